@@ -1,0 +1,109 @@
+"""Files with a word per line, blanks between its columns, an empty line between sentences."""
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Iterator, List, Sequence, Tuple, Union
+
+from elmo_plugin.corpora.files import numbered_lines
+
+__all__ = ["Rows", "check_width", "read_blocks"]
+
+# Not `str.split`: a word may hold a no-break space or another separator of Unicode's.
+_CELL = re.compile(r"[^ \t]+")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """
+    Consecutive lines of a file, split into cells.
+
+    # Parameters
+
+    path : `Union[str, os.PathLike]`
+    first_line : `int`
+        Number of the first row's line.
+    cells : `Sequence[Sequence[str]]`
+        One sequence per row.
+    """
+
+    path: Union[str, os.PathLike]
+    first_line: int
+    cells: Sequence[Sequence[str]]
+
+    def column(self, column: int) -> Tuple[str, ...]:
+        """One cell of each row; negative columns count from the right."""
+        return tuple(row[column] for row in self.cells)
+
+    def place(self, row: int) -> str:
+        """`file:line` of a row."""
+        return f"{self.path}:{self.first_line + row}"
+
+
+def read_blocks(path: Union[str, os.PathLike], markers: Sequence[str] = ()) -> Iterator[Rows]:
+    """
+    Streams the sentences of a file as rows of cells. A line whose first cell starts with `#` is a
+    comment; like an empty line it ends a sentence.
+
+    # Parameters
+
+    path : `Union[str, os.PathLike]`
+        A plain or gzip file, local or a URL that `cached_path` understands.
+    markers : `Sequence[str]`, optional (default = `()`)
+        First cells of the comments that are also yielded, each as a block of one row.
+
+    # Returns
+
+    `Iterator[Rows]`
+
+    # Raises
+
+    `ValueError`
+        If a line is not UTF-8, a compressed file is damaged, or the file holds no sentences.
+    """
+    first_line = 0
+    cells: List[List[str]] = []
+    for line_number, line in numbered_lines(path):
+        row = _CELL.findall(line)
+        if row and not row[0].startswith("#"):
+            first_line = first_line if cells else line_number
+            cells.append(row)
+            continue
+        if cells:
+            yield Rows(path, first_line, cells)
+            cells = []
+        if row and row[0] in markers:
+            yield Rows(path, line_number, [row])
+    if cells:
+        yield Rows(path, first_line, cells)
+    if not first_line:
+        raise ValueError(f"{path}: the file holds no sentences")
+
+
+def check_width(rows: Rows, minimum: int) -> None:
+    """
+    Refuses a sentence whose rows differ in width or have too few columns.
+
+    # Parameters
+
+    rows : `Rows`
+        The sentence.
+    minimum : `int`
+        The fewest columns that its format has.
+
+    # Raises
+
+    `ValueError`
+        With the line, the number expected and the number found.
+    """
+    width = len(rows.cells[0])
+    for row, cells in enumerate(rows.cells):
+        if len(cells) < minimum:
+            raise ValueError(
+                f"{rows.place(row)}: expected at least {minimum} columns, found {len(cells)}"
+            )
+        if len(cells) != width:
+            raise ValueError(
+                f"{rows.place(row)}: expected {width} columns as in the first line of the "
+                f"sentence, found {len(cells)}"
+            )

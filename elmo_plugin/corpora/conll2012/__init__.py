@@ -1,0 +1,24 @@
+"""
+The columns of the [CoNLL-2012 shared task](https://aclanthology.org/W12-4501/): predicates with
+their arguments, coreference and named entities of one text in one file.
+"""
+
+from elmo_plugin.corpora.conll2012.propositions import format_propositions
+from elmo_plugin.corpora.conll2012.reader import (
+    Document,
+    Frame,
+    Mention,
+    Sentence,
+    read_documents,
+    read_sentences,
+)
+
+__all__ = [
+    "Document",
+    "Frame",
+    "Mention",
+    "Sentence",
+    "format_propositions",
+    "read_documents",
+    "read_sentences",
+]

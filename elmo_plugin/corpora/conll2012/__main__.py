@@ -1,0 +1,46 @@
+"""
+`python -m elmo_plugin.corpora.conll2012 FILE` writes the propositions of a file in the format that
+the CoNLL-2005 scorer `srl-eval.pl` reads.
+"""
+
+import argparse
+import sys
+from typing import Optional, Sequence
+
+from elmo_plugin.corpora.conll2012 import Sentence, format_propositions, read_sentences
+
+__all__ = ["main"]
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> None:
+    """Writes the gold propositions of a file to standard output."""
+    parser = argparse.ArgumentParser(
+        prog="python -m elmo_plugin.corpora.conll2012",
+        description="Write the propositions of a CoNLL-2012 file in the format of srl-eval.pl. "
+        "Sentences without a predicate are skipped.",
+        epilog="example: python -m elmo_plugin.corpora.conll2012 dev.gold_conll > gold.props",
+    )
+    parser.add_argument("file", help="plain or gzip file, or a URL")
+    path = parser.parse_args(arguments).file
+    try:
+        for sentence in read_sentences(path):
+            if sentence.frames:
+                sys.stdout.write(_gold_propositions(path, sentence))
+    except (OSError, ValueError) as error:
+        parser.exit(1, f"{error}\n")
+
+
+def _gold_propositions(path: str, sentence: Sentence) -> str:
+    predicates = [
+        (frame.predicate_index, frame.lemma or sentence.words[frame.predicate_index])
+        for frame in sentence.frames
+    ]
+    tags = [frame.tags for frame in sentence.frames]
+    try:
+        return format_propositions(len(sentence.words), predicates, tags)
+    except ValueError as error:
+        raise ValueError(f"{path}:{sentence.line_number}: {error}") from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,242 @@
+import logging
+
+import pytest
+
+from elmo_plugin.corpora.conll2012 import (
+    Document,
+    Frame,
+    Mention,
+    Sentence,
+    read_documents,
+    read_sentences,
+)
+
+from . import INSTANCE, rows, write
+
+
+def error_of(path, read=read_sentences):
+    with pytest.raises(ValueError) as error:
+        list(read(path))
+    return str(error.value).removeprefix(f"{path.parent}/")
+
+
+def test_one_sentence_field_by_field(tmp_path):
+    path = write(tmp_path, INSTANCE)
+    sentence = Sentence(
+        document_id="tc/talk/0001",
+        part=3,
+        line_number=2,
+        words=("Mary", "Stone", "gave", "up", "running"),
+        pos_tags=("NNP", "NNP", "VBD", "RP", "VBG"),
+        parse_bits=("(TOP(S(NP*", "*)", "(VP*", "*))", "*))"),
+        lemmas=(None, None, "give", None, "run"),
+        framesets=(None, None, "01", None, "02"),
+        word_senses=(None, None, "4", None, None),
+        speakers=("Ann", "Ann", "Ann", "Ann", None),
+        named_entities=("B-PERSON", "O", "O", "O", "B-DATE"),
+        frames=(
+            Frame(2, "give", "01", ("B-ARG0", "I-ARG0", "B-V", "I-V", "B-ARG1")),
+            Frame(4, "run", "02", ("O", "B-ARG0", "O", "O", "B-V")),
+        ),
+        mentions=(Mention(2, 0, 0), Mention(1, 0, 1), Mention(2, 4, 4)),
+    )
+    assert list(read_sentences(path)) == [sentence]
+    assert list(read_documents(path)) == [Document("tc/talk/0001", 3, (sentence,))]
+
+
+def test_a_document_has_several_parts(tmp_path):
+    part = rows("(V*)")
+    text = "".join(
+        f"#begin document (a (b)); part {number}\n{part}\n{part}#end document\n"
+        for number in ("000", "001", "0002")
+    )
+    documents = list(read_documents(write(tmp_path, text)))
+    assert [(document.document_id, document.part) for document in documents] == [
+        ("a (b)", 0),
+        ("a (b)", 1),
+        ("a (b)", 2),
+    ]
+    assert [len(document.sentences) for document in documents] == [2, 2, 2]
+    assert documents[1].sentences[1].line_number == 9
+
+
+def test_sentences_are_read_without_document_lines(tmp_path):
+    path = write(tmp_path, f"# a comment\n\n\n{rows('(V*)')}\n\n{rows('(V*)')}")
+    assert [sentence.line_number for sentence in read_sentences(path)] == [4, 7]
+
+
+def test_unlabelled_input_has_no_frames(tmp_path):
+    path = write(tmp_path, "doc 0 0 Hello UH * - - - - * -\ndoc 0 1 ! . * - - - - - -\n")
+    (sentence,) = read_sentences(path)
+    assert sentence.words == ("Hello", "!")
+    assert sentence.named_entities == ("O", "O")
+    assert (sentence.frames, sentence.mentions) == ((), ())
+
+
+def test_line_endings_and_blanks_do_not_matter(tmp_path):
+    plain = list(read_documents(write(tmp_path, INSTANCE)))
+    changed = "\ufeff" + INSTANCE.replace("\n", "  \t\r\n").replace(" NNP ", "\t  NNP ")
+    assert list(read_documents(write(tmp_path, changed))) == plain
+    assert list(read_documents(write(tmp_path, INSTANCE.rstrip("\n")))) == plain
+
+
+def test_a_word_may_hold_any_character_but_a_blank(tmp_path):
+    word = "1\u00a0000\u2028\x00(*#"
+    path = write(tmp_path, f"doc 0 0 {word} CD * - - - - * -\n")
+    assert next(read_sentences(path)).words == (word,)
+
+
+def test_adjacent_spans_of_one_label_stay_apart(tmp_path):
+    path = write(tmp_path, rows("(ARG1*) (ARG1* *) (V*)", entities="(A) (A* *) (B*)"))
+    (sentence,) = read_sentences(path)
+    assert sentence.frames[0].tags == ("B-ARG1", "B-ARG1", "I-ARG1", "B-V")
+    assert sentence.named_entities == ("B-A", "B-A", "I-A", "B-B")
+
+
+@pytest.mark.parametrize("columns, index", [(("* * *",), 0), (("* (V*) *", "* * *"), 2)])
+def test_a_column_without_v_belongs_to_the_row_with_its_frameset(tmp_path, columns, index):
+    path = write(tmp_path, rows(*columns, framesets="01 - 02"))
+    frame = next(read_sentences(path)).frames[-1]
+    assert (frame.predicate_index, frame.tags) == (index, ("O", "O", "O"))
+
+
+def test_of_nested_arguments_the_outer_one_is_kept_with_a_warning(tmp_path, caplog):
+    path = write(tmp_path, "\n" + rows("(ARG1* (ARG2* *)) (V*)"))
+    with caplog.at_level(logging.WARNING):
+        (sentence,) = read_sentences(path)
+    assert sentence.frames[0].tags == ("B-ARG1", "I-ARG1", "I-ARG1", "B-V")
+    assert caplog.messages == [
+        f"{path}:3: the argument ARG2 lies inside another one and is left out"
+    ]
+
+
+def test_a_predicate_inside_an_argument_is_still_found(tmp_path):
+    path = write(tmp_path, rows("(ARG1* (V*) *)"))
+    assert next(read_sentences(path)).frames[0].predicate_index == 1
+
+
+def test_the_last_opened_mention_of_a_cluster_closes_first(tmp_path):
+    path = write(tmp_path, rows(coreference="(3|(5 (3 3)|(3) 5)|3)"))
+    assert next(read_sentences(path)).mentions == (
+        Mention(3, 0, 3),
+        Mention(5, 0, 3),
+        Mention(3, 1, 2),
+        Mention(3, 2, 2),
+    )
+
+
+def test_too_few_columns(tmp_path):
+    path = write(tmp_path, rows("(V*)") + "doc 0 1 w NN * - - -\n")
+    assert error_of(path) == "dev.gold_conll:2: expected at least 12 columns, found 9"
+
+
+@pytest.mark.parametrize("other, found", [(rows("*", "*"), 14), (rows(coreference="-"), 12)])
+def test_rows_of_different_width(tmp_path, other, found):
+    path = write(tmp_path, rows("(V*)") + other)
+    assert error_of(path) == (
+        f"dev.gold_conll:2: expected 13 columns as in the first line of the sentence, found {found}"
+    )
+
+
+@pytest.mark.parametrize(
+    "sentence, kind, column, cell",
+    [
+        (rows("(V*) *)"), "argument", 12, "*)"),
+        (rows("(V*) (ARG1*))"), "argument", 12, "(ARG1*))"),
+        (rows("(V*) *", entities="(A) *)"), "entity", 11, "*)"),
+        (rows("(V*) *", coreference="(3) 3)"), "coreference", 13, "3)"),
+        (rows("(V*) *", coreference="(3 (3)|4)"), "coreference", 13, "4)"),
+    ],
+)
+def test_a_closing_bracket_with_nothing_open_names_its_line(tmp_path, sentence, kind, column, cell):
+    assert error_of(write(tmp_path, sentence)) == (
+        f"dev.gold_conll:2: expected an open {kind} bracket in column {column} for {cell} to "
+        "close, found none"
+    )
+
+
+@pytest.mark.parametrize(
+    "sentence, kind, column, label",
+    [
+        (rows("(V*) (ARG1* *"), "argument", 12, "ARG1"),
+        (rows("(V*) * *", entities="* (A* *"), "entity", 11, "A"),
+        (rows("(V*) * *", coreference="(2) (2 -"), "coreference", 13, "2"),
+    ],
+)
+def test_a_bracket_left_open_names_the_line_that_opened_it(tmp_path, sentence, kind, column, label):
+    path = write(tmp_path, sentence + "\n" + rows("(V*) *)"))
+    assert error_of(path) == (
+        f"dev.gold_conll:2: expected the {kind} bracket ({label} of column {column} to close "
+        "within its sentence, found the end of the sentence at line 3"
+    )
+
+
+@pytest.mark.parametrize("cell", ["ARG0*", "(*", "*(ARG0", "(ARG0*)x", "**"])
+def test_a_malformed_bracket_cell(tmp_path, cell):
+    assert error_of(write(tmp_path, rows(f"(V*) {cell}"))) == (
+        "dev.gold_conll:2: expected an argument bracket such as (LABEL*, * or *) in column 12, "
+        f"found {cell}"
+    )
+
+
+@pytest.mark.parametrize("cell", ["3", "(x)", "(3)|", "(3|-", "((3)", "*", "_"])
+def test_a_malformed_coreference_cell(tmp_path, cell):
+    assert error_of(write(tmp_path, rows(coreference=f"- {cell}"))) == (
+        "dev.gold_conll:2: expected coreference such as (3, 3), (3) or (3|5) in the last column, "
+        f"found {cell}"
+    )
+
+
+def test_a_predicate_column_without_predicate(tmp_path):
+    path = write(tmp_path, rows("(V*) *", "(ARG0*) *", framesets="01 -"))
+    assert error_of(path) == (
+        "dev.gold_conll:1: expected (V*) in column 13 or a frameset in column 8 for predicate 2, "
+        "found neither"
+    )
+
+
+def test_a_part_that_is_no_number(tmp_path):
+    path = write(tmp_path, rows("(V*)").replace("doc 0", "doc one"))
+    assert error_of(path) == "dev.gold_conll:1: expected a part number in column 2, found one"
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "#begin document (a); part 000\n#end document\n"])
+@pytest.mark.parametrize("read", [read_sentences, read_documents])
+def test_a_file_without_sentences(tmp_path, text, read):
+    assert error_of(write(tmp_path, text), read) == "dev.gold_conll: the file holds no sentences"
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            "#begin document (a); part 000\n{}",
+            "1: expected #end document for the document begun here, found the end of the file",
+        ),
+        (
+            "#begin document (a); part 000\n{}#begin document (b); part 000\n{}#end document\n",
+            "1: expected #end document for the document begun here, "
+            "found #begin document at line 3",
+        ),
+        (
+            "\n{}#end document\n",
+            "2: expected a line such as #begin document (ID); part 000 first, found a sentence",
+        ),
+        (
+            "#end document\n",
+            "1: expected a line such as #begin document (ID); part 000 first, found #end document",
+        ),
+        (
+            "#begin document a\n{}#end document\n",
+            "1: expected #begin document (ID); part 000, found #begin document a",
+        ),
+    ],
+)
+def test_document_lines_must_come_in_pairs(tmp_path, text, message):
+    path = write(tmp_path, text.replace("{}", rows("(V*)")))
+    assert error_of(path, read_documents) == f"dev.gold_conll:{message}"
+
+
+def test_bytes_that_are_not_utf8_are_named(tmp_path):
+    path = write(tmp_path, rows("(V*)").encode() + b"\ndoc 0 0 caf\xe9 NN\n")
+    assert error_of(path).startswith("dev.gold_conll:3: expected UTF-8 text, found the byte 0xe9")

@@ -1,0 +1,111 @@
+import gzip
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from elmo_plugin.corpora.files import find_file, numbered_lines, open_text
+
+TEXT = "Straße\nnaïve 🦉\n"
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+@pytest.mark.parametrize("name", ["text.txt", "text.gz", "no-suffix"])
+def test_compression_is_seen_from_the_content(tmp_path, compress, name):
+    path = tmp_path / name
+    path.write_bytes(compress(TEXT.encode("utf-8")))
+    with open_text(path) as file:
+        assert file.read() == TEXT
+
+
+def test_the_gz_twin_is_read_only_when_the_plain_file_is_absent(tmp_path):
+    plain = tmp_path / "text.txt"
+    (tmp_path / "text.txt.gz").write_bytes(gzip.compress(b"twin\n"))
+    assert list(numbered_lines(plain)) == [(1, "twin")]
+    plain.write_text("plain\n")
+    assert list(numbered_lines(str(plain))) == [(1, "plain")]
+
+
+def test_an_absent_file_is_named_with_its_twin_and_the_cure(tmp_path):
+    path = tmp_path / "dev.txt"
+    with pytest.raises(FileNotFoundError) as error:
+        find_file(path)
+    assert f"looked for {path} and {path}.gz" in str(error.value)
+    assert "ELMO_DATA" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url, extracts",
+    [
+        ("https://host/a.txt", False),
+        ("gs://bucket/a.txt", False),
+        ("https://host/a.zip!folder/a.txt", True),
+    ],
+)
+def test_only_urls_go_through_cached_path(tmp_path, monkeypatch, url, extracts):
+    copy = tmp_path / "0123abc"
+    copy.write_bytes(gzip.compress(b"downloaded\n"))
+    calls = []
+
+    def cached_path(name, extract_archive):
+        calls.append((name, extract_archive))
+        return copy
+
+    monkeypatch.setitem(sys.modules, "cached_path", SimpleNamespace(cached_path=cached_path))
+    assert list(numbered_lines(url)) == [(1, "downloaded")]
+    assert list(numbered_lines(copy)) == [(1, "downloaded")]
+    assert calls == [(url, extracts)]
+
+
+def test_a_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes("\ufeffone\n\ufefftwo".encode("utf-8"))
+    assert list(numbered_lines(path)) == [(1, "one"), (2, "\ufefftwo")]
+
+
+def test_every_line_ending_is_accepted_unless_one_is_asked_for(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"a\r\nb\rc\x0bd\n\ne")
+    assert [line for _, line in numbered_lines(path)] == ["a", "b", "c\x0bd", "", "e"]
+    assert [line for _, line in numbered_lines(path, newline="\n")] == [
+        "a\r",
+        "b\rc\x0bd",
+        "",
+        "e",
+    ]
+
+
+def test_an_undecodable_byte_is_named_with_its_line(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes("één\n".encode("utf-8") * 2 + b"caf\xe9\n")
+    lines = numbered_lines(path)
+    assert [next(lines), next(lines)] == [(1, "één"), (2, "één")]
+    with pytest.raises(ValueError) as error:
+        next(lines)
+    assert str(error.value) == (
+        f"{path}:3: expected UTF-8 text, found the byte 0xe9 at character 4. "
+        "Convert the file to UTF-8."
+    )
+
+
+def test_undecodable_bytes_can_be_replaced(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"caf\xe9 \xff\n")
+    assert list(numbered_lines(path, errors="replace")) == [(1, "caf\ufffd \ufffd")]
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-12], lambda data: data[:40] + data[80:]])
+def test_a_damaged_gzip_file_is_named(tmp_path, damage):
+    path = tmp_path / "text.gz"
+    text = "".join(f"line {number}\n" for number in range(100))
+    path.write_bytes(damage(gzip.compress(text.encode("utf-8"))))
+    with pytest.raises(ValueError) as error:
+        list(numbered_lines(path))
+    assert "found a damaged or truncated gzip file" in str(error.value)
+    assert str(error.value).startswith(f"{path}:")
+
+
+def test_an_empty_file_has_no_lines(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"")
+    assert list(numbered_lines(path)) == []
