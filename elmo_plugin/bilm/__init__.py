@@ -1,0 +1,20 @@
+"""The bidirectional language model: characters in, layers out."""
+
+from elmo_plugin.bilm.bilm import Bilm, BilmOutput
+from elmo_plugin.bilm.character_indexer import CharacterIndexer
+from elmo_plugin.bilm.characters import CharacterMap
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.pretrained import load_bilm, read_options
+from elmo_plugin.bilm.weight_files import load_weights, save_weights
+
+__all__ = [
+    "Bilm",
+    "BilmOptions",
+    "BilmOutput",
+    "CharacterIndexer",
+    "CharacterMap",
+    "load_bilm",
+    "load_weights",
+    "read_options",
+    "save_weights",
+]

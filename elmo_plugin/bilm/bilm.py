@@ -1,0 +1,230 @@
+import json
+from dataclasses import dataclass
+from typing import Optional, Sequence, Tuple
+
+import torch
+
+from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
+from elmo_plugin.bilm.character_encoder import CharacterEncoder
+from elmo_plugin.bilm.characters import BEGIN_SENTENCE, END_SENTENCE, CharacterMap
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.projected_lstm import LstmState
+from elmo_plugin.bilm.token_memory import TokenMemory
+from elmo_plugin.layers import Packing
+
+
+@dataclass(frozen=True)
+class BilmOutput:
+    """
+    The layers of a biLM over a batch, the marks `<S>` and `</S>` included.
+
+    # Parameters
+
+    layers : `torch.Tensor`
+        Shape `(num_layers, batch_size, num_tokens + 2, output_dim)`. First the token layer, which
+        reads no context and is doubled to the width of the others; 0 at padding.
+    mask : `torch.Tensor`
+        Shape `(batch_size, num_tokens + 2)`. True on tokens and marks.
+    """
+
+    layers: torch.Tensor
+    mask: torch.Tensor
+
+
+class Bilm(torch.nn.Module):
+    """
+    The bidirectional language model of Peters et al. (2018), sections 3.1 and 3.4, as a reader
+    of sentences: characters in, one vector per token and layer out.
+
+    It is built from options alone; `load_bilm` reads one with its weights from files.
+
+    # Parameters
+
+    options : `BilmOptions`
+        Shape of the model.
+    stateful : `bool`, optional (default = `False`)
+        By default what a sentence gives depends on that sentence only. When true, the state
+        after row `i` of a batch is where row `i` of the next batch starts, as in AllenNLP and
+        bilm-tf, so that results depend on what was read before; `reset_state` forgets it.
+    warm_up : `bool`, optional (default = `False`)
+        Start each sentence from the state after an empty one instead of from zeros. A biLM
+        trained on running text has hardly seen a zero state; this keeps results repeatable.
+        Costs two tokens per batch.
+    source : `str`, optional (default = `""`)
+        Where the options came from; kept with the parameters, so that an archive can rebuild
+        the model without that file.
+
+    # Raises
+
+    `ValueError`
+        If both `stateful` and `warm_up` are asked for.
+    """
+
+    def __init__(
+        self,
+        options: BilmOptions,
+        stateful: bool = False,
+        warm_up: bool = False,
+        source: str = "",
+    ) -> None:
+        super().__init__()
+        if stateful and warm_up:
+            raise ValueError("A biLM starts from carried state or from a warm-up, not from both.")
+        self.options = options
+        self.stateful = stateful
+        self.warm_up = warm_up
+        self.characters = CharacterMap.from_options(options)
+        self.character_encoder = CharacterEncoder(options)
+        self.lstm = BidirectionalLstm(options.lstm)
+        self._memory: Optional[TokenMemory] = None
+        self._state: Optional[BilstmState] = None
+        self.register_buffer(
+            "boundary_ids", self.characters.batch_ids([[BEGIN_SENTENCE, END_SENTENCE]])[0], False
+        )
+        identity = json.dumps({"options_file": source, "options": options.source}, sort_keys=True)
+        self.register_buffer(
+            "options_json", torch.frombuffer(bytearray(identity.encode()), dtype=torch.uint8)
+        )
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers, the token layer included."""
+        return self.options.num_layers
+
+    @property
+    def output_dim(self) -> int:
+        """Width of every layer."""
+        return self.options.output_dim
+
+    def forward(self, character_ids: torch.Tensor) -> BilmOutput:
+        """
+        Memory grows with `num_layers * batch_size * num_tokens * output_dim`.
+
+        # Parameters
+
+        character_ids : `torch.Tensor`
+            Shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at padding.
+
+        # Raises
+
+        `ValueError`
+            If the ids cannot come from this biLM's characters, or padding stands before a token.
+        """
+        mask = self._checked_mask(character_ids)
+        tokens, lengths = self._token_layer(character_ids, mask)
+        packing = Packing.from_lengths(lengths, tokens.size(1))
+        hidden_layers, final_state = self.lstm(tokens, packing, self._initial_state(len(tokens)))
+        if self.stateful:
+            self._remember_state(final_state)
+        # Shape: (batch_size, num_tokens + 2)
+        mask = torch.arange(tokens.size(1), device=lengths.device) < lengths.unsqueeze(1)
+        # Shape: (batch_size, num_tokens + 2, output_dim)
+        token_layer = (tokens * mask.unsqueeze(-1)).repeat(1, 1, 2)
+        return BilmOutput(torch.cat([token_layer.unsqueeze(0), hidden_layers]), mask)
+
+    def precompute(self, words: Sequence[str]) -> None:
+        """
+        Computes the token layer of these words now, so that reading them later skips the
+        character encoder. Only used while nothing learns; call it again after weights change.
+        Memory: `projection_dim` numbers per word.
+        """
+        self._memory = (
+            TokenMemory(self.character_encoder, self.characters, words) if words else None
+        )
+
+    def reset_state(self) -> None:
+        """Forgets the state that a stateful biLM carries."""
+        self._state = None
+
+    def to_bfloat16(self) -> "Bilm":
+        """Halves the weights to bfloat16, which is two to four times as fast where the
+        processor has it; layers differ by less than 1 % from float32."""
+        return self.to(torch.bfloat16)
+
+    def _token_layer(
+        self, character_ids: torch.Tensor, mask: torch.Tensor
+    ) -> Tuple[torch.Tensor, torch.Tensor]:
+        """
+        # Returns
+
+        tokens : `torch.Tensor`
+            Shape `(batch_size, num_tokens + 2, projection_dim)`; anything at padding.
+        lengths : `torch.Tensor`
+            Shape `(batch_size,)`. Number of tokens per sentence, both marks included.
+        """
+        batch_size, num_tokens = mask.size()
+        # Row of `vectors` for each position: 0 is <S>, 1 is </S>, then the distinct words.
+        rows = character_ids.new_zeros(batch_size, num_tokens + 2)
+        words = character_ids[mask]
+        if len(words):
+            words, word_rows = torch.unique(words, dim=0, return_inverse=True)
+            rows[:, 1:-1][mask] = word_rows + 2
+        lengths = mask.sum(dim=1) + 2
+        rows.scatter_(1, lengths.unsqueeze(1) - 1, 1)
+        words = torch.cat([self.boundary_ids, words])
+        learns = torch.is_grad_enabled() and self.character_encoder.projection.weight.requires_grad
+        encode = self.character_encoder if learns or self._memory is None else self._memory
+        return encode(words)[rows], lengths
+
+    def _checked_mask(self, character_ids: torch.Tensor) -> torch.Tensor:
+        expected = self.options.char_cnn
+        if character_ids.dim() != 3 or character_ids.size(2) != expected.max_characters_per_token:
+            raise ValueError(
+                "biLM: expected character ids of shape (batch_size, num_tokens, "
+                f"{expected.max_characters_per_token}), found {tuple(character_ids.shape)}. "
+                "Give the token indexer the biLM's `options_file`."
+            )
+        # On a GPU this would wait for the device; an id out of range fails in the embedding.
+        if character_ids.numel() and character_ids.device.type == "cpu":
+            largest = int(character_ids.max())
+            if largest >= expected.n_characters:
+                raise ValueError(
+                    f"biLM: expected character ids below {expected.n_characters}, found {largest}. "
+                    "Give the token indexer the biLM's `options_file`."
+                )
+        mask = (character_ids > 0).any(dim=2)
+        if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
+            raise ValueError("biLM: padding stands before a token; pad sentences at their end.")
+        return mask
+
+    def _initial_state(self, batch_size: int) -> Optional[BilstmState]:
+        if self.warm_up:
+            return self._warm_state(batch_size)
+        if self._state is None:
+            return None
+        return [
+            tuple(LstmState(*(_fit_rows(part, batch_size) for part in side)) for side in pair)
+            for pair in self._state
+        ]
+
+    def _warm_state(self, batch_size: int) -> BilstmState:
+        tokens = self.character_encoder(self.boundary_ids).unsqueeze(0)
+        lengths = torch.full((1,), 2, device=tokens.device)
+        _, state = self.lstm(tokens, Packing.from_lengths(lengths, 2))
+        return [
+            tuple(LstmState(*(part.expand(batch_size, -1) for part in side)) for side in pair)
+            for pair in state
+        ]
+
+    def _remember_state(self, state: BilstmState) -> None:
+        """Keeps the state of rows that this batch did not have."""
+        before = self._state or state
+        self._state = [
+            tuple(
+                LstmState(
+                    *(
+                        torch.cat([new.detach(), old[len(new) :]])
+                        for new, old in zip(new_side, old_side)
+                    )
+                )
+                for new_side, old_side in zip(new_pair, old_pair)
+            )
+            for new_pair, old_pair in zip(state, before)
+        ]
+
+
+def _fit_rows(part: torch.Tensor, batch_size: int) -> torch.Tensor:
+    missing = batch_size - len(part)
+    if missing <= 0:
+        return part[:batch_size]
+    return torch.cat([part, part.new_zeros(missing, part.size(1))])

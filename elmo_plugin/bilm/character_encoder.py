@@ -1,0 +1,179 @@
+from typing import List, Tuple
+
+import torch
+
+from elmo_plugin.bilm.characters import CharacterMap
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.layers import PackedLinear
+
+# Rows of convolution windows computed at once without gradients: bounds memory to about
+# 16 MB per thousand filters.
+_MAX_WINDOWS = 4096
+
+
+class CharacterEncoder(torch.nn.Module):
+    """
+    Turns the characters of a word into the token layer of a biLM.
+
+    Convolutions over character embeddings, the maximum over positions, an activation, highway
+    layers and a projection ([Kim et al. 2016](https://arxiv.org/abs/1508.06615); section 3.4 of
+    the ELMo paper). Words are sorted by length, and windows that hold nothing but padding are
+    computed once instead of up to fifty times: the maximum is over the same values.
+
+    # Parameters
+
+    options : `BilmOptions`
+        Filters, widths, activation and number of highway layers.
+    """
+
+    def __init__(self, options: BilmOptions) -> None:
+        super().__init__()
+        cnn = options.char_cnn
+        self.output_dim = options.lstm.projection_dim
+        self._padding_id = CharacterMap.from_options(options).padding_id
+        self._max_characters = cnn.max_characters_per_token
+        self._activation = torch.relu if cnn.activation == "relu" else torch.tanh
+        self._widths = [width for width, _ in cnn.filters]
+        self.embedding = torch.nn.Embedding(cnn.n_characters, cnn.embedding_dim, padding_idx=0)
+        self.convolutions = torch.nn.ModuleList(
+            PackedLinear(width * cnn.embedding_dim, number) for width, number in cnn.filters
+        )
+        self.highways = torch.nn.ModuleList(
+            Highway(cnn.num_filters) for _ in range(cnn.n_highway)
+        )
+        self.projection = PackedLinear(cnn.num_filters, self.output_dim)
+        self.reset_parameters(cnn.activation)
+
+    def reset_parameters(self, activation: str) -> None:
+        """Draws all weights as bilm-tf does (`bilm/training.py`)."""
+        torch.nn.init.uniform_(self.embedding.weight, -1.0, 1.0)
+        with torch.no_grad():
+            self.embedding.weight[0].zero_()
+        for convolution in self.convolutions:
+            if activation == "relu":
+                torch.nn.init.uniform_(convolution.weight, -0.05, 0.05)
+            else:
+                torch.nn.init.normal_(convolution.weight, 0.0, convolution.in_features**-0.5)
+            torch.nn.init.zeros_(convolution.bias)
+        _reset_linear(self.projection)
+
+    def forward(self, character_ids: torch.Tensor) -> torch.Tensor:
+        """
+        # Parameters
+
+        character_ids : `torch.Tensor`
+            Shape `(num_words, max_characters_per_token)`. Distinct words.
+
+        # Returns
+
+        `torch.Tensor`
+            Shape `(num_words, output_dim)`.
+        """
+        num_characters, order = (character_ids != self._padding_id).sum(dim=1).sort()
+        character_ids = character_ids[order]
+        # Shape: (num_words, num_filters)
+        features = torch.cat(
+            [
+                self._convolve(character_ids[first:last], longest)
+                for first, last, longest in _groups(num_characters.tolist())
+            ]
+        )
+        for highway in self.highways:
+            features = highway(features)
+        return self.projection(features)[order.argsort()]
+
+    def _convolve(self, character_ids: torch.Tensor, num_characters: int) -> torch.Tensor:
+        """
+        # Parameters
+
+        character_ids : `torch.Tensor`
+            Shape `(num_words, max_characters_per_token)`.
+        num_characters : `int`
+            How many of them the longest word has, its marks included.
+
+        # Returns
+
+        `torch.Tensor`
+            Shape `(num_words, num_filters)`.
+        """
+        num_words = len(character_ids)
+        # Enough padding that the widest filter meets one window of nothing else.
+        widest = min(self._max_characters, num_characters + max(self._widths))
+        embedded = self.embedding(character_ids[:, :widest])
+        dim = embedded.size(2)
+        features: List[torch.Tensor] = []
+        for width, convolution in zip(self._widths, self.convolutions):
+            length = min(self._max_characters, num_characters + width)
+            # Shape: (num_words, num_windows, width * embedding_dim)
+            windows = embedded.view(num_words, -1)[:, : length * dim].unfold(1, width * dim, dim)
+            # Shape: (num_words, num_windows, number of filters of this width)
+            convolved = convolution(windows.reshape(-1, width * dim)).view(
+                num_words, length - width + 1, -1
+            )
+            features.append(convolved.amax(dim=1))
+        return self._activation(torch.cat(features, dim=1))
+
+
+class Highway(torch.nn.Module):
+    """
+    `g * relu(W x + b) + (1 - g) * x` with `g = sigmoid(W_g x + b_g)`.
+
+    [Srivastava et al. (2015)](https://arxiv.org/abs/1505.00387), with bilm-tf's sign: its "carry"
+    gate multiplies the transformed features. AllenNLP's `Highway` is the same function, but its
+    products cannot use the packed layout that makes the biLM fast on small batches.
+
+    # Parameters
+
+    dim : `int`
+        Width of input and output.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.transform = PackedLinear(dim, dim)
+        self.gate = PackedLinear(dim, dim)
+        _reset_linear(self.transform)
+        _reset_linear(self.gate)
+        # Lets the input pass at the start of training.
+        torch.nn.init.constant_(self.gate.bias, -2.0)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """
+        # Parameters
+
+        inputs : `torch.Tensor`
+            Shape `(num_words, dim)`.
+
+        # Returns
+
+        `torch.Tensor`
+            Shape `(num_words, dim)`.
+        """
+        return torch.lerp(
+            inputs, torch.relu(self.transform(inputs)), torch.sigmoid(self.gate(inputs))
+        )
+
+
+def _reset_linear(layer: torch.nn.Linear) -> None:
+    torch.nn.init.normal_(layer.weight, 0.0, layer.in_features**-0.5)
+    torch.nn.init.zeros_(layer.bias)
+
+
+def _groups(num_characters: List[int]) -> List[Tuple[int, int, int]]:
+    """
+    Cuts words sorted by length into groups `(first, last, longest)` of similar length.
+
+    A group ends when its next word is longer by a quarter than its first, or when it holds
+    `_MAX_WINDOWS` windows.
+    """
+    groups: List[Tuple[int, int, int]] = []
+    first = 0
+    for last in range(1, len(num_characters) + 1):
+        if (
+            last == len(num_characters)
+            or num_characters[last] > 1.25 * num_characters[first] + 1
+            or (last + 1 - first) * num_characters[last] > _MAX_WINDOWS
+        ):
+            groups.append((first, last, num_characters[last - 1]))
+            first = last
+    return groups

@@ -1,0 +1,77 @@
+from typing import Dict, List, Optional
+
+import numpy
+import torch
+from allennlp.data import Token, TokenIndexer, Vocabulary
+from allennlp.data.token_indexers.token_indexer import IndexedTokenList
+from overrides import overrides
+
+from elmo_plugin.bilm.characters import CharacterMap
+from elmo_plugin.bilm.pretrained import read_options
+
+
+@TokenIndexer.register("elmo-characters")
+class CharacterIndexer(TokenIndexer):
+    """
+    Turns tokens into the character ids that a biLM reads.
+
+    For the published biLMs it gives the ids of AllenNLP's `elmo_characters`, faster. With
+    `options_file` it also follows a biLM of another word length or of code points, so that
+    reader and biLM cannot disagree.
+
+    # Parameters
+
+    options_file : `Optional[str]`, optional (default = `None`)
+        Options of the biLM; the published ones' characters when not given.
+    serialization_dir : `Optional[str]`
+        Given by AllenNLP: where an archive is unpacked, which holds the options too.
+    token_min_padding_length : `int`, optional (default = `0`)
+        See `TokenIndexer`.
+
+    # Raises
+
+    `ConfigurationError`
+        If the options file cannot be read.
+    """
+
+    def __init__(
+        self,
+        options_file: Optional[str] = None,
+        serialization_dir: Optional[str] = None,
+        token_min_padding_length: int = 0,
+    ) -> None:
+        super().__init__(token_min_padding_length)
+        if options_file is None:
+            self._characters = CharacterMap()
+        else:
+            self._characters = CharacterMap.from_options(
+                read_options(options_file, serialization_dir)
+            )
+
+    @overrides
+    def count_vocab_items(self, token: Token, counter: Dict[str, Dict[str, int]]) -> None:
+        pass
+
+    @overrides
+    def get_empty_token_list(self) -> IndexedTokenList:
+        return {"elmo_tokens": []}
+
+    @overrides
+    def tokens_to_indices(self, tokens: List[Token], vocabulary: Vocabulary) -> IndexedTokenList:
+        return {"elmo_tokens": self._characters.sentence_ids([t.ensure_text() for t in tokens])}
+
+    @overrides
+    def as_padded_tensor_dict(
+        self, tokens: IndexedTokenList, padding_lengths: Dict[str, int]
+    ) -> Dict[str, torch.Tensor]:
+        num_tokens = padding_lengths["elmo_tokens"]
+        ids = numpy.zeros((num_tokens, self._characters.max_characters_per_token), numpy.int64)
+        indexed = tokens["elmo_tokens"][:num_tokens]
+        if len(indexed):
+            ids[: len(indexed)] = indexed
+        return {"elmo_tokens": torch.from_numpy(ids)}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CharacterIndexer):
+            return NotImplemented
+        return self._characters == other._characters

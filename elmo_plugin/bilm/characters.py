@@ -1,0 +1,138 @@
+from typing import Dict, List, Sequence
+
+import numpy
+import torch
+
+from elmo_plugin.bilm.options import BilmOptions
+
+BEGIN_SENTENCE = "<S>"
+END_SENTENCE = "</S>"
+
+# Ids within a word, before all are shifted by one so that 0 can pad sentences. They follow
+# the character units themselves: 256 bytes, or the code points that fit `n_characters`.
+_BEGIN_SENTENCE, _END_SENTENCE, _BEGIN_WORD, _END_WORD, _PADDING = range(5)
+_NUM_SPECIALS = 5
+_NUM_BYTES = 256
+
+# Words remembered before starting afresh: bounds the memory of a reader, about 30 MB.
+_MAX_REMEMBERED = 100_000
+
+
+class CharacterMap:
+    """
+    Turns words into character ids, as bilm-tf's `UnicodeCharsVocabulary` does.
+
+    A word is its begin mark, its characters, its end mark and padding. Words are cut to fit;
+    `<S>` and `</S>` are whole words of one special character. Ids are shifted by one: 0 never
+    occurs in a word and pads sentences.
+
+    # Parameters
+
+    max_characters_per_token : `int`, optional (default = `50`)
+        Ids per word, both marks included.
+    n_characters : `int`, optional (default = `262`)
+        Number of ids, 0 included.
+    character_unit : `str`, optional (default = `"byte"`)
+        `byte` for UTF-8 bytes. `code_point` for whole code points; those that do not fit
+        `n_characters` share the id after the specials.
+    """
+
+    def __init__(
+        self,
+        max_characters_per_token: int = 50,
+        n_characters: int = 262,
+        character_unit: str = "byte",
+    ) -> None:
+        self.max_characters_per_token = max_characters_per_token
+        self.n_characters = n_characters
+        self.character_unit = character_unit
+        # Code points need an id for the unknown besides the specials and padding.
+        self._first_special = (
+            _NUM_BYTES if character_unit == "byte" else n_characters - _NUM_SPECIALS - 2
+        )
+        self._remembered: Dict[str, numpy.ndarray] = {}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CharacterMap):
+            return NotImplemented
+        return (self.max_characters_per_token, self.n_characters, self.character_unit) == (
+            other.max_characters_per_token,
+            other.n_characters,
+            other.character_unit,
+        )
+
+    @classmethod
+    def from_options(cls, options: BilmOptions) -> "CharacterMap":
+        """The map that a biLM of these options was trained with."""
+        cnn = options.char_cnn
+        return cls(cnn.max_characters_per_token, cnn.n_characters, cnn.character_unit)
+
+    @property
+    def padding_id(self) -> int:
+        """The id that fills a word up; not 0, which fills a sentence up."""
+        return self._first_special + _PADDING + 1
+
+    def word_ids(self, word: str) -> numpy.ndarray:
+        """
+        # Returns
+
+        `numpy.ndarray`
+            Shape `(max_characters_per_token,)`, read-only: the same array for the same word.
+        """
+        ids = self._remembered.get(word)
+        if ids is None:
+            if len(self._remembered) >= _MAX_REMEMBERED:
+                self._remembered.clear()
+            ids = self._remembered[word] = self._ids(word)
+        return ids
+
+    def sentence_ids(self, words: Sequence[str]) -> numpy.ndarray:
+        """
+        # Returns
+
+        `numpy.ndarray`
+            Shape `(num_tokens, max_characters_per_token)`.
+        """
+        if not words:
+            return numpy.zeros((0, self.max_characters_per_token), dtype=numpy.int32)
+        return numpy.stack([self.word_ids(word) for word in words])
+
+    def batch_ids(self, sentences: Sequence[Sequence[str]]) -> torch.Tensor:
+        """
+        # Returns
+
+        `torch.Tensor`
+            Shape `(batch_size, num_tokens, max_characters_per_token)`, padded with 0.
+        """
+        num_tokens = max((len(words) for words in sentences), default=0)
+        shape = (len(sentences), num_tokens, self.max_characters_per_token)
+        ids = numpy.zeros(shape, dtype=numpy.int64)
+        for row, words in enumerate(sentences):
+            ids[row, : len(words)] = self.sentence_ids(words)
+        return torch.from_numpy(ids)
+
+    def _ids(self, word: str) -> numpy.ndarray:
+        if word == BEGIN_SENTENCE:
+            units = [self._first_special + _BEGIN_SENTENCE]
+        elif word == END_SENTENCE:
+            units = [self._first_special + _END_SENTENCE]
+        else:
+            units = self._units(word)
+        ids = numpy.full(self.max_characters_per_token, self._first_special + _PADDING, numpy.int32)
+        ids[0] = self._first_special + _BEGIN_WORD
+        ids[1 : len(units) + 1] = units
+        ids[len(units) + 1] = self._first_special + _END_WORD
+        ids += 1
+        ids.flags.writeable = False
+        return ids
+
+    def _units(self, word: str) -> List[int]:
+        space = self.max_characters_per_token - 2
+        if self.character_unit == "byte":
+            # Cut before encoding as well: a character is at least one byte.
+            return list(word[:space].encode("utf-8", "ignore")[:space])
+        unknown = self._first_special + _NUM_SPECIALS
+        return [
+            ord(character) if ord(character) < self._first_special else unknown
+            for character in word[:space]
+        ]

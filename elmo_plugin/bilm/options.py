@@ -1,0 +1,220 @@
+import json
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, Dict, Optional, Tuple, Union
+
+from allennlp.common.checks import ConfigurationError
+from allennlp.common.file_utils import cached_path
+
+CHARACTER_UNITS = ("byte", "code_point")
+ACTIVATIONS = ("relu", "tanh")
+
+
+@dataclass(frozen=True)
+class CharacterCnnOptions:
+    """
+    The character encoder of a biLM: the `char_cnn` part of an options file.
+
+    # Parameters
+
+    filters : `Tuple[Tuple[int, int], ...]`
+        Width and number of the convolutions, `((1, 32), (2, 32), …)`.
+    embedding_dim : `int`
+        Width of a character embedding.
+    n_characters : `int`
+        Number of character ids, padding (id 0) included: 262 for bytes.
+    max_characters_per_token : `int`
+        Ids per word, the begin and end of the word included.
+    activation : `str`
+        `relu` or `tanh`, applied after the maximum over positions.
+    n_highway : `int`
+        Number of highway layers, 0 for none.
+    character_unit : `str`
+        What one character is: a UTF-8 `byte`, as in every published biLM, or a `code_point`.
+    """
+
+    filters: Tuple[Tuple[int, int], ...]
+    embedding_dim: int
+    n_characters: int
+    max_characters_per_token: int
+    activation: str
+    n_highway: int
+    character_unit: str = "byte"
+
+    @property
+    def num_filters(self) -> int:
+        """Number of features of a word before the projection."""
+        return sum(number for _, number in self.filters)
+
+
+@dataclass(frozen=True)
+class LstmOptions:
+    """
+    The recurrent layers of a biLM: the `lstm` part of an options file.
+
+    # Parameters
+
+    dim : `int`
+        Number of LSTM cells per direction.
+    projection_dim : `int`
+        Width of a layer's output per direction.
+    n_layers : `int`
+        Number of recurrent layers; the token layer does not count.
+    cell_clip, proj_clip : `Optional[float]`
+        Bounds on the cell and on its projection; `None` (or 0 in the file) for no bound.
+    use_skip_connections : `bool`
+        Whether layers above the first add their input to their output.
+    """
+
+    dim: int
+    projection_dim: int
+    n_layers: int
+    cell_clip: Optional[float]
+    proj_clip: Optional[float]
+    use_skip_connections: bool
+
+
+@dataclass(frozen=True)
+class BilmOptions:
+    """
+    Everything that decides the shape of a biLM, read from bilm-tf's `options.json`.
+
+    # Parameters
+
+    char_cnn : `CharacterCnnOptions`
+    lstm : `LstmOptions`
+    source : `Dict[str, Any]`
+        The whole file, training settings included, so that it can be written back.
+    """
+
+    char_cnn: CharacterCnnOptions
+    lstm: LstmOptions
+    source: Dict[str, Any] = field(compare=False, repr=False)
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers of the output, the token layer included: 3 for the published biLM."""
+        return self.lstm.n_layers + 1
+
+    @property
+    def output_dim(self) -> int:
+        """Width of every layer of the output, both directions together."""
+        return 2 * self.lstm.projection_dim
+
+    @classmethod
+    def from_file(cls, options_file: Union[str, PathLike]) -> "BilmOptions":
+        """
+        # Raises
+
+        `ConfigurationError`
+            If there is no such file, if it is not JSON, or if a setting is missing or impossible.
+        """
+        try:
+            with open(cached_path(options_file), encoding="utf-8") as opened:
+                source = json.load(opened)
+        except FileNotFoundError:
+            raise ConfigurationError(
+                f"biLM options file {options_file} does not exist. Set `options_file` (or "
+                "ELMO_OPTIONS) to the options.json of the biLM."
+            )
+        except ValueError as error:
+            raise ConfigurationError(f"biLM options file {options_file} is not JSON: {error}")
+        return cls.from_dict(source, str(options_file))
+
+    @classmethod
+    def from_dict(cls, source: Dict[str, Any], place: str = "biLM options") -> "BilmOptions":
+        """
+        # Parameters
+
+        source : `Dict[str, Any]`
+            The content of an options file.
+        place : `str`
+            What error messages call it.
+
+        # Raises
+
+        `ConfigurationError`
+            If a setting is missing or impossible.
+        """
+        read = _Reader(source, place)
+        if read("bidirectional", default=True) is not True:
+            raise ConfigurationError(
+                f"{place}: `bidirectional` is false, but ELMo needs a model of both directions."
+            )
+        char_cnn = _character_cnn_options(read)
+        lstm = LstmOptions(
+            dim=read.positive("lstm.dim"),
+            projection_dim=read.positive("lstm.projection_dim"),
+            n_layers=read.positive("lstm.n_layers"),
+            cell_clip=read("lstm.cell_clip", default=None) or None,
+            proj_clip=read("lstm.proj_clip", default=None) or None,
+            use_skip_connections=bool(read("lstm.use_skip_connections", default=False)),
+        )
+        return cls(char_cnn=char_cnn, lstm=lstm, source=source)
+
+
+def _character_cnn_options(read: "_Reader") -> CharacterCnnOptions:
+    filters = tuple((int(width), int(number)) for width, number in read("char_cnn.filters"))
+    options = CharacterCnnOptions(
+        filters=filters,
+        embedding_dim=read.positive("char_cnn.embedding.dim"),
+        n_characters=read.positive("char_cnn.n_characters"),
+        max_characters_per_token=read.positive("char_cnn.max_characters_per_token"),
+        activation=read.one_of("char_cnn.activation", ACTIVATIONS, default="tanh"),
+        n_highway=read("char_cnn.n_highway", default=0) or 0,
+        character_unit=read.one_of("char_cnn.character_unit", CHARACTER_UNITS, default="byte"),
+    )
+    if options.character_unit == "byte" and options.n_characters != 262:
+        hint = (
+            "261 is the count bilm-tf trains with; a biLM that is read needs one more, for "
+            "padding. Write 262 into the file; the weights stay as they are."
+            if options.n_characters == 261
+            else "256 bytes, 5 specials and padding make 262."
+        )
+        raise ConfigurationError(
+            f"{read.place}: expected `char_cnn.n_characters` 262, found "
+            f"{options.n_characters}. {hint}"
+        )
+    if not filters or max(width for width, _ in filters) > options.max_characters_per_token:
+        raise ConfigurationError(
+            f"{read.place}: `char_cnn.filters` {list(filters)} must be a list of [width, number] "
+            f"with widths up to `max_characters_per_token` ({options.max_characters_per_token})."
+        )
+    return options
+
+
+class _Reader:
+    """Looks dotted names up in nested JSON and says which one is missing or wrong."""
+
+    def __init__(self, source: Dict[str, Any], place: str) -> None:
+        self.source = source
+        self.place = place
+
+    def __call__(self, name: str, **default: Any) -> Any:
+        value: Any = self.source
+        for part in name.split("."):
+            if not isinstance(value, dict) or part not in value:
+                if "default" in default:
+                    return default["default"]
+                raise ConfigurationError(
+                    f"{self.place}: `{name}` is missing. Expected an options.json as bilm-tf "
+                    "and `elmo_plugin` write them."
+                )
+            value = value[part]
+        return value
+
+    def positive(self, name: str) -> int:
+        value = self(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ConfigurationError(
+                f"{self.place}: expected a whole number above 0 for `{name}`, found {value!r}."
+            )
+        return value
+
+    def one_of(self, name: str, choices: Tuple[str, ...], default: str) -> str:
+        value = self(name, default=default)
+        if value not in choices:
+            raise ConfigurationError(
+                f"{self.place}: expected one of {', '.join(choices)} for `{name}`, found {value!r}."
+            )
+        return value

@@ -1,0 +1,61 @@
+from typing import Dict, Sequence
+
+import torch
+
+from elmo_plugin.bilm.character_encoder import CharacterEncoder
+from elmo_plugin.bilm.characters import CharacterMap
+
+_WORDS_AT_ONCE = 1024
+
+
+class TokenMemory:
+    """
+    The token layer of known words, computed once; other words go to the character encoder.
+
+    # Parameters
+
+    encoder : `CharacterEncoder`
+        Computes the token layer.
+    characters : `CharacterMap`
+        Characters of that encoder.
+    words : `Sequence[str]`
+        Words to know.
+    """
+
+    def __init__(
+        self, encoder: CharacterEncoder, characters: CharacterMap, words: Sequence[str]
+    ) -> None:
+        self._encoder = encoder
+        weight = encoder.projection.weight
+        words = list(dict.fromkeys(words))
+        self._vectors = weight.new_empty(len(words), encoder.output_dim)
+        self._rows: Dict[bytes, int] = {}
+        with torch.no_grad():
+            for first in range(0, len(words), _WORDS_AT_ONCE):
+                # Shape: (num_words, max_characters_per_token)
+                ids = characters.batch_ids([words[first : first + _WORDS_AT_ONCE]])[0]
+                self._vectors[first : first + len(ids)] = encoder(ids.to(weight.device))
+                for row, word_ids in enumerate(ids.numpy(), start=first):
+                    self._rows[word_ids.tobytes()] = row
+
+    def __call__(self, character_ids: torch.Tensor) -> torch.Tensor:
+        """
+        # Parameters
+
+        character_ids : `torch.Tensor`
+            Shape `(num_words, max_characters_per_token)`.
+
+        # Returns
+
+        `torch.Tensor`
+            Shape `(num_words, output_dim)`.
+        """
+        rows = torch.tensor(
+            [self._rows.get(ids.tobytes(), -1) for ids in character_ids.cpu().numpy()],
+            device=character_ids.device,
+        )
+        unknown = rows < 0
+        vectors = self._vectors[rows]
+        if bool(unknown.any()):
+            vectors[unknown] = self._encoder(character_ids[unknown])
+        return vectors

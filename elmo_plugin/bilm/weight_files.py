@@ -1,0 +1,242 @@
+"""
+The weights of a biLM in files: HDF5 in bilm-tf's layout, or safetensors with the same names.
+
+One table (`_entries`) says which tensor of a file becomes which parameter and how; reading and
+writing both follow it, so that a file that is read and written again is the same bit for bit.
+"""
+
+import os
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Tuple, Union
+
+import h5py
+import numpy
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.common.file_utils import cached_path
+
+from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.options import BilmOptions
+
+# bilm-tf writes the output softmax beside the biLM; a reader of sentences has no use for it.
+_NOT_READ = ("softmax/",)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """
+    One tensor of a weight file and the parameters that it holds.
+
+    `to_parameters` takes the file's array apart; `to_file` puts it together again.
+    """
+
+    name: str
+    shape: Tuple[int, ...]
+    parameters: Tuple[str, ...]
+    to_parameters: Callable[[numpy.ndarray], List[numpy.ndarray]]
+    to_file: Callable[[List[numpy.ndarray]], numpy.ndarray]
+
+
+def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
+    """
+    Reads the parameters of `bilm` from a file, float16 or float32, HDF5 or `.safetensors`.
+
+    # Parameters
+
+    bilm : `Bilm`
+        Built from the options that belong to the file.
+    weight_file : `Union[str, PathLike]`
+        Local path, or anything that AllenNLP's `cached_path` understands.
+
+    # Raises
+
+    `ConfigurationError`
+        If there is no such file, it cannot be read, or it does not fit the options; the message
+        names the tensor, the shape that was expected and the shape that was found.
+    """
+    arrays = _read_arrays(weight_file)
+    entries = list(_entries(bilm.options))
+    _check_fit(arrays, entries, str(weight_file))
+    parameters = dict(bilm.named_parameters())
+    with torch.no_grad():
+        for entry in entries:
+            parts = entry.to_parameters(arrays[entry.name].astype(numpy.float32))
+            for name, part in zip(entry.parameters, parts):
+                parameters[name].copy_(torch.from_numpy(numpy.ascontiguousarray(part)))
+
+
+def save_weights(
+    bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "float32"
+) -> None:
+    """
+    Writes the parameters of `bilm` in bilm-tf's layout. The file appears under its name only
+    when it is whole.
+
+    # Parameters
+
+    bilm : `Bilm`
+        What to write.
+    weight_file : `Union[str, PathLike]`
+        `.safetensors`, or HDF5 for any other ending.
+    dtype : `str`, optional (default = `"float32"`)
+        `float32`, or `float16` for half the size.
+    """
+    parameters = {
+        name: parameter.detach().float().cpu().numpy()
+        for name, parameter in bilm.named_parameters()
+    }
+    arrays = {
+        entry.name: numpy.ascontiguousarray(
+            entry.to_file([parameters[name] for name in entry.parameters]).astype(dtype)
+        )
+        for entry in _entries(bilm.options)
+    }
+    unfinished = Path(f"{weight_file}.unfinished")
+    if Path(weight_file).suffix == ".safetensors":
+        from safetensors.numpy import save_file
+
+        save_file(arrays, str(unfinished))
+    else:
+        with h5py.File(unfinished, "w") as opened:
+            for name, array in arrays.items():
+                opened.create_dataset(name, data=array)
+    os.replace(unfinished, weight_file)
+
+
+def _entries(options: BilmOptions) -> Iterator[_Entry]:
+    """The table: every tensor of a weight file of these options."""
+    cnn, lstm = options.char_cnn, options.lstm
+    yield _Entry(
+        # The file has no row for padding, id 0.
+        "char_embed",
+        (cnn.n_characters - 1, cnn.embedding_dim),
+        ("character_encoder.embedding.weight",),
+        lambda array: [numpy.pad(array, ((1, 0), (0, 0)))],
+        lambda parts: parts[0][1:],
+    )
+    for number, (width, filters) in enumerate(cnn.filters):
+        name = f"character_encoder.convolutions.{number}"
+        yield _convolution(f"CNN/W_cnn_{number}", (1, width, cnn.embedding_dim, filters), name)
+        yield _vector(f"CNN/b_cnn_{number}", filters, f"{name}.bias")
+    dim = cnn.num_filters
+    for number in range(cnn.n_highway):
+        for part, ours in (("carry", "gate"), ("transform", "transform")):
+            name = f"character_encoder.highways.{number}.{ours}"
+            yield _matrix(f"CNN_high_{number}/W_{part}", (dim, dim), f"{name}.weight")
+            yield _vector(f"CNN_high_{number}/b_{part}", dim, f"{name}.bias")
+    name = "character_encoder.projection"
+    yield _matrix("CNN_proj/W_proj", (dim, lstm.projection_dim), f"{name}.weight")
+    yield _vector("CNN_proj/b_proj", lstm.projection_dim, f"{name}.bias")
+    for direction, stack in enumerate(("forward_layers", "backward_layers")):
+        for number in range(lstm.n_layers):
+            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{number}/LSTMCell"
+            yield from _lstm_cell(cell, f"lstm.{stack}.{number}", options)
+
+
+def _vector(name: str, size: int, parameter: str) -> _Entry:
+    return _Entry(name, (size,), (parameter,), lambda array: [array], lambda parts: parts[0])
+
+
+def _matrix(name: str, shape: Tuple[int, int], parameter: str) -> _Entry:
+    """TensorFlow multiplies from the left, PyTorch from the right."""
+    return _Entry(name, shape, (parameter,), lambda array: [array.T], lambda parts: parts[0].T)
+
+
+def _convolution(name: str, shape: Tuple[int, int, int, int], parameter: str) -> _Entry:
+    """Our convolutions are products with windows laid flat: (filters, width * embedding_dim)."""
+    return _Entry(
+        name,
+        shape,
+        (f"{parameter}.weight",),
+        lambda array: [array.reshape(-1, shape[-1]).T],
+        lambda parts: parts[0].T.reshape(shape),
+    )
+
+
+def _lstm_cell(cell: str, parameter: str, options: BilmOptions) -> Iterator[_Entry]:
+    """TensorFlow joins input and recurrent weights and orders the gates i, g, f, o."""
+    dim, projection_dim = options.lstm.dim, options.lstm.projection_dim
+
+    def reorder(array: numpy.ndarray, order: Tuple[int, ...]) -> numpy.ndarray:
+        gates = numpy.split(array, 4, axis=-1)
+        return numpy.concatenate([gates[gate] for gate in order], axis=-1)
+
+    # Ours are i, f, o, g.
+    to_ours, to_theirs = (0, 2, 3, 1), (0, 3, 1, 2)
+    yield _Entry(
+        f"{cell}/W_0",
+        (2 * projection_dim, 4 * dim),
+        (f"{parameter}.input.weight", f"{parameter}.recurrent.weight"),
+        lambda array: [part.T for part in numpy.split(reorder(array, to_ours), 2)],
+        lambda parts: reorder(numpy.concatenate([part.T for part in parts]), to_theirs),
+    )
+    yield _Entry(
+        f"{cell}/B",
+        (4 * dim,),
+        (f"{parameter}.bias",),
+        lambda array: [reorder(array, to_ours)],
+        lambda parts: reorder(parts[0], to_theirs),
+    )
+    yield _matrix(f"{cell}/W_P_0", (dim, projection_dim), f"{parameter}.projection.weight")
+
+
+def _read_arrays(weight_file: Union[str, PathLike]) -> Dict[str, numpy.ndarray]:
+    try:
+        path = cached_path(weight_file)
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"biLM weight file {weight_file} does not exist. Set `weight_file` (or ELMO_WEIGHTS) "
+            "to the weights of the biLM."
+        )
+    arrays: Dict[str, numpy.ndarray] = {}
+
+    def collect(name: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset):
+            arrays[name] = item[...]
+
+    try:
+        if str(weight_file).endswith(".safetensors"):
+            from safetensors.numpy import load_file
+
+            return load_file(path)
+        with h5py.File(path, "r") as opened:
+            opened.visititems(collect)
+    # safetensors has an exception of its own that shares no base with h5py's.
+    except Exception as error:
+        raise ConfigurationError(
+            f"biLM weight file {weight_file} cannot be read; it is damaged, cut short, or neither "
+            f"HDF5 nor safetensors ({error}). Fetch or copy it again."
+        )
+    return arrays
+
+
+def _check_fit(
+    arrays: Dict[str, numpy.ndarray], entries: List[_Entry], weight_file: str
+) -> None:
+    for entry in entries:
+        if entry.name not in arrays:
+            raise ConfigurationError(
+                f"{weight_file} does not fit its options: tensor {entry.name} of shape "
+                f"{entry.shape} is missing."
+            )
+        found = arrays[entry.name].shape
+        if found != entry.shape:
+            hint = ""
+            if entry.name == "char_embed" and found[0] == entry.shape[0] + 1:
+                hint = (
+                    " The file must not hold a row for padding: 261 characters in the weights "
+                    "belong to `n_characters` 262 in the options."
+                )
+            raise ConfigurationError(
+                f"{weight_file} does not fit its options: expected shape {entry.shape} for tensor "
+                f"{entry.name}, found {found}.{hint}"
+            )
+    known = {entry.name for entry in entries}
+    unknown = [name for name in arrays if name not in known and not name.startswith(_NOT_READ)]
+    if unknown:
+        raise ConfigurationError(
+            f"{weight_file} does not fit its options: it also holds {unknown[0]} of shape "
+            f"{arrays[unknown[0]].shape}, which the options have no place for."
+        )

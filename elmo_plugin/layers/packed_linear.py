@@ -1,0 +1,83 @@
+from typing import Any, Dict, Optional, Tuple
+
+import torch
+from torch.nn.functional import linear
+
+
+class PackedLinear(torch.nn.Linear):
+    """
+    A linear layer that is fast on small batches when nothing has to be learned.
+
+    A recurrent layer multiplies the same matrix at every step. PyTorch lays that matrix out anew
+    for each product on a CPU; here it is laid out once, in oneDNN's own blocks, which makes a
+    product of 16 rows by 512 x 16,384 three times as fast. The copy costs as much memory as the
+    weight and is renewed when the weight changes. With gradients, on a GPU, or where PyTorch
+    lacks the operation, this is `torch.nn.Linear`.
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__(in_features, out_features, bias=bias)
+        self._packed: Optional[torch.Tensor] = None
+        self._packed_version: Optional[Tuple[int, int]] = None
+
+    def forward(
+        self, inputs: torch.Tensor, plus: Optional[torch.Tensor] = None
+    ) -> torch.Tensor:
+        """
+        # Parameters
+
+        inputs : `torch.Tensor`
+            Shape `(num_rows, in_features)`.
+        plus : `Optional[torch.Tensor]`
+            Added to the product: shape `(out_features,)` or `(num_rows, out_features)`.
+
+        # Returns
+
+        `torch.Tensor`
+            Shape `(num_rows, out_features)`.
+        """
+        if not self._can_use_packed(inputs):
+            product = linear(inputs, self.weight, self.bias)
+            return product if plus is None else product + plus
+        packed = self._packed_weight()
+        if plus is None or plus.dim() == 1:
+            bias = self.bias if plus is None or self.bias is None else self.bias + plus
+            bias = plus if bias is None else bias
+            return torch.ops.mkldnn._linear_pointwise(inputs, packed, bias, "none", [], "")
+        return torch.ops.mkldnn._linear_pointwise.binary(inputs, plus, packed, self.bias, "add")
+
+    def _can_use_packed(self, inputs: torch.Tensor) -> bool:
+        learns = torch.is_grad_enabled() and (self.weight.requires_grad or inputs.requires_grad)
+        return (
+            not learns
+            and _HAS_ONEDNN
+            and inputs.device.type == "cpu"
+            and inputs.dtype == self.weight.dtype
+            and (inputs.dtype == torch.float32 or _HAS_BFLOAT16 and inputs.dtype == torch.bfloat16)
+            and not torch.is_autocast_enabled("cpu")
+            and inputs.size(0) > 0
+        )
+
+    def _packed_weight(self) -> torch.Tensor:
+        # The version counts changes in place; the address tells a new tensor. A weight made in
+        # inference mode cannot change and has no version.
+        version = 0 if self.weight.is_inference() else self.weight._version
+        version = (version, self.weight.data_ptr())
+        if self._packed is None or self._packed_version != version:
+            self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
+            self._packed_version = version
+        return self._packed
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # oneDNN's layout can be neither copied nor pickled; a copy makes its own.
+        return {**self.__dict__, "_packed": None, "_packed_version": None}
+
+
+def _has_bfloat16() -> bool:
+    return torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+_HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(
+    torch.ops.mkldnn, "_reorder_linear_weight"
+)
+_HAS_BFLOAT16 = _HAS_ONEDNN and _has_bfloat16()
