@@ -1,0 +1,30 @@
+"""
+ELMo (Peters et al. 2018, "Deep contextualized word representations") for AllenNLP.
+
+Importing the package registers everything AllenNLP finds by name and gives the environment
+variables of the experiments their defaults.
+"""
+
+from elmo_plugin.dependencies import check_dependencies
+from elmo_plugin.environment import set_defaults
+
+# A wrong dependency fails deep inside AllenNLP's imports: name it first.
+check_dependencies()
+set_defaults()
+
+import elmo_plugin.commands  # noqa: E402
+import elmo_plugin.tasks  # noqa: E402
+import elmo_plugin.training  # noqa: E402, F401
+from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights  # noqa: E402
+from elmo_plugin.elmo import Elmo, ScalarMix, embed_sentences  # noqa: E402
+
+__all__ = [
+    "Bilm",
+    "BilmOptions",
+    "Elmo",
+    "ScalarMix",
+    "embed_sentences",
+    "load_bilm",
+    "load_weights",
+    "save_weights",
+]

@@ -1,0 +1,78 @@
+from itertools import islice
+from typing import Iterable, Iterator, List, Sequence
+
+import torch
+
+from elmo_plugin.bilm import Bilm
+
+# Sentences read ahead and sorted by length, in batches: less padding, same results.
+_BATCHES_AHEAD = 16
+# Padded tokens in a batch; a longer sentence is read alone.
+_MAX_TOKENS = 8192
+
+
+def embed_sentences(
+    bilm: Bilm, sentences: Iterable[Sequence[str]], batch_size: int = 64
+) -> Iterator[torch.Tensor]:
+    """
+    Runs a biLM over tokenised sentences: the way to ELMo's vectors without an experiment.
+
+    Streams: memory holds `16 * batch_size` sentences and their vectors at a time. Unless the
+    biLM is stateful, what a sentence gives depends on nothing but the sentence.
+
+    # Parameters
+
+    bilm : `Bilm`
+        See `load_bilm`.
+    sentences : `Iterable[Sequence[str]]`
+        Words of each sentence; may be empty.
+    batch_size : `int`, optional (default = `64`)
+        Sentences per batch; fewer where they are long.
+
+    # Returns
+
+    `Iterator[torch.Tensor]`
+        One per sentence, in order: shape `(num_layers, num_tokens, output_dim)`, on the CPU.
+
+    # Examples
+
+        from elmo_plugin import embed_sentences, load_bilm
+        bilm = load_bilm("options.json", "weights.hdf5")
+        for layers in embed_sentences(bilm, [["The", "play", "began"], ["They", "play"]]):
+            print(layers.mean(dim=0))
+    """
+    remaining = iter(sentences)
+    while window := list(islice(remaining, _BATCHES_AHEAD * batch_size)):
+        # A stateful biLM has to read in the order given.
+        order = range(len(window))
+        if not bilm.stateful:
+            order = sorted(order, key=lambda number: len(window[number]))
+        embedded: List[torch.Tensor] = [torch.empty(0)] * len(window)
+        for batch in _batches([len(window[number]) for number in order], batch_size):
+            numbers = order[batch]
+            vectors = _embed_batch(bilm, [window[number] for number in numbers])
+            for number, sentence_vectors in zip(numbers, vectors):
+                embedded[number] = sentence_vectors
+        yield from embedded
+
+
+def _batches(lengths: List[int], batch_size: int) -> Iterator[slice]:
+    first = 0
+    for last in range(1, len(lengths) + 1):
+        longest = max(lengths[first : last + 1])
+        if (
+            last == len(lengths)
+            or last - first == batch_size
+            or longest * (last + 1 - first) > _MAX_TOKENS
+        ):
+            yield slice(first, last)
+            first = last
+
+
+def _embed_batch(bilm: Bilm, sentences: List[Sequence[str]]) -> List[torch.Tensor]:
+    ids = bilm.characters.batch_ids(sentences).to(bilm.boundary_ids.device)
+    with torch.inference_mode():
+        layers = bilm(ids).layers.cpu()
+    return [
+        layers[:, row, 1 : len(words) + 1].clone() for row, words in enumerate(sentences)
+    ]

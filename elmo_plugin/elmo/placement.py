@@ -1,0 +1,130 @@
+from dataclasses import dataclass
+from typing import Optional
+
+import torch
+from allennlp.common import Lazy, Registrable
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import TextFieldTensors
+from overrides import overrides
+
+from elmo_plugin.elmo.elmo import Elmo
+
+
+@dataclass(frozen=True)
+class PlacedText:
+    """
+    A batch of text as a task model sees it through a `Placement`.
+
+    # Parameters
+
+    words : `TextFieldTensors`
+        What is left for the task's own text field embedder.
+    input_vectors, output_vectors : `Optional[torch.Tensor]`
+        Shape `(batch_size, num_tokens, dim)`. What joins the task's input and output, if any.
+    """
+
+    words: TextFieldTensors
+    input_vectors: Optional[torch.Tensor] = None
+    output_vectors: Optional[torch.Tensor] = None
+
+    def at_input(self, embedded: torch.Tensor) -> torch.Tensor:
+        """`[x; ELMo]`: shape `(batch_size, num_tokens, embedded_dim + input_dim)`."""
+        return _join(embedded, self.input_vectors)
+
+    def at_output(self, encoded: torch.Tensor) -> torch.Tensor:
+        """`[h; ELMo]`: shape `(batch_size, num_tokens, encoded_dim + output_dim)`."""
+        return _join(encoded, self.output_vectors)
+
+
+class Placement(torch.nn.Module, Registrable):
+    """
+    Where a task model meets ELMo (sections 3.3 and 5.2): at its input, at its output, at both or
+    nowhere. A task model passes its text through a placement, joins what comes out of it, asks
+    for the widths, and is otherwise the same with and without ELMo.
+
+        text = self.placement(tokens)
+        embedded = text.at_input(self.text_field_embedder(text.words))
+        encoded = text.at_output(self.encoder(embedded, mask))
+
+    Texts passed through the same placement share its scores (question and context, premise and
+    hypothesis); input and output have scores of their own.
+    """
+
+    default_implementation = "elmo-nowhere"
+
+    #: Width that joins a task's input.
+    input_dim: int = 0
+    #: Width that joins a task's output.
+    output_dim: int = 0
+
+    def forward(self, tokens: TextFieldTensors) -> PlacedText:
+        """
+        # Parameters
+
+        tokens : `TextFieldTensors`
+            All indexers of a text field.
+        """
+        raise NotImplementedError
+
+
+@Placement.register("elmo-nowhere")
+class Nowhere(Placement):
+    """The baseline: adds nothing."""
+
+    @overrides(check_signature=False)
+    def forward(self, tokens: TextFieldTensors) -> PlacedText:
+        return PlacedText(tokens)
+
+
+@Placement.register("elmo-placement")
+class ElmoPlacement(Placement):
+    """
+    ELMo at a task's input, output or both, from one pass of the biLM.
+
+    # Parameters
+
+    elmo : `Lazy[Elmo]`
+        Everything that `Elmo` can be told, except `num_mixes`.
+    at : `str`, optional (default = `"input"`)
+        `input`, `output` or `both`.
+    indexer : `str`, optional (default = `"elmo"`)
+        Name of the token indexer that gives the characters. Its ids go to ELMo alone.
+
+    # Raises
+
+    `ConfigurationError`
+        If `at` is none of these, or the text has no such indexer.
+    """
+
+    def __init__(self, elmo: Lazy[Elmo], at: str = "input", indexer: str = "elmo") -> None:
+        super().__init__()
+        if at not in ("input", "output", "both"):
+            raise ConfigurationError(
+                f'Expected ELMo to be placed `at` "input", "output" or "both", found {at!r}.'
+            )
+        self.elmo = elmo.construct(num_mixes=2 if at == "both" else 1)
+        self.at = at
+        self.indexer = indexer
+        dim = self.elmo.get_output_dim()
+        self.input_dim = 0 if at == "output" else dim
+        self.output_dim = 0 if at == "input" else dim
+
+    @overrides(check_signature=False)
+    def forward(self, tokens: TextFieldTensors) -> PlacedText:
+        if self.indexer not in tokens:
+            raise ConfigurationError(
+                f"ELMo reads the token indexer {self.indexer!r}, but the text has only "
+                f"{sorted(tokens)}. Add `{self.indexer}: {{type: 'elmo-characters'}}` to the "
+                "reader's `token_indexers`."
+            )
+        words = {name: value for name, value in tokens.items() if name != self.indexer}
+        blends = self.elmo.blend(**tokens[self.indexer])
+        return PlacedText(
+            words,
+            input_vectors=None if self.at == "output" else blends[0],
+            output_vectors=None if self.at == "input" else blends[-1],
+        )
+
+
+def _join(vectors: torch.Tensor, elmo: Optional[torch.Tensor]) -> torch.Tensor:
+    return vectors if elmo is None else torch.cat([vectors, elmo], dim=-1)

@@ -1,0 +1,113 @@
+from typing import List, Optional, Union
+
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.nn.util import tiny_value_of_dtype
+from torch.nn.functional import layer_norm as normalise
+
+
+class ScalarMix(torch.nn.Module):
+    """
+    Blends the layers of a biLM into one vector per token.
+
+    Equation 1 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365). A softmax over one
+    learned score per layer says which layers a task reads; `gamma` says how loudly it hears them.
+    The scores are the parameter `layer_scores`, which is what the paper's λ regularises.
+
+    # Parameters
+
+    num_layers : `int`
+        Number of layers to blend. The context-free token layer counts as one.
+    layer_norm : `Union[bool, str]`, optional (default = `False`)
+        Whether each layer is normalised first: every token over its own numbers. `"batch"`
+        normalises over all tokens of the batch together, as AllenNLP does, so that a sentence's
+        vectors depend on what it is batched with; for comparison with AllenNLP only.
+    fixed_weights : `Optional[List[float]]`, optional (default = `None`)
+        Weights to use as they are, after the softmax; nothing is learned then and `gamma` is 1.
+
+    # Raises
+
+    `ConfigurationError`
+        If there are more or fewer fixed weights than layers, or `layer_norm` is none of these.
+    """
+
+    def __init__(
+        self,
+        num_layers: int,
+        layer_norm: Union[bool, str] = False,
+        fixed_weights: Optional[List[float]] = None,
+    ) -> None:
+        super().__init__()
+        if layer_norm not in (True, False, "batch"):
+            raise ConfigurationError(
+                f'Expected `layer_norm` to be true, false or "batch", found {layer_norm!r}.'
+            )
+        if fixed_weights is not None and len(fixed_weights) != num_layers:
+            raise ConfigurationError(
+                f"`fixed_weights` holds {len(fixed_weights)} weights for {num_layers} layers. The "
+                "token layer counts as one."
+            )
+        self.num_layers = num_layers
+        self.layer_norm = layer_norm
+        if fixed_weights is None:
+            self.layer_scores = torch.nn.Parameter(torch.zeros(num_layers))
+            self.gamma = torch.nn.Parameter(torch.ones(()))
+        else:
+            self.register_buffer("fixed_weights", torch.tensor(fixed_weights, dtype=torch.float))
+
+    def weights(self) -> torch.Tensor:
+        """
+        # Returns
+
+        `torch.Tensor`
+            Shape `(num_layers,)`. Weight of each layer, `gamma` left out.
+        """
+        if hasattr(self, "fixed_weights"):
+            return self.fixed_weights
+        return self.layer_scores.softmax(dim=0)
+
+    def forward(self, layers: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """
+        # Parameters
+
+        layers : `torch.Tensor`
+            Shape `(num_layers, batch_size, num_tokens, dim)`, token layer first.
+        mask : `torch.Tensor`
+            Shape `(batch_size, num_tokens)`, True on real tokens.
+
+        # Returns
+
+        `torch.Tensor`
+            Shape `(batch_size, num_tokens, dim)`.
+
+        # Raises
+
+        `ConfigurationError`
+            If `layers` does not hold the number of layers the mix was built for.
+        """
+        if len(layers) != self.num_layers:
+            raise ConfigurationError(
+                f"ScalarMix blends {self.num_layers} layers but received {len(layers)}. "
+                "Set `num_layers` to `n_layers + 1` of the biLM options: the token layer counts."
+            )
+        if self.layer_norm == "batch":
+            layers = _normalise_over_batch(layers, mask)
+        elif self.layer_norm:
+            layers = normalise(layers, layers.shape[-1:])
+        # Shape: (num_layers,)
+        weights = self.weights()
+        if not hasattr(self, "fixed_weights"):
+            weights = self.gamma * weights
+        # Shape: (batch_size, num_tokens, dim)
+        return torch.einsum("l,lbtd->btd", weights, layers.to(weights.dtype))
+
+
+def _normalise_over_batch(layers: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Zero mean and unit variance over all real tokens and dimensions of each layer."""
+    # Shape: (1, batch_size, num_tokens, 1)
+    mask = mask.unsqueeze(-1).unsqueeze(0)
+    count = mask.sum() * layers.size(-1)
+    # Shape: (num_layers, 1, 1, 1)
+    mean = (layers * mask).sum(dim=(1, 2, 3), keepdim=True) / count
+    variance = (((layers - mean) * mask) ** 2).sum(dim=(1, 2, 3), keepdim=True) / count
+    return (layers - mean) / torch.sqrt(variance + tiny_value_of_dtype(layers.dtype))

@@ -1,0 +1,229 @@
+import json
+from typing import Any, Dict, List, Optional, Sequence
+
+import spacy
+from allennlp.common.checks import ConfigurationError
+from allennlp.common.util import JsonDict, sanitize
+from allennlp.data import DatasetReader, Instance, Token
+from allennlp.models import Model
+from allennlp.predictors import Predictor
+from overrides import overrides
+
+from elmo_plugin.corpora.conll2012 import format_propositions
+
+OUTPUT_FORMATS = ("json", "conll")
+
+
+@Predictor.register("elmo-srl")
+class SrlPredictor(Predictor):
+    """
+    Labels the predicates of sentences.
+
+    A line of input is JSON: `{"sentence": "The play began."}` or `{"tokens": ["The", …]}`, with
+    `"predicates": [2]` for the positions of the predicates, `"predicates": "all"` to ask for every
+    token, or no `predicates`, which are then the verbs that a spaCy model finds. With
+    `--use-dataset-reader` the input is a CoNLL-2012 file.
+
+    # Parameters
+
+    model : `Model`
+    dataset_reader : `DatasetReader`
+    spacy_model : `Optional[str]`, optional (default = `None`)
+        Name or path of a spaCy pipeline with a tagger, to find verbs with. Without one, text is
+        tokenised by spaCy's English rules.
+    output_format : `str`, optional (default = `"json"`)
+        `json` lines, or `conll`: the propositions that `srl-eval.pl` reads. Sentences without a
+        predicate are left out, as `python -m elmo_plugin.corpora.conll2012` leaves them out of
+        the gold propositions.
+
+    # Raises
+
+    `ConfigurationError`
+        If the spaCy model is not installed, or the output format is none of these.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        dataset_reader: DatasetReader,
+        spacy_model: Optional[str] = None,
+        output_format: str = "json",
+    ) -> None:
+        super().__init__(model, dataset_reader)
+        if output_format not in OUTPUT_FORMATS:
+            raise ConfigurationError(
+                f"Expected `output_format` to be one of {OUTPUT_FORMATS}, found {output_format!r}."
+            )
+        self._finds_verbs = spacy_model is not None
+        self._spacy = _load_spacy(spacy_model) if spacy_model else spacy.blank("en")
+        self._output_format = output_format
+        # CoNLL output waits here until a sentence's last predicate is done.
+        self._frames: List[Dict[str, Any]] = []
+
+    def predict(self, sentence: str, predicates: Any = None) -> JsonDict:
+        """
+        Labels one sentence; see the class for `predicates` and `predict_json` for the result.
+        """
+        return self.predict_json({"sentence": sentence, "predicates": predicates})
+
+    @overrides
+    def predict_json(self, inputs: JsonDict) -> JsonDict:
+        """
+        # Returns
+
+        `JsonDict`
+            `tokens`, and `frames`: for each predicate its `predicate` (position), `lemma`, BIO
+            `tags` and a readable `description`.
+
+        # Raises
+
+        `ValueError`
+            If the line has neither `sentence` nor `tokens`, or names a predicate that the
+            sentence does not have.
+        """
+        return self.predict_batch_json([inputs])[0]
+
+    @overrides
+    def predict_batch_json(self, inputs: List[JsonDict]) -> List[JsonDict]:
+        sentences = [self._instances(line) for line in inputs]
+        instances = [instance for sentence in sentences for instance in sentence["instances"]]
+        # As many predicates at once as lines were asked for: a sentence has several.
+        frames: List[JsonDict] = []
+        for first in range(0, len(instances), len(inputs)):
+            frames += self.predict_batch_instance(instances[first : first + len(inputs)])
+        outputs, remaining = [], iter(frames)
+        for sentence in sentences:
+            own = [next(remaining) for _ in sentence["instances"]]
+            for frame in own:
+                del frame["tokens"], frame["is_last_of_sentence"]
+            outputs.append({"tokens": sentence["tokens"], "frames": own})
+        return outputs
+
+    @overrides
+    def predict_instance(self, instance: Instance) -> JsonDict:
+        return self.predict_batch_instance([instance])[0]
+
+    @overrides
+    def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
+        """
+        # Returns
+
+        `List[JsonDict]`
+            For each predicate its `tokens`, `predicate`, `lemma`, `tags` and `description`, and
+            whether it `is_last_of_sentence`.
+        """
+        outputs = self._model.forward_on_instances(instances)
+        return [sanitize(_frame(output["metadata"], output["tags"])) for output in outputs]
+
+    @overrides
+    def dump_line(self, outputs: JsonDict) -> str:
+        if self._output_format == "json":
+            return json.dumps(outputs, ensure_ascii=False) + "\n"
+        if "frames" in outputs:
+            return _propositions(outputs["tokens"], outputs["frames"])
+        self._frames.append(outputs)
+        if not outputs["is_last_of_sentence"]:
+            return ""
+        frames, self._frames = self._frames, []
+        return _propositions(outputs["tokens"], frames)
+
+    @overrides
+    def load_line(self, line: str) -> JsonDict:
+        try:
+            return json.loads(line)
+        except ValueError:
+            raise ValueError(
+                'Expected a line of JSON like {"sentence": "The play began.", "predicates": [2]}, '
+                f"found {line.strip()[:80]!r}."
+            )
+
+    def _instances(self, line: JsonDict) -> Dict[str, Any]:
+        tokens = self._tokens(line)
+        words = [token.text for token in tokens]
+        predicates = self._predicates(line, tokens)
+        instances = [
+            self._dataset_reader.text_to_instance(
+                [Token(word) for word in words], position, lemma=tokens[position].lemma_ or None
+            )
+            for position in predicates
+        ]
+        for instance in instances:
+            self._dataset_reader.apply_token_indexers(instance)
+        return {"tokens": words, "instances": instances}
+
+    def _tokens(self, line: JsonDict) -> Any:
+        """spaCy's tokens of a line, tagged if verbs can be found."""
+        if "tokens" in line:
+            document = spacy.tokens.Doc(self._spacy.vocab, words=list(line["tokens"]))
+        elif "sentence" in line:
+            document = self._spacy.make_doc(line["sentence"])
+        else:
+            raise ValueError(
+                f'Expected "sentence" or "tokens" in every line, found only {sorted(line)}.'
+            )
+        for _, pipe in self._spacy.pipeline:
+            document = pipe(document)
+        return [token for token in document if not token.is_space]
+
+    def _predicates(self, line: JsonDict, tokens: Sequence[Any]) -> List[int]:
+        predicates = line.get("predicates")
+        if predicates == "all":
+            return list(range(len(tokens)))
+        if predicates is not None:
+            for position in predicates:
+                if not isinstance(position, int) or not 0 <= position < len(tokens):
+                    raise ValueError(
+                        f'Expected "predicates" to be positions from 0 to {len(tokens) - 1}, found '
+                        f"{position!r} for {[token.text for token in tokens]}."
+                    )
+            return sorted(set(predicates))
+        if not self._finds_verbs:
+            raise ConfigurationError(
+                "Finding the verbs needs a spaCy model with a tagger: give its name or path with "
+                """--predictor-args '{"spacy_model": "en_core_web_sm"}', or say which tokens are """
+                'predicates in every line: "predicates": [2], or "all".'
+            )
+        return [position for position, token in enumerate(tokens) if token.tag_.startswith("VB")]
+
+
+def _load_spacy(spacy_model: str) -> Any:
+    try:
+        return spacy.load(spacy_model)
+    except OSError:
+        raise ConfigurationError(
+            f"spaCy model {spacy_model!r} is not installed. Install it with `python -m spacy "
+            f"download {spacy_model}`, give the path of one, or say which tokens are predicates."
+        )
+
+
+def _frame(metadata: Dict[str, Any], tags: List[str]) -> JsonDict:
+    return {
+        "tokens": metadata["words"],
+        "predicate": metadata["predicate_index"],
+        "lemma": metadata["lemma"],
+        "tags": tags,
+        "description": _description(metadata["words"], tags),
+        "is_last_of_sentence": metadata["is_last_of_sentence"],
+    }
+
+
+def _description(words: List[str], tags: List[str]) -> str:
+    """`[ARG0: They] [V: play] [ARG1: chess]`."""
+    pieces: List[str] = []
+    for word, tag in zip(words, tags):
+        if tag.startswith("I-"):
+            pieces[-1] = f"{pieces[-1][:-1]} {word}]"
+        else:
+            pieces.append(word if tag == "O" else f"[{tag[2:]}: {word}]")
+    return " ".join(pieces)
+
+
+def _propositions(words: List[str], frames: List[JsonDict]) -> str:
+    if not frames:
+        return ""
+    # The format has no room for blanks in a lemma.
+    predicates = [
+        (frame["predicate"], "".join(frame["lemma"].split()).strip("-") or "verb")
+        for frame in frames
+    ]
+    return format_propositions(len(words), predicates, [frame["tags"] for frame in frames])

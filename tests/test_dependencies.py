@@ -1,0 +1,124 @@
+import subprocess
+import sys
+from pathlib import Path
+from typing import Callable, List
+
+import pytest
+
+from elmo_plugin import dependencies
+from elmo_plugin.dependencies import check_dependencies
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Makes Python believe that a version of a package is installed."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def make(name: str, version: str, needs: List[str] = ()) -> None:
+        folder = tmp_path / f"{name}-{version}.dist-info"
+        folder.mkdir()
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+        lines += [f"Requires-Dist: {need}" for need in needs]
+        (folder / "METADATA").write_text("\n".join(lines) + "\n")
+
+    return make
+
+
+def message() -> str:
+    with pytest.raises(ImportError) as error:
+        check_dependencies()
+    return str(error.value)
+
+
+def test_the_environment_of_these_tests_fits():
+    check_dependencies()
+
+
+@pytest.mark.parametrize(
+    "name, version, expected",
+    [
+        ("allennlp", "2.9.3", "elmo_plugin needs allennlp==2.10.*, but allennlp 2.9.3 is"),
+        ("transformers", "4.49.0", "transformers 4.49.0 is installed"),
+        ("transformers", "4.49.0.dev0", "transformers 4.49.0.dev0 is installed"),
+        ("huggingface_hub", "1.0.1", "huggingface_hub 1.0.1 is installed"),
+        ("torch", "2.5.1+cu121", "elmo_plugin needs torch>=2.6, but torch 2.5.1+cu121 is"),
+    ],
+)
+def test_a_version_that_does_not_fit_is_named_with_the_cure(install, name, version, expected):
+    install(name, version)
+    text = message()
+    assert expected in text
+    assert "pip install -r requirements.txt -c constraints.txt" in text
+    assert "pip install --no-deps allennlp==2.10.1" in text
+
+
+def test_a_package_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setattr(
+        dependencies,
+        "_installed_version",
+        lambda name: None if name == "jsonnet" else dependencies.metadata.version(name),
+    )
+    assert "but jsonnet is not installed." in message()
+
+
+def test_every_problem_has_a_sentence_of_its_own(install):
+    install("transformers", "5.0.0")
+    install("spacy", "4.0.0")
+    lines = message().splitlines()
+    assert len(lines) == 3
+    assert "transformers 5.0.0" in lines[0] and "spacy 4.0.0" in lines[1]
+
+
+@pytest.mark.parametrize("version", ["2.14.0a0+git1234", "2.14.1+cu130"])
+def test_a_build_of_a_fitting_torch_is_accepted(install, version):
+    install("torch", version)
+    install("torchvision", "0.29.1", ["torch"])
+    check_dependencies()
+
+
+def test_a_torchvision_made_for_another_torch_is_named(install):
+    install("torch", "2.7.1")
+    install("torchvision", "0.21.0", ["numpy", "torch==2.6.0", 'scipy; extra == "scipy"'])
+    assert "torchvision 0.21.0 needs torch==2.6.0, but torch 2.7.1 is installed" in message()
+
+
+def test_the_torchvision_made_for_this_torch_is_accepted(install):
+    install("torch", "2.6.0+cpu")
+    install("torchvision", "0.21.0+cpu", ["torch==2.6.0"])
+    check_dependencies()
+
+
+def test_a_torch_without_cuda_beside_a_torchvision_with_it_is_named(install, monkeypatch):
+    install("torch", "2.6.0+cpu")
+    install("torchvision", "0.21.0", ["torch==2.6.0"])
+    monkeypatch.setattr(dependencies, "_has_cuda_default", lambda: True)
+    assert "install both from the same place" in message()
+    monkeypatch.setattr(dependencies, "_has_cuda_default", lambda: False)
+    check_dependencies()
+
+
+def test_without_a_checkout_the_versions_recorded_at_installation_count(
+    install, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(dependencies, "__file__", str(tmp_path / "elmo_plugin" / "x.py"))
+    install("elmo_plugin", "0.1.0", ["spacy<3.0", "h5py>=3.10"])
+    assert "elmo_plugin needs spacy<3.0, but spacy" in message()
+
+
+def test_every_fragile_package_is_declared():
+    assert set(dependencies.FRAGILE) <= set(dependencies._declared_requirements())
+
+
+def test_the_check_imports_none_of_the_packages():
+    script = (
+        "import importlib.util, sys\n"
+        f"spec = importlib.util.spec_from_file_location('check', {dependencies.__file__!r})\n"
+        "module = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(module)\n"
+        "module.check_dependencies()\n"
+        "print([name for name in ('torch', 'numpy', 'spacy', 'h5py') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
