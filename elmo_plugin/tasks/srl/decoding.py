@@ -62,13 +62,13 @@ def decode(
         For each sentence, a label for each real token; an empty sentence has none. Among equal
         scores the label of the lowest index wins, from the last token back.
     """
-    batch_size, num_tokens, num_labels = log_probabilities.shape
+    batch_size, num_tokens, _ = log_probabilities.shape
     lengths = mask.sum(dim=1)
     if batch_size == 0 or num_tokens == 0:
         return [[] for _ in range(batch_size)]
     # An infinite score could outweigh a forbidden transition, a NaN compares with nothing.
-    emissions = log_probabilities.detach().to(torch.promote_types(log_probabilities.dtype, torch.float))
-    emissions = emissions.nan_to_num(nan=IMPOSSIBLE)
+    dtype = torch.promote_types(log_probabilities.dtype, torch.float)
+    emissions = log_probabilities.detach().to(dtype).nan_to_num(nan=IMPOSSIBLE)
     emissions = emissions.clamp(IMPOSSIBLE, -IMPOSSIBLE).transpose(0, 1)
     # Shape: (num_labels, num_labels), a row now holds all ways into one label
     arrivals = transition_scores.to(emissions).t().contiguous()

@@ -108,7 +108,8 @@ class HighwayLstm(Seq2SeqEncoder):
             Shape `(batch_size, num_tokens, input_size)`. Computed in the weights' own dtype, under
             autocast too: a memory kept in half precision drifts over a long sentence.
         mask : `torch.BoolTensor`
-            Shape `(batch_size, num_tokens)`. Real tokens first; sentences may be empty and in any order.
+            Shape `(batch_size, num_tokens)`, real tokens first. Sentences may be empty and in any
+            order of length.
 
         # Returns
 

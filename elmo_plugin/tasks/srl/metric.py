@@ -165,7 +165,8 @@ class SrlSpanF1(Metric):
 
         `str`
             The counts and percentages of `srl-eval.pl`, laid out as there: a row for all
-            arguments, one for each label, and the verb last.
+            arguments, one for each label, and the verb last. Over all processes when there are
+            several, all of which have to ask for it.
         """
         counts = self._counts()
         width = max(10, *map(len, counts))

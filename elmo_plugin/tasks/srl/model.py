@@ -40,6 +40,8 @@ class SemanticRoleLabeler(Model):
     initializer : `InitializerApplicator`, optional
     regularizer : `Optional[RegularizerApplicator]`
         The paper's λ: `{regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
+    serialization_dir : `Optional[str]`
+        Given by AllenNLP.
     """
 
     default_predictor = "elmo-srl"
@@ -53,9 +55,9 @@ class SemanticRoleLabeler(Model):
         predicate_dim: int = 100,
         initializer: InitializerApplicator = InitializerApplicator(),
         regularizer: Optional[RegularizerApplicator] = None,
-        **kwargs: Any,
+        serialization_dir: Optional[str] = None,
     ) -> None:
-        super().__init__(vocab, regularizer, **kwargs)
+        super().__init__(vocab, regularizer, serialization_dir)
         self.text_field_embedder = text_field_embedder
         self.placement = placement or Nowhere()
         self.predicate_embedding = torch.nn.Embedding(2, predicate_dim)

@@ -1,5 +1,5 @@
 import logging
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence
 
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader, Field, Instance, Token, TokenIndexer
@@ -30,6 +30,10 @@ class SrlReader(DatasetReader):
         Default: single ids. ELMo needs an `elmo-characters` indexer named `elmo`.
     max_tokens : `Optional[int]`, optional (default = `None`)
         Leave longer sentences out, as He et al. (2017) do in training. Their number is logged.
+    max_instances : `Optional[int]`, optional (default = `None`)
+        Read only so many predicates.
+    serialization_dir : `Optional[str]`
+        Given by AllenNLP.
 
     # Raises
 
@@ -43,10 +47,14 @@ class SrlReader(DatasetReader):
         self,
         token_indexers: Optional[Dict[str, TokenIndexer]] = None,
         max_tokens: Optional[int] = None,
-        **kwargs: Any,
+        max_instances: Optional[int] = None,
+        serialization_dir: Optional[str] = None,
     ) -> None:
         super().__init__(
-            manual_distributed_sharding=True, manual_multiprocess_sharding=True, **kwargs
+            max_instances=max_instances,
+            manual_distributed_sharding=True,
+            manual_multiprocess_sharding=True,
+            serialization_dir=serialization_dir,
         )
         self._token_indexers = token_indexers or {"words": SingleIdTokenIndexer()}
         self._max_tokens = max_tokens

@@ -1,0 +1,223 @@
+"""The counts expected here are those that `srl-eval.pl` prints for the same propositions."""
+
+from typing import Dict, Tuple
+
+import pytest
+import torch.distributed as dist
+from allennlp.common.params import Params
+from allennlp.common.testing import run_distributed_test
+from allennlp.training.metrics import Metric
+
+from elmo_plugin.tasks.srl.metric import SrlSpanF1, arguments, bio_spans
+
+Counts = Dict[str, Tuple[int, int, int]]
+
+# Rule, predicted tags, gold tags, and (correct, excess, missed) per label.
+CASES = [
+    (
+        "a span must be right at both ends",
+        "B-A0 I-A0 B-V B-A1 O",
+        "B-A0 I-A0 B-V B-A1 I-A1",
+        {"overall": (1, 1, 1), "A0": (1, 0, 0), "A1": (0, 1, 1), "V": (1, 0, 0)},
+    ),
+    (
+        "a right span with a wrong label is one excess and one missed argument",
+        "B-A0 B-V B-A1 I-A1",
+        "B-A0 B-V B-A2 I-A2",
+        {"overall": (1, 1, 1), "A0": (1, 0, 0), "A1": (0, 1, 0), "A2": (0, 0, 1), "V": (1, 0, 0)},
+    ),
+    (
+        "a discontinuous argument is one argument",
+        "B-A1 B-V B-C-A1 I-C-A1 O B-C-A1",
+        "B-A1 B-V B-C-A1 I-C-A1 O B-C-A1",
+        {"overall": (1, 0, 0), "A1": (1, 0, 0), "V": (1, 0, 0)},
+    ),
+    (
+        "a discontinuous argument found in part is wrong",
+        "B-A1 B-V B-C-A1 O    B-A0",
+        "B-A1 B-V B-C-A1 I-C-A1 B-A0",
+        {"overall": (1, 1, 1), "A1": (0, 1, 1), "A0": (1, 0, 0), "V": (1, 0, 0)},
+    ),
+    (
+        "adjacent pieces are not the undivided span",
+        "B-A1 B-C-A1 B-V",
+        "B-A1 I-A1   B-V",
+        {"overall": (0, 1, 1), "A1": (0, 1, 1), "V": (1, 0, 0)},
+    ),
+    (
+        "other pieces within the same first and last token are wrong",
+        "B-A1 I-A1   B-V B-C-A1",
+        "B-A1 B-C-A1 B-V B-C-A1",
+        {"overall": (0, 1, 1), "A1": (0, 1, 1), "V": (1, 0, 0)},
+    ),
+    (
+        "a continuation of nothing is an argument",
+        "B-C-A1 B-V O",
+        "B-A1   B-V B-A0",
+        {"overall": (1, 0, 1), "A1": (1, 0, 0), "A0": (0, 0, 1), "V": (1, 0, 0)},
+    ),
+    (
+        "a continuation of nothing can be continued",
+        "B-C-A1 B-V B-C-A1 O",
+        "B-A1   B-V B-C-A1 O",
+        {"overall": (1, 0, 0), "A1": (1, 0, 0), "V": (1, 0, 0)},
+    ),
+    (
+        "a continuation belongs to the nearest argument on its left",
+        "B-A1 O B-A1 B-V B-C-A1",
+        "B-A1 O B-A1 B-V O",
+        {"overall": (1, 1, 1), "A1": (1, 1, 1), "V": (1, 0, 0)},
+    ),
+    (
+        "a continuation does not belong to what follows it",
+        "B-C-A1 B-V B-A1",
+        "B-A1   B-V B-C-A1",
+        {"overall": (0, 2, 1), "A1": (0, 2, 1), "V": (1, 0, 0)},
+    ),
+    (
+        "other arguments in between do not end a continued one",
+        "B-A0 B-V B-A1 B-C-A0 B-C-A1",
+        "B-A0 B-V B-A1 B-C-A0 B-C-A1",
+        {"overall": (2, 0, 0), "A0": (1, 0, 0), "A1": (1, 0, 0), "V": (1, 0, 0)},
+    ),
+    (
+        "the same label twice is two arguments",
+        "B-A1 B-A1 B-V B-A1",
+        "B-A1 I-A1 B-V B-A1",
+        {"overall": (1, 2, 1), "A1": (1, 2, 1), "V": (1, 0, 0)},
+    ),
+    (
+        "a reference is a label of its own",
+        "B-A0 B-R-A0 B-V B-C-R-A0",
+        "B-A0 B-A0   B-V B-C-A0",
+        {"overall": (1, 1, 1), "A0": (1, 0, 1), "R-A0": (0, 1, 0), "V": (1, 0, 0)},
+    ),
+    (
+        "a reference takes no continuation of its argument",
+        "B-R-A0 B-V B-C-A0",
+        "B-R-A0 B-V B-A0",
+        {"overall": (2, 0, 0), "A0": (1, 0, 0), "R-A0": (1, 0, 0), "V": (1, 0, 0)},
+    ),
+    (
+        "a verb continued is a verb, whole or wrong, and not in the overall score",
+        "B-V O B-C-V B-A1",
+        "B-V O O     B-A1",
+        {"overall": (1, 0, 0), "A1": (1, 0, 0), "V": (0, 1, 1)},
+    ),
+    (
+        "a twofold continuation continues what is left of its label",
+        "B-C-C-A1 B-A1 B-C-C-A1 B-V",
+        "B-A0     B-A1 B-A0     B-V",
+        {"overall": (1, 1, 2), "A1": (1, 0, 0), "A0": (0, 0, 2), "C-A1": (0, 1, 0), "V": (1, 0, 0)},
+    ),
+    (
+        "an inside without its beginning opens a span",
+        "I-A0 I-A0 B-V B-A1 I-A2 O I-A2",
+        "B-A0 I-A0 B-V B-A1 B-A2 O B-A2",
+        {"overall": (4, 0, 0), "A0": (1, 0, 0), "A1": (1, 0, 0), "A2": (2, 0, 0), "V": (1, 0, 0)},
+    ),
+    ("nothing found", "O O", "B-V B-A0", {"overall": (0, 0, 1), "A0": (0, 0, 1), "V": (0, 0, 1)}),
+    ("nothing to find", "B-A0 O", "O O", {"overall": (0, 1, 0), "A0": (0, 1, 0)}),
+    ("no tokens", "", "", {"overall": (0, 0, 0)}),
+]
+
+
+def read_table(metric: SrlSpanF1) -> Counts:
+    rows = [line.split() for line in metric.table().splitlines()[1:]]
+    return {row[0].replace("Overall", "overall"): tuple(map(int, row[1:4])) for row in rows}
+
+
+@pytest.mark.parametrize("rule, predicted, gold, counts", CASES, ids=[case[0] for case in CASES])
+def test_counts_as_the_official_scorer(rule, predicted, gold, counts):
+    metric = SrlSpanF1()
+    metric([predicted.split()], [gold.split()])
+    assert read_table(metric) == counts
+
+
+def test_spans_and_arguments_are_read_from_left_to_right():
+    tags = "B-A1 I-A1 O B-V I-A0 B-C-A1 B-A0".split()
+    assert bio_spans(tags) == [
+        ("A1", (0, 1)),
+        ("V", (3, 3)),
+        ("A0", (4, 4)),
+        ("C-A1", (5, 5)),
+        ("A0", (6, 6)),
+    ]
+    assert arguments(tags) == [
+        ("A1", ((0, 1), (5, 5))),
+        ("V", ((3, 3),)),
+        ("A0", ((4, 4),)),
+        ("A0", ((6, 6),)),
+    ]
+
+
+def count_two_batches() -> SrlSpanF1:
+    metric = SrlSpanF1()
+    metric(["B-ARG0 B-V B-ARG1 O".split()], ["B-ARG0 B-V B-ARG1 I-ARG1".split()])
+    metric(["B-V B-ARG1".split(), "B-V O".split()], ["B-V B-ARG1".split(), "B-V B-ARG1".split()])
+    return metric
+
+
+def test_scores_are_fractions_over_all_batches():
+    assert count_two_batches().get_metric() == {
+        "precision-overall": pytest.approx(2 / 3),
+        "recall-overall": pytest.approx(2 / 4),
+        "f1-measure-overall": pytest.approx(4 / 7),
+        "precision-ARG0": 1.0,
+        "recall-ARG0": 1.0,
+        "f1-measure-ARG0": 1.0,
+        "precision-ARG1": pytest.approx(1 / 2),
+        "recall-ARG1": pytest.approx(1 / 3),
+        "f1-measure-ARG1": pytest.approx(2 / 5),
+        "precision-V": 1.0,
+        "recall-V": 1.0,
+        "f1-measure-V": 1.0,
+    }
+
+
+def test_reset_forgets_everything():
+    metric = count_two_batches()
+    assert metric.get_metric(reset=True)["f1-measure-overall"] > 0
+    assert metric.get_metric() == {
+        "precision-overall": 0.0,
+        "recall-overall": 0.0,
+        "f1-measure-overall": 0.0,
+    }
+
+
+def test_table_has_the_overall_row_first_and_the_verb_last():
+    assert count_two_batches().table().splitlines() == [
+        "              corr.  excess  missed   prec.    rec.      F1",
+        "   Overall        2       1       2   66.67   50.00   57.14",
+        "      ARG0        1       0       0  100.00  100.00  100.00",
+        "      ARG1        1       1       2   50.00   33.33   40.00",
+        "         V        3       0       0  100.00  100.00  100.00",
+    ]
+
+
+def score_half(global_rank: int, world_size: int, gpu_id: int) -> None:
+    halves = [("B-A0 B-V", "B-A0 B-V"), ("B-A1 B-V", "B-A2 B-V")]
+    predicted, gold = halves[global_rank]
+    metric = SrlSpanF1()
+    metric([predicted.split()], [gold.split()])
+    for _ in range(2):
+        scores = metric.get_metric()
+        assert scores["f1-measure-overall"] == 0.5
+        assert scores["f1-measure-A0"] == 1.0 and scores["f1-measure-A2"] == 0.0
+    assert read_table(metric)["overall"] == (1, 1, 1)
+
+
+@pytest.mark.skipif(not dist.is_available(), reason="torch was built without torch.distributed")
+def test_processes_that_met_different_labels_report_the_same_scores():
+    run_distributed_test([-1, -1], func=score_half)
+
+
+def test_is_built_from_its_registered_name():
+    assert isinstance(Metric.from_params(Params({"type": "elmo-srl-f1"})), SrlSpanF1)
+
+
+def test_errors_say_what_does_not_align():
+    with pytest.raises(ValueError, match="1 predicates were predicted, 0 are gold"):
+        SrlSpanF1()([["O"]], [])
+    with pytest.raises(ValueError, match="predicate 1 of the batch has 1 predicted and 2 gold"):
+        SrlSpanF1()([["O"], ["O"]], [["O"], ["O", "O"]])

@@ -1,0 +1,135 @@
+import json
+from pathlib import Path
+
+import pytest
+from allennlp.commands.train import train_model_from_file
+from allennlp.common.checks import ConfigurationError
+from allennlp.models import load_archive
+from allennlp.predictors import Predictor
+
+import elmo_plugin  # noqa: F401
+from elmo_plugin.corpora.conll2012 import format_propositions, read_sentences
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+TEST = FIXTURES / "corpora/srl/test.gold_conll"
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    out = tmp_path_factory.mktemp("srl") / "out"
+    train_model_from_file(
+        FIXTURES / "experiments/srl.jsonnet", out, overrides={"trainer.num_epochs": 2}
+    )
+    return load_archive(out / "model.tar.gz")
+
+
+@pytest.fixture
+def make(archive):
+    return lambda **settings: Predictor.from_archive(archive, extra_args=settings)
+
+
+def test_every_predicate_of_every_line_is_labelled(make):
+    lines = [
+        {"sentence": "The play began and they left.", "predicates": [2, 5]},
+        {"tokens": ["They", "play"], "predicates": "all"},
+        {"tokens": ["Yes"], "predicates": []},
+        {"sentence": "", "predicates": "all"},
+    ]
+    first, second, third, fourth = make().predict_batch_json(lines)
+    assert first["tokens"] == ["The", "play", "began", "and", "they", "left", "."]
+    assert [frame["predicate"] for frame in first["frames"]] == [2, 5]
+    assert all(len(frame["tags"]) == 7 for frame in first["frames"])
+    assert [frame["predicate"] for frame in second["frames"]] == [0, 1]
+    assert third == {"tokens": ["Yes"], "frames": []}
+    assert fourth == {"tokens": [], "frames": []}
+
+
+def test_a_line_alone_gives_what_it_gives_in_a_batch(make):
+    lines = [
+        {"sentence": "The play began and they left.", "predicates": [2, 5]},
+        {"tokens": ["They", "play"], "predicates": [1]},
+    ]
+    predictor = make()
+    assert [predictor.predict_json(line) for line in lines] == predictor.predict_batch_json(lines)
+    assert predictor.predict("They play", [1]) == predictor.predict_json(lines[1])
+
+
+def test_json_is_one_line_that_keeps_every_script_readable(make):
+    line = make().dump_line({"tokens": ["日本"], "frames": []})
+    assert line == '{"tokens": ["日本"], "frames": []}\n'
+
+
+def test_descriptions_can_be_read():
+    from elmo_plugin.tasks.srl.predictor import _description
+
+    words = ["They", "play", "old", "games", "here", "."]
+    tags = ["B-ARG0", "B-V", "B-ARG1", "I-ARG1", "B-ARGM-LOC", "O"]
+    expected = "[ARG0: They] [V: play] [ARG1: old games] [ARGM-LOC: here] ."
+    assert _description(words, tags) == expected
+
+
+def test_a_corpus_is_written_as_the_scorer_reads_it(make, archive):
+    predictor = make(output_format="conll")
+    instances = list(archive.validation_dataset_reader.read(TEST))
+    outputs = [
+        output
+        for first in range(0, len(instances), 5)
+        for output in predictor.predict_batch_instance(instances[first : first + 5])
+    ]
+    written = "".join(predictor.dump_line(output) for output in outputs)
+    remaining, expected = iter(outputs), ""
+    for sentence in read_sentences(TEST):
+        if sentence.frames:
+            tags = [next(remaining)["tags"] for _ in sentence.frames]
+            predicates = [(frame.predicate_index, frame.lemma) for frame in sentence.frames]
+            expected += format_propositions(len(sentence.words), predicates, tags)
+    assert written == expected
+
+
+def test_sentences_are_written_as_the_scorer_reads_them(make):
+    predictor = make(output_format="conll")
+    output = predictor.predict_json({"tokens": ["They", "play"], "predicates": [1]})
+    rows = predictor.dump_line(output).splitlines()
+    assert [row.split()[0] for row in rows if row] == ["-", "play"]
+    assert predictor.dump_line({"tokens": ["Yes"], "frames": []}) == ""
+
+
+def test_verbs_without_a_spacy_model_say_what_is_needed(make):
+    with pytest.raises(ConfigurationError, match="spacy_model.*or say which tokens"):
+        make().predict_json({"sentence": "They play chess."})
+
+
+def test_a_spacy_model_that_is_not_installed_is_named(make):
+    with pytest.raises(ConfigurationError, match="'no_such_model' is not installed"):
+        make(spacy_model="no_such_model")
+
+
+def test_verbs_are_those_that_the_spacy_model_tags(make, tmp_path):
+    import spacy
+
+    pipeline = spacy.blank("en")
+    rules = pipeline.add_pipe("attribute_ruler")
+    rules.add([[{"LOWER": "play"}]], {"TAG": "VBP", "LEMMA": "play"})
+    rules.add([[{"LOWER": "chess"}]], {"TAG": "NN"})
+    pipeline.to_disk(tmp_path / "tagger")
+    output = make(spacy_model=str(tmp_path / "tagger")).predict_json({"sentence": "They play chess."})
+    assert [(frame["predicate"], frame["lemma"]) for frame in output["frames"]] == [(1, "play")]
+
+
+@pytest.mark.parametrize("position", [-1, 2, "1", 1.0])
+def test_a_predicate_outside_the_sentence_is_refused(make, position):
+    with pytest.raises(ValueError, match="positions from 0 to 1, found"):
+        make().predict_json({"tokens": ["They", "play"], "predicates": [position]})
+
+
+def test_a_line_without_text_or_that_is_no_json_is_refused(make):
+    with pytest.raises(ValueError, match='"sentence" or "tokens"'):
+        make().predict_json({"text": "They play"})
+    with pytest.raises(ValueError, match="Expected a line of JSON like"):
+        make().load_line("They play chess.\n")
+    assert make().load_line(json.dumps({"sentence": "x"}) + "\n") == {"sentence": "x"}
+
+
+def test_an_output_format_that_does_not_exist_is_refused(make):
+    with pytest.raises(ConfigurationError, match="output_format"):
+        make(output_format="xml")

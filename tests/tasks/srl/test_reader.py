@@ -1,0 +1,90 @@
+from pathlib import Path
+
+import pytest
+from allennlp.common.checks import ConfigurationError
+
+from elmo_plugin.tasks.srl import SrlReader
+
+CORPUS = Path(__file__).parents[3] / "fixtures/corpora/srl/train.gold_conll"
+
+TWO_PREDICATES = """\
+#begin document (x); part 000
+x 0 0 Mary NNP (TOP* - - - - * (ARG0*) * -
+x 0 1 tried VBD * try 01 - - * (V*) * -
+x 0 2 to TO * - - - - * (ARG1* * -
+x 0 3 sing VB * sing 02 - - * *) (V*) -
+
+x 0 0 Really RB (TOP*) - - - - * -
+
+#end document
+"""
+
+
+def test_one_instance_per_predicate_with_every_field(tmp_path):
+    path = tmp_path / "x.gold_conll"
+    path.write_text(TWO_PREDICATES)
+    tried, sing = SrlReader().read(path)
+    assert [token.text for token in tried["tokens"]] == ["Mary", "tried", "to", "sing"]
+    assert tried["predicate_indicator"].labels == [0, 1, 0, 0]
+    assert tried["tags"].labels == ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]
+    assert tried["metadata"].metadata == {
+        "words": ["Mary", "tried", "to", "sing"],
+        "predicate_index": 1,
+        "lemma": "try",
+        "gold_tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"],
+        "is_last_of_sentence": False,
+    }
+    assert sing["predicate_indicator"].labels == [0, 0, 0, 1]
+    assert sing["metadata"].metadata["is_last_of_sentence"]
+
+
+def test_a_file_without_predicate_columns_is_read_without_tags(tmp_path):
+    path = tmp_path / "x.gold_conll"
+    path.write_text(
+        "x 0 0 Mary NNP (TOP* - - - - * -\nx 0 1 sings VBZ *) sing 02 - - * -\n"
+    )
+    (instance,) = SrlReader().read(path)
+    assert "tags" not in instance.fields
+    assert instance["metadata"].metadata["gold_tags"] is None
+    assert instance["metadata"].metadata["predicate_index"] == 1
+
+
+def test_sentences_over_the_limit_are_left_out_and_counted(tmp_path, caplog):
+    path = tmp_path / "x.gold_conll"
+    path.write_text(TWO_PREDICATES)
+    caplog.set_level("INFO")
+    assert list(SrlReader(max_tokens=3).read(path)) == []
+    assert "left out 1 sentences over 3 tokens" in caplog.text
+
+
+def test_a_file_without_predicates_is_refused(tmp_path):
+    path = tmp_path / "x.gold_conll"
+    path.write_text("x 0 0 Really RB (TOP*) - - - - * -\n")
+    with pytest.raises(ConfigurationError, match="holds no predicate"):
+        list(SrlReader().read(path))
+
+
+def test_a_malformed_line_is_named_by_file_and_number(tmp_path):
+    path = tmp_path / "x.gold_conll"
+    path.write_text(TWO_PREDICATES.replace("x 0 2 to TO * - - - - * (ARG1* * -", "x 0 2 to TO"))
+    with pytest.raises(ValueError, match=r"x.gold_conll:4: expected .* columns, found 5"):
+        list(SrlReader().read(path))
+
+
+def test_workers_share_the_sentences_out():
+    from allennlp.data import DatasetReader
+    from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
+
+    class Worker(SrlReader):
+        def __init__(self, number):
+            super().__init__()
+            self._set_worker_info(WorkerInfo(2, number))
+
+    def contents(reader: DatasetReader):
+        return [
+            (instance["metadata"].metadata["words"], instance["metadata"].metadata["lemma"])
+            for instance in reader.read(CORPUS)
+        ]
+
+    both = contents(Worker(0)) + contents(Worker(1))
+    assert sorted(both) == sorted(contents(SrlReader()))
