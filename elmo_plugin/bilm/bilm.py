@@ -213,7 +213,7 @@ class Bilm(torch.nn.Module):
             tuple(
                 LstmState(
                     *(
-                        torch.cat([new.detach(), old[len(new) :]])
+                        torch.cat([new, old[len(new) :]]).detach()
                         for new, old in zip(new_side, old_side)
                     )
                 )

@@ -146,22 +146,22 @@ class BilmOptions:
             dim=read.positive("lstm.dim"),
             projection_dim=read.positive("lstm.projection_dim"),
             n_layers=read.positive("lstm.n_layers"),
-            cell_clip=read("lstm.cell_clip", default=None) or None,
-            proj_clip=read("lstm.proj_clip", default=None) or None,
+            cell_clip=read.at_least_0("lstm.cell_clip") or None,
+            proj_clip=read.at_least_0("lstm.proj_clip") or None,
             use_skip_connections=bool(read("lstm.use_skip_connections", default=False)),
         )
         return cls(char_cnn=char_cnn, lstm=lstm, source=source)
 
 
 def _character_cnn_options(read: "_Reader") -> CharacterCnnOptions:
-    filters = tuple((int(width), int(number)) for width, number in read("char_cnn.filters"))
+    filters = read.filters("char_cnn.filters")
     options = CharacterCnnOptions(
         filters=filters,
         embedding_dim=read.positive("char_cnn.embedding.dim"),
         n_characters=read.positive("char_cnn.n_characters"),
         max_characters_per_token=read.positive("char_cnn.max_characters_per_token"),
         activation=read.one_of("char_cnn.activation", ACTIVATIONS, default="tanh"),
-        n_highway=read("char_cnn.n_highway", default=0) or 0,
+        n_highway=int(read.at_least_0("char_cnn.n_highway") or 0),
         character_unit=read.one_of("char_cnn.character_unit", CHARACTER_UNITS, default="byte"),
     )
     if options.character_unit == "byte" and options.n_characters != 262:
@@ -175,7 +175,17 @@ def _character_cnn_options(read: "_Reader") -> CharacterCnnOptions:
             f"{read.place}: expected `char_cnn.n_characters` 262, found "
             f"{options.n_characters}. {hint}"
         )
-    if not filters or max(width for width, _ in filters) > options.max_characters_per_token:
+    if options.max_characters_per_token < 3:
+        raise ConfigurationError(
+            f"{read.place}: expected `char_cnn.max_characters_per_token` of at least 3 (a "
+            f"character and the marks around a word), found {options.max_characters_per_token}."
+        )
+    if options.n_characters < 8:
+        raise ConfigurationError(
+            f"{read.place}: expected `char_cnn.n_characters` of at least 8 (a character, 5 "
+            f"specials, the unknown and padding), found {options.n_characters}."
+        )
+    if max(width for width, _ in filters) > options.max_characters_per_token:
         raise ConfigurationError(
             f"{read.place}: `char_cnn.filters` {list(filters)} must be a list of [width, number] "
             f"with widths up to `max_characters_per_token` ({options.max_characters_per_token})."
@@ -210,6 +220,28 @@ class _Reader:
                 f"{self.place}: expected a whole number above 0 for `{name}`, found {value!r}."
             )
         return value
+
+    def at_least_0(self, name: str) -> Optional[float]:
+        value = self(name, default=None)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is not None and not (is_number and value >= 0):
+            raise ConfigurationError(
+                f"{self.place}: expected a number not below 0 for `{name}`, found {value!r}."
+            )
+        return value
+
+    def filters(self, name: str) -> Tuple[Tuple[int, int], ...]:
+        value = self(name)
+        try:
+            filters = tuple((int(width), int(number)) for width, number in value)
+        except (TypeError, ValueError):
+            filters = ()
+        if not filters or min(min(pair) for pair in filters) < 1:
+            raise ConfigurationError(
+                f"{self.place}: expected a list of [width, number] above 0 for `{name}`, found "
+                f"{value!r}."
+            )
+        return filters
 
     def one_of(self, name: str, choices: Tuple[str, ...], default: str) -> str:
         value = self(name, default=default)

@@ -47,14 +47,16 @@ def load_bilm(
     """
     if dtype not in DTYPES:
         raise ConfigurationError(f"Expected `dtype` to be one of {DTYPES}, found {dtype!r}.")
+    # Of a default, an archive keeps that it was one: the path differs from machine to machine.
+    source = "" if options_file is None else str(options_file)
     options_file = os.environ["ELMO_OPTIONS"] if options_file is None else options_file
     weight_file = os.environ["ELMO_WEIGHTS"] if weight_file is None else weight_file
-    archived = _archived_options(str(options_file), serialization_dir)
+    archived = _archived_options(str(options_file), serialization_dir, source)
     bilm = Bilm(
         archived or BilmOptions.from_file(options_file),
         stateful=stateful,
         warm_up=warm_up,
-        source=str(options_file),
+        source=source,
     )
     if archived is None:
         load_weights(bilm, weight_file)
@@ -74,12 +76,12 @@ def read_options(
     `ConfigurationError`
         If the file is missing or wrong.
     """
-    archived = _archived_options(str(options_file), serialization_dir)
+    archived = _archived_options(str(options_file), serialization_dir, str(options_file))
     return archived or BilmOptions.from_file(options_file)
 
 
 def _archived_options(
-    options_file: str, serialization_dir: Optional[str]
+    options_file: str, serialization_dir: Optional[str], source: str
 ) -> Optional[BilmOptions]:
     """
     Options kept in a trained model's weights (`Bilm` stores them there), or `None` where there
@@ -97,6 +99,6 @@ def _archived_options(
     for name, value in stored.items():
         if name.endswith("options_json"):
             identity: Dict[str, Any] = json.loads(bytes(value.numpy()))
-            if identity["options_file"] == options_file:
+            if identity["options_file"] == source:
                 return BilmOptions.from_dict(identity["options"], options_file)
     return None

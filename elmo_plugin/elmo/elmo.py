@@ -111,7 +111,7 @@ class Elmo(TokenEmbedder):
         All blends of one pass over the sentences; see `forward` for the shapes.
         """
         # Shape: (num_sentences, num_tokens, max_characters_per_token)
-        ids = elmo_tokens.reshape(-1, *elmo_tokens.shape[-2:])
+        ids = elmo_tokens.flatten(end_dim=-3)
         with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
             output = self.bilm(ids)
         layers = output.layers
@@ -123,7 +123,7 @@ class Elmo(TokenEmbedder):
         for mix in self.mixes:
             # Shape: (num_sentences, num_tokens, output_dim)
             blend = mix(layers, output.mask)[:, 1:-1].masked_fill(is_padding, 0.0)
-            blends.append(self.dropout(blend).view(*elmo_tokens.shape[:-1], -1))
+            blends.append(self.dropout(blend).view(*elmo_tokens.shape[:-1], blend.size(-1)))
         return blends
 
 

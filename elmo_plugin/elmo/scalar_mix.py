@@ -90,16 +90,18 @@ class ScalarMix(torch.nn.Module):
                 f"ScalarMix blends {self.num_layers} layers but received {len(layers)}. "
                 "Set `num_layers` to `n_layers + 1` of the biLM options: the token layer counts."
             )
-        if self.layer_norm == "batch":
-            layers = _normalise_over_batch(layers, mask)
-        elif self.layer_norm:
-            layers = normalise(layers, layers.shape[-1:])
         # Shape: (num_layers,)
         weights = self.weights()
         if not hasattr(self, "fixed_weights"):
             weights = self.gamma * weights
+        # The biLM may be bfloat16, which is too coarse to normalise in.
+        layers = layers.to(weights.dtype)
+        if self.layer_norm == "batch":
+            layers = _normalise_over_batch(layers, mask)
+        elif self.layer_norm:
+            layers = normalise(layers, layers.shape[-1:])
         # Shape: (batch_size, num_tokens, dim)
-        return torch.einsum("l,lbtd->btd", weights, layers.to(weights.dtype))
+        return torch.einsum("l,lbtd->btd", weights, layers)
 
 
 def _normalise_over_batch(layers: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
 from torch.nn.functional import linear
@@ -37,6 +37,9 @@ class PackedLinear(torch.nn.Linear):
             Shape `(num_rows, out_features)`.
         """
         if not self._can_use_packed(inputs):
+            # A change through `weight.data`, as moving averages make it, leaves no trace in the
+            # weight's version: a layer that learns in between packs again.
+            self._packed = None
             product = linear(inputs, self.weight, self.bias)
             return product if plus is None else product + plus
         packed = self._packed_weight()
@@ -67,6 +70,11 @@ class PackedLinear(torch.nn.Linear):
             self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
             self._packed_version = version
         return self._packed
+
+    def _apply(self, fn: Callable, recurse: bool = True) -> "PackedLinear":
+        # To another type and back: rounded, at the old address perhaps, with the old version.
+        self._packed = None
+        return super()._apply(fn, recurse)
 
     def __getstate__(self) -> Dict[str, Any]:
         # oneDNN's layout can be neither copied nor pickled; a copy makes its own.

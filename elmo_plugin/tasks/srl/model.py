@@ -115,12 +115,17 @@ class SemanticRoleLabeler(Model):
         logits = self.role_projection(encoded)
         outputs: Dict[str, Any] = {}
         if tags is not None:
-            # A role that training never saw cannot be learned from.
-            weights = mask & (tags != self.unknown_role)
-            outputs["loss"] = sequence_cross_entropy_with_logits(logits, tags, weights)
+            outputs["loss"] = self._loss(logits, mask, tags)
         if not self.training:
             outputs.update(self._answers(logits, mask, metadata))
         return outputs
+
+    def _loss(self, logits: torch.Tensor, mask: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
+        """Summed over tokens, averaged over instances, as He et al. (2017) do."""
+        # A role that training never saw cannot be learned from.
+        weights = mask & (tags != self.unknown_role)
+        per_token = sequence_cross_entropy_with_logits(logits, tags, weights, average="token")
+        return per_token * weights.sum() / len(weights)
 
     def _answers(
         self, logits: torch.Tensor, mask: torch.Tensor, metadata: List[Dict[str, Any]]

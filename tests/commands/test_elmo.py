@@ -1,0 +1,421 @@
+import json
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from pathlib import Path
+from unittest.mock import patch
+
+import h5py
+import numpy
+import pytest
+import torch
+from allennlp.commands import main
+
+from elmo_plugin import embed_sentences, load_bilm
+from elmo_plugin.commands.elmo import ElmoCommand
+from elmo_plugin.elmo import dump, journaled_file
+from elmo_plugin.elmo.dump import sentence_key
+from elmo_plugin.elmo.journaled_file import JournaledFile
+
+PROJECT = Path(__file__).resolve().parents[2]
+LINES = ["The play began", "", "They play", "The play began", "and / or ."]
+ODD_LINES = [
+    "crlf line\r",
+    "nul \0 inside",
+    "line\u2028separator",
+    "x" * 10_000,
+    "🦉🏳️‍🌈 owl",
+    "שלום עולם",
+    "\r",
+    "caf\u00e9 naïve",
+]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    # Results must not depend on how many cores the machine has left.
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def bilm():
+    return load_bilm()
+
+
+def run(*arguments):
+    """The command as AllenNLP starts it."""
+    with patch.object(sys, "argv", ["allennlp", "elmo", *map(str, arguments)]):
+        with patch("allennlp.commands.import_plugins"):
+            main(prog="allennlp")
+
+
+def failure(*arguments):
+    with pytest.raises(SystemExit) as stopped:
+        run(*arguments)
+    assert isinstance(stopped.value.code, str) and "\n" not in stopped.value.code
+    return stopped.value.code
+
+
+def write(path, lines):
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
+
+
+def layers_of(bilm, lines):
+    sentences = [line.split() for line in lines]
+    return [layers.numpy() for layers in embed_sentences(bilm, sentences)]
+
+
+def content(path):
+    with h5py.File(path) as file:
+        datasets = {key: (file[key].dtype, file[key][...].tolist()) for key in file}
+        return datasets, dict(file.attrs)
+
+
+def test_all_top_and_average_hold_the_layers_of_each_line(tmp_path, bilm):
+    text = write(tmp_path / "text.txt", LINES)
+    expected = layers_of(bilm, LINES)
+    for flag, of_layers in [
+        ("--all", lambda layers: layers),
+        ("--top", lambda layers: layers[-1]),
+        ("--average", lambda layers: layers.mean(axis=0)),
+    ]:
+        run(text, tmp_path / f"{flag}.hdf5", flag)
+        with h5py.File(tmp_path / f"{flag}.hdf5") as file:
+            for line, layers in enumerate(expected):
+                vectors = file[str(line)]
+                assert vectors.dtype == numpy.float32
+                assert vectors.shape == of_layers(layers).shape
+                numpy.testing.assert_allclose(vectors[...], of_layers(layers), atol=1e-6)
+
+
+def test_the_map_points_to_the_first_of_equal_sentences(tmp_path):
+    text = write(tmp_path / "text.txt", LINES)
+    run(text, tmp_path / "out.hdf5", "--top")
+    with h5py.File(tmp_path / "out.hdf5") as file:
+        assert file["sentence_to_index"].shape == (1,)
+        assert json.loads(file["sentence_to_index"][0]) == {
+            "The play began": "0",
+            "": "1",
+            "They play": "2",
+            "and / or .": "4",
+        }
+        assert (file["0"][...] == file["3"][...]).all()
+        # Datasets stand in the order of the lines, not of their names as text.
+        assert list(file) == ["0", "1", "2", "3", "4", "sentence_to_index"]
+    run(text, tmp_path / "bare.hdf5", "--top", "--forget-sentences")
+    with h5py.File(tmp_path / "bare.hdf5") as file:
+        assert "sentence_to_index" not in file
+
+
+def test_sentences_can_be_keys(tmp_path, bilm, capsys):
+    # No name is too long for a key.
+    lines = [*LINES, ".", "nul \0", f"{'x' * 200} " * 1000]
+    text = write(tmp_path / "text.txt", lines)
+    run(text, tmp_path / "out.hdf5", "--all", "--use-sentence-keys")
+    assert "2 lines were empty or repeated and have no key" in capsys.readouterr().out
+    with h5py.File(tmp_path / "out.hdf5") as file:
+        assert len(file) == 6
+        for line, layers in zip(lines, layers_of(bilm, lines)):
+            if line:
+                vectors = file[sentence_key(line.split())][...]
+                numpy.testing.assert_allclose(vectors, layers, atol=1e-6)
+        assert {"and \u2215 or .", "\u2024", "nul \u2400"} < set(file)
+
+
+def test_the_file_says_what_it_holds(tmp_path, capsys):
+    text = write(tmp_path / "text.txt", LINES)
+    run(text, tmp_path / "new" / "folder" / "out.hdf5", "--all")
+    assert "5 lines, 12 tokens" in capsys.readouterr().out
+    with h5py.File(tmp_path / "new" / "folder" / "out.hdf5") as file:
+        assert file.attrs["complete"] and file.attrs["num_lines"] == 5
+        assert file.attrs["layers"] == "all" and file.attrs["dtype"] == "float32"
+        assert file.attrs["format_version"] == 1 and file.attrs["input"] == str(text)
+        assert json.loads(file.attrs["bilm_options"])["lstm"]["n_layers"] == 2
+        assert len(file.attrs["bilm_sha256"]) == 64
+        assert file.attrs["elmo_plugin_version"]
+    assert os.listdir(tmp_path / "new" / "folder") == ["out.hdf5"]
+
+
+def test_half_and_compressed_vectors_are_smaller_and_nearly_equal(tmp_path):
+    text = write(tmp_path / "text.txt", ["a b c d e f g h"] * 50 + [""])
+    run(text, tmp_path / "full.hdf5", "--all")
+    for compression in ("gzip", "lzf"):
+        path = tmp_path / f"{compression}.hdf5"
+        run(text, path, "--all", "--half", "--compression", compression)
+        with h5py.File(path) as small, h5py.File(tmp_path / "full.hdf5") as full:
+            assert small["0"].dtype == numpy.float16 and small["0"].compression == compression
+            numpy.testing.assert_allclose(small["0"][...], full["0"][...], atol=2e-3)
+            assert small["50"].shape == full["50"].shape == (3, 0, 32)
+
+
+def test_bfloat16_and_a_vocabulary_change_how_and_not_what(tmp_path, bilm):
+    text = write(tmp_path / "text.txt", LINES)
+    words = write(tmp_path / "words.txt", ["The", "play", "", "never-seen"])
+    run(text, tmp_path / "out.hdf5", "--all", "--vocab-path", words)
+    run(text, tmp_path / "fast.hdf5", "--all", "--bfloat16")
+    expected = layers_of(bilm, LINES)
+    with h5py.File(tmp_path / "out.hdf5") as out, h5py.File(tmp_path / "fast.hdf5") as fast:
+        numpy.testing.assert_allclose(out["0"][...], expected[0], atol=1e-6)
+        difference = numpy.linalg.norm(fast["0"][...] - expected[0])
+        assert 0 < difference < 0.03 * numpy.linalg.norm(expected[0])
+        assert fast.attrs["computed_in"] == "bfloat16"
+
+
+def test_odd_text_gives_one_dataset_per_line(tmp_path, bilm):
+    text = tmp_path / "text.txt"
+    body = "\n".join(ODD_LINES) + "\n" + "many " * 2_000 + "\nno newline at the end"
+    text.write_bytes(b"\xef\xbb\xbf" + body.encode())
+    run(text, tmp_path / "out.hdf5", "--all")
+    lines = body.split("\n")
+    with h5py.File(tmp_path / "out.hdf5") as file:
+        assert file.attrs["num_lines"] == len(lines) == len(file) - 1
+        for line, layers in enumerate(layers_of(bilm, lines)):
+            numpy.testing.assert_allclose(file[str(line)][...], layers, atol=1e-6)
+        assert json.loads(file["sentence_to_index"][0])["nul \0 inside"] == "1"
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["", "", ""]])
+def test_a_text_without_words_gives_empty_datasets(tmp_path, lines):
+    text = write(tmp_path / "text.txt", lines)
+    run(text, tmp_path / "out.hdf5", "--all")
+    with h5py.File(tmp_path / "out.hdf5") as file:
+        assert file.attrs["complete"] and file.attrs["num_lines"] == len(lines)
+        for line in range(len(lines)):
+            assert file[str(line)].shape == (3, 0, 32)
+
+
+def test_a_pipe_is_read_without_knowing_its_length(tmp_path):
+    command = [sys.executable, "-m", "allennlp", "elmo", "-", tmp_path / "out.hdf5", "--top"]
+    text = "one line\nand another\n"
+    done = subprocess.run(command, cwd=PROJECT, input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "2 lines, 4 tokens" in done.stdout
+    with h5py.File(tmp_path / "out.hdf5") as file:
+        assert file["1"].shape == (2, 32)
+
+
+def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, capsys):
+    random.seed(13)
+    words = [f"word{number}" for number in range(500)]
+    lines = [" ".join(random.choices(words, k=random.randrange(12))) for _ in range(600)]
+    text = write(tmp_path / "text.txt", lines)
+    output = tmp_path / "killed.hdf5"
+    unfinished = Path(f"{output}.unfinished")
+    # A fork has all imports behind it, so that the signal arrives in the midst of the work.
+    context = multiprocessing.get_context("fork")
+    for _ in range(8):
+        process = context.Process(target=run, args=(text, output, "--all", "--batch-size", "1"))
+        process.start()
+        size = unfinished.stat().st_size if unfinished.exists() else 0
+        while process.is_alive() and not (
+            unfinished.exists() and unfinished.stat().st_size > size + 50_000
+        ):
+            time.sleep(0.001)
+        time.sleep(random.random() * 0.05)
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    assert unfinished.exists() and not output.exists()
+    run(text, output, "--all", "--batch-size", "1")
+    assert "of them earlier" in capsys.readouterr().out
+    run(text, tmp_path / "alone.hdf5", "--all", "--batch-size", "1")
+    assert content(output) == content(tmp_path / "alone.hdf5")
+    assert output.read_bytes() == (tmp_path / "alone.hdf5").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["alone.hdf5", "killed.hdf5", "text.txt"]
+
+
+class Stop(BaseException):
+    pass
+
+
+def stop_at(monkeypatch, operation):
+    """Lets the disk operation of that number do half of its work, and none after it."""
+    count = 0
+
+    def stopping(whole):
+        def call(*arguments):
+            nonlocal count
+            count += 1
+            if count < operation:
+                return whole(*arguments)
+            if count == operation and whole is write_all:
+                descriptor, offset, view = arguments
+                whole(descriptor, offset, view[: len(view) // 2])
+            raise Stop
+
+        return call
+
+    write_all = journaled_file._write_all
+    monkeypatch.setattr(journaled_file, "_write_all", stopping(write_all))
+    for name in ("fsync", "replace", "ftruncate"):
+        monkeypatch.setattr(os, name, stopping(getattr(os, name)))
+
+
+def test_a_stop_at_any_disk_operation_loses_no_commit(tmp_path, monkeypatch):
+    operation = 0
+    stopped = True
+    while stopped:
+        operation += 1
+        path = tmp_path / f"{operation}"
+        path.write_bytes(b"first")
+        draw = random.Random(7)
+        states = [b"first"]
+        file = JournaledFile(path)
+        file.commit()
+        with monkeypatch.context() as patched:
+            stop_at(patched, operation)
+            try:
+                for _ in range(3):
+                    state = bytearray(states[-1])
+                    for _ in range(4):
+                        offset, data = draw.randrange(len(state) + 1), draw.randbytes(700)
+                        state[offset : offset + 700] = data
+                        file.seek(offset)
+                        file.write(data)
+                    states.append(bytes(state))
+                    file.commit()
+                stopped = False
+            except Stop:
+                # Stopped while writing, before the state was complete, or while committing.
+                pass
+            file.close()
+        again = JournaledFile(path)
+        found = again.read(path.stat().st_size)
+        again.close()
+        assert found in states[-2:]
+    assert operation > 20
+
+
+@pytest.fixture
+def begun(tmp_path, monkeypatch):
+    """A run that stopped after its first commit: text, output, and how to let it go on."""
+    text = write(tmp_path / "text.txt", [f"line number {number}" for number in range(40)])
+    whole = dump._vectors
+
+    def stops(layers, options, place):
+        if place.endswith(":25"):
+            raise KeyboardInterrupt
+        return whole(layers, options, place)
+
+    monkeypatch.setattr(dump, "_vectors", stops)
+    output = tmp_path / "out.hdf5"
+    message = failure(text, output, "--all", "--batch-size", "1")
+    assert "Give the same command again to continue" in message
+    monkeypatch.setattr(dump, "_vectors", whole)
+    return Namespace(text=text, output=output, arguments=["--all", "--batch-size", "1"])
+
+
+def test_only_the_same_command_continues(begun, capsys):
+    message = failure(begun.text, begun.output, "--top", "--batch-size", "2")
+    assert "layers all, now top; batch_size 1, now 2" in message
+    run(begun.text, begun.output, *begun.arguments)
+    assert "40 lines (16 of them earlier)" in capsys.readouterr().out
+
+
+def test_another_bilm_does_not_continue(begun, tmp_path):
+    weights = tmp_path / "weights.hdf5"
+    weights.write_bytes(Path(os.environ["ELMO_WEIGHTS"]).read_bytes())
+    with h5py.File(weights, "r+") as file:
+        file["char_embed"][0, 0] += 1
+    arguments = [*begun.arguments, "--weight-file", weights]
+    assert "another bilm_sha256" in failure(begun.text, begun.output, *arguments)
+    run(begun.text, begun.output, *arguments, "--force")
+    with h5py.File(begun.output) as file:
+        assert file.attrs["num_lines"] == 40
+
+
+def test_another_text_does_not_continue(begun):
+    lines = begun.text.read_text().splitlines()
+    write(begun.text, ["changed", *lines[1:]])
+    message = failure(begun.text, begun.output, *begun.arguments)
+    assert "16 lines of another text" in message
+    write(begun.text, lines[:10])
+    assert "16 lines of another text" in failure(begun.text, begun.output, *begun.arguments)
+    # What comes after the lines done may still change.
+    write(begun.text, [*lines, "one more"])
+    run(begun.text, begun.output, *begun.arguments)
+
+
+def test_a_second_process_is_kept_out(begun):
+    first = JournaledFile(f"{begun.output}.unfinished")
+    message = failure(begun.text, begun.output, *begun.arguments)
+    assert "is being written by another process" in message
+    first.close()
+    run(begun.text, begun.output, *begun.arguments)
+
+
+def test_a_finished_output_is_left_alone_unless_forced(begun):
+    run(begun.text, begun.output, *begun.arguments)
+    before = begun.output.read_bytes()
+    message = failure(begun.text, begun.output, "--top")
+    assert "exists and is finished, with 40 lines" in message and "--force" in message
+    assert begun.output.read_bytes() == before
+    run(begun.text, begun.output, "--top", "--force")
+    with h5py.File(begun.output) as file:
+        assert file["0"].shape == (3, 32)
+
+
+def test_a_full_disk_costs_nothing_done(begun, capsys):
+    size = os.path.getsize(f"{begun.output}.unfinished")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 2000, limits[1]))
+    try:
+        message = failure(begun.text, begun.output, *begun.arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "no room to write" in message and "out.hdf5.unfinished" in message
+    run(begun.text, begun.output, *begun.arguments)
+    assert "(16 of them earlier)" in capsys.readouterr().out
+
+
+def test_wrong_files_are_named_in_one_sentence(tmp_path):
+    text = write(tmp_path / "text.txt", LINES)
+    out = tmp_path / "out.hdf5"
+    junk = write(tmp_path / "junk", ["{"])
+    assert "looked for" in failure(tmp_path / "absent.txt", out, "--all")
+    assert "is a folder" in failure(tmp_path, out, "--all")
+    assert "is not JSON" in failure(text, out, "--all", "--options-file", junk)
+    assert "does not exist" in failure(text, out, "--all", "--options-file", tmp_path / "none")
+    assert "cannot be read" in failure(text, out, "--all", "--weight-file", junk)
+    assert "does not exist" in failure(text, out, "--all", "--weight-file", tmp_path / "none")
+    assert "looked for" in failure(text, out, "--all", "--vocab-path", tmp_path / "none")
+    assert "CUDA devices" in failure(text, out, "--all", "--cuda-device", "99")
+    assert "junk" in failure(text, junk / "out.hdf5", "--all")
+    assert str(junk) in failure(text, junk, "--all")
+    assert not out.exists()
+
+
+def test_vectors_too_large_for_float16_are_refused(tmp_path, monkeypatch):
+    text = write(tmp_path / "text.txt", LINES)
+    large = lambda bilm, sentences, batch_size: (  # noqa: E731
+        torch.full((3, len(words), 32), 1e5) for words in sentences
+    )
+    monkeypatch.setattr(dump, "embed_sentences", large)
+    message = failure(text, tmp_path / "out.hdf5", "--all", "--half")
+    assert f"{text}:1" in message and "float16" in message
+
+
+def test_exactly_one_choice_of_layers_is_needed(tmp_path, capsys):
+    for flags in ([], ["--all", "--top"], ["--all", "--batch-size", "0"]):
+        with pytest.raises(SystemExit) as stopped:
+            run(tmp_path / "text.txt", tmp_path / "out.hdf5", *flags)
+        assert stopped.value.code == 2
+    assert "required" in capsys.readouterr().err
+
+
+def test_help_has_an_example(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run("--help")
+    assert stopped.value.code == 0
+    assert "allennlp elmo sentences.txt vectors.hdf5 --all" in capsys.readouterr().out
+    assert ElmoCommand().name == "elmo"
