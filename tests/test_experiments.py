@@ -56,7 +56,9 @@ def test_paths_stand_in_one_file_only():
 )
 def test_an_ablation_changes_what_its_name_says(name, setting, expected):
     base = Params.from_file(PROJECT / "experiments/srl_elmo.jsonnet").as_dict(quiet=True)
-    changed = Params.from_file(PROJECT / f"experiments/ablations/{name}.jsonnet").as_dict(quiet=True)
+    changed = Params.from_file(PROJECT / f"experiments/ablations/{name}.jsonnet").as_dict(
+        quiet=True
+    )
     inner = changed["model"]
     for key in setting[:-1]:
         inner = inner[key]

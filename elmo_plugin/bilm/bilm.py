@@ -1,6 +1,6 @@
 import json
 from dataclasses import dataclass
-from typing import Optional, Sequence, Tuple
+from typing import Callable, Optional, Sequence, Tuple
 
 import torch
 
@@ -140,6 +140,11 @@ class Bilm(torch.nn.Module):
         """Halves the weights to bfloat16, which is two to four times as fast where the
         processor has it; layers differ by less than 1 % from float32."""
         return self.to(torch.bfloat16)
+
+    def _apply(self, fn: Callable, recurse: bool = True) -> "Bilm":
+        # Neither is a parameter, so neither would follow to another device or type.
+        self._memory = self._state = None
+        return super()._apply(fn, recurse)
 
     def _token_layer(
         self, character_ids: torch.Tensor, mask: torch.Tensor

@@ -38,9 +38,7 @@ class CharacterEncoder(torch.nn.Module):
         self.convolutions = torch.nn.ModuleList(
             PackedLinear(width * cnn.embedding_dim, number) for width, number in cnn.filters
         )
-        self.highways = torch.nn.ModuleList(
-            Highway(cnn.num_filters) for _ in range(cnn.n_highway)
-        )
+        self.highways = torch.nn.ModuleList(Highway(cnn.num_filters) for _ in range(cnn.n_highway))
         self.projection = PackedLinear(cnn.num_filters, self.output_dim)
         self.reset_parameters(cnn.activation)
 

@@ -1,4 +1,4 @@
-from typing import Dict, List, Sequence
+from typing import Any, Dict, List, Sequence
 
 import numpy
 import torch
@@ -60,6 +60,10 @@ class CharacterMap:
             other.n_characters,
             other.character_unit,
         )
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # Workers remember for themselves.
+        return {**self.__dict__, "_remembered": {}}
 
     @classmethod
     def from_options(cls, options: BilmOptions) -> "CharacterMap":

@@ -116,9 +116,11 @@ class BilmOptions:
             raise ConfigurationError(
                 f"biLM options file {options_file} does not exist. Set `options_file` (or "
                 "ELMO_OPTIONS) to the options.json of the biLM."
-            )
+            ) from None
         except ValueError as error:
-            raise ConfigurationError(f"biLM options file {options_file} is not JSON: {error}")
+            raise ConfigurationError(
+                f"biLM options file {options_file} is not JSON: {error}"
+            ) from error
         return cls.from_dict(source, str(options_file))
 
     @classmethod

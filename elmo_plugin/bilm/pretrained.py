@@ -2,7 +2,7 @@ import json
 import os
 from os import PathLike
 from pathlib import Path
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, List, Optional, Union
 
 import torch
 from allennlp.common.checks import ConfigurationError
@@ -51,7 +51,7 @@ def load_bilm(
     source = "" if options_file is None else str(options_file)
     options_file = os.environ["ELMO_OPTIONS"] if options_file is None else options_file
     weight_file = os.environ["ELMO_WEIGHTS"] if weight_file is None else weight_file
-    archived = _archived_options(str(options_file), serialization_dir, source)
+    archived = _archived_options([options_file, weight_file], serialization_dir, source)
     bilm = Bilm(
         archived or BilmOptions.from_file(options_file),
         stateful=stateful,
@@ -76,22 +76,22 @@ def read_options(
     `ConfigurationError`
         If the file is missing or wrong.
     """
-    archived = _archived_options(str(options_file), serialization_dir, str(options_file))
+    archived = _archived_options([options_file], serialization_dir, str(options_file))
     return archived or BilmOptions.from_file(options_file)
 
 
 def _archived_options(
-    options_file: str, serialization_dir: Optional[str], source: str
+    files: List[Union[str, PathLike]], serialization_dir: Optional[str], source: str
 ) -> Optional[BilmOptions]:
     """
     Options kept in a trained model's weights (`Bilm` stores them there), or `None` where there
-    is no trained model. An archive answers first, since the file may have changed since then; a
-    directory of a training run answers only when the file is gone.
+    is no trained model. An archive answers first, since the files may have changed since then; a
+    directory of a training run answers only when one of them is gone.
     """
     if serialization_dir is None:
         return None
     weights = Path(serialization_dir) / "weights.th"
-    if not weights.exists() and not os.path.exists(options_file):
+    if not weights.exists() and not all(os.path.exists(file) for file in files):
         weights = Path(serialization_dir) / "best.th"
     if not weights.exists():
         return None
@@ -100,5 +100,5 @@ def _archived_options(
         if name.endswith("options_json"):
             identity: Dict[str, Any] = json.loads(bytes(value.numpy()))
             if identity["options_file"] == source:
-                return BilmOptions.from_dict(identity["options"], options_file)
+                return BilmOptions.from_dict(identity["options"], str(files[0]))
     return None

@@ -67,9 +67,7 @@ def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
                 parameters[name].copy_(torch.from_numpy(numpy.ascontiguousarray(part)))
 
 
-def save_weights(
-    bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "float32"
-) -> None:
+def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "float32") -> None:
     """
     Writes the parameters of `bilm` in bilm-tf's layout. The file appears under its name only
     when it is whole.
@@ -189,7 +187,7 @@ def _read_arrays(weight_file: Union[str, PathLike]) -> Dict[str, numpy.ndarray]:
         raise ConfigurationError(
             f"biLM weight file {weight_file} does not exist. Set `weight_file` (or ELMO_WEIGHTS) "
             "to the weights of the biLM."
-        )
+        ) from None
     arrays: Dict[str, numpy.ndarray] = {}
 
     def collect(name: str, item: object) -> None:
@@ -208,13 +206,11 @@ def _read_arrays(weight_file: Union[str, PathLike]) -> Dict[str, numpy.ndarray]:
         raise ConfigurationError(
             f"biLM weight file {weight_file} cannot be read; it is damaged, cut short, or neither "
             f"HDF5 nor safetensors ({error}). Fetch or copy it again."
-        )
+        ) from error
     return arrays
 
 
-def _check_fit(
-    arrays: Dict[str, numpy.ndarray], entries: List[_Entry], weight_file: str
-) -> None:
+def _check_fit(arrays: Dict[str, numpy.ndarray], entries: List[_Entry], weight_file: str) -> None:
     for entry in entries:
         if entry.name not in arrays:
             raise ConfigurationError(

@@ -34,6 +34,11 @@ def embed_sentences(
     `Iterator[torch.Tensor]`
         One per sentence, in order: shape `(num_layers, num_tokens, output_dim)`, on the CPU.
 
+    # Raises
+
+    `ValueError`
+        If `batch_size` is not above 0.
+
     # Examples
 
         from elmo_plugin import embed_sentences, load_bilm
@@ -41,6 +46,8 @@ def embed_sentences(
         for layers in embed_sentences(bilm, [["The", "play", "began"], ["They", "play"]]):
             print(layers.mean(dim=0))
     """
+    if batch_size < 1:
+        raise ValueError(f"Expected a `batch_size` above 0, found {batch_size}.")
     remaining = iter(sentences)
     while window := list(islice(remaining, _BATCHES_AHEAD * batch_size)):
         # A stateful biLM has to read in the order given.
@@ -73,6 +80,4 @@ def _embed_batch(bilm: Bilm, sentences: List[Sequence[str]]) -> List[torch.Tenso
     ids = bilm.characters.batch_ids(sentences).to(bilm.boundary_ids.device)
     with torch.inference_mode():
         layers = bilm(ids).layers.cpu()
-    return [
-        layers[:, row, 1 : len(words) + 1].clone() for row, words in enumerate(sentences)
-    ]
+    return [layers[:, row, 1 : len(words) + 1].clone() for row, words in enumerate(sentences)]

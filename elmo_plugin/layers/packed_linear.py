@@ -1,7 +1,11 @@
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
-from torch.nn.functional import linear
+from torch.nn.functional import linear, pad
+
+# oneDNN prepares code for every new number of rows, which takes as long as a small product. Above
+# this number, rows are filled up to a multiple of it, so that few numbers occur.
+_ROWS = 64
 
 
 class PackedLinear(torch.nn.Linear):
@@ -20,9 +24,7 @@ class PackedLinear(torch.nn.Linear):
         self._packed: Optional[torch.Tensor] = None
         self._packed_version: Optional[Tuple[int, int]] = None
 
-    def forward(
-        self, inputs: torch.Tensor, plus: Optional[torch.Tensor] = None
-    ) -> torch.Tensor:
+    def forward(self, inputs: torch.Tensor, plus: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
         # Parameters
 
@@ -42,12 +44,21 @@ class PackedLinear(torch.nn.Linear):
             self._packed = None
             product = linear(inputs, self.weight, self.bias)
             return product if plus is None else product + plus
+        num_rows = len(inputs)
+        extra_rows = -num_rows % _ROWS if num_rows > _ROWS else 0
+        if extra_rows:
+            inputs = pad(inputs, (0, 0, 0, extra_rows))
         packed = self._packed_weight()
         if plus is None or plus.dim() == 1:
             bias = self.bias if plus is None or self.bias is None else self.bias + plus
             bias = plus if bias is None else bias
-            return torch.ops.mkldnn._linear_pointwise(inputs, packed, bias, "none", [], "")
-        return torch.ops.mkldnn._linear_pointwise.binary(inputs, plus, packed, self.bias, "add")
+            product = torch.ops.mkldnn._linear_pointwise(inputs, packed, bias, "none", [], "")
+        else:
+            plus = pad(plus, (0, 0, 0, extra_rows)) if extra_rows else plus
+            product = torch.ops.mkldnn._linear_pointwise.binary(
+                inputs, plus, packed, self.bias, "add"
+            )
+        return product[:num_rows]
 
     def _can_use_packed(self, inputs: torch.Tensor) -> bool:
         learns = torch.is_grad_enabled() and (self.weight.requires_grad or inputs.requires_grad)

@@ -50,7 +50,7 @@
   },
   trainer: {
     optimizer: { type: 'adadelta', lr: 1.0, rho: 0.95, eps: 1e-6 },
-    grad_clipping: 1.0,
+    grad_norm: 1.0,
     num_epochs: s.num_epochs,
     patience: s.patience,
     validation_metric: '+f1-measure-overall',

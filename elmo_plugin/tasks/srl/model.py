@@ -37,7 +37,7 @@ class SemanticRoleLabeler(Model):
         Where ELMo joins; nowhere by default.
     predicate_dim : `int`, optional (default = `100`)
         Width of the embedding that marks the predicate.
-    initializer : `InitializerApplicator`, optional
+    initializer : `Optional[InitializerApplicator]`
     regularizer : `Optional[RegularizerApplicator]`
         The paper's λ: `{regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
     serialization_dir : `Optional[str]`
@@ -53,7 +53,7 @@ class SemanticRoleLabeler(Model):
         encoder: Lazy[Seq2SeqEncoder],
         placement: Optional[Placement] = None,
         predicate_dim: int = 100,
-        initializer: InitializerApplicator = InitializerApplicator(),
+        initializer: Optional[InitializerApplicator] = None,
         regularizer: Optional[RegularizerApplicator] = None,
         serialization_dir: Optional[str] = None,
     ) -> None:
@@ -78,7 +78,8 @@ class SemanticRoleLabeler(Model):
         self.register_buffer("start_scores", start_scores, persistent=False)
         self.register_buffer("transition_scores", transition_scores, persistent=False)
         self.metric = SrlSpanF1()
-        initializer(self)
+        if initializer is not None:
+            initializer(self)
 
     @overrides(check_signature=False)
     def forward(

@@ -135,7 +135,7 @@ class SrlPredictor(Predictor):
             raise ValueError(
                 'Expected a line of JSON like {"sentence": "The play began.", "predicates": [2]}, '
                 f"found {line.strip()[:80]!r}."
-            )
+            ) from None
 
     def _instances(self, line: JsonDict) -> Dict[str, Any]:
         tokens = self._tokens(line)
@@ -193,7 +193,7 @@ def _load_spacy(spacy_model: str) -> Any:
         raise ConfigurationError(
             f"spaCy model {spacy_model!r} is not installed. Install it with `python -m spacy "
             f"download {spacy_model}`, give the path of one, or say which tokens are predicates."
-        )
+        ) from None
 
 
 def _frame(metadata: Dict[str, Any], tags: List[str]) -> JsonDict:

@@ -66,8 +66,7 @@ def step_by_step(encoder: HighwayLstm, sentence: torch.Tensor, masks: torch.Tens
         outputs = []
         for token in sentence.flip(0) if layer % 2 else sentence:
             g, i, f, o, r = (
-                w @ token + u @ hidden + b
-                for w, u, b in zip(input_weight, state_weight, bias)
+                w @ token + u @ hidden + b for w, u, b in zip(input_weight, state_weight, bias)
             )
             memory = i.sigmoid() * g.tanh() + f.sigmoid() * memory
             r = r.sigmoid()

@@ -94,7 +94,7 @@ def test_without_placement_nothing_is_added(vocab):
 def test_only_layer_scores_are_penalised(vocab):
     penalty = {"regexes": [["layer_scores", {"type": "l2", "alpha": 0.5}]]}
     model = build(vocab, placement=placement("both"), regularizer=penalty)
-    assert float(model.get_regularization_penalty()) == 0.0
+    assert model.get_regularization_penalty().item() == 0.0
     with torch.no_grad():
         for mix, scores in zip(model.placement.elmo.mixes, ([1.0, 2.0, 0.0], [0.0, 0.0, 3.0])):
             mix.layer_scores.copy_(torch.tensor(scores))
@@ -128,9 +128,7 @@ def test_a_role_that_training_never_saw_is_scored_but_not_learned_from(vocab, in
     )
     unseen = list(SrlReader().read(path))
     model = build(vocab).eval()
-    outputs = model.forward_on_instances(
-        [_with_words(instance) for instance in unseen]
-    )
+    outputs = model.forward_on_instances([_with_words(instance) for instance in unseen])
     assert all(torch.isfinite(torch.as_tensor(output["loss"])) for output in outputs)
     metrics = model.get_metrics(reset=True)
     assert metrics["recall-ARGM-NEW"] == 0.0

@@ -112,7 +112,9 @@ def test_verbs_are_those_that_the_spacy_model_tags(make, tmp_path):
     rules.add([[{"LOWER": "play"}]], {"TAG": "VBP", "LEMMA": "play"})
     rules.add([[{"LOWER": "chess"}]], {"TAG": "NN"})
     pipeline.to_disk(tmp_path / "tagger")
-    output = make(spacy_model=str(tmp_path / "tagger")).predict_json({"sentence": "They play chess."})
+    output = make(spacy_model=str(tmp_path / "tagger")).predict_json(
+        {"sentence": "They play chess."}
+    )
     assert [(frame["predicate"], frame["lemma"]) for frame in output["frames"]] == [(1, "play")]
 
 

@@ -40,9 +40,7 @@ def test_one_instance_per_predicate_with_every_field(tmp_path):
 
 def test_a_file_without_predicate_columns_is_read_without_tags(tmp_path):
     path = tmp_path / "x.gold_conll"
-    path.write_text(
-        "x 0 0 Mary NNP (TOP* - - - - * -\nx 0 1 sings VBZ *) sing 02 - - * -\n"
-    )
+    path.write_text("x 0 0 Mary NNP (TOP* - - - - * -\nx 0 1 sings VBZ *) sing 02 - - * -\n")
     (instance,) = SrlReader().read(path)
     assert "tags" not in instance.fields
     assert instance["metadata"].metadata["gold_tags"] is None

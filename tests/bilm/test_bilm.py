@@ -1,0 +1,212 @@
+"""What a biLM gives: against golden activations, a slow loop, and itself."""
+
+import copy
+import random
+
+import pytest
+import torch
+
+from elmo_plugin.bilm import Bilm, BilmOptions, character_encoder, projected_lstm, save_weights
+from tests.bilm.oracle import (
+    SlowBilm,
+    assert_layers_equal,
+    random_batch,
+    random_words,
+    read_arrays,
+    relative_error,
+)
+
+
+def read(bilm, sentences):
+    """Layers of each sentence, its marks included."""
+    output = bilm(bilm.characters.batch_ids(sentences))
+    for row, words in enumerate(sentences):
+        assert output.mask[row].sum() == len(words) + 2
+    assert output.mask.dtype == torch.bool
+    assert not output.layers[:, ~output.mask].any()
+    return [output.layers[:, row, : len(words) + 2] for row, words in enumerate(sentences)]
+
+
+def slow_twin(bilm, tmp_path) -> SlowBilm:
+    save_weights(bilm, tmp_path / "weights.hdf5")
+    return SlowBilm(bilm.options.source, read_arrays(tmp_path / "weights.hdf5"))
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_layers_are_those_of_the_independent_float64_loops(bilm, sentences, golden, gradients):
+    with torch.set_grad_enabled(gradients):
+        layers = read(bilm, sentences)
+    assert layers[0].requires_grad == gradients
+    for found, expected in zip(layers, golden):
+        assert_layers_equal(found, expected)
+
+
+def test_the_slow_loop_of_these_tests_gives_the_golden_activations(
+    shared_bilm, weight_file, sentences, golden
+):
+    slow = SlowBilm(shared_bilm.options.source, read_arrays(weight_file))
+    for words, expected in zip(sentences, golden):
+        assert_layers_equal(slow.layers(words), expected, 1e-12)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(n_layers=1),
+        dict(n_layers=2),
+        dict(n_layers=4),
+        dict(n_layers=3, use_skip_connections=False),
+        dict(cell_clip=None, proj_clip=None),
+        dict(cell_clip=0, proj_clip=0.5),
+        dict(activation="tanh", n_highway=0),
+        dict(n_highway=3, filters=[[7, 3]], embedding=3),
+        dict(max_characters_per_token=8, filters=[[1, 4], [8, 4]]),
+        dict(character_unit="code_point", n_characters=1000),
+        dict(dim=5, projection_dim=9),
+    ],
+    ids=lambda changes: ",".join(f"{name}={value}" for name, value in changes.items()),
+)
+@pytest.mark.parametrize("gradients", [True, False])
+def test_every_option_agrees_with_the_slow_loop(make_bilm, tmp_path, changes, gradients):
+    bilm = make_bilm(**changes)
+    assert bilm.num_layers == bilm.options.lstm.n_layers + 1
+    slow = slow_twin(bilm, tmp_path)
+    batch = random_batch(random.Random(1), 4, 6) + [["ж" * 60, "a" * 48, "a" * 49, "<S>"]]
+    with torch.set_grad_enabled(gradients):
+        for words, found in zip(batch, read(bilm, batch)):
+            assert_layers_equal(found, slow.layers(words))
+
+
+def test_padding_order_and_company_do_not_change_a_sentence(shared_bilm, sentences):
+    together = read(shared_bilm, sentences)
+    backwards = read(shared_bilm, sentences[::-1])[::-1]
+    long = read(shared_bilm, [*sentences, ["word"] * 70])
+    for row, words in enumerate(sentences):
+        (alone,) = read(shared_bilm, [words])
+        for other in (together[row], backwards[row], long[row]):
+            assert_layers_equal(other, alone, 2e-6)
+
+
+def test_what_was_read_before_does_not_change_a_sentence(shared_bilm, sentences):
+    with torch.no_grad():
+        before = read(shared_bilm, sentences[:2])
+        read(shared_bilm, sentences)
+        after = read(shared_bilm, sentences[:2])
+    assert all(torch.equal(*pair) for pair in zip(before, after))
+
+
+def test_empty_sentences_alone_give_only_their_marks(shared_bilm, golden):
+    output = shared_bilm(torch.zeros(3, 0, 50, dtype=torch.long))
+    assert output.layers.shape == (3, 3, 2, 32)
+    assert output.mask.all()
+    for row in range(3):
+        assert_layers_equal(output.layers[:, row], golden[3])
+
+
+@pytest.mark.parametrize(
+    "word", ["a" * 10_000, "日" * 10_000, "🙂", "\0", "", " ", "\ufeff", "\u202eשלום", "\r\n"]
+)
+def test_an_odd_word_is_read_like_any_other(shared_bilm, weight_file, word):
+    slow = SlowBilm(shared_bilm.options.source, read_arrays(weight_file))
+    found = read(shared_bilm, [["The", word, "play"], ["x"] * 5])[0]
+    assert_layers_equal(found, slow.layers(["The", word, "play"]))
+
+
+def test_words_of_every_length_and_kind_agree_with_the_slow_loop(make_bilm, tmp_path):
+    bilm = make_bilm(n_layers=1)
+    slow = slow_twin(bilm, tmp_path)
+    words = ["a" * length for length in range(52)] + random_words(random.Random(3), 40)
+    with torch.no_grad():
+        assert_layers_equal(read(bilm, [words])[0], slow.layers(words))
+
+
+def test_a_repeated_word_has_one_token_layer_wherever_it_stands(shared_bilm):
+    (layers,) = read(shared_bilm, [["play"] * 40])
+    (once,) = read(shared_bilm, [["play"]])
+    assert torch.equal(layers[0, 1:-1], layers[0, 1].expand(40, -1))
+    assert relative_error(layers[0, 1], once[0, 1]) < 2e-6
+    assert relative_error(layers[2, 1], layers[2, 20]) > 0.01
+
+
+@pytest.mark.parametrize(
+    "module, name", [(projected_lstm, "_MAX_GATES"), (character_encoder, "_MAX_WINDOWS")]
+)
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("limit", [1, 700])
+def test_computing_in_smaller_pieces_changes_nothing(
+    bilm, sentences, golden, monkeypatch, module, name, gradients, limit
+):
+    monkeypatch.setattr(module, name, limit)
+    with torch.set_grad_enabled(gradients):
+        for found, expected in zip(read(bilm, sentences), golden):
+            assert_layers_equal(found, expected)
+
+
+def test_bfloat16_stays_within_one_percent_in_every_layer(make_bilm):
+    # Initial weights, whose scale is that of training; clips rarely matter.
+    changes = dict(filters=[[1, 32], [2, 64], [3, 128]], dim=256, projection_dim=64, embedding=16)
+    torch.manual_seed(5)
+    bilm = Bilm(BilmOptions.from_dict(make_bilm(**changes).options.source)).eval()
+    ids = bilm.characters.batch_ids(random_batch(random.Random(5), 8, 12))
+    with torch.no_grad():
+        exact = bilm(ids)
+        rounded = copy.deepcopy(bilm).to_bfloat16()(ids)
+    assert rounded.layers.dtype == torch.bfloat16
+    assert torch.equal(rounded.mask, exact.mask)
+    assert_layers_equal(rounded.layers, exact.layers, 0.01)
+
+
+@pytest.mark.parametrize(
+    "shape, expected", [((2, 3, 49), r"\(2, 3, 49\)"), ((3, 50), r"found \(3, 50\)")]
+)
+def test_ids_of_another_shape_are_refused(shared_bilm, shape, expected):
+    with pytest.raises(ValueError, match=expected):
+        shared_bilm(torch.ones(shape, dtype=torch.long))
+
+
+def test_ids_of_other_characters_are_refused(shared_bilm):
+    with pytest.raises(ValueError, match="ids below 262, found 262"):
+        shared_bilm(torch.full((1, 1, 50), 262))
+
+
+def test_padding_before_a_token_is_refused(shared_bilm):
+    ids = shared_bilm.characters.batch_ids([["a", "b"]])
+    ids[0, 0] = 0
+    with pytest.raises(ValueError, match="padding stands before a token"):
+        shared_bilm(ids)
+
+
+def test_known_words_keep_their_token_layer(bilm, sentences, golden):
+    def refuse(*_):
+        raise AssertionError("the character encoder ran")
+
+    words = [word for words in sentences for word in words]
+    bilm.precompute(words + ["<S>", "</S>"])
+    with torch.no_grad():
+        for found, expected in zip(read(bilm, sentences), golden):
+            assert_layers_equal(found, expected)
+        bilm.character_encoder.forward = refuse
+        read(bilm, sentences)
+        with pytest.raises(AssertionError):
+            read(bilm, [["unknown"]])
+    with pytest.raises(AssertionError):
+        read(bilm, sentences)
+
+
+def test_forgetting_known_words_brings_the_encoder_back(bilm, sentences, golden):
+    bilm.precompute(["play", "play", "chess"])
+    with torch.no_grad():
+        assert_layers_equal(read(bilm, sentences)[1], golden[1])
+        bilm.precompute([])
+        bilm.character_encoder.embedding.weight.mul_(2)
+        assert relative_error(read(bilm, [["play"]])[0][0], golden[1][0, [0, 2, 4]]) > 0.01
+
+
+def test_known_words_are_computed_in_pieces(bilm, sentences, golden, monkeypatch):
+    from elmo_plugin.bilm import token_memory
+
+    monkeypatch.setattr(token_memory, "_WORDS_AT_ONCE", 2)
+    bilm.precompute([word for words in sentences for word in words])
+    with torch.no_grad():
+        for found, expected in zip(read(bilm, sentences), golden):
+            assert_layers_equal(found, expected)

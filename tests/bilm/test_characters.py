@@ -1,0 +1,157 @@
+"""Character ids, word by word and through AllenNLP's text fields."""
+
+import json
+import pickle
+import random
+
+import numpy
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Batch, Instance, Token, TokenIndexer, Vocabulary
+from allennlp.data.fields import ListField, TextField
+from allennlp.data.token_indexers.elmo_indexer import ELMoCharacterMapper
+
+from elmo_plugin.bilm import BilmOptions, CharacterIndexer, CharacterMap, characters
+
+ODD = ["", "<S>", "</S>", "<s>", " ", "\0", "\ud800", "a\udfffb", "🙂", "é", "e\u0301", "\uffff"]
+LONG = ["a" * 47, "a" * 48, "a" * 49, "é" * 24, "a" + "é" * 24, "日" * 17, "a" * 100_000]
+
+
+def random_unicode(num_words):
+    """Words of 0 to 59 code points, lone surrogates among them."""
+    generator = random.Random(0)
+    ends = generator.choices([128, 0x3000, 0x110000], k=num_words)
+    return [
+        "".join(chr(generator.randrange(end)) for _ in range(generator.randrange(60)))
+        for end in ends
+    ]
+
+
+def test_ids_are_allennlps_for_any_word():
+    character_map, mapper = CharacterMap(), ELMoCharacterMapper()
+    for word in ODD + LONG + random_unicode(500):
+        assert character_map.word_ids(word).tolist() == mapper.convert_word_to_char_ids(word)
+
+
+def test_a_short_word_by_hand():
+    assert CharacterMap(6).word_ids("aé").tolist() == [259, 98, 196, 170, 260, 261]
+    assert CharacterMap(4).word_ids("aé").tolist() == [259, 98, 196, 260]
+    assert CharacterMap(4).word_ids("<S>").tolist() == [259, 257, 260, 261]
+    assert CharacterMap(4).padding_id == 261
+
+
+def test_code_points_by_hand():
+    # 13 ids: 0, six code points, five specials, the unknown.
+    character_map = CharacterMap(6, n_characters=13, character_unit="code_point")
+    assert character_map.word_ids("\0\5\6🙂x").tolist() == [9, 1, 6, 12, 12, 10]
+    assert character_map.word_ids("\1").tolist() == [9, 2, 10, 11, 11, 11]
+    assert character_map.word_ids("</S>").tolist() == [9, 8, 10, 11, 11, 11]
+    assert character_map.padding_id == 11
+
+
+def test_code_points_never_reach_past_the_embedding():
+    character_map = CharacterMap(50, n_characters=400, character_unit="code_point")
+    for word in ODD + LONG + random_unicode(100):
+        ids = character_map.word_ids(word)
+        assert 1 <= ids.min() and ids.max() < 400
+
+
+def test_a_batch_is_padded_with_zeros():
+    character_map = CharacterMap()
+    ids = character_map.batch_ids([["a"], [], ["b", "c"]])
+    assert ids.shape == (3, 2, 50) and ids.dtype == torch.long
+    assert ids[2, 1].tolist() == character_map.word_ids("c").tolist()
+    assert not ids[0, 1].any() and not ids[1].any()
+    assert character_map.batch_ids([]).shape == (0, 0, 50)
+    assert character_map.batch_ids([[], []]).shape == (2, 0, 50)
+
+
+def test_remembered_words_cannot_be_spoiled_and_are_bounded(monkeypatch):
+    monkeypatch.setattr(characters, "_MAX_REMEMBERED", 3)
+    character_map, mapper = CharacterMap(), ELMoCharacterMapper()
+    with pytest.raises(ValueError):
+        character_map.word_ids("a")[0] = 7
+    for word in "abcdefgabc":
+        assert character_map.word_ids(word).tolist() == mapper.convert_word_to_char_ids(word)
+        assert len(character_map._remembered) <= 3
+
+
+def test_maps_are_equal_when_their_settings_are():
+    assert CharacterMap() == CharacterMap(50, 262, "byte")
+    assert CharacterMap() != CharacterMap(40)
+    assert CharacterMap() != "CharacterMap"
+
+
+def batch_of(indexer, sentences, nested=False):
+    fields = [TextField([Token(word) for word in words], {"elmo": indexer}) for words in sentences]
+    if nested:
+        fields = [ListField(fields)]
+    batch = Batch([Instance({"text": field}) for field in fields])
+    batch.index_instances(Vocabulary())
+    return batch.as_tensor_dict()["text"]["elmo"]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(
+    "sentences", [[["The", "play"], [], ["Yes", "<S>", "日本語"]], [[], []], [ODD, LONG]]
+)
+def test_the_indexer_gives_allennlps_tensors(sentences, nested):
+    theirs = TokenIndexer.from_params(Params({"type": "elmo_characters"}))
+    ours = TokenIndexer.from_params(Params({"type": "elmo-characters"}))
+    found, expected = (batch_of(indexer, sentences, nested) for indexer in (ours, theirs))
+    assert found.keys() == expected.keys() == {"elmo_tokens"}
+    assert found["elmo_tokens"].dtype == expected["elmo_tokens"].dtype
+    # Of an empty batch AllenNLP forgets the number of characters.
+    if any(sentences):
+        assert torch.equal(found["elmo_tokens"], expected["elmo_tokens"])
+    else:
+        assert found["elmo_tokens"].size(-1) == 50 and not found["elmo_tokens"].any()
+
+
+def test_the_indexer_follows_an_options_file(tmp_path, make_options):
+    source = make_options(character_unit="code_point", n_characters=99, max_characters_per_token=7)
+    (tmp_path / "options.json").write_text(json.dumps(source))
+    indexer = TokenIndexer.from_params(
+        Params({"type": "elmo-characters", "options_file": str(tmp_path / "options.json")})
+    )
+    character_map = CharacterMap.from_options(BilmOptions.from_dict(source))
+    sentences = [["a", "日本"], ["!"]]
+    found = batch_of(indexer, sentences)["elmo_tokens"]
+    assert torch.equal(found, character_map.batch_ids(sentences))
+    assert indexer == CharacterIndexer(str(tmp_path / "options.json"))
+    assert indexer != CharacterIndexer()
+
+
+def test_the_indexer_pads_to_the_length_asked_for():
+    indexer = CharacterIndexer(token_min_padding_length=4)
+    assert batch_of(indexer, [["a"]])["elmo_tokens"].shape == (1, 4, 50)
+
+
+def test_the_indexer_survives_pickling():
+    indexer = CharacterIndexer()
+    before = batch_of(indexer, [["The", "play"]])["elmo_tokens"]
+    copied = pickle.loads(pickle.dumps(indexer))
+    assert copied == indexer
+    assert torch.equal(batch_of(copied, [["The", "play"]])["elmo_tokens"], before)
+
+
+def test_the_indexer_adds_nothing_to_the_vocabulary():
+    counter = {}
+    CharacterIndexer().count_vocab_items(Token("a"), counter)
+    assert counter == {}
+    assert CharacterIndexer().get_empty_token_list() == {"elmo_tokens": []}
+
+
+def test_a_missing_options_file_is_named():
+    with pytest.raises(ConfigurationError, match="none.json does not exist"):
+        CharacterIndexer("none.json")
+
+
+def test_a_sentence_is_its_words_one_below_the_other():
+    character_map = CharacterMap()
+    ids = character_map.sentence_ids(["a", "b", "a"])
+    assert ids.shape == (3, 50)
+    assert numpy.array_equal(ids[0], ids[2])
+    assert character_map.sentence_ids([]).shape == (0, 50)

@@ -1,0 +1,116 @@
+"""Options files: read field by field, and refused with the name of what is wrong."""
+
+import json
+
+import pytest
+from allennlp.common.checks import ConfigurationError
+
+from elmo_plugin.bilm import BilmOptions
+
+
+def test_the_fixtures_options_are_read_field_by_field(options_file):
+    options = BilmOptions.from_file(options_file)
+    cnn, lstm = options.char_cnn, options.lstm
+    assert cnn.filters == ((1, 8), (2, 8), (3, 16), (4, 16))
+    assert (cnn.embedding_dim, cnn.n_characters, cnn.max_characters_per_token) == (8, 262, 50)
+    assert (cnn.activation, cnn.n_highway, cnn.character_unit) == ("relu", 2, "byte")
+    assert cnn.num_filters == 48
+    assert (lstm.dim, lstm.projection_dim, lstm.n_layers) == (48, 16, 2)
+    assert (lstm.cell_clip, lstm.proj_clip, lstm.use_skip_connections) == (3, 3, True)
+    assert (options.num_layers, options.output_dim) == (3, 32)
+    assert options.source == json.loads(options_file.read_text())
+
+
+def test_what_bilm_tf_leaves_out_has_bilm_tfs_meaning(make_options):
+    source = make_options()
+    for name in ("activation", "n_highway"):
+        del source["char_cnn"][name]
+    for name in ("cell_clip", "proj_clip", "use_skip_connections"):
+        del source["lstm"][name]
+    del source["char_cnn"]["filters"][1:]
+    options = BilmOptions.from_dict(source)
+    assert (options.char_cnn.activation, options.char_cnn.n_highway) == ("tanh", 0)
+    assert (options.lstm.cell_clip, options.lstm.proj_clip) == (None, None)
+    assert options.lstm.use_skip_connections is False
+
+
+def test_training_settings_beside_are_kept(make_options):
+    source = {**make_options(), "n_train_tokens": 768648884, "unroll_steps": 20}
+    assert BilmOptions.from_dict(source).source == source
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        (dict(n_characters=261), ["`char_cnn.n_characters` 262, found 261", "bilm-tf trains with"]),
+        (dict(n_characters=300), ["found 300", "256 bytes, 5 specials and padding make 262"]),
+        (dict(character_unit="code_point", n_characters=7), ["of at least 8", "found 7"]),
+        (
+            dict(character_unit="letter"),
+            ["byte, code_point", "`char_cnn.character_unit`", "'letter'"],
+        ),
+        (dict(max_characters_per_token=2, filters=[[1, 2]]), ["of at least 3", "found 2"]),
+        (dict(max_characters_per_token=0), ["above 0", "`char_cnn.max_characters_per_token`"]),
+        (dict(activation="gelu"), ["relu, tanh", "`char_cnn.activation`, found 'gelu'"]),
+        (dict(filters=[[51, 4]]), ["widths up to `max_characters_per_token` (50)", "(51, 4)"]),
+        (dict(filters=[]), ["`char_cnn.filters`, found []"]),
+        (dict(filters=[1, 32]), ["[width, number]", "found [1, 32]"]),
+        (dict(filters=[[0, 4]]), ["above 0", "found [[0, 4]]"]),
+        (dict(filters=None), ["`char_cnn.filters`, found None"]),
+        (dict(n_highway=-1), ["not below 0", "`char_cnn.n_highway`, found -1"]),
+        (dict(embedding=0), ["above 0", "`char_cnn.embedding.dim`, found 0"]),
+        (dict(n_layers=0), ["above 0", "`lstm.n_layers`, found 0"]),
+        (dict(n_layers="two"), ["`lstm.n_layers`, found 'two'"]),
+        (dict(dim=True), ["`lstm.dim`, found True"]),
+        (dict(projection_dim=1.5), ["`lstm.projection_dim`, found 1.5"]),
+        (dict(cell_clip=-3), ["not below 0", "`lstm.cell_clip`, found -3"]),
+        (dict(proj_clip="3"), ["`lstm.proj_clip`, found '3'"]),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_an_impossible_setting_is_named_with_its_file(tmp_path, make_options, changes, expected):
+    path = tmp_path / "options.json"
+    path.write_text(json.dumps(make_options(**changes)))
+    with pytest.raises(ConfigurationError) as error:
+        BilmOptions.from_file(path)
+    for part in [str(path), *expected]:
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["char_cnn.filters", "char_cnn.n_characters", "char_cnn.embedding.dim", "lstm.dim", "lstm"],
+)
+def test_a_missing_setting_is_named(make_options, name):
+    source = make_options()
+    *parents, last = name.split(".")
+    part = source
+    for parent in parents:
+        part = part[parent]
+    del part[last]
+    with pytest.raises(ConfigurationError, match=f"{name}.*is missing. Expected an options.json"):
+        BilmOptions.from_dict(source)
+
+
+def test_a_model_of_one_direction_is_refused(make_options):
+    with pytest.raises(ConfigurationError, match="`bidirectional` is false"):
+        BilmOptions.from_dict({**make_options(), "bidirectional": False})
+
+
+def test_a_missing_file_is_named_with_the_setting(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"none.json does not exist.*ELMO_OPTIONS"):
+        BilmOptions.from_file(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("content", [b"", b"{'n': 1}", b"\x89HDF\r\n\x1a\n"])
+def test_a_file_that_is_not_json_is_refused(tmp_path, content):
+    (tmp_path / "options.json").write_bytes(content)
+    with pytest.raises(ConfigurationError, match="options.json is not JSON"):
+        BilmOptions.from_file(tmp_path / "options.json")
+
+
+@pytest.mark.parametrize("content", ["[]", "3", "{}"])
+def test_json_that_holds_no_options_is_refused(tmp_path, content):
+    (tmp_path / "options.json").write_text(content)
+    with pytest.raises(ConfigurationError, match="`char_cnn.filters` is missing"):
+        BilmOptions.from_file(tmp_path / "options.json")

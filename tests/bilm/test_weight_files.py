@@ -1,0 +1,188 @@
+"""Files of weights: read, written, refused."""
+
+import json
+import shutil
+
+import h5py
+import numpy
+import pytest
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.modules.elmo import _ElmoBiLm
+from safetensors.numpy import load_file
+
+from elmo_plugin.bilm import load_bilm, load_weights, save_weights
+from tests.bilm.oracle import assert_layers_equal, read_arrays
+
+CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell/"
+
+
+@pytest.fixture
+def copied(weight_file, tmp_path):
+    """The fixture's weights in a file that a test may spoil."""
+    return shutil.copy(weight_file, tmp_path / "copied.hdf5")
+
+
+def refused(bilm, weight_file, expected):
+    with pytest.raises(ConfigurationError) as error:
+        load_weights(bilm, weight_file)
+    assert str(weight_file) in str(error.value)
+    for part in [expected] if isinstance(expected, str) else expected:
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
+def test_a_file_read_and_written_again_is_the_same_bit_for_bit(
+    shared_bilm, weight_file, tmp_path, ending
+):
+    written = tmp_path / f"weights.{ending}"
+    save_weights(shared_bilm, written)
+    arrays = load_file(written) if ending == "safetensors" else _raw(written)
+    expected = _raw(weight_file)
+    assert arrays.keys() == expected.keys()
+    for name, array in expected.items():
+        assert arrays[name].dtype == array.dtype == numpy.float32
+        assert arrays[name].tobytes() == array.tobytes(), name
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_bilm_written_and_read_again_is_the_same_bit_for_bit(make_bilm, tmp_path, ending, dtype):
+    bilm, read, again = make_bilm(seed=1), make_bilm(seed=2), make_bilm(seed=3)
+    first, second = tmp_path / f"first.{ending}", tmp_path / f"second.{ending}"
+    save_weights(bilm, first, dtype)
+    load_weights(read, first)
+    for name, parameter in bilm.named_parameters():
+        expected = parameter.half().float() if dtype == "float16" else parameter
+        assert torch.equal(read.get_parameter(name), expected), name
+    save_weights(read, second, dtype)
+    load_weights(again, second)
+    for name, parameter in read.named_parameters():
+        assert torch.equal(again.get_parameter(name), parameter), name
+    assert sorted(path.name for path in tmp_path.iterdir()) == [first.name, second.name]
+
+
+def test_half_precision_halves_the_file(make_bilm, tmp_path):
+    for dtype in ("float32", "float16"):
+        save_weights(make_bilm(dim=200), tmp_path / dtype, dtype)
+    sizes = [(tmp_path / dtype).stat().st_size for dtype in ("float32", "float16")]
+    assert 1.7 < sizes[0] / sizes[1] < 2.1
+
+
+def test_names_and_shapes_are_those_of_the_published_files(make_bilm, tmp_path):
+    save_weights(make_bilm(n_layers=2, n_highway=1), tmp_path / "weights.hdf5")
+    shapes = {name: array.shape for name, array in _raw(tmp_path / "weights.hdf5").items()}
+    expected = {"char_embed": (261, 4), "CNN_proj/W_proj": (23, 6), "CNN_proj/b_proj": (6,)}
+    for number, (width, filters) in enumerate([(1, 5), (2, 5), (3, 6), (5, 7)]):
+        expected[f"CNN/W_cnn_{number}"] = (1, width, 4, filters)
+        expected[f"CNN/b_cnn_{number}"] = (filters,)
+    for part in ("carry", "transform"):
+        expected[f"CNN_high_0/W_{part}"], expected[f"CNN_high_0/b_{part}"] = (23, 23), (23,)
+    for direction in (0, 1):
+        for layer in (0, 1):
+            cell = CELL.format(direction, layer)
+            expected.update({f"{cell}W_0": (12, 80), f"{cell}B": (80,), f"{cell}W_P_0": (20, 6)})
+    assert shapes == expected
+
+
+# AllenNLP adds the hidden 1 to the forget bias in the file's own precision.
+@pytest.mark.parametrize("dtype, most", [("float32", 1e-5), ("float16", 1e-3)])
+def test_allennlp_reads_what_we_write(make_bilm, make_options, tmp_path, dtype, most):
+    bilm = make_bilm(seed=5, n_layers=3)
+    save_weights(bilm, tmp_path / "weights.hdf5", dtype)
+    load_weights(bilm, tmp_path / "weights.hdf5")
+    (tmp_path / "options.json").write_text(json.dumps(make_options(n_layers=3)))
+    theirs = _ElmoBiLm(str(tmp_path / "options.json"), str(tmp_path / "weights.hdf5"))
+    ids = bilm.characters.batch_ids([["What", "we", "write"], ["Yes"]])
+    assert_layers_equal(bilm(ids).layers, torch.stack(theirs(ids)["activations"]), most)
+
+
+def test_safetensors_are_loaded_with_options(
+    options_file, shared_bilm, tmp_path, golden, sentences
+):
+    save_weights(shared_bilm, tmp_path / "weights.safetensors")
+    bilm = load_bilm(options_file, tmp_path / "weights.safetensors")
+    ids = bilm.characters.batch_ids(sentences[:1])
+    assert_layers_equal(bilm(ids).layers[:, 0], golden[0])
+
+
+def test_the_softmax_that_training_writes_beside_is_left_alone(bilm, copied):
+    with h5py.File(copied, "a") as opened:
+        opened["softmax/W"] = numpy.zeros((9, 16))
+    load_weights(bilm, copied)
+
+
+def test_an_interrupted_write_leaves_the_file_that_was_there(bilm, copied, monkeypatch):
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+
+    before = copied.read_bytes()
+    monkeypatch.setattr(h5py.Group, "create_dataset", fail)
+    with pytest.raises(KeyboardInterrupt):
+        save_weights(bilm, copied)
+    assert copied.read_bytes() == before
+
+
+def test_a_missing_file_is_named_with_the_setting(bilm, tmp_path):
+    refused(bilm, tmp_path / "none.hdf5", ["does not exist", "`weight_file` (or ELMO_WEIGHTS)"])
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
+def test_half_a_file_is_damaged(bilm, tmp_path, ending):
+    path = tmp_path / f"half.{ending}"
+    save_weights(bilm, path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    refused(bilm, path, ["cannot be read", "damaged, cut short"])
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
+@pytest.mark.parametrize("content", [b"", b"<html>404</html>\n" * 99])
+def test_another_kind_of_file_is_refused(bilm, tmp_path, ending, content):
+    path = tmp_path / f"page.{ending}"
+    path.write_bytes(content)
+    refused(bilm, path, "neither HDF5 nor safetensors")
+
+
+@pytest.mark.parametrize(
+    "name, shape, expected",
+    [
+        ("char_embed", (261, 9), ["(261, 8)", "char_embed, found (261, 9)"]),
+        ("char_embed", (262, 8), ["found (262, 8)", "261 characters", "`n_characters` 262"]),
+        ("CNN_proj/W_proj", (16, 48), ["(48, 16)", "CNN_proj/W_proj, found (16, 48)"]),
+        ("CNN/W_cnn_2", (3, 8, 16), ["(1, 3, 8, 16)", "CNN/W_cnn_2, found (3, 8, 16)"]),
+        (CELL.format(1, 1) + "W_0", (32, 4), ["(32, 192)", CELL.format(1, 1), "found (32, 4)"]),
+        (CELL.format(0, 1) + "B", (), ["(192,)", CELL.format(0, 1), "found ()"]),
+    ],
+)
+def test_a_tensor_of_another_shape_is_named_with_both_shapes(bilm, copied, name, shape, expected):
+    with h5py.File(copied, "a") as opened:
+        del opened[name]
+        opened[name] = numpy.zeros(shape, "float32")
+    refused(bilm, copied, ["does not fit its options", *expected])
+
+
+def test_a_missing_tensor_is_named(bilm, copied):
+    with h5py.File(copied, "a") as opened:
+        del opened[CELL.format(1, 0) + "W_P_0"]
+    expected = f"tensor {CELL.format(1, 0)}W_P_0 of shape (48, 16) is missing"
+    refused(bilm, copied, ["does not fit its options", expected])
+
+
+def test_a_layer_that_the_options_do_not_have_is_named(make_bilm, tmp_path):
+    save_weights(make_bilm(n_layers=3), tmp_path / "three.hdf5")
+    refused(make_bilm(n_layers=2), tmp_path / "three.hdf5", ["also holds RNN_0/", "/Cell2/"])
+
+
+def test_a_refused_file_leaves_the_weights_as_they_were(bilm, copied, shared_bilm):
+    with h5py.File(copied, "a") as opened:
+        opened["char_embed"][...] = 0
+        del opened[CELL.format(1, 1) + "B"]
+    refused(bilm, copied, "is missing")
+    for name, parameter in shared_bilm.named_parameters():
+        assert torch.equal(bilm.get_parameter(name), parameter)
+
+
+def _raw(path):
+    """As stored; `read_arrays` gives float64."""
+    with h5py.File(path, "r") as opened:
+        return {name: opened[name][...] for name in read_arrays(path)}

@@ -1,0 +1,110 @@
+import copy
+import json
+import os
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+# What the user's environment says must not change what is tested.
+for _name in ("ELMO_DATA", "ELMO_OPTIONS", "ELMO_WEIGHTS", "ELMO_GLOVE"):
+    os.environ.pop(_name, None)
+# Everything here is so small that a second thread only waits for the first.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm  # noqa: E402
+
+FIXTURE = Path(__file__).parent.parent / "fixtures" / "bilm"
+
+
+@pytest.fixture(scope="session")
+def options_file() -> Path:
+    """Options of the fixture biLM."""
+    return FIXTURE / "options.json"
+
+
+@pytest.fixture(scope="session")
+def weight_file() -> Path:
+    """Weights of the fixture biLM."""
+    return FIXTURE / "weights.hdf5"
+
+
+@pytest.fixture(scope="session")
+def sentences() -> List[List[str]]:
+    """The sentences whose activations are known; one is empty."""
+    return json.loads((FIXTURE / "sentences.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def golden() -> List[torch.Tensor]:
+    """Per sentence: shape `(num_layers, num_tokens + 2, output_dim)`, float64."""
+    with numpy.load(FIXTURE / "golden.npz") as arrays:
+        return [torch.from_numpy(arrays[str(number)]) for number in range(len(arrays))]
+
+
+@pytest.fixture(scope="session")
+def shared_bilm(options_file, weight_file) -> Bilm:
+    """The fixture biLM, for tests that only read with it."""
+    return load_bilm(options_file, weight_file)
+
+
+@pytest.fixture
+def bilm(shared_bilm) -> Bilm:
+    """The fixture biLM, a test's own."""
+    return copy.deepcopy(shared_bilm)
+
+
+@pytest.fixture(scope="session")
+def make_options() -> Callable[..., Dict[str, Any]]:
+    """
+    Small options of a published biLM's kind: 23 filters, 20 cells, 6 outputs per direction.
+    Settings are changed by their last name: `make_options(n_layers=4, activation="tanh")`.
+    """
+
+    def make(**changes: Any) -> Dict[str, Any]:
+        options: Dict[str, Any] = {
+            "char_cnn": {
+                "activation": "relu",
+                "embedding": {"dim": 4},
+                "filters": [[1, 5], [2, 5], [3, 6], [5, 7]],
+                "max_characters_per_token": 50,
+                "n_characters": 262,
+                "n_highway": 1,
+            },
+            "lstm": {
+                "cell_clip": 1.5,
+                "dim": 20,
+                "n_layers": 2,
+                "proj_clip": 1.0,
+                "projection_dim": 6,
+                "use_skip_connections": True,
+            },
+        }
+        for name, value in changes.items():
+            parts = [part for part in ("char_cnn", "lstm") if name in options[part]]
+            part = parts[0] if parts else "char_cnn"
+            options[part][name] = {"dim": value} if name == "embedding" else value
+        return options
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_bilm(make_options) -> Callable[..., Bilm]:
+    """A biLM of small options with weights so large that clips are active."""
+
+    def make(seed: int = 0, stateful: bool = False, warm_up: bool = False, **changes) -> Bilm:
+        options = BilmOptions.from_dict(make_options(**changes))
+        bilm = Bilm(options, stateful=stateful, warm_up=warm_up)
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for parameter in bilm.parameters():
+                fan_in = parameter.size(-1) if parameter.dim() > 1 else 4
+                parameter.normal_(0.0, 1.5 * fan_in**-0.5, generator=generator)
+            bilm.character_encoder.embedding.weight.normal_(generator=generator)
+            bilm.character_encoder.embedding.weight[0].zero_()
+        return bilm.eval()
+
+    return make

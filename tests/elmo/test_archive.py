@@ -1,0 +1,135 @@
+"""A trained archive holds its biLM: the original files may move, change or vanish."""
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+import torch
+from allennlp.commands.train import train_model
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Token
+from allennlp.models import load_archive
+
+from elmo_plugin.bilm import save_weights
+
+TAGGED = "The###D play###N began###V\nThey###N play###V chess###N\nYes###X\n"
+SENTENCE = ["They", "play", "naïve", "🙂", "chess"]
+
+
+@pytest.fixture
+def files(tmp_path, make_options, make_bilm):
+    """Copies of a biLM's files that differ from the default's in every width and in words."""
+    shape = dict(max_characters_per_token=9, n_layers=1)
+    options, weights = tmp_path / "options.json", tmp_path / "weights.hdf5"
+    options.write_text(json.dumps(make_options(**shape)))
+    save_weights(make_bilm(**shape), weights)
+    (tmp_path / "tagged.txt").write_text(TAGGED)
+    return SimpleNamespace(options=options, weights=weights)
+
+
+def config(files, tmp_path, **elmo):
+    indexer = {"type": "elmo-characters"}
+    if files is not None:
+        elmo.update(options_file=str(files.options), weight_file=str(files.weights))
+        indexer["options_file"] = str(files.options)
+    return Params(
+        {
+            "dataset_reader": {"type": "sequence_tagging", "token_indexers": {"elmo": indexer}},
+            "train_data_path": str(tmp_path / "tagged.txt"),
+            "validation_data_path": str(tmp_path / "tagged.txt"),
+            "model": {
+                "type": "simple_tagger",
+                "text_field_embedder": {
+                    "token_embedders": {"elmo": {"type": "elmo-token-embedder", **elmo}}
+                },
+                "encoder": {"type": "pass_through", "input_dim": 12 if files else 32},
+            },
+            "data_loader": {"batch_size": 2},
+            "trainer": {
+                "num_epochs": 1,
+                "optimizer": {"type": "sgd", "lr": 0.5},
+                "cuda_device": -1,
+                "run_confidence_checks": False,
+            },
+        }
+    )
+
+
+def train(files, tmp_path, **elmo):
+    """The trained model's archive, and what it predicts."""
+    model = train_model(config(files, tmp_path, **elmo), str(tmp_path / "run"))
+    archive = load_archive(tmp_path / "run" / "model.tar.gz")
+    for name, value in model.state_dict().items():
+        assert torch.equal(archive.model.state_dict()[name], value), name
+    return predict(archive)
+
+
+def predict(archive):
+    instance = archive.dataset_reader.text_to_instance([Token(word) for word in SENTENCE])
+    archive.dataset_reader.apply_token_indexers(instance)
+    return torch.tensor(archive.model.eval().forward_on_instance(instance)["logits"])
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_an_archive_needs_none_of_the_original_files(files, tmp_path, trainable):
+    expected = train(files, tmp_path, trainable=trainable)
+    archive = shutil.copy(tmp_path / "run" / "model.tar.gz", tmp_path / "kept.tar.gz")
+    shutil.rmtree(tmp_path / "run")
+    files.options.unlink()
+    files.weights.unlink()
+    assert torch.equal(predict(load_archive(archive)), expected)
+
+
+@pytest.mark.parametrize("content", ['{"another": "file"}', "no options at all"])
+def test_an_archive_does_not_read_files_that_changed(files, tmp_path, content):
+    expected = train(files, tmp_path)
+    files.options.write_text(content)
+    files.weights.write_text(content)
+    assert torch.equal(predict(load_archive(tmp_path / "run" / "model.tar.gz")), expected)
+
+
+def test_options_of_another_shape_do_not_reach_an_archive(files, tmp_path, make_options):
+    expected = train(files, tmp_path)
+    files.options.write_text(json.dumps(make_options(n_layers=4, projection_dim=3)))
+    assert torch.equal(predict(load_archive(tmp_path / "run" / "model.tar.gz")), expected)
+
+
+def test_an_archive_of_the_default_bilm_goes_to_a_machine_with_another(
+    files, tmp_path, monkeypatch
+):
+    expected = train(None, tmp_path)
+    for name, path in (("ELMO_OPTIONS", files.options), ("ELMO_WEIGHTS", files.weights)):
+        monkeypatch.setenv(name, str(path))
+    assert torch.equal(predict(load_archive(tmp_path / "run" / "model.tar.gz")), expected)
+    files.options.unlink()
+    assert torch.equal(predict(load_archive(tmp_path / "run" / "model.tar.gz")), expected)
+
+
+def test_a_training_run_is_loaded_from_its_folder(files, tmp_path):
+    expected = train(files, tmp_path)
+    assert torch.equal(predict(load_archive(tmp_path / "run")), expected)
+    files.options.unlink()
+    files.weights.unlink()
+    assert torch.equal(predict(load_archive(tmp_path / "run")), expected)
+
+
+def test_the_bilm_alone_can_have_a_learning_rate_of_its_own(files, tmp_path, make_bilm):
+    params = config(files, tmp_path, trainable=True).as_dict()
+    params["trainer"]["optimizer"]["parameter_groups"] = [[["bilm"], {"lr": 0.0}]]
+    model = train_model(Params(params), str(tmp_path / "run"))
+    elmo = model.text_field_embedder.token_embedder_elmo
+    expected = make_bilm(max_characters_per_token=9, n_layers=1)
+    for name, parameter in expected.named_parameters():
+        assert torch.equal(elmo.bilm.get_parameter(name), parameter)
+    assert elmo.mixes[0].gamma != 1
+
+
+@pytest.mark.parametrize("missing", ["options", "weights"])
+def test_training_without_a_file_stops_at_once(files, tmp_path, missing):
+    path = getattr(files, missing)
+    path.unlink()
+    with pytest.raises(ConfigurationError, match=f"{path} does not exist. Set"):
+        train_model(config(files, tmp_path), str(tmp_path / "run"))
+    assert not (tmp_path / "run" / "model.tar.gz").exists()

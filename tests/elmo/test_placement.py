@@ -1,0 +1,93 @@
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+
+from elmo_plugin.elmo import ElmoPlacement, Placement
+
+
+def make(at, **elmo):
+    settings = {"type": "elmo-placement", "at": at, "elmo": {"dropout": 0.0, **elmo}}
+    return Placement.from_params(Params(settings))
+
+
+@pytest.fixture
+def tokens(shared_bilm):
+    ids = shared_bilm.characters.batch_ids([["They", "play", "chess"], ["Yes"]])
+    return {"elmo": {"elmo_tokens": ids}, "words": {"tokens": torch.ones(2, 3, dtype=torch.long)}}
+
+
+@pytest.mark.parametrize(
+    "at, input_dim, output_dim", [("input", 32, 0), ("output", 0, 32), ("both", 32, 32)]
+)
+def test_elmo_joins_where_it_is_placed(tokens, at, input_dim, output_dim):
+    placement = make(at)
+    assert (placement.input_dim, placement.output_dim) == (input_dim, output_dim)
+    assert len(placement.elmo.mixes) == (2 if at == "both" else 1)
+    with torch.no_grad():
+        for number, mix in enumerate(placement.elmo.mixes):
+            mix.gamma.fill_(number + 1.0)
+    text = placement(tokens)
+    assert text.words == {"words": tokens["words"]}
+
+    vectors = torch.randn(2, 3, 5)
+    blends = placement.elmo.blend(tokens["elmo"]["elmo_tokens"])
+    expected = torch.cat([vectors, blends[0]], dim=-1) if input_dim else vectors
+    assert torch.equal(text.at_input(vectors), expected)
+    expected = torch.cat([vectors, blends[-1]], dim=-1) if output_dim else vectors
+    assert torch.equal(text.at_output(vectors), expected)
+    assert text.at_input(vectors).size(-1) == 5 + input_dim
+    assert text.at_output(vectors).size(-1) == 5 + output_dim
+
+
+def test_input_and_output_are_blended_apart_from_one_pass(tokens):
+    placement, passes = make("both"), []
+    placement.elmo.bilm.register_forward_hook(lambda *_: passes.append(1))
+    text = placement(tokens)
+    text.input_vectors.square().sum().backward()
+    first, second = placement.elmo.mixes
+    assert len(passes) == 1
+    assert first.gamma.grad is not None and second.gamma.grad is None
+
+
+@pytest.mark.parametrize("settings", [{}, {"type": "elmo-nowhere"}])
+def test_the_baseline_adds_nothing(tokens, settings):
+    placement = Placement.from_params(Params(settings))
+    text, vectors = placement(tokens), torch.randn(2, 3, 5)
+    assert (placement.input_dim, placement.output_dim) == (0, 0)
+    assert text.words is tokens
+    assert text.at_input(vectors) is vectors and text.at_output(vectors) is vectors
+    assert list(placement.parameters()) == []
+
+
+def test_the_settings_of_elmo_are_passed_on(tokens):
+    placement = make("both", layers="last", trainable=True)
+    assert placement.elmo.layers == [2] and placement.elmo.trainable
+
+
+def test_the_indexer_may_have_another_name(tokens):
+    tokens["characters"] = tokens.pop("elmo")
+    settings = {"type": "elmo-placement", "indexer": "characters", "elmo": {}}
+    text = Placement.from_params(Params(settings))(tokens)
+    assert text.words.keys() == {"words"} and text.input_vectors.shape == (2, 3, 32)
+
+
+def test_a_missing_indexer_is_named_with_the_cure(tokens):
+    del tokens["elmo"]
+    with pytest.raises(ConfigurationError) as error:
+        make("input")(tokens)
+    assert "'elmo', but the text has only ['words']" in str(error.value)
+    assert "`elmo: {type: 'elmo-characters'}`" in str(error.value)
+
+
+def test_an_unknown_place_is_refused():
+    with pytest.raises(ConfigurationError, match='"input", "output" or "both", found \'middle\''):
+        make("middle")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"elmo": {}, "att": "input"}, {"elmo": {"layer_nrom": True}}, {"at": "input"}]
+)
+def test_a_misspelt_or_missing_setting_is_refused(settings):
+    with pytest.raises(ConfigurationError, match="att|layer_nrom|elmo"):
+        ElmoPlacement.from_params(Params(settings))
