@@ -21,7 +21,7 @@ def set_defaults() -> None:
     Gives each variable that is not set the absolute path of what ships with the project.
 
     Done before AllenNLP evaluates an experiment, so `std.extVar` always resolves. A value that
-    is set already stays as it is, an empty one included.
+    is set already stays as it is; an empty one counts as not set, but for `ELMO_GLOVE`.
 
     - `ELMO_DATA`: the folder of the corpora; below it `squad/`, `snli/`, `srl/`, `coref/`, `ner/`,
       `sst/`, `lm/`.
@@ -30,4 +30,6 @@ def set_defaults() -> None:
     """
     project = Path(__file__).resolve().parent.parent
     for name, path in DEFAULTS.items():
-        os.environ.setdefault(name, str(project / path))
+        # Only for word vectors does "empty" mean something.
+        if name not in os.environ or (name != "ELMO_GLOVE" and not os.environ[name]):
+            os.environ[name] = str(project / path)

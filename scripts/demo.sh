@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-allennlp="${VENV:-.venv}/bin/allennlp"
+allennlp() { "${VENV:-.venv}/bin/python" -m allennlp "$@"; }
 experiment=fixtures/experiments/srl_elmo.jsonnet
 test_corpus=fixtures/corpora/srl/test.gold_conll
 sentences=fixtures/predict/srl.jsonl
@@ -29,12 +29,12 @@ rm -rf "$output"
 mkdir "$output"
 echo "Semantic role labelling with ELMo, on a tiny corpus and a tiny biLM (log: $log)"
 step "1/3 training $experiment" \
-    "$allennlp" train "$experiment" -s $output/model --file-friendly-logging
+    allennlp train "$experiment" -s $output/model --file-friendly-logging
 step "2/3 evaluating on $test_corpus" \
-    "$allennlp" evaluate $output/model/model.tar.gz "$test_corpus" \
+    allennlp evaluate $output/model/model.tar.gz "$test_corpus" \
     --output-file $output/metrics.json
 step "3/3 predicting the sentences of $sentences" \
-    "$allennlp" predict $output/model/model.tar.gz "$sentences" --batch-size 32 \
+    allennlp predict $output/model/model.tar.gz "$sentences" --batch-size 32 \
     --output-file $output/predictions.jsonl --silent
 
 "${VENV:-.venv}/bin/python" scripts/show_demo.py $output

@@ -18,11 +18,19 @@ def test_a_variable_that_is_not_set_points_into_the_project(monkeypatch, name):
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-@pytest.mark.parametrize("value", ["/corpora", "relative/path", "https://example.org/x", ""])
+@pytest.mark.parametrize("value", ["/corpora", "relative/path", "https://example.org/x"])
 def test_a_value_of_the_user_stays_as_given(monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     set_defaults()
     assert os.environ[name] == value
+
+
+def test_empty_counts_as_not_set_but_for_word_vectors(monkeypatch):
+    for name in DEFAULTS:
+        monkeypatch.setenv(name, "")
+    set_defaults()
+    assert os.environ["ELMO_GLOVE"] == ""
+    assert os.environ["ELMO_DATA"] == str(PROJECT / DEFAULTS["ELMO_DATA"])
 
 
 def test_the_folder_one_is_in_does_not_matter(monkeypatch, tmp_path):

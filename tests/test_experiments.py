@@ -95,3 +95,13 @@ def test_a_misspelt_key_is_refused_by_name(tmp_path):
     vocab = Vocabulary.from_instances(reader.read(params["train_data_path"]))
     with pytest.raises(ConfigurationError, match="predicat_dim"):
         Model.from_params(vocab=vocab, params=params["model"])
+
+
+@pytest.mark.parametrize("settings", ["hidden_sise: 10", "elmo+: { lamda: 5 }", "words: []"])
+def test_a_misspelt_or_impossible_setting_is_refused(tmp_path, settings):
+    path = tmp_path / "x.jsonnet"
+    path.write_text(
+        f"(import '{PROJECT}/experiments/srl_elmo.jsonnet') {{ settings+: {{ {settings} }} }}"
+    )
+    with pytest.raises(RuntimeError, match="no such settings: (hidden_sise|lamda)|words is empty"):
+        Params.from_file(path)

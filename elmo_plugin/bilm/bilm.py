@@ -1,6 +1,6 @@
 import json
 from dataclasses import dataclass
-from typing import Callable, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import torch
 
@@ -145,6 +145,19 @@ class Bilm(torch.nn.Module):
         # Neither is a parameter, so neither would follow to another device or type.
         self._memory = self._state = None
         return super()._apply(fn, recurse)
+
+    def _load_from_state_dict(
+        self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
+    ) -> None:
+        name = f"{prefix}options_json"
+        if name in state_dict:
+            stored = BilmOptions.from_dict(json.loads(bytes(state_dict[name].cpu()))["options"])
+            error_messages = args[-1]
+            if stored != self.options:
+                error_messages.append(f"{prefix}: expected {self.options}, found {stored}.")
+            # Where the options came from may differ, and its length with it.
+            state_dict = {**state_dict, name: self.options_json}
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _token_layer(
         self, character_ids: torch.Tensor, mask: torch.Tensor

@@ -15,14 +15,14 @@ class CharacterIndexer(TokenIndexer):
     """
     Turns tokens into the character ids that a biLM reads.
 
-    For the published biLMs it gives the ids of AllenNLP's `elmo_characters`, faster. With
-    `options_file` it also follows a biLM of another word length or of code points, so that
-    reader and biLM cannot disagree.
+    For the published biLMs it gives the ids of AllenNLP's `elmo_characters`, faster. Reading the
+    options, it also follows a biLM of another word length or of code points, so that reader and
+    biLM cannot disagree.
 
     # Parameters
 
     options_file : `Optional[str]`, optional (default = `None`)
-        Options of the biLM; the published ones' characters when not given.
+        Options of the biLM; default `ELMO_OPTIONS`, as for the biLM itself.
     serialization_dir : `Optional[str]`
         Given by AllenNLP: where an archive is unpacked, which holds the options too.
     token_min_padding_length : `int`, optional (default = `0`)
@@ -41,12 +41,7 @@ class CharacterIndexer(TokenIndexer):
         token_min_padding_length: int = 0,
     ) -> None:
         super().__init__(token_min_padding_length)
-        if options_file is None:
-            self._characters = CharacterMap()
-        else:
-            self._characters = CharacterMap.from_options(
-                read_options(options_file, serialization_dir)
-            )
+        self._characters = CharacterMap.from_options(read_options(options_file, serialization_dir))
 
     @overrides
     def count_vocab_items(self, token: Token, counter: Dict[str, Dict[str, int]]) -> None:

@@ -96,7 +96,16 @@ class CharacterMap:
 
         `numpy.ndarray`
             Shape `(num_tokens, max_characters_per_token)`.
+
+        # Raises
+
+        `TypeError`
+            If the sentence is a string instead of a list of words.
         """
+        if isinstance(words, str):
+            raise TypeError(
+                f"Expected a sentence as a list of words, found the string {words[:40]!r}."
+            )
         if not words:
             return numpy.zeros((0, self.max_characters_per_token), dtype=numpy.int32)
         return numpy.stack([self.word_ids(word) for word in words])

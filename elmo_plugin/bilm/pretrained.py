@@ -66,17 +66,20 @@ def load_bilm(
 
 
 def read_options(
-    options_file: Union[str, PathLike], serialization_dir: Optional[str] = None
+    options_file: Optional[Union[str, PathLike]] = None, serialization_dir: Optional[str] = None
 ) -> BilmOptions:
     """
-    The options of a biLM, from its file or from an unpacked archive of a model that holds it.
+    The options of a biLM, from its file (default `ELMO_OPTIONS`) or from an unpacked archive of a
+    model that holds it.
 
     # Raises
 
     `ConfigurationError`
         If the file is missing or wrong.
     """
-    archived = _archived_options([options_file], serialization_dir, str(options_file))
+    source = "" if options_file is None else str(options_file)
+    options_file = os.environ["ELMO_OPTIONS"] if options_file is None else options_file
+    archived = _archived_options([options_file], serialization_dir, source)
     return archived or BilmOptions.from_file(options_file)
 
 

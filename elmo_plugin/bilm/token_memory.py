@@ -57,5 +57,5 @@ class TokenMemory:
         unknown = rows < 0
         vectors = self._vectors[rows]
         if bool(unknown.any()):
-            vectors[unknown] = self._encoder(character_ids[unknown])
+            vectors[unknown] = self._encoder(character_ids[unknown]).to(vectors.dtype)
         return vectors

@@ -80,7 +80,14 @@ def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "fl
         `.safetensors`, or HDF5 for any other ending.
     dtype : `str`, optional (default = `"float32"`)
         `float32`, or `float16` for half the size.
+
+    # Raises
+
+    `ValueError`
+        If `dtype` is neither.
     """
+    if dtype not in ("float32", "float16"):
+        raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")
     parameters = {
         name: parameter.detach().float().cpu().numpy()
         for name, parameter in bilm.named_parameters()

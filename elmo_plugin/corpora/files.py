@@ -72,8 +72,13 @@ def open_text(
     `FileNotFoundError`
         If neither the local file nor its `.gz` twin exists.
     """
-    found = find_file(path)
-    binary = gzip.open(found, "rb") if _is_gzip(found) else open(found, "rb")
+    binary = open(find_file(path), "rb")
+    # A downloaded copy has lost its suffix, and a pipe cannot be read twice: look without reading.
+    if binary.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+        compressed = gzip.GzipFile(fileobj=binary)
+        # What it closes along with itself.
+        compressed.myfileobj = binary
+        binary = compressed
     return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline=newline)
 
 
@@ -129,11 +134,3 @@ def _refuse_surrogates(line: str, place: str) -> None:
             f"{place}: expected UTF-8 text, found the byte 0x{byte:02x} at character "
             f"{error.start + 1}. Convert the file to UTF-8."
         ) from error
-
-
-def _is_gzip(path: str) -> bool:
-    # A downloaded copy has lost its suffix. A pipe must not be read twice.
-    if not os.path.isfile(path):
-        return False
-    with open(path, "rb") as file:
-        return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC

@@ -121,6 +121,9 @@ def dump_embeddings(
     `OSError`
         If reading or writing fails. What was done is kept.
     """
+    if os.path.exists(output_path) and os.path.exists(input_path):
+        if os.path.samefile(input_path, output_path):
+            raise ConfigurationError(f"{output_path} is the input; name another output.")
     text = _Text(input_path, remember=not (options.sentence_keys or options.forget_sentences))
     with DumpFile(Path(output_path), _settings(bilm, options, identity), force) as file:
         sentences = text.sentences()

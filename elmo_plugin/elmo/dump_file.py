@@ -46,6 +46,8 @@ class DumpFile:
         self.unfinished = Path(f"{path}.unfinished")
         if path.exists() and not force:
             raise ConfigurationError(_finished_message(path))
+        if path.is_dir():
+            raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
         path.parent.mkdir(parents=True, exist_ok=True)
         if not self.unfinished.exists():
             self._create(settings)

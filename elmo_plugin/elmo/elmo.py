@@ -79,7 +79,6 @@ class Elmo(TokenEmbedder):
             dtype=dtype,
             serialization_dir=serialization_dir,
         ).requires_grad_(trainable)
-        self.trainable = trainable
         self.layers = _chosen_layers(layers, self.bilm.num_layers)
         self.mixes = torch.nn.ModuleList(
             ScalarMix(len(self.layers), layer_norm, fixed_weights) for _ in range(num_mixes)
@@ -112,10 +111,11 @@ class Elmo(TokenEmbedder):
         """
         # Shape: (num_sentences, num_tokens, max_characters_per_token)
         ids = elmo_tokens.flatten(end_dim=-3)
-        with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
+        learns = any(parameter.requires_grad for parameter in self.bilm.parameters())
+        with torch.set_grad_enabled(learns and torch.is_grad_enabled()):
             output = self.bilm(ids)
         layers = output.layers
-        if len(self.layers) != len(layers):
+        if self.layers != list(range(len(layers))):
             layers = layers[self.layers]
         # Shape: (num_sentences, num_tokens, 1)
         is_padding = (ids == 0).all(dim=-1, keepdim=True)
@@ -132,9 +132,10 @@ def _chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
         return list(range(num_layers))
     if layers == "last":
         return [num_layers - 1]
-    if isinstance(layers, str) or not layers or not set(layers) <= set(range(num_layers)):
+    known = isinstance(layers, list) and set(layers) <= set(range(num_layers))
+    if not known or not layers or len(set(layers)) != len(layers):
         raise ConfigurationError(
-            f'Expected `layers` to be "all", "last", or numbers from 0 (the token layer) to '
-            f"{num_layers - 1}, found {layers!r}."
+            'Expected `layers` to be "all", "last", or different numbers from 0 (the token layer) '
+            f"to {num_layers - 1}, found {layers!r}."
         )
     return list(layers)

@@ -65,6 +65,8 @@ class PackedLinear(torch.nn.Linear):
         return (
             not learns
             and _HAS_ONEDNN
+            # Made in inference mode, a weight changes without a trace.
+            and not self.weight.is_inference()
             and inputs.device.type == "cpu"
             and inputs.dtype == self.weight.dtype
             and (inputs.dtype == torch.float32 or _HAS_BFLOAT16 and inputs.dtype == torch.bfloat16)
@@ -73,14 +75,13 @@ class PackedLinear(torch.nn.Linear):
         )
 
     def _packed_weight(self) -> torch.Tensor:
-        # The version counts changes in place; the address tells a new tensor. A weight made in
-        # inference mode cannot change and has no version.
-        version = 0 if self.weight.is_inference() else self.weight._version
-        version = (version, self.weight.data_ptr())
-        if self._packed is None or self._packed_version != version:
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
-            self._packed_version = version
-        return self._packed
+        # The version counts changes in place; the address tells a new tensor.
+        version = (self.weight._version, self.weight.data_ptr())
+        packed = self._packed
+        if packed is None or self._packed_version != version:
+            packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
+            self._packed, self._packed_version = packed, version
+        return packed
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "PackedLinear":
         # To another type and back: rounded, at the old address perhaps, with the old version.

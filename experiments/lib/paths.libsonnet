@@ -8,6 +8,5 @@ local data = std.extVar('ELMO_DATA');
   srl: {
     train: data + '/srl/train.gold_conll',
     dev: data + '/srl/dev.gold_conll',
-    test: data + '/srl/test.gold_conll',
   },
 }

@@ -1,21 +1,28 @@
 // Semantic role labelling after He et al. (2017). No width is written twice: the model measures
 // words, ELMo and predicate mark itself and builds its encoder to fit.
+
+// All a variant may change.
+local defaults = {
+  corpus: error 'srl: set settings.corpus to { train, dev }',
+  words: error 'srl: set settings.words to a list from words.libsonnet',
+  elmo: null,  // or elmo.libsonnet
+  predicate_dim: 100,
+  hidden_size: 300,
+  num_layers: 8,
+  recurrent_dropout: 0.1,
+  max_training_tokens: 100,
+  batch_size: 80,
+  num_epochs: 500,
+  patience: 200,
+  random_seed: 13370,
+};
+
 {
-  settings:: {  // all a variant may change; hidden from AllenNLP
-    corpus: error 'srl: set settings.corpus to { train, dev }',
-    words: error 'srl: set settings.words to a list from words.libsonnet',
-    elmo: null,  // or elmo.libsonnet
-    predicate_dim: 100,
-    hidden_size: 300,
-    num_layers: 8,
-    recurrent_dropout: 0.1,
-    max_training_tokens: 100,
-    batch_size: 80,
-    num_epochs: 500,
-    patience: 200,
-    random_seed: 13370,
-  },
+  settings:: defaults,  // hidden from AllenNLP
   local s = $.settings,
+  local unknown = std.setDiff(std.objectFields(s), std.objectFields(defaults)),
+  assert unknown == [] : 'srl: no such settings: ' + std.join(', ', unknown),
+  assert s.words != [] : 'srl: settings.words is empty; ELMo joins words, it does not replace them',
 
   local reader = {
     type: 'elmo-srl',

@@ -210,3 +210,17 @@ def test_known_words_are_computed_in_pieces(bilm, sentences, golden, monkeypatch
     with torch.no_grad():
         for found, expected in zip(read(bilm, sentences), golden):
             assert_layers_equal(found, expected)
+
+
+def test_parameters_fit_a_bilm_whose_options_lay_elsewhere(bilm):
+    other = Bilm(bilm.options, source="/another/and/longer/path/options.json")
+    other.load_state_dict(bilm.state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(bilm.parameters(), other.parameters()))
+
+
+def test_parameters_of_other_options_are_refused_even_where_the_shapes_agree(bilm):
+    source = copy.deepcopy(bilm.options.source)
+    source["lstm"]["cell_clip"] = 1
+    other = Bilm(BilmOptions.from_dict(source))
+    with pytest.raises(RuntimeError, match="cell_clip=1"):
+        other.load_state_dict(bilm.state_dict())

@@ -1,8 +1,10 @@
 """Character ids, word by word and through AllenNLP's text fields."""
 
 import json
+import os
 import pickle
 import random
+from pathlib import Path
 
 import numpy
 import pytest
@@ -155,3 +157,18 @@ def test_a_sentence_is_its_words_one_below_the_other():
     assert ids.shape == (3, 50)
     assert numpy.array_equal(ids[0], ids[2])
     assert character_map.sentence_ids([]).shape == (0, 50)
+
+
+def test_a_sentence_that_is_a_string_is_refused():
+    with pytest.raises(TypeError, match="list of words, found the string 'The play began'"):
+        CharacterMap().batch_ids(["The play began"])
+
+
+def test_the_indexer_follows_the_bilm_of_the_environment(tmp_path, monkeypatch):
+    options = json.loads(Path(os.environ["ELMO_OPTIONS"]).read_text())
+    options["char_cnn"]["character_unit"] = "code_point"
+    (tmp_path / "options.json").write_text(json.dumps(options))
+    monkeypatch.setenv("ELMO_OPTIONS", str(tmp_path / "options.json"))
+    expected = CharacterMap(character_unit="code_point").sentence_ids(["naïve"])
+    found = CharacterIndexer().tokens_to_indices([Token("naïve")], None)["elmo_tokens"]
+    assert (found == expected).all()

@@ -186,3 +186,8 @@ def _raw(path):
     """As stored; `read_arrays` gives float64."""
     with h5py.File(path, "r") as opened:
         return {name: opened[name][...] for name in read_arrays(path)}
+
+
+def test_a_type_that_files_do_not_have_is_refused(bilm, tmp_path):
+    with pytest.raises(ValueError, match="float32 or float16, found 'int8'"):
+        save_weights(bilm, tmp_path / "weights.hdf5", "int8")

@@ -419,3 +419,12 @@ def test_help_has_an_example(capsys):
     assert stopped.value.code == 0
     assert "allennlp elmo sentences.txt vectors.hdf5 --all" in capsys.readouterr().out
     assert ElmoCommand().name == "elmo"
+
+
+def test_the_input_and_a_folder_are_no_outputs(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("They play\n")
+    for output in (text, tmp_path):
+        message = failure("--all", "--force", str(text), str(output))
+        assert "is the input" in message or "is a folder" in message
+        assert text.read_text() == "They play\n"

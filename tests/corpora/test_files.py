@@ -1,4 +1,5 @@
 import gzip
+import os
 import sys
 from types import SimpleNamespace
 
@@ -109,3 +110,11 @@ def test_an_empty_file_has_no_lines(tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes(b"")
     assert list(numbered_lines(path)) == []
+
+
+def test_a_compressed_pipe_is_read(tmp_path):
+    read, write = os.pipe()
+    os.write(write, gzip.compress("naïve text\n".encode()))
+    os.close(write)
+    assert [line for _, line in numbered_lines(f"/dev/fd/{read}")] == ["naïve text"]
+    os.close(read)

@@ -64,7 +64,8 @@ def test_marks_are_left_out_and_padding_is_zero(shared_bilm, sentences):
 
 
 @pytest.mark.parametrize(
-    "layers, chosen", [("all", [0, 1, 2]), ("last", [2]), ([0], [0]), ([2, 0], [2, 0])]
+    "layers, chosen",
+    [("all", [0, 1, 2]), ("last", [2]), ([0], [0]), ([2, 0], [2, 0]), ([2, 1, 0], [2, 1, 0])],
 )
 def test_only_the_chosen_layers_are_blended(shared_bilm, layers, chosen):
     ids = shared_bilm.characters.batch_ids([["They", "play", "chess"]])
@@ -159,7 +160,8 @@ def test_it_is_a_token_embedder_of_a_text_field(files, shared_bilm, sentences, g
     "settings, expected",
     [
         (dict(weights_file="x"), "weights_file"),
-        (dict(layers="first"), r'"all", "last", or numbers from 0 .* to 2, found \'first\''),
+        (dict(layers="first"), r'"all", "last", or different numbers .* to 2, found \'first\''),
+        (dict(layers=[1, 1, 2]), r"different numbers .* to 2, found \[1, 1, 2\]"),
         (dict(layers=[0, 3]), r"to 2, found \[0, 3\]"),
         (dict(layers=[]), r"found \[\]"),
         (dict(layer_norm="tokens"), "`layer_norm`"),
@@ -173,3 +175,10 @@ def test_it_is_a_token_embedder_of_a_text_field(files, shared_bilm, sentences, g
 def test_an_impossible_setting_is_refused(settings, expected):
     with pytest.raises(ConfigurationError, match=expected):
         TokenEmbedder.from_params(Params({"type": "elmo-token-embedder", **settings}))
+
+
+def test_a_bilm_unfrozen_later_learns(shared_bilm):
+    elmo = make()
+    elmo.bilm.requires_grad_(True)
+    elmo(shared_bilm.characters.batch_ids([["They", "play"]])).sum().backward()
+    assert all(parameter.grad is not None for parameter in elmo.bilm.parameters())

@@ -174,3 +174,23 @@ def test_other_types_give_the_product_too(layer, dtype, most):
 def test_inputs_of_another_type_are_refused_as_by_linear(layer):
     with torch.no_grad(), pytest.raises(RuntimeError, match="same dtype"):
         layer(torch.randn(5, 40, dtype=torch.float64))
+
+
+def test_a_weight_made_and_changed_in_inference_mode_is_not_remembered():
+    with torch.inference_mode():
+        layer = PackedLinear(8, 16)
+        inputs = torch.randn(4, 8)
+        layer(inputs)
+        layer.weight.mul_(2)
+        expected = inputs @ layer.weight.t() + layer.bias
+        torch.testing.assert_close(layer(inputs), expected)
+
+
+@pytest.mark.parametrize("num_rows", [63, 64, 65, 128, 200])
+def test_rows_are_filled_up_unseen(num_rows):
+    layer = PackedLinear(8, 16)
+    inputs, plus = torch.randn(num_rows, 8), torch.randn(num_rows, 16)
+    with torch.no_grad():
+        expected = torch.nn.functional.linear(inputs, layer.weight, layer.bias)
+        torch.testing.assert_close(layer(inputs), expected)
+        torch.testing.assert_close(layer(inputs, plus=plus), expected + plus)

@@ -49,6 +49,7 @@ class AlternatingPacking(NamedTuple):
         mask : `torch.BoolTensor`
             Shape `(batch_size, num_tokens)`, real tokens first. Rows may be empty.
         """
+        assert not bool((mask[:, 1:] & ~mask[:, :-1]).any()), "padding stands before a token"
         packing = Packing.from_lengths(mask.sum(dim=1), mask.size(1))
         places = torch.arange(len(packing.forward_index), device=mask.device)
         place_of = places.new_empty(mask.numel())

@@ -123,8 +123,9 @@ class SemanticRoleLabeler(Model):
 
     def _loss(self, logits: torch.Tensor, mask: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
         """Summed over tokens, averaged over instances, as He et al. (2017) do."""
-        # A role that training never saw cannot be learned from.
-        weights = mask & (tags != self.unknown_role)
+        # A role that the model has no place for, new in this corpus, cannot be learned from.
+        weights = mask & (tags != self.unknown_role) & (tags < logits.size(-1))
+        tags = tags.masked_fill(~weights, 0)
         per_token = sequence_cross_entropy_with_logits(logits, tags, weights, average="token")
         return per_token * weights.sum() / len(weights)
 
@@ -146,9 +147,10 @@ class SemanticRoleLabeler(Model):
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """
         Outside training: precision, recall and F1 by `srl-eval.pl`'s rules, overall and, when a
-        corpus is finished, per role; the table of all roles is logged then.
+        corpus is finished, per role; the table of all roles is logged then. Nothing where the
+        corpus has no gold roles.
         """
-        if self.training:
+        if self.training or not self.metric.get_metric().keys() - _NO_ROLES:
             return {}
         if reset:
             logger.info("Roles, by the rules of srl-eval.pl:\n%s", self.metric.table())
@@ -159,3 +161,4 @@ class SemanticRoleLabeler(Model):
 
 
 _BIO = ("B-", "I-", "O")
+_NO_ROLES = {"precision-overall", "recall-overall", "f1-measure-overall"}

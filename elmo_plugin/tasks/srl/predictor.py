@@ -12,6 +12,8 @@ from overrides import overrides
 from elmo_plugin.corpora.conll2012 import format_propositions
 
 OUTPUT_FORMATS = ("json", "conll")
+# Predicates labelled at once, however few lines they come from.
+_MIN_BATCH_SIZE = 32
 
 
 @Predictor.register("elmo-srl")
@@ -59,6 +61,7 @@ class SrlPredictor(Predictor):
         self._output_format = output_format
         # CoNLL output waits here until a sentence's last predicate is done.
         self._frames: List[Dict[str, Any]] = []
+        self._num_lines = 0
 
     def predict(self, sentence: str, predicates: Any = None) -> JsonDict:
         """
@@ -85,12 +88,12 @@ class SrlPredictor(Predictor):
 
     @overrides
     def predict_batch_json(self, inputs: List[JsonDict]) -> List[JsonDict]:
-        sentences = [self._instances(line) for line in inputs]
+        sentences = [self._instances(_checked(line)) for line in inputs]
         instances = [instance for sentence in sentences for instance in sentence["instances"]]
-        # As many predicates at once as lines were asked for: a sentence has several.
+        batch_size = max(len(inputs), _MIN_BATCH_SIZE)
         frames: List[JsonDict] = []
-        for first in range(0, len(instances), len(inputs)):
-            frames += self.predict_batch_instance(instances[first : first + len(inputs)])
+        for first in range(0, len(instances), batch_size):
+            frames += self.predict_batch_instance(instances[first : first + batch_size])
         outputs, remaining = [], iter(frames)
         for sentence in sentences:
             own = [next(remaining) for _ in sentence["instances"]]
@@ -121,6 +124,9 @@ class SrlPredictor(Predictor):
             return json.dumps(outputs, ensure_ascii=False) + "\n"
         if "frames" in outputs:
             return _propositions(outputs["tokens"], outputs["frames"])
+        if self._frames and self._frames[-1]["tokens"] != outputs["tokens"]:
+            # The reader was stopped within a sentence.
+            self._frames.clear()
         self._frames.append(outputs)
         if not outputs["is_last_of_sentence"]:
             return ""
@@ -129,13 +135,14 @@ class SrlPredictor(Predictor):
 
     @overrides
     def load_line(self, line: str) -> JsonDict:
+        self._num_lines += 1
         try:
-            return json.loads(line)
-        except ValueError:
+            return _checked(json.loads(line))
+        except ValueError as error:
             raise ValueError(
-                'Expected a line of JSON like {"sentence": "The play began.", "predicates": [2]}, '
-                f"found {line.strip()[:80]!r}."
-            ) from None
+                f'line {self._num_lines}: {error}. Expected JSON like {{"sentence": "The play '
+                f'began.", "predicates": [2]}}, found {line.strip()[:80]!r}.'
+            ) from error
 
     def _instances(self, line: JsonDict) -> Dict[str, Any]:
         tokens = self._tokens(line)
@@ -151,19 +158,15 @@ class SrlPredictor(Predictor):
             self._dataset_reader.apply_token_indexers(instance)
         return {"tokens": words, "instances": instances}
 
-    def _tokens(self, line: JsonDict) -> Any:
+    def _tokens(self, line: JsonDict) -> List[Any]:
         """spaCy's tokens of a line, tagged if verbs can be found."""
         if "tokens" in line:
-            document = spacy.tokens.Doc(self._spacy.vocab, words=list(line["tokens"]))
-        elif "sentence" in line:
-            document = self._spacy.make_doc(line["sentence"])
+            document = spacy.tokens.Doc(self._spacy.vocab, words=line["tokens"])
         else:
-            raise ValueError(
-                f'Expected "sentence" or "tokens" in every line, found only {sorted(line)}.'
-            )
+            document = self._spacy.make_doc(line["sentence"])
         for _, pipe in self._spacy.pipeline:
             document = pipe(document)
-        return [token for token in document if not token.is_space]
+        return [token for token in document if "tokens" in line or not token.is_space]
 
     def _predicates(self, line: JsonDict, tokens: Sequence[Any]) -> List[int]:
         predicates = line.get("predicates")
@@ -171,7 +174,7 @@ class SrlPredictor(Predictor):
             return list(range(len(tokens)))
         if predicates is not None:
             for position in predicates:
-                if not isinstance(position, int) or not 0 <= position < len(tokens):
+                if not 0 <= position < len(tokens):
                     raise ValueError(
                         f'Expected "predicates" to be positions from 0 to {len(tokens) - 1}, found '
                         f"{position!r} for {[token.text for token in tokens]}."
@@ -184,6 +187,31 @@ class SrlPredictor(Predictor):
                 'predicates in every line: "predicates": [2], or "all".'
             )
         return [position for position, token in enumerate(tokens) if token.tag_.startswith("VB")]
+
+
+def _checked(line: Any) -> JsonDict:
+    """
+    The line, if it has text and asks for what can be given.
+
+    # Raises
+
+    `ValueError`
+        If it does not.
+    """
+    if not isinstance(line, dict) or not ("sentence" in line or "tokens" in line):
+        raise ValueError('expected an object with "sentence" or "tokens"')
+    words = line.get("tokens", [line.get("sentence")])
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ValueError('expected "sentence" to be text, or "tokens" a list of words')
+    if "tokens" in line and "" in words:
+        raise ValueError('expected "tokens" to hold no empty word')
+    predicates = line.get("predicates")
+    if predicates is not None and predicates != "all":
+        if not isinstance(predicates, list) or any(
+            type(number) is not int for number in predicates
+        ):
+            raise ValueError('expected "predicates" to be a list of whole numbers, or "all"')
+    return line
 
 
 def _load_spacy(spacy_model: str) -> Any:

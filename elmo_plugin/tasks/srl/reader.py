@@ -61,17 +61,20 @@ class SrlReader(DatasetReader):
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
-        for sentence in self.shard_iterable(self._sentences(file_path)):
-            tokens = [Token(word) for word in sentence.words]
-            frames = _frames(sentence)
-            for number, frame in enumerate(frames):
-                yield self.text_to_instance(
-                    tokens,
-                    frame.predicate_index,
-                    frame.tags or None,
-                    lemma=frame.lemma,
-                    is_last_of_sentence=number == len(frames) - 1,
-                )
+        predicates = (
+            (sentence, frame, number == len(_frames(sentence)))
+            for sentence in self._sentences(file_path)
+            for number, frame in enumerate(_frames(sentence), start=1)
+        )
+        # Processes share predicates out, not sentences, so that each gets the same number.
+        for sentence, frame, is_last in self.shard_iterable(predicates):
+            yield self.text_to_instance(
+                [Token(word) for word in sentence.words],
+                frame.predicate_index,
+                frame.tags or None,
+                lemma=frame.lemma,
+                is_last_of_sentence=is_last,
+            )
 
     @overrides(check_signature=False)
     def text_to_instance(

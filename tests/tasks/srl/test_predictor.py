@@ -118,7 +118,7 @@ def test_verbs_are_those_that_the_spacy_model_tags(make, tmp_path):
     assert [(frame["predicate"], frame["lemma"]) for frame in output["frames"]] == [(1, "play")]
 
 
-@pytest.mark.parametrize("position", [-1, 2, "1", 1.0])
+@pytest.mark.parametrize("position", [-1, 2])
 def test_a_predicate_outside_the_sentence_is_refused(make, position):
     with pytest.raises(ValueError, match="positions from 0 to 1, found"):
         make().predict_json({"tokens": ["They", "play"], "predicates": [position]})
@@ -127,7 +127,7 @@ def test_a_predicate_outside_the_sentence_is_refused(make, position):
 def test_a_line_without_text_or_that_is_no_json_is_refused(make):
     with pytest.raises(ValueError, match='"sentence" or "tokens"'):
         make().predict_json({"text": "They play"})
-    with pytest.raises(ValueError, match="Expected a line of JSON like"):
+    with pytest.raises(ValueError, match="line 1: .* Expected JSON like"):
         make().load_line("They play chess.\n")
     assert make().load_line(json.dumps({"sentence": "x"}) + "\n") == {"sentence": "x"}
 
@@ -135,3 +135,43 @@ def test_a_line_without_text_or_that_is_no_json_is_refused(make):
 def test_an_output_format_that_does_not_exist_is_refused(make):
     with pytest.raises(ConfigurationError, match="output_format"):
         make(output_format="xml")
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ({"tokens": [1, 2]}, "a list of words"),
+        ({"tokens": "They play"}, "a list of words"),
+        ({"tokens": ["They", ""]}, "no empty word"),
+        ({"sentence": None}, "to be text"),
+        ({"sentence": "They play", "predicates": [True]}, "whole numbers"),
+        ({"sentence": "They play", "predicates": 2}, "whole numbers"),
+        ({"sentence": "They play", "predicates": ""}, "whole numbers"),
+        (3, "expected an object"),
+    ],
+)
+def test_a_wrong_line_is_named_by_its_number(make, line, message):
+    predictor = make()
+    predictor.load_line('{"sentence": "fine"}')
+    with pytest.raises(ValueError, match=f"line 2: .*{message}"):
+        predictor.load_line(json.dumps(line))
+
+
+def test_positions_count_the_tokens_that_were_given(make):
+    output = make().predict_json({"tokens": ["They", " ", "play", "chess"], "predicates": [2]})
+    assert output["tokens"] == ["They", " ", "play", "chess"]
+    assert output["frames"][0]["lemma"] == "play"
+
+
+def test_no_lines_give_no_output(make):
+    assert make().predict_batch_json([]) == []
+
+
+def test_a_sentence_cut_short_does_not_leak_into_the_next(make, archive):
+    predictor = make(output_format="conll")
+    instances = list(archive.validation_dataset_reader.read(TEST))
+    cut = next(i for i in instances if not i["metadata"].metadata["is_last_of_sentence"])
+    whole = next(i for i in instances if i["metadata"].metadata["is_last_of_sentence"])
+    assert predictor.dump_line(predictor.predict_instance(cut)) == ""
+    written = predictor.dump_line(predictor.predict_instance(whole))
+    assert len(written.splitlines()) == len(whole["tokens"].tokens) + 1
