@@ -29,9 +29,13 @@ def test_the_experiment_builds_its_reader_and_model(path):
     assert any(parameter.requires_grad for parameter in model.parameters())
 
 
-def test_every_experiment_begins_with_a_comment_on_source_deviations_and_score():
+def test_every_experiment_says_what_it_is_and_what_the_paper_reached():
+    table = (PROJECT / "experiments/README.md").read_text(encoding="utf-8")
     for path in (PROJECT / "experiments").rglob("*.jsonnet"):
-        assert path.read_text(encoding="utf-8").startswith("//"), path
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith("//"), path
+        if path.parent.name == "experiments":
+            assert "// Paper: " in text and f"`{path.name}`" in table, path
 
 
 def test_ablations_are_three_lines():

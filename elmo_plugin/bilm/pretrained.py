@@ -35,7 +35,7 @@ def load_bilm(
     stateful, warm_up : `bool`
         See `Bilm`.
     dtype : `str`, optional (default = `"float32"`)
-        `bfloat16` trades an error below 1 % for two to four times the speed.
+        `bfloat16` trades an error below 1 % for about twice the speed at the published size.
     serialization_dir : `Optional[str]`
         Where AllenNLP has unpacked an archive. The options are then read from the archive's own
         weights, and loading the weights is left to AllenNLP: the files are not needed any more.

@@ -93,11 +93,7 @@ class PackedLinear(torch.nn.Linear):
         return {**self.__dict__, "_packed": None, "_packed_version": None}
 
 
-def _has_bfloat16() -> bool:
-    return torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-
-
 _HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(
     torch.ops.mkldnn, "_reorder_linear_weight"
 )
-_HAS_BFLOAT16 = _HAS_ONEDNN and _has_bfloat16()
+_HAS_BFLOAT16 = _HAS_ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported()

@@ -150,15 +150,17 @@ class SemanticRoleLabeler(Model):
         corpus is finished, per role; the table of all roles is logged then. Nothing where the
         corpus has no gold roles.
         """
-        if self.training or not self.metric.get_metric().keys() - _NO_ROLES:
+        if self.training:
             return {}
-        if reset:
-            logger.info("Roles, by the rules of srl-eval.pl:\n%s", self.metric.table())
+        table = self.metric.table() if reset else ""
         metrics = self.metric.get_metric(reset)
-        if reset:
-            return metrics
-        return {name: value for name, value in metrics.items() if name.endswith("-overall")}
+        if not metrics.keys() - _OVERALL:
+            return {}
+        if not reset:
+            return {name: metrics[name] for name in _OVERALL}
+        logger.info("Roles, by the rules of srl-eval.pl:\n%s", table)
+        return metrics
 
 
 _BIO = ("B-", "I-", "O")
-_NO_ROLES = {"precision-overall", "recall-overall", "f1-measure-overall"}
+_OVERALL = ("precision-overall", "recall-overall", "f1-measure-overall")

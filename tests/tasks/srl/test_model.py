@@ -193,3 +193,11 @@ def test_an_archive_predicts_after_its_elmo_files_are_gone(tmp_path):
 def _with_words(instance):
     SrlReader().apply_token_indexers(instance)
     return instance
+
+
+def test_a_corpus_without_gold_roles_has_no_scores(vocab, tmp_path):
+    path = tmp_path / "x.gold_conll"
+    path.write_text("x 0 0 Mary NNP (TOP* - - - - * -\nx 0 1 sings VBZ *) sing 02 - - * -\n")
+    model = build(vocab).eval()
+    model.forward_on_instances([_with_words(instance) for instance in SrlReader().read(path)])
+    assert model.get_metrics() == model.get_metrics(reset=True) == {}
