@@ -12,6 +12,7 @@ from elmo_plugin.environment import set_defaults
 check_dependencies()
 set_defaults()
 
+import elmo_plugin.bilm.pretraining  # noqa: E402
 import elmo_plugin.commands  # noqa: E402
 import elmo_plugin.tasks  # noqa: E402
 import elmo_plugin.training  # noqa: E402, F401

@@ -65,6 +65,7 @@ def make_options() -> Callable[..., Dict[str, Any]]:
 
     def make(**changes: Any) -> Dict[str, Any]:
         options: Dict[str, Any] = {
+            "bidirectional": True,
             "char_cnn": {
                 "activation": "relu",
                 "embedding": {"dim": 4},
@@ -83,8 +84,10 @@ def make_options() -> Callable[..., Dict[str, Any]]:
             },
         }
         for name, value in changes.items():
-            parts = [part for part in ("char_cnn", "lstm") if name in options[part]]
-            part = parts[0] if parts else "char_cnn"
+            if name in options:
+                options[name] = value
+                continue
+            part = "lstm" if name in options["lstm"] else "char_cnn"
             options[part][name] = {"dim": value} if name == "embedding" else value
         return options
 

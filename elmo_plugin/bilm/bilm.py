@@ -22,7 +22,7 @@ class BilmOutput:
 
     layers : `torch.Tensor`
         Shape `(num_layers, batch_size, num_tokens + 2, output_dim)`. First the token layer, which
-        reads no context and is doubled to the width of the others; 0 at padding.
+        reads no context and is doubled to the width of both directions; 0 at padding.
     mask : `torch.Tensor`
         Shape `(batch_size, num_tokens + 2)`. True on tokens and marks.
     """
@@ -36,7 +36,8 @@ class Bilm(torch.nn.Module):
     The bidirectional language model of Peters et al. (2018), sections 3.1 and 3.4, as a reader
     of sentences: characters in, one vector per token and layer out.
 
-    It is built from options alone; `load_bilm` reads one with its weights from files.
+    It is built from options alone; `load_bilm` reads one with its weights from files. The same
+    parts without a backward direction are a forward-only language model, its layers half as wide.
 
     # Parameters
 
@@ -75,7 +76,7 @@ class Bilm(torch.nn.Module):
         self.warm_up = warm_up
         self.characters = CharacterMap.from_options(options)
         self.character_encoder = CharacterEncoder(options)
-        self.lstm = BidirectionalLstm(options.lstm)
+        self.lstm = BidirectionalLstm(options)
         self._memory: Optional[TokenMemory] = None
         self._state: Optional[BilstmState] = None
         self.register_buffer(
@@ -108,8 +109,10 @@ class Bilm(torch.nn.Module):
         # Raises
 
         `ValueError`
-            If the ids cannot come from this biLM's characters, or padding stands before a token.
+            If the ids cannot come from this biLM's characters, padding stands before a token, or
+            the layers differ in width.
         """
+        self._check_widths()
         mask = self._checked_mask(character_ids)
         tokens, lengths = self._token_layer(character_ids, mask)
         packing = Packing.from_lengths(lengths, tokens.size(1))
@@ -119,14 +122,16 @@ class Bilm(torch.nn.Module):
         # Shape: (batch_size, num_tokens + 2)
         mask = torch.arange(tokens.size(1), device=lengths.device) < lengths.unsqueeze(1)
         # Shape: (batch_size, num_tokens + 2, output_dim)
-        token_layer = (tokens * mask.unsqueeze(-1)).repeat(1, 1, 2)
+        token_layer = (tokens * mask.unsqueeze(-1)).repeat(
+            1, 1, 2 if self.options.bidirectional else 1
+        )
         return BilmOutput(torch.cat([token_layer.unsqueeze(0), hidden_layers]), mask)
 
     def precompute(self, words: Sequence[str]) -> None:
         """
         Computes the token layer of these words now, so that reading them later skips the
         character encoder. Only used while nothing learns; call it again after weights change.
-        Memory: `projection_dim` numbers per word.
+        Memory: `token_dim` numbers per word.
         """
         self._memory = (
             TokenMemory(self.character_encoder, self.characters, words) if words else None
@@ -168,7 +173,7 @@ class Bilm(torch.nn.Module):
         # Returns
 
         tokens : `torch.Tensor`
-            Shape `(batch_size, num_tokens + 2, projection_dim)`; anything at padding.
+            Shape `(batch_size, num_tokens + 2, token_dim)`; anything at padding.
         lengths : `torch.Tensor`
             Shape `(batch_size,)`. Number of tokens per sentence, both marks included.
         """
@@ -182,9 +187,20 @@ class Bilm(torch.nn.Module):
         lengths = mask.sum(dim=1) + 2
         rows.scatter_(1, lengths.unsqueeze(1) - 1, 1)
         words = torch.cat([self.boundary_ids, words])
-        learns = torch.is_grad_enabled() and self.character_encoder.projection.weight.requires_grad
+        learns = torch.is_grad_enabled() and any(
+            parameter.requires_grad for parameter in self.character_encoder.parameters()
+        )
         encode = self.character_encoder if learns or self._memory is None else self._memory
         return encode(words)[rows], lengths
+
+    def _check_widths(self) -> None:
+        expected, found = self.options.lstm.output_dim, self.options.token_dim
+        if found != expected:
+            raise ValueError(
+                f"biLM: expected a token layer as wide as an LSTM layer's output ({expected}), "
+                f"found {found}. Without `char_cnn.projection`, `char_cnn.filters` must add up to "
+                f"{expected}."
+            )
 
     def _checked_mask(self, character_ids: torch.Tensor) -> torch.Tensor:
         expected = self.options.char_cnn

@@ -1,4 +1,4 @@
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
 import torch
 
@@ -17,10 +17,11 @@ class CharacterEncoder(torch.nn.Module):
     """
     Turns the characters of a word into the token layer of a biLM.
 
-    Convolutions over character embeddings, the maximum over positions, an activation, highway
-    layers and a projection ([Kim et al. 2016](https://arxiv.org/abs/1508.06615); section 3.4 of
-    the ELMo paper). Words are sorted by length, and windows that hold nothing but padding are
-    computed once instead of up to fifty times: the maximum is over the same values.
+    Convolutions over character embeddings, the maximum over positions, an activation and highway
+    layers ([Kim et al. 2016](https://arxiv.org/abs/1508.06615)), then a projection where the
+    options have one (section 3.4 of the ELMo paper). Words are sorted by length, and windows that
+    hold nothing but padding are computed once instead of up to fifty times: the maximum is over
+    the same values.
 
     # Parameters
 
@@ -31,7 +32,7 @@ class CharacterEncoder(torch.nn.Module):
     def __init__(self, options: BilmOptions) -> None:
         super().__init__()
         cnn = options.char_cnn
-        self.output_dim = options.lstm.projection_dim
+        self.output_dim = options.token_dim
         self._padding_id = CharacterMap.from_options(options).padding_id
         self._max_characters = cnn.max_characters_per_token
         self._activation = torch.relu if cnn.activation == "relu" else torch.tanh
@@ -41,7 +42,9 @@ class CharacterEncoder(torch.nn.Module):
             PackedLinear(width * cnn.embedding_dim, number) for width, number in cnn.filters
         )
         self.highways = torch.nn.ModuleList(Highway(cnn.num_filters) for _ in range(cnn.n_highway))
-        self.projection = PackedLinear(cnn.num_filters, self.output_dim)
+        self.projection: Optional[PackedLinear] = None
+        if cnn.projection:
+            self.projection = PackedLinear(cnn.num_filters, self.output_dim)
         self.reset_parameters(cnn.activation)
 
     def reset_parameters(self, activation: str) -> None:
@@ -55,7 +58,8 @@ class CharacterEncoder(torch.nn.Module):
             else:
                 torch.nn.init.normal_(convolution.weight, 0.0, convolution.in_features**-0.5)
             torch.nn.init.zeros_(convolution.bias)
-        _reset_linear(self.projection)
+        if self.projection is not None:
+            _reset_linear(self.projection)
 
     def forward(self, character_ids: torch.Tensor) -> torch.Tensor:
         """
@@ -80,7 +84,9 @@ class CharacterEncoder(torch.nn.Module):
         )
         for highway in self.highways:
             features = highway(features)
-        return self.projection(features)[order.argsort()]
+        if self.projection is not None:
+            features = self.projection(features)
+        return features[order.argsort()]
 
     def _convolve(self, character_ids: torch.Tensor, num_characters: int) -> torch.Tensor:
         """

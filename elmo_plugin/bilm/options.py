@@ -31,6 +31,9 @@ class CharacterCnnOptions:
         Number of highway layers, 0 for none.
     character_unit : `str`
         What one character is: a UTF-8 `byte`, as in every published biLM, or a `code_point`.
+    projection : `bool`
+        Whether the features of a word are projected to the width of an LSTM layer's output. When
+        false they are the token layer themselves, as in Kim et al. (2016).
     """
 
     filters: Tuple[Tuple[int, int], ...]
@@ -40,6 +43,7 @@ class CharacterCnnOptions:
     activation: str
     n_highway: int
     character_unit: str = "byte"
+    projection: bool = True
 
     @property
     def num_filters(self) -> int:
@@ -56,22 +60,29 @@ class LstmOptions:
 
     dim : `int`
         Number of LSTM cells per direction.
-    projection_dim : `int`
-        Width of a layer's output per direction.
+    projection_dim : `Optional[int]`
+        Width to which the cells are projected, per direction; `None` (or absent from the file)
+        when they are a layer's output themselves.
     n_layers : `int`
         Number of recurrent layers; the token layer does not count.
     cell_clip, proj_clip : `Optional[float]`
-        Bounds on the cell and on its projection; `None` (or 0 in the file) for no bound.
+        Bounds on the cell and on its projection; `None` (or 0 in the file) for no bound, and
+        always `None` for a projection that is not there.
     use_skip_connections : `bool`
         Whether layers above the first add their input to their output.
     """
 
     dim: int
-    projection_dim: int
+    projection_dim: Optional[int]
     n_layers: int
     cell_clip: Optional[float]
     proj_clip: Optional[float]
     use_skip_connections: bool
+
+    @property
+    def output_dim(self) -> int:
+        """Width of a layer's output, one direction."""
+        return self.projection_dim or self.dim
 
 
 @dataclass(frozen=True)
@@ -85,11 +96,14 @@ class BilmOptions:
     lstm : `LstmOptions`
     source : `Dict[str, Any]`
         The whole file, training settings included, so that it can be written back.
+    bidirectional : `bool`
+        False for a language model that reads forward only.
     """
 
     char_cnn: CharacterCnnOptions
     lstm: LstmOptions
     source: Dict[str, Any] = field(compare=False, repr=False)
+    bidirectional: bool = True
 
     @property
     def num_layers(self) -> int:
@@ -98,8 +112,13 @@ class BilmOptions:
 
     @property
     def output_dim(self) -> int:
-        """Width of every layer of the output, both directions together."""
-        return 2 * self.lstm.projection_dim
+        """Width of every recurrent layer of the output, its directions together."""
+        return (2 if self.bidirectional else 1) * self.lstm.output_dim
+
+    @property
+    def token_dim(self) -> int:
+        """Width of the token layer, which both directions read."""
+        return self.lstm.output_dim if self.char_cnn.projection else self.char_cnn.num_filters
 
     @classmethod
     def from_file(cls, options_file: Union[str, PathLike]) -> "BilmOptions":
@@ -139,20 +158,25 @@ class BilmOptions:
             If a setting is missing or impossible.
         """
         read = _Reader(source, place)
-        if read("bidirectional", default=True) is not True:
-            raise ConfigurationError(
-                f"{place}: `bidirectional` is false, but ELMo needs a model of both directions."
-            )
-        char_cnn = _character_cnn_options(read)
-        lstm = LstmOptions(
-            dim=read.positive("lstm.dim"),
-            projection_dim=read.positive("lstm.projection_dim"),
-            n_layers=read.positive("lstm.n_layers"),
-            cell_clip=read.at_least_0("lstm.cell_clip") or None,
-            proj_clip=read.at_least_0("lstm.proj_clip") or None,
-            use_skip_connections=bool(read("lstm.use_skip_connections", default=False)),
+        return cls(
+            char_cnn=_character_cnn_options(read),
+            lstm=_lstm_options(read),
+            source=source,
+            bidirectional=read.boolean("bidirectional", default=True),
         )
-        return cls(char_cnn=char_cnn, lstm=lstm, source=source)
+
+
+def _lstm_options(read: "_Reader") -> LstmOptions:
+    projects = read("lstm.projection_dim", default=None) is not None
+    proj_clip = read.at_least_0("lstm.proj_clip") or None
+    return LstmOptions(
+        dim=read.positive("lstm.dim"),
+        projection_dim=read.positive("lstm.projection_dim") if projects else None,
+        n_layers=read.positive("lstm.n_layers"),
+        cell_clip=read.at_least_0("lstm.cell_clip") or None,
+        proj_clip=proj_clip if projects else None,
+        use_skip_connections=bool(read("lstm.use_skip_connections", default=False)),
+    )
 
 
 def _character_cnn_options(read: "_Reader") -> CharacterCnnOptions:
@@ -165,6 +189,7 @@ def _character_cnn_options(read: "_Reader") -> CharacterCnnOptions:
         activation=read.one_of("char_cnn.activation", ACTIVATIONS, default="tanh"),
         n_highway=int(read.at_least_0("char_cnn.n_highway") or 0),
         character_unit=read.one_of("char_cnn.character_unit", CHARACTER_UNITS, default="byte"),
+        projection=read.boolean("char_cnn.projection", default=True),
     )
     if options.character_unit == "byte" and options.n_characters != 262:
         hint = (
@@ -229,6 +254,14 @@ class _Reader:
         if value is not None and not (is_number and value >= 0):
             raise ConfigurationError(
                 f"{self.place}: expected a number not below 0 for `{name}`, found {value!r}."
+            )
+        return value
+
+    def boolean(self, name: str, default: bool) -> bool:
+        value = self(name, default=default)
+        if not isinstance(value, bool):
+            raise ConfigurationError(
+                f"{self.place}: expected true or false for `{name}`, found {value!r}."
             )
         return value
 

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Union
 import torch
 from allennlp.common.checks import ConfigurationError
 
+from elmo_plugin.bilm.archives import TrainedModel, is_archive
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.weight_files import load_weights
@@ -31,7 +32,8 @@ def load_bilm(
     options_file, weight_file : `Optional[Union[str, PathLike]]`
         The two files of a biLM: local paths, or URLs that AllenNLP's `cached_path` understands.
         Default: the environment's `ELMO_OPTIONS` and `ELMO_WEIGHTS`, which start as the biLM
-        that comes with the project.
+        that comes with the project. The weights may also stand in the archive or the
+        serialization directory of a trained model that holds a biLM, an `elmo-bilm` for example.
     stateful, warm_up : `bool`
         See `Bilm`.
     dtype : `str`, optional (default = `"float32"`)
@@ -43,7 +45,8 @@ def load_bilm(
     # Raises
 
     `ConfigurationError`
-        If a file is missing, damaged, or does not fit the other.
+        If a file is missing, damaged, or does not fit the other, or if the options are of a
+        language model whose layers cannot be blended.
     """
     if dtype not in DTYPES:
         raise ConfigurationError(f"Expected `dtype` to be one of {DTYPES}, found {dtype!r}.")
@@ -52,17 +55,56 @@ def load_bilm(
     options_file = os.environ["ELMO_OPTIONS"] if options_file is None else options_file
     weight_file = os.environ["ELMO_WEIGHTS"] if weight_file is None else weight_file
     archived = _archived_options([options_file, weight_file], serialization_dir, source)
-    bilm = Bilm(
-        archived or BilmOptions.from_file(options_file),
-        stateful=stateful,
-        warm_up=warm_up,
-        source=source,
-    )
+    options = archived or BilmOptions.from_file(options_file)
+    _check_blendable(options, str(options_file))
+    bilm = Bilm(options, stateful=stateful, warm_up=warm_up, source=source)
     if archived is None:
-        load_weights(bilm, weight_file)
+        read_weights_into(bilm, weight_file)
     if dtype == "bfloat16":
         bilm.to_bfloat16()
     return bilm.eval()
+
+
+def _check_blendable(options: BilmOptions, place: str) -> None:
+    if not options.bidirectional:
+        raise ConfigurationError(
+            f"{place}: `bidirectional` is false, but ELMo needs a model of both directions."
+        )
+    expected, found = options.lstm.output_dim, options.token_dim
+    if found != expected:
+        raise ConfigurationError(
+            f"{place}: ELMo blends layers of one width; expected a token layer as wide as an LSTM "
+            f"layer's output ({expected}), found {found}. Without `char_cnn.projection`, "
+            f"`char_cnn.filters` must add up to {expected}."
+        )
+
+
+def read_weights_into(
+    bilm: Bilm, weight_file: Union[str, PathLike], name: Optional[str] = None
+) -> None:
+    """
+    Gives a biLM the weights that were trained for its options, wherever they stand. Reading
+    executes nothing of what is in the file.
+
+    # Parameters
+
+    bilm : `Bilm`
+        Of any shape: of one direction too.
+    weight_file : `Union[str, PathLike]`
+        HDF5, `.safetensors`, a `model.tar.gz` or a serialization directory of any model that
+        holds a biLM: a local path, or anything that `cached_path` understands.
+    name : `Optional[str]`, optional (default = `None`)
+        Which biLM of an archive that holds several, `text_field_embedder.….bilm`.
+
+    # Raises
+
+    `ConfigurationError`
+        If it is missing, damaged, or does not fit the options.
+    """
+    if is_archive(weight_file):
+        TrainedModel.read(weight_file).load_into(bilm, name)
+    else:
+        load_weights(bilm, weight_file)
 
 
 def read_options(

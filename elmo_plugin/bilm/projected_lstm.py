@@ -3,6 +3,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 import torch
 
 from elmo_plugin.bilm.options import LstmOptions
+from elmo_plugin.bilm.recurrence import Clips, LstmRecurrence
 from elmo_plugin.layers import PackedLinear
 
 # Input gates computed in one product: large enough for the product to run at full speed, small
@@ -17,7 +18,7 @@ class LstmState(NamedTuple):
     # Parameters
 
     hidden : `torch.Tensor`
-        Shape `(batch_size, projection_dim)`.
+        Shape `(batch_size, output_dim)`.
     cell : `torch.Tensor`
         Shape `(batch_size, dim)`.
     """
@@ -37,6 +38,9 @@ class ProjectedLstm(torch.nn.Module):
         i, f, o = sigmoid(W x + U h + b),  g = tanh(W x + U h + b)
         c = clip(f * c + i * g),  h = clip(P (o * tanh(c)))
 
+    Without a projection, `h = o * tanh(c)`. What has to learn goes through `LstmRecurrence`, which
+    is the same function with its own backward pass.
+
     # Parameters
 
     input_dim : `int`
@@ -51,9 +55,11 @@ class ProjectedLstm(torch.nn.Module):
         num_gates = 4 * options.dim
         # The gates stand in the order i, f, o, g: one sigmoid for the first three.
         self.input = PackedLinear(input_dim, num_gates, bias=False)
-        self.recurrent = PackedLinear(options.projection_dim, num_gates, bias=False)
+        self.recurrent = PackedLinear(options.output_dim, num_gates, bias=False)
         self.bias = torch.nn.Parameter(torch.zeros(num_gates))
-        self.projection = PackedLinear(options.dim, options.projection_dim, bias=False)
+        self.projection: Optional[PackedLinear] = None
+        if options.projection_dim is not None:
+            self.projection = PackedLinear(options.dim, options.projection_dim, bias=False)
         # The hidden 1 stays out of `bias`, so that a weight file is written back bit for bit.
         forget_bias = torch.zeros(num_gates)
         forget_bias[options.dim : 2 * options.dim] = 1.0
@@ -66,7 +72,8 @@ class ProjectedLstm(torch.nn.Module):
         bound = (6.0 / fan) ** 0.5
         torch.nn.init.uniform_(self.input.weight, -bound, bound)
         torch.nn.init.uniform_(self.recurrent.weight, -bound, bound)
-        torch.nn.init.xavier_uniform_(self.projection.weight)
+        if self.projection is not None:
+            torch.nn.init.xavier_uniform_(self.projection.weight)
         torch.nn.init.zeros_(self.bias)
 
     def forward(
@@ -85,12 +92,14 @@ class ProjectedLstm(torch.nn.Module):
         # Returns
 
         outputs : `torch.Tensor`
-            Shape `(num_packed, projection_dim)`.
+            Shape `(num_packed, output_dim)`.
         state : `LstmState`
             State after each sentence's last token.
         """
-        hidden, cell = state or self._zero_state(inputs, batch_sizes[0])
+        hidden, cell = state or self._zero_state(batch_sizes[0])
         bias = self.bias + self.forget_bias
+        if torch.is_grad_enabled() and (bias.requires_grad or inputs.requires_grad):
+            return self._learn(inputs, batch_sizes, hidden, cell, bias)
         outputs: List[torch.Tensor] = []
         ended: List[LstmState] = []
         start = 0
@@ -110,6 +119,27 @@ class ProjectedLstm(torch.nn.Module):
         hiddens, cells = zip(*reversed(ended))
         return torch.cat(outputs), LstmState(torch.cat(hiddens), torch.cat(cells))
 
+    def _learn(
+        self,
+        inputs: torch.Tensor,
+        batch_sizes: Sequence[int],
+        hidden: torch.Tensor,
+        cell: torch.Tensor,
+        bias: torch.Tensor,
+    ) -> Tuple[torch.Tensor, LstmState]:
+        outputs, hidden, cell = LstmRecurrence.apply(
+            inputs,
+            hidden,
+            cell,
+            self.input.weight,
+            self.recurrent.weight,
+            bias,
+            None if self.projection is None else self.projection.weight,
+            batch_sizes,
+            Clips(self.options.cell_clip, self.options.proj_clip),
+        )
+        return outputs, LstmState(hidden, cell)
+
     def _step(
         self, input_gates: torch.Tensor, hidden: torch.Tensor, cell: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
@@ -121,15 +151,17 @@ class ProjectedLstm(torch.nn.Module):
         cell = torch.addcmul(f * cell, i, g)
         if options.cell_clip:
             cell = cell.clamp(-options.cell_clip, options.cell_clip)
-        hidden = self.projection(o * torch.tanh(cell))
-        if options.proj_clip:
+        hidden = o * torch.tanh(cell)
+        if self.projection is not None:
+            hidden = self.projection(hidden)
+        if self.projection is not None and options.proj_clip:
             hidden = hidden.clamp(-options.proj_clip, options.proj_clip)
         return hidden, cell
 
-    def _zero_state(self, inputs: torch.Tensor, batch_size: int) -> LstmState:
+    def _zero_state(self, batch_size: int) -> LstmState:
         return LstmState(
-            inputs.new_zeros(batch_size, self.options.projection_dim),
-            inputs.new_zeros(batch_size, self.options.dim),
+            self.bias.new_zeros(batch_size, self.options.output_dim),
+            self.bias.new_zeros(batch_size, self.options.dim),
         )
 
     def _chunks(self, batch_sizes: Sequence[int]) -> List[List[int]]:

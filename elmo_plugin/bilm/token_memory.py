@@ -26,7 +26,7 @@ class TokenMemory:
         self, encoder: CharacterEncoder, characters: CharacterMap, words: Sequence[str]
     ) -> None:
         self._encoder = encoder
-        weight = encoder.projection.weight
+        weight = encoder.embedding.weight
         words = list(dict.fromkeys(words))
         self._vectors = weight.new_empty(len(words), encoder.output_dim)
         self._rows: Dict[bytes, int] = {}

@@ -5,22 +5,20 @@ One table (`_entries`) says which tensor of a file becomes which parameter and h
 writing both follow it, so that a file that is read and written again is the same bit for bit.
 """
 
-import os
+import json
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Tuple, Union
 
-import h5py
 import numpy
 import torch
 from allennlp.common.checks import ConfigurationError
-from allennlp.common.file_utils import cached_path
 
+from elmo_plugin.bilm.array_files import read_arrays, write_arrays
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.options import BilmOptions, LstmOptions
 
-# bilm-tf writes the output softmax beside the biLM; a reader of sentences has no use for it.
+# A file may hold the softmax of the language model too; `softmax_files` reads it.
 _NOT_READ = ("softmax/",)
 
 
@@ -56,9 +54,15 @@ def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
         If there is no such file, it cannot be read, or it does not fit the options; the message
         names the tensor, the shape that was expected and the shape that was found.
     """
-    arrays = _read_arrays(weight_file)
+    try:
+        arrays = read_arrays(weight_file, lambda name: not name.startswith(_NOT_READ))
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"biLM weight file {weight_file} does not exist. Set `weight_file` (or ELMO_WEIGHTS) "
+            "to the weights of the biLM."
+        ) from None
     entries = list(_entries(bilm.options))
-    _check_fit(arrays, entries, str(weight_file))
+    _check_fit(arrays, bilm.options, entries, str(weight_file))
     parameters = dict(bilm.named_parameters())
     with torch.no_grad():
         for entry in entries:
@@ -84,30 +88,17 @@ def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "fl
     # Raises
 
     `ValueError`
-        If `dtype` is neither.
+        If `dtype` is neither, or if a weight is too large for it.
     """
-    if dtype not in ("float32", "float16"):
-        raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")
     parameters = {
         name: parameter.detach().float().cpu().numpy()
         for name, parameter in bilm.named_parameters()
     }
     arrays = {
-        entry.name: numpy.ascontiguousarray(
-            entry.to_file([parameters[name] for name in entry.parameters]).astype(dtype)
-        )
+        entry.name: entry.to_file([parameters[name] for name in entry.parameters])
         for entry in _entries(bilm.options)
     }
-    unfinished = Path(f"{weight_file}.unfinished")
-    if Path(weight_file).suffix == ".safetensors":
-        from safetensors.numpy import save_file
-
-        save_file(arrays, str(unfinished))
-    else:
-        with h5py.File(unfinished, "w") as opened:
-            for name, array in arrays.items():
-                opened.create_dataset(name, data=array)
-    os.replace(unfinished, weight_file)
+    write_arrays(arrays, weight_file, dtype)
 
 
 def _entries(options: BilmOptions) -> Iterator[_Entry]:
@@ -131,13 +122,16 @@ def _entries(options: BilmOptions) -> Iterator[_Entry]:
             name = f"character_encoder.highways.{number}.{ours}"
             yield _matrix(f"CNN_high_{number}/W_{part}", (dim, dim), f"{name}.weight")
             yield _vector(f"CNN_high_{number}/b_{part}", dim, f"{name}.bias")
-    name = "character_encoder.projection"
-    yield _matrix("CNN_proj/W_proj", (dim, lstm.projection_dim), f"{name}.weight")
-    yield _vector("CNN_proj/b_proj", lstm.projection_dim, f"{name}.bias")
-    for direction, stack in enumerate(("forward_layers", "backward_layers")):
+    if cnn.projection:
+        name = "character_encoder.projection"
+        yield _matrix("CNN_proj/W_proj", (dim, options.token_dim), f"{name}.weight")
+        yield _vector("CNN_proj/b_proj", options.token_dim, f"{name}.bias")
+    stacks = ("forward_layers", "backward_layers") if options.bidirectional else ("forward_layers",)
+    for direction, stack in enumerate(stacks):
         for number in range(lstm.n_layers):
             cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{number}/LSTMCell"
-            yield from _lstm_cell(cell, f"lstm.{stack}.{number}", options)
+            input_dim = lstm.output_dim if number else options.token_dim
+            yield from _lstm_cell(cell, f"lstm.{stack}.{number}", input_dim, lstm)
 
 
 def _vector(name: str, size: int, parameter: str) -> _Entry:
@@ -160,9 +154,9 @@ def _convolution(name: str, shape: Tuple[int, int, int, int], parameter: str) ->
     )
 
 
-def _lstm_cell(cell: str, parameter: str, options: BilmOptions) -> Iterator[_Entry]:
+def _lstm_cell(cell: str, parameter: str, input_dim: int, options: LstmOptions) -> Iterator[_Entry]:
     """TensorFlow joins input and recurrent weights and orders the gates i, g, f, o."""
-    dim, projection_dim = options.lstm.dim, options.lstm.projection_dim
+    dim = options.dim
 
     def reorder(array: numpy.ndarray, order: Tuple[int, ...]) -> numpy.ndarray:
         gates = numpy.split(array, 4, axis=-1)
@@ -172,9 +166,9 @@ def _lstm_cell(cell: str, parameter: str, options: BilmOptions) -> Iterator[_Ent
     to_ours, to_theirs = (0, 2, 3, 1), (0, 3, 1, 2)
     yield _Entry(
         f"{cell}/W_0",
-        (2 * projection_dim, 4 * dim),
+        (input_dim + options.output_dim, 4 * dim),
         (f"{parameter}.input.weight", f"{parameter}.recurrent.weight"),
-        lambda array: [part.T for part in numpy.split(reorder(array, to_ours), 2)],
+        lambda array: [part.T for part in numpy.split(reorder(array, to_ours), [input_dim])],
         lambda parts: reorder(numpy.concatenate([part.T for part in parts]), to_theirs),
     )
     yield _Entry(
@@ -184,47 +178,21 @@ def _lstm_cell(cell: str, parameter: str, options: BilmOptions) -> Iterator[_Ent
         lambda array: [reorder(array, to_ours)],
         lambda parts: reorder(parts[0], to_theirs),
     )
-    yield _matrix(f"{cell}/W_P_0", (dim, projection_dim), f"{parameter}.projection.weight")
+    if options.projection_dim is not None:
+        shape = (dim, options.projection_dim)
+        yield _matrix(f"{cell}/W_P_0", shape, f"{parameter}.projection.weight")
 
 
-def _read_arrays(weight_file: Union[str, PathLike]) -> Dict[str, numpy.ndarray]:
-    try:
-        path = cached_path(weight_file)
-    except FileNotFoundError:
-        raise ConfigurationError(
-            f"biLM weight file {weight_file} does not exist. Set `weight_file` (or ELMO_WEIGHTS) "
-            "to the weights of the biLM."
-        ) from None
-    arrays: Dict[str, numpy.ndarray] = {}
-
-    def collect(name: str, item: object) -> None:
-        if isinstance(item, h5py.Dataset):
-            arrays[name] = item[...]
-
-    try:
-        if str(weight_file).endswith(".safetensors"):
-            from safetensors.numpy import load_file
-
-            return load_file(path)
-        with h5py.File(path, "r") as opened:
-            opened.visititems(collect)
-    # safetensors has an exception of its own that shares no base with h5py's.
-    except Exception as error:
-        raise ConfigurationError(
-            f"biLM weight file {weight_file} cannot be read; it is damaged, cut short, or neither "
-            f"HDF5 nor safetensors ({error}). Fetch or copy it again."
-        ) from error
-    return arrays
-
-
-def _check_fit(arrays: Dict[str, numpy.ndarray], entries: List[_Entry], weight_file: str) -> None:
+def _check_fit(
+    arrays: Dict[str, numpy.ndarray], options: BilmOptions, entries: List[_Entry], weight_file: str
+) -> None:
     for entry in entries:
-        if entry.name not in arrays:
+        found = arrays[entry.name].shape if entry.name in arrays else None
+        if found is None:
             raise ConfigurationError(
                 f"{weight_file} does not fit its options: tensor {entry.name} of shape "
-                f"{entry.shape} is missing."
+                f"{entry.shape} is missing.{_hint(entry.name, options)}"
             )
-        found = arrays[entry.name].shape
         if found != entry.shape:
             hint = ""
             if entry.name == "char_embed" and found[0] == entry.shape[0] + 1:
@@ -237,9 +205,28 @@ def _check_fit(arrays: Dict[str, numpy.ndarray], entries: List[_Entry], weight_f
                 f"{entry.name}, found {found}.{hint}"
             )
     known = {entry.name for entry in entries}
-    unknown = [name for name in arrays if name not in known and not name.startswith(_NOT_READ)]
+    unknown = [name for name in arrays if name not in known]
     if unknown:
         raise ConfigurationError(
             f"{weight_file} does not fit its options: it also holds {unknown[0]} of shape "
             f"{arrays[unknown[0]].shape}, which the options have no place for."
+            f"{_hint(unknown[0], options)}"
         )
+
+
+def _hint(name: str, options: BilmOptions) -> str:
+    """Which setting decides whether a file of weights has this tensor, if one does."""
+    cnn, lstm = options.char_cnn, options.lstm
+    if name.startswith("RNN_1/") and "/Cell0/" in name:
+        return f" The options say `bidirectional` {str(options.bidirectional).lower()}."
+    if name.startswith("CNN_proj/"):
+        return (
+            f" The options say `char_cnn.projection` {str(cnn.projection).lower()}; bilm-tf has "
+            "none where the filters add up to `lstm.projection_dim`."
+        )
+    if name.endswith("/W_P_0") and "/Cell0/" in name:
+        return (
+            f" The options say `lstm.projection_dim` {json.dumps(lstm.projection_dim)}; bilm-tf "
+            "projects only to fewer than `lstm.dim`."
+        )
+    return ""

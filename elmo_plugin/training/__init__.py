@@ -1,3 +1,15 @@
+"""What AllenNLP's trainer needs besides its own parts. Imports nothing else of ours."""
+
+from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer, save_atomically
+from elmo_plugin.training.fused_optimizers import FusedAdagrad, FusedAdam
+from elmo_plugin.training.linear_decay import LinearDecay
 from elmo_plugin.training.reduce_on_plateau import ReduceOnPlateau
 
-__all__ = ["ReduceOnPlateau"]
+__all__ = [
+    "AtomicCheckpointer",
+    "FusedAdagrad",
+    "FusedAdam",
+    "LinearDecay",
+    "ReduceOnPlateau",
+    "save_atomically",
+]

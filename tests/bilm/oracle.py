@@ -32,6 +32,7 @@ def read_arrays(weight_file) -> Arrays:
 class SlowBilm:
     def __init__(self, options: Dict[str, Any], arrays: Arrays) -> None:
         self.cnn, self.lstm = options["char_cnn"], options["lstm"]
+        self.directions = (0, 1) if options.get("bidirectional", True) else (0,)
         self.arrays = arrays
 
     def layers(self, words: List[str], states: Optional[States] = None) -> torch.Tensor:
@@ -40,9 +41,16 @@ class SlowBilm:
 
     def run(self, words: List[str], states: Optional[States] = None) -> Tuple[torch.Tensor, States]:
         """The layers, and the states after the sentence."""
+        layers, finals = self.run_apart(words, states)
+        return torch.from_numpy(numpy.stack(layers)), finals
+
+    def run_apart(
+        self, words: List[str], states: Optional[States] = None
+    ) -> Tuple[List[numpy.ndarray], States]:
+        """Layers that need not be of one width."""
         tokens = numpy.stack([self._token(word) for word in ["<S>", *words, "</S>"]])
-        layers, finals = [[tokens], [tokens]], {}
-        for direction in (0, 1):
+        layers, finals = [[tokens] for _ in self.directions], {}
+        for direction in self.directions:
             for layer in range(self.lstm["n_layers"]):
                 key = (direction, layer)
                 inputs = layers[direction][-1][:: -1 if direction else 1]
@@ -50,18 +58,21 @@ class SlowBilm:
                 if layer > 0 and self.lstm["use_skip_connections"]:
                     outputs = outputs + inputs
                 layers[direction].append(outputs[:: -1 if direction else 1])
-        both = [numpy.concatenate(pair, axis=1) for pair in zip(*layers)]
-        return torch.from_numpy(numpy.stack(both)), finals
+        return [numpy.concatenate(pair, axis=1) for pair in zip(*layers)], finals
 
     def _recur(self, key, inputs, state):
         name = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell/".format(*key)
-        joined, bias, project = (self.arrays[name + part] for part in ("W_0", "B", "W_P_0"))
-        hidden, cell = state or (numpy.zeros(project.shape[1]), numpy.zeros(project.shape[0]))
+        joined, bias = (self.arrays[name + part] for part in ("W_0", "B"))
+        project = self.arrays.get(name + "W_P_0")
+        output_dim = len(joined) - inputs.shape[1]
+        hidden, cell = state or (numpy.zeros(output_dim), numpy.zeros(len(bias) // 4))
         outputs = []
         for x in inputs:
             i, g, f, o = numpy.split(numpy.append(x, hidden) @ joined + bias, 4)
             cell = _clip(_sigmoid(f + 1) * cell + _sigmoid(i) * numpy.tanh(g), self.lstm, "cell")
-            hidden = _clip((_sigmoid(o) * numpy.tanh(cell)) @ project, self.lstm, "proj")
+            hidden = _sigmoid(o) * numpy.tanh(cell)
+            if project is not None:
+                hidden = _clip(hidden @ project, self.lstm, "proj")
             outputs.append(hidden)
         return numpy.stack(outputs), (hidden, cell)
 
@@ -84,7 +95,9 @@ class SlowBilm:
                 for part in ("carry", "transform")
             )
             x = x + _sigmoid(gate) * (_relu(new) - x)
-        return x @ self.arrays["CNN_proj/W_proj"] + self.arrays["CNN_proj/b_proj"]
+        if "CNN_proj/W_proj" in self.arrays:
+            x = x @ self.arrays["CNN_proj/W_proj"] + self.arrays["CNN_proj/b_proj"]
+        return x
 
     def _ids(self, word: str) -> List[int]:
         """Rows of `char_embed`, which has none for padding between sentences."""

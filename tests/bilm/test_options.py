@@ -65,6 +65,8 @@ def test_training_settings_beside_are_kept(make_options):
         (dict(projection_dim=1.5), ["`lstm.projection_dim`, found 1.5"]),
         (dict(cell_clip=-3), ["not below 0", "`lstm.cell_clip`, found -3"]),
         (dict(proj_clip="3"), ["`lstm.proj_clip`, found '3'"]),
+        (dict(projection="yes"), ["true or false for `char_cnn.projection`, found 'yes'"]),
+        (dict(bidirectional=0), ["true or false for `bidirectional`, found 0"]),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
@@ -92,9 +94,31 @@ def test_a_missing_setting_is_named(make_options, name):
         BilmOptions.from_dict(source)
 
 
-def test_a_model_of_one_direction_is_refused(make_options):
-    with pytest.raises(ConfigurationError, match="`bidirectional` is false"):
-        BilmOptions.from_dict({**make_options(), "bidirectional": False})
+@pytest.mark.parametrize(
+    "changes, token_dim, lstm_dim, output_dim",
+    [
+        (dict(), 6, 6, 12),
+        (dict(bidirectional=False), 6, 6, 6),
+        (dict(projection_dim=None), 20, 20, 40),
+        (dict(projection=False), 23, 6, 12),
+        (dict(projection=False, projection_dim=None, bidirectional=False), 23, 20, 20),
+    ],
+)
+def test_widths_follow_from_what_is_projected(
+    make_options, changes, token_dim, lstm_dim, output_dim
+):
+    options = BilmOptions.from_dict(make_options(**changes))
+    assert options.token_dim == token_dim
+    assert options.lstm.output_dim == lstm_dim
+    assert options.output_dim == output_dim
+    assert options.bidirectional is changes.get("bidirectional", True)
+
+
+def test_a_projection_that_is_not_there_has_no_clip(make_options):
+    source = make_options()
+    del source["lstm"]["projection_dim"]
+    assert BilmOptions.from_dict(source).lstm.proj_clip is None
+    assert BilmOptions.from_dict(source).lstm.cell_clip == 1.5
 
 
 def test_a_missing_file_is_named_with_the_setting(tmp_path):

@@ -168,6 +168,52 @@ def test_a_missing_tensor_is_named(bilm, copied):
     refused(bilm, copied, ["does not fit its options", expected])
 
 
+@pytest.mark.parametrize(
+    "ours, theirs, expected",
+    [
+        (
+            dict(bidirectional=True),
+            dict(bidirectional=False),
+            "RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 of shape (12, 80) is missing. The options "
+            "say `bidirectional` true.",
+        ),
+        (
+            dict(bidirectional=False),
+            dict(bidirectional=True),
+            "of shape (80,), which the options have no place for. The options say `bidirectional` "
+            "false.",
+        ),
+        (
+            dict(projection=True, projection_dim=23),
+            dict(projection=False, projection_dim=23),
+            "tensor CNN_proj/W_proj of shape (23, 23) is missing. The options say "
+            "`char_cnn.projection` true; bilm-tf has none where the filters add up",
+        ),
+        (
+            dict(projection=False, projection_dim=23),
+            dict(projection=True, projection_dim=23),
+            "which the options have no place for. The options say `char_cnn.projection` false",
+        ),
+        (
+            dict(projection_dim=20),
+            dict(projection_dim=None),
+            "W_P_0 of shape (20, 20) is missing. The options say `lstm.projection_dim` 20; bilm-tf "
+            "projects only to fewer than `lstm.dim`.",
+        ),
+        (
+            dict(projection_dim=None),
+            dict(projection_dim=20),
+            "which the options have no place for. The options say `lstm.projection_dim` null",
+        ),
+    ],
+)
+def test_the_setting_behind_a_tensor_too_many_or_too_few_is_named(
+    make_bilm, tmp_path, ours, theirs, expected
+):
+    save_weights(make_bilm(**theirs), tmp_path / "theirs.hdf5")
+    refused(make_bilm(**ours), tmp_path / "theirs.hdf5", expected)
+
+
 def test_a_layer_that_the_options_do_not_have_is_named(make_bilm, tmp_path):
     save_weights(make_bilm(n_layers=3), tmp_path / "three.hdf5")
     refused(make_bilm(n_layers=2), tmp_path / "three.hdf5", ["also holds RNN_0/", "/Cell2/"])
@@ -186,6 +232,14 @@ def _raw(path):
     """As stored; `read_arrays` gives float64."""
     with h5py.File(path, "r") as opened:
         return {name: opened[name][...] for name in read_arrays(path)}
+
+
+def test_a_weight_beyond_float16_is_refused_instead_of_becoming_infinite(bilm, tmp_path):
+    with torch.no_grad():
+        bilm.lstm.backward_layers[1].bias[3] = -1e5
+    with pytest.raises(ValueError, match="up to 65504 for float16, found 100000 in RNN_1/.*Cell1"):
+        save_weights(bilm, tmp_path / "weights.hdf5", "float16")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_type_that_files_do_not_have_is_refused(bilm, tmp_path):

@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import linear
 
 from elmo_plugin.layers import PackedLinear
-from elmo_plugin.layers.packed_linear import _HAS_BFLOAT16, _HAS_ONEDNN
+from elmo_plugin.layers.packed_matrix import _HAS_BFLOAT16, _HAS_ONEDNN
 
 needs_onednn = pytest.mark.skipif(not _HAS_ONEDNN, reason="this torch cannot pack")
 

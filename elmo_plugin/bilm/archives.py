@@ -1,0 +1,229 @@
+"""What trained AllenNLP models hold of a language model, read without building those models."""
+
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+import zlib
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, Dict, List, Optional, Union
+
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.common.file_utils import cached_path
+from allennlp.data import Vocabulary
+
+from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.options import BilmOptions
+
+# An archive has the first; the folder of a training run the second, and the first if it was
+# unpacked from an archive.
+_WEIGHTS, _BEST_WEIGHTS = "weights.th", "best.th"
+_VOCABULARY = ("vocabulary/softmax_labels.txt", "vocabulary/softmax_counts_labels.txt")
+_NAMESPACES = "vocabulary/non_padded_namespaces.txt"
+_IDENTITY = "options_json"
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """
+    The parameters of a trained model, from its `model.tar.gz` or its serialization directory.
+
+    Nothing in the archive is executed and no class of it is needed: a `Bilm` keeps its options
+    beside its parameters, so that it is found in any model, under any name.
+
+    # Parameters
+
+    parameters : `Dict[str, torch.Tensor]`
+        The state dict, on disk until it is used.
+    vocabulary : `Optional[Vocabulary]`
+        What it predicts, if it is a language model.
+    place : `str`
+        What error messages call it.
+    """
+
+    parameters: Dict[str, torch.Tensor]
+    vocabulary: Optional[Vocabulary]
+    place: str
+
+    @classmethod
+    def read(cls, archive: Union[str, PathLike]) -> "TrainedModel":
+        """
+        # Parameters
+
+        archive : `Union[str, PathLike]`
+            A `model.tar.gz` or a serialization directory: a local path, or anything that
+            AllenNLP's `cached_path` understands.
+
+        # Raises
+
+        `ConfigurationError`
+            If there is no such archive, or it cannot be read.
+        """
+        try:
+            path = cached_path(archive)
+        except FileNotFoundError:
+            raise ConfigurationError(
+                f"Archive {archive} does not exist. Expected a model.tar.gz or the folder of a "
+                "training run."
+            ) from None
+        if os.path.isdir(path):
+            return cls._from_folder(Path(path), str(archive))
+        with tempfile.TemporaryDirectory() as folder:
+            _unpack(path, folder, str(archive))
+            return cls._from_folder(Path(folder), str(archive))
+
+    @classmethod
+    def _from_folder(cls, folder: Path, place: str) -> "TrainedModel":
+        weights = [name for name in (_WEIGHTS, _BEST_WEIGHTS) if (folder / name).exists()]
+        if not weights:
+            raise ConfigurationError(
+                f"{place} holds no trained model: expected {_WEIGHTS} or {_BEST_WEIGHTS} in it. A "
+                "training run writes the latter after its first validation."
+            )
+        parameters = _read_state(folder / weights[0], f"{place} ({weights[0]})")
+        vocabulary = None
+        if (folder / _VOCABULARY[0]).exists():
+            vocabulary = Vocabulary.from_files(folder / "vocabulary")
+        return cls(parameters, vocabulary, place)
+
+    def bilm(self, name: Optional[str] = None) -> Bilm:
+        """
+        A biLM as it is in the model, fine-tuned or not.
+
+        # Parameters
+
+        name : `Optional[str]`, optional (default = `None`)
+            Where it stands in the model; not needed when there is only one.
+
+        # Raises
+
+        `ConfigurationError`
+            If there is no biLM, or none of that name, or several and no name.
+        """
+        prefix = self._prefix(name)
+        identity = self._identity(prefix)
+        options = BilmOptions.from_dict(identity["options"], self.place)
+        bilm = Bilm(options, source=identity["options_file"])
+        bilm.load_state_dict(self._below(prefix))
+        return bilm.eval()
+
+    def load_into(self, bilm: Bilm, name: Optional[str] = None) -> None:
+        """
+        Copies the parameters of a biLM of the same shape.
+
+        # Parameters
+
+        bilm : `Bilm`
+            What to change.
+        name : `Optional[str]`, optional (default = `None`)
+            See `bilm`.
+
+        # Raises
+
+        `ConfigurationError`
+            As `bilm`, and if the options differ.
+        """
+        prefix = self._prefix(name)
+        found = BilmOptions.from_dict(self._identity(prefix)["options"], self.place)
+        if found != bilm.options:
+            raise ConfigurationError(
+                f"{self.place} does not fit the options: {_difference(bilm.options, found)}. Take "
+                "the options with which it was trained."
+            )
+        bilm.load_state_dict(self._below(prefix))
+
+    def _prefixes(self) -> List[str]:
+        names = [name for name in self.parameters if name.split(".")[-1] == _IDENTITY]
+        return [name.removesuffix(_IDENTITY) for name in names]
+
+    def _prefix(self, name: Optional[str]) -> str:
+        prefixes = self._prefixes()
+        names = ", ".join(prefix.removesuffix(".") for prefix in prefixes)
+        if not prefixes:
+            raise ConfigurationError(
+                f"{self.place} holds no biLM: expected a model trained as `elmo-bilm` or with an "
+                "`elmo-token-embedder`."
+            )
+        if name is None and len(prefixes) > 1:
+            raise ConfigurationError(
+                f"{self.place} holds {len(prefixes)} biLMs; name one of them: {names}."
+            )
+        if name is not None and f"{name}." not in prefixes:
+            raise ConfigurationError(
+                f"{self.place}: expected the name of a biLM in it ({names}), found {name!r}."
+            )
+        return prefixes[0] if name is None else f"{name}."
+
+    def _identity(self, prefix: str) -> Dict[str, Any]:
+        return json.loads(bytes(self.parameters[prefix + _IDENTITY].numpy()))
+
+    def _below(self, prefix: str) -> Dict[str, torch.Tensor]:
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self.parameters.items()
+            if name.startswith(prefix)
+        }
+
+
+def is_archive(path: Union[str, PathLike]) -> bool:
+    """Whether this is a trained model rather than a file of weights; false if it is not there."""
+    try:
+        local = cached_path(path)
+    except FileNotFoundError:
+        return False
+    return os.path.isdir(local) or tarfile.is_tarfile(local)
+
+
+def _unpack(path: Union[str, PathLike], folder: str, place: str) -> None:
+    """Copies weights and words, whatever else and whatever paths the archive holds."""
+    wanted = (_WEIGHTS, _NAMESPACES, *_VOCABULARY)
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                name = os.path.normpath(member.name)
+                if member.isfile() and name in wanted:
+                    target = Path(folder) / name
+                    target.parent.mkdir(exist_ok=True)
+                    with archive.extractfile(member) as source, open(target, "wb") as copy:
+                        shutil.copyfileobj(source, copy)
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise ConfigurationError(
+            f"{place} cannot be read; it is damaged, cut short, or no model.tar.gz "
+            f"({_first_line(error)}). Copy it again."
+        ) from error
+
+
+def _read_state(path: Path, place: str) -> Dict[str, torch.Tensor]:
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        if not isinstance(state, dict):
+            raise ValueError(f"expected a state dict, found {type(state).__name__}")
+    except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError) as error:
+        raise ConfigurationError(
+            f"{place} cannot be read; it is damaged, cut short, or holds more than tensors "
+            f"({_first_line(error)}). Copy it again."
+        ) from error
+    return state
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0].rstrip(":. ")
+
+
+def _difference(expected: BilmOptions, found: BilmOptions) -> str:
+    """The first setting that differs, by its name in the file."""
+    sides = [
+        {
+            "bidirectional": options.bidirectional,
+            **{f"char_cnn.{name}": value for name, value in asdict(options.char_cnn).items()},
+            **{f"lstm.{name}": value for name, value in asdict(options.lstm).items()},
+        }
+        for options in (expected, found)
+    ]
+    name = next(name for name in sides[0] if sides[0][name] != sides[1][name])
+    return f"expected `{name}` {sides[0][name]!r}, found {sides[1][name]!r}"

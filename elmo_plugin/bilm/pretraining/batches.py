@@ -1,0 +1,230 @@
+"""
+Which words stand in which batch of a biLM's training, as cheap plans of word lists.
+
+A sentence of `n` words is read as `<S> w1 … wn </S>` and has `n + 1` positions: reading forward,
+position `i` sees item `i` and predicts the next one, so `<S>` is never predicted and `</S>` never
+seen; the backward direction does the same to the sentence turned round.
+"""
+
+from itertools import accumulate
+from random import Random
+from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
+
+from allennlp.common.checks import ConfigurationError
+
+from elmo_plugin.bilm.characters import BEGIN_SENTENCE, END_SENTENCE
+
+# How many batches' worth of sentences are sorted by length together.
+POOL_BATCHES = 64
+
+
+class Segment(NamedTuple):
+    """Positions `start` to `stop` of one sentence; `words` include `<S>` and `</S>`."""
+
+    words: List[str]
+    start: int
+    stop: int
+
+
+class Row(NamedTuple):
+    """
+    What one row of a batch reads: the positions of its segments, one after the other. `number` is
+    the stream that it continues, or its place in the batch where sentences stand alone.
+    """
+
+    number: int
+    segments: List[Segment]
+
+    @property
+    def length(self) -> int:
+        return sum(segment.stop - segment.start for segment in self.segments)
+
+
+# Rows of a batch of all processes together, longest first.
+Plan = List[Row]
+
+
+def rows_of(plan: Plan, rank: int, world_size: int) -> List[Row]:
+    """The rows of a plan that are up to process `rank` of `world_size`, longest first."""
+    return [row for row in plan if row.number % world_size == rank]
+
+
+class SentenceBatches:
+    """
+    Batches of whole sentences of about the same length, each to be read from a zero state.
+
+    The stream is sorted by length in pools of 64 batches, which bounds both memory and the time
+    lost to short sentences waiting for long ones. A pool is cut into batches of nearly equal
+    numbers of predictions; what is left at the end of the text joins the last pool.
+
+    # Parameters
+
+    tokens_per_batch : `int`
+        Predictions of a batch per direction, of all processes together.
+    """
+
+    num_streams = 0
+
+    def __init__(self, tokens_per_batch: int) -> None:
+        self.tokens_per_batch = tokens_per_batch
+
+    def plans(
+        self, sentences: Iterable[List[str]], order: Optional[Random] = None, world_size: int = 1
+    ) -> Iterator[Plan]:
+        """
+        # Parameters
+
+        sentences : `Iterable[List[str]]`
+            Words of each sentence.
+        order : `Optional[Random]`, optional (default = `None`)
+            Shuffles the batches of a pool; `None` leaves the longest sentences first.
+        world_size : `int`, optional (default = `1`)
+            Number of processes: each gets a row of every batch.
+
+        # Raises
+
+        `ConfigurationError`
+            If there are fewer sentences than processes.
+        """
+        for pool in self._pools(sentences):
+            pool.sort(key=lambda sentence: sentence[0], reverse=True)
+            plans = self._cut([size for size, _ in pool], world_size)
+            if order is not None:
+                order.shuffle(plans)
+            for places in plans:
+                yield [_whole_row(number, pool[place]) for number, place in enumerate(places)]
+
+    def _pools(self, sentences: Iterable[List[str]]) -> Iterator[List[Tuple[int, str]]]:
+        """Numbers of predictions and sentences, as strings: a tenth of the memory of lists."""
+        pool_size = POOL_BATCHES * self.tokens_per_batch
+        pool: List[Tuple[int, str]] = []
+        size, end, end_size = 0, 0, 0
+        for words in sentences:
+            pool.append((len(words) + 1, " ".join(words)))
+            size += len(words) + 1
+            if not end and size >= pool_size:
+                end, end_size = len(pool), size
+            # Only now is it sure that the pool which follows fills a batch.
+            if end and size >= end_size + self.tokens_per_batch:
+                yield pool[:end]
+                pool, size, end = pool[end:], size - end_size, 0
+        if pool:
+            yield pool
+
+    def _cut(self, sizes: List[int], world_size: int) -> List[range]:
+        """Which sentences of a pool make up each batch."""
+        if len(sizes) < world_size:
+            raise ConfigurationError(
+                f"Expected a sentence in every batch for each of {world_size} processes, found "
+                f"{len(sizes)} sentences. Raise `tokens_per_batch`, give more text or train with "
+                "fewer processes."
+            )
+        total = sum(sizes)
+        num_batches = max(1, round(total / self.tokens_per_batch))
+        cuts = [0]
+        num_full = 0
+        # No cut so near the end that a process would get no row of the last batch.
+        for place, done in enumerate(accumulate(sizes[:-world_size]), start=1):
+            if done * num_batches // total > num_full and place - cuts[-1] >= world_size:
+                cuts.append(place)
+                num_full = done * num_batches // total
+        return [range(start, stop) for start, stop in zip(cuts, [*cuts[1:], len(sizes)])]
+
+
+def _whole_row(number: int, sentence: Tuple[int, str]) -> Row:
+    size, words = sentence
+    return Row(number, [Segment([BEGIN_SENTENCE, *words.split(), END_SENTENCE], 0, size)])
+
+
+class StreamBatches:
+    """
+    Batches of a fixed number of rows, each of which reads on where it stopped in the last batch.
+
+    A row that is done with a sentence takes the next of the text, so all rows together read it
+    once; both directions of a row read the same sentences in the same order, each from its own
+    end. When the text runs out, rows end at different times and the last batches are smaller.
+    With several processes, what would leave one of them without a row joins the batch before.
+
+    # Parameters
+
+    batch_size : `int`
+        Number of rows, of all processes together.
+    num_steps : `int`
+        Positions that a row advances in a batch.
+    """
+
+    def __init__(self, batch_size: int, num_steps: int) -> None:
+        self.num_streams = batch_size
+        self.num_steps = num_steps
+
+    def plans(
+        self, sentences: Iterable[List[str]], order: Optional[Random] = None, world_size: int = 1
+    ) -> Iterator[Plan]:
+        """
+        # Parameters
+
+        sentences : `Iterable[List[str]]`
+            Words of each sentence.
+        order : `Optional[Random]`
+            Not used: the order is that of `sentences`.
+        world_size : `int`, optional (default = `1`)
+            Number of processes: each gets a row of every batch.
+
+        # Raises
+
+        `ConfigurationError`
+            If there are fewer sentences or rows than processes.
+        """
+        waiting: Optional[Plan] = None
+        for plan in self._windows(iter(sentences)):
+            if len({row.number % world_size for row in plan}) == world_size:
+                if waiting is not None:
+                    yield waiting
+                waiting = plan
+            elif waiting is None:
+                raise ConfigurationError(
+                    f"Expected a row for each of {world_size} processes, found {len(plan)} rows. "
+                    "Raise `batch_size`, give more text or train with fewer processes."
+                )
+            else:
+                waiting = _joined(waiting, plan)
+        if waiting is not None:
+            yield waiting
+
+    def _windows(self, sentences: Iterator[List[str]]) -> Iterator[Plan]:
+        # What each row still has to read of its sentence.
+        rests: List[Optional[Segment]] = [None] * self.num_streams
+        while True:
+            plan: Plan = []
+            for number, rest in enumerate(rests):
+                segments, rests[number] = self._advance(rest, sentences)
+                if segments:
+                    plan.append(Row(number, segments))
+            if not plan:
+                return
+            yield _sorted(plan)
+
+    def _advance(self, rest: Optional[Segment], sentences: Iterator[List[str]]):
+        segments: List[Segment] = []
+        num_left = self.num_steps
+        while num_left:
+            if rest is None:
+                words = next(sentences, None)
+                if words is None:
+                    break
+                rest = Segment([BEGIN_SENTENCE, *words, END_SENTENCE], 0, len(words) + 1)
+            words, start, end = rest
+            stop = min(end, start + num_left)
+            segments.append(Segment(words, start, stop))
+            num_left -= stop - start
+            rest = Segment(words, stop, end) if stop < end else None
+        return segments, rest
+
+
+def _joined(plan: Plan, following: Plan) -> Plan:
+    more = {row.number: row.segments for row in following}
+    return _sorted([Row(row.number, row.segments + more.get(row.number, [])) for row in plan])
+
+
+def _sorted(plan: Plan) -> Plan:
+    return sorted(plan, key=lambda row: -row.length)

@@ -1,0 +1,130 @@
+import itertools
+from random import Random
+from typing import Any, Dict, Iterator, Optional, Tuple, Union
+
+import numpy
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.common.util import is_distributed
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from elmo_plugin.bilm.pretraining.batches import Plan, SentenceBatches, StreamBatches, rows_of
+from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
+from elmo_plugin.bilm.pretraining.text import Text
+
+
+class TextPass(IterableDataset):
+    """
+    The batches of one pass over a text, as one of several processes sees them.
+
+    Every worker walks through the plans of all batches, which is cheap, and builds its share.
+
+    # Parameters
+
+    text : `Text`
+    kind : `Union[SentenceBatches, StreamBatches]`
+        What batches are made.
+    builder : `Optional[BatchBuilder]`
+        Not needed for plans.
+    seed : `Optional[str]`
+        What the order is drawn from; `None` for that of the text.
+    first : `int`
+        Number of the first batch that is wanted.
+    process : `Tuple[int, int]`
+        Which process this is, from 0, and of how many.
+    """
+
+    def __init__(
+        self,
+        text: Text,
+        kind: Union[SentenceBatches, StreamBatches],
+        builder: Optional[BatchBuilder],
+        seed: Optional[str],
+        first: int,
+        process: Tuple[int, int],
+    ) -> None:
+        self._text = text
+        self._kind = kind
+        self._builder = builder
+        self._seed = seed
+        self._first = first
+        self._rank, self._world_size = process
+
+    def plans(self) -> Iterator[Plan]:
+        """
+        Every batch of the pass, of all processes together.
+
+        # Raises
+
+        `ConfigurationError`
+            If the text is empty, or too short for so many processes.
+        """
+        order = None if self._seed is None else Random(self._seed)
+        sentences = self._text.sentences(order)
+        is_empty = True
+        for plan in self._kind.plans(sentences, order, self._world_size):
+            is_empty = False
+            yield plan
+        if is_empty:
+            raise ConfigurationError(
+                f"Expected sentences, found no word in {', '.join(self._text.shards)}."
+            )
+
+    def batches(self, num_workers: int) -> Iterator[Dict[str, Any]]:
+        """
+        The batches of this process, built by so many workers in the background, or here and now.
+        """
+        if num_workers == 0:
+            return iter(self)
+        # Without a generator of its own it would draw from that of the model.
+        generator = torch.Generator()
+        generator.manual_seed(0)
+        loader = DataLoader(
+            self,
+            batch_size=None,
+            num_workers=num_workers,
+            collate_fn=_as_arrays,
+            generator=generator,
+        )
+        return map(_as_tensors, loader)
+
+    def __iter__(self) -> Iterator[Dict[str, Any]]:
+        worker = get_worker_info()
+        number, num_workers = (worker.id, worker.num_workers) if worker else (0, 1)
+        # Numbered before slicing: streams restart in the first batch of a pass only.
+        plans = enumerate(self.plans())
+        for index, plan in itertools.islice(plans, self._first + number, None, num_workers):
+            yield self._built(index, plan)
+
+    def _built(self, index: int, plan: Plan) -> Dict[str, Any]:
+        rows = rows_of(plan, self._rank, self._world_size)
+        num_streams = len(range(self._rank, self._kind.num_streams, self._world_size))
+        numbers = [row.number // self._world_size for row in rows]
+        return {
+            **self._builder.build(rows),
+            "streams": torch.tensor(numbers) if num_streams else None,
+            "restart": bool(num_streams) and index == 0,
+            "num_streams": num_streams,
+        }
+
+
+def process() -> Tuple[int, int]:
+    """Which process this is, from 0, and of how many."""
+    if is_distributed():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return 0, 1
+
+
+def _as_arrays(batch: Dict[str, Any]) -> Dict[str, Any]:
+    """How a batch leaves a worker: each tensor would open a file and a connection of its own."""
+    return {
+        name: value.numpy() if isinstance(value, torch.Tensor) else value
+        for name, value in batch.items()
+    }
+
+
+def _as_tensors(batch: Dict[str, Any]) -> Dict[str, Any]:
+    return {
+        name: torch.from_numpy(value) if isinstance(value, numpy.ndarray) else value
+        for name, value in batch.items()
+    }

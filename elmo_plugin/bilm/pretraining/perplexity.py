@@ -1,0 +1,72 @@
+import math
+from typing import Dict
+
+import torch
+from allennlp.nn.util import dist_reduce_sum
+from allennlp.training.metrics import Metric
+from overrides import overrides
+
+__all__ = ["Perplexity"]
+
+
+@Metric.register("elmo-perplexity")
+class Perplexity(Metric):
+    """
+    The mean negative log-likelihood per predicted token of a language model, and its exponential.
+
+    Every token counts the same, however it was batched. A sentence of n words is n + 1 predictions
+    per direction: its words and the mark at its end (forward) or its beginning (backward). With
+    several processes, values are those of this process until the last one, which resets.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    @overrides
+    def reset(self) -> None:
+        self._loss: Dict[str, float] = {}
+        self._num_tokens: Dict[str, int] = {}
+
+    @overrides(check_signature=False)
+    def __call__(self, direction: str, loss: torch.Tensor, num_tokens: int) -> None:
+        """
+        # Parameters
+
+        direction : `str`
+            `forward` or `backward`.
+        loss : `torch.Tensor`
+            Summed negative log-likelihood in nats.
+        num_tokens : `int`
+            Number of predictions in the sum.
+        """
+        self._loss[direction] = self._loss.get(direction, 0.0) + float(loss)
+        self._num_tokens[direction] = self._num_tokens.get(direction, 0) + num_tokens
+
+    def mean_loss(self) -> float:
+        """Mean over directions of the loss per token, in nats; NaN before the first batch."""
+        means = [self._loss[name] / self._num_tokens[name] for name in self._loss]
+        return sum(means) / len(means) if means else math.nan
+
+    @overrides
+    def get_metric(self, reset: bool = False) -> Dict[str, float]:
+        """
+        # Returns
+
+        `Dict[str, float]`
+            `forward_perplexity`, `backward_perplexity` and their geometric mean, `perplexity`; a
+            direction that was not read is missing.
+        """
+        if reset:
+            for name in self._loss:
+                self._loss[name] = dist_reduce_sum(self._loss[name])
+                self._num_tokens[name] = dist_reduce_sum(self._num_tokens[name])
+        result = {"perplexity": _exp(self.mean_loss())}
+        for name in self._loss:
+            result[f"{name}_perplexity"] = _exp(self._loss[name] / self._num_tokens[name])
+        if reset:
+            self.reset()
+        return result
+
+
+def _exp(loss: float) -> float:
+    return math.exp(loss) if loss < 700.0 else math.inf

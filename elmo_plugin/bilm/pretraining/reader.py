@@ -1,0 +1,83 @@
+from typing import Any, Dict, Iterable, Optional, Sequence
+
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import DatasetReader, Instance
+from allennlp.data.fields import MetadataField
+from overrides import overrides
+
+from elmo_plugin.bilm.characters import CharacterMap
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.pretrained import read_options
+from elmo_plugin.bilm.pretraining.text import Text, TextPath
+
+
+@DatasetReader.register("elmo-bilm")
+class BilmReader(DatasetReader):
+    """
+    Says what a biLM is trained on: tokenised text, one sentence a line, and how its words become
+    characters. The `elmo-bilm` data loader makes batches of it without going through instances;
+    those exist for tools that want to see single sentences.
+
+    # Parameters
+
+    options : `Optional[Dict[str, Any]]`
+        Options of the biLM, as in an options.json.
+    options_file : `Optional[str]`
+        File of options, instead of `options`. Default of both: `ELMO_OPTIONS`.
+    max_tokens : `int`, optional (default = `500`)
+        Where sentences are read each by itself, longer lines are cut into sentences of that many
+        words. Streams are never cut.
+    max_instances : `Optional[int]`, optional (default = `None`)
+        Bounds the instances, not the batches.
+    serialization_dir : `Optional[str]`
+        Given by AllenNLP: where an archive is unpacked, which holds the options too.
+
+    # Raises
+
+    `ConfigurationError`
+        If both `options` and `options_file` are given, or if what they say is impossible.
+    """
+
+    def __init__(
+        self,
+        options: Optional[Dict[str, Any]] = None,
+        options_file: Optional[str] = None,
+        max_tokens: int = 500,
+        max_instances: Optional[int] = None,
+        serialization_dir: Optional[str] = None,
+    ) -> None:
+        super().__init__(max_instances=max_instances, serialization_dir=serialization_dir)
+        if options is not None and options_file is not None:
+            raise ConfigurationError(
+                "The elmo-bilm reader expected `options` or `options_file`, found both. Leave "
+                "one of them out."
+            )
+        if max_tokens < 1:
+            raise ConfigurationError(f"Expected `max_tokens` of at least 1, found {max_tokens}.")
+        if options is None:
+            parsed = read_options(options_file, serialization_dir)
+        else:
+            parsed = BilmOptions.from_dict(options, "`options`")
+        self.bidirectional = parsed.bidirectional
+        self.characters = CharacterMap.from_options(parsed)
+        self.max_tokens = max_tokens
+
+    @overrides
+    def _read(self, file_path: TextPath) -> Iterable[Instance]:
+        for words in Text(file_path, max_tokens=self.max_tokens).sentences():
+            yield self.text_to_instance(words)
+
+    @overrides(check_signature=False)
+    def text_to_instance(self, tokens: Sequence[str]) -> Instance:
+        """
+        # Parameters
+
+        tokens : `Sequence[str]`
+            Words of a sentence.
+
+        # Returns
+
+        `Instance`
+            With one field, `words`, which is kept as it is.
+        """
+        return Instance({"words": MetadataField(list(tokens))})

@@ -1,0 +1,157 @@
+"""Plans of batches become the tensors that a language model reads."""
+
+from itertools import chain
+from typing import Any, Collection, Dict, List, Tuple
+
+import numpy
+import torch
+
+from elmo_plugin.bilm.characters import CharacterMap
+from elmo_plugin.bilm.pretraining.batches import Row
+from elmo_plugin.bilm.pretraining.vocabulary_file import UNKNOWN
+
+# Words kept before starting afresh, about 60 MB.
+_MAX_REMEMBERED = 200_000
+
+
+class BatchBuilder:
+    """
+    Turns rows of words into the input of a language model.
+
+    Each distinct word is looked up once, so the work per token is a few dictionary accesses.
+
+    # Parameters
+
+    characters : `CharacterMap`
+    softmax_ids : `Dict[str, int]`
+        What is predicted for each word; `<UNK>` for all others.
+    bidirectional : `bool`, optional (default = `True`)
+        Whether the backward direction is wanted too.
+    """
+
+    def __init__(
+        self, characters: CharacterMap, softmax_ids: Dict[str, int], bidirectional: bool = True
+    ) -> None:
+        self._table = _WordTable(characters, softmax_ids)
+        self._bidirectional = bidirectional
+
+    def build(self, rows: List[Row]) -> Dict[str, Any]:
+        """
+        # Parameters
+
+        rows : `List[Row]`
+            What this process reads, longest first.
+
+        # Returns
+
+        `Dict[str, Any]`
+            `characters`, shape `(num_words, max_characters_per_token)`, the distinct words that
+            are read; `forward_ids` and `backward_ids`, shape `(num_packed,)`, which of them each
+            position reads; `forward_targets` and `backward_targets`, shape `(num_packed,)`, what
+            it predicts; `batch_sizes`, the number of rows at each step. See `Packing`. What is
+            backward is `None` unless `bidirectional`.
+        """
+        sides = [_forward_words(rows)]
+        if self._bidirectional:
+            sides.append(_backward_words(rows))
+        # Words that are read come first: only they need characters.
+        number = dict.fromkeys(chain.from_iterable(inputs for inputs, _ in sides))
+        num_words = len(number)
+        number.update(dict.fromkeys(chain.from_iterable(targets for _, targets in sides)))
+        characters, softmax_ids = self._table.rows(number)
+        number.update(zip(number, range(len(number))))
+        order, batch_sizes = _packed_order([row.length for row in rows])
+
+        def packed(words: List[str]) -> numpy.ndarray:
+            return numpy.fromiter(map(number.__getitem__, words), numpy.int64, len(words))[order]
+
+        batch: Dict[str, Any] = {
+            "characters": torch.from_numpy(characters[:num_words]),
+            "batch_sizes": batch_sizes,
+            "backward_ids": None,
+            "backward_targets": None,
+        }
+        for direction, (inputs, targets) in zip(("forward", "backward"), sides):
+            batch[f"{direction}_ids"] = torch.from_numpy(packed(inputs))
+            batch[f"{direction}_targets"] = torch.from_numpy(softmax_ids[packed(targets)])
+        return batch
+
+
+class _WordTable(Dict[str, int]):
+    """Characters and softmax ids of words met before; which row is a word's, by the word."""
+
+    def __init__(self, characters: CharacterMap, softmax_ids: Dict[str, int]) -> None:
+        super().__init__()
+        self._character_map = characters
+        self._ids_by_word = softmax_ids
+        self._unknown = softmax_ids[UNKNOWN]
+        width = characters.max_characters_per_token
+        self._characters = numpy.empty((0, width), numpy.int32)
+        self._softmax_ids = numpy.empty(0, numpy.int64)
+
+    def rows(self, words: Collection[str]) -> Tuple[numpy.ndarray, numpy.ndarray]:
+        """
+        # Returns
+
+        `Tuple[numpy.ndarray, numpy.ndarray]`
+            Shape `(num_words, max_characters_per_token)` and `(num_words,)`.
+        """
+        if len(self) + len(words) > _MAX_REMEMBERED:
+            self.clear()
+        self._make_room(len(self) + len(words))
+        rows = numpy.fromiter(map(self.__getitem__, words), numpy.int64, len(words))
+        return self._characters[rows].astype(numpy.int64), self._softmax_ids[rows]
+
+    def __missing__(self, word: str) -> int:
+        row = self[word] = len(self)
+        self._characters[row] = self._character_map.word_ids(word)
+        self._softmax_ids[row] = self._ids_by_word.get(word, self._unknown)
+        return row
+
+    def _make_room(self, num_words: int) -> None:
+        missing = num_words - len(self._softmax_ids)
+        if missing > 0:
+            more = max(missing, len(self._softmax_ids))
+            self._characters = numpy.pad(self._characters, ((0, more), (0, 0)))
+            self._softmax_ids = numpy.pad(self._softmax_ids, (0, more))
+
+
+def _forward_words(rows: List[Row]) -> Tuple[List[str], List[str]]:
+    """What each position of each row reads and predicts, row after row."""
+    inputs: List[str] = []
+    targets: List[str] = []
+    for row in rows:
+        for words, start, stop in row.segments:
+            inputs += words[start:stop]
+            targets += words[start + 1 : stop + 1]
+    return inputs, targets
+
+
+def _backward_words(rows: List[Row]) -> Tuple[List[str], List[str]]:
+    inputs: List[str] = []
+    targets: List[str] = []
+    for row in rows:
+        for words, start, stop in row.segments:
+            end = len(words)
+            turned = words[end - stop - 1 : end - start]
+            turned.reverse()
+            inputs += turned[:-1]
+            targets += turned[1:]
+    return inputs, targets
+
+
+def _packed_order(lengths: List[int]) -> Tuple[numpy.ndarray, List[int]]:
+    """
+    # Returns
+
+    `Tuple[numpy.ndarray, List[int]]`
+        For each packed position its place among rows laid end to end, shape `(num_packed,)`, and
+        the number of rows at each step.
+    """
+    length = numpy.asarray(lengths)
+    first = numpy.cumsum(length) - length
+    # Shape: (num_steps, 1)
+    step = numpy.arange(length[0])[:, None]
+    # Shape: (num_steps, num_rows)
+    is_position = step < length
+    return (first + step)[is_position], is_position.sum(axis=1).tolist()

@@ -1,0 +1,146 @@
+"""The text a biLM is trained on: many files, read as one stream of sentences."""
+
+import glob
+import os
+from random import Random
+from typing import Iterable, Iterator, List, Optional, Sequence, Union
+
+from allennlp.common.checks import ConfigurationError
+
+from elmo_plugin.corpora.files import numbered_lines
+
+TextPath = Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]]
+
+
+class Text:
+    """
+    Tokenised text, one sentence a line and white space between words, in one or many files.
+
+    Read in the order of the files, or shuffled: the files among each other, and their lines
+    through a buffer from which a random one leaves whenever a line enters. Memory grows with the
+    buffer and the longest line, never with a file. Lines without a word are left out; bytes that
+    are not UTF-8 are read as U+FFFD.
+
+    # Parameters
+
+    data_path : `TextPath`
+        A file (plain or gzip, or a URL), a folder, a pattern such as `train-*.gz`, or a list of
+        these; a string may hold several with commas between. Each file is read once, in the
+        order of their names.
+    shuffle_lines : `int`, optional (default = `100_000`)
+        Size of the buffer, about 25 MB by default. 1 keeps the order of a file's lines.
+    max_tokens : `Optional[int]`, optional (default = `None`)
+        Longer lines are cut into sentences of that many words. `None` cuts none.
+
+    # Raises
+
+    `ConfigurationError`
+        If a part of `data_path` stands for no file, or for a pipe.
+    """
+
+    def __init__(
+        self, data_path: TextPath, shuffle_lines: int = 100_000, max_tokens: Optional[int] = None
+    ) -> None:
+        self.shards = find_shards(data_path)
+        for shard in self.shards:
+            if os.path.exists(shard) and not os.path.isfile(shard):
+                raise ConfigurationError(
+                    f"Expected a file of text, found that {shard} can be read only once. Write "
+                    "it to a file first: text is read once per epoch and to count its batches."
+                )
+        self._shuffle_lines = shuffle_lines
+        self._max_tokens = max_tokens
+
+    def sentences(self, order: Optional[Random] = None) -> Iterator[List[str]]:
+        """
+        # Parameters
+
+        order : `Optional[Random]`, optional (default = `None`)
+            Decides the order; `None` for that of the files.
+
+        # Returns
+
+        `Iterator[List[str]]`
+            The words of each sentence, at least one.
+
+        # Raises
+
+        `ValueError`
+            If a compressed file is damaged.
+        """
+        shards = list(self.shards)
+        if order is not None:
+            order.shuffle(shards)
+        lines = (line for shard in shards for _, line in numbered_lines(shard, **_AS_TEXT))
+        if order is not None and self._shuffle_lines > 1:
+            lines = _shuffled(lines, order, self._shuffle_lines)
+        for line in lines:
+            words = line.split()
+            if self._max_tokens is None or len(words) <= self._max_tokens:
+                if words:
+                    yield words
+            else:
+                for start in range(0, len(words), self._max_tokens):
+                    yield words[start : start + self._max_tokens]
+
+
+# Universal newlines would end a sentence at a lone carriage return.
+_AS_TEXT = {"newline": "\n", "errors": "replace"}
+
+
+def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:
+    waiting: List[str] = []
+    for line in lines:
+        if len(waiting) < size:
+            waiting.append(line)
+        else:
+            place = int(order.random() * size)
+            yield waiting[place]
+            waiting[place] = line
+    order.shuffle(waiting)
+    yield from waiting
+
+
+def find_shards(data_path: TextPath) -> List[str]:
+    """
+    The files that a path stands for, each once, in the order of their names.
+
+    # Parameters
+
+    data_path : `TextPath`
+        See `Text`.
+
+    # Raises
+
+    `ConfigurationError`
+        If a part of it stands for no file.
+    """
+    is_one = isinstance(data_path, (str, os.PathLike))
+    shards = set()
+    for path in [data_path] if is_one else data_path:
+        shards.update(_matches(os.fspath(path)))
+    if not shards:
+        raise ConfigurationError("Expected at least one file of text, found an empty list.")
+    return sorted(shards)
+
+
+def _matches(path: str) -> List[str]:
+    if "," in path and not os.path.exists(path):
+        return [shard for part in path.split(",") for shard in _matches(part.strip())]
+    if "://" in path:
+        return [path]
+    if os.path.isdir(path):
+        names = [name for name in os.listdir(path) if not name.startswith(".")]
+        found = [os.path.join(path, name) for name in names]
+    else:
+        # A name may hold brackets and still be one file.
+        named = [name for name in (path, path + ".gz") if os.path.exists(name)]
+        found = named[:1] or glob.glob(path, recursive=True)
+    found = [name for name in found if not os.path.isdir(name)]
+    if not found:
+        raise ConfigurationError(
+            f"No text found: `{path}` is no file, no folder of files and no pattern that fits a "
+            f"file (looked from {os.getcwd()}). Expected tokenised text, one sentence a line, "
+            "plain or gzip."
+        )
+    return found

@@ -1,0 +1,70 @@
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+from allennlp.training.optimizers import Optimizer, ParameterGroupsType, make_parameter_groups
+
+__all__ = ["FusedAdagrad", "FusedAdam"]
+
+
+@Optimizer.register("elmo-adam")
+class FusedAdam(Optimizer, torch.optim.Adam):
+    """
+    AllenNLP's `adam` in one pass over the parameters instead of eight: for a biLM, most of whose
+    parameters are a softmax of which each batch moves little, half of a step's time on a CPU.
+
+    # Parameters
+
+    See `torch.optim.Adam`.
+    """
+
+    def __init__(
+        self,
+        model_parameters: List[Tuple[str, torch.nn.Parameter]],
+        parameter_groups: Optional[ParameterGroupsType] = None,
+        lr: float = 0.001,
+        betas: Tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(
+            params=make_parameter_groups(model_parameters, parameter_groups),
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            fused=True,
+        )
+
+
+@Optimizer.register("elmo-adagrad")
+class FusedAdagrad(Optimizer, torch.optim.Adagrad):
+    """
+    AllenNLP's `adagrad` in one pass over the parameters; what the ELMo paper's biLM was trained
+    with. On a GPU, where PyTorch has no such pass for it, the ordinary one.
+
+    # Parameters
+
+    See `torch.optim.Adagrad`.
+    """
+
+    def __init__(
+        self,
+        model_parameters: List[Tuple[str, torch.nn.Parameter]],
+        parameter_groups: Optional[ParameterGroupsType] = None,
+        lr: float = 0.01,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+    ) -> None:
+        on_cpu = all(parameter.device.type == "cpu" for _, parameter in model_parameters)
+        settings: Dict[str, Any] = {"fused": True} if on_cpu else {}
+        super().__init__(
+            params=make_parameter_groups(model_parameters, parameter_groups),
+            lr=lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
+            **settings,
+        )

@@ -1,0 +1,98 @@
+// A language model from text: reader, vocabulary, model and training. Widths stand in `options`,
+// which is what an options.json holds.
+
+// All a variant may change.
+local defaults = {
+  corpus: error 'bilm: set settings.corpus to { train, heldout }',
+  filters: error 'bilm: set settings.filters to a list of [width, number]',
+  character_dim: 16,
+  max_characters_per_token: 50,
+  activation: 'relu',  // or 'tanh'
+  n_highway: 2,
+  character_projection: true,  // false: the LSTM reads the highway layers themselves
+  dim: error 'bilm: set settings.dim to the number of cells',
+  projection_dim: null,  // null: no projection
+  n_layers: 2,
+  cell_clip: 3,
+  proj_clip: 3,
+  use_skip_connections: true,
+  bidirectional: true,
+  num_words: error 'bilm: set settings.num_words to the size of the softmax vocabulary',
+  vocabulary_file: null,  // from `allennlp elmo-vocabulary`; null: counted from the text
+  num_samples: 8192,  // null: full softmax
+  dropout: 0.1,
+  mixed_precision: false,
+  initial: null,  // { weight_file }: fine-tune these weights
+  batches: { order: 'streams', batch_size: 128, num_steps: 20 },
+  heldout_batches: { order: 'sentences', tokens_per_batch: 4096 },
+  num_workers: 1,
+  optimizer: { type: 'elmo-adagrad', lr: 0.2, initial_accumulator_value: 1.0 },
+  schedule: null,
+  grad_norm: 10.0,
+  num_epochs: 10,
+  processes: null,  // a list of devices: one process each, -1 for a CPU
+  accumulate: 1,
+  save_every_num_batches: 2000,
+  random_seed: 13370,
+};
+
+{
+  settings:: defaults,  // hidden from AllenNLP
+  local s = $.settings,
+  local unknown = std.setDiff(std.objectFields(s), std.objectFields(defaults)),
+  assert unknown == [] : 'bilm: no such settings: ' + std.join(', ', unknown),
+
+  local options = {
+    bidirectional: s.bidirectional,
+    char_cnn: {
+      activation: s.activation,
+      embedding: { dim: s.character_dim },
+      filters: s.filters,
+      max_characters_per_token: s.max_characters_per_token,
+      n_characters: 262,
+      n_highway: s.n_highway,
+      [if !s.character_projection then 'projection']: false,
+    },
+    lstm: {
+      cell_clip: s.cell_clip,
+      dim: s.dim,
+      n_layers: s.n_layers,
+      proj_clip: s.proj_clip,
+      projection_dim: s.projection_dim,
+      use_skip_connections: s.use_skip_connections,
+    },
+  },
+
+  dataset_reader: { type: 'elmo-bilm', options: options },
+  train_data_path: s.corpus.train,
+  validation_data_path: s.corpus.heldout,
+  vocabulary: { type: 'elmo-bilm' } + if s.vocabulary_file == null
+  then { text: s.corpus.train, size: s.num_words }
+  else { file: s.vocabulary_file, size: s.num_words },
+  model: {
+    type: 'elmo-bilm',
+    options: options,
+    num_samples: s.num_samples,
+    dropout: s.dropout,
+    mixed_precision: s.mixed_precision,
+    seed: s.random_seed,
+  },
+  data_loader: { type: 'elmo-bilm', num_workers: s.num_workers, seed: s.random_seed } + s.batches,
+  validation_data_loader: { type: 'elmo-bilm', shuffle: false } + s.heldout_batches,
+  trainer: {
+    type: 'elmo-bilm',
+    optimizer: s.optimizer,
+    [if s.schedule != null then 'learning_rate_scheduler']: s.schedule,
+    [if s.grad_norm != null then 'grad_norm']: s.grad_norm,
+    num_epochs: s.num_epochs,
+    num_gradient_accumulation_steps: s.accumulate,
+    validation_metric: '-perplexity',
+    checkpointer: { type: 'elmo-atomic', save_every_num_batches: s.save_every_num_batches },
+    run_confidence_checks: false,
+  },
+  distributed: if s.processes == null then null else { cuda_devices: s.processes },
+  evaluate_on_test: false,
+  random_seed: s.random_seed,
+  numpy_seed: s.random_seed,
+  pytorch_seed: s.random_seed,
+}

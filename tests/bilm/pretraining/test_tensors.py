@@ -1,0 +1,135 @@
+import pickle
+
+import numpy
+import pytest
+import torch
+
+from elmo_plugin.bilm import CharacterMap
+from elmo_plugin.bilm.pretraining import tensors
+from elmo_plugin.bilm.pretraining.batches import SentenceBatches, StreamBatches
+from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
+from elmo_plugin.layers import Packing
+
+WORDS = ["<S>", "</S>", "<UNK>", "a", "b", "c", "d", "e"]
+SOFTMAX_IDS = {word: number for number, word in enumerate(WORDS)}
+TWO_SENTENCES = [["a", "b", "c"], ["d", "odd"]]
+
+
+@pytest.fixture
+def characters():
+    return CharacterMap()
+
+
+@pytest.fixture
+def builder(characters):
+    return BatchBuilder(characters, SOFTMAX_IDS)
+
+
+def read_words(batch, name, characters):
+    """The words behind `forward_ids` or `backward_ids`, found by their characters."""
+    words = {characters.word_ids(word).tobytes(): word for word in [*WORDS, "odd"]}
+    rows = batch["characters"].numpy().astype(numpy.int32)
+    return [words[rows[row].tobytes()] for row in batch[name].tolist()]
+
+
+def predicted_words(batch, name):
+    return [WORDS[number] for number in batch[name].tolist()]
+
+
+def test_both_directions_of_two_sentences_by_hand(builder, characters):
+    (plan,) = SentenceBatches(100).plans(iter(TWO_SENTENCES))
+    batch = builder.build(plan)
+    assert batch["batch_sizes"] == [2, 2, 2, 1]
+    # First position of both sentences, second of both, third of both, fourth of the longer.
+    assert read_words(batch, "forward_ids", characters) == "<S> <S> a d b odd c".split()
+    assert predicted_words(batch, "forward_targets") == "a d b <UNK> c </S> </S>".split()
+    assert read_words(batch, "backward_ids", characters) == "</S> </S> c odd b d a".split()
+    assert predicted_words(batch, "backward_targets") == "c <UNK> b d a <S> <S>".split()
+
+
+def test_streams_by_hand(builder, characters):
+    plans = list(StreamBatches(1, 4).plans(iter([["a", "b"], ["c", "d", "e"]])))
+    first, second = map(builder.build, plans)
+    assert read_words(first, "forward_ids", characters) == "<S> a b <S>".split()
+    assert predicted_words(first, "forward_targets") == "a b </S> c".split()
+    assert read_words(first, "backward_ids", characters) == "</S> b a </S>".split()
+    assert predicted_words(first, "backward_targets") == "b a <S> e".split()
+    assert read_words(second, "forward_ids", characters) == "c d e".split()
+    assert predicted_words(second, "forward_targets") == "d e </S>".split()
+    assert read_words(second, "backward_ids", characters) == "e d c".split()
+    assert predicted_words(second, "backward_targets") == "d c <S>".split()
+    assert (first["batch_sizes"], second["batch_sizes"]) == ([1] * 4, [1] * 3)
+
+
+def test_each_word_that_is_read_comes_once(builder, characters):
+    (plan,) = SentenceBatches(100).plans(iter([["a", "b", "a"], ["b", "a", "a"]]))
+    batch = builder.build(plan)
+    assert batch["characters"].shape == (4, 50)
+    assert sorted(set(read_words(batch, "forward_ids", characters))) == ["<S>", "a", "b"]
+
+
+def test_words_that_are_only_predicted_have_no_characters(builder, characters):
+    first, _ = StreamBatches(1, 2).plans(iter([["a", "b", "c"]]))
+    batch = builder.build(first)
+    # `b` is what both directions predict next.
+    read = (
+        read_words(batch, "forward_ids", characters),
+        read_words(batch, "backward_ids", characters),
+    )
+    assert read == (["<S>", "a"], ["</S>", "c"])
+    assert len(batch["characters"]) == 4
+
+
+def test_types_and_order_are_those_of_packing(builder):
+    lengths = [5, 3, 3, 1]
+    (plan,) = SentenceBatches(100).plans(iter([["a"] * length for length in lengths]))
+    batch = builder.build(plan)
+    packing = Packing.from_lengths(torch.tensor(lengths) + 1, 6)
+    assert batch["batch_sizes"] == packing.batch_sizes
+    for name in ("characters", "forward_ids", "forward_targets", "backward_ids"):
+        assert batch[name].dtype == torch.int64
+    # Shape: (batch_size, num_tokens)
+    inputs = torch.tensor([[0] + [3] * 5] * 4)
+    assert batch["forward_ids"].bool().equal(inputs.flatten()[packing.forward_index].bool())
+
+
+def test_one_direction_leaves_the_other_out(characters):
+    (plan,) = SentenceBatches(100).plans(iter(TWO_SENTENCES))
+    both = BatchBuilder(characters, SOFTMAX_IDS).build(plan)
+    forward = BatchBuilder(characters, SOFTMAX_IDS, bidirectional=False).build(plan)
+    assert forward["backward_ids"] is None and forward["backward_targets"] is None
+    for name in ("forward_ids", "forward_targets", "batch_sizes"):
+        assert torch.equal(torch.as_tensor(both[name]), torch.as_tensor(forward[name]))
+    # Nobody reads `</S>`.
+    assert len(forward["characters"]) == len(both["characters"]) - 1
+
+
+@pytest.mark.parametrize("max_remembered", [1, 5, 200_000])
+def test_forgetting_words_changes_nothing(characters, monkeypatch, max_remembered):
+    monkeypatch.setattr(tensors, "_MAX_REMEMBERED", max_remembered)
+    text = [[word] * 3 + ["a", "odd"] for word in WORDS[3:]] * 3
+    plans = list(SentenceBatches(12).plans(iter(text)))
+    builder = BatchBuilder(characters, SOFTMAX_IDS)
+    for plan in plans:
+        fresh = BatchBuilder(characters, SOFTMAX_IDS).build(plan)
+        for name, value in builder.build(plan).items():
+            assert torch.equal(torch.as_tensor(value), torch.as_tensor(fresh[name]))
+
+
+def test_other_characters_are_used():
+    builder = BatchBuilder(CharacterMap(10, 300, "code_point"), SOFTMAX_IDS)
+    (plan,) = SentenceBatches(100).plans(iter([["é"]]))
+    batch = builder.build(plan)
+    assert batch["characters"].shape == (3, 10)
+    assert (
+        batch["characters"].tolist()[1]
+        == CharacterMap(10, 300, "code_point").word_ids("é").tolist()
+    )
+
+
+def test_a_builder_can_be_sent_to_a_worker(builder):
+    (plan,) = SentenceBatches(100).plans(iter(TWO_SENTENCES))
+    expected = builder.build(plan)
+    found = pickle.loads(pickle.dumps(builder)).build(plan)
+    assert torch.equal(found["characters"], expected["characters"])
+    assert torch.equal(found["forward_targets"], expected["forward_targets"])

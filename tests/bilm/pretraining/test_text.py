@@ -1,0 +1,128 @@
+import gzip
+import os
+import tracemalloc
+from random import Random
+
+import pytest
+from allennlp.common.checks import ConfigurationError
+
+from elmo_plugin.bilm.pretraining.text import Text, find_shards
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path, text):
+    path.parent.mkdir(exist_ok=True)
+    data = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return str(path)
+
+
+def joined(text, order=None):
+    return [" ".join(words) for words in text.sentences(order)]
+
+
+def test_a_path_may_be_a_file_its_gz_twin_a_pattern_or_a_folder(folder):
+    for name in ("news/b.txt", "news/a.txt", "news/c.txt.gz", "news/.hidden", "other.txt"):
+        write(folder / name, name)
+    (folder / "news" / "inner").mkdir()
+    assert find_shards("news/b.txt") == ["news/b.txt"]
+    assert find_shards("news/c.txt") == ["news/c.txt.gz"]
+    assert find_shards("news/*.txt") == ["news/a.txt", "news/b.txt"]
+    assert find_shards("**/*.txt") == ["news/a.txt", "news/b.txt", "other.txt"]
+    assert find_shards(folder / "news") == [
+        str(folder / "news" / name) for name in ("a.txt", "b.txt", "c.txt.gz")
+    ]
+
+
+def test_several_paths_are_a_list_or_have_commas_between_and_no_file_comes_twice(folder):
+    for name in ("a.txt", "b.txt", "c,d.txt", "e[1].txt"):
+        write(folder / name, name)
+    assert find_shards(["b.txt", "a.txt"]) == ["a.txt", "b.txt"]
+    assert find_shards("b.txt, a.txt") == ["a.txt", "b.txt"]
+    assert find_shards(["b.txt", "?.txt"]) == ["a.txt", "b.txt"]
+    # Names that only look like lists and patterns.
+    assert find_shards("c,d.txt") == ["c,d.txt"]
+    assert find_shards("e[1].txt") == ["e[1].txt"]
+    assert find_shards("https://host/a.txt") == ["https://host/a.txt"]
+
+
+@pytest.mark.parametrize("path", ["nowhere.txt", "*.txt", "empty", "a.log,nowhere.txt"])
+def test_a_path_that_stands_for_nothing_is_refused(folder, path):
+    (folder / "empty").mkdir()
+    write(folder / "a.log", "a")
+    with pytest.raises(
+        ConfigurationError, match=f"`{path.split(',')[-1]}` is no file".replace("*", r"\*")
+    ):
+        find_shards(path)
+    with pytest.raises(ConfigurationError, match="empty list"):
+        find_shards([])
+
+
+def test_a_pipe_is_refused(folder):
+    os.mkfifo("pipe")
+    with pytest.raises(ConfigurationError, match="pipe can be read only once"):
+        Text("pipe")
+
+
+def test_unshuffled_text_is_read_as_it_stands(folder):
+    write(folder / "2.txt", "d\n\ne  f\n")
+    write(folder / "1.txt.gz", "a b\n \nc")
+    assert joined(Text("*.txt*")) == ["a b", "c", "d", "e f"]
+
+
+def test_odd_text_is_read(folder):
+    path = write(
+        folder / "odd.txt",
+        "\ufeffbyte order\r\nn\0l \0\n\r\n\U0001f989\u200d שלום\nline\u2028end\n".encode()
+        + b"caf\xe9\n" + b"x" * 10_000,
+    )  # fmt: skip
+    assert joined(Text(path)) == [
+        "byte order", "n\0l \0", "\U0001f989\u200d שלום", "line end", "caf\ufffd", "x" * 10_000,
+    ]  # fmt: skip
+
+
+def test_long_lines_are_cut_into_sentences(folder):
+    path = write(folder / "a.txt", "a b c d e f g\nh i j\nk\n")
+    assert joined(Text(path, max_tokens=3)) == ["a b c", "d e f", "g", "h i j", "k"]
+    assert joined(Text(path)) == ["a b c d e f g", "h i j", "k"]
+
+
+@pytest.mark.parametrize("shuffle_lines", [1, 2, 10, 1000])
+def test_shuffling_keeps_every_line_and_follows_the_seed(folder, shuffle_lines):
+    lines = [f"{shard} {line}" for shard in "abcde" for line in range(20)]
+    for shard in "abcde":
+        write(folder / f"{shard}.txt", "\n".join(line for line in lines if line[0] == shard))
+    text = Text("*.txt", shuffle_lines)
+    orders = [joined(text, Random(seed)) for seed in (1, 1, 2)]
+    assert all(sorted(order) == sorted(lines) for order in orders)
+    assert orders[0] == orders[1] != orders[2]
+    assert orders[0] != lines
+
+
+def test_without_a_buffer_only_files_are_shuffled(folder):
+    for shard in "abcde":
+        write(folder / f"{shard}.txt", f"{shard} 1\n{shard} 2\n{shard} 3\n")
+    read = joined(Text("*.txt", shuffle_lines=1), Random(0))
+    assert [line[2] for line in read] == ["1", "2", "3"] * 5
+    assert [line[0] for line in read] != sorted(line[0] for line in read)
+
+
+def test_a_buffer_mixes_lines_of_different_places(folder):
+    path = write(folder / "a.txt", "\n".join(map(str, range(10_000))))
+    read = [int(line) for line in joined(Text(path, shuffle_lines=1000), Random(0))]
+    near = sum(abs(read[place] - read[place + 1]) < 10 for place in range(9999))
+    assert near < 500
+
+
+def test_memory_does_not_grow_with_the_text(folder):
+    path = write(folder / "a.txt", "some words of a sentence\n" * 100_000)
+    tracemalloc.start()
+    assert sum(1 for _ in Text(path, shuffle_lines=1000).sentences(Random(0))) == 100_000
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1_000_000

@@ -1,0 +1,99 @@
+import gzip
+import sys
+from unittest.mock import patch
+
+import pytest
+from allennlp.commands import main
+
+from elmo_plugin.bilm.pretraining import SoftmaxVocabulary
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("the owl saw the owl\n\nthe cat saw it\n")
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"the owl slept\n"))
+    return tmp_path
+
+
+def run(*arguments):
+    """The command as AllenNLP starts it."""
+    with patch.object(sys, "argv", ["allennlp", "elmo-vocabulary", *map(str, arguments)]):
+        with patch("allennlp.commands.import_plugins"):
+            main(prog="allennlp")
+
+
+def failure(*arguments):
+    with pytest.raises(SystemExit) as stopped:
+        run(*arguments)
+    assert isinstance(stopped.value.code, str) and "\n" not in stopped.value.code
+    return stopped.value.code
+
+
+def test_words_are_written_with_their_counts(folder, capsys):
+    run("a.txt", "b.txt", "out.txt")
+    assert (folder / "out.txt").read_text() == (
+        "<S>\t3\n</S>\t3\n<UNK>\t0\nthe\t4\nowl\t3\nsaw\t2\ncat\t1\nit\t1\nslept\t1\n"
+    )
+    assert capsys.readouterr().out == (
+        "out.txt: 9 words. Of 12 tokens in 3 sentences they cover 100.00%.\n"
+    )
+
+
+def test_patterns_sizes_and_counts_are_understood(folder, capsys):
+    run("*.txt*", "out.txt", "--size", 6, "--min-count", 3)
+    assert (folder / "out.txt").read_text() == "<S>\t3\n</S>\t3\n<UNK>\t5\nthe\t4\nowl\t3\n"
+    assert "5 words. Of 12 tokens in 3 sentences they cover 58.33%" in capsys.readouterr().out
+
+
+def test_the_file_is_a_vocabulary(folder):
+    run("a.txt", "out.txt", "--size", 5)
+    written = SoftmaxVocabulary.from_text(file="out.txt")
+    counted = SoftmaxVocabulary.from_text(text="a.txt", size=5)
+    assert written.counts.tolist() == counted.counts.tolist()
+    assert written.get_token_to_index_vocabulary("softmax_labels") == (
+        counted.get_token_to_index_vocabulary("softmax_labels")
+    )
+
+
+def test_a_file_is_only_replaced_when_asked(folder):
+    run("a.txt", "out.txt")
+    before = (folder / "out.txt").read_text()
+    assert "out.txt exists. Give --force" in failure("b.txt", "out.txt")
+    assert (folder / "out.txt").read_text() == before
+    run("b.txt", "out.txt", "--force")
+    assert (folder / "out.txt").read_text() != before
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["nowhere*", "out.txt"], "`nowhere*` is no file"),
+        (["a.txt", "."], ". is a folder"),
+        (["a.txt", "no/folder/out.txt"], "no/folder/out.txt is a folder or lies in none"),
+        (["a.txt", "out.txt", "--size", 3], "`size` of at least 4, found 3"),
+        (["a.txt", "out.txt", "--min-count", 0], "`min_count` of at least 1, found 0"),
+        (["empty.txt", "out.txt"], "found none in empty.txt"),
+        (["damaged.gz", "out.txt"], "damaged.gz:2: expected compressed text"),
+    ],
+)
+def test_what_a_user_can_cause_is_one_sentence(folder, arguments, message):
+    (folder / "empty.txt").write_text("\n")
+    (folder / "damaged.gz").write_bytes(gzip.compress(b"a b c\n")[:-9])
+    assert message in failure(*arguments)
+    assert not (folder / "out.txt").exists()
+
+
+def test_interrupted_it_leaves_nothing(folder, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("elmo_plugin.bilm.pretraining.vocabulary.choose_words", interrupted)
+    assert "nothing was written" in failure("a.txt", "out.txt")
+    assert not list(folder.glob("out*"))
+
+
+def test_help_shows_an_example(capsys):
+    with pytest.raises(SystemExit):
+        run("--help")
+    assert "--size 100000" in capsys.readouterr().out
