@@ -4,22 +4,31 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import DatasetReader, Vocabulary
+from allennlp.data import DataLoader, DatasetReader, Vocabulary
 from allennlp.models import Model
 
 import elmo_plugin  # noqa: F401
+from elmo_plugin.bilm.pretraining import SoftmaxVocabulary
 
 PROJECT = Path(__file__).parents[1]
+TEXT = str(PROJECT / "fixtures/corpora/lm/small/train.txt")
 EXPERIMENTS = sorted(
     path
     for folder in ("experiments", "experiments/ablations", "fixtures/experiments")
     for path in (PROJECT / folder).glob("*.jsonnet")
 )
+LANGUAGE_MODELS = [path for path in EXPERIMENTS if path.name.startswith(("bilm", "lm_"))]
+TASKS = [path for path in EXPERIMENTS if path not in LANGUAGE_MODELS]
 
 
-@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
+def named(path):
+    return str(path.relative_to(PROJECT))
+
+
+@pytest.mark.parametrize("path", TASKS, ids=named)
 def test_the_experiment_builds_its_reader_and_model(path):
     params = Params.from_file(path)
     reader = DatasetReader.from_params(params["dataset_reader"])
@@ -27,6 +36,49 @@ def test_the_experiment_builds_its_reader_and_model(path):
     vocab = Vocabulary.from_instances(instances)
     model = Model.from_params(vocab=vocab, params=params["model"])
     assert any(parameter.requires_grad for parameter in model.parameters())
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return SoftmaxVocabulary.from_text(text=TEXT)
+
+
+def language_model(params, vocabulary):
+    # Of what is to be trained from nothing, no parameter is drawn: the large ones take gigabytes.
+    device = "cpu" if "initial_weights" in params["model"] else "meta"
+    with torch.device(device):
+        return Model.from_params(vocab=vocabulary, params=params["model"])
+
+
+@pytest.mark.parametrize("path", LANGUAGE_MODELS, ids=named)
+def test_the_experiment_builds_its_reader_loaders_and_language_model(path, vocabulary):
+    params = Params.from_file(path)
+    reader = DatasetReader.from_params(params["dataset_reader"])
+    for name in ("data_loader", "validation_data_loader"):
+        loader = DataLoader.from_params(params[name], reader=reader, data_path=TEXT)
+        loader.index_with(vocabulary)
+    model = language_model(params, vocabulary)
+    assert reader.bidirectional == model.bilm.options.bidirectional
+    Vocabulary.by_name(params["vocabulary"]["type"])
+
+
+@pytest.mark.parametrize(
+    "name, num_words, millions, tolerance",
+    [
+        ("bilm", None, 93.6, 0.1),
+        ("lm_cnn_big_lstm", 793_471, 1040, 10),
+        ("lm_kim2016", 10_000, 19, 0.5),
+    ],
+)
+def test_a_language_model_is_as_large_as_published(
+    name, num_words, millions, tolerance, vocabulary
+):
+    params = Params.from_file(PROJECT / f"experiments/{name}.jsonnet")
+    model = language_model(params, vocabulary)
+    size = sum(parameter.numel() for parameter in model.bilm.parameters())
+    if num_words is not None:
+        size += num_words * (model.softmax.weight.size(1) + 1)
+    assert size / 1e6 == pytest.approx(millions, abs=tolerance)
 
 
 def test_every_experiment_says_what_it_is_and_what_the_paper_reached():
@@ -80,6 +132,34 @@ def test_lambda_is_one_value(strength):
     ((pattern, penalty),) = params["model"]["regularizer"]["regexes"]
     assert re.search(pattern, "placement.elmo.mixes.0.layer_scores")
     assert penalty.as_dict(quiet=True) == {"type": "l2", "alpha": float(strength)}
+
+
+def test_the_words_of_a_bilm_are_sought_beside_its_weights(monkeypatch):
+    monkeypatch.setenv("ELMO_WEIGHTS", "/some/folder/weights.hdf5")
+    params = Params.from_file(PROJECT / "experiments/bilm_finetune.jsonnet")
+    assert params["vocabulary"]["file"] == "/some/folder/vocabulary.txt"
+
+
+def test_the_bilm_is_trained_as_bilm_tf_trains_it():
+    trainer = Params.from_file(PROJECT / "experiments/bilm.jsonnet")["trainer"].as_dict()
+    optimizer = trainer["optimizer"]
+    ours = torch.nn.Parameter(torch.zeros(3, dtype=torch.float64))
+    adagrad = torch.optim.Adagrad(
+        [ours], **{name: value for name, value in optimizer.items() if name != "type"}
+    )
+    # TensorFlow's Adagrad, from an accumulator of 1, on gradients of 20 times the loss.
+    theirs, accumulator = torch.zeros_like(ours), torch.ones_like(ours)
+    generator = torch.Generator().manual_seed(0)
+    for scale in (0.01, 0.1, 1.0, 10.0):
+        gradient = scale * torch.randn(3, generator=generator, dtype=torch.float64)
+        ours.grad = gradient.clone()
+        torch.nn.utils.clip_grad_norm_([ours], trainer["grad_norm"])
+        adagrad.step()
+        gradient = 20 * gradient
+        gradient = gradient * (10.0 / max(gradient.norm(), 10.0))
+        accumulator += gradient**2
+        theirs -= 0.2 * gradient / accumulator.sqrt()
+        torch.testing.assert_close(ours.data, theirs, rtol=1e-5, atol=0)
 
 
 def test_word_vectors_are_learned_when_there_is_no_file(monkeypatch):

@@ -50,8 +50,7 @@ class CharacterEncoder(torch.nn.Module):
     def reset_parameters(self, activation: str) -> None:
         """Draws all weights as bilm-tf does (`bilm/training.py`)."""
         torch.nn.init.uniform_(self.embedding.weight, -1.0, 1.0)
-        with torch.no_grad():
-            self.embedding.weight[0].zero_()
+        self.reset_padding()
         for convolution in self.convolutions:
             if activation == "relu":
                 torch.nn.init.uniform_(convolution.weight, -0.05, 0.05)
@@ -60,6 +59,11 @@ class CharacterEncoder(torch.nn.Module):
             torch.nn.init.zeros_(convolution.bias)
         if self.projection is not None:
             _reset_linear(self.projection)
+
+    def reset_padding(self) -> None:
+        """What follows a word's last character is 0: weight files have no row for it."""
+        with torch.no_grad():
+            self.embedding.weight[0].zero_()
 
     def forward(self, character_ids: torch.Tensor) -> torch.Tensor:
         """

@@ -125,6 +125,36 @@ def read_options(
     return archived or BilmOptions.from_file(options_file)
 
 
+def given_options(
+    options: Optional[Dict[str, Any]],
+    options_file: Optional[str],
+    serialization_dir: Optional[str],
+    place: str,
+) -> BilmOptions:
+    """
+    The options of a biLM as a configuration gives them: written out, or in a file.
+
+    # Parameters
+
+    options, options_file, serialization_dir
+        See `read_options`; `options` are those of an options.json.
+    place : `str`
+        Which part of the configuration it is, for error messages.
+
+    # Raises
+
+    `ConfigurationError`
+        If both are given, or if what they say is impossible.
+    """
+    if options is None:
+        return read_options(options_file, serialization_dir)
+    if options_file is not None:
+        raise ConfigurationError(
+            f"{place}: expected `options` or `options_file`, found both. Leave one of them out."
+        )
+    return BilmOptions.from_dict(options, f"{place}.options")
+
+
 def _archived_options(
     files: List[Union[str, PathLike]], serialization_dir: Optional[str], source: str
 ) -> Optional[BilmOptions]:

@@ -131,10 +131,10 @@ class ProjectedLstm(torch.nn.Module):
             inputs,
             hidden,
             cell,
-            self.input.weight,
-            self.recurrent.weight,
+            self.input.weight_to_learn(),
+            self.recurrent.weight_to_learn(),
             bias,
-            None if self.projection is None else self.projection.weight,
+            None if self.projection is None else self.projection.weight_to_learn(),
             batch_sizes,
             Clips(self.options.cell_clip, self.options.proj_clip),
         )

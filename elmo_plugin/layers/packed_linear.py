@@ -34,16 +34,21 @@ class PackedLinear(torch.nn.Linear):
             Shape `(num_rows, out_features)`.
         """
         if not self._can_use_packed(inputs):
-            # A change through `weight.data`, as moving averages make it, leaves no trace in the
-            # weight's version: a layer that learns in between packs again.
-            self._packed = None
-            product = linear(inputs, self.weight, self.bias)
+            product = linear(inputs, self.weight_to_learn(), self.bias)
             return product if plus is None else product + plus
         packed = self._packed_weight()
         if plus is None or plus.dim() == 1:
             bias = self.bias if plus is None or self.bias is None else self.bias + plus
             return packed.product(inputs, bias=plus if bias is None else bias)
         return packed.product(inputs, bias=self.bias, plus=plus)
+
+    def weight_to_learn(self) -> torch.nn.Parameter:
+        """
+        The weight, for a product that learns. Fused optimizers, and moving averages through
+        `weight.data`, leave no trace in its version: a layer that learns in between packs again.
+        """
+        self._packed = None
+        return self.weight
 
     def _can_use_packed(self, inputs: torch.Tensor) -> bool:
         learns = torch.is_grad_enabled() and (self.weight.requires_grad or inputs.requires_grad)

@@ -64,8 +64,10 @@ class PackedMatrix:
             Shape `(num_rows, out_features)`.
         """
         if self._packed is None or not len(inputs):
-            product = linear(inputs, self.weight, bias)
-            return product if plus is None else product.add_(plus)
+            if plus is None:
+                return linear(inputs, self.weight, bias)
+            plus = plus if bias is None else plus + bias
+            return torch.addmm(plus, inputs, self.weight.t())
         num_rows = len(inputs)
         extra_rows = -num_rows % _ROWS if num_rows > _ROWS else 0
         if extra_rows:

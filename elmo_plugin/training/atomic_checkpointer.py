@@ -1,9 +1,9 @@
 import os
-from typing import Any
+from typing import Any, Optional, Tuple
 
 import torch
 from allennlp.training.checkpointer import Checkpointer
-from allennlp.training.trainer import Trainer
+from allennlp.training.trainer import Trainer, TrainerCheckpoint
 from overrides import overrides
 
 __all__ = ["AtomicCheckpointer", "save_atomically"]
@@ -20,17 +20,38 @@ class AtomicCheckpointer(Checkpointer):
     """
 
     @overrides
+    def maybe_save_checkpoint(
+        self, trainer: Trainer, num_epochs_completed: int, num_batches_in_epoch_completed: int
+    ) -> bool:
+        moment = (num_epochs_completed, num_batches_in_epoch_completed)
+        saved = super().maybe_save_checkpoint(trainer, *moment)
+        if saved:
+            # AllenNLP notes it in the process that writes only; the others would ask their
+            # trainers for a checkpoint after every batch from then on.
+            self._note(*moment)
+        return saved
+
+    @overrides
+    def load_checkpoint(self) -> Optional[TrainerCheckpoint]:
+        checkpoint = super().load_checkpoint()
+        if checkpoint is not None:
+            # A recovered run saves when it would have, over what a kill left unfinished.
+            self._note(*_moment(checkpoint))
+        return checkpoint
+
+    @overrides
     def save_checkpoint(self, trainer: Trainer) -> None:
         checkpoint = trainer.get_checkpoint_state()
         if checkpoint is not None and (self._is_primary or self.state_is_sharded):
-            moment = (
-                checkpoint.trainer_state["epochs_completed"],
-                checkpoint.trainer_state["batches_in_epoch_completed"],
-            )
+            moment = _moment(checkpoint)
             save_atomically(checkpoint.trainer_state, self._training_state_path(*moment))
             save_atomically(checkpoint.model_state, self._model_state_path(*moment))
         # Finds the files written, and removes old ones.
         super().save_checkpoint(trainer)
+
+    def _note(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
+        self._last_save_num_epochs_completed = epochs_completed
+        self._last_save_num_batches_in_epoch_completed = batches_in_epoch_completed
 
 
 def save_atomically(state: Any, path: str) -> None:
@@ -41,3 +62,8 @@ def save_atomically(state: Any, path: str) -> None:
         opened.flush()
         os.fsync(opened.fileno())
     os.replace(unfinished, path)
+
+
+def _moment(checkpoint: TrainerCheckpoint) -> Tuple[int, int]:
+    state = checkpoint.trainer_state
+    return state["epochs_completed"], state["batches_in_epoch_completed"]

@@ -59,8 +59,8 @@ class LinearDecay(LearningRateScheduler):
 
     @overrides
     def step(self, metric: Optional[float] = None) -> None:
-        # Validation is not training: the clock starts anew with the next batch.
-        self._last_time = None
+        # Validation, which lies between the last batch and now, is not training.
+        self._last_time = time.monotonic()
 
     @overrides
     def step_batch(self, batch_num_total: Optional[int] = None) -> None:

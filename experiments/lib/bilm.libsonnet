@@ -1,5 +1,6 @@
-// A language model from text: reader, vocabulary, model and training. Widths stand in `options`,
-// which is what an options.json holds.
+// A language model from text: reader, vocabulary, model and training. No width is written twice:
+// they stand in `options`, which is what an options.json holds, or in the options of the weights
+// that are fine-tuned.
 
 // All a variant may change.
 local defaults = {
@@ -17,20 +18,21 @@ local defaults = {
   proj_clip: 3,
   use_skip_connections: true,
   bidirectional: true,
-  num_words: error 'bilm: set settings.num_words to the size of the softmax vocabulary',
+  num_words: error 'bilm: set settings.num_words to how many words to predict, null for all',
   vocabulary_file: null,  // from `allennlp elmo-vocabulary`; null: counted from the text
   num_samples: 8192,  // null: full softmax
   dropout: 0.1,
   mixed_precision: false,
-  initial: null,  // { weight_file }: fine-tune these weights
+  initializer: null,  // of AllenNLP; null: bilm-tf's
+  initial: null,  // { options_file, weight_file }: fine-tune these, whatever the widths above
   batches: { order: 'streams', batch_size: 128, num_steps: 20 },
   heldout_batches: { order: 'sentences', tokens_per_batch: 4096 },
   num_workers: 1,
-  optimizer: { type: 'elmo-adagrad', lr: 0.2, initial_accumulator_value: 1.0 },
+  optimizer: error 'bilm: set settings.optimizer to one of AllenNLP or elmo-adagrad, elmo-adam',
   schedule: null,
-  grad_norm: 10.0,
+  grad_norm: null,  // null: gradients are not clipped
   num_epochs: 10,
-  processes: null,  // a list of devices: one process each, -1 for a CPU
+  processes: null,  // or a list of devices, -1 for a CPU: a process each, which share a batch
   accumulate: 1,
   save_every_num_batches: 2000,
   random_seed: 13370,
@@ -63,7 +65,10 @@ local defaults = {
     },
   },
 
-  dataset_reader: { type: 'elmo-bilm', options: options },
+  local shape = if s.initial == null then { options: options }
+  else { options_file: s.initial.options_file },
+
+  dataset_reader: { type: 'elmo-bilm' } + shape,
   train_data_path: s.corpus.train,
   validation_data_path: s.corpus.heldout,
   vocabulary: { type: 'elmo-bilm' } + if s.vocabulary_file == null
@@ -71,12 +76,13 @@ local defaults = {
   else { file: s.vocabulary_file, size: s.num_words },
   model: {
     type: 'elmo-bilm',
-    options: options,
     num_samples: s.num_samples,
     dropout: s.dropout,
     mixed_precision: s.mixed_precision,
+    [if s.initializer != null then 'initializer']: s.initializer,
+    [if s.initial != null then 'initial_weights']: s.initial.weight_file,
     seed: s.random_seed,
-  },
+  } + shape,
   data_loader: { type: 'elmo-bilm', num_workers: s.num_workers, seed: s.random_seed } + s.batches,
   validation_data_loader: { type: 'elmo-bilm', shuffle: false } + s.heldout_batches,
   trainer: {
@@ -87,6 +93,7 @@ local defaults = {
     num_epochs: s.num_epochs,
     num_gradient_accumulation_steps: s.accumulate,
     validation_metric: '-perplexity',
+    [if s.initial != null then 'callbacks']: [{ type: 'elmo-evaluate-before' }],
     checkpointer: { type: 'elmo-atomic', save_every_num_batches: s.save_every_num_batches },
     run_confidence_checks: false,
   },

@@ -2,12 +2,26 @@
 local data = std.extVar('ELMO_DATA');
 
 {
-  bilm: { options_file: std.extVar('ELMO_OPTIONS'), weight_file: std.extVar('ELMO_WEIGHTS') },
+  bilm: {
+    options_file: std.extVar('ELMO_OPTIONS'),
+    weight_file: std.extVar('ELMO_WEIGHTS'),
+    // The words that it was trained to predict, beside the weights.
+    vocabulary_file: std.join('/', std.split(self.weight_file, '/')[:-1] + ['vocabulary.txt']),
+  },
   // Empty for none.
   word_vectors: std.extVar('ELMO_GLOVE'),
+  // Tokenised text, one sentence a line.
   lm: {
-    train: data + '/lm/large/train-*.txt*',
-    heldout: data + '/lm/large/heldout.txt',
+    large: { train: data + '/lm/large/train-*.txt*', heldout: data + '/lm/large/heldout.txt' },
+    small: { train: data + '/lm/small/train.txt', heldout: data + '/lm/small/heldout.txt' },
+    // The 1 Billion Word Benchmark: the two folders of text of its archive.
+    one_billion: {
+      local folder = data + '/lm/1b/',
+      train: folder + 'training-monolingual.tokenized.shuffled/news.en-*',
+      heldout: folder + 'heldout-monolingual.tokenized.shuffled/news.en.heldout-00001-of-00050',
+    },
+    // The Penn Treebank as Mikolov prepared it.
+    ptb: { train: data + '/lm/ptb/ptb.train.txt', heldout: data + '/lm/ptb/ptb.valid.txt' },
   },
   srl: {
     train: data + '/srl/train.gold_conll',

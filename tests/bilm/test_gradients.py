@@ -1,5 +1,7 @@
 """Gradients of the biLM against finite differences."""
 
+import copy
+
 import pytest
 import torch
 
@@ -56,3 +58,18 @@ def test_a_frozen_character_encoder_gets_no_gradient(make_bilm):
     bilm(bilm.characters.batch_ids([["a", "b"]])).layers.sum().backward()
     assert all(parameter.grad is None for parameter in bilm.character_encoder.parameters())
     assert all(parameter.grad is not None for parameter in bilm.lstm.parameters())
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_reading_follows_what_was_learned(make_bilm, fused):
+    bilm = make_bilm()
+    ids = bilm.characters.batch_ids([["a", "b"], ["c"]])
+    with torch.no_grad():
+        before = bilm(ids).layers
+    bilm(ids).layers.square().sum().backward()
+    torch.optim.Adam(bilm.parameters(), lr=0.1, fused=fused).step()
+    with torch.no_grad():
+        after = bilm(ids).layers
+        assert relative_error(after, before) > 0.1
+        # A copy has packed nothing yet.
+        torch.testing.assert_close(after, copy.deepcopy(bilm)(ids).layers)

@@ -31,17 +31,20 @@ class EvaluateBefore(TrainerCallback):
     ) -> None:
         super().on_start(trainer, is_primary, **kwargs)
         self._path = os.path.join(self.serialization_dir, FILE_NAME)
-        if os.path.exists(self._path):
-            return
         if trainer._validation_data_loader is None:
             raise ConfigurationError(
                 "elmo-evaluate-before needs a text to evaluate on: set `validation_data_path`."
             )
+        if os.path.exists(self._path):
+            # Shuffled, it is read in another order every time.
+            iter(trainer._validation_data_loader)
+            return
         with torch.no_grad():
             trainer._validation_loss(-1)
         metrics = trainer.model.get_metrics(reset=True)
         if is_primary:
-            dump_metrics(self._path, metrics, log=True)
+            dump_metrics(f"{self._path}.unfinished", metrics, log=True)
+            os.replace(f"{self._path}.unfinished", self._path)
 
     @overrides
     def on_epoch(

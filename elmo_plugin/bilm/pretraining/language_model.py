@@ -1,19 +1,23 @@
 import math
 import os
-import time
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from allennlp.common.checks import ConfigurationError
+from allennlp.common.util import is_distributed
 from allennlp.data import Vocabulary
 from allennlp.models import Model
+from allennlp.nn import InitializerApplicator
+from allennlp.nn.util import dist_reduce_sum
 from overrides import overrides
+from torch.nn.functional import embedding
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.pretrained import given_options
 from elmo_plugin.bilm.pretraining.initial_weights import start_from
 from elmo_plugin.bilm.pretraining.perplexity import Perplexity
 from elmo_plugin.bilm.pretraining.softmax import Softmax
+from elmo_plugin.bilm.pretraining.speed import Speed
 from elmo_plugin.bilm.pretraining.vocabulary import SOFTMAX_NAMESPACE, softmax_counts
 from elmo_plugin.bilm.projected_lstm import LstmState
 
@@ -31,9 +35,9 @@ class LanguageModel(Model):
 
     vocab : `Vocabulary`
         Of type `elmo-bilm`; its words are what is predicted.
-    options : `Dict[str, Any]`
-        Shape of the model, as in an options file. `bidirectional: false` gives a forward-only
-        language model.
+    options, options_file : `Optional[Dict[str, Any]]`, `Optional[str]`
+        Shape of the model, written out or in a file; default `ELMO_OPTIONS`.
+        `bidirectional: false` gives a forward-only language model.
     num_samples : `Optional[int]`, optional (default = `8192`)
         Sampled softmax while training, see `Softmax`; `null` for the full softmax.
     dropout : `float`, optional (default = `0.1`)
@@ -44,6 +48,8 @@ class LanguageModel(Model):
     seed : `int`, optional (default = `0`)
         Of dropout and samples. They depend on it and on the number of batches read, on nothing
         that came between, so that a resumed run draws what an uninterrupted one would have.
+    initializer : `Optional[InitializerApplicator]`, optional (default = `None`)
+        Draws parameters otherwise than bilm-tf does.
     initial_weights : `Optional[str]`, optional (default = `None`)
         Fine-tune what this holds: a weight file, the archive of an `elmo-bilm` model, or a run's
         folder. Its softmax is taken along if it is in there or, as `softmax.hdf5`, beside it; words
@@ -57,26 +63,27 @@ class LanguageModel(Model):
         If the vocabulary is of another type, or `initial_weights` does not fit `options`.
     """
 
-    default_predictor = None
-
     def __init__(
         self,
         vocab: Vocabulary,
-        options: Dict[str, Any],
+        options: Optional[Dict[str, Any]] = None,
+        options_file: Optional[str] = None,
         num_samples: Optional[int] = 8192,
         dropout: float = 0.1,
         mixed_precision: bool = False,
         seed: int = 0,
+        initializer: Optional[InitializerApplicator] = None,
         initial_weights: Optional[str] = None,
         serialization_dir: Optional[str] = None,
     ) -> None:
         super().__init__(vocab, serialization_dir=serialization_dir)
-        self.bilm = Bilm(BilmOptions.from_dict(options, "model.options"))
+        parsed = given_options(options, options_file, serialization_dir, "model")
+        self.bilm = Bilm(parsed, source=options_file or "")
         num_words = vocab.get_vocab_size(SOFTMAX_NAMESPACE)
         if not num_words:
             raise ConfigurationError(
-                f"elmo-bilm: expected a vocabulary with words in the namespace {SOFTMAX_NAMESPACE}, "
-                'found none. Set `vocabulary` to { "type": "elmo-bilm", "text": … }.'
+                f"elmo-bilm: expected a vocabulary with words in {SOFTMAX_NAMESPACE}, found none. "
+                'Set `vocabulary` to { "type": "elmo-bilm", "text": … }.'
             )
         self.softmax = Softmax(num_words, self.bilm.options.lstm.output_dim, num_samples)
         counts = softmax_counts(vocab)
@@ -85,6 +92,9 @@ class LanguageModel(Model):
             frequencies = torch.as_tensor(counts, dtype=torch.float32).clamp_min(0.5)
             with torch.no_grad():
                 self.softmax.bias.copy_((frequencies / frequencies.sum()).log())
+        if initializer is not None:
+            initializer(self)
+            self.bilm.character_encoder.reset_padding()
         if initial_weights is not None and not _is_trained(serialization_dir):
             start_from(initial_weights, self.bilm, self.softmax, vocab)
         self.dropout = dropout
@@ -93,7 +103,7 @@ class LanguageModel(Model):
         self._num_batches = 0
         self._carried: Dict[str, List[LstmState]] = {}
         self._perplexity = Perplexity()
-        self._speed = _Speed()
+        self._speed = Speed()
 
     @overrides(check_signature=False)
     def forward(
@@ -132,7 +142,8 @@ class LanguageModel(Model):
         # Returns
 
         `Dict[str, torch.Tensor]`
-            `loss`: mean over directions and predictions, in nats.
+            `loss`: mean over directions and predictions, in nats. Of several processes, this one's
+            share, so that the mean over processes is the mean over the whole batch.
 
         # Raises
 
@@ -151,22 +162,29 @@ class LanguageModel(Model):
             dtype=torch.bfloat16,
             enabled=self.training and self.mixed_precision,
         ):
-            words = self.bilm.character_encoder(characters)
+            # The gradient of a word is a sum over its places: in float32, and by `embedding` in
+            # one order, which an index would not keep to with several threads.
+            words = self.bilm.character_encoder(characters).to(self.softmax.bias.dtype)
             for name, ids, targets in directions:
                 initial = self._initial(name, streams, num_streams)
-                hidden, final = self._run(name, words[ids], batch_sizes, initial, generator)
+                hidden, final = self._run(
+                    name, embedding(ids, words), batch_sizes, initial, generator
+                )
                 if streams is not None:
                     self._carry(name, streams, final)
                 loss = self.softmax(hidden, targets, generator)
                 self._perplexity(name, loss.detach(), len(targets))
-                losses.append(loss / len(targets))
-        loss = torch.stack(losses).mean()
-        if not math.isfinite(float(loss)):
+                losses.append(loss)
+        # Gradients are averaged over processes, whose shares of a batch differ by some tokens.
+        num_tokens = dist_reduce_sum(len(forward_targets))
+        loss = torch.stack(losses).mean() * (self._num_processes / num_tokens)
+        if not math.isfinite(loss.item()):
+            batch = f"batch {self._num_batches}" if self.training else "a batch of evaluation"
             raise ValueError(
-                f"elmo-bilm: the loss of batch {self._num_batches} is {float(loss)} "
+                f"elmo-bilm: the loss of {batch} is {loss.item()} "
                 f"(learning rate too high, or no gradient clipping?). {self._name(forward_targets)}"
             )
-        self._speed.count(len(forward_ids))
+        self._speed.count(num_tokens)
         return {"loss": loss}
 
     @overrides
@@ -175,11 +193,10 @@ class LanguageModel(Model):
         `perplexity`, `forward_perplexity` and `backward_perplexity` with the full softmax,
         `sampled_loss` in nats where it is estimated from samples; `tokens_per_second` in training.
         """
-        loss = self._perplexity.mean_loss()
         metrics = self._perplexity.get_metric(reset)
         if self.training:
             if self.softmax.is_sampled:
-                metrics = {"sampled_loss": loss}
+                metrics = {"sampled_loss": math.log(metrics["perplexity"])}
             metrics["tokens_per_second"] = self._speed.per_second(reset)
         return metrics
 
@@ -242,10 +259,14 @@ class LanguageModel(Model):
     def _next_generator(self, device: torch.device) -> Optional[torch.Generator]:
         if not self.training:
             return None
-        rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+        rank = torch.distributed.get_rank() if is_distributed() else 0
         self._num_batches += 1
         seed = (self.seed * 1_000_003 + rank) * 1_000_000_007 + self._num_batches
         return torch.Generator(device).manual_seed(seed % 2**63)
+
+    @property
+    def _num_processes(self) -> int:
+        return torch.distributed.get_world_size() if is_distributed() else 1
 
     def _name(self, targets: torch.Tensor) -> str:
         words = [
@@ -260,25 +281,3 @@ def _is_trained(serialization_dir: Optional[str]) -> bool:
     return serialization_dir is not None and any(
         os.path.exists(os.path.join(serialization_dir, name)) for name in ("weights.th", "best.th")
     )
-
-
-class _Speed:
-    """Tokens per second since the last reset, time between epochs left out."""
-
-    def __init__(self) -> None:
-        self._num_tokens = 0
-        self._since: Optional[float] = None
-
-    def count(self, num_tokens: int) -> None:
-        if self._since is None:
-            # The first batch only starts the clock.
-            self._since = time.monotonic()
-        else:
-            self._num_tokens += num_tokens
-
-    def per_second(self, reset: bool) -> float:
-        elapsed = time.monotonic() - self._since if self._since is not None else 0.0
-        speed = self._num_tokens / elapsed if elapsed else 0.0
-        if reset:
-            self.__init__()
-        return speed

@@ -69,4 +69,4 @@ class Perplexity(Metric):
 
 
 def _exp(loss: float) -> float:
-    return math.exp(loss) if loss < 700.0 else math.inf
+    return math.inf if loss > 700.0 else math.exp(loss)

@@ -6,8 +6,7 @@ from allennlp.data.fields import MetadataField
 from overrides import overrides
 
 from elmo_plugin.bilm.characters import CharacterMap
-from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.pretrained import read_options
+from elmo_plugin.bilm.pretrained import given_options
 from elmo_plugin.bilm.pretraining.text import Text, TextPath
 
 
@@ -47,17 +46,9 @@ class BilmReader(DatasetReader):
         serialization_dir: Optional[str] = None,
     ) -> None:
         super().__init__(max_instances=max_instances, serialization_dir=serialization_dir)
-        if options is not None and options_file is not None:
-            raise ConfigurationError(
-                "The elmo-bilm reader expected `options` or `options_file`, found both. Leave "
-                "one of them out."
-            )
         if max_tokens < 1:
             raise ConfigurationError(f"Expected `max_tokens` of at least 1, found {max_tokens}.")
-        if options is None:
-            parsed = read_options(options_file, serialization_dir)
-        else:
-            parsed = BilmOptions.from_dict(options, "`options`")
+        parsed = given_options(options, options_file, serialization_dir, "dataset_reader")
         self.bidirectional = parsed.bidirectional
         self.characters = CharacterMap.from_options(parsed)
         self.max_tokens = max_tokens

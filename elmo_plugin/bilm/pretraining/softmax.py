@@ -154,7 +154,7 @@ class _NextWordLoss(torch.autograd.Function):
         if torch.is_autocast_enabled(device):
             dtype = torch.get_autocast_dtype(device)
         full = bias.dtype
-        hidden_, weight_, bias_ = hidden.to(dtype), weight.to(dtype), bias.to(dtype)
+        hidden_, weight_ = hidden.to(dtype), weight.to(dtype)
         loss = bias.new_zeros(())
         d_hidden = torch.empty_like(hidden_) if learns else None
         d_weight = torch.zeros_like(weight) if learns else None
@@ -163,7 +163,7 @@ class _NextWordLoss(torch.autograd.Function):
         for first in range(0, len(hidden), size):
             rows = slice(first, first + size)
             # Shape: (size, num_words)
-            logits = linear(hidden_[rows], weight_, bias_).to(full)
+            logits = linear(hidden_[rows], weight_).to(full).add_(bias)
             target = targets[rows].unsqueeze(1)
             if not learns:
                 loss += (logits.logsumexp(dim=1, keepdim=True) - logits.gather(1, target)).sum()

@@ -11,7 +11,7 @@ from overrides import overrides
 
 from elmo_plugin.bilm.pretraining.data_loader import BilmDataLoader
 from elmo_plugin.bilm.pretraining.language_model import LanguageModel
-from elmo_plugin.training import LinearDecay, save_atomically
+from elmo_plugin.training import AtomicCheckpointer, LinearDecay, save_atomically
 
 # Our own part of a checkpoint, beside AllenNLP's.
 _KEY = "elmo-bilm"
@@ -51,10 +51,16 @@ class PretrainingTrainer(GradientDescentTrainer):
     @overrides
     def _try_train(self) -> Tuple[Dict[str, Any], int]:
         self._metric_tracker.should_stop_early = self._should_stop_early
+        if self._distributed and self.cuda_device.type == "cpu":
+            self._share_cores()
         return super()._try_train()
 
     @overrides
     def _maybe_restore_checkpoint(self) -> None:
+        # Says now what is wrong, not at the first checkpoint.
+        model, loader = self._language_model, self._loader
+        self._check_checkpointer()
+        averaged = self._moving_average and self._moving_average._parameters
         super()._maybe_restore_checkpoint()
         latest = self._checkpointer and self._checkpointer.find_latest_checkpoint()
         if not latest:
@@ -65,19 +71,54 @@ class PretrainingTrainer(GradientDescentTrainer):
                 f"{latest[1]} was written by another trainer or another number of processes. "
                 "Recover with what it was trained with."
             )
-        self._language_model.load_training_state(ours["processes"][self._rank])
+        model.load_training_state(ours["processes"][self._rank])
+        if self._moving_average:
+            # AllenNLP averages copies from the checkpoint from now on, which learn no more.
+            self._moving_average._parameters = averaged
         epochs, batches = (
             self._start_after_epochs_completed,
             self._start_after_batches_in_epoch_completed,
         )
-        self._loader.start_at(epochs, batches * self._num_gradient_accumulation_steps)
+        loader.start_at(epochs, batches * self._num_gradient_accumulation_steps)
         # AllenNLP counts the batches of the started epoch again, but not those of earlier ones.
         self._total_batches_completed = ours["total_batches_completed"] - batches
-        if epochs and not batches and self._metric_tracker.is_best_so_far():
-            # The checkpoint is written before the best weights are.
+        if self._validation_data_loader is not None:
+            for _ in range(epochs):
+                # Shuffled, it is read in another order every time.
+                iter(self._validation_data_loader)
+        if epochs and not batches:
+            self._end_epoch()
+
+    def _share_cores(self) -> None:
+        """Threads of several processes that outnumber the cores wait for each other, tenfold."""
+        if "OMP_NUM_THREADS" not in os.environ:
+            torch.set_num_threads(max(1, torch.get_num_threads() // self._world_size))
+
+    def _end_epoch(self) -> None:
+        """What a run killed after the checkpoint at the end of an epoch may not have come to."""
+        if self._metric_tracker.is_best_so_far():
             self._best_model_filename = os.path.join(self._serialization_dir, "best.th")
             if self._primary:
-                save_atomically(torch.load(latest[0], weights_only=True), self._best_model_filename)
+                self._save_best()
+        if self._should_stop_early():
+            self._num_epochs = self._start_after_epochs_completed
+
+    def _save_best(self) -> None:
+        average = self._moving_average
+        if average is not None:
+            average.assign_average_value()
+        save_atomically(self.model.state_dict(), self._best_model_filename)
+        if average is not None:
+            average.restore()
+
+    def _check_checkpointer(self) -> None:
+        saves_alone = not isinstance(self._checkpointer, (AtomicCheckpointer, type(None)))
+        if self._distributed and saves_alone:
+            raise ConfigurationError(
+                "The trainer elmo-bilm expected the checkpointer elmo-atomic where several "
+                f"processes train, found {type(self._checkpointer).__name__}: its processes would "
+                "wait for each other for ever. Set `trainer.checkpointer.type`."
+            )
 
     @property
     def _language_model(self) -> LanguageModel:

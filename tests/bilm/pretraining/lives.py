@@ -1,0 +1,140 @@
+"""
+Training in processes of its own, which can be killed at any moment.
+
+Processes are forked from a server that has imported everything and computed nothing.
+"""
+
+import copy
+import io
+import itertools
+import json
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import torch
+
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload([__name__, "elmo_plugin", "allennlp.commands.train"])
+
+_KILLED = -signal.SIGKILL
+
+
+def train(experiment: Dict[str, Any], folder: Path, last_event: Optional[int] = None) -> bool:
+    """
+    Trains, or goes on training what is in the folder. Returns whether it came to its end: at the
+    beginning of event number `last_event` it is killed. Each batch is an event, and whatever
+    happens to a file.
+    """
+    process = _SERVER.Process(target=_live, args=(experiment, folder, last_event))
+    process.start()
+    process.join()
+    assert process.exitcode in (0, _KILLED), (folder / "life.log").read_text()[-3000:]
+    return process.exitcode == 0
+
+
+def train_in_lives(experiment: Dict[str, Any], folder: Path, last_events: Iterator[int]) -> int:
+    """Is killed and recovers again and again. Returns the number of lives it took."""
+    for number, last_event in enumerate(last_events, start=1):
+        if train(experiment, folder, last_event):
+            return number
+    raise AssertionError("ran out of lives")
+
+
+def count_events(folder: Path) -> List[str]:
+    """What happened in the last life that came to its end."""
+    return (folder / "events.txt").read_text().split("\n")[:-1]
+
+
+def batch_losses(folder: Path, rank: int = 0) -> List[float]:
+    """Losses of all batches in training, of one process."""
+    lines = (folder / f"losses-{rank}.txt").read_text().split()
+    return [json.loads(line) for line in lines]
+
+
+def _live(experiment: Dict[str, Any], folder: Path, last_event: Optional[int]) -> None:
+    from allennlp.commands.train import train_model
+    from allennlp.common import Params
+
+    folder.mkdir(exist_ok=True)
+    log = os.open(folder / "life.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    torch.set_num_threads(1)
+    run = folder / "run"
+    _watch(folder, last_event)
+    try:
+        recover = (run / "config.json").exists()
+        train_model(Params(copy.deepcopy(experiment)), run, recover=recover, force=not recover)
+    except torch.multiprocessing.ProcessExitedException as error:
+        if error.signal_name != "SIGKILL":
+            raise
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _watch(folder: Path, last_event: Optional[int]) -> None:
+    """Makes this process, and those it forks, count events and die at the last one."""
+    import allennlp.commands.train
+    import allennlp.training.gradient_descent_trainer
+
+    from elmo_plugin.bilm.pretraining import LanguageModel
+
+    numbers = itertools.count(1)
+    events = open(folder / "events.txt", "w", buffering=1)  # noqa: SIM115
+
+    def rank() -> int:
+        return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+
+    def watched(name: str, function: Callable, before_death: Callable) -> Callable:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if rank() == 0:
+                events.write(name + "\n")
+                if next(numbers) == last_event:
+                    before_death(*args)
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **kwargs)
+
+        return call
+
+    def recorded(function: Callable) -> Callable:
+        def forward(self: LanguageModel, *args: Any, **kwargs: Any) -> Any:
+            outputs = function(self, *args, **kwargs)
+            if self.training:
+                with open(folder / f"losses-{rank()}.txt", "a") as opened:
+                    opened.write(f"{outputs['loss'].item()!r}\n")
+            return outputs
+
+        return forward
+
+    def write_half(state: Any, opened: Any) -> None:
+        buffer = io.BytesIO()
+        original_save(state, buffer)
+        half = buffer.getvalue()[: buffer.tell() // 2]
+        if hasattr(opened, "write"):
+            opened.write(half)
+            opened.flush()
+        else:
+            Path(opened).write_bytes(half)
+
+    def nothing(*_: Any) -> None:
+        pass
+
+    original_save = torch.save
+    trainer = allennlp.training.gradient_descent_trainer
+    for owner, name, before_death in (
+        (os, "replace", nothing),
+        (os, "remove", nothing),
+        (torch, "save", write_half),
+        (trainer, "hardlink_or_copy", nothing),
+        (allennlp.commands.train, "archive_model", nothing),
+        (LanguageModel, "forward", nothing),
+    ):
+        setattr(owner, name, watched(name, getattr(owner, name), before_death))
+    LanguageModel.forward = recorded(LanguageModel.forward)
+    # Forked processes have what this one has imported, and watch as it does.
+    start = torch.multiprocessing.start_processes
+    torch.multiprocessing.spawn = lambda function, args, nprocs: start(
+        function, args, nprocs, start_method="fork"
+    )

@@ -1,0 +1,69 @@
+import math
+
+import pytest
+import torch
+
+from elmo_plugin.bilm.pretraining.perplexity import Perplexity
+
+# Direction, losses of single predictions in nats.
+BATCHES = [
+    ("forward", [1.0, 2.5, 0.5]),
+    ("backward", [3.0]),
+    ("forward", [4.0]),
+    ("backward", [0.25, 0.75, 2.0]),
+]
+
+
+def read(batches):
+    perplexity = Perplexity()
+    for direction, losses in batches:
+        perplexity(direction, torch.tensor(losses).sum(), len(losses))
+    return perplexity
+
+
+def test_every_prediction_counts_the_same():
+    metrics = read(BATCHES).get_metric()
+    assert metrics == pytest.approx(
+        {
+            "forward_perplexity": math.exp((1.0 + 2.5 + 0.5 + 4.0) / 4),
+            "backward_perplexity": math.exp((3.0 + 0.25 + 0.75 + 2.0) / 4),
+            "perplexity": math.exp((8.0 / 4 + 6.0 / 4) / 2),
+        }
+    )
+
+
+def test_the_mean_of_both_directions_is_geometric():
+    metrics = read(BATCHES).get_metric()
+    product = metrics["forward_perplexity"] * metrics["backward_perplexity"]
+    assert metrics["perplexity"] == pytest.approx(product**0.5)
+
+
+def test_batches_and_their_order_change_nothing():
+    singles = [(direction, [loss]) for direction, losses in BATCHES for loss in losses]
+    expected = read(BATCHES).get_metric()
+    assert read(singles[::-1]).get_metric() == pytest.approx(expected)
+
+
+def test_a_direction_that_was_not_read_is_missing():
+    metrics = read(BATCHES[:1]).get_metric()
+    assert metrics.keys() == {"perplexity", "forward_perplexity"}
+    assert metrics["perplexity"] == metrics["forward_perplexity"]
+
+
+def test_reset_forgets():
+    perplexity = read(BATCHES)
+    before = perplexity.get_metric()
+    assert perplexity.get_metric(reset=True) == before
+    assert math.isnan(perplexity.mean_loss())
+    assert math.isnan(perplexity.get_metric()["perplexity"])
+    perplexity("forward", torch.tensor(2.0), 2)
+    assert perplexity.get_metric()["perplexity"] == pytest.approx(math.e)
+
+
+@pytest.mark.parametrize("loss, expected", [(1e4, math.inf), (math.inf, math.inf)])
+def test_a_loss_beyond_numbers_has_an_infinite_perplexity(loss, expected):
+    assert read([("forward", [loss])]).get_metric()["perplexity"] == expected
+
+
+def test_what_is_not_a_number_stays_visible():
+    assert math.isnan(read([("forward", [math.nan])]).get_metric()["perplexity"])

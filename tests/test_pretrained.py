@@ -1,0 +1,94 @@
+"""The biLM that comes with the project: whole, readable by AllenNLP, and a model of English."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from allennlp.modules.elmo import Elmo as AllenNlpElmo
+from allennlp.modules.elmo import batch_to_ids
+
+from elmo_plugin.bilm import BilmOptions, load_bilm
+from elmo_plugin.bilm.pretraining.softmax import next_word_loss
+from elmo_plugin.bilm.softmax_files import read_softmax
+from elmo_plugin.elmo import embed_sentences
+
+FOLDER = Path(__file__).parent.parent / "pretrained" / "small"
+OPTIONS, WEIGHTS = FOLDER / "options.json", FOLDER / "weights.hdf5"
+SENTENCES = [
+    "The river flows through the town and into the sea .".split(),
+    "She was born in London and worked as a teacher for many years .".split(),
+    "The album was released in 1998 and received good reviews .".split(),
+]
+
+
+@pytest.fixture(scope="module")
+def bilm():
+    return load_bilm(OPTIONS, WEIGHTS)
+
+
+def forward_loss(bilm, softmax, words):
+    """Mean negative log-likelihood of the words and `</S>`, each from what stands before it."""
+    rows = {word: row for row, word in enumerate(softmax.words)}
+    with torch.no_grad():
+        layers = bilm(bilm.characters.batch_ids([words])).layers
+        dim = bilm.options.lstm.output_dim
+        # Position 0 is <S>; the last, </S>, predicts nothing.
+        hidden = layers[-1, 0, :-1, :dim]
+        targets = torch.tensor([rows.get(word, rows["<UNK>"]) for word in [*words, "</S>"]])
+        weight, bias = softmax.weight.float(), softmax.bias.float()
+        return float(next_word_loss(hidden, weight, bias, targets)) / len(targets)
+
+
+def test_it_is_the_default(bilm):
+    default = load_bilm()
+    assert default.options == bilm.options
+    assert all(
+        torch.equal(ours, theirs)
+        for ours, theirs in zip(default.state_dict().values(), bilm.state_dict().values())
+        if ours.dtype == torch.float32
+    )
+
+
+def test_no_file_is_larger_than_16_megabytes():
+    for path in FOLDER.iterdir():
+        assert path.stat().st_size <= 16 * 1024 * 1024, path
+
+
+def test_allennlp_reads_it_and_agrees(bilm):
+    theirs = AllenNlpElmo(str(OPTIONS), str(WEIGHTS), num_output_representations=1, dropout=0.0)
+    theirs = theirs.eval()._elmo_lstm
+    # Its state starts at zero and is carried on: one batch only.
+    with torch.no_grad():
+        output = theirs(batch_to_ids(SENTENCES))["activations"]
+    for row, ours in enumerate(embed_sentences(bilm, SENTENCES)):
+        for layer in range(3):
+            expected = output[layer][row, 1 : len(SENTENCES[row]) + 1]
+            torch.testing.assert_close(ours[layer], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_it_expects_english_and_not_its_reverse(bilm):
+    softmax = read_softmax(FOLDER / "softmax.hdf5", BilmOptions.from_file(OPTIONS))
+    for words in SENTENCES:
+        loss = forward_loss(bilm, softmax, words)
+        assert loss < 5.5, words
+        assert loss < forward_loss(bilm, softmax, [*reversed(words[:-1]), "."]) - 1.0, words
+
+
+def test_a_word_is_another_vector_in_another_sense(bilm):
+    sentences = [
+        "They play football every week .".split(),
+        "He did not play in the second half of the match .".split(),
+        "The play was first performed at the theatre in 1900 .".split(),
+        "Her first play opened on Broadway last year .".split(),
+    ]
+    vectors = [
+        layers[1, words.index("play")]
+        for layers, words in zip(embed_sentences(bilm, sentences), sentences)
+    ]
+
+    def similarity(one, other):
+        return float(torch.cosine_similarity(vectors[one], vectors[other], dim=0))
+
+    within = (similarity(0, 1) + similarity(2, 3)) / 2
+    across = sum(similarity(one, other) for one in (0, 1) for other in (2, 3)) / 4
+    assert within > across

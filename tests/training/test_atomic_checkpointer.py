@@ -1,0 +1,152 @@
+"""Checkpoints that are there whole or not at all, and when they are written."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.training.checkpointer import Checkpointer
+from allennlp.training.trainer import TrainerCheckpoint
+
+from elmo_plugin.training import AtomicCheckpointer, save_atomically
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+class ScriptedTrainer:
+    """Has been through so many epochs and batches."""
+
+    def __init__(self, is_primary: bool = True) -> None:
+        self.is_primary = is_primary
+        self.moment = (0, 0)
+        self.asked = []
+
+    def get_checkpoint_state(self):
+        self.asked.append(self.moment)
+        if not self.is_primary:
+            return None
+        epochs, batches = self.moment
+        state = {"epochs_completed": epochs, "batches_in_epoch_completed": batches}
+        return TrainerCheckpoint({"weight": torch.tensor([float(batches)])}, state)
+
+
+def make(folder, **settings) -> AtomicCheckpointer:
+    params = Params({"type": "elmo-atomic", "save_every_num_batches": 3, **settings})
+    checkpointer = Checkpointer.from_params(params, serialization_dir=str(folder))
+    assert isinstance(checkpointer, AtomicCheckpointer)
+    return checkpointer
+
+
+def train(checkpointer, trainer, batches=range(1, 8), epoch=0):
+    """Moments at which a checkpoint was saved."""
+    saved = []
+    for number in batches:
+        trainer.moment = (epoch, number)
+        if checkpointer.maybe_save_checkpoint(trainer, epoch, number):
+            saved.append(number)
+    return saved
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_saved_checkpoint_is_loaded_again(tmp_path):
+    checkpointer = make(tmp_path)
+    assert train(checkpointer, ScriptedTrainer()) == [3, 6]
+    for reader in (make(tmp_path), Checkpointer(tmp_path)):
+        model_state, trainer_state = reader.load_checkpoint()
+        assert model_state["weight"].item() == 6.0
+        assert trainer_state["batches_in_epoch_completed"] == 6
+
+
+def test_old_checkpoints_are_removed(tmp_path):
+    train(make(tmp_path), ScriptedTrainer(), range(1, 13))
+    assert names(tmp_path) == [
+        "model_state_e0_b12.th",
+        "model_state_e0_b9.th",
+        "training_state_e0_b12.th",
+        "training_state_e0_b9.th",
+    ]
+
+
+@pytest.mark.parametrize("event", ["write", "rename"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_kill_leaves_the_checkpoint_before(tmp_path, monkeypatch, event, number):
+    checkpointer, trainer = make(tmp_path), ScriptedTrainer()
+    train(checkpointer, trainer, range(1, 6))
+    left = SimpleNamespace(events=number)
+
+    def die(*_):
+        left.events -= 1
+        return left.events == 0
+
+    save, replace = torch.save, os.replace
+
+    def save_half(state, opened):
+        if event == "write" and die():
+            opened.write(b"half a file")
+            raise Killed
+        save(state, opened)
+
+    def no_rename(*paths):
+        if event == "rename" and die():
+            raise Killed
+        replace(*paths)
+
+    monkeypatch.setattr("torch.save", save_half)
+    monkeypatch.setattr("os.replace", no_rename)
+    with pytest.raises(Killed):
+        train(checkpointer, trainer, [6])
+    monkeypatch.undo()
+    recovered = make(tmp_path)
+    assert recovered.load_checkpoint().trainer_state["batches_in_epoch_completed"] == 3
+    # Comes to the same moment and leaves no rubbish.
+    assert train(recovered, ScriptedTrainer(), range(4, 8)) == [6]
+    assert len(names(tmp_path)) == 4 and all(name.endswith(".th") for name in names(tmp_path))
+    assert make(tmp_path).load_checkpoint().trainer_state["batches_in_epoch_completed"] == 6
+
+
+def test_a_recovered_run_saves_when_it_would_have(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    whole = train(make(tmp_path / "a"), ScriptedTrainer(), range(1, 15))
+    train(make(tmp_path / "b"), ScriptedTrainer(), range(1, 8))
+    recovered = make(tmp_path / "b")
+    recovered.load_checkpoint()
+    assert [3, 6, *train(recovered, ScriptedTrainer(), range(7, 15))] == whole
+
+
+def test_all_processes_are_asked_for_their_part_at_the_same_moments(tmp_path):
+    asked = []
+    for rank in range(2):
+        checkpointer, trainer = make(tmp_path), ScriptedTrainer(is_primary=rank == 0)
+        checkpointer._rank = rank
+        for epoch in range(2):
+            train(checkpointer, trainer, range(1, 12), epoch)
+            # The end of an epoch.
+            train(checkpointer, trainer, [0], epoch + 1)
+        asked.append(sorted(set(trainer.asked)))
+    assert asked[0] == asked[1]
+    assert asked[0] == [(0, 3), (0, 6), (0, 9), (1, 0), (1, 3), (1, 6), (1, 9), (2, 0)]
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "state.th"
+    save_atomically({"a": 1}, str(path))
+
+    def save_half(state, opened):
+        opened.write(b"half a file")
+        raise Killed
+
+    monkeypatch.setattr("torch.save", save_half)
+    with pytest.raises(Killed):
+        save_atomically({"a": 2}, str(path))
+    monkeypatch.undo()
+    assert torch.load(path, weights_only=True) == {"a": 1}
+    save_atomically({"a": 2}, str(path))
+    assert torch.load(path, weights_only=True) == {"a": 2}
+    assert names(tmp_path) == ["state.th"]

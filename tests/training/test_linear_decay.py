@@ -1,0 +1,98 @@
+from types import SimpleNamespace
+
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.training.learning_rate_schedulers import LearningRateScheduler
+
+import elmo_plugin.training  # noqa: F401
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Its `now` is the time in seconds."""
+    clock = SimpleNamespace(now=1000.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr("elmo_plugin.training.linear_decay.time", clock)
+    return clock
+
+
+def make(*rates, **settings):
+    groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], "lr": rate} for rate in rates]
+    optimizer = torch.optim.SGD(groups, lr=1.0)
+    params = Params({"type": "elmo-linear-decay", **settings})
+    return LearningRateScheduler.from_params(params, optimizer=optimizer), optimizer
+
+
+def rates(optimizer):
+    return [group["lr"] for group in optimizer.param_groups]
+
+
+def train(scheduler, clock, *seconds):
+    """Batches that take so long."""
+    for duration in seconds:
+        clock.now += duration
+        scheduler.step_batch()
+
+
+def test_rates_fall_to_zero_over_the_time_given(clock):
+    scheduler, optimizer = make(1.0, 0.1, minutes=2)
+    # How long the start took is not known.
+    train(scheduler, clock, 55.0)
+    assert rates(optimizer) == [1.0, 0.1]
+    train(scheduler, clock, 30.0)
+    assert rates(optimizer) == pytest.approx([0.75, 0.075])
+    train(scheduler, clock, 10.0, 20.0)
+    assert rates(optimizer) == pytest.approx([0.5, 0.05])
+    assert scheduler.progress == pytest.approx(0.5)
+    train(scheduler, clock, 59.0)
+    assert not scheduler.is_over
+    train(scheduler, clock, 2.0)
+    assert scheduler.is_over and rates(optimizer) == [0.0, 0.0]
+    train(scheduler, clock, 100.0)
+    assert scheduler.progress == 1.0 and rates(optimizer) == [0.0, 0.0]
+
+
+def test_rates_rise_over_the_first_batches(clock):
+    scheduler, optimizer = make(1.0, minutes=1, warmup_steps=4)
+    found = []
+    for _ in range(6):
+        train(scheduler, clock, 0.0)
+        found += rates(optimizer)
+    assert found == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+
+
+def test_validation_takes_no_time(clock):
+    scheduler, _ = make(1.0, minutes=1)
+    train(scheduler, clock, 0.0, 6.0)
+    clock.now += 500.0
+    scheduler.step(0.5)
+    assert scheduler.progress == pytest.approx(0.1)
+    train(scheduler, clock, 6.0)
+    assert scheduler.progress == pytest.approx(0.2)
+
+
+def test_epochs_of_one_batch_take_time_too(clock):
+    scheduler, _ = make(1.0, minutes=1)
+    for _ in range(11):
+        train(scheduler, clock, 6.0)
+        scheduler.step()
+    assert scheduler.is_over
+
+
+def test_a_recovered_run_goes_on_with_the_time_it_had(clock):
+    scheduler, _ = make(1.0, minutes=1, warmup_steps=100)
+    train(scheduler, clock, 0.0, 10.0, 20.0)
+    state = scheduler.state_dict()
+    clock.now = 5.0
+    other, optimizer = make(1.0, minutes=1, warmup_steps=100)
+    other.load_state_dict(state)
+    train(other, clock, 70.0)
+    assert other.progress == pytest.approx(0.5)
+    assert rates(optimizer) == pytest.approx([0.5 * 4 / 100])
+
+
+def test_time_above_zero_is_needed():
+    with pytest.raises(ConfigurationError, match="expected minutes above 0, got 0"):
+        make(1.0, minutes=0)
