@@ -49,6 +49,16 @@ class PretrainingTrainer(GradientDescentTrainer):
         return outputs
 
     @overrides
+    def _train_epoch(self, epoch: int) -> Dict[str, float]:
+        metrics = super()._train_epoch(epoch)
+        if self._epochs_completed == self._start_after_epochs_completed and "loss" in metrics:
+            # AllenNLP divides the losses since the recovery by all batches of the epoch.
+            num_batches = self._batches_in_epoch_completed
+            num_trained = num_batches - self._start_after_batches_in_epoch_completed
+            metrics["loss"] *= num_batches / num_trained
+        return metrics
+
+    @overrides
     def _try_train(self) -> Tuple[Dict[str, Any], int]:
         self._metric_tracker.should_stop_early = self._should_stop_early
         if self._distributed and self.cuda_device.type == "cpu":

@@ -81,7 +81,7 @@ def test_a_killed_run_ends_as_if_it_had_lived(tmp_path, order, settings, seed):
     draw = Random(seed)
     # Few events are not enough to come to a checkpoint, many are a third of the run.
     lives = train_in_lives(
-        experiment, tmp_path / "killed", (draw.randint(5, 25) for _ in range(100))
+        experiment, tmp_path / "killed", (draw.randint(8, 30) for _ in range(100))
     )
     assert lives > 3
     assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
@@ -103,6 +103,17 @@ def test_no_moment_at_the_end_of_an_epoch_is_deadly(tmp_path):
         assert_same_end(folder / "run", tmp_path / "whole" / "run")
 
 
+def test_the_loss_of_a_recovered_epoch_is_a_mean_over_what_was_read_since(tmp_path):
+    experiment = make_experiment(tmp_path, "sentences", num_epochs=1)
+    assert not train(experiment, tmp_path, 20)
+    num_before = len(batch_losses(tmp_path))
+    assert train(experiment, tmp_path)
+    since = batch_losses(tmp_path)[num_before:]
+    assert len(since) < num_before
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["training_loss"] == pytest.approx(sum(since) / len(since), rel=1e-6)
+
+
 def test_the_command_survives_kill_9(tmp_path):
     experiment = make_experiment(tmp_path, "streams")
     assert train(experiment, tmp_path / "whole")
@@ -119,7 +130,8 @@ def test_the_command_survives_kill_9(tmp_path):
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert not (tmp_path / "run" / "model.tar.gz").exists()
-    subprocess.run([*command, "--recover"], check=True, **place, **quiet)
+    # As the command does with `--recover`, which takes no seconds to start here.
+    assert train(experiment, tmp_path)
     assert_same_end(tmp_path / "run", tmp_path / "whole" / "run")
 
 
