@@ -10,8 +10,8 @@ __all__ = ["set_defaults"]
 
 DEFAULTS: Dict[str, str] = {
     "ELMO_DATA": "fixtures/corpora",
-    "ELMO_OPTIONS": "fixtures/bilm/options.json",
-    "ELMO_WEIGHTS": "fixtures/bilm/weights.hdf5",
+    "ELMO_OPTIONS": "pretrained/small/options.json",
+    "ELMO_WEIGHTS": "pretrained/small/weights.hdf5",
     "ELMO_GLOVE": "fixtures/corpora/glove/vectors.100d.txt.gz",
 }
 
