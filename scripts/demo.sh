@@ -27,7 +27,7 @@ step() {
 
 rm -rf "$output"
 mkdir "$output"
-echo "Semantic role labelling with ELMo, on a tiny corpus and a tiny biLM (log: $log)"
+echo "Semantic role labelling with ELMo, on a tiny corpus (log: $log)"
 step "1/3 training $experiment" \
     allennlp train "$experiment" -s $output/model --file-friendly-logging
 step "2/3 evaluating on $test_corpus" \
