@@ -52,7 +52,9 @@ def sst(path: str) -> Iterator[List[str]]:
             yield [word.replace("-LRB-", "(").replace("-RRB-", ")") for word in words]
 
 
-def columns(word_column: int) -> Callable[[str], Iterator[List[str]]]:
+def columns(word_column: int, skipped: str) -> Callable[[str], Iterator[List[str]]]:
+    """`skipped` is the pattern of lines that hold no word."""
+
     def sentences(path: str) -> Iterator[List[str]]:
         words: List[str] = []
         with open_text(path) as lines:
@@ -61,8 +63,7 @@ def columns(word_column: int) -> Callable[[str], Iterator[List[str]]]:
                 if not fields:
                     yield words
                     words = []
-                # CoNLL-U: not the ranges of words that are written together.
-                elif not line.startswith(("#", "-DOCSTART-")) and not re.match(r"\d+[-.]", line):
+                elif not re.match(skipped, line):
                     words.append(fields[word_column])
         yield words
 
@@ -73,9 +74,10 @@ READERS: Dict[str, Callable[[str], Iterator[List[str]]]] = {
     ".jsonl": snli,
     ".json": squad,
     ".txt": sst,
-    ".conllu": columns(1),
-    ".gold_conll": columns(3),
-    ".conll": columns(0),
+    # Comments, and ranges of words that are written together.
+    ".conllu": columns(1, r"#|\d+[-.]\d+\t"),
+    ".gold_conll": columns(3, r"#(begin|end) "),
+    ".conll": columns(0, r"-DOCSTART-"),
 }
 
 

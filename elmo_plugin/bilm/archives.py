@@ -176,7 +176,13 @@ def is_archive(path: Union[str, PathLike]) -> bool:
         local = cached_path(path)
     except FileNotFoundError:
         return False
-    return os.path.isdir(local) or tarfile.is_tarfile(local)
+    if os.path.isdir(local):
+        return True
+    try:
+        return tarfile.is_tarfile(local)
+    except EOFError:
+        # A compressed one that is cut short; reading it says so.
+        return True
 
 
 def _unpack(path: Union[str, PathLike], folder: str, place: str) -> None:

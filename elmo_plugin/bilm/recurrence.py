@@ -28,8 +28,8 @@ class LstmRecurrence(torch.autograd.Function):
     A tanh is twice the sigmoid of twice its argument, less one; so the weights of the candidate
     are doubled and one sigmoid, several times as fast as a tanh, serves all four gates.
 
-    Memory: `5 * dim + projection_dim` numbers per token are kept for the way back, and as many
-    again live on it.
+    Memory: `6 * dim + input_dim + output_dim` numbers per token are kept for the way back, and
+    about as many again live on it.
     """
 
     @staticmethod

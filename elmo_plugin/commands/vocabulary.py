@@ -92,6 +92,8 @@ def _written(args: argparse.Namespace) -> str:
     if os.path.exists(out) and not args.force:
         raise ConfigurationError(f"{out} exists. Give --force to replace it, or another name.")
     entries = count_and_choose(args.text, args.size, args.min_count)
+    if not any(count for _, count in entries[2:]):
+        raise ConfigurationError(f"Expected words besides <S> and </S> in {', '.join(args.text)}.")
     write_vocabulary(entries, out)
     (_, num_sentences), _, (_, num_unknown), *_ = entries
     num_tokens = sum(count for _, count in entries[2:])

@@ -153,7 +153,7 @@ def bilm_identity(bilm: Bilm, weight_file: Union[str, os.PathLike]) -> Dict[str,
     bilm : `Bilm`
         Gives the options.
     weight_file : `Union[str, os.PathLike]`
-        The file its weights were read from: local path or URL.
+        What its weights were read from: a file, an archive or the folder of a run, local or a URL.
 
     # Returns
 
@@ -162,7 +162,12 @@ def bilm_identity(bilm: Bilm, weight_file: Union[str, os.PathLike]) -> Dict[str,
     """
     options = json.dumps(bilm.options.source, sort_keys=True)
     digest = hashlib.sha256(options.encode())
-    with open(cached_path(weight_file), "rb") as weights:
+    path = str(cached_path(weight_file))
+    if os.path.isdir(path):
+        # Of a training run; AllenNLP calls them one or the other.
+        names = [os.path.join(path, name) for name in ("weights.th", "best.th")]
+        path = next(filter(os.path.exists, names), names[0])
+    with open(path, "rb") as weights:
         while block := weights.read(1 << 20):
             digest.update(block)
     return {"bilm_options": options, "bilm_sha256": digest.hexdigest()}

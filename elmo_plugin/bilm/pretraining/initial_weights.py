@@ -5,12 +5,17 @@ from typing import Optional
 import torch
 from allennlp.data import Vocabulary
 
-from elmo_plugin.bilm.archives import is_archive
+from elmo_plugin.bilm.archives import TrainedModel, is_archive
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.pretrained import read_weights_into
 from elmo_plugin.bilm.pretraining.softmax import Softmax
 from elmo_plugin.bilm.pretraining.vocabulary import softmax_ids
-from elmo_plugin.bilm.softmax_files import SOFTMAX_FILE, SoftmaxWeights, read_softmax
+from elmo_plugin.bilm.softmax_files import (
+    SOFTMAX_FILE,
+    SoftmaxWeights,
+    read_softmax,
+    softmax_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +59,9 @@ def start_from(path: str, bilm: Bilm, softmax: Softmax, vocab: Vocabulary) -> No
 
 def _softmax_of(path: str, bilm: Bilm) -> Optional[SoftmaxWeights]:
     if is_archive(path):
-        return read_softmax(path, bilm.options)
+        softmax = softmax_of(TrainedModel.read(path))
+        if softmax is not None:
+            softmax.check_fit(bilm.options, path)
+        return softmax
     beside = os.path.join(os.path.dirname(path), SOFTMAX_FILE)
     return read_softmax(beside, bilm.options) if os.path.exists(beside) else None

@@ -77,6 +77,10 @@ class LanguageModel(Model):
         serialization_dir: Optional[str] = None,
     ) -> None:
         super().__init__(vocab, serialization_dir=serialization_dir)
+        if not 0.0 <= dropout < 1.0:
+            raise ConfigurationError(
+                f"elmo-bilm: expected dropout from 0 to below 1, got {dropout}."
+            )
         parsed = given_options(options, options_file, serialization_dir, "model")
         self.bilm = Bilm(parsed, source=options_file or "")
         num_words = vocab.get_vocab_size(SOFTMAX_NAMESPACE)
@@ -184,7 +188,8 @@ class LanguageModel(Model):
                 f"elmo-bilm: the loss of {batch} is {loss.item()} "
                 f"(learning rate too high, or no gradient clipping?). {self._name(forward_targets)}"
             )
-        self._speed.count(num_tokens)
+        if self.training:
+            self._speed.count(num_tokens)
         return {"loss": loss}
 
     @overrides
@@ -203,7 +208,8 @@ class LanguageModel(Model):
     def training_state(self) -> Dict[str, Any]:
         """What a resumed run needs besides parameters: batches read and carried states."""
         carried = {
-            name: [tuple(state) for state in states] for name, states in self._carried.items()
+            name: [tuple(part.cpu() for part in state) for state in states]
+            for name, states in self._carried.items()
         }
         return {"num_batches": self._num_batches, "carried": carried}
 
@@ -228,7 +234,7 @@ class LanguageModel(Model):
             if not self.training or self.dropout == 0.0:
                 return values
             kept = torch.empty_like(values).bernoulli_(1.0 - self.dropout, generator=generator)
-            return values * kept.div_(1.0 - self.dropout)
+            return (values * kept).div_(1.0 - self.dropout)
 
         lstm = self.bilm.lstm
         stack = lstm.forward_layers if name == "forward" else lstm.backward_layers

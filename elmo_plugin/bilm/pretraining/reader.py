@@ -24,8 +24,8 @@ class BilmReader(DatasetReader):
     options_file : `Optional[str]`
         File of options, instead of `options`. Default of both: `ELMO_OPTIONS`.
     max_tokens : `int`, optional (default = `500`)
-        Where sentences are read each by itself, longer lines are cut into sentences of that many
-        words. Streams are never cut.
+        Longer lines are cut into sentences of that many words, so that no line, however long,
+        decides how much memory a batch takes.
     max_instances : `Optional[int]`, optional (default = `None`)
         Bounds the instances, not the batches.
     serialization_dir : `Optional[str]`

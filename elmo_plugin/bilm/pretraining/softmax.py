@@ -2,10 +2,11 @@ import math
 from typing import Any, Optional, Tuple
 
 import torch
+from allennlp.common.checks import ConfigurationError
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding, linear
 
-# Logits that exist at once: 32 MB in float32.
+# Logits that exist at once: 32 MB in float32, more only above 131,072 words.
 _MAX_LOGITS = 2**23
 _MIN_ROWS = 64
 
@@ -39,6 +40,11 @@ class Softmax(torch.nn.Module):
 
     def __init__(self, num_words: int, dim: int, num_samples: Optional[int] = None) -> None:
         super().__init__()
+        if num_samples is not None and num_samples < 1:
+            raise ConfigurationError(
+                f"elmo-bilm: expected num_samples of at least 1, or null for the full softmax, got "
+                f"{num_samples}."
+            )
         # Drawing nearly all words would cost more than using all.
         self.num_samples = num_samples if num_samples and num_samples < num_words else None
         self.weight = torch.nn.Parameter(torch.empty(num_words, dim).normal_(0.0, dim**-0.5))
@@ -168,10 +174,10 @@ class _NextWordLoss(torch.autograd.Function):
             if not learns:
                 loss += (logits.logsumexp(dim=1, keepdim=True) - logits.gather(1, target)).sum()
                 continue
-            chances = torch.softmax(logits, dim=1)
+            chances = torch.log_softmax(logits, dim=1)
             chance = chances.gather(1, target)
-            loss -= chance.clamp_min(torch.finfo(full).tiny).log().sum()
-            chances.scatter_(1, target, chance - 1.0)
+            loss -= chance.sum()
+            chances.exp_().scatter_(1, target, chance.exp() - 1.0)
             d_bias += chances.sum(dim=0)
             chances = chances.to(dtype)
             d_hidden[rows] = chances @ weight_

@@ -121,7 +121,14 @@ def find_shards(data_path: TextPath) -> List[str]:
         shards.update(_matches(os.fspath(path)))
     if not shards:
         raise ConfigurationError("Expected at least one file of text, found an empty list.")
-    return sorted(shards)
+    # Of a file and its compressed twin, and of two names of one file, one is read.
+    twins = {shard + ".gz" for shard in shards}
+    distinct = {_identity(shard): shard for shard in sorted(shards - twins, reverse=True)}
+    return sorted(distinct.values())
+
+
+def _identity(shard: str) -> str:
+    return shard if "://" in shard else os.path.realpath(shard)
 
 
 def _matches(path: str) -> List[str]:

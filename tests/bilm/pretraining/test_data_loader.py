@@ -210,12 +210,12 @@ def test_one_direction_is_read_when_the_model_has_one(folder, vocabulary, make_o
     assert all(batch["backward_ids"] is None for batch in loader)
 
 
-def test_long_lines_are_cut_unless_they_are_streams(tmp_path, vocabulary):
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_lines_are_cut(kind, tmp_path, vocabulary):
     (tmp_path / "a.txt").write_text("w1 " * 10)
-    for kind, num_predictions in (("sentences", 13), ("streams", 11)):
-        loader = BilmDataLoader(BilmReader(max_tokens=4), tmp_path / "a.txt", **KINDS[kind])
-        loader.index_with(vocabulary)
-        assert sum(len(batch["forward_ids"]) for batch in loader) == num_predictions
+    loader = BilmDataLoader(BilmReader(max_tokens=4), tmp_path / "a.txt", **KINDS[kind])
+    loader.index_with(vocabulary)
+    assert sum(len(batch["forward_ids"]) for batch in loader) == 13
 
 
 def test_it_is_built_from_a_configuration(folder, vocabulary):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from allennlp.common.checks import ConfigurationError
 from torch.nn.functional import cross_entropy
 
 from elmo_plugin.bilm.pretraining import softmax as module
@@ -226,12 +227,18 @@ def test_evaluation_is_always_full():
     assert softmax(hidden, targets).item() == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("num_samples", [None, 0, NUM_WORDS, 8192])
+@pytest.mark.parametrize("num_samples", [None, NUM_WORDS, 8192])
 def test_as_many_samples_as_words_are_all_words(num_samples):
     softmax, (hidden, targets) = make(num_samples), make_batch()
     assert not softmax.is_sampled
     expected = full_loss(softmax, hidden, targets).item()
     assert softmax(hidden, targets).item() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("num_samples", [0, -5])
+def test_a_sample_of_no_words_is_refused(num_samples):
+    with pytest.raises(ConfigurationError, match=f"null for the full softmax, got {num_samples}"):
+        make(num_samples)
 
 
 def test_the_generator_decides_the_samples():
