@@ -3,8 +3,7 @@
 // bilm.jsonnet in order to learn faster: Adam, whose rate falls to zero when the time is over, an
 // eighth of the samples, a sixteenth of the words, no dropout because no text is read twice. Each
 // sentence is read by itself from a zero state, as ELMo will read it.
-// Ours ran with `processes: [-1, -1]`: two processes of one thread learn a quarter faster than one
-// of two. With a GPU leave it null.
+// Ours ran with `processes: [-1, -1]`, two processes of one thread. With a GPU leave it null.
 // Paper: 39.7 perplexity of the large biLM on other text. Ours: 110.2, pretrained/small/README.md.
 (import 'lib/bilm.libsonnet') {
   settings+: {

@@ -50,7 +50,7 @@ class LinearDecay(LearningRateScheduler):
     @property
     def is_over(self) -> bool:
         """Whether the time has been used up."""
-        return self._elapsed >= 60.0 * self.minutes
+        return self.progress >= 1.0
 
     @property
     def progress(self) -> float:

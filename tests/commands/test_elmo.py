@@ -8,20 +8,20 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
-from unittest.mock import patch
 
 import h5py
 import numpy
 import pytest
 import torch
-from allennlp.commands import main
 
 from elmo_plugin import embed_sentences, load_bilm
 from elmo_plugin.commands.elmo import ElmoCommand
 from elmo_plugin.elmo import dump, journaled_file
 from elmo_plugin.elmo.dump import sentence_key
 from elmo_plugin.elmo.journaled_file import JournaledFile
+from tests.commands import running
 
 PROJECT = Path(__file__).resolve().parents[2]
 LINES = ["The play began", "", "They play", "The play began", "and / or ."]
@@ -51,18 +51,8 @@ def bilm():
     return load_bilm()
 
 
-def run(*arguments):
-    """The command as AllenNLP starts it."""
-    with patch.object(sys, "argv", ["allennlp", "elmo", *map(str, arguments)]):
-        with patch("allennlp.commands.import_plugins"):
-            main(prog="allennlp")
-
-
-def failure(*arguments):
-    with pytest.raises(SystemExit) as stopped:
-        run(*arguments)
-    assert isinstance(stopped.value.code, str) and "\n" not in stopped.value.code
-    return stopped.value.code
+run = partial(running.run, "elmo")
+failure = partial(running.failure, "elmo")
 
 
 def write(path, lines):

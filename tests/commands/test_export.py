@@ -1,12 +1,10 @@
 """`allennlp elmo-export`, as AllenNLP starts it."""
 
 import resource
-import sys
-from unittest.mock import patch
+from functools import partial
 
 import pytest
 import torch
-from allennlp.commands import main
 from allennlp.data import Vocabulary
 from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids
 
@@ -15,23 +13,13 @@ from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.pretraining.language_model import LanguageModel
 from tests.bilm.oracle import assert_layers_equal
 from tests.bilm.trained import WORDS, StandIn, save_run, vocabulary
+from tests.commands import running
 
 ALL = ["options.json", "softmax.hdf5", "vocabulary.txt", "weights.hdf5"]
 
 
-def run(*arguments):
-    with patch.object(sys, "argv", ["allennlp", "elmo-export", *map(str, arguments)]):
-        with patch("allennlp.commands.import_plugins"):
-            main(prog="allennlp")
-
-
-def failure(*arguments):
-    with pytest.raises(SystemExit) as stopped:
-        run(*arguments)
-    message = stopped.value.code
-    assert isinstance(message, str) and "\n" not in message
-    assert message.startswith("allennlp elmo-export: ")
-    return message
+run = partial(running.run, "elmo-export")
+failure = partial(running.failure, "elmo-export")
 
 
 @pytest.fixture

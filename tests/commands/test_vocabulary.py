@@ -1,11 +1,10 @@
 import gzip
-import sys
-from unittest.mock import patch
+from functools import partial
 
 import pytest
-from allennlp.commands import main
 
 from elmo_plugin.bilm.pretraining import SoftmaxVocabulary
+from tests.commands import running
 
 
 @pytest.fixture
@@ -16,18 +15,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*arguments):
-    """The command as AllenNLP starts it."""
-    with patch.object(sys, "argv", ["allennlp", "elmo-vocabulary", *map(str, arguments)]):
-        with patch("allennlp.commands.import_plugins"):
-            main(prog="allennlp")
-
-
-def failure(*arguments):
-    with pytest.raises(SystemExit) as stopped:
-        run(*arguments)
-    assert isinstance(stopped.value.code, str) and "\n" not in stopped.value.code
-    return stopped.value.code
+run = partial(running.run, "elmo-vocabulary")
+failure = partial(running.failure, "elmo-vocabulary")
 
 
 def test_words_are_written_with_their_counts(folder, capsys):

@@ -1,0 +1,23 @@
+"""Runs a sub-command as AllenNLP starts it."""
+
+import sys
+from unittest.mock import patch
+
+import pytest
+from allennlp.commands import main
+
+
+def run(command, *arguments):
+    with patch.object(sys, "argv", ["allennlp", command, *map(str, arguments)]):
+        with patch("allennlp.commands.import_plugins"):
+            main(prog="allennlp")
+
+
+def failure(command, *arguments):
+    """The one line with which it stops."""
+    with pytest.raises(SystemExit) as stopped:
+        run(command, *arguments)
+    message = stopped.value.code
+    assert isinstance(message, str) and "\n" not in message
+    assert message.startswith(f"allennlp {command}: ")
+    return message
