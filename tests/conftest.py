@@ -7,6 +7,8 @@ from typing import Any, Callable, Dict, List
 # What the user's environment says must not change what is tested.
 for _name in ("ELMO_DATA", "ELMO_GLOVE"):
     os.environ.pop(_name, None)
+# Nothing is left in the user's cache, and nothing comes from there.
+os.environ["ELMO_CACHE"] = ""
 # Results of a tiny random biLM are exact; the one that ships may be trained anew.
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "bilm"
 os.environ["ELMO_OPTIONS"] = str(FIXTURE / "options.json")

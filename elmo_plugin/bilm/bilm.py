@@ -113,7 +113,7 @@ class Bilm(torch.nn.Module):
             the layers differ in width.
         """
         self._check_widths()
-        mask = self._checked_mask(character_ids)
+        mask = self.checked_mask(character_ids)
         tokens, lengths = self._token_layer(character_ids, mask)
         packing = Packing.from_lengths(lengths, tokens.size(1))
         hidden_layers, final_state = self.lstm(tokens, packing, self._initial_state(len(tokens)))
@@ -126,6 +126,30 @@ class Bilm(torch.nn.Module):
             1, 1, 2 if self.options.bidirectional else 1
         )
         return BilmOutput(torch.cat([token_layer.unsqueeze(0), hidden_layers]), mask)
+
+    def checked_mask(self, character_ids: torch.Tensor) -> torch.Tensor:
+        """
+        Where tokens stand: shape `(batch_size, num_tokens)`. See `forward` for what it raises.
+        """
+        expected = self.options.char_cnn
+        if character_ids.dim() != 3 or character_ids.size(2) != expected.max_characters_per_token:
+            raise ValueError(
+                "biLM: expected character ids of shape (batch_size, num_tokens, "
+                f"{expected.max_characters_per_token}), found {tuple(character_ids.shape)}. "
+                "Give the token indexer the biLM's `options_file`."
+            )
+        # On a GPU this would wait for the device; an id out of range fails in the embedding.
+        if character_ids.numel() and character_ids.device.type == "cpu":
+            largest = int(character_ids.max())
+            if largest >= expected.n_characters:
+                raise ValueError(
+                    f"biLM: expected character ids below {expected.n_characters}, found {largest}. "
+                    "Give the token indexer the biLM's `options_file`."
+                )
+        mask = (character_ids > 0).any(dim=2)
+        if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
+            raise ValueError("biLM: padding stands before a token; pad sentences at their end.")
+        return mask
 
     def precompute(self, words: Sequence[str]) -> None:
         """
@@ -201,27 +225,6 @@ class Bilm(torch.nn.Module):
                 f"found {found}. Without `char_cnn.projection`, `char_cnn.filters` must add up to "
                 f"{expected}."
             )
-
-    def _checked_mask(self, character_ids: torch.Tensor) -> torch.Tensor:
-        expected = self.options.char_cnn
-        if character_ids.dim() != 3 or character_ids.size(2) != expected.max_characters_per_token:
-            raise ValueError(
-                "biLM: expected character ids of shape (batch_size, num_tokens, "
-                f"{expected.max_characters_per_token}), found {tuple(character_ids.shape)}. "
-                "Give the token indexer the biLM's `options_file`."
-            )
-        # On a GPU this would wait for the device; an id out of range fails in the embedding.
-        if character_ids.numel() and character_ids.device.type == "cpu":
-            largest = int(character_ids.max())
-            if largest >= expected.n_characters:
-                raise ValueError(
-                    f"biLM: expected character ids below {expected.n_characters}, found {largest}. "
-                    "Give the token indexer the biLM's `options_file`."
-                )
-        mask = (character_ids > 0).any(dim=2)
-        if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
-            raise ValueError("biLM: padding stands before a token; pad sentences at their end.")
-        return mask
 
     def _initial_state(self, batch_size: int) -> Optional[BilstmState]:
         if self.warm_up:

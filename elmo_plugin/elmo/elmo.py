@@ -1,3 +1,5 @@
+import os
+from pathlib import Path
 from typing import List, Optional, Union
 
 import torch
@@ -6,6 +8,7 @@ from allennlp.modules import TokenEmbedder
 from overrides import overrides
 
 from elmo_plugin.bilm import load_bilm
+from elmo_plugin.elmo.frozen_layers import FrozenLayers
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 
 
@@ -44,6 +47,11 @@ class Elmo(TokenEmbedder):
         What a sentence starts from; see `Bilm`.
     dtype : `str`, optional (default = `"float32"`)
         `bfloat16` for a faster, slightly less exact biLM; see `load_bilm`.
+    cache : `Union[bool, str]`, optional (default = `False`)
+        Where to keep the layers of every sentence on disk, so that the biLM reads it once and
+        never again, in this run or another: `true` for the folder in `ELMO_CACHE` (nowhere if
+        that is empty), or a folder. Layers then have half precision. What it costs: see
+        `LayerCache`. An archive works without it.
     serialization_dir : `Optional[str]`
         Given by AllenNLP.
 
@@ -66,9 +74,16 @@ class Elmo(TokenEmbedder):
         stateful: bool = False,
         warm_up: bool = False,
         dtype: str = "float32",
+        cache: Union[bool, str] = False,
         serialization_dir: Optional[str] = None,
     ) -> None:
         super().__init__()
+        if cache and (trainable or stateful):
+            raise ConfigurationError(
+                "ELMo's `cache` keeps what a sentence gives for good: expected `trainable` and "
+                f"`stateful` false, found `trainable` {trainable} and `stateful` {stateful}. Set "
+                "`cache` to false."
+            )
         if trainable and dtype != "float32":
             raise ConfigurationError("A biLM that learns needs `dtype` float32.")
         self.bilm = load_bilm(
@@ -79,6 +94,7 @@ class Elmo(TokenEmbedder):
             dtype=dtype,
             serialization_dir=serialization_dir,
         ).requires_grad_(trainable)
+        self._frozen_layers = FrozenLayers(self.bilm, _cache_folder(cache))
         self.layers = _chosen_layers(layers, self.bilm.num_layers)
         self.mixes = torch.nn.ModuleList(
             ScalarMix(len(self.layers), layer_norm, fixed_weights) for _ in range(num_mixes)
@@ -111,9 +127,14 @@ class Elmo(TokenEmbedder):
         """
         # Shape: (num_sentences, num_tokens, max_characters_per_token)
         ids = elmo_tokens.flatten(end_dim=-3)
-        learns = any(parameter.requires_grad for parameter in self.bilm.parameters())
-        with torch.set_grad_enabled(learns and torch.is_grad_enabled()):
+        if any(parameter.requires_grad for parameter in self.bilm.parameters()):
+            self._frozen_layers.forget()
             output = self.bilm(ids)
+        elif self.bilm.stateful:
+            with torch.no_grad():
+                output = self.bilm(ids)
+        else:
+            output = self._frozen_layers(ids)
         layers = output.layers
         if self.layers != list(range(len(layers))):
             layers = layers[self.layers]
@@ -125,6 +146,17 @@ class Elmo(TokenEmbedder):
             blend = mix(layers, output.mask)[:, 1:-1].masked_fill(is_padding, 0.0)
             blends.append(self.dropout(blend).view(*elmo_tokens.shape[:-1], blend.size(-1)))
         return blends
+
+    @overrides(check_signature=False)
+    def train(self, mode: bool = True) -> "Elmo":
+        # The trainer says so when an epoch begins and when it is validated.
+        self._frozen_layers.report()
+        return super().train(mode)
+
+
+def _cache_folder(cache: Union[bool, str]) -> Optional[Path]:
+    folder = os.environ["ELMO_CACHE"] if cache is True else cache
+    return Path(folder) if folder else None
 
 
 def _chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:

@@ -4,11 +4,10 @@ from typing import Iterable, Iterator, List, Sequence
 import torch
 
 from elmo_plugin.bilm import Bilm
+from elmo_plugin.elmo.token_batches import token_batches
 
 # Sentences read ahead and sorted by length, in batches: less padding, same results.
 _BATCHES_AHEAD = 16
-# Padded tokens in a batch; a longer sentence is read alone.
-_MAX_TOKENS = 8192
 
 
 def embed_sentences(
@@ -55,25 +54,12 @@ def embed_sentences(
         if not bilm.stateful:
             order = sorted(order, key=lambda number: len(window[number]))
         embedded: List[torch.Tensor] = [torch.empty(0)] * len(window)
-        for batch in _batches([len(window[number]) for number in order], batch_size):
+        for batch in token_batches([len(window[number]) for number in order], batch_size):
             numbers = order[batch]
             vectors = _embed_batch(bilm, [window[number] for number in numbers])
             for number, sentence_vectors in zip(numbers, vectors):
                 embedded[number] = sentence_vectors
         yield from embedded
-
-
-def _batches(lengths: List[int], batch_size: int) -> Iterator[slice]:
-    first = 0
-    for last in range(1, len(lengths) + 1):
-        longest = max(lengths[first : last + 1])
-        if (
-            last == len(lengths)
-            or last - first == batch_size
-            or longest * (last + 1 - first) > _MAX_TOKENS
-        ):
-            yield slice(first, last)
-            first = last
 
 
 def _embed_batch(bilm: Bilm, sentences: List[Sequence[str]]) -> List[torch.Tensor]:

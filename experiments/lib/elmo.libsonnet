@@ -15,6 +15,8 @@ local defaults = {
   stateful: false,
   warm_up: false,
   dtype: 'float32',
+  // Keep layers on disk, in ELMO_CACHE, so that the biLM reads each sentence once; or a folder.
+  cache: !(self.trainable || self.stateful),
 };
 
 defaults {
@@ -32,5 +34,6 @@ defaults {
       if name != 'at' && name != 'lambda'
     },
   },
+  data_loader:: { type: 'elmo-prefetch' },
   regularizer:: { regexes: [['layer_scores', { type: 'l2', alpha: elmo.lambda }]] },
 }

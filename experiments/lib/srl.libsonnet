@@ -49,10 +49,11 @@ local defaults = {
     regularizer: s.elmo.regularizer,
   },
 
-  data_loader: {
+  local data_loader = if s.elmo == null then {} else s.elmo.data_loader,
+  data_loader: data_loader {
     batch_sampler: { type: 'bucket', batch_size: s.batch_size, sorting_keys: ['tokens'] },
   },
-  validation_data_loader: {
+  validation_data_loader: data_loader {
     batch_sampler: { type: 'bucket', batch_size: s.batch_size, sorting_keys: ['tokens'] },
   },
   trainer: {

@@ -13,6 +13,7 @@ from allennlp.data import Token
 from allennlp.models import load_archive
 
 from elmo_plugin.bilm import save_weights
+from elmo_plugin.elmo.cache import LayerCache
 
 TAGGED = "The###D play###N began###V\nThey###N play###V chess###N\nYes###X\n"
 SENTENCE = ["They", "play", "naïve", "🙂", "chess"]
@@ -124,6 +125,19 @@ def test_the_bilm_alone_can_have_a_learning_rate_of_its_own(files, tmp_path, mak
     for name, parameter in expected.named_parameters():
         assert torch.equal(elmo.bilm.get_parameter(name), parameter)
     assert elmo.mixes[0].gamma != 1
+
+
+def test_an_archive_works_without_its_cache_and_fills_it_again(files, tmp_path):
+    cache = tmp_path / "cache"
+    expected = train(files, tmp_path, cache=str(cache))
+    (before,) = cache.iterdir()
+    for opened in LayerCache.opened():
+        opened._environment.close()
+    LayerCache._opened.clear()
+    shutil.rmtree(cache)
+    assert torch.equal(predict(load_archive(tmp_path / "run" / "model.tar.gz")), expected)
+    # The weights in the archive are the same biLM.
+    assert list(cache.iterdir()) == [before]
 
 
 @pytest.mark.parametrize("missing", ["options", "weights"])

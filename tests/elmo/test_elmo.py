@@ -168,6 +168,8 @@ def test_it_is_a_token_embedder_of_a_text_field(files, shared_bilm, sentences, g
         (dict(fixed_weights=[1.0]), "1 weights for 3 layers"),
         (dict(dtype="float16"), "found 'float16'"),
         (dict(dtype="bfloat16", trainable=True), "needs `dtype` float32"),
+        (dict(cache=True, trainable=True), "`trainable` True and `stateful` False"),
+        (dict(cache="folder", stateful=True), "`trainable` False and `stateful` True"),
         (dict(options_file="none.json"), "none.json does not exist"),
         (dict(weight_file="none.hdf5"), "none.hdf5 does not exist"),
     ],
@@ -175,6 +177,21 @@ def test_it_is_a_token_embedder_of_a_text_field(files, shared_bilm, sentences, g
 def test_an_impossible_setting_is_refused(settings, expected):
     with pytest.raises(ConfigurationError, match=expected):
         TokenEmbedder.from_params(Params({"type": "elmo-token-embedder", **settings}))
+
+
+def test_the_cache_is_where_it_is_asked_for(tmp_path, monkeypatch, shared_bilm):
+    ids = shared_bilm.characters.batch_ids([["They", "play"]])
+    monkeypatch.setenv("ELMO_CACHE", str(tmp_path / "default"))
+    for cache, folder in ((False, None), (str(tmp_path / "own"), "own"), (True, "default")):
+        before = set(tmp_path.iterdir())
+        elmo = TokenEmbedder.from_params(Params({"type": "elmo-token-embedder", "cache": cache}))
+        elmo(ids)
+        assert {path.name for path in set(tmp_path.iterdir()) - before} == ({folder} - {None})
+    monkeypatch.setenv("ELMO_CACHE", "")
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.rglob("*"))
+    make(cache=True)(ids)
+    assert set(tmp_path.rglob("*")) == before
 
 
 def test_a_bilm_unfrozen_later_learns(shared_bilm):

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from elmo_plugin import embed_sentences
-from elmo_plugin.elmo import embed
+from elmo_plugin.elmo import embed, token_batches
 from tests.bilm.oracle import assert_layers_equal
 
 
@@ -39,7 +39,7 @@ def test_no_sentences_give_nothing(shared_bilm):
 
 def test_a_long_sentence_is_read_alone(shared_bilm, sentences, golden, monkeypatch):
     sizes = []
-    monkeypatch.setattr(embed, "_MAX_TOKENS", 20)
+    monkeypatch.setattr(token_batches, "MAX_TOKENS", 20)
     handle = shared_bilm.register_forward_hook(lambda _, ids, __: sizes.append(ids[0].shape[:2]))
     long = [["a"] * 100, sentences[1], ["b"] * 99, sentences[1]]
     embedded = list(embed_sentences(shared_bilm, long))

@@ -1,0 +1,274 @@
+import logging
+import os
+import shutil
+import struct
+import zlib
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+
+import lmdb
+import numpy
+
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.elmo.cache_keys import entry_width, identity
+
+logger = logging.getLogger(__name__)
+
+# Entries that wait to be written together.
+_MAX_PENDING_BYTES = 16 * 2**20
+# Left free, or a tenth of a smaller disk: a full one would cost a training its checkpoints.
+_MIN_FREE_BYTES = 20 * 2**30
+# Address space, not memory and not disk: where the file may grow to.
+_MAP_SIZE = 2**40
+# Before the layers of an entry: checksum and number of tokens.
+_HEADER = struct.Struct("<II")
+
+
+class LayerCache:
+    """
+    The layers of sentences that a frozen biLM has read, kept on disk in half precision.
+
+    An entry costs `2 * (token_dim + n_layers * 2 * projection_dim)` bytes for each token and for
+    each of the marks `<S>` and `</S>`: 5,120 at the published size (4096/512), 1,280 for 512/128;
+    the doubled half of the token layer is left out.
+
+    The store is LMDB: memory-mapped, read by any number of processes while one writes, and whole
+    after a kill or a power cut, because a commit appears at once or not at all. Entries wait in
+    memory until there are 16 MB of them. Each carries a checksum over its words and its layers; one
+    that is damaged counts as missing. When the store cannot be read or written, a warning
+    says so and layers are computed as without a cache. It stops growing when 20 GB of the disk,
+    or a tenth of a smaller one, are left. Not for network file systems, where LMDB's locks do not
+    hold.
+
+    Use `open`; a process has a store open once.
+
+    # Parameters
+
+    path : `Path`
+        The folder of one biLM's entries, made if needed.
+    width : `int`
+        Numbers per token.
+
+    # Raises
+
+    `OSError`, `lmdb.Error`
+        If the store cannot be opened.
+    """
+
+    _opened: Dict[Path, "LayerCache"] = {}
+
+    def __init__(self, path: Path, width: int) -> None:
+        self.path, self.width = path, width
+        path.mkdir(parents=True, exist_ok=True)
+        self._environment = lmdb.open(
+            os.fspath(path),
+            map_size=_MAP_SIZE,
+            max_readers=1024,
+            readahead=False,
+            readonly=not os.access(path, os.W_OK),
+        )
+        self._reserve()
+        self._writable = not self._environment.flags()["readonly"]
+        self._readable = True
+        self._damaged = 0
+        self._pending: Dict[bytes, bytes] = {}
+        self._pending_bytes = 0
+        # Of the last calls of `prefetch`.
+        self._ahead: Tuple[Dict[bytes, numpy.ndarray], ...] = ()
+        self._found = self._sought = self._reported = 0
+
+    @classmethod
+    def open(cls, folder: Path, bilm: Bilm) -> Optional["LayerCache"]:
+        """
+        The cache of one biLM, or `None` after a warning if it cannot be opened.
+
+        # Parameters
+
+        folder : `Path`
+            Below it, each biLM has a folder named by its `identity`.
+        bilm : `Bilm`
+            Frozen and stateless.
+        """
+        path = folder.expanduser().resolve() / identity(bilm)
+        if path not in cls._opened:
+            try:
+                cls._opened[path] = cache = cls(path, entry_width(bilm))
+            except (OSError, lmdb.Error) as error:
+                logger.warning(
+                    f"ELMo's cache {path} cannot be opened ({error}). Layers are computed instead. "
+                    "If the folder is damaged, delete it; or name another in `cache` or ELMO_CACHE."
+                )
+                return None
+            logger.info(f"ELMo's cache {path}: {cache._size()}")
+        return cls._opened[path]
+
+    @classmethod
+    def opened(cls) -> List["LayerCache"]:
+        """All that this process has open."""
+        return list(cls._opened.values())
+
+    def __reduce__(self) -> Any:
+        # A copied model shares the store; one sent to another process opens it there.
+        return _reopen, (self.path, self.width)
+
+    def read(self, keys: Iterable[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
+        """
+        # Parameters
+
+        keys : `Iterable[bytes]`
+            Which sentences, by `sentence_keys`.
+
+        # Returns
+
+        `Iterator[Tuple[bytes, numpy.ndarray]]`
+            Those that are here: shape `(num_tokens + 2, width)`, half precision, not to be
+            changed, and not to be used after the next one was asked for.
+        """
+        keys = list(keys)
+        self._sought += len(keys)
+        for key, layers in self._entries(keys):
+            self._found += 1
+            yield key, layers
+
+    def prefetch(self, keys: Iterable[bytes]) -> None:
+        """Brings entries into memory, where the next calls of `read` find them; see there."""
+        ahead = {key: layers.copy() for key, layers in self._entries(list(keys))}
+        # One batch is being read, one waits, one is being prepared.
+        self._ahead = (ahead, *self._ahead[:2])
+
+    def write(self, key: bytes, layers: numpy.ndarray) -> None:
+        """
+        # Parameters
+
+        key : `bytes`
+            Which sentence.
+        layers : `numpy.ndarray`
+            Shape `(num_tokens + 2, width)`, half precision.
+        """
+        if not self._writable or key in self._pending:
+            return
+        payload = layers.tobytes()
+        self._pending[key] = _HEADER.pack(_checksum(key, payload), len(layers)) + payload
+        self._pending_bytes += len(payload)
+        if self._pending_bytes >= _MAX_PENDING_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what waits, for other processes to see and for good."""
+        if not self._pending:
+            return
+        disk = shutil.disk_usage(self.path)
+        to_keep = min(_MIN_FREE_BYTES, disk.total // 10)
+        if disk.free - self._pending_bytes < to_keep:
+            self._stop_writing(
+                f"{disk.free / 2**30:.1f} GB of its disk are free, of which {to_keep / 2**30:.1f} "
+                "are left to others"
+            )
+            return
+        try:
+            with self._environment.begin(write=True) as transaction:
+                for key, entry in self._pending.items():
+                    transaction.put(key, entry)
+        except (OSError, lmdb.Error) as error:
+            self._stop_writing(str(error))
+            return
+        self._pending, self._pending_bytes = {}, 0
+
+    def report(self) -> None:
+        """Writes what waits, and logs how much was found since the last report."""
+        self.flush()
+        if self._sought > self._reported:
+            logger.info(
+                f"ELMo's cache {self.path}: {self._found:,} of {self._sought:,} sentences found "
+                f"({self._found / self._sought:.1%}); {self._size()}"
+            )
+        self._found = self._sought = self._reported = 0
+
+    def _entries(self, keys: List[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
+        others = []
+        for key in keys:
+            layers = next((ahead[key] for ahead in self._ahead if key in ahead), None)
+            # Another thread may write what waits in between.
+            waiting = self._pending.get(key)
+            if layers is None and waiting is not None:
+                layers = self._decoded(key, waiting)
+            if layers is None:
+                others.append(key)
+            else:
+                yield key, layers
+        if others and self._readable:
+            yield from self._on_disk(others)
+
+    def _on_disk(self, keys: List[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
+        try:
+            with self._environment.begin(buffers=True) as transaction:
+                for key in keys:
+                    entry = transaction.get(key)
+                    layers = None if entry is None else self._decoded(key, entry)
+                    if layers is not None:
+                        yield key, layers
+        except lmdb.Error as error:
+            self._readable = self._writable = False
+            logger.warning(
+                f"ELMo's cache {self.path} is damaged ({error}). Layers are computed instead; "
+                "delete the folder to begin anew."
+            )
+
+    def _decoded(self, key: bytes, entry: memoryview) -> Optional[numpy.ndarray]:
+        if len(entry) >= _HEADER.size:
+            checksum, num_rows = _HEADER.unpack_from(entry)
+            payload = memoryview(entry)[_HEADER.size :]
+            if len(payload) == num_rows * self.width * 2 and checksum == _checksum(key, payload):
+                return numpy.frombuffer(payload, numpy.float16).reshape(num_rows, self.width)
+        self._damaged += 1
+        if self._damaged == 1:
+            logger.warning(
+                f"ELMo's cache {self.path} holds a damaged entry, which is computed anew and "
+                "written again. If the disk is failing, delete the folder."
+            )
+        return None
+
+    def _stop_writing(self, reason: str) -> None:
+        self._writable = False
+        self._pending, self._pending_bytes = {}, 0
+        logger.warning(
+            f"ELMo's cache {self.path} does not grow any more: {reason}. What it holds is still "
+            "used, other layers are computed each time. Make room, or name another folder in "
+            "`cache` or ELMO_CACHE."
+        )
+
+    def _reserve(self) -> None:
+        # Of a file cut short, reading the rest would kill the process; so it gets zeros to read.
+        if self._environment.flags()["readonly"]:
+            return
+        needed = (self._environment.info()["last_pgno"] + 1) * self._environment.stat()["psize"]
+        with open(self.path / "data.mdb", "r+b") as file:
+            if os.fstat(file.fileno()).st_size < needed:
+                # Never shortens, whatever another process writes meanwhile.
+                os.posix_fallocate(file.fileno(), 0, needed)
+
+    def _size(self) -> str:
+        num_entries = self._environment.stat()["entries"]
+        size = os.path.getsize(self.path / "data.mdb")
+        return f"{num_entries:,} sentences, {size / 2**20:,.0f} MB on disk"
+
+
+def _checksum(key: bytes, payload: memoryview) -> int:
+    # The words count too: an entry under another key is no good.
+    return zlib.crc32(payload, zlib.crc32(key))
+
+
+def _reopen(path: Path, width: int) -> LayerCache:
+    if path not in LayerCache._opened:
+        LayerCache._opened[path] = LayerCache(path, width)
+    return LayerCache._opened[path]
+
+
+def _report_all() -> None:
+    for cache in LayerCache.opened():
+        cache.report()
+
+
+# Unlike `atexit`, also at the end of the processes of a distributed training.
+Finalize(None, _report_all, exitpriority=10)

@@ -1,0 +1,61 @@
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Iterator, Optional
+
+import torch
+from allennlp.data import DataLoader
+from allennlp.data.data_loaders import MultiProcessDataLoader, TensorDict
+from allennlp.nn.util import move_to_device
+from overrides import overrides
+
+from elmo_plugin.elmo.cache import LayerCache
+from elmo_plugin.elmo.cache_keys import sentence_keys
+
+
+@DataLoader.register("elmo-prefetch")
+class PrefetchingDataLoader(MultiProcessDataLoader):
+    """
+    AllenNLP's `multiprocess` data loader, one batch ahead: while the model works on a batch, the
+    next one is made, and what ELMo's caches hold of it is read from the disk.
+
+    Gives the same batches in the same order, and has the same settings.
+    """
+
+    _target: Optional[torch.device] = None
+
+    @overrides
+    def set_target_device(self, device: torch.device) -> None:
+        # Batches are looked up where they are made, on the CPU, and moved afterwards.
+        self._target = device
+
+    @overrides
+    def __iter__(self) -> Iterator[TensorDict]:
+        batches = super().__iter__()
+        with ThreadPoolExecutor(1, thread_name_prefix="elmo-prefetch") as thread:
+            following = thread.submit(self._following, batches)
+            while (batch := following.result()) is not None:
+                following = thread.submit(self._following, batches)
+                yield batch
+
+    def _following(self, batches: Iterator[TensorDict]) -> Optional[TensorDict]:
+        batch = next(batches, None)
+        if batch is None:
+            return None
+        if LayerCache.opened():
+            _prefetch(batch)
+        return batch if self._target is None else move_to_device(batch, self._target)
+
+
+def _prefetch(batch: Any) -> None:
+    """Looks up every text of a batch that has been indexed for ELMo, however deep it lies."""
+    if not isinstance(batch, dict):
+        return
+    for name, value in batch.items():
+        if name != "elmo_tokens":
+            _prefetch(value)
+            continue
+        # Shape: (num_sentences, num_tokens, max_characters_per_token)
+        ids = value.flatten(end_dim=-3)
+        lengths = (ids > 0).any(dim=2).sum(dim=1).tolist()
+        keys = sentence_keys(ids.cpu().numpy(), lengths)
+        for cache in LayerCache.opened():
+            cache.prefetch(keys)
