@@ -2,80 +2,73 @@
 Tokens per second of training a biLM: ours against the same model composed of AllenNLP's parts, in
 one run on the same batches.
 
-    python benchmarks/pretrain.py $ELMO_DATA/lm/small/train.txt
-    python benchmarks/pretrain.py TEXT --dim 4096 --projection-dim 512 --device cuda
+    python benchmarks/pretrain.py                    # $ELMO_DATA/lm/small/train.txt
+    python benchmarks/pretrain.py text.txt --size full --device cuda --output results.json
 
-AllenNLP's parts are `CnnHighwayEncoder`, `ElmoLstm` and `SampledSoftmaxLoss`, each direction with
-half of the LSTM's output, both through one softmax. A step is what training does: loss, gradients,
-clipping of their norm, Adagrad. All take turns; the median of the turns counts. `matrix products`
-is how fast the products alone of our step would be, each over all tokens at once, in float32.
+Needs a text of 30,000 tokens, tokenised, a sentence a line (fewer with smaller batches).
+AllenNLP's parts are `CnnHighwayEncoder`, `ElmoLstm` and `SampledSoftmaxLoss` in float32, each
+direction with half of the LSTM's output, both through one softmax. A step is what training does:
+loss, gradients, clipping of their norm, Adagrad. All take turns; the median of the turns counts.
+The limit is how fast the matrix products alone of our LSTMs and softmax are, each over all tokens
+at once, in our dtype.
 """
 
-import argparse
-import json
-import statistics
-import time
-import warnings
-from typing import Any, Callable, Dict, List
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 import torch
+from allennlp.modules.elmo_lstm import ElmoLstm
+from allennlp.modules.sampled_softmax_loss import SampledSoftmaxLoss
+from allennlp.modules.seq2vec_encoders import CnnHighwayEncoder
+from allennlp.modules.token_embedders import Embedding, TokenCharactersEncoder
+from allennlp.nn.util import move_to_device
+from allennlp.training.optimizers import AdagradOptimizer
+from bilms import SIZES, options_of
+from common import Row, by_turns, default_text, measuring_parser, median_rate, report
 
-warnings.filterwarnings("ignore")
-
-from allennlp.modules.elmo_lstm import ElmoLstm  # noqa: E402
-from allennlp.modules.sampled_softmax_loss import SampledSoftmaxLoss  # noqa: E402
-from allennlp.modules.seq2vec_encoders import CnnHighwayEncoder  # noqa: E402
-from allennlp.modules.token_embedders import Embedding, TokenCharactersEncoder  # noqa: E402
-from allennlp.nn.util import move_to_device  # noqa: E402
-from allennlp.training.optimizers import AdagradOptimizer  # noqa: E402
-
-from elmo_plugin.bilm.pretraining import (  # noqa: E402
+from elmo_plugin.bilm.pretraining import (
     BilmDataLoader,
     BilmReader,
     LanguageModel,
     SoftmaxVocabulary,
 )
-from elmo_plugin.training import FusedAdagrad  # noqa: E402
+from elmo_plugin.training import FusedAdagrad
 
-FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 NUM_STEPS = 20
-FLOOR = 2.2
-Step = Callable[[Dict[str, Any]], None]
+DTYPES = ("float32", "bfloat16")
+ADAGRAD = {"lr": 0.2, "initial_accumulator_value": 1.0}
+# Floor and aim by size, device and dtype.
+REQUIREMENTS = {
+    ("small", "cpu", "float32"): (">= 2.2x", ">= 85 % of limit"),
+    ("small", "cpu", "bfloat16"): (None, ">= 5x"),
+    ("full", "cuda", "bfloat16"): (">= 60,000 tokens/s", ">= 200,000 tokens/s"),
+}
+Batch = Dict[str, Any]
+Step = Callable[[Batch], None]
 
 
-def bilm_options(arguments: argparse.Namespace) -> Dict[str, Any]:
-    return {
-        "char_cnn": {
-            "activation": "relu",
-            "embedding": {"dim": 16},
-            "filters": FILTERS,
-            "max_characters_per_token": 50,
-            "n_characters": 262,
-            "n_highway": arguments.n_highway,
-        },
-        "lstm": {
-            "cell_clip": 3,
-            "dim": arguments.dim,
-            "n_layers": 2,
-            "proj_clip": 3,
-            "projection_dim": arguments.projection_dim,
-            "use_skip_connections": True,
-        },
-    }
+class Setting(NamedTuple):
+    """What is trained, on what."""
+
+    size: str = "small"
+    batch_size: int = 128
+    num_samples: int = 8192
+    num_words: int = 50_000
+    device: str = "cpu"
 
 
 class AllenNlpBilm(torch.nn.Module):
     """The peer: reads every token's characters, as AllenNLP's language model does."""
 
-    def __init__(self, arguments: argparse.Namespace, num_words: int) -> None:
+    def __init__(self, setting: Setting, num_words: int) -> None:
         super().__init__()
-        dim = arguments.projection_dim
+        cells, dim, n_highway, filters = SIZES[setting.size]
         self.encoder = TokenCharactersEncoder(
-            Embedding(16, num_embeddings=262),
-            CnnHighwayEncoder(16, FILTERS, arguments.n_highway, dim),
+            Embedding(16, num_embeddings=262), CnnHighwayEncoder(16, filters, n_highway, dim)
         )
-        self.lstm = ElmoLstm(dim, dim, arguments.dim, 2, True, 0.0, 3.0, 3.0)
-        self.softmax = SampledSoftmaxLoss(num_words, dim, arguments.num_samples)
+        self.lstm = ElmoLstm(dim, dim, cells, 2, True, 0.0, 3.0, 3.0)
+        self.softmax = SampledSoftmaxLoss(num_words, dim, setting.num_samples)
 
     def forward(self, characters: torch.Tensor, targets: List[torch.Tensor]) -> torch.Tensor:
         """
@@ -93,8 +86,10 @@ class AllenNlpBilm(torch.nn.Module):
         return (losses[0] + losses[1]) / (2 * len(targets[0]))
 
 
-def learning_step(model: torch.nn.Module, optimizer: Any, loss: Callable[..., Any]) -> Step:
-    def step(batch: Dict[str, Any]) -> None:
+def learning_step(
+    model: torch.nn.Module, optimizer: Any, loss: Callable[[Batch], torch.Tensor]
+) -> Step:
+    def step(batch: Batch) -> None:
         optimizer.zero_grad()
         loss(batch).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
@@ -103,28 +98,29 @@ def learning_step(model: torch.nn.Module, optimizer: Any, loss: Callable[..., An
     return step
 
 
-def our_step(arguments: argparse.Namespace, vocab: SoftmaxVocabulary, mixed: bool) -> Step:
-    model = LanguageModel(
+def our_model(setting: Setting, vocab: SoftmaxVocabulary, dtype: str) -> LanguageModel:
+    return LanguageModel(
         vocab,
-        bilm_options(arguments),
-        num_samples=arguments.num_samples,
+        options_of(setting.size),
+        num_samples=setting.num_samples,
         dropout=0.0,
-        mixed_precision=mixed,
-    ).to(arguments.device)
-    optimizer = FusedAdagrad(list(model.named_parameters()), lr=0.2, initial_accumulator_value=1.0)
+        mixed_precision=dtype == "bfloat16",
+    ).to(setting.device)
+
+
+def our_step(model: LanguageModel) -> Step:
+    optimizer = FusedAdagrad(list(model.named_parameters()), **ADAGRAD)
     return learning_step(model, optimizer, lambda batch: model(**batch)["loss"])
 
 
-def allennlp_step(arguments: argparse.Namespace, num_words: int) -> Step:
-    model = AllenNlpBilm(arguments, num_words).to(arguments.device)
-    optimizer = AdagradOptimizer(
-        list(model.named_parameters()), lr=0.2, initial_accumulator_value=1.0
-    )
+def allennlp_step(setting: Setting, num_words: int) -> Step:
+    model = AllenNlpBilm(setting, num_words).to(setting.device)
+    optimizer = AdagradOptimizer(list(model.named_parameters()), **ADAGRAD)
 
-    def loss(batch: Dict[str, Any]) -> torch.Tensor:
-        def rows_first(values: torch.Tensor) -> torch.Tensor:
-            return values.view(NUM_STEPS, -1, *values.shape[1:]).transpose(0, 1)
+    def rows_first(values: torch.Tensor) -> torch.Tensor:
+        return values.view(NUM_STEPS, -1, *values.shape[1:]).transpose(0, 1)
 
+    def loss(batch: Batch) -> torch.Tensor:
         characters = rows_first(batch["characters"][batch["forward_ids"]])
         targets = [
             rows_first(batch[name]).flatten() for name in ("forward_targets", "backward_targets")
@@ -134,99 +130,96 @@ def allennlp_step(arguments: argparse.Namespace, num_words: int) -> Step:
     return learning_step(model, optimizer, loss)
 
 
-def matrix_products(arguments: argparse.Namespace) -> Step:
+def matrix_products(setting: Setting, dtype: str) -> Step:
     """Of LSTM layers and softmax, forward and backward, for both directions."""
-    num_tokens = arguments.batch_size * NUM_STEPS
-    dim, cells = arguments.projection_dim, arguments.dim
-    sizes = 4 * [(2 * dim, 4 * cells), (cells, dim)] + 2 * [(dim, arguments.num_samples)]
+    num_tokens = setting.batch_size * NUM_STEPS
+    cells, dim = SIZES[setting.size][:2]
+    sizes = 4 * [(2 * dim, 4 * cells), (cells, dim)] + 2 * [(dim, setting.num_samples)]
+    random = partial(torch.randn, dtype=getattr(torch, dtype), device=setting.device)
     triples = []
     for inputs, outputs in sizes:
         shapes = ((num_tokens, inputs), (inputs, outputs), (num_tokens, outputs))
-        triples.append([torch.randn(*shape, device=arguments.device) for shape in shapes])
+        triples.append([random(*shape) for shape in shapes])
 
-    def step(_: Dict[str, Any]) -> None:
+    def step(_: Batch) -> None:
         for tokens, weight, gradient in triples:
             tokens @ weight, gradient @ weight.t(), tokens.t() @ gradient
 
     return step
 
 
-def read_batches(arguments: argparse.Namespace) -> Any:
-    vocab = SoftmaxVocabulary.from_text(arguments.text, size=arguments.num_words)
-    reader = BilmReader(options=bilm_options(arguments))
+def read_batches(
+    text: Path, setting: Setting, number: int
+) -> Tuple[SoftmaxVocabulary, List[Batch]]:
+    """`number` batches. Only whole windows: AllenNLP's side cannot take others."""
+    if not text.exists():
+        raise SystemExit(f"{text} does not exist. Set ELMO_DATA or name a text.")
+    vocab = SoftmaxVocabulary.from_text(str(text), size=setting.num_words)
+    reader = BilmReader(options=options_of(setting.size))
     loader = BilmDataLoader(
-        reader, arguments.text, "streams", batch_size=arguments.batch_size, num_steps=NUM_STEPS
+        reader, str(text), "streams", batch_size=setting.batch_size, num_steps=NUM_STEPS
     )
     loader.index_with(vocab)
-    batches = []
-    # Only whole windows: AllenNLP's side cannot take others.
+    batches: List[Batch] = []
     for batch in loader:
         if len(batch["batch_sizes"]) == NUM_STEPS and len(set(batch["batch_sizes"])) == 1:
-            batches.append(move_to_device(batch, torch.device(arguments.device)))
-        if len(batches) > arguments.repetitions:
-            return vocab, batches
-    raise SystemExit(
-        f"{arguments.text}: expected text for {arguments.repetitions + 1} batches of "
-        f"{arguments.batch_size} x {NUM_STEPS} tokens, found {len(batches)}. Give a longer text or "
-        "fewer --repetitions."
-    )
+            batches.append(move_to_device(batch, torch.device(setting.device)))
+        if len(batches) == number:
+            break
+    num_words = len(vocab.counts)
+    if len(batches) < number or num_words <= setting.num_samples:
+        raise SystemExit(
+            f"{text}: expected {number} batches of {setting.batch_size} x {NUM_STEPS} tokens and "
+            f"more than {setting.num_samples:,} different words, found {len(batches)} and "
+            f"{num_words:,}. Name a longer text, or set ELMO_DATA to a folder that has one; "
+            "smaller --batch-size, --num-samples and --turns need less."
+        )
+    return vocab, batches
 
 
-def measure(
-    steps: Dict[str, Step], batches: List[Dict[str, Any]], device: str
-) -> Dict[str, List[float]]:
-    """Seconds of each step, by turns; a first round that is not counted warms up."""
-    seconds: Dict[str, List[float]] = {name: [] for name in steps}
-    for number, batch in enumerate(batches):
-        for name, step in steps.items():
-            start = time.perf_counter()
-            step(batch)
-            if device != "cpu":
-                torch.cuda.synchronize()
-            if number > 0:
-                seconds[name].append(time.perf_counter() - start)
-    return seconds
+def measure(text: Path, setting: Setting, turns: int) -> Iterator[Row]:
+    torch.manual_seed(0)
+    vocab, batches = read_batches(text, setting, turns + 1)
+    steps: Dict[Tuple[str, str], Step] = {}
+    for dtype in DTYPES:
+        steps["ours", dtype] = our_step(our_model(setting, vocab, dtype))
+        steps["products", dtype] = matrix_products(setting, dtype)
+    steps["AllenNLP", "float32"] = allennlp_step(setting, len(vocab.counts))
+    runs = {
+        name: lambda turn, step=step: step(batches[turn])  # type: ignore[misc]
+        for name, step in steps.items()
+    }
+    num_tokens = turns * [setting.batch_size * NUM_STEPS]
+    rates = {key: median_rate(values, num_tokens) for key, values in by_turns(runs, turns).items()}
+    for dtype in DTYPES:
+        floor, aim = REQUIREMENTS.get((setting.size, setting.device, dtype), (None, None))
+        device = "" if setting.device == "cpu" else f", {setting.device}"
+        yield Row(
+            f"biLM pre-training, {setting.size}, batch {setting.batch_size} x {NUM_STEPS}, "
+            f"{dtype}{device}",
+            "tokens/s",
+            rates["ours", dtype],
+            rates["AllenNLP", "float32"],
+            share_of_limit=rates["ours", dtype] / rates["products", dtype],
+            floor=floor,
+            aim=aim,
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
-    parser.add_argument("text", help="one sentence a line")
-    parser.add_argument("--dim", type=int, default=1024)
-    parser.add_argument("--projection-dim", type=int, default=128)
-    parser.add_argument("--n-highway", type=int, default=1)
-    parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--num-samples", type=int, default=8192)
-    parser.add_argument("--num-words", type=int, default=50_000)
-    parser.add_argument("--repetitions", type=int, default=8)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--output", help="also write the figures to this JSON file")
-    arguments = parser.parse_args()
-
-    torch.manual_seed(0)
-    vocab, batches = read_batches(arguments)
-    num_words = len(vocab.counts)
-    steps = {
-        "ours": our_step(arguments, vocab, mixed=False),
-        "ours, bfloat16": our_step(arguments, vocab, mixed=True),
-        "AllenNLP": allennlp_step(arguments, num_words),
-        "matrix products": matrix_products(arguments),
-    }
-    seconds = measure(steps, batches, arguments.device)
-    num_tokens = arguments.batch_size * NUM_STEPS
-    rates = {name: num_tokens / statistics.median(values) for name, values in seconds.items()}
-    print(
-        f"{arguments.dim}/{arguments.projection_dim}, batch {arguments.batch_size} x {NUM_STEPS}, "
-        f"{arguments.num_samples} samples of {num_words} words, {arguments.device}, "
-        f"{torch.get_num_threads()} threads"
+    parser = measuring_parser(__doc__, turns=8)
+    text, default = default_text("train.txt"), Setting()
+    parser.add_argument("text", type=Path, nargs="?", default=text, help=f"default {text}")
+    parser.add_argument("--size", choices=SIZES, default=default.size)
+    parser.add_argument("--batch-size", type=int, default=default.batch_size)
+    parser.add_argument("--num-samples", type=int, default=default.num_samples)
+    parser.add_argument("--num-words", type=int, default=default.num_words)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default=default.device)
+    given = parser.parse_args()
+    setting = Setting(
+        given.size, given.batch_size, given.num_samples, given.num_words, given.device
     )
-    print(f"{'':16}{'tokens/s':>10}{'to AllenNLP':>13}{'of products':>13}")
-    for name, rate in rates.items():
-        ratio, share = rate / rates["AllenNLP"], rate / rates["matrix products"]
-        print(f"{name:16}{rate:10.0f}{ratio:13.2f}{share:13.0%}")
-    print(f"floor {FLOOR} in float32")
-    if arguments.output:
-        with open(arguments.output, "w") as file:
-            json.dump({"settings": vars(arguments), "tokens_per_second": rates}, file)
+    report(measure(given.text, setting, given.turns), given.output)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ _MAX_PENDING_BYTES = 16 * 2**20
 _MIN_FREE_BYTES = 20 * 2**30
 # Address space, not memory and not disk: where the file may grow to.
 _MAP_SIZE = 2**40
+# LMDB counts pages at the end that a commit gave up unwritten.
+_MAX_UNUSED_BYTES = 2**20
 # Before the layers of an entry: checksum and number of tokens.
 _HEADER = struct.Struct("<II")
 
@@ -68,7 +70,7 @@ class LayerCache:
             readahead=False,
             readonly=not os.access(path, os.W_OK),
         )
-        self._reserve()
+        self._check_length()
         self._writable = not self._environment.flags()["readonly"]
         self._readable = True
         self._damaged = 0
@@ -158,15 +160,8 @@ class LayerCache:
         """Writes what waits, for other processes to see and for good."""
         if not self._pending:
             return
-        disk = shutil.disk_usage(self.path)
-        to_keep = min(_MIN_FREE_BYTES, disk.total // 10)
-        if disk.free - self._pending_bytes < to_keep:
-            self._stop_writing(
-                f"{disk.free / 2**30:.1f} GB of its disk are free, of which {to_keep / 2**30:.1f} "
-                "are left to others"
-            )
-            return
         try:
+            self._check_room()
             with self._environment.begin(write=True) as transaction:
                 for key, entry in self._pending.items():
                     transaction.put(key, entry)
@@ -229,6 +224,15 @@ class LayerCache:
             )
         return None
 
+    def _check_room(self) -> None:
+        disk = shutil.disk_usage(self.path)
+        to_keep = min(_MIN_FREE_BYTES, disk.total // 10)
+        if disk.free - self._pending_bytes < to_keep:
+            raise OSError(
+                f"{disk.free / 2**30:.1f} GB of its disk are free, of which {to_keep / 2**30:.1f} "
+                "are left to others"
+            )
+
     def _stop_writing(self, reason: str) -> None:
         self._writable = False
         self._pending, self._pending_bytes = {}, 0
@@ -238,20 +242,23 @@ class LayerCache:
             "`cache` or ELMO_CACHE."
         )
 
-    def _reserve(self) -> None:
-        # Of a file cut short, reading the rest would kill the process; so it gets zeros to read.
-        if self._environment.flags()["readonly"]:
-            return
+    def _check_length(self) -> None:
+        # Reading what a file that was cut short has lost would kill the process.
         needed = (self._environment.info()["last_pgno"] + 1) * self._environment.stat()["psize"]
-        with open(self.path / "data.mdb", "r+b") as file:
-            if os.fstat(file.fileno()).st_size < needed:
-                # Never shortens, whatever another process writes meanwhile.
+        with open(self.path / "data.mdb", "rb") as file:
+            found = os.fstat(file.fileno()).st_size
+            if needed > found + _MAX_UNUSED_BYTES:
+                raise OSError(f"{found:,} bytes of {needed:,} are left of data.mdb")
+        if needed > found and os.access(self.path, os.W_OK):
+            # Pages at the end may never have been used. Never shortens the file, whatever another
+            # process writes meanwhile.
+            with open(self.path / "data.mdb", "r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, needed)
 
     def _size(self) -> str:
-        num_entries = self._environment.stat()["entries"]
-        size = os.path.getsize(self.path / "data.mdb")
-        return f"{num_entries:,} sentences, {size / 2**20:,.0f} MB on disk"
+        pages = self._environment.info()["last_pgno"] + 1
+        size = pages * self._environment.stat()["psize"] / 2**20
+        return f"{self._environment.stat()['entries']:,} sentences, {size:,.0f} MB on disk"
 
 
 def _checksum(key: bytes, payload: memoryview) -> int:

@@ -12,6 +12,7 @@ local defaults = {
   recurrent_dropout: 0.1,
   max_training_tokens: 100,
   batch_size: 80,
+  max_validation_tokens: 4096,  // in a batch, padding included
   num_epochs: 500,
   patience: 200,
   random_seed: 13370,
@@ -53,8 +54,13 @@ local defaults = {
   data_loader: data_loader {
     batch_sampler: { type: 'bucket', batch_size: s.batch_size, sorting_keys: ['tokens'] },
   },
+  // Without dropout the batch does not matter: many short sentences, or few long ones.
   validation_data_loader: data_loader {
-    batch_sampler: { type: 'bucket', batch_size: s.batch_size, sorting_keys: ['tokens'] },
+    batch_sampler: {
+      type: 'max_tokens_sampler',
+      max_tokens: s.max_validation_tokens,
+      sorting_keys: ['tokens'],
+    },
   },
   trainer: {
     optimizer: { type: 'adadelta', lr: 1.0, rho: 0.95, eps: 1e-6 },

@@ -1,0 +1,238 @@
+"""
+What the benchmarks share: a row of results, measuring by turns, the limits of the machine.
+
+A row says what `ours` and `peer` reached in `unit`, measured in one run. `ratio` is ours / peer,
+whatever the unit: above one is better for a rate, below one for a time. `share_of_limit` is ours
+over what the machine's limit allows (for a time, the reverse), one at best. `floor` and `aim` say
+what is asked for, at least and ideally, and of which figure:
+
+    ">= 2x", "<= 1.25x"          of the ratio
+    ">= 85 % of limit"           of the share of the limit
+    "<= 0.3 s"                   of ours, in the row's own unit
+
+What does not apply is `None`, in JSON null.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import random
+import re
+import statistics
+import time
+from dataclasses import asdict, dataclass, field, fields
+from datetime import date
+from functools import lru_cache, partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Optional
+
+import torch
+
+import elmo_plugin  # noqa: F401
+from elmo_plugin.corpora import sentence_per_line
+
+REQUIREMENT = re.compile(r"(>=|<=) ([\d.,]+(?:e-?\d+)?)(x| .+)")
+
+
+def machine() -> str:
+    """Processor, threads that compute, and the GPU when there is one."""
+    name = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        found = re.search(r"^model name\s*: (.*)", cpuinfo.read_text(), re.MULTILINE)
+        name = found.group(1) if found else name
+    threads = torch.get_num_threads()
+    parts = [name, f"{threads} core{'s' if threads > 1 else ''}"]
+    if torch.cuda.is_available():
+        parts.append(torch.cuda.get_device_name())
+    return ", ".join(parts)
+
+
+def versions() -> Dict[str, str]:
+    found = {name: metadata.version(name) for name in ("torch", "allennlp", "elmo_plugin")}
+    return {"python": platform.python_version(), **found}
+
+
+@dataclass(frozen=True)
+class Row:
+    """
+    One line of the results; see the head of this file.
+
+    # Raises
+
+    `ValueError`
+        If a figure cannot be, or `floor` or `aim` asks for one that the row lacks.
+    """
+
+    name: str
+    unit: str
+    ours: float
+    peer: Optional[float] = None
+    ratio: Optional[float] = field(init=False)
+    share_of_limit: Optional[float] = None
+    floor: Optional[str] = None
+    aim: Optional[str] = None
+    machine: str = field(default_factory=machine)
+    versions: Dict[str, str] = field(default_factory=versions)
+    date: str = field(default_factory=lambda: date.today().isoformat())
+
+    def __post_init__(self) -> None:
+        # A difference, of which there are rows too, may be below 0.
+        least = {"ours": -math.inf, "peer": 0.0, "share_of_limit": 0.0}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if value is not None and not bound < value < math.inf:
+                raise ValueError(
+                    f"{self.name}: expected `{name}` between {bound} and inf, found {value}."
+                )
+        object.__setattr__(self, "ratio", None if self.peer is None else self.ours / self.peer)
+        for requirement in (self.floor, self.aim):
+            if requirement is not None:
+                self.meets(requirement)
+
+    def meets(self, requirement: str) -> bool:
+        """Whether `requirement`, written as `floor` and `aim` are, is fulfilled."""
+        parsed = REQUIREMENT.fullmatch(requirement)
+        figures = {
+            "x": (self.ratio, 1.0),
+            " % of limit": (self.share_of_limit, 0.01),
+            f" {self.unit}": (self.ours, 1.0),
+        }
+        value, scale = figures.get(parsed.group(3), (None, 1.0)) if parsed else (None, 1.0)
+        if value is None:
+            raise ValueError(
+                f"{self.name}: expected a requirement of a figure that the row has, such as "
+                f"'>= 2x', '>= 85 % of limit' or '<= 0.3 {self.unit}', found {requirement!r}."
+            )
+        bound = scale * float(parsed.group(2).replace(",", ""))
+        return value >= bound if parsed.group(1) == ">=" else value <= bound
+
+    @classmethod
+    def from_dict(cls, entry: Dict[str, Any]) -> "Row":
+        expected = [item.name for item in fields(cls)]
+        if list(entry) != expected:
+            raise ValueError(f"Expected a row with {expected}, found {list(entry)}.")
+        return cls(**{name: value for name, value in entry.items() if name != "ratio"})
+
+
+def read_rows(path: Path) -> List[Row]:
+    return [Row.from_dict(entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def merge_rows(path: Path, rows: Iterable[Row]) -> None:
+    """
+    Writes `rows` into the results at `path`: each takes the place of the row of its name, a new
+    one comes last. Interrupted, the file is what it was.
+    """
+    merged = {row.name: row for row in (read_rows(path) if path.exists() else [])}
+    merged.update((row.name, row) for row in rows)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    text = json.dumps([asdict(row) for row in merged.values()], indent=2)
+    unfinished.write_text(text + "\n", encoding="utf-8")
+    unfinished.replace(path)
+
+
+def by_turns(runs: Dict[str, Callable[[int], Any]], turns: int) -> Dict[str, List[float]]:
+    """
+    Seconds that each run took at each turn. All run once per turn, one after the other, so that
+    a slow moment of the machine meets all; each is given the number of the turn. Turn 0 warms up
+    and does not count.
+    """
+    seconds: Dict[str, List[float]] = {name: [] for name in runs}
+    for turn in range(turns + 1):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run(turn)
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            if turn > 0:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def median_rate(seconds: List[float], amounts: Iterable[float]) -> float:
+    """Median over the turns of what each got done per second."""
+    return statistics.median(amount / value for amount, value in zip(amounts, seconds))
+
+
+def best_rate(run: Callable[[], Any], amount: float, seconds: float = 1.0) -> float:
+    """`amount` over the fastest run within `seconds`."""
+    run()
+    best, end = math.inf, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+    return amount / best
+
+
+@lru_cache(maxsize=None)
+def product_rate(dtype: torch.dtype) -> float:
+    """The processor's best rate of matrix products, operations per second, at a biLM's shapes."""
+    rates = []
+    for rows, inner, columns in ((800, 2048, 2048), (256, 4096, 512), (1024, 1024, 1024)):
+        pair = torch.randn(rows, inner).to(dtype), torch.randn(inner, columns).to(dtype)
+        product = partial(torch._int_mm if dtype == torch.int8 else torch.mm, *pair)
+        rates.append(best_rate(product, 2.0 * rows * inner * columns))
+    return max(rates)
+
+
+@lru_cache(maxsize=None)
+def read_bandwidth() -> float:
+    """The best rate of reading what is in no cache, bytes per second."""
+    memory = torch.ones(128 * 1024 * 1024)
+    return best_rate(memory.sum, 4.0 * memory.numel())
+
+
+def read_sentences(path: Path, number: int) -> List[List[str]]:
+    """`number` sentences of a text, in an order that is random and always the same."""
+    if not path.exists():
+        raise SystemExit(f"{path} does not exist. Set ELMO_DATA or name a text.")
+    sentences = [list(words) for _, words in sentence_per_line.read_sentences(path) if words]
+    if len(sentences) < number:
+        raise SystemExit(
+            f"{path}: expected at least {number:,} sentences, found {len(sentences):,}. Name a "
+            "longer text, or set ELMO_DATA to a folder that has one; fewer --turns need less."
+        )
+    random.Random(0).shuffle(sentences)
+    return sentences[:number]
+
+
+def default_text(name: str) -> Path:
+    return Path(os.environ["ELMO_DATA"], "lm", "small", name)
+
+
+def argument_parser(description: str) -> argparse.ArgumentParser:
+    """Shows the head of a script as it is written."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def measuring_parser(description: str, turns: Optional[int] = None) -> argparse.ArgumentParser:
+    """With `--output`, and `--turns` where the script has a default for them."""
+    parser = argument_parser(description)
+    parser.add_argument("--output", type=Path, help="results as JSON, in which to renew the rows")
+    if turns is not None:
+        parser.add_argument(
+            "--turns", type=int, default=turns, help=f"measurements; default {turns}"
+        )
+    return parser
+
+
+def report(rows: Iterable[Row], output: Optional[Path]) -> None:
+    """Prints each row as it comes and, where an output is given, merges it into that."""
+    print(f"{'':<58}{'ours':>12}{'peer':>12}{'ratio':>8}{'of limit':>10}  {'unit':<16}asked for")
+    for row in rows:
+        figures = [f"{row.ours:>12,.5g}"]
+        figures.append(f"{row.peer:>12,.5g}" if row.peer is not None else 12 * " ")
+        figures.append(f"{row.ratio:>7.2f}x" if row.ratio is not None else 8 * " ")
+        share = row.share_of_limit
+        figures.append(f"{share:>10.0%}" if share is not None else 10 * " ")
+        asked = ", ".join(filter(None, (row.floor, row.aim)))
+        print(f"{row.name:<58}{''.join(figures)}  {row.unit:<16}{asked}", flush=True)
+        if output:
+            merge_rows(output, [row])

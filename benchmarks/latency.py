@@ -1,0 +1,86 @@
+"""
+Milliseconds that ELMo takes for one sentence at a time: ours in each dtype against AllenNLP's in
+float32, same weights, same sentences, one run.
+
+    python benchmarks/latency.py                     # $ELMO_DATA/lm/small/heldout.txt
+    python benchmarks/latency.py sentences.txt --size small --turns 20 --output results.json
+
+Needs a text of 101 sentences, tokenised, one a line (one more than turns). `text` is a sentence of
+it each turn, in random order; `20 tokens` is the same 20 words each turn. All take turns; the
+median and the 95th percentile of the turns are given. The first turn warms up.
+"""
+
+import statistics
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Sequence
+
+import torch
+from bilms import SIZES, Pair, error_rows, load_pair
+from common import Row, by_turns, default_text, measuring_parser, read_sentences, report
+
+NUM_TOKENS = 20
+# For how many sentences the layers are compared.
+NUM_COMPARED = 8
+
+
+def reader_of(model: Callable[..., Any], batches: Sequence[torch.Tensor]) -> Callable[[int], None]:
+    def read(turn: int) -> None:
+        with torch.inference_mode():
+            model(batches[turn])
+
+    return read
+
+
+def percentile_95(values: List[float]) -> float:
+    """By linear interpolation."""
+    return float(torch.tensor(values, dtype=torch.float64).quantile(0.95))
+
+
+def compare(name: str, pair: Pair, batches: Sequence[torch.Tensor]) -> List[Row]:
+    """Rows of all dtypes, each batch one turn."""
+    readers = {"AllenNLP": reader_of(pair.peer, batches)}
+    readers.update((dtype, reader_of(elmo, batches)) for dtype, elmo in pair.ours.items())
+    seconds = by_turns(readers, len(batches) - 1)
+    statistic_of = {"median": statistics.median, "95th percentile": percentile_95}
+    return [
+        Row(
+            f"{name}, {dtype}, {label}",
+            "ms/sentence",
+            1000 * statistic(seconds[dtype]),
+            1000 * statistic(seconds["AllenNLP"]),
+        )
+        for dtype in pair.ours
+        for label, statistic in statistic_of.items()
+    ]
+
+
+def measure(text: Path, sizes: Sequence[str], turns: int) -> Iterator[Row]:
+    sentences = read_sentences(text, turns + 1)
+    words = [word for sentence in sentences for word in sentence]
+    if len(words) < NUM_TOKENS:
+        raise SystemExit(f"{text}: expected {NUM_TOKENS} words, found {len(words)}.")
+    inputs: Dict[str, List[List[str]]] = {
+        "text": sentences,
+        f"{NUM_TOKENS} tokens": (turns + 1) * [words[:NUM_TOKENS]],
+    }
+    for size in sizes:
+        pair = load_pair(size)
+        characters = next(iter(pair.ours.values())).bilm.characters
+        for label, chosen in inputs.items():
+            batches = [characters.batch_ids([sentence]) for sentence in chosen]
+            yield from compare(f"Latency, {size}, {label}", pair, batches)
+        compared = [characters.batch_ids([sentence]) for sentence in sentences[:NUM_COMPARED]]
+        yield from error_rows(f"Latency, {size}", pair.largest_errors(compared))
+
+
+def main() -> None:
+    parser = measuring_parser(__doc__, turns=100)
+    text = default_text("heldout.txt")
+    parser.add_argument("text", type=Path, nargs="?", default=text, help=f"default {text}")
+    parser.add_argument("--size", nargs="+", choices=SIZES, default=["small", "full"])
+    arguments = parser.parse_args()
+    report(measure(arguments.text, arguments.size, arguments.turns), arguments.output)
+
+
+if __name__ == "__main__":
+    main()

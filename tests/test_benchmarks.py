@@ -1,0 +1,214 @@
+"""Benchmarks at sizes that say nothing of speed: that they run, and give the rows they should."""
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from elmo_plugin import BilmOptions
+from elmo_plugin.bilm import CharacterMap
+from tests.benchmark_scripts import MEASURING, make_row, modules
+
+PROJECT = Path(__file__).resolve().parent.parent
+TEXT = PROJECT / "fixtures/corpora/lm/small/train.txt"
+common, embed, tasks = modules["common"], modules["embed"], modules["tasks"]
+
+
+def test_all_floors_and_aims_can_be_evaluated():
+    requirements = [
+        *embed.REQUIREMENTS.values(),
+        *modules["pretrain"].REQUIREMENTS.values(),
+        *modules["srl_encoder"].REQUIREMENTS.values(),
+        (tasks.FLOOR, tasks.AIM),
+    ]
+    for floor, aim in requirements:
+        row = make_row(share_of_limit=0.5, floor=floor, aim=aim)
+        # What reaches its aim has reached its floor, unless they are of different figures.
+        best = make_row(ours=1e9 if (aim or floor).startswith(">=") else 1e-9, share_of_limit=1.0)
+        assert row.floor is None or best.meets(row.floor)
+        assert row.aim is None or best.meets(row.aim)
+
+
+@pytest.mark.parametrize("name", [*MEASURING, "table", "time_shares"])
+def test_help_has_an_example(name, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", [f"{name}.py", "--help"])
+    with pytest.raises(SystemExit) as stopped:
+        modules[name].main()
+    assert stopped.value.code == 0
+    assert f"    python benchmarks/{name}.py" in capsys.readouterr().out
+
+
+def test_embed_gives_a_row_for_each_size_batch_and_dtype(monkeypatch, tmp_path, capsys):
+    output = tmp_path / "results.json"
+    arguments = ["--size", "tiny", "--batch-size", "1", "2", "--turns", "1"]
+    monkeypatch.setattr("sys.argv", ["embed.py", str(TEXT), *arguments, "--output", str(output)])
+    monkeypatch.setattr(embed, "product_rate", lambda dtype: 1e9)
+    monkeypatch.setattr(embed, "read_bandwidth", lambda: 1e9)
+    embed.main()
+    rows = {row.name: row for row in common.read_rows(output)}
+    for batch_size in (1, 2):
+        for dtype in embed.load_pair("tiny").ours:
+            row = rows.pop(f"biLM inference, tiny, batch {batch_size}, {dtype}")
+            assert row.ratio > 0 and row.share_of_limit > 0
+    assert rows["biLM inference, tiny, float32: largest error of a layer"].meets("<= 1e-5 relative")
+    assert all("largest error" in name for name in rows)
+    assert all(name in capsys.readouterr().out for name in list(rows)[:1])
+
+
+def test_the_needed_arithmetic_is_that_of_the_published_size(monkeypatch):
+    options = BilmOptions.from_dict(modules["bilms"].options_of("full"))
+    bilm = SimpleNamespace(options=options, characters=CharacterMap.from_options(options))
+    monkeypatch.setattr(embed, "product_rate", lambda dtype: 1.0)
+    monkeypatch.setattr(embed, "read_bandwidth", lambda: math.inf)
+    sentence = [f"word{number}" for number in range(48)]
+
+    def operations(*sentences):
+        batch = bilm.characters.batch_ids([list(words) for words in sentences])
+        return embed.needed_seconds(bilm, [batch], "float32")
+
+    # Both directions, two layers, each 4 gates of 4096 x (512 + 512) and 4096 x 512; times 2.
+    lstm = 50 * 2 * 2 * 2 * (4 * 4096 * 1024 + 4096 * 512)
+    # Per word two highways of 2 x 2048 x 2048, the projection, and the filters at each character.
+    filters = sum(width * number for width, number in options.char_cnn.filters) * 16
+    num_characters = sum(len(word) + 2 for word in sentence)
+    highways = 48 * 2 * (2 * 2 * 2048 * 2048 + 2048 * 512)
+    expected = lstm + highways + 2 * num_characters * filters
+    assert operations(sentence) == pytest.approx(expected, rel=1e-6)
+    # A word that comes again is not encoded again.
+    assert operations(sentence, sentence) == pytest.approx(expected + lstm, rel=1e-6)
+
+
+def test_latency_gives_median_and_percentile_of_both_inputs():
+    rows = list(modules["latency"].measure(TEXT, ["tiny"], 2))
+    names = [row.name for row in rows if "float32" in row.name]
+    assert names == [
+        "Latency, tiny, text, float32, median",
+        "Latency, tiny, text, float32, 95th percentile",
+        "Latency, tiny, 20 tokens, float32, median",
+        "Latency, tiny, 20 tokens, float32, 95th percentile",
+        "Latency, tiny, float32: largest error of a layer",
+    ]
+    assert {row.unit for row in rows} == {"ms/sentence", "relative"}
+    assert modules["latency"].percentile_95([float(value) for value in range(101)]) == 95.0
+
+
+def test_pretraining_gives_a_row_for_each_dtype():
+    setting = modules["pretrain"].Setting("tiny", batch_size=4, num_samples=20, num_words=60)
+    rows = list(modules["pretrain"].measure(TEXT, setting, 1))
+    assert [row.name for row in rows] == [
+        "biLM pre-training, tiny, batch 4 x 20, float32",
+        "biLM pre-training, tiny, batch 4 x 20, bfloat16",
+    ]
+    assert all(row.ratio and row.share_of_limit for row in rows)
+    assert rows[0].peer == rows[1].peer
+
+
+def test_pretraining_says_what_text_it_needs():
+    message = "expected 2 batches of 128 x 20 tokens and more than 8,192 different words, found"
+    with pytest.raises(SystemExit, match=message):
+        list(modules["pretrain"].measure(TEXT, modules["pretrain"].Setting(), 1))
+
+
+def test_the_srl_encoder_gives_a_row_for_each_dtype():
+    shape = modules["srl_encoder"].Shape(input_size=6, hidden_size=4, num_layers=2)
+    rows = list(modules["srl_encoder"].measure(shape, batch_size=3, turns=1))
+    assert [row.name for row in rows] == [
+        f"SRL encoder, 2 x 4, batch 3, forward and backward, {dtype}"
+        for dtype in ("float32", "bfloat16")
+    ]
+
+
+def test_the_cache_is_compared_with_other_stores_in_writing_and_reading():
+    rows = list(modules["cache_stores"].measure(number=20, turns=1))
+    assert len(rows) == 6 and all(row.unit == "MB/s" for row in rows)
+
+
+def test_startup_compares_a_folder_with_the_plugin_to_one_without(monkeypatch):
+    startup, calls = modules["startup"], []
+
+    def run_allennlp(folder, arguments, turn=None):
+        plugins = folder / ".allennlp_plugins"
+        calls.append((plugins.exists() and plugins.read_text(), tuple(arguments)))
+        return "train  test-install"
+
+    monkeypatch.setattr(startup, "run_allennlp", run_allennlp)
+    whole, added = startup.measure(1)
+    assert set(calls) == {(False, ("--help",)), ("elmo_plugin\n", ("elmo", "--help"))}
+    assert added.ours == pytest.approx(whole.ours - whole.peer)
+    assert added.floor == "<= 0.3 s"
+    monkeypatch.setattr(startup, "run_allennlp", lambda *_: "  elmo   write vectors")
+    with pytest.raises(SystemExit, match="loads the plugin unasked"):
+        list(startup.measure(1))
+
+
+@pytest.fixture
+def small_task():
+    folder = PROJECT / "fixtures" / "experiments"
+    return tasks.Task("SRL", folder / "srl.jsonnet", folder / "srl_elmo.jsonnet", "predicates")
+
+
+def test_a_task_is_measured_without_elmo_with_it_and_with_its_cache(small_task):
+    rows = list(tasks.measure(small_task, num_instances=20, num_epochs=2))
+    assert [row.name.removeprefix("SRL training epoch, 20 predicates, ELMo ") for row in rows] == [
+        "computed",
+        "cached, first epoch",
+        "cached, later epochs",
+    ]
+    assert rows[0].peer == rows[1].peer == rows[2].peer
+    assert [row.floor for row in rows] == [None, None, "<= 1.25x"]
+
+
+def test_a_task_says_what_it_needs(small_task, tmp_path):
+    with pytest.raises(SystemExit, match="at least 2,000 predicates to train on, found 82"):
+        tasks.build_variants(small_task, tmp_path, 2000)
+
+
+def test_the_experiments_of_all_tasks_differ_from_the_published_ones_in_data_and_cache_only():
+    for task in tasks.TASKS.values():
+        for experiment in (task.without_elmo, task.with_elmo):
+            params = tasks.render(experiment, "{}", 7).as_dict(quiet=True)
+            published = tasks.Params.from_file(experiment).as_dict(quiet=True)
+            assert params["dataset_reader"].pop("max_instances") == 7
+            del published["validation_data_path"]
+            assert params == published
+        settings = "{ elmo+: { cache: '/some/folder' } }"
+        params = tasks.render(task.with_elmo, settings, 7).as_dict(quiet=True)
+        assert params["model"]["placement"]["elmo"]["cache"] == "/some/folder"
+
+
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("aten::addmm", "products"),
+        ("aten::mkldnn_convolution", "products"),
+        ("aten::_int_mm", "products"),
+        ("aten::sigmoid_", "elementwise"),
+        ("aten::add", "elementwise"),
+        ("aten::index_select", "moving"),
+        ("aten::copy_", "moving"),
+        ("aten::_pack_padded_sequence", "moving"),
+        ("part: LSTMs", "the rest"),
+        ("autograd::engine::evaluate_function: AddmmBackward0", "the rest"),
+    ],
+)
+def test_an_operation_has_a_kind(name, kind):
+    assert modules["time_shares"].kind_of(name) == kind
+
+
+def test_the_backward_pass_counts_to_the_part_whose_gradient_it_computes():
+    shares = modules["time_shares"]
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64))
+    shares.mark(model[0], "first")
+    shares.mark(model[2], "second")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    activities = [shares.ProfilerActivity.CPU]
+    with shares.profile(activities=activities) as profiler, shares.record_function("part: other"):
+        for batch in shares.MarkedData([torch.randn(8, 64), torch.randn(8, 64)]):
+            model(batch).sum().backward()
+            optimizer.step()
+    found = shares.shares_of(list(profiler.events()))
+    assert sum(found.values()) == pytest.approx(1.0)
+    assert {part for part, kind in found if kind == "products"} == {"first", "second"}
+    assert {part for part, _ in found} == {"first", "second", "optimiser", "data", "other"}
