@@ -31,5 +31,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["elmo_plugin", "elmo_plugin.*"]),
+    # Compiled where it runs.
+    package_data={"elmo_plugin.layers": ["*.cpp"]},
     install_requires=read_requirements(),
 )

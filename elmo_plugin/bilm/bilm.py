@@ -10,7 +10,7 @@ from elmo_plugin.bilm.characters import BEGIN_SENTENCE, END_SENTENCE, CharacterM
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.projected_lstm import LstmState
 from elmo_plugin.bilm.token_memory import TokenMemory
-from elmo_plugin.layers import Packing
+from elmo_plugin.layers import Int8Linear, PackedLinear, Packing
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,23 @@ class Bilm(torch.nn.Module):
         processor has it; layers differ by less than 1 % from float32.
         """
         return self.to(torch.bfloat16)
+
+    def to_int8(self) -> "Bilm":
+        """
+        Rounds the weights to whole numbers of one byte, with a scale for each row of a matrix. For
+        reading a sentence at a time on a CPU with AVX-512 VNNI: at the published size about 1.4
+        times as fast as bfloat16 and 3 times as fast as float32, in a quarter of float32's memory;
+        layers differ by about 1 %. On large batches bfloat16 is faster, and so is float32 in a
+        biLM so small that its weights stay in the processor's cache. Nothing can learn any more.
+        """
+        convolutions = self.character_encoder.convolutions
+        for parent in list(self.modules()):
+            for name, layer in list(parent.named_children()):
+                # Convolutions have few weights and short rows: little to gain, and much to lose.
+                if isinstance(layer, PackedLinear) and parent is not convolutions:
+                    setattr(parent, name, Int8Linear.from_linear(layer))
+        self._memory = None
+        return self.requires_grad_(False)
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "Bilm":
         # Neither is a parameter, so neither would follow to another device or type.

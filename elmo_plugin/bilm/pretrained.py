@@ -12,7 +12,7 @@ from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.weight_files import load_weights
 
-DTYPES = ("float32", "bfloat16")
+DTYPES = ("float32", "bfloat16", "int8")
 
 
 def load_bilm(
@@ -38,6 +38,7 @@ def load_bilm(
         See `Bilm`.
     dtype : `str`, optional (default = `"float32"`)
         `bfloat16` trades an error below 1 % for about twice the speed at the published size.
+        `int8` is for reading one sentence at a time on a CPU; see `Bilm.to_int8`.
     serialization_dir : `Optional[str]`
         Where AllenNLP has unpacked an archive. The options are then read from the archive's own
         weights, and loading the weights is left to AllenNLP: the files are not needed any more.
@@ -62,6 +63,8 @@ def load_bilm(
         read_weights_into(bilm, weight_file)
     if dtype == "bfloat16":
         bilm.to_bfloat16()
+    elif dtype == "int8":
+        bilm.to_int8()
     return bilm.eval()
 
 

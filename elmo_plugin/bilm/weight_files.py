@@ -17,6 +17,7 @@ from allennlp.common.checks import ConfigurationError
 from elmo_plugin.bilm.array_files import read_arrays, write_arrays
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.options import BilmOptions, LstmOptions
+from elmo_plugin.layers import Int8Linear
 
 # A file may hold the softmax of the language model too; `softmax_files` reads it.
 _NOT_READ = ("softmax/",)
@@ -54,6 +55,7 @@ def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
         If there is no such file, it cannot be read, or it does not fit the options; the message
         names the tensor, the shape that was expected and the shape that was found.
     """
+    parameters = _parameters(bilm)
     try:
         arrays = read_arrays(weight_file, lambda name: not name.startswith(_NOT_READ))
     except FileNotFoundError:
@@ -63,7 +65,6 @@ def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
         ) from None
     entries = list(_entries(bilm.options))
     _check_fit(arrays, bilm.options, entries, str(weight_file))
-    parameters = dict(bilm.named_parameters())
     with torch.no_grad():
         for entry in entries:
             parts = entry.to_parameters(arrays[entry.name].astype(numpy.float32))
@@ -88,17 +89,26 @@ def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "fl
     # Raises
 
     `ValueError`
-        If `dtype` is neither, or if a weight is too large for it.
+        If `dtype` is neither, if a weight is too large for it, or if the biLM's are int8.
     """
     parameters = {
         name: parameter.detach().float().cpu().numpy()
-        for name, parameter in bilm.named_parameters()
+        for name, parameter in _parameters(bilm).items()
     }
     arrays = {
         entry.name: entry.to_file([parameters[name] for name in entry.parameters])
         for entry in _entries(bilm.options)
     }
     write_arrays(arrays, weight_file, dtype)
+
+
+def _parameters(bilm: Bilm) -> Dict[str, torch.Tensor]:
+    if any(isinstance(module, Int8Linear) for module in bilm.modules()):
+        raise ValueError(
+            "Weight files hold real numbers: expected a biLM of float32 or bfloat16, found int8. "
+            "Load it with another `dtype`."
+        )
+    return dict(bilm.named_parameters())
 
 
 def _entries(options: BilmOptions) -> Iterator[_Entry]:

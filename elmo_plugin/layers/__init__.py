@@ -1,7 +1,25 @@
 """Bricks that AllenNLP lacks and that more than one room needs."""
 
+from elmo_plugin.layers.highway_cell import HighwayCell
+from elmo_plugin.layers.int8_linear import Int8Linear
+from elmo_plugin.layers.int8_matrix import Int8Matrix
 from elmo_plugin.layers.packed_linear import PackedLinear
 from elmo_plugin.layers.packed_matrix import PackedMatrix
 from elmo_plugin.layers.packing import Packing
+from elmo_plugin.layers.projected_cell import ProjectedCell
+from elmo_plugin.layers.recurrence import learns, recur
+from elmo_plugin.layers.recurrent_weights import Products, Weights
 
-__all__ = ["PackedLinear", "PackedMatrix", "Packing"]
+__all__ = [
+    "HighwayCell",
+    "Int8Linear",
+    "Int8Matrix",
+    "PackedLinear",
+    "PackedMatrix",
+    "Packing",
+    "ProjectedCell",
+    "Products",
+    "Weights",
+    "learns",
+    "recur",
+]

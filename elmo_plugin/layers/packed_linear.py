@@ -76,6 +76,16 @@ class PackedLinear(torch.nn.Linear):
         self._packed = None
         return super()._apply(fn, recurse)
 
+    def _load_from_state_dict(
+        self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
+    ) -> None:
+        name, scale = f"{prefix}weight", state_dict.get(f"{prefix}scale")
+        if scale is not None and name in state_dict:
+            # The state of an `Int8Linear`.
+            state_dict = {**state_dict, name: state_dict[name] * scale.unsqueeze(1)}
+            del state_dict[f"{prefix}scale"]
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
     def __getstate__(self) -> Dict[str, Any]:
         # oneDNN's layout can be neither copied nor pickled; a copy makes its own.
         return {**self.__dict__, "_packed": None, "_packed_version": None}

@@ -7,7 +7,7 @@ __all__ = ["PackedMatrix"]
 
 # oneDNN prepares code for every new number of rows, which takes as long as a small product. Above
 # this number, rows are filled up to a multiple of it, so that few numbers occur.
-_ROWS = 64
+_ROWS = 4
 
 
 class PackedMatrix:

@@ -6,7 +6,8 @@ import random
 import pytest
 import torch
 
-from elmo_plugin.bilm import Bilm, BilmOptions, character_encoder, projected_lstm, save_weights
+from elmo_plugin.bilm import Bilm, BilmOptions, character_encoder, save_weights
+from elmo_plugin.layers import recurrent_walk
 from tests.bilm.oracle import (
     SlowBilm,
     assert_layers_equal,
@@ -129,7 +130,7 @@ def test_a_repeated_word_has_one_token_layer_wherever_it_stands(shared_bilm):
 
 
 @pytest.mark.parametrize(
-    "module, name", [(projected_lstm, "_MAX_GATES"), (character_encoder, "_MAX_WINDOWS")]
+    "module, name", [(recurrent_walk, "_MAX_GATES"), (character_encoder, "_MAX_WINDOWS")]
 )
 @pytest.mark.parametrize("gradients", [True, False])
 @pytest.mark.parametrize("limit", [1, 700])

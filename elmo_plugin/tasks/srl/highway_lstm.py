@@ -5,12 +5,8 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
 from overrides import overrides
 
-from elmo_plugin.tasks.srl.highway_layer import (
-    BLOCKS,
-    NUM_GATES,
-    AlternatingPacking,
-    HighwayLayer,
-)
+from elmo_plugin.layers import HighwayCell, Weights, recur
+from elmo_plugin.tasks.srl.alternating_packing import AlternatingPacking
 
 
 @Seq2SeqEncoder.register("elmo-highway-lstm")
@@ -31,7 +27,7 @@ class HighwayLstm(Seq2SeqEncoder):
 
     AllenNLP's `StackedAlternatingLstm` computes the same function, except that its dropout leaves
     alone what the next layer reads, and takes about twice the time on a CPU. Memory grows with
-    the number of real tokens times `8 * hidden_size * num_layers`, padding costs nothing.
+    the number of real tokens times `9 * hidden_size * num_layers`, padding costs nothing.
 
     # Parameters
 
@@ -68,13 +64,14 @@ class HighwayLstm(Seq2SeqEncoder):
         self.hidden_size = hidden_size
         self.recurrent_dropout = recurrent_dropout
         widths = [input_size] + [hidden_size] * (num_layers - 1)
+        num_gates = HighwayCell.num_state_blocks * hidden_size
         self.input_weights = torch.nn.ParameterList(
-            torch.empty(len(BLOCKS) * hidden_size, width) for width in widths
+            torch.empty(HighwayCell.num_blocks * hidden_size, width) for width in widths
         )
         self.state_weights = torch.nn.ParameterList(
-            torch.empty(NUM_GATES * hidden_size, hidden_size) for _ in widths
+            torch.empty(num_gates, hidden_size) for _ in widths
         )
-        self.biases = torch.nn.ParameterList(torch.empty(NUM_GATES * hidden_size) for _ in widths)
+        self.biases = torch.nn.ParameterList(torch.empty(num_gates) for _ in widths)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -85,7 +82,7 @@ class HighwayLstm(Seq2SeqEncoder):
                     torch.nn.init.orthogonal_(block)
             for bias in self.biases:
                 bias.zero_()
-                bias.split(self.hidden_size)[BLOCKS.index("forget_gate")].fill_(1)
+                bias.split(self.hidden_size)[HighwayCell.BLOCKS.index("forget_gate")].fill_(1)
 
     @overrides
     def get_input_dim(self) -> int:
@@ -105,8 +102,8 @@ class HighwayLstm(Seq2SeqEncoder):
         # Parameters
 
         inputs : `torch.Tensor`
-            Shape `(batch_size, num_tokens, input_size)`. Computed in the weights' own dtype, under
-            autocast too: a memory kept in half precision drifts over a long sentence.
+            Shape `(batch_size, num_tokens, input_size)`. Read in the weights' own dtype; under
+            `torch.autocast` products are in its type, memories are float32 nevertheless.
         mask : `torch.BoolTensor`
             Shape `(batch_size, num_tokens)`, real tokens first. Sentences may be empty and in any
             order of length.
@@ -128,25 +125,25 @@ class HighwayLstm(Seq2SeqEncoder):
             )
         batch_size, num_tokens = mask.shape
         packing = AlternatingPacking.of(mask)
-        with torch.autocast(inputs.device.type, enabled=False):
-            inputs = inputs.to(self.biases[0].dtype).reshape(-1, self.input_size)
-            packed = self._encode(inputs.index_select(0, packing.positions), packing, batch_size)
+        inputs = inputs.reshape(-1, self.input_size).to(self.biases[0].dtype)
+        packed = self._encode(inputs.index_select(0, packing.positions), packing, batch_size)
         padded = packed.new_zeros(batch_size * num_tokens, self.hidden_size)
         padded = padded.index_copy(0, packing.positions, packed)
-        return padded.view(batch_size, num_tokens, self.hidden_size)
+        return padded.view(batch_size, num_tokens, self.hidden_size).to(inputs.dtype)
 
     def _encode(
         self, packed: torch.Tensor, packing: AlternatingPacking, batch_size: int
     ) -> torch.Tensor:
-        scratch = packed.new_empty(len(packed), len(BLOCKS), self.hidden_size)
         backward = False
-        for weights in zip(self.input_weights, self.state_weights, self.biases):
+        for inputs, state, bias in zip(self.input_weights, self.state_weights, self.biases):
             dropout_mask = None
             if self.training and self.recurrent_dropout > 0:
                 dropout_mask = torch.nn.functional.dropout(
-                    packed.new_ones(batch_size, self.hidden_size), self.recurrent_dropout
+                    bias.new_ones(batch_size, self.hidden_size), self.recurrent_dropout
                 )
-            packed = HighwayLayer.apply(packed, *weights, dropout_mask, packing, scratch)
+            # The carry has no bias.
+            weights = Weights(inputs, state, torch.nn.functional.pad(bias, (0, self.hidden_size)))
+            packed, _ = recur(HighwayCell(dropout_mask), packed, weights, packing.batch_sizes)
             packed = packed.index_select(0, packing.reversal)
             backward = not backward
         return packed.index_select(0, packing.reversal) if backward else packed

@@ -7,9 +7,10 @@ from allennlp.common.params import Params
 from allennlp.modules.seq2seq_encoders import PytorchSeq2SeqWrapper, Seq2SeqEncoder
 from allennlp.modules.stacked_alternating_lstm import StackedAlternatingLstm
 
-from elmo_plugin.tasks.srl.highway_layer import BLOCKS
+from elmo_plugin.layers import HighwayCell
 from elmo_plugin.tasks.srl.highway_lstm import HighwayLstm
 
+BLOCKS = HighwayCell.BLOCKS
 ALLENNLP_BLOCKS = (
     "input_gate",
     "forget_gate",
@@ -217,15 +218,26 @@ def test_works_without_gradients_and_when_back_propagated_twice():
     assert torch.equal(first[0], again[0])
 
 
-def test_autocast_leaves_the_arithmetic_in_the_dtype_of_the_weights():
+def test_autocast_stays_close_and_gives_the_dtype_of_the_weights():
     encoder = make_encoder()
-    inputs, mask = make_batch([3, 4])
+    inputs, mask = make_batch([3, 4, 40, 0])
     expected = encoder(inputs, mask)
-    expected_gradient = torch.autograd.grad(expected.sum(), encoder.state_weights[1])[0]
+    weights = torch.randn_like(expected)
+    expected_gradients = torch.autograd.grad((expected * weights).sum(), encoder.parameters())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         output = encoder(inputs, mask)
-        gradient = torch.autograd.grad(output.sum(), encoder.state_weights[1])[0]
-    assert torch.equal(output, expected) and torch.equal(gradient, expected_gradient)
+        with torch.no_grad():
+            assert torch.equal(encoder(inputs, mask), output)
+    found_gradients = torch.autograd.grad((output * weights).sum(), encoder.parameters())
+
+    def relative_error(found, wanted):
+        return float((found - wanted).detach().norm() / wanted.detach().norm())
+
+    # Bfloat16 rounds by up to 0.4 %, here in every layer and step; memories are float32.
+    assert output.dtype == torch.float and not torch.equal(output, expected)
+    assert relative_error(output, expected) < 0.02
+    for found, wanted in zip(found_gradients, expected_gradients):
+        assert found.dtype == torch.float and relative_error(found, wanted) < 0.03
     assert encoder(inputs.bfloat16(), mask).dtype == torch.float
 
 

@@ -1,0 +1,227 @@
+"""A biLM whose weights are whole numbers of one byte."""
+
+import copy
+import json
+import pickle
+import random
+import shutil
+
+import pytest
+import torch
+from allennlp.commands.train import train_model
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Token
+from allennlp.models import load_archive
+
+from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
+from elmo_plugin.bilm.archives import TrainedModel
+from elmo_plugin.elmo import Elmo
+from elmo_plugin.layers import Int8Linear
+
+SHAPE = dict(filters=[[1, 32], [2, 64], [3, 128]], dim=256, projection_dim=64, embedding=16)
+SENTENCES = [["They", "play", "naïve", "🙂", "chess"], ["No"], ["A", "much", "longer", "one"] * 9]
+
+
+@pytest.fixture
+def exact(make_options):
+    """A biLM with initial weights, whose scale is that of training."""
+    torch.manual_seed(5)
+    return Bilm(BilmOptions.from_dict(make_options(**SHAPE))).eval().requires_grad_(False)
+
+
+@pytest.fixture
+def bilm(exact):
+    """The same, rounded."""
+    return copy.deepcopy(exact).to_int8()
+
+
+@pytest.fixture
+def files(tmp_path, exact, make_options):
+    """Its files."""
+    (tmp_path / "options.json").write_text(json.dumps(make_options(**SHAPE)))
+    save_weights(exact, tmp_path / "weights.hdf5")
+    return tmp_path / "options.json", tmp_path / "weights.hdf5"
+
+
+def layers(bilm, sentences=SENTENCES):
+    return bilm(bilm.characters.batch_ids(sentences)).layers
+
+
+def int8_layers(bilm):
+    return {name for name, layer in bilm.named_modules() if isinstance(layer, Int8Linear)}
+
+
+def test_every_layer_stays_within_two_percent(exact, bilm):
+    for found, expected in zip(layers(bilm), layers(exact)):
+        assert 0 < (found - expected).norm() < 0.02 * expected.norm()
+
+
+def test_it_is_the_bilm_of_the_rounded_weights(exact, bilm):
+    for name in int8_layers(bilm):
+        exact.get_submodule(name).weight.copy_(bilm.get_submodule(name).matrix.widened())
+    for found, expected in zip(layers(bilm), layers(exact)):
+        assert (found - expected).norm() < 5e-4 * expected.norm()
+
+
+def test_all_products_are_rounded_but_the_convolutions(bilm):
+    found = int8_layers(bilm)
+    assert len(found) == 3 + 4 * 3
+    assert not any("convolutions" in name for name in found)
+    assert {"character_encoder.projection", "lstm.backward_layers.1.recurrent"} <= found
+
+
+def test_weights_take_a_quarter_of_the_room(exact, bilm):
+    def size(module):
+        return sum(value.nbytes for value in module.state_dict().values())
+
+    rest = size(exact.character_encoder.convolutions) + size(exact.character_encoder.embedding)
+    matrices = sum(exact.get_submodule(name).weight.nbytes for name in int8_layers(bilm))
+    assert size(bilm) < size(exact) - 0.72 * matrices
+    assert matrices > 10 * rest
+
+
+@pytest.mark.parametrize("num_others", [1, 7, 70])
+def test_what_a_sentence_gives_does_not_depend_on_the_batch(bilm, num_others):
+    generator = random.Random(3)
+    others = [generator.choices(["a", "word", "🙂"], k=9) for _ in range(num_others)]
+    alone = layers(bilm, SENTENCES[:1])
+    together = layers(bilm, [SENTENCES[0], *others])[:, :1, : alone.size(2)]
+    torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-5)
+
+
+def test_loading_rounds_what_is_in_the_files(files, bilm):
+    assert torch.equal(layers(load_bilm(*files, dtype="int8")), layers(bilm))
+
+
+def test_another_type_is_refused(files):
+    expected = r"one of \('float32', 'bfloat16', 'int8'\), found 'int4'"
+    with pytest.raises(ConfigurationError, match=expected):
+        load_bilm(*files, dtype="int4")
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda bilm: pickle.loads(pickle.dumps(bilm))]
+)
+def test_a_copy_reads_the_same(bilm, duplicate):
+    assert torch.equal(layers(duplicate(bilm)), layers(bilm))
+
+
+def test_it_is_loaded_from_a_state_of_either_kind(exact, bilm):
+    for state in (exact.state_dict(), bilm.state_dict()):
+        other = Bilm(exact.options).eval().to_int8()
+        other.load_state_dict(state)
+        assert torch.equal(layers(other), layers(bilm))
+
+
+@pytest.mark.parametrize(
+    "changes", [dict(n_highway=0, n_layers=1), dict(projection=False, projection_dim=None)]
+)
+def test_other_shapes_are_rounded_too(make_bilm, changes):
+    exact = make_bilm(**{"dim": 23, **changes})
+    bilm = copy.deepcopy(exact).to_int8()
+    with torch.no_grad():
+        assert (layers(bilm) - layers(exact)).norm() < 0.1 * layers(exact).norm()
+
+
+@pytest.mark.parametrize("stateful, warm_up", [(True, False), (False, True)])
+def test_a_state_is_carried(exact, stateful, warm_up):
+    exact.stateful, exact.warm_up = stateful, warm_up
+    bilm = copy.deepcopy(exact).to_int8()
+    for _ in range(2):
+        assert (layers(bilm) - layers(exact)).norm() < 0.02 * layers(exact).norm()
+        exact.reset_state()
+        bilm.reset_state()
+
+
+def test_known_words_are_computed_anew(exact):
+    exact.precompute(["They", "play"])
+    bilm = exact.to_int8()
+    expected = layers(bilm)
+    bilm.precompute(["They", "play"])
+    torch.testing.assert_close(layers(bilm), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_autocast_reads_with_it_too(bilm):
+    expected = layers(bilm)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = layers(bilm)
+    assert (found - expected).norm() < 0.02 * expected.norm()
+
+
+def test_nothing_learns_unless_it_is_asked_to_and_then_it_says_why(bilm):
+    assert not layers(bilm).requires_grad
+    with pytest.raises(RuntimeError, match="can learn, found int8"):
+        layers(bilm.requires_grad_())
+    with pytest.raises(ConfigurationError, match="needs `dtype` float32"):
+        Elmo(trainable=True, dtype="int8")
+
+
+def train(tmp_path, files, dtype):
+    """The archive of a tagger that reads with the biLM."""
+    (tmp_path / "tagged.txt").write_text("The###D play###N began###V\nYes###X\n")
+    indexer = {"type": "elmo-characters", "options_file": str(files[0])}
+    elmo = {"type": "elmo-token-embedder", "dtype": dtype}
+    elmo.update(options_file=str(files[0]), weight_file=str(files[1]))
+    params = {
+        "dataset_reader": {"type": "sequence_tagging", "token_indexers": {"elmo": indexer}},
+        "train_data_path": str(tmp_path / "tagged.txt"),
+        "model": {
+            "type": "simple_tagger",
+            "text_field_embedder": {"token_embedders": {"elmo": elmo}},
+            "encoder": {"type": "pass_through", "input_dim": 128},
+        },
+        "data_loader": {"batch_size": 2},
+        "trainer": {
+            "num_epochs": 1,
+            "optimizer": {"type": "sgd", "lr": 0.5},
+            "cuda_device": -1,
+            "run_confidence_checks": False,
+        },
+    }
+    train_model(Params(params), str(tmp_path / "run"))
+    archive = shutil.copy(tmp_path / "run" / "model.tar.gz", tmp_path / "kept.tar.gz")
+    shutil.rmtree(tmp_path / "run")
+    for file in files:
+        file.unlink()
+    return archive
+
+
+def predict(archive):
+    instance = archive.dataset_reader.text_to_instance([Token(word) for word in SENTENCES[0]])
+    archive.dataset_reader.apply_token_indexers(instance)
+    return torch.tensor(archive.model.eval().forward_on_instance(instance)["logits"])
+
+
+def test_an_archive_needs_none_of_the_original_files(tmp_path, files, bilm):
+    archive = train(tmp_path, files, "int8")
+    loaded = load_archive(archive)
+    found = loaded.model.text_field_embedder.token_embedder_elmo.bilm
+    assert torch.equal(layers(found), layers(bilm))
+    assert torch.equal(predict(load_archive(archive)), predict(loaded))
+
+
+def test_an_archive_gives_its_bilm_widened(tmp_path, files, bilm):
+    found = TrainedModel.read(train(tmp_path, files, "int8")).bilm()
+    assert not int8_layers(found)
+    for name in int8_layers(bilm):
+        widened = bilm.get_submodule(name).matrix.widened()
+        assert torch.equal(found.get_parameter(f"{name}.weight"), widened)
+
+
+def test_an_archive_is_read_in_another_type_than_it_was_trained_with(tmp_path, files, bilm):
+    archive = train(tmp_path, files, "float32")
+    setting = "model.text_field_embedder.token_embedders.elmo.dtype"
+    loaded = load_archive(archive, overrides=json.dumps({setting: "int8"}))
+    found = loaded.model.text_field_embedder.token_embedder_elmo.bilm
+    assert torch.equal(layers(found), layers(bilm))
+
+
+def test_weight_files_hold_no_int8(bilm, weight_file, tmp_path):
+    bilm.to_int8()
+    for act in (
+        lambda: save_weights(bilm, tmp_path / "w.hdf5"),
+        lambda: load_weights(bilm, weight_file),
+    ):
+        with pytest.raises(ValueError, match="expected a biLM of float32 or bfloat16, found int8"):
+            act()
