@@ -4,7 +4,7 @@
 VENV := .venv
 STAMP := $(VENV)/set-up-complete
 RUFF_VERSION := 0.17.5
-BENCHMARKS := startup cache_stores srl_encoder latency pretrain embed tasks
+BENCHMARKS := startup cache_stores srl_encoder latency memory pretrain embed tasks
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench setup lint format

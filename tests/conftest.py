@@ -21,6 +21,14 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm  # noqa: E402
+from elmo_plugin.elmo.cache import LayerCache  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def no_cache_stays_open():
+    """Its folder goes with the test."""
+    yield
+    LayerCache.close_all()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import torch
 
 from elmo_plugin import BilmOptions
 from elmo_plugin.bilm import CharacterMap
-from tests.benchmark_scripts import MEASURING, make_row, modules
+from tests.benchmark_scripts import FOLDER, MEASURING, make_row, modules
 
 PROJECT = Path(__file__).resolve().parent.parent
 TEXT = PROJECT / "fixtures/corpora/lm/small/train.txt"
@@ -123,6 +123,15 @@ def test_the_srl_encoder_gives_a_row_for_each_dtype():
 def test_the_cache_is_compared_with_other_stores_in_writing_and_reading():
     rows = list(modules["cache_stores"].measure(number=20, turns=1))
     assert len(rows) == 6 and all(row.unit == "MB/s" for row in rows)
+
+
+def test_memory_is_that_of_the_reading_alone(monkeypatch):
+    # Where the processes find the script.
+    monkeypatch.syspath_prepend(FOLDER)
+    rows = list(modules["memory"].measure("tiny", num_tokens=200))
+    assert [row.peer is not None for row in rows] == [True, False, False]
+    # Ten times the tokens; interpreter, torch and AllenNLP take hundreds.
+    assert 0.0 < rows[0].ours < rows[1].ours < 100.0
 
 
 def test_startup_compares_a_folder_with_the_plugin_to_one_without(monkeypatch):

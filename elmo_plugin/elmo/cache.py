@@ -110,6 +110,14 @@ class LayerCache:
         """All that this process has open."""
         return list(cls._opened.values())
 
+    @classmethod
+    def close_all(cls) -> None:
+        """Reports on all that this process has open, and closes them."""
+        for cache in cls.opened():
+            cache.report()
+            cache._environment.close()
+        cls._opened.clear()
+
     def __reduce__(self) -> Any:
         # A copied model shares the store; one sent to another process opens it there.
         return _reopen, (self.path, self.width)
@@ -272,10 +280,5 @@ def _reopen(path: Path, width: int) -> LayerCache:
     return LayerCache._opened[path]
 
 
-def _report_all() -> None:
-    for cache in LayerCache.opened():
-        cache.report()
-
-
 # Unlike `atexit`, also at the end of the processes of a distributed training.
-Finalize(None, _report_all, exitpriority=10)
+Finalize(None, LayerCache.close_all, exitpriority=10)

@@ -46,7 +46,8 @@ class Elmo(TokenEmbedder):
     stateful, warm_up : `bool`
         What a sentence starts from; see `Bilm`.
     dtype : `str`, optional (default = `"float32"`)
-        `bfloat16` for a faster, slightly less exact biLM; see `load_bilm`.
+        `bfloat16` for a faster, slightly less exact biLM, `int8` for single sentences through a
+        large one on a CPU; see `load_bilm`.
     cache : `Union[bool, str]`, optional (default = `False`)
         Where to keep the layers of every sentence on disk, so that the biLM reads it once and
         never again, in this run or another: `true` for the folder in `ELMO_CACHE` (nowhere if

@@ -131,7 +131,7 @@ class FrozenLayers:
         # The version counts changes in place; the address tells a new tensor.
         weights = [
             (value.data_ptr(), 0 if value.is_inference() else value._version)
-            for value in self._bilm.state_dict().values()
+            for value in (*self._bilm.parameters(), *self._bilm.buffers())
         ]
         if weights != self._weights:
             self._weights = weights

@@ -131,9 +131,7 @@ def test_an_archive_works_without_its_cache_and_fills_it_again(files, tmp_path):
     cache = tmp_path / "cache"
     expected = train(files, tmp_path, cache=str(cache))
     (before,) = cache.iterdir()
-    for opened in LayerCache.opened():
-        opened._environment.close()
-    LayerCache._opened.clear()
+    LayerCache.close_all()
     shutil.rmtree(cache)
     assert torch.equal(predict(load_archive(tmp_path / "run" / "model.tar.gz")), expected)
     # The weights in the archive are the same biLM.

@@ -16,16 +16,8 @@ from tests.bilm.oracle import assert_layers_equal, relative_error
 
 @pytest.fixture
 def folder(tmp_path):
-    """A cache's folder; what is open is forgotten, as in another process."""
-    yield tmp_path / "cache"
-    forget_opened()
-
-
-def forget_opened():
-    for cache in LayerCache.opened():
-        cache.flush()
-        cache._environment.close()
-    LayerCache._opened.clear()
+    """A cache's folder."""
+    return tmp_path / "cache"
 
 
 def count_read(bilm):
@@ -72,12 +64,15 @@ def test_a_repeated_sentence_is_read_once(bilm, folder, cached):
     assert sum(read) == (3 if cached else 6)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 def test_another_process_finds_what_one_has_read(folder, sentences, dtype):
     first, second = (Elmo(dropout=0.0, dtype=dtype, cache=str(folder)) for _ in range(2))
     ids = first.bilm.characters.batch_ids(sentences)
     expected = first(ids)
-    forget_opened()
+    (opened,) = LayerCache.opened()
+    assert torch.equal(first(ids), expected) and LayerCache.opened() == [opened]
+    # As another process would.
+    LayerCache.close_all()
     read = count_read(second.bilm)
     assert torch.equal(second(ids), expected)
     assert torch.equal(second(ids.flip(0)), expected.flip(0))
@@ -110,9 +105,10 @@ def test_both_placements_come_from_one_entry(folder, sentences):
         (lambda bilm: bilm.character_encoder.projection.weight.data.mul_(1.5), 1e-3),
         # What a batch is rounded to depends on its products.
         (lambda bilm: bilm.to_bfloat16(), 1e-2),
+        (lambda bilm: bilm.to_int8(), 1e-3),
         (lambda bilm: setattr(bilm, "warm_up", True), 1e-3),
     ],
-    ids=["weights", "type", "warm-up"],
+    ids=["weights", "bfloat16", "int8", "warm-up"],
 )
 def test_another_bilm_does_not_read_the_entries(bilm, folder, sentences, change, tolerance):
     ids = bilm.characters.batch_ids(sentences)

@@ -36,10 +36,7 @@ def make_loader(tmp_path):
 
 @pytest.fixture
 def elmo(tmp_path):
-    yield Elmo(dropout=0.0, cache=str(tmp_path / "cache"))
-    for cache in LayerCache.opened():
-        cache._environment.close()
-    LayerCache._opened.clear()
+    return Elmo(dropout=0.0, cache=str(tmp_path / "cache"))
 
 
 def ids_of(batch):

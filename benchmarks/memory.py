@@ -1,0 +1,94 @@
+"""
+Memory that reading takes beyond the loaded biLM: a long line, a longer one, many short ones.
+
+    python benchmarks/memory.py
+    python benchmarks/memory.py --size tiny --tokens 500 --output results.json
+
+Needs no corpus, but Linux. Each reading is a process of its own, in which the system is asked for
+the highest resident memory. `peer` is AllenNLP's `Elmo`; what is ten times as long is read by ours
+alone. The vectors themselves, which are the result, are counted too.
+"""
+
+import multiprocessing
+import re
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Iterator, List
+
+import torch
+from bilms import SIZES, load_pair
+from common import Row, measuring_parser, report
+
+STATUS = Path("/proc/self/status")
+
+
+def resident(what: str) -> float:
+    """`VmRSS`, what is resident now, or `VmHWM`, the highest so far; in MB."""
+    found = re.search(rf"^{what}:\s*(\d+) kB", STATUS.read_text(), re.MULTILINE)
+    return int(found.group(1)) / 1024
+
+
+def measure_in_process(
+    which: str, size: str, sentences: List[List[str]], answer: Connection
+) -> None:
+    pair = load_pair(size, ["float32"])
+    characters = pair.ours["float32"].bilm.characters
+    reader = pair.peer if which == "peer" else pair.ours["float32"]
+    with torch.inference_mode():
+        # What is prepared once.
+        reader(characters.batch_ids([["a", "word"]]))
+        ids = characters.batch_ids(sentences)
+        # Begins the highest anew.
+        Path("/proc/self/clear_refs").write_text("5")
+        before = resident("VmRSS")
+        reader(ids)
+    answer.send(resident("VmHWM") - before)
+
+
+def measure_memory(which: str, size: str, sentences: List[List[str]]) -> float:
+    """MB that reading these sentences as one batch takes."""
+    processes = multiprocessing.get_context("spawn")
+    receiver, sender = processes.Pipe(duplex=False)
+    process = processes.Process(target=measure_in_process, args=(which, size, sentences, sender))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv()
+    except EOFError:
+        raise SystemExit(
+            f"{which} could not read {len(sentences)} sentences: out of memory?"
+        ) from None
+    finally:
+        process.join()
+
+
+def made_up_line(num_tokens: int) -> List[str]:
+    """Words of two to five characters, of which five thousand differ."""
+    return [f"w{number * 7 % 5000}" for number in range(num_tokens)]
+
+
+def measure(size: str, num_tokens: int) -> Iterator[Row]:
+    line, longer = made_up_line(num_tokens), made_up_line(10 * num_tokens)
+    short = [longer[first : first + 20] for first in range(0, len(longer), 20)]
+    batches = {
+        f"a line of {len(line):,} tokens": ([line], ("ours", "peer")),
+        f"a line of {len(longer):,} tokens": ([longer], ("ours",)),
+        f"{len(short):,} lines of 20 tokens": (short, ("ours",)),
+    }
+    for what, (sentences, readers) in batches.items():
+        megabytes = {which: measure_memory(which, size, sentences) for which in readers}
+        yield Row(
+            f"Memory of reading {what}, {size}", "MB", megabytes["ours"], megabytes.get("peer")
+        )
+
+
+def main() -> None:
+    parser = measuring_parser(__doc__)
+    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--tokens", type=int, default=4000, help="of the line; default 4000")
+    arguments = parser.parse_args()
+    report(measure(arguments.size, arguments.tokens), arguments.output)
+
+
+if __name__ == "__main__":
+    main()
