@@ -13,18 +13,13 @@ DEFAULTS: Dict[str, str] = {
     "ELMO_OPTIONS": "pretrained/small/options.json",
     "ELMO_WEIGHTS": "pretrained/small/weights.hdf5",
     "ELMO_GLOVE": "fixtures/corpora/glove/vectors.100d.txt.gz",
-    "ELMO_CACHE": os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "elmo_plugin"
-    ),
 }
-# Those in which "empty" means something.
-MAY_BE_EMPTY = ("ELMO_GLOVE", "ELMO_CACHE")
 
 
 def set_defaults() -> None:
     """
-    Gives each variable that is not set the absolute path of what ships with the project, and the cache a
-    place of the user's own.
+    Gives each variable that is not set the absolute path of what ships with the project, and the
+    cache a place of the user's own.
 
     Done before AllenNLP evaluates an experiment, so `std.extVar` always resolves. A value that
     is set already stays as it is; an empty one counts as not set, but for the last two.
@@ -34,9 +29,19 @@ def set_defaults() -> None:
     - `ELMO_OPTIONS`, `ELMO_WEIGHTS`: the two files of a biLM, paths or URLs.
     - `ELMO_GLOVE`: a file of word vectors, path or URL. Empty: word vectors are learned.
     - `ELMO_CACHE`: the folder in which experiments keep the layers of a frozen biLM, by default
-      `elmo_plugin` in the user's cache folder. Empty: layers are computed each time.
+      `elmo_plugin/layers` in the user's cache folder, if there is one. Empty: layers are
+      computed each time.
     """
     project = Path(__file__).resolve().parent.parent
     for name, path in DEFAULTS.items():
-        if name not in os.environ or (name not in MAY_BE_EMPTY and not os.environ[name]):
+        # Only for word vectors, among these, does "empty" mean something.
+        if name not in os.environ or (name != "ELMO_GLOVE" and not os.environ[name]):
             os.environ[name] = str(project / path)
+    if "ELMO_CACHE" not in os.environ:
+        os.environ["ELMO_CACHE"] = _default_cache()
+
+
+def _default_cache() -> str:
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    # Without a home folder `~` stays; and by the XDG rules a relative path does not count.
+    return str(caches / "elmo_plugin" / "layers") if caches.is_absolute() else ""

@@ -33,6 +33,27 @@ def test_empty_counts_as_not_set_but_for_word_vectors(monkeypatch):
     assert os.environ["ELMO_DATA"] == str(PROJECT / DEFAULTS["ELMO_DATA"])
 
 
+@pytest.mark.parametrize(
+    "environment, expected",
+    [
+        ({"HOME": "/home/me"}, "/home/me/.cache/elmo_plugin/layers"),
+        ({"HOME": "/home/me", "XDG_CACHE_HOME": "/caches"}, "/caches/elmo_plugin/layers"),
+        ({"HOME": "/home/me", "XDG_CACHE_HOME": "caches"}, ""),
+        ({"HOME": "~"}, ""),
+        ({"HOME": "/home/me", "ELMO_CACHE": ""}, ""),
+        ({"HOME": "/home/me", "ELMO_CACHE": "here"}, "here"),
+    ],
+)
+def test_the_cache_is_in_the_users_cache_folder(monkeypatch, environment, expected):
+    monkeypatch.setenv("ELMO_CACHE", "put back after the test")
+    for name in ("ELMO_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    set_defaults()
+    assert os.environ["ELMO_CACHE"] == expected
+
+
 def test_the_folder_one_is_in_does_not_matter(monkeypatch, tmp_path):
     monkeypatch.setenv("ELMO_DATA", "put back after the test")
     monkeypatch.delenv("ELMO_DATA")

@@ -5,7 +5,7 @@ import struct
 import zlib
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 import lmdb
 import numpy
@@ -23,6 +23,7 @@ _MIN_FREE_BYTES = 20 * 2**30
 _MAP_SIZE = 2**40
 # LMDB counts pages at the end that a commit gave up unwritten.
 _MAX_UNUSED_BYTES = 2**20
+_DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.PanicError)
 # Before the layers of an entry: checksum and number of tokens.
 _HEADER = struct.Struct("<II")
 
@@ -40,8 +41,8 @@ class LayerCache:
     memory until there are 16 MB of them. Each carries a checksum over its words and its layers; one
     that is damaged counts as missing. When the store cannot be read or written, a warning
     says so and layers are computed as without a cache. It stops growing when 20 GB of the disk,
-    or a tenth of a smaller one, are left. Not for network file systems, where LMDB's locks do not
-    hold.
+    or a tenth of a smaller one, are left. Not for network file systems, nor for containers that
+    share a folder but not their process numbers: there LMDB's locks do not hold.
 
     Use `open`; a process has a store open once.
 
@@ -63,13 +64,18 @@ class LayerCache:
     def __init__(self, path: Path, width: int) -> None:
         self.path, self.width = path, width
         path.mkdir(parents=True, exist_ok=True)
+        data = path / "data.mdb"
         self._environment = lmdb.open(
             os.fspath(path),
             map_size=_MAP_SIZE,
+            # Who else may write is the umask's to say.
+            mode=0o666,
             max_readers=1024,
             readahead=False,
-            readonly=not os.access(path, os.W_OK),
+            readonly=not os.access(data if data.exists() else path, os.W_OK),
         )
+        # Readers that were killed would fill the table, and hold pages that could be used again.
+        self._environment.reader_check()
         self._check_length()
         self._writable = not self._environment.flags()["readonly"]
         self._readable = True
@@ -78,7 +84,7 @@ class LayerCache:
         self._pending_bytes = 0
         # Of the last calls of `prefetch`.
         self._ahead: Tuple[Dict[bytes, numpy.ndarray], ...] = ()
-        self._found = self._sought = self._reported = 0
+        self._found = self._sought = 0
 
     @classmethod
     def open(cls, folder: Path, bilm: Bilm) -> Optional["LayerCache"]:
@@ -92,18 +98,21 @@ class LayerCache:
         bilm : `Bilm`
             Frozen and stateless.
         """
-        path = folder.expanduser().resolve() / identity(bilm)
-        if path not in cls._opened:
-            try:
+        try:
+            path = folder.expanduser().resolve() / identity(bilm)
+            if path not in cls._opened:
                 cls._opened[path] = cache = cls(path, entry_width(bilm))
-            except (OSError, lmdb.Error) as error:
-                logger.warning(
-                    f"ELMo's cache {path} cannot be opened ({error}). Layers are computed instead. "
-                    "If the folder is damaged, delete it; or name another in `cache` or ELMO_CACHE."
-                )
-                return None
-            logger.info(f"ELMo's cache {path}: {cache._size()}")
-        return cls._opened[path]
+                logger.info(f"ELMo's cache {path}: {cache._size()}")
+            return cls._opened[path]
+        # Of paths, `RuntimeError` says that there is no such user, or a circle of links.
+        except (OSError, RuntimeError, lmdb.Error) as error:
+            logger.warning(
+                f"ELMo's cache in {folder} cannot be opened ({error}). Layers are computed "
+                "instead. Name another folder in `cache` or ELMO_CACHE; if the files are damaged, "
+                f"delete them; if memory is lacking, `ulimit -v` allows less than {_MAP_SIZE:,} "
+                "bytes."
+            )
+            return None
 
     @classmethod
     def opened(cls) -> List["LayerCache"]:
@@ -113,14 +122,10 @@ class LayerCache:
     @classmethod
     def close_all(cls) -> None:
         """Reports on all that this process has open, and closes them."""
-        for cache in cls.opened():
+        while cls._opened:
+            _, cache = cls._opened.popitem()
             cache.report()
             cache._environment.close()
-        cls._opened.clear()
-
-    def __reduce__(self) -> Any:
-        # A copied model shares the store; one sent to another process opens it there.
-        return _reopen, (self.path, self.width)
 
     def read(self, keys: Iterable[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
         """
@@ -181,12 +186,12 @@ class LayerCache:
     def report(self) -> None:
         """Writes what waits, and logs how much was found since the last report."""
         self.flush()
-        if self._sought > self._reported:
+        if self._sought:
             logger.info(
-                f"ELMo's cache {self.path}: {self._found:,} of {self._sought:,} sentences found "
+                f"ELMo's cache: {self._found:,} of {self._sought:,} sentences found "
                 f"({self._found / self._sought:.1%}); {self._size()}"
             )
-        self._found = self._sought = self._reported = 0
+        self._found = self._sought = 0
 
     def _entries(self, keys: List[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
         others = []
@@ -212,11 +217,18 @@ class LayerCache:
                     if layers is not None:
                         yield key, layers
         except lmdb.Error as error:
-            self._readable = self._writable = False
-            logger.warning(
-                f"ELMo's cache {self.path} is damaged ({error}). Layers are computed instead; "
-                "delete the folder to begin anew."
+            self._give_up()
+            cure = (
+                "delete the folder to begin anew" if isinstance(error, _DAMAGE) else "start again"
             )
+            logger.warning(
+                f"ELMo's cache {self.path} cannot be read any more ({error}). Layers are computed "
+                f"instead; {cure}."
+            )
+
+    def _give_up(self) -> None:
+        self._readable = self._writable = False
+        self._pending, self._pending_bytes, self._ahead = {}, 0, ()
 
     def _decoded(self, key: bytes, entry: memoryview) -> Optional[numpy.ndarray]:
         if len(entry) >= _HEADER.size:
@@ -237,8 +249,8 @@ class LayerCache:
         to_keep = min(_MIN_FREE_BYTES, disk.total // 10)
         if disk.free - self._pending_bytes < to_keep:
             raise OSError(
-                f"{disk.free / 2**30:.1f} GB of its disk are free, of which {to_keep / 2**30:.1f} "
-                "are left to others"
+                f"{disk.free / 2**20:,.0f} MB of its disk are free, of which "
+                f"{to_keep / 2**20:,.0f} are left to others"
             )
 
     def _stop_writing(self, reason: str) -> None:
@@ -274,11 +286,12 @@ def _checksum(key: bytes, payload: memoryview) -> int:
     return zlib.crc32(payload, zlib.crc32(key))
 
 
-def _reopen(path: Path, width: int) -> LayerCache:
-    if path not in LayerCache._opened:
-        LayerCache._opened[path] = LayerCache(path, width)
-    return LayerCache._opened[path]
+def _forget_in_child() -> None:
+    # A child inherits the store, but may not use it.
+    for cache in LayerCache.opened():
+        cache._give_up()
 
 
+os.register_at_fork(after_in_child=_forget_in_child)
 # Unlike `atexit`, also at the end of the processes of a distributed training.
 Finalize(None, LayerCache.close_all, exitpriority=10)

@@ -1,7 +1,7 @@
 import logging
 from contextlib import nullcontext
 from pathlib import Path
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 import torch
 
@@ -24,7 +24,8 @@ class FrozenLayers:
     # Parameters
 
     bilm : `Bilm`
-        The biLM. When its weights change, so do its entries in the cache.
+        The biLM. When its weights change, so do its entries in the cache; a change through
+        `weight.data` is not noticed, call `forget` then.
     cache_folder : `Optional[Path]`, optional (default = `None`)
         Where `LayerCache` keeps layers, if at all.
     """
@@ -33,11 +34,15 @@ class FrozenLayers:
         self._bilm = bilm
         self._cache_folder = cache_folder
         self._cache: Optional[LayerCache] = None
-        self._weights: List[Tuple[int, int]] = []
+        self._state: List[Any] = []
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # A copy opens the cache for itself.
+        return {**self.__dict__, "_cache": None, "_state": []}
 
     def __call__(self, character_ids: torch.Tensor) -> BilmOutput:
         """
-        What the biLM's own `forward` gives, in float32 where a cache is used.
+        What the biLM's own `forward` gives, in float32 or more.
 
         Memory grows with `num_layers * batch_size * num_tokens * output_dim`; what is needed to
         compute them, with 8,192 tokens or one longer sentence.
@@ -51,8 +56,9 @@ class FrozenLayers:
         cache = self._opened_cache()
         num_batches = sum(1 for _ in token_batches([lengths[row] for row in rows]))
         with torch.no_grad():
-            if cache is None and num_batches <= 1 and len(rows) == len(keys):
-                return self._bilm(character_ids)
+            if cache is None and num_batches == 1 and len(rows) == len(keys):
+                output = self._bilm(character_ids)
+                return BilmOutput(output.layers.to(self._dtype()), output.mask)
             # Shape: (num_distinct, num_tokens + 2, entry_width)
             entries = torch.zeros(
                 len(rows),
@@ -77,7 +83,7 @@ class FrozenLayers:
 
     def forget(self) -> None:
         """To be called when the weights may have changed without a trace, as by an optimizer."""
-        self._weights = []
+        self._state = []
 
     def report(self) -> None:
         """Lets the cache, if there is one, write what waits and log how much it found."""
@@ -129,21 +135,22 @@ class FrozenLayers:
         if self._cache_folder is None:
             return None
         # The version counts changes in place; the address tells a new tensor.
-        weights = [
+        state: List[Any] = [
             (value.data_ptr(), 0 if value.is_inference() else value._version)
             for value in (*self._bilm.parameters(), *self._bilm.buffers())
         ]
-        if weights != self._weights:
-            self._weights = weights
+        state.append(self._bilm.warm_up)
+        if state != self._state:
+            self._state = state
             self._cache = LayerCache.open(self._cache_folder, self._bilm)
         return self._cache
 
     def _without_cache(self, character_ids: torch.Tensor) -> BilmOutput:
         logger.warning(
-            "ELMo's cache is not used any more: a layer holds numbers that half precision cannot "
-            "(above 65,504, infinite or not a number). Check the biLM's weights."
+            "ELMo's cache is not used with these weights: a layer holds numbers that half "
+            "precision cannot (above 65,504, infinite or not a number). Check the biLM's weights."
         )
-        self._cache_folder = self._cache = None
+        self._cache = None
         return self(character_ids)
 
 

@@ -17,7 +17,8 @@ class PrefetchingDataLoader(MultiProcessDataLoader):
     AllenNLP's `multiprocess` data loader, one batch ahead: while the model works on a batch, the
     next one is made, and what ELMo's caches hold of it is read from the disk.
 
-    Gives the same batches in the same order, and has the same settings.
+    Gives the same batches in the same order, and has the same settings. (Where both it and the
+    model draw from Python's `random`, they do so in another order.)
     """
 
     _target: Optional[torch.device] = None
@@ -50,7 +51,7 @@ def _prefetch(batch: Any) -> None:
     if not isinstance(batch, dict):
         return
     for name, value in batch.items():
-        if name != "elmo_tokens":
+        if name != "elmo_tokens" or not isinstance(value, torch.Tensor):
             _prefetch(value)
             continue
         # Shape: (num_sentences, num_tokens, max_characters_per_token)

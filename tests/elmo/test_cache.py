@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 from collections import namedtuple
+from pathlib import Path
 
 import lmdb
 import numpy
@@ -165,6 +166,45 @@ def _write(path, numbers):
     cache.flush()
 
 
+def _read_for_ever(path, progress):
+    cache = LayerCache(path, WIDTH)
+    entries = cache._on_disk([entry(0)[0]])
+    next(entries)
+    progress.send(True)
+    signal.pause()
+
+
+def test_readers_that_were_killed_do_not_fill_its_table(path, reopen):
+    cache = reopen()
+    fill(cache, range(1))
+    cache.flush()
+    receiver, sender = PROCESSES.Pipe(duplex=False)
+    for _ in range(3):
+        reader = PROCESSES.Process(target=_read_for_ever, args=(path, sender))
+        reader.start()
+        receiver.recv()
+        reader.kill()
+        reader.join()
+    assert exit_code(_write, path, range(1, 5)) == 0
+    assert cache._environment.reader_check() == 0
+    assert right_entries(cache, range(5)) == 5
+
+
+def test_a_forked_child_leaves_the_store_alone(path, reopen, monkeypatch):
+    cache = reopen()
+    monkeypatch.setitem(LayerCache._opened, path, cache)
+    fill(cache, range(5))
+    cache.flush()
+    fill(cache, range(5, 10))
+    child = os.fork()
+    if child == 0:
+        fill(cache, range(10, 15))
+        cache.flush()
+        os._exit(right_entries(cache, range(15)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert right_entries(cache, range(15)) == 10
+
+
 def test_an_entry_written_elsewhere_meanwhile_is_found(path, reopen):
     cache = reopen()
     assert right_entries(cache, range(5)) == 0
@@ -230,7 +270,7 @@ def test_a_full_disk_stops_the_writing_with_one_sentence(reopen, monkeypatch, ca
     fill(cache, range(10, 20))
     cache.flush()
     (message,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert "9.0 GB of its disk are free, of which 10.0 are left to others" in message
+    assert "9,216 MB of its disk are free, of which 10,240 are left to others" in message
     assert "ELMO_CACHE" in message and not cache._pending
     assert right_entries(cache, range(20)) == 5
 
@@ -267,26 +307,31 @@ def test_a_write_that_fails_loses_nothing_already_there(path, tmp_path, reopen):
     assert right_entries(reopen(), range(200)) == 20
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="to root nothing is read-only")
-def test_a_folder_that_cannot_be_written_is_read(path, reopen):
+def test_a_folder_that_cannot_be_written_is_read(path, reopen, monkeypatch):
     cache = reopen()
     fill(cache, range(5))
     cache.flush()
-    path.chmod(0o500)
+    # Root may write what is read-only.
+    monkeypatch.setattr(os, "access", lambda *_: False)
     cache = reopen()
     fill(cache, range(5, 10))
-    cache.flush()
+    cache.report()
     assert right_entries(cache, range(10)) == 5
 
 
-def test_a_cache_that_cannot_be_opened_is_done_without(bilm, sentences, tmp_path, caplog):
+@pytest.mark.parametrize("place", ["file", "circle/of/links", "~nosuchuser/cache"])
+def test_a_cache_that_cannot_be_opened_is_done_without(
+    bilm, sentences, tmp_path, caplog, monkeypatch, place
+):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("not a folder")
-    frozen = FrozenLayers(bilm, tmp_path / "file")
+    (tmp_path / "circle").symlink_to("circle")
+    frozen = FrozenLayers(bilm, Path(place))
     ids = bilm.characters.batch_ids(sentences)
     for _ in range(2):
         torch.testing.assert_close(frozen(ids).layers, bilm(ids).layers, rtol=1e-4, atol=1e-5)
     (message,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert "cannot be opened" in message and str(tmp_path / "file") in message
+    assert f"cache in {place} cannot be opened" in message
 
 
 def test_keys_tell_sentences_apart_and_padding_does_not_matter(shared_bilm):

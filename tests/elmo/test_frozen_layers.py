@@ -3,6 +3,7 @@
 import copy
 import logging
 import pickle
+import shutil
 
 import pytest
 import torch
@@ -134,6 +135,16 @@ def test_weights_that_change_later_change_the_entries(bilm, folder, sentences):
     assert torch.equal(frozen(ids).layers, before)
 
 
+def test_a_warm_up_that_begins_later_changes_the_entries(bilm, folder, sentences):
+    frozen = FrozenLayers(bilm, folder)
+    ids = bilm.characters.batch_ids(sentences)
+    before = frozen(ids).layers
+    bilm.warm_up = True
+    torch.testing.assert_close(frozen(ids).layers, bilm(ids).layers, rtol=1e-3, atol=2e-4)
+    bilm.warm_up = False
+    assert torch.equal(frozen(ids).layers, before)
+
+
 def test_a_bilm_that_has_learned_and_is_frozen_again_reads_anew(folder, sentences):
     elmo = Elmo(dropout=0.0, cache=str(folder))
     ids = elmo.bilm.characters.batch_ids(sentences)
@@ -165,6 +176,10 @@ def test_numbers_that_half_precision_cannot_hold_are_not_kept(bilm, folder, sent
     assert "half precision cannot" in warning.getMessage()
     (cache,) = LayerCache.opened()
     assert list(cache.read([b"any"])) == [] and not cache._pending
+    with torch.no_grad():
+        bilm.character_encoder.projection.weight.div_(1e6)
+    frozen(ids)
+    assert cache not in LayerCache.opened()[1:] and LayerCache.opened()[1]._pending
 
 
 def test_a_model_with_a_cache_can_be_copied_and_pickled(folder, sentences):
@@ -173,6 +188,29 @@ def test_a_model_with_a_cache_can_be_copied_and_pickled(folder, sentences):
     expected = elmo(ids)
     assert torch.equal(copy.deepcopy(elmo)(ids), expected)
     assert torch.equal(pickle.loads(pickle.dumps(elmo))(ids), expected)
+    assert len(LayerCache.opened()) == 1
+
+
+def test_a_pickled_model_works_where_its_cache_cannot_be(folder, sentences, caplog):
+    elmo = Elmo(dropout=0.0, cache=str(folder))
+    ids = elmo.bilm.characters.batch_ids(sentences)
+    expected, pickled = elmo(ids), pickle.dumps(elmo)
+    LayerCache.close_all()
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
+    found = pickle.loads(pickled)(ids)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=5e-4)
+    assert "cannot be opened" in caplog.records[-1].getMessage()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("cached", [False, True])
+def test_the_type_does_not_depend_on_the_batch(bilm, folder, dtype, cached):
+    bilm.to(getattr(torch, dtype))
+    frozen = FrozenLayers(bilm, folder if cached else None)
+    for words in ([["a"], ["b"]], [["a"], ["a"]], []):
+        ids = bilm.characters.batch_ids(words) if words else torch.zeros(0, 5, 50).long()
+        assert frozen(ids).layers.dtype == torch.float32
 
 
 def test_found_and_sought_are_logged_when_an_epoch_begins(folder, sentences, caplog):
