@@ -65,7 +65,7 @@ class BidirectionalLstm(torch.nn.Module):
             for layer, output in enumerate(outputs):
                 layers[layer, index, direction * dim : (direction + 1) * dim] = output
             final_states.append([_reorder(part, restore) for part in final])
-        return layers.view(n_layers, batch_size, num_tokens, -1), list(zip(*final_states))
+        return layers.unflatten(1, (batch_size, num_tokens)), list(zip(*final_states))
 
     def run_stack(
         self,

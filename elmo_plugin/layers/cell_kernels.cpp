@@ -58,7 +58,17 @@ inline float exponential(float x) {
 
 inline float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
-inline float tangent(float x) { return 2.0f * sigmoid(2.0f * x) - 1.0f; }
+// The difference of two numbers near one another would lose the digits of a small result.
+inline float tangent(float x) {
+    const float square = x * x;
+    float series = 62.0f / 2835;
+    series = series * square - 17.0f / 315;
+    series = series * square + 2.0f / 15;
+    series = series * square - 1.0f / 3;
+    const float small = x + x * square * series;
+    const float large = 2.0f * sigmoid(2.0f * x) - 1.0f;
+    return square < 0.09f ? small : large;
+}
 
 inline float clipped(float x, float clip) {
     x = x > clip ? clip : x;
@@ -84,8 +94,8 @@ void projected_forward(int64_t rows, int64_t dim, float clip, const T* inputs, c
             const float i = sigmoid(load(in[j]) + load(re[j]));
             const float f = sigmoid(load(in[dim + j]) + load(re[dim + j]));
             const float o = sigmoid(load(in[2 * dim + j]) + load(re[2 * dim + j]));
-            const float g = sigmoid(2.0f * (load(in[3 * dim + j]) + load(re[3 * dim + j])));
-            const float c = clipped(f * before[j] + i * (2.0f * g - 1.0f), clip);
+            const float g = tangent(load(in[3 * dim + j]) + load(re[3 * dim + j]));
+            const float c = clipped(f * before[j] + i * g, clip);
             if (keeps) {
                 store(out + j, i);
                 store(out + dim + j, f);
@@ -117,10 +127,10 @@ void projected_backward(int64_t rows, int64_t dim, float clip, const float* gate
             const float t = tangent(c);
             float d_c = d_now[j] + d * o * (1.0f - t * t);
             d_c = c >= clip || c <= -clip ? 0.0f : d_c;
-            store(out + j, d_c * (2.0f * g - 1.0f) * slope(i));
+            store(out + j, d_c * g * slope(i));
             store(out + dim + j, d_c * before[j] * slope(f));
             store(out + 2 * dim + j, d * t * slope(o));
-            store(out + 3 * dim + j, 4.0f * d_c * i * slope(g));
+            store(out + 3 * dim + j, d_c * i * (1.0f - g * g));
             d_now[j] = d_c * f;
         }
     }
@@ -141,13 +151,13 @@ void highway_forward(int64_t rows, int64_t dim, const float* dropout, const T* i
         T* given = output + row * dim;
 #pragma GCC ivdep
         for (int64_t j = 0; j < dim; ++j) {
-            const float g = sigmoid(2.0f * (load(in[j]) + load(re[j])));
+            const float g = tangent(load(in[j]) + load(re[j]));
             const float i = sigmoid(load(in[dim + j]) + load(re[dim + j]));
             const float f = sigmoid(load(in[2 * dim + j]) + load(re[2 * dim + j]));
             const float o = sigmoid(load(in[3 * dim + j]) + load(re[3 * dim + j]));
             const float r = sigmoid(load(in[4 * dim + j]) + load(re[4 * dim + j]));
             const float carry = load(in[5 * dim + j]);
-            const float c = f * before[j] + i * (2.0f * g - 1.0f);
+            const float c = f * before[j] + i * g;
             if (keeps) {
                 store(out + j, g);
                 store(out + dim + j, i);
@@ -183,8 +193,8 @@ void highway_backward(int64_t rows, int64_t dim, const float* dropout, const flo
             const float t = tangent(now[j]);
             const float d_squashed = d * r;
             const float d_c = d_now[j] + d_squashed * o * (1.0f - t * t);
-            store(out + j, 4.0f * d_c * i * slope(g));
-            store(out + dim + j, d_c * (2.0f * g - 1.0f) * slope(i));
+            store(out + j, d_c * i * (1.0f - g * g));
+            store(out + dim + j, d_c * g * slope(i));
             store(out + 2 * dim + j, d_c * before[j] * slope(f));
             store(out + 3 * dim + j, d_squashed * t * slope(o));
             store(out + 4 * dim + j, d * (o * t - carry) * slope(r));

@@ -2,14 +2,18 @@
 
 import ctypes
 import hashlib
+import logging
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
 from functools import lru_cache
 from pathlib import Path
-from typing import Optional
+from typing import List, Optional
+
+logger = logging.getLogger(__name__)
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fPIC", "-fopenmp")
@@ -22,38 +26,59 @@ def cell_kernels() -> Optional[ctypes.CDLL]:
     The functions of `cell_kernels.cpp`; `None` where they cannot be built.
 
     Built at first use with the C++ compiler of the machine (`$CXX`, or `c++`) and kept in the
-    user's cache folder, under a name that tells the source, the compiler and the processor.
+    user's cache folder, under a name that tells the source, the compiler, the processor and what
+    the file must contain: one that is damaged, or another user's, is built anew.
     """
-    compiler = shutil.which(os.environ.get("CXX", "c++"))
-    if compiler is None or not _SOURCE.exists():
-        return None
     try:
-        key = (_SOURCE.read_text(encoding="utf-8"), *_FLAGS, compiler, _processor())
-        name = hashlib.sha256("\0".join(key).encode()).hexdigest()[:24]
-        library = _cache_folder() / f"cells-{name}.so"
-        if not library.exists():
-            _build(compiler, library)
-        return ctypes.CDLL(str(library))
-    # No room, no rights, a compiler that knows no such flag: PyTorch does the same, slower.
-    except (OSError, subprocess.SubprocessError):
+        command = shlex.split(os.environ.get("CXX") or "c++")
+        compiler = shutil.which(command[0])
+        if compiler is None:
+            raise OSError(f"there is no {command[0]}")
+        command = [compiler, *command[1:], *_FLAGS]
+        key = _hash(
+            "\0".join([_SOURCE.read_text(encoding="utf-8"), *command, _processor()]).encode()
+        )
+        folder = _cache_folder()
+        return ctypes.CDLL(str(_built(folder, key) or _build(command, folder, key)))
+    # No room, no rights, no home, a compiler that knows no such flag.
+    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
+        logger.info(f"Recurrent layers run without compiled cells, a little slower: {error}")
         return None
 
 
-def _build(compiler: str, library: Path) -> None:
-    library.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        parts, built = Path(folder) / "cells.o", Path(folder) / library.name
+def _built(folder: Path, key: str) -> Optional[Path]:
+    for path in folder.glob(f"cells-{key}-*.so"):
+        content = path.read_bytes()
+        if path.name == _name(key, content) and path.stat().st_uid == os.getuid():
+            return path
+    return None
+
+
+def _build(command: List[str], cache: Path, key: str) -> Path:
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as folder:
+        parts, built = Path(folder) / "cells.o", Path(folder) / "cells.so"
         # Linked without OpenMP: its functions are then those of the runtime that PyTorch has
         # loaded. A second one would bring threads of its own.
         for arguments in (
-            [*_FLAGS, "-c", str(_SOURCE), "-o", parts],
-            ["-shared", parts, "-o", built],
+            [*command, "-c", str(_SOURCE), "-o", parts],
+            [command[0], "-shared", parts, "-o", built],
         ):
-            subprocess.run(
-                [compiler, *arguments], check=True, capture_output=True, timeout=_MOST_SECONDS
-            )
+            subprocess.run(arguments, check=True, capture_output=True, timeout=_MOST_SECONDS)
+        # What cannot be loaded is not kept.
+        ctypes.CDLL(str(built))
+        library = cache / _name(key, built.read_bytes())
         # Several processes may build at once; each sees a whole file or none.
         os.replace(built, library)
+    return library
+
+
+def _name(key: str, content: bytes) -> str:
+    return f"cells-{key}-{_hash(content)}.so"
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:24]
 
 
 def _cache_folder() -> Path:

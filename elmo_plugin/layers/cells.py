@@ -15,8 +15,7 @@ class Cell(Protocol):
     precision of all else.
 
     `formula` says what is computed; `forward` and `backward` do the same and its gradient, in place
-    and without autograd. `Tensor.tanh` is several times as slow as a sigmoid on a
-    CPU, hence `tanh(x) = 2 * sigmoid(2 * x) - 1` in there.
+    and without autograd.
     """
 
     num_blocks: int
@@ -78,11 +77,6 @@ def add_recurrent(
     return gates
 
 
-def tanh(values: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """The hyperbolic tangent into `out`."""
-    return torch.mul(values, 2.0, out=out).sigmoid_().mul_(2.0).sub_(1.0)
-
-
 def stop_at_clip(gradient: torch.Tensor, clipped: torch.Tensor, clip: Optional[float]) -> None:
     """Zeroes in place the gradient of what `clamp` has changed."""
     if clip:
@@ -93,3 +87,8 @@ def stop_at_clip(gradient: torch.Tensor, clipped: torch.Tensor, clip: Optional[f
 def through_sigmoids(gradient: torch.Tensor, gates: torch.Tensor) -> None:
     """Turns in place the gradient of `gates`, all sigmoids, into that of their arguments."""
     torch.ops.aten.sigmoid_backward.grad_input(gradient, gates, grad_input=gradient)
+
+
+def through_tanh(gradient: torch.Tensor, squashed: torch.Tensor) -> None:
+    """Turns in place the gradient of a hyperbolic tangent into that of its argument."""
+    torch.ops.aten.tanh_backward.grad_input(gradient, squashed, grad_input=gradient)

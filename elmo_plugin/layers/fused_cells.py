@@ -25,6 +25,7 @@ def fused(cell: Cell, device: torch.device, dtype: torch.dtype, dim: int, batch_
         mask = cell.dropout_mask
         if mask is None:
             mask = torch.ones(batch_size, dim)
+        assert mask.size(0) >= batch_size and mask.size(1) == dim, mask.shape
         mask = mask.to(torch.float32).contiguous()
         return _FusedCell(cell, dtype, "highway", c_void_p(mask.data_ptr()), mask)
     return cell

@@ -3,7 +3,7 @@ from typing import ClassVar, Optional, Tuple
 
 import torch
 
-from elmo_plugin.layers.cells import add_recurrent, tanh, through_sigmoids
+from elmo_plugin.layers.cells import add_recurrent, through_sigmoids, through_tanh
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class HighwayCell:
         memory: torch.Tensor,
         output: torch.Tensor,
     ) -> None:
-        """See `Cell`. The candidate `g` is left as the sigmoid that `tanh` is made of."""
+        """See `Cell`."""
         gates = add_recurrent(inputs, recurrent, gates, memory.dtype)
         g, i, f, o, r, carry = gates.chunk(6, dim=1)
-        g.mul_(2.0)
-        gates[:, : -g.size(1)].sigmoid_()
-        torch.mul(f, previous, out=memory).addcmul_(i, g, value=2.0).sub_(i)
-        squashed = tanh(memory, out=torch.empty_like(memory)).mul_(o)
+        g.tanh_()
+        gates[:, g.size(1) : -g.size(1)].sigmoid_()
+        torch.mul(f, previous, out=memory).addcmul_(i, g)
+        squashed = memory.tanh().mul_(o)
         torch.lerp(carry, squashed, r, out=squashed)
         if self.dropout_mask is not None:
             squashed.mul_(self.dropout_mask[: len(squashed)])
@@ -80,17 +80,19 @@ class HighwayCell:
         d_g, d_i, d_f, d_o, d_r, d_carry = results.chunk(6, dim=1)
         if self.dropout_mask is not None:
             d_output.mul_(self.dropout_mask[: len(d_output)])
-        squashed = tanh(memory, out=d_f)
+        squashed = torch.tanh(memory, out=d_f)
         torch.mul(o, squashed, out=d_r).sub_(carry).mul_(d_output)
         torch.addcmul(d_output, d_output, r, value=-1.0, out=d_carry)
         # From here on the gradient of `o * tanh(memory)`.
         d_output.mul_(r)
         torch.mul(d_output, squashed, out=d_o)
         d_memory.add_(d_output.mul_(o)).addcmul_(d_output.mul_(squashed), squashed, value=-1.0)
-        torch.mul(d_memory, i, out=d_g).mul_(4.0)
-        torch.mul(d_memory, g, out=d_i).mul_(2.0).sub_(d_memory)
+        torch.mul(d_memory, i, out=d_g)
+        torch.mul(d_memory, g, out=d_i)
         torch.mul(d_memory, previous, out=d_f)
-        through_sigmoids(results[:, : -g.size(1)], gates[:, : -g.size(1)])
+        sigmoids = slice(g.size(1), -g.size(1))
+        through_sigmoids(results[:, sigmoids], gates[:, sigmoids])
+        through_tanh(d_g, g)
         d_memory.mul_(f)
         if results is not d_gates:
             d_gates.copy_(results)

@@ -50,11 +50,11 @@ class Int8Linear(torch.nn.Module):
     def weight(self) -> torch.Tensor:
         """
         Shape `(out_features, in_features)`, float32. Where `forward` is the way to multiply with
-        it, a stand-in of that shape, type and device: not a number anywhere, and no memory.
+        it, a stand-in of that shape without numbers, on the device `meta`.
         """
         device = self.scale.device
         if self.matrix.is_packed and not torch.is_autocast_enabled(device.type):
-            return torch.full((1, 1), torch.nan, device=device).expand(self.matrix.shape)
+            return torch.empty(self.matrix.shape, device="meta")
         return self.matrix.widened()
 
     def weight_to_learn(self) -> torch.nn.Parameter:

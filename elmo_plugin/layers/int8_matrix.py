@@ -1,3 +1,4 @@
+from functools import lru_cache
 from typing import Any, Optional, Tuple
 
 import torch
@@ -38,7 +39,7 @@ class Int8Matrix:
     def __init__(self, weight: torch.Tensor, scale: torch.Tensor) -> None:
         self.shape = weight.shape
         self.scale = scale.detach()
-        self.is_packed = _HAS_VNNI and weight.device.type == "cpu"
+        self.is_packed = weight.device.type == "cpu" and can_multiply_bytes()
         self._weight = weight.detach()
         if self.is_packed:
             self._weight = torch.ops.onednn.qlinear_prepack(self._weight, None)
@@ -111,10 +112,7 @@ class Int8Matrix:
         # Shape: (2 * num_rows, in_features)
         halves = torch.cat([numbers, numbers >> 8]).to(torch.uint8)
         # Shape: (num_rows, out_features)
-        low, high = torch.ops.onednn.qlinear_pointwise(
-            halves, 1.0, _ZERO, self._weight, self._unit, self._zeros, None,
-            1.0, 0, torch.float32, "none", [], "",
-        ).chunk(2)  # fmt: skip
+        low, high = _product_of_bytes(halves, self._weight, self._unit, self._zeros).chunk(2)
         return low.add_(high, alpha=256.0).mul_(largest)[:num_rows]
 
     def __reduce__(self) -> Tuple[Any, ...]:
@@ -122,8 +120,28 @@ class Int8Matrix:
         return Int8Matrix, (self.weight, self.scale)
 
 
-_HAS_VNNI = (
-    torch.backends.mkldnn.is_available()
-    and hasattr(torch.ops.onednn, "qlinear_prepack")
-    and torch.cpu._is_vnni_supported()
-)
+def _product_of_bytes(
+    inputs: torch.Tensor, packed: torch.Tensor, unit: torch.Tensor, zeros: torch.Tensor
+) -> torch.Tensor:
+    """Of inputs above `_ZERO`, uint8, and of a matrix as oneDNN lays it out; float32."""
+    return torch.ops.onednn.qlinear_pointwise(
+        inputs, 1.0, _ZERO, packed, unit, zeros, None, 1.0, 0, torch.float32, "none", [], ""
+    )
+
+
+@lru_cache(maxsize=None)
+def can_multiply_bytes() -> bool:
+    """
+    Whether products of bytes are fast and right here. Without VNNI, or where oneDNN is told not to
+    use it, two products are added up in 16 bits, which are too few.
+    """
+    if not (torch.backends.mkldnn.is_available() and torch.cpu._is_vnni_supported()):
+        return False
+    try:
+        packed = torch.ops.onednn.qlinear_prepack(torch.full((16, 64), 127, dtype=torch.int8), None)
+        inputs = torch.full((1, 64), 255, dtype=torch.uint8)
+        product = _product_of_bytes(inputs, packed, torch.ones(16), torch.zeros(16).int())
+    # A PyTorch without these operations, or with others under their names.
+    except (AttributeError, RuntimeError):
+        return False
+    return bool((product == 64.0 * 127 * (255 - _ZERO)).all())

@@ -10,8 +10,9 @@ class PackedLinear(torch.nn.Linear):
     """
     A linear layer that is fast on small batches when nothing has to be learned.
 
-    It then multiplies with a `PackedMatrix`, which is renewed when the weight changes. With
-    gradients, or where packing is not possible, this is `torch.nn.Linear`.
+    It then multiplies with a `PackedMatrix`, which is renewed when the weight changes. A change
+    through `weight.data` is not noticed until the layer learns. With gradients, or where packing is
+    not possible, this is `torch.nn.Linear`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:

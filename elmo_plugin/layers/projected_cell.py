@@ -3,7 +3,7 @@ from typing import ClassVar, Optional, Tuple
 
 import torch
 
-from elmo_plugin.layers.cells import add_recurrent, stop_at_clip, tanh, through_sigmoids
+from elmo_plugin.layers.cells import add_recurrent, stop_at_clip, through_sigmoids, through_tanh
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class ProjectedCell:
         memory: torch.Tensor,
         output: torch.Tensor,
     ) -> None:
-        """See `Cell`. The candidate `g` is left as the sigmoid that `tanh` is made of."""
+        """See `Cell`."""
         gates = add_recurrent(inputs, recurrent, gates, memory.dtype)
         i, f, o, g = gates.chunk(4, dim=1)
-        g.mul_(2.0)
-        gates.sigmoid_()
-        torch.mul(f, previous, out=memory).addcmul_(i, g, value=2.0).sub_(i)
+        gates[:, : -g.size(1)].sigmoid_()
+        g.tanh_()
+        torch.mul(f, previous, out=memory).addcmul_(i, g)
         if self.clip:
             memory.clamp_(-self.clip, self.clip)
-        output.copy_(tanh(memory, out=torch.empty_like(memory)).mul_(o))
+        output.copy_(memory.tanh().mul_(o))
 
     def backward(
         self,
@@ -65,14 +65,15 @@ class ProjectedCell:
         i, f, o, g = gates.chunk(4, dim=1)
         results = d_gates if d_gates.dtype == gates.dtype else torch.empty_like(gates)
         d_i, d_f, d_o, d_g = results.chunk(4, dim=1)
-        squashed = tanh(memory, out=d_f)
+        squashed = torch.tanh(memory, out=d_f)
         torch.mul(d_output, squashed, out=d_o)
         d_memory.add_(d_output.mul_(o)).addcmul_(d_output.mul_(squashed), squashed, value=-1.0)
         stop_at_clip(d_memory, memory, self.clip)
-        torch.mul(d_memory, g, out=d_i).mul_(2.0).sub_(d_memory)
+        torch.mul(d_memory, g, out=d_i)
         torch.mul(d_memory, previous, out=d_f)
-        torch.mul(d_memory, i, out=d_g).mul_(4.0)
-        through_sigmoids(results, gates)
+        torch.mul(d_memory, i, out=d_g)
+        through_sigmoids(results[:, : -g.size(1)], gates[:, : -g.size(1)])
+        through_tanh(d_g, g)
         d_memory.mul_(f)
         if results is not d_gates:
             d_gates.copy_(results)

@@ -57,6 +57,7 @@ def recur(
     if inputs.device.type not in ("cpu", "cuda"):
         return plain_recurrence(cell, inputs, weights, batch_sizes, state)
     dtype = _product_dtype(weights)
+    _check_fit(cell, inputs, weights, batch_sizes, state)
     cell = fused(cell, inputs.device, dtype, weights.dim(cell), max(batch_sizes, default=0))
     if learns(inputs, *(state or ()), *weights):
         hidden, memory = state or (None, None)
@@ -65,9 +66,25 @@ def recur(
         )
         return outputs, (hidden, memory)
     with torch.autocast(inputs.device.type, enabled=False):
-        if products is None or dtype != weights.inputs.dtype:
+        if products is None or dtype != weights.bias.dtype:
             products = weights.products(dtype)
         return walk(cell, inputs.to(dtype), weights, batch_sizes, state, products, None)
+
+
+def _check_fit(
+    cell: Cell,
+    inputs: torch.Tensor,
+    weights: Weights,
+    batch_sizes: Sequence[int],
+    state: Optional[State],
+) -> None:
+    """What is compiled looks at no shape."""
+    dim, sizes = weights.dim(cell), list(batch_sizes)
+    assert sum(sizes) == len(inputs) and sizes == sorted(sizes, reverse=True), sizes
+    assert weights.state.size(0) == cell.num_state_blocks * dim, weights.state.shape
+    assert weights.bias.numel() == weights.inputs.size(0), weights.bias.shape
+    for part, width in zip(state or (), (weights.output_dim, dim)):
+        assert len(part) >= max(sizes, default=0) and part.size(1) == width, part.shape
 
 
 def learns(*tensors: Optional[torch.Tensor]) -> bool:
@@ -143,12 +160,13 @@ def _weight_gradients(
     """Each is one product over all steps."""
     full = weights.bias.dtype
     # Outputs one step earlier, which the first step has none of unless a state was given.
-    earlier = [trace.outputs[:0] if hidden is None else hidden.to(inputs.dtype)]
+    first_size = max(batch_sizes, default=0)
+    earlier = [trace.outputs[:0] if hidden is None else hidden[:first_size].to(inputs.dtype)]
     start = 0
     for size, next_size in zip(batch_sizes, batch_sizes[1:]):
         earlier.append(trace.outputs[start : start + next_size])
         start += size
-    first = max(batch_sizes, default=0) if hidden is None else 0
+    first = first_size if hidden is None else 0
     d_state_gates = d_gates[first:, : weights.state.size(0)]
     return Weights(
         _transposed_product(d_gates, inputs).to(full),
@@ -173,7 +191,7 @@ def _column_sums(values: torch.Tensor) -> torch.Tensor:
 
 
 def _product_dtype(weights: Weights) -> torch.dtype:
-    device = weights.inputs.device.type
+    device = weights.bias.device.type
     if torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
-    return weights.inputs.dtype
+    return weights.bias.dtype

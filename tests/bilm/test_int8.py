@@ -18,6 +18,7 @@ from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_we
 from elmo_plugin.bilm.archives import TrainedModel
 from elmo_plugin.elmo import Elmo
 from elmo_plugin.layers import Int8Linear
+from tests.bilm.oracle import relative_error
 
 SHAPE = dict(filters=[[1, 32], [2, 64], [3, 128]], dim=256, projection_dim=64, embedding=16)
 SENTENCES = [["They", "play", "naïve", "🙂", "chess"], ["No"], ["A", "much", "longer", "one"] * 9]
@@ -225,3 +226,13 @@ def test_weight_files_hold_no_int8(bilm, weight_file, tmp_path):
     ):
         with pytest.raises(ValueError, match="expected a biLM of float32 or bfloat16, found int8"):
             act()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_what_lies_between_the_products_may_have_another_type(exact, dtype):
+    ids = exact.characters.batch_ids(SENTENCES)
+    expected = exact(ids).layers
+    exact.to_int8()
+    rounded = exact.to(dtype)(ids).layers
+    assert rounded.dtype == dtype
+    assert relative_error(rounded.float(), expected) < 0.02

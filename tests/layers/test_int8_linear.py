@@ -47,14 +47,14 @@ def test_the_weight_is_stored_once(layer):
     weight = layer.weight
     assert (weight.shape, weight.dtype) == ((30, 40), torch.float32)
     if layer.matrix.is_packed:
-        assert weight.untyped_storage().nbytes() == 4 and weight.isnan().all()
+        assert weight.device.type == "meta"
 
 
 def test_what_multiplies_by_itself_gets_real_numbers(layer, monkeypatch):
     expected = layer.matrix.widened()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(layer.weight, expected)
-    monkeypatch.setattr(int8_matrix, "_HAS_VNNI", False)
+    monkeypatch.setattr(int8_matrix, "can_multiply_bytes", lambda: False)
     assert torch.equal(copy.deepcopy(layer).weight, expected)
 
 

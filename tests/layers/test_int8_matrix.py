@@ -15,8 +15,8 @@ from elmo_plugin.layers import Int8Matrix, int8_matrix
 def processor(request, monkeypatch):
     """A processor with AVX-512 VNNI, if this is one, and one without."""
     if not request.param:
-        monkeypatch.setattr(int8_matrix, "_HAS_VNNI", False)
-    return request.param and int8_matrix._HAS_VNNI
+        monkeypatch.setattr(int8_matrix, "can_multiply_bytes", lambda: False)
+    return request.param and int8_matrix.can_multiply_bytes()
 
 
 @pytest.fixture

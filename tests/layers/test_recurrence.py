@@ -366,6 +366,35 @@ def test_no_token_at_all_gives_nothing_and_zero_gradients(cell, projects):
         assert (gradient == 0).all()
 
 
+@every_layer
+@pytest.mark.parametrize("batch_sizes", [[3, 2], [2], []], ids=str)
+def test_a_state_may_have_rows_of_sentences_without_tokens(kernels, cell, projects, batch_sizes):
+    if cell is LAYERS["highway with dropout"][0]:
+        cell = HighwayCell(MASK.float())
+    values = make_values(cell, projects, [4]).to(torch.float32)
+    values = values._replace(inputs=torch.randn(sum(batch_sizes), INPUT_DIM, requires_grad=True))
+    found, expected = (
+        run(cell, values, batch_sizes, function) for function in (recur, plain_recurrence)
+    )
+    assert found[2].shape == (4, DIM)
+    assert_same(found, expected, 1e-5)
+    pairs = zip(gradients(found, values), gradients(expected, values))
+    for one, other in pairs:
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_shapes_that_do_not_fit_are_refused_before_anything_is_read(kernels):
+    cell = ProjectedCell()
+    values = make_values(cell, True, [3, 2]).to(torch.float32)
+    short = values._replace(hidden=values.hidden[:1], memory=values.memory[:1])
+    narrow = values._replace(weights=values.weights._replace(state=values.weights.state[:DIM]))
+    for wrong, batch_sizes in (
+        (values, [3, 1]), (values, [2, 3]), (short, [3, 2]), (narrow, [3, 2])
+    ):  # fmt: skip
+        with pytest.raises(AssertionError):
+            run(cell, wrong, batch_sizes)
+
+
 def test_a_part_that_is_frozen_changes_no_other_gradient(kernels):
     cell = ProjectedCell(0.3, 0.2)
     values = make_values(cell, True, UNEVEN).to(torch.float32)
