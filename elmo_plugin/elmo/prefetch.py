@@ -14,11 +14,12 @@ from elmo_plugin.elmo.cache_keys import sentence_keys
 @DataLoader.register("elmo-prefetch")
 class PrefetchingDataLoader(MultiProcessDataLoader):
     """
-    AllenNLP's `multiprocess` data loader, one batch ahead: while the model works on a batch, the
-    next one is made, and what ELMo's caches hold of it is read from the disk.
+    AllenNLP's `multiprocess` data loader, one batch ahead: while the model works on a batch, what
+    ELMo's caches hold of the next one is read from the disk.
 
     Gives the same batches in the same order, and has the same settings. (Where both it and the
-    model draw from Python's `random`, they do so in another order.)
+    model draw from Python's `random`, they do so in another order.) Only the reading has a thread
+    of its own: making batches is Python, which would keep the model waiting for the interpreter.
     """
 
     _target: Optional[torch.device] = None
@@ -31,19 +32,14 @@ class PrefetchingDataLoader(MultiProcessDataLoader):
     @overrides
     def __iter__(self) -> Iterator[TensorDict]:
         batches = super().__iter__()
+        following = next(batches, None)
         with ThreadPoolExecutor(1, thread_name_prefix="elmo-prefetch") as thread:
-            following = thread.submit(self._following, batches)
-            while (batch := following.result()) is not None:
-                following = thread.submit(self._following, batches)
-                yield batch
-
-    def _following(self, batches: Iterator[TensorDict]) -> Optional[TensorDict]:
-        batch = next(batches, None)
-        if batch is None:
-            return None
-        if LayerCache.opened():
-            _prefetch(batch)
-        return batch if self._target is None else move_to_device(batch, self._target)
+            while following is not None:
+                batch, following = following, next(batches, None)
+                reading = thread.submit(_prefetch, following) if LayerCache.opened() else None
+                yield batch if self._target is None else move_to_device(batch, self._target)
+                if reading is not None:
+                    reading.result()
 
 
 def _prefetch(batch: Any) -> None:
@@ -54,9 +50,10 @@ def _prefetch(batch: Any) -> None:
         if name != "elmo_tokens" or not isinstance(value, torch.Tensor):
             _prefetch(value)
             continue
-        # Shape: (num_sentences, num_tokens, max_characters_per_token)
-        ids = value.flatten(end_dim=-3)
-        lengths = (ids > 0).any(dim=2).sum(dim=1).tolist()
-        keys = sentence_keys(ids.cpu().numpy(), lengths)
+        # NumPy, since PyTorch would start a second team of threads from here, which would fight
+        # with the model's for the processor. Shape:
+        # (num_sentences, num_tokens, max_characters_per_token)
+        ids = value.flatten(end_dim=-3).cpu().numpy()
+        keys = sentence_keys(ids, (ids > 0).any(axis=2).sum(axis=1).tolist())
         for cache in LayerCache.opened():
             cache.prefetch(keys)
