@@ -161,6 +161,13 @@ def measure(number: int, turns: int) -> Iterator[Row]:
         read = by_turns(
             {name: lambda _, store=opened[name]: store.read(keys) for name in stores}, turns
         )
+        file = Path(directory, f"ours {turns}", "data.mdb")
+        yield Row(
+            "Cached layers, the file against its numbers",
+            "MB",
+            file.stat().st_size / 2**20,
+            megabytes[0],
+        )
     for what, seconds in (("written", written), ("read", read)):
         ours = median_rate(seconds["ours"], megabytes)
         for name in PEERS:

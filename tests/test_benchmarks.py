@@ -122,7 +122,9 @@ def test_the_srl_encoder_gives_a_row_for_each_dtype():
 
 def test_the_cache_is_compared_with_other_stores_in_writing_and_reading():
     rows = list(modules["cache_stores"].measure(number=20, turns=1))
-    assert len(rows) == 6 and all(row.unit == "MB/s" for row in rows)
+    assert [row.unit for row in rows] == ["MB"] + ["MB/s"] * 6
+    # Pages of 4 KB, the first of which hold the store's own.
+    assert 1.0 < rows[0].ratio < 2.0
 
 
 def test_memory_is_that_of_the_reading_alone(monkeypatch):

@@ -101,6 +101,19 @@ def test_paths_stand_in_one_file_only():
             assert "std.extVar" not in path.read_text(encoding="utf-8"), path
 
 
+@pytest.mark.parametrize("setting", ["trainable", "stateful"])
+def test_layers_that_change_are_not_cached(tmp_path, setting):
+    experiment = PROJECT / "experiments/srl_elmo.jsonnet"
+    changed = tmp_path / "changed.jsonnet"
+    changed.write_text(
+        f"(import '{experiment}') {{ settings+: {{ elmo+: {{ {setting}: true }} }} }}"
+    )
+    for path, cached in ((experiment, True), (changed, False)):
+        params = Params.from_file(path).as_dict(quiet=True)
+        assert params["model"]["placement"]["elmo"]["cache"] is cached
+        assert params["data_loader"]["type"] == "elmo-prefetch"
+
+
 @pytest.mark.parametrize(
     "name, setting, expected",
     [

@@ -175,10 +175,11 @@ class Bilm(torch.nn.Module):
     def to_int8(self) -> "Bilm":
         """
         Rounds the weights to whole numbers of one byte, with a scale for each row of a matrix. For
-        reading a sentence at a time on a CPU with AVX-512 VNNI: at the published size about 1.4
-        times as fast as bfloat16 and 3 times as fast as float32, in a quarter of float32's memory;
-        layers differ by about 1 %. On large batches bfloat16 is faster, and so is float32 in a
-        biLM so small that its weights stay in the processor's cache. Nothing can learn any more.
+        reading a sentence at a time on a CPU with AVX-512 VNNI: at the published size about 1.3
+        times as fast as bfloat16 and 3.7 times as fast as float32 (`benchmarks/embed.py`), with
+        weights of a quarter of float32's; layers differ by about 1 %. On large batches bfloat16 is
+        faster, and so is float32 in a biLM so small that its weights stay in the processor's
+        cache. Nothing can learn any more.
         """
         convolutions = self.character_encoder.convolutions
         for parent in list(self.modules()):

@@ -76,8 +76,8 @@ class LayerCache:
         )
         # Readers that were killed would fill the table, and hold pages that could be used again.
         self._environment.reader_check()
-        self._check_length()
         self._writable = not self._environment.flags()["readonly"]
+        self._check_length()
         self._readable = True
         self._damaged = 0
         self._pending: Dict[bytes, bytes] = {}
@@ -149,8 +149,8 @@ class LayerCache:
     def prefetch(self, keys: Iterable[bytes]) -> None:
         """Brings entries into memory, where the next calls of `read` find them; see there."""
         ahead = {key: layers.copy() for key, layers in self._entries(list(keys))}
-        # One batch is being read, one waits, one is being prepared.
-        self._ahead = (ahead, *self._ahead[:2])
+        # One batch is being read while the next one is prepared.
+        self._ahead = (ahead, *self._ahead[:1])
 
     def write(self, key: bytes, layers: numpy.ndarray) -> None:
         """
@@ -265,11 +265,10 @@ class LayerCache:
     def _check_length(self) -> None:
         # Reading what a file that was cut short has lost would kill the process.
         needed = (self._environment.info()["last_pgno"] + 1) * self._environment.stat()["psize"]
-        with open(self.path / "data.mdb", "rb") as file:
-            found = os.fstat(file.fileno()).st_size
-            if needed > found + _MAX_UNUSED_BYTES:
-                raise OSError(f"{found:,} bytes of {needed:,} are left of data.mdb")
-        if needed > found and os.access(self.path, os.W_OK):
+        found = os.path.getsize(self.path / "data.mdb")
+        if needed > found + _MAX_UNUSED_BYTES:
+            raise OSError(f"{found:,} bytes of {needed:,} are left of data.mdb")
+        if needed > found and self._writable:
             # Pages at the end may never have been used. Never shortens the file, whatever another
             # process writes meanwhile.
             with open(self.path / "data.mdb", "r+b") as file:

@@ -76,23 +76,7 @@ class Int8Matrix:
         bias: Optional[torch.Tensor] = None,
         plus: Optional[torch.Tensor] = None,
     ) -> torch.Tensor:
-        """
-        Without a gradient.
-
-        # Parameters
-
-        inputs : `torch.Tensor`
-            Shape `(num_rows, in_features)`.
-        bias : `Optional[torch.Tensor]`
-            Shape `(out_features,)`; added to every row.
-        plus : `Optional[torch.Tensor]`
-            Shape `(num_rows, out_features)`; added as well.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(num_rows, out_features)`, of the type of `inputs`.
-        """
+        """The same as `PackedMatrix.product`, of the type of `inputs`."""
         product = self._product(inputs.float())
         for addend in (bias, plus):
             if addend is not None:
