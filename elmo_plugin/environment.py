@@ -2,9 +2,12 @@
 The environment variables that say where corpora, biLM weights, word vectors and cache are.
 """
 
+import gzip
 import os
+import zipfile
+from itertools import islice
 from pathlib import Path
-from typing import Dict
+from typing import BinaryIO, Dict, List
 
 __all__ = ["set_defaults"]
 
@@ -22,12 +25,15 @@ def set_defaults() -> None:
     cache a place of the user's own.
 
     Done before AllenNLP evaluates an experiment, so `std.extVar` always resolves. A value that
-    is set already stays as it is; an empty one counts as not set, but for the last two.
+    is set already stays as it is; an empty one counts as not set, but for `ELMO_GLOVE` and
+    `ELMO_CACHE`.
 
     - `ELMO_DATA`: the folder of the corpora; below it `squad/`, `snli/`, `srl/`, `coref/`, `ner/`,
       `sst/`, `lm/`.
     - `ELMO_OPTIONS`, `ELMO_WEIGHTS`: the two files of a biLM, paths or URLs.
     - `ELMO_GLOVE`: a file of word vectors, path or URL. Empty: word vectors are learned.
+    - `ELMO_GLOVE_DIM`, `ELMO_GLOVE_CASED`: the width of these vectors, and `yes` if upper case is
+      among their first words. Seen from a local file; to be set for a URL.
     - `ELMO_CACHE`: the folder in which experiments keep the layers of a frozen biLM, by default
       `elmo_plugin/layers` in the user's cache folder, if there is one. Empty: layers are
       computed each time.
@@ -37,6 +43,13 @@ def set_defaults() -> None:
         # Only for word vectors, among these, does "empty" mean something.
         if name not in os.environ or (name != "ELMO_GLOVE" and not os.environ[name]):
             os.environ[name] = str(project / path)
+    lines = _first_lines(os.environ["ELMO_GLOVE"])
+    if lines:
+        os.environ["ELMO_GLOVE_DIM"] = str(len(lines[-1].split(" ")) - 1)
+        words = " ".join(line.split(" ")[0] for line in lines)
+        os.environ["ELMO_GLOVE_CASED"] = "yes" if words != words.lower() else ""
+    for name in ("ELMO_GLOVE_DIM", "ELMO_GLOVE_CASED"):
+        os.environ.setdefault(name, "")
     if "ELMO_CACHE" not in os.environ:
         os.environ["ELMO_CACHE"] = _default_cache()
 
@@ -45,3 +58,22 @@ def _default_cache() -> str:
     caches = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     # Without a home folder `~` stays; and by the XDG rules a relative path does not count.
     return str(caches / "elmo_plugin" / "layers") if caches.is_absolute() else ""
+
+
+def _first_lines(path: str, number: int = 1000) -> List[str]:
+    """
+    The first lines of a local file of word vectors, compressed or not; none if there are none to
+    be read, which is for those who want the vectors to complain of.
+    """
+    try:
+        with _open(path) as file:
+            return [line.decode("utf-8").rstrip() for line in islice(file, number)]
+    except (OSError, EOFError, UnicodeDecodeError, zipfile.BadZipFile):
+        return []
+
+
+def _open(path: str) -> BinaryIO:
+    archive, _, member = path.lstrip("(").partition(")#")
+    if zipfile.is_zipfile(archive):
+        return zipfile.ZipFile(archive).open(member or zipfile.ZipFile(archive).namelist()[0])
+    return gzip.open(path) if path.endswith(".gz") else open(path, "rb")

@@ -1,4 +1,6 @@
+import gzip
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,36 @@ def test_the_folder_one_is_in_does_not_matter(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     set_defaults()
     assert os.environ["ELMO_DATA"] == str(PROJECT / "fixtures" / "corpora")
+
+
+@pytest.mark.parametrize(
+    "name, text, dim, cased",
+    [
+        ("v.txt", "the 1 2 3\nplay 4 5 6\n", "3", ""),
+        ("v.txt", "2 3\nthe 1 2 3\nParis 4 5 6\n", "3", "yes"),
+        ("v.txt.gz", "the 1 2 3 4\n", "4", ""),
+        ("v.zip", "the 1\n", "1", ""),
+        ("nowhere.txt", None, "", ""),
+        ("v.txt.gz", b"no gzip", "", ""),
+    ],
+)
+def test_width_and_case_of_word_vectors_are_seen_from_the_file(
+    monkeypatch, tmp_path, name, text, dim, cased
+):
+    path = tmp_path / name
+    if isinstance(text, bytes):
+        path.write_bytes(text)
+    elif name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text.encode()))
+    elif name.endswith(".zip"):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("inside.txt", text)
+    elif text is not None:
+        path.write_text(text)
+    monkeypatch.setenv("ELMO_GLOVE", str(path))
+    for variable in ("ELMO_GLOVE_DIM", "ELMO_GLOVE_CASED"):
+        monkeypatch.setenv(variable, "put back after the test")
+        monkeypatch.delenv(variable)
+    set_defaults()
+    assert os.environ["ELMO_GLOVE_DIM"] == dim
+    assert os.environ["ELMO_GLOVE_CASED"] == cased

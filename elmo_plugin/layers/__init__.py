@@ -9,6 +9,7 @@ from elmo_plugin.layers.packing import Packing
 from elmo_plugin.layers.projected_cell import ProjectedCell
 from elmo_plugin.layers.recurrence import learns, recur
 from elmo_plugin.layers.recurrent_weights import Products, Weights
+from elmo_plugin.layers.word_vectors import WordVectors
 
 __all__ = [
     "HighwayCell",
@@ -20,6 +21,7 @@ __all__ = [
     "ProjectedCell",
     "Products",
     "Weights",
+    "WordVectors",
     "learns",
     "recur",
 ]

@@ -8,8 +8,13 @@ local data = std.extVar('ELMO_DATA');
     // The words that it was trained to predict, beside the weights.
     vocabulary_file: std.join('/', std.split(self.weight_file, '/')[:-1] + ['vocabulary.txt']),
   },
-  // Empty for none.
-  word_vectors: std.extVar('ELMO_GLOVE'),
+  // Null for none.
+  word_vectors: if std.extVar('ELMO_GLOVE') == '' then null else {
+    file: std.extVar('ELMO_GLOVE'),
+    dim: if std.extVar('ELMO_GLOVE_DIM') != '' then std.parseInt(std.extVar('ELMO_GLOVE_DIM'))
+    else error 'Set ELMO_GLOVE_DIM to the width of the vectors in ' + self.file,
+    cased: std.extVar('ELMO_GLOVE_CASED') != '',
+  },
   // Tokenised text, one sentence a line.
   lm: {
     large: { train: data + '/lm/large/train-*.txt*', heldout: data + '/lm/large/heldout.txt' },
@@ -27,4 +32,7 @@ local data = std.extVar('ELMO_DATA');
     train: data + '/srl/train.gold_conll',
     dev: data + '/srl/dev.gold_conll',
   },
+  ner: { train: data + '/ner/train.conll', dev: data + '/ner/dev.conll' },
+  sst: { train: data + '/sst/train.txt', dev: data + '/sst/dev.txt' },
+  snli: { train: data + '/snli/snli_1.0_train.jsonl', dev: data + '/snli/snli_1.0_dev.jsonl' },
 }

@@ -1,17 +1,14 @@
 // Representations of a word: { name, indexer, embedder }.
 local paths = import 'paths.libsonnet';
+local file = paths.word_vectors;
 
 {
-  // Word vectors from ELMO_GLOVE; learned from nothing when that is empty. Fine-tuned unless
-  // `trainable` is false. `dim` must be that of the file.
-  vectors(dim, lowercase=true, trainable=true): {
+  // Word vectors from ELMO_GLOVE, as wide and in the case that they are there; where that is empty,
+  // `dim` wide and learned from nothing. Fine-tuned unless `trainable` is false.
+  vectors(dim, lowercase=file == null || !file.cased, trainable=true): {
     name: 'words',
     indexer: { type: 'single_id', lowercase_tokens: lowercase },
-    embedder: {
-      type: 'embedding',
-      embedding_dim: dim,
-      trainable: trainable,
-      [if paths.word_vectors != '' then 'pretrained_file']: paths.word_vectors,
-    },
+    embedder: { type: 'elmo-word-vectors' } + if file == null then { embedding_dim: dim }
+    else { embedding_dim: file.dim, pretrained_file: file.file, trainable: trainable },
   },
 }

@@ -1,0 +1,56 @@
+// What every task shares: words, ELMo, seeds. A task adds its own model, batches and training.
+//
+//   local task = import 'task.libsonnet';
+//   task('ner', { hidden_size: 200 }) {
+//     local s = $.settings,
+//     model+: { hidden_size: s.hidden_size },
+//     ...
+//   }
+
+local shared(name) = {
+  corpus: error name + ': set settings.corpus to { train, dev }',
+  words: error name + ': set settings.words to a list from words.libsonnet',
+  elmo: null,  // or elmo.libsonnet
+  penalties: [],  // AllenNLP's regularizers, each [pattern, { type, alpha }]
+  num_epochs: error name + ': set settings.num_epochs',
+  patience: null,  // epochs without a better score on dev before training ends; null: never
+  random_seed: 13370,
+};
+
+function(name, defaults) {
+  local known = shared(name) + defaults,
+  settings:: known,  // hidden from AllenNLP
+  local s = $.settings,
+  local unknown = std.setDiff(std.objectFields(s), std.objectFields(known)),
+  assert unknown == [] : name + ': no such settings: ' + std.join(', ', unknown),
+  assert s.words != [] :
+         name + ': settings.words is empty; ELMo joins words, it does not replace them',
+
+  local elmo = if s.elmo == null then { indexers: {}, regexes: [], data_loader: {} } else {
+    indexers: { elmo: s.elmo.indexer },
+    regexes: s.elmo.regularizer.regexes,
+    data_loader: s.elmo.data_loader,
+  },
+  local penalties = s.penalties + elmo.regexes,
+
+  local reader = {
+    type: 'elmo-' + name,
+    token_indexers: { [word.name]: word.indexer for word in s.words } + elmo.indexers,
+  },
+  dataset_reader: reader,
+  validation_dataset_reader: reader,
+  train_data_path: s.corpus.train,
+  validation_data_path: s.corpus.dev,
+  model: {
+    type: 'elmo-' + name,
+    text_field_embedder: { token_embedders: { [word.name]: word.embedder for word in s.words } },
+    [if s.elmo != null then 'placement']: s.elmo.placement,
+    [if penalties != [] then 'regularizer']: { regexes: penalties },
+  },
+  data_loader: elmo.data_loader,
+  validation_data_loader: elmo.data_loader,
+  trainer: { num_epochs: s.num_epochs, patience: s.patience },
+  random_seed: s.random_seed,
+  numpy_seed: s.random_seed,
+  pytorch_seed: s.random_seed,
+}

@@ -1,0 +1,78 @@
+import gzip
+
+import pytest
+
+from elmo_plugin.corpora.json_lines import parse_object, read_objects, tokenize, words_of
+
+
+def write(tmp_path, text, name="a.jsonl"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_objects_come_with_their_places(tmp_path):
+    path = write(tmp_path, '\ufeff{"a": 1}\r\n\n{"b": "x\u2028y"}')
+    assert list(read_objects(path)) == [
+        (f"{path}:1", {"a": 1}),
+        (f"{path}:3", {"b": "x\u2028y"}),
+    ]
+
+
+def test_a_compressed_twin_is_read(tmp_path):
+    with gzip.open(tmp_path / "a.jsonl.gz", "wt") as file:
+        file.write('{"a": 1}\n')
+    assert [found for _, found in read_objects(tmp_path / "a.jsonl")] == [{"a": 1}]
+
+
+@pytest.mark.parametrize("line", ['{"a": 1', "[1]", "1", '{"a": 1} {"b": 2}', "a"])
+def test_a_line_that_is_no_object_is_refused_by_its_number(tmp_path, line):
+    path = write(tmp_path, '{"a": 1}\n' + line + "\n")
+    objects = read_objects(path)
+    next(objects)
+    with pytest.raises(ValueError, match=r"a\.jsonl:2: expected a JSON object, found") as error:
+        next(objects)
+    assert line in str(error.value)
+
+
+def test_an_empty_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="the file is empty"):
+        list(read_objects(write(tmp_path, "\n \n")))
+
+
+def test_the_error_shows_what_a_line_should_be():
+    with pytest.raises(ValueError, match=r"line 3: expected a JSON object like \{example\}, found"):
+        parse_object("They play.", "line 3", "{example}")
+
+
+def test_words_are_taken_as_given_or_found_in_the_text():
+    assert words_of({"tokens": ["don't", "play"], "sentence": "x"}, "line 1") == ["don't", "play"]
+    assert words_of({"sentence": " They don't \n play."}, "line 1") == [
+        "They",
+        "do",
+        "n't",
+        "play",
+        ".",
+    ]
+    assert words_of({"premise": "Go"}, "line 1", "premise", "premise_tokens") == ["Go"]
+
+
+def test_text_without_words_has_no_tokens():
+    assert tokenize("") == tokenize(" \n\t") == []
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ({}, 'line 7: expected "sentence" with a text or "tokens" with a list of words'),
+        ({"sentence": 3}, 'expected "sentence" with a text'),
+        ({"tokens": "They play"}, 'expected "tokens" to be a list of words'),
+        ({"tokens": ["They", ""]}, "none of them empty"),
+        ({"tokens": ["They", 3]}, "list of words"),
+        ({"tokens": []}, "at least one word"),
+        ({"sentence": "  "}, "at least one word"),
+    ],
+)
+def test_a_line_without_words_is_refused(line, message):
+    with pytest.raises(ValueError, match=message):
+        words_of(line, "line 7")
