@@ -1,0 +1,53 @@
+"""ESIM's equations for one pair, a token at a time, in float64."""
+
+import torch
+
+
+def lstm(weights, direction, vectors):
+    """One direction of `torch.nn.LSTM`, a token at a time; the outputs in the text's order."""
+    suffix = "_l0" if direction == "forward" else "_l0_reverse"
+    size = weights["weight_hh" + suffix].size(1)
+    hidden = memory = torch.zeros(size, dtype=torch.float64)
+    outputs = []
+    for vector in vectors if direction == "forward" else reversed(vectors):
+        gates = weights["weight_ih" + suffix] @ vector + weights["bias_ih" + suffix]
+        gates = gates + weights["weight_hh" + suffix] @ hidden + weights["bias_hh" + suffix]
+        i, f, g, o = gates.split(size)
+        memory = f.sigmoid() * memory + i.sigmoid() * g.tanh()
+        hidden = o.sigmoid() * memory.tanh()
+        outputs.append(hidden)
+    return outputs if direction == "forward" else outputs[::-1]
+
+
+def both_directions(encoder, vectors):
+    weights = dict(encoder._module.named_parameters())
+    pairs = zip(lstm(weights, "forward", vectors), lstm(weights, "backward", vectors))
+    return [torch.cat(pair) for pair in pairs]
+
+
+def compared(model, own, other):
+    outputs = []
+    for a in own:
+        exponentials = [torch.dot(a, b).exp() for b in other]
+        aligned = sum(e * b for e, b in zip(exponentials, other)) / sum(exponentials)
+        joined = torch.cat([a, aligned, a - aligned, a * aligned])
+        outputs.append((model.projection.weight @ joined + model.projection.bias).clamp(min=0))
+    return outputs
+
+
+def pooled(vectors):
+    mean = sum(vectors) / len(vectors)
+    return torch.cat([mean, torch.stack(vectors).amax(dim=0)])
+
+
+def restated(model, texts, at_output):
+    """Equations 1 to 17 of Chen et al. (2017) for one pair: `texts` are lists of word vectors."""
+    premise, hypothesis = (both_directions(model.encoder, vectors) for vectors in texts)
+    premise = [torch.cat([a, elmo]) for a, elmo in zip(premise, at_output[0])]
+    hypothesis = [torch.cat([b, elmo]) for b, elmo in zip(hypothesis, at_output[1])]
+    comparisons = compared(model, premise, hypothesis), compared(model, hypothesis, premise)
+    features = torch.cat([pooled(both_directions(model.composition, c)) for c in comparisons])
+    first, last = model.decision[1], model.decision[4]
+    hidden = (first.weight @ features + first.bias).clamp(min=0)
+    exponentials = (last.weight @ hidden + last.bias).exp()
+    return exponentials / exponentials.sum()

@@ -1,0 +1,98 @@
+import json
+from pathlib import Path
+
+import pytest
+from allennlp.commands.train import train_model_from_file
+from allennlp.models import load_archive
+from allennlp.predictors import Predictor
+
+import elmo_plugin  # noqa: F401
+from elmo_plugin.corpora.snli import LABELS, read_pairs
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+TEST = FIXTURES / "corpora/snli/snli_1.0_test.jsonl"
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    out = tmp_path_factory.mktemp("snli") / "out"
+    train_model_from_file(
+        FIXTURES / "experiments/snli.jsonnet", out, overrides={"trainer.num_epochs": 2}
+    )
+    return load_archive(out / "model.tar.gz")
+
+
+@pytest.fixture
+def predictor(archive):
+    return Predictor.from_archive(archive)
+
+
+def test_a_pair_gets_a_label_with_the_probabilities_of_all(predictor):
+    output = predictor.predict("A dog runs.", "An animal's asleep.")
+    assert list(output["probabilities"]) == list(LABELS)
+    assert sum(output["probabilities"].values()) == pytest.approx(1.0)
+    assert output["probabilities"][output["label"]] == max(output["probabilities"].values())
+    assert output["premise_tokens"] == ["A", "dog", "runs", "."]
+    assert output["hypothesis_tokens"] == ["An", "animal", "'s", "asleep", "."]
+    assert "pairID" not in output
+
+
+def test_raw_text_tokens_and_a_line_of_the_corpus_are_the_same_question(predictor):
+    raw = {"premise": "A dog (brown) runs.", "hypothesis": "It moves."}
+    tokens = {
+        "premise_tokens": ["A", "dog", "(", "brown", ")", "runs", "."],
+        "hypothesis_tokens": ["It", "moves", "."],
+    }
+    corpus = {
+        "gold_label": "-",
+        "sentence1": "",
+        "sentence1_binary_parse": "( ( A ( dog ( -LRB- ( brown -RRB- ) ) ) ) ( runs . ) )",
+        "sentence2": "It moves.",
+        "pairID": "3e",
+    }
+    alone = [predictor.predict_json(line) for line in (raw, tokens, corpus)]
+    assert alone[2].pop("pairID") == "3e"
+    assert alone[0] == alone[1] == alone[2]
+
+
+def test_a_line_alone_gives_what_it_gives_in_a_batch(predictor):
+    lines = [
+        predictor.load_line(line)
+        for line in (FIXTURES / "predict/snli.jsonl").read_text().splitlines()
+    ]
+    together = predictor.predict_batch_json(lines)
+    assert len(together) == 3
+    for line, output in zip(lines, together):
+        alone = predictor.predict_json(line)
+        assert alone["premise_tokens"] == output["premise_tokens"]
+        assert alone["probabilities"] == pytest.approx(output["probabilities"], abs=1e-6)
+
+
+def test_a_corpus_is_labelled_in_its_order(predictor, archive):
+    instances = list(archive.validation_dataset_reader.read(TEST))
+    outputs = predictor.predict_batch_instance(instances)
+    assert [output["pairID"] for output in outputs] == [pair.pair_id for pair in read_pairs(TEST)]
+    right = sum(output["label"] == pair.label for output, pair in zip(outputs, read_pairs(TEST)))
+    archive.model.get_metrics(reset=True)
+    archive.model.forward_on_instances(instances)
+    assert archive.model.get_metrics(reset=True) == {"accuracy": right / len(outputs)}
+
+
+def test_json_is_one_line_that_keeps_every_script_readable(predictor):
+    assert predictor.dump_line({"premise_tokens": ["日本"]}) == '{"premise_tokens": ["日本"]}\n'
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ('{"premise": "A dog runs."', "expected a JSON object like .*hypothesis.*cut off"),
+        ({"premise": "A dog runs."}, 'expected "hypothesis" .* or "hypothesis_tokens"'),
+        ({"premise": "", "hypothesis": "It moves."}, "expected at least one word"),
+        ({"premise": "A dog.", "hypothesis_tokens": "It moves"}, "a list of words"),
+        ({"sentence1": "A dog."}, 'expected "sentence2" with a sentence'),
+    ],
+)
+def test_a_wrong_line_is_named_by_its_number(predictor, line, message):
+    predictor.load_line('{"premise": "A dog runs.", "hypothesis": "It moves."}')
+    with pytest.raises(ValueError, match=f"line 2: .*{message}"):
+        predictor.load_line(line if isinstance(line, str) else json.dumps(line))

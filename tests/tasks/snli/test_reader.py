@@ -1,0 +1,63 @@
+import json
+from pathlib import Path
+
+import pytest
+from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
+
+from elmo_plugin.corpora.snli import LABELS
+from elmo_plugin.tasks.snli import SnliReader
+
+CORPUS = Path(__file__).parents[3] / "fixtures/corpora/snli/snli_1.0_train.jsonl"
+PAIR = {
+    "gold_label": "contradiction",
+    "sentence1": "A dog runs.",
+    "sentence2": "Nothing moves.",
+    "pairID": "7c",
+}
+
+
+def read(tmp_path, *lines, **settings):
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return list(SnliReader(**settings).read(path))
+
+
+def test_one_instance_per_pair_with_every_field(tmp_path):
+    (instance,) = read(tmp_path, PAIR, {**PAIR, "gold_label": "-"})
+    assert [token.text for token in instance["premise"]] == ["A", "dog", "runs", "."]
+    assert [token.text for token in instance["hypothesis"]] == ["Nothing", "moves", "."]
+    assert LABELS[instance["label"].label] == "contradiction"
+    assert instance["metadata"].metadata == {
+        "premise": ["A", "dog", "runs", "."],
+        "hypothesis": ["Nothing", "moves", "."],
+        "pair_id": "7c",
+    }
+
+
+def test_pairs_without_labels_are_read_for_prediction(tmp_path):
+    (instance,) = read(tmp_path, {"sentence1": "A dog runs.", "sentence2": "Nothing moves."})
+    assert "label" not in instance.fields
+    assert instance["metadata"].metadata["pair_id"] is None
+
+
+def test_only_so_many_pairs_are_read(tmp_path):
+    assert len(read(tmp_path, *[PAIR] * 5, max_instances=3)) == 3
+
+
+def test_a_malformed_line_is_named_by_file_and_number(tmp_path):
+    with pytest.raises(ValueError, match=r'x.jsonl:2: expected "gold_label" .* found "maybe"'):
+        read(tmp_path, PAIR, {**PAIR, "gold_label": "maybe"})
+
+
+def test_workers_share_the_pairs_out():
+    class Worker(SnliReader):
+        def __init__(self, number):
+            super().__init__()
+            self._set_worker_info(WorkerInfo(2, number))
+
+    def names(reader):
+        return [instance["metadata"].metadata["pair_id"] for instance in reader.read(CORPUS)]
+
+    first, second, whole = names(Worker(0)), names(Worker(1)), names(SnliReader())
+    assert len(first) == len(second) == 36
+    assert sorted(first + second) == sorted(whole)
