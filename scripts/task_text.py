@@ -13,28 +13,21 @@ tokenised by spaCy's rules, which need no model. Each sentence is printed once.
 import json
 import re
 import sys
-from typing import Callable, Dict, Iterator, List
+from typing import Callable, Dict, Iterable, Iterator, Sequence
 
 import spacy
 
-from elmo_plugin.corpora.files import open_text
-
-ENGLISH = spacy.blank("en")
-
-
-def tokenised(text: str) -> List[str]:
-    return [token.text for token in ENGLISH(text) if not token.is_space]
+from elmo_plugin.corpora import conll2003, conll2012, snli, sst
+from elmo_plugin.corpora.files import numbered_lines, open_text
 
 
-def snli(path: str) -> Iterator[List[str]]:
-    with open_text(path) as lines:
-        for line in lines:
-            pair = json.loads(line)
-            yield tokenised(pair["sentence1"])
-            yield tokenised(pair["sentence2"])
+def pairs(path: str) -> Iterator[Sequence[str]]:
+    for pair in snli.read_pairs(path):
+        yield pair.premise
+        yield pair.hypothesis
 
 
-def squad(path: str) -> Iterator[List[str]]:
+def squad(path: str) -> Iterator[Sequence[str]]:
     sentences = spacy.blank("en")
     sentences.add_pipe("sentencizer")
     with open_text(path) as opened:
@@ -45,39 +38,25 @@ def squad(path: str) -> Iterator[List[str]]:
                 yield [token.text for token in sentence if not token.is_space]
 
 
-def sst(path: str) -> Iterator[List[str]]:
-    with open_text(path) as lines:
-        for tree in lines:
-            words = re.findall(r"\(\d ([^()]+)\)", tree)
-            yield [word.replace("-LRB-", "(").replace("-RRB-", ")") for word in words]
+def universal_dependencies(path: str) -> Iterator[Sequence[str]]:
+    words = []
+    for _, line in numbered_lines(path):
+        if not line.strip():
+            yield words
+            words = []
+        # Neither comments, nor ranges of words that are written together.
+        elif not re.match(r"#|\d+[-.]\d+\t", line):
+            words.append(line.split("\t")[1])
+    yield words
 
 
-def columns(word_column: int, skipped: str) -> Callable[[str], Iterator[List[str]]]:
-    """`skipped` is the pattern of lines that hold no word."""
-
-    def sentences(path: str) -> Iterator[List[str]]:
-        words: List[str] = []
-        with open_text(path) as lines:
-            for line in lines:
-                fields = line.split()
-                if not fields:
-                    yield words
-                    words = []
-                elif not re.match(skipped, line):
-                    words.append(fields[word_column])
-        yield words
-
-    return sentences
-
-
-READERS: Dict[str, Callable[[str], Iterator[List[str]]]] = {
-    ".jsonl": snli,
+READERS: Dict[str, Callable[[str], Iterable[Sequence[str]]]] = {
+    ".jsonl": pairs,
     ".json": squad,
-    ".txt": sst,
-    # Comments, and ranges of words that are written together.
-    ".conllu": columns(1, r"#|\d+[-.]\d+\t"),
-    ".gold_conll": columns(3, r"#(begin|end) "),
-    ".conll": columns(0, r"-DOCSTART-"),
+    ".txt": lambda path: (tree.words for tree in sst.read_trees(path)),
+    ".conllu": universal_dependencies,
+    ".gold_conll": lambda path: (sentence.words for sentence in conll2012.read_sentences(path)),
+    ".conll": lambda path: (sentence.words for sentence in conll2003.read_sentences(path)),
 }
 
 
