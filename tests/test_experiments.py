@@ -114,29 +114,38 @@ def test_layers_that_change_are_not_cached(tmp_path, setting):
         assert params["data_loader"]["type"] == "elmo-prefetch"
 
 
+# What an ablation's name says after the experiment's: where that stands, and its value there.
+CHANGES = {
+    "input": (("placement", "at"), "input"),
+    "output": (("placement", "at"), "output"),
+    "both": (("placement", "at"), "both"),
+    "last_layer": (("placement", "elmo", "layers"), "last"),
+    "lambda_1": (("regularizer", "regexes", -1, 1, "alpha"), 1),
+    "lambda_0.001": (("regularizer", "regexes", -1, 1, "alpha"), 0.001),
+    "lambda_0": (("regularizer", "regexes", -1, 1, "alpha"), 0),
+}
+ABLATIONS = [
+    (path, task, change)
+    for path in sorted((PROJECT / "experiments/ablations").glob("*.jsonnet"))
+    for task, _, change in [path.stem.partition("_elmo_")]
+    if change in CHANGES
+]
+
+
 @pytest.mark.parametrize(
-    "name, setting, expected",
-    [
-        ("srl_elmo_input", ("placement", "at"), "input"),
-        ("srl_elmo_output", ("placement", "at"), "output"),
-        ("srl_elmo_both", ("placement", "at"), "both"),
-        ("srl_elmo_last_layer", ("placement", "elmo", "layers"), "last"),
-    ],
+    "path, task, change", ABLATIONS, ids=lambda value: getattr(value, "name", "")
 )
-def test_an_ablation_changes_what_its_name_says(name, setting, expected):
-    base = Params.from_file(PROJECT / "experiments/srl_elmo.jsonnet").as_dict(quiet=True)
-    changed = Params.from_file(PROJECT / f"experiments/ablations/{name}.jsonnet").as_dict(
-        quiet=True
-    )
-    inner = changed["model"]
-    for key in setting[:-1]:
-        inner = inner[key]
-    assert inner.pop(setting[-1]) == expected
-    inner = base["model"]
-    for key in setting[:-1]:
-        inner = inner[key]
-    inner.pop(setting[-1])
-    assert changed == base
+def test_an_ablation_changes_what_its_name_says_and_no_more(path, task, change):
+    (*keys, last), expected = CHANGES[change]
+    models = []
+    for experiment in (PROJECT / f"experiments/{task}_elmo.jsonnet", path):
+        models.append(Params.from_file(experiment).as_dict(quiet=True))
+        inner = models[-1]["model"]
+        for key in keys:
+            inner = inner[key]
+        value = inner.pop(last)
+    assert value == expected
+    assert models[0] == models[1]
 
 
 @pytest.mark.parametrize("strength", ["1", "0.001", "0"])

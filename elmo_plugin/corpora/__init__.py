@@ -1,5 +1,25 @@
 """File formats as frozen dataclasses, readable without tensors."""
 
-from elmo_plugin.corpora import columns, conll2012, files, sentence_per_line
+from elmo_plugin.corpora import (
+    columns,
+    conll2003,
+    conll2012,
+    files,
+    json_lines,
+    penn_treebank,
+    sentence_per_line,
+    snli,
+    sst,
+)
 
-__all__ = ["columns", "conll2012", "files", "sentence_per_line"]
+__all__ = [
+    "columns",
+    "conll2003",
+    "conll2012",
+    "files",
+    "json_lines",
+    "penn_treebank",
+    "sentence_per_line",
+    "snli",
+    "sst",
+]

@@ -3,7 +3,7 @@
 import os
 import re
 from dataclasses import dataclass
-from typing import Iterator, List, Sequence, Tuple, Union
+from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
 from elmo_plugin.corpora.files import numbered_lines
 
@@ -40,17 +40,22 @@ class Rows:
         return f"{self.path}:{self.first_line + row}"
 
 
-def read_blocks(path: Union[str, os.PathLike], markers: Sequence[str] = ()) -> Iterator[Rows]:
+def read_blocks(
+    path: Union[str, os.PathLike], markers: Sequence[str] = (), comment: Optional[str] = "#"
+) -> Iterator[Rows]:
     """
-    Streams the sentences of a file as rows of cells. A line whose first cell starts with `#` is a
-    comment; like an empty line it ends a sentence.
+    Streams the sentences of a file as rows of cells. Empty lines, comments and markers end a
+    sentence.
 
     # Parameters
 
     path : `Union[str, os.PathLike]`
         A plain or gzip file, local or a URL that `cached_path` understands.
     markers : `Sequence[str]`, optional (default = `()`)
-        First cells of the comments that are also yielded, each as a block of one row.
+        First cells of the lines that are yielded by themselves, each as a block of one row.
+    comment : `Optional[str]`, optional (default = `"#"`)
+        What the first cell of a comment starts with. `None` where the format has no comments and
+        a word may look like one.
 
     # Returns
 
@@ -65,14 +70,16 @@ def read_blocks(path: Union[str, os.PathLike], markers: Sequence[str] = ()) -> I
     cells: List[List[str]] = []
     for line_number, line in numbered_lines(path):
         row = _CELL.findall(line)
-        if row and not row[0].startswith("#"):
+        is_marker = bool(row) and row[0] in markers
+        is_comment = bool(row) and comment is not None and row[0].startswith(comment)
+        if row and not is_marker and not is_comment:
             first_line = first_line if cells else line_number
             cells.append(row)
             continue
         if cells:
             yield Rows(path, first_line, cells)
             cells = []
-        if row and row[0] in markers:
+        if is_marker:
             yield Rows(path, line_number, [row])
     if cells:
         yield Rows(path, first_line, cells)

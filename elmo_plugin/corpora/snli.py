@@ -3,11 +3,11 @@
 import json
 import logging
 import os
-import re
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Optional, Tuple, Union
 
 from elmo_plugin.corpora.json_lines import read_objects, tokenize
+from elmo_plugin.corpora.penn_treebank import plain_word
 
 __all__ = ["LABELS", "Pair", "read_pairs", "words_of_sentence"]
 
@@ -16,19 +16,6 @@ logger = logging.getLogger(__name__)
 LABELS = ("entailment", "neutral", "contradiction")
 # What the corpus says where its five annotators had no majority.
 _NO_MAJORITY = "-"
-
-# How the Penn Treebank, and so a parse, writes what a sentence has.
-_ESCAPES = {
-    "-LRB-": "(",
-    "-RRB-": ")",
-    "-LSB-": "[",
-    "-RSB-": "]",
-    "-LCB-": "{",
-    "-RCB-": "}",
-    "``": '"',
-    "''": '"',
-}
-_ESCAPED_CHARACTER = re.compile(r"\\([/*])")
 
 
 @dataclass(frozen=True)
@@ -142,7 +129,7 @@ def words_of_sentence(fields: Dict[str, Any], place: str, key: str) -> Tuple[str
     """
     parse = fields.get(f"{key}_binary_parse")
     if isinstance(parse, str) and parse.strip():
-        return tuple(_unescaped(word) for word in parse.split() if word not in ("(", ")"))
+        return tuple(plain_word(word) for word in parse.split() if word not in ("(", ")"))
     text = fields.get(key)
     if not isinstance(text, str):
         found = json.dumps(text) if key in fields else f"the fields {sorted(fields)}"
@@ -151,7 +138,3 @@ def words_of_sentence(fields: Dict[str, Any], place: str, key: str) -> Tuple[str
             '{"gold_label": "neutral", "sentence1": "A dog runs.", "sentence2": "It is late."}.'
         )
     return tuple(tokenize(text))
-
-
-def _unescaped(word: str) -> str:
-    return _ESCAPES.get(word) or _ESCAPED_CHARACTER.sub(r"\1", word)

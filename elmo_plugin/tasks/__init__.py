@@ -1,5 +1,5 @@
 """The paper's six tasks, a room each."""
 
-from elmo_plugin.tasks import srl
+from elmo_plugin.tasks import ner, snli, srl, sst
 
-__all__ = ["srl"]
+__all__ = ["ner", "snli", "srl", "sst"]

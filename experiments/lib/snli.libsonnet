@@ -7,12 +7,11 @@ local defaults = {
   dropout: 0.5,
   attention_dropout: 0.0,
   batch_size: 32,
-  max_validation_tokens: 4096,  // in a batch, of the premises with their padding
   num_epochs: 75,
   patience: 5,
 };
 
-(import 'task.libsonnet')('snli', defaults) {
+(import 'task.libsonnet')('snli', ['premise', 'hypothesis'], defaults) {
   local s = $.settings,
   local lstm = { type: 'elmo-bilstm', hidden_size: s.hidden_size },
 
@@ -22,21 +21,6 @@ local defaults = {
     feedforward_dim: s.hidden_size,
     dropout: s.dropout,
     attention_dropout: s.attention_dropout,
-  },
-  data_loader+: {
-    batch_sampler: {
-      type: 'bucket',
-      batch_size: s.batch_size,
-      sorting_keys: ['premise', 'hypothesis'],
-    },
-  },
-  // Without dropout the batch does not matter: many short pairs, or few long ones.
-  validation_data_loader+: {
-    batch_sampler: {
-      type: 'max_tokens_sampler',
-      max_tokens: s.max_validation_tokens,
-      sorting_keys: ['premise', 'hypothesis'],
-    },
   },
   trainer+: {
     optimizer: { type: 'adam', lr: 4e-4 },

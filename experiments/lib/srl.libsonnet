@@ -9,12 +9,11 @@ local defaults = {
   recurrent_dropout: 0.1,
   max_training_tokens: 100,
   batch_size: 80,
-  max_validation_tokens: 4096,  // in a batch, padding included
   num_epochs: 500,
   patience: 200,
 };
 
-(import 'task.libsonnet')('srl', defaults) {
+(import 'task.libsonnet')('srl', ['tokens'], defaults) {
   local s = $.settings,
 
   dataset_reader+: { max_tokens: s.max_training_tokens },
@@ -25,17 +24,6 @@ local defaults = {
       hidden_size: s.hidden_size,
       num_layers: s.num_layers,
       recurrent_dropout: s.recurrent_dropout,
-    },
-  },
-  data_loader+: {
-    batch_sampler: { type: 'bucket', batch_size: s.batch_size, sorting_keys: ['tokens'] },
-  },
-  // Without dropout the batch does not matter: many short sentences, or few long ones.
-  validation_data_loader+: {
-    batch_sampler: {
-      type: 'max_tokens_sampler',
-      max_tokens: s.max_validation_tokens,
-      sorting_keys: ['tokens'],
     },
   },
   trainer+: {

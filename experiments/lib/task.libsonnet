@@ -1,7 +1,7 @@
-// What every task shares: words, ELMo, seeds. A task adds its own model, batches and training.
+// What every task shares: words, ELMo, batches, seeds. A task adds its own model and training.
 //
 //   local task = import 'task.libsonnet';
-//   task('ner', { hidden_size: 200 }) {
+//   task('ner', ['tokens'], { hidden_size: 200, batch_size: 32 }) {
 //     local s = $.settings,
 //     model+: { hidden_size: s.hidden_size },
 //     ...
@@ -11,13 +11,16 @@ local shared(name) = {
   corpus: error name + ': set settings.corpus to { train, dev }',
   words: error name + ': set settings.words to a list from words.libsonnet',
   elmo: null,  // or elmo.libsonnet
+  batch_size: error name + ': set settings.batch_size',
+  max_validation_tokens: 4096,  // in a batch, padding included
   penalties: [],  // AllenNLP's regularizers, each [pattern, { type, alpha }]
   num_epochs: error name + ': set settings.num_epochs',
   patience: null,  // epochs without a better score on dev before training ends; null: never
   random_seed: 13370,
 };
 
-function(name, defaults) {
+// `texts` are the fields by whose lengths batches are made.
+function(name, texts, defaults) {
   local known = shared(name) + defaults,
   settings:: known,  // hidden from AllenNLP
   local s = $.settings,
@@ -47,8 +50,17 @@ function(name, defaults) {
     [if s.elmo != null then 'placement']: s.elmo.placement,
     [if penalties != [] then 'regularizer']: { regexes: penalties },
   },
-  data_loader: elmo.data_loader,
-  validation_data_loader: elmo.data_loader,
+  data_loader: elmo.data_loader {
+    batch_sampler: { type: 'bucket', batch_size: s.batch_size, sorting_keys: texts },
+  },
+  // Without dropout the batch does not matter: many short texts, or few long ones.
+  validation_data_loader: elmo.data_loader {
+    batch_sampler: {
+      type: 'max_tokens_sampler',
+      max_tokens: s.max_validation_tokens,
+      sorting_keys: texts,
+    },
+  },
   trainer: { num_epochs: s.num_epochs, patience: s.patience },
   random_seed: s.random_seed,
   numpy_seed: s.random_seed,

@@ -1,0 +1,129 @@
+"""The Stanford Sentiment Treebank (Socher et al. 2013): a labelled tree a line."""
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Iterator, List, Tuple, Union
+
+from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.corpora.penn_treebank import plain_word
+
+__all__ = ["Phrase", "Tree", "read_trees"]
+
+# Words may hold a no-break space: `2 1/2` is one.
+_PIECE = re.compile(r"\([ \t]*([^() \t]*)|\)|[^() \t]+")
+_LABELS = ("0", "1", "2", "3", "4")
+# What may come next.
+_AT_START = ("(",)
+_AFTER_LABEL = ("(", "word")
+_AFTER_WORD = (")",)
+_AFTER_PHRASE = ("(", ")")
+_AT_END = ("the end of the line",)
+_EXAMPLE = "(3 (2 A) (4 triumph))"
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """
+    Words that somebody judged.
+
+    # Parameters
+
+    start, end : `int`
+        The first word, and the one after the last.
+    label : `int`
+        From 0, very negative, to 4, very positive.
+    """
+
+    start: int
+    end: int
+    label: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """
+    A sentence, all of whose constituents are judged.
+
+    # Parameters
+
+    words : `Tuple[str, ...]`
+        As one would type them: brackets, slashes, asterisks and quotes without the treebank's
+        escapes.
+    phrases : `Tuple[Phrase, ...]`
+        In the order in which they open: the sentence itself first, single words last.
+    """
+
+    words: Tuple[str, ...]
+    phrases: Tuple[Phrase, ...]
+
+
+def read_trees(path: Union[str, os.PathLike]) -> Iterator[Tree]:
+    """
+    Streams the trees of a file. Empty lines are skipped; memory grows with the longest line.
+
+    # Parameters
+
+    path : `Union[str, os.PathLike]`
+        A plain or gzip file, local or a URL that `cached_path` understands.
+
+    # Returns
+
+    `Iterator[Tree]`
+
+    # Raises
+
+    `ValueError`
+        If a line is not one tree, with the column where that shows, or the file holds none.
+    """
+    is_empty = True
+    for line_number, line in numbered_lines(path):
+        if line.strip():
+            is_empty = False
+            yield _parsed(line, f"{path}:{line_number}")
+    if is_empty:
+        raise ValueError(f"{path}: expected a tree a line like {_EXAMPLE}, found an empty file")
+
+
+def _parsed(line: str, place: str) -> Tree:
+    """A stack and no recursion: trees may be deeper than Python recurses."""
+    words: List[str] = []
+    starts: List[int] = []
+    ends: List[int] = []
+    labels: List[int] = []
+    open_phrases: List[int] = []
+    legal = _AT_START
+    for match in _PIECE.finditer(line):
+        piece = match.group()[0] if match.group()[0] in "()" else "word"
+        if piece not in legal:
+            raise _error(place, match.start(), " or ".join(legal), repr(match.group()))
+        if piece == "(":
+            labels.append(_label(match, place))
+            open_phrases.append(len(starts))
+            starts.append(len(words))
+            ends.append(-1)
+            legal = _AFTER_LABEL
+        elif piece == "word":
+            words.append(plain_word(match.group()))
+            legal = _AFTER_WORD
+        else:
+            ends[open_phrases.pop()] = len(words)
+            legal = _AFTER_PHRASE if open_phrases else _AT_END
+    if legal is not _AT_END:
+        missing = " or ".join(legal) if legal is _AFTER_LABEL else f"{len(open_phrases)} more )"
+        raise _error(place, len(line), missing, "the end of the line")
+    return Tree(tuple(words), tuple(map(Phrase, starts, ends, labels)))
+
+
+def _label(opening: "re.Match[str]", place: str) -> int:
+    label = opening.group(1)
+    if label not in _LABELS:
+        raise _error(place, opening.start(1), "a label from 0 to 4", repr(label or "nothing"))
+    return int(label)
+
+
+def _error(place: str, offset: int, expected: str, found: str) -> ValueError:
+    return ValueError(
+        f"{place}:{offset + 1}: expected {expected}, found {found}. A tree is one line like "
+        f"{_EXAMPLE}; a bracket that is a word is -LRB- or -RRB-."
+    )

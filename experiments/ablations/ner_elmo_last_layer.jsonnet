@@ -1,0 +1,2 @@
+// The top layer only, at the input.
+(import '../ner_elmo.jsonnet') { settings+: { elmo+: { layers: 'last' } } }

@@ -1,0 +1,2 @@
+// SST-2, positive or negative, with ELMo: no row of the paper.
+(import '../sst_elmo.jsonnet') { settings+: { granularity: '2-class' } }

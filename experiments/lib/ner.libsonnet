@@ -1,0 +1,28 @@
+// Named entity recognition after Peters et al. (2017, 2018). No width is written twice: the model
+// measures words and ELMo and builds its layers to fit.
+
+// All a variant may change, beside what task.libsonnet lists.
+local defaults = {
+  hidden_sizes: [200, 100],  // of the lower and the upper BiLSTM, per direction
+  dropout: 0.5,  // of the input of each
+  batch_size: 32,
+  learning_rate: 1e-3,
+  num_epochs: 75,
+  patience: 10,
+};
+
+(import 'task.libsonnet')('ner', ['tokens'], defaults) {
+  local s = $.settings,
+
+  local bilstm(hidden_size) = { type: 'elmo-bilstm', hidden_size: hidden_size },
+  model+: {
+    lower_encoder: bilstm(s.hidden_sizes[0]),
+    upper_encoder: bilstm(s.hidden_sizes[1]),
+    dropout: s.dropout,
+  },
+  trainer+: {
+    optimizer: { type: 'adam', lr: s.learning_rate },
+    grad_norm: 5.0,
+    validation_metric: '+f1-measure-overall',
+  },
+}

@@ -1,0 +1,45 @@
+// Sentiment: the biattentive classification network of McCann et al. (2017) with ReLU layers. No
+// width is written twice: the model measures words and ELMo and builds its layers to fit.
+
+// All a variant may change, beside what task.libsonnet lists.
+local defaults = {
+  granularity: '5-class',  // or '2-class': SST-2
+  min_phrase_tokens: 4,  // phrases to train on; null: whole sentences only
+  dropout: 0.5,  // on word vectors
+  feedforward_dim: 300,
+  feedforward_dropout: 0.25,
+  hidden_size: 300,  // per direction, of encoder and integrator
+  classifier_dims: [1200, 600],
+  classifier_dropout: [0.2, 0.3],
+  learning_rate: 1e-4,
+  batch_size: 100,
+  num_epochs: 40,
+  patience: 5,
+};
+
+(import 'task.libsonnet')('sst', ['tokens'], defaults) {
+  local s = $.settings,
+
+  dataset_reader+: { granularity: s.granularity, min_phrase_tokens: s.min_phrase_tokens },
+  validation_dataset_reader+: { granularity: s.granularity },
+
+  local bilstm = { type: 'elmo-bilstm', hidden_size: s.hidden_size },
+  local relu(dims, dropout) = {
+    num_layers: std.length(dims),
+    hidden_dims: dims,
+    activations: 'relu',
+    dropout: dropout,
+  },
+  model+: {
+    dropout: s.dropout,
+    feedforward: relu([s.feedforward_dim], [s.feedforward_dropout]),
+    encoder: bilstm,
+    integrator: bilstm,
+    classifier: relu(s.classifier_dims, s.classifier_dropout),
+  },
+  trainer+: {
+    optimizer: { type: 'adam', lr: s.learning_rate },
+    grad_norm: 5.0,
+    validation_metric: '+accuracy',
+  },
+}

@@ -1,0 +1,22 @@
+import pytest
+
+from elmo_plugin.corpora.penn_treebank import plain_word
+
+
+@pytest.mark.parametrize(
+    "written, plain",
+    [
+        ("-LRB-", "("),
+        ("-RCB-", "}"),
+        ("``", '"'),
+        ("''", '"'),
+        ("`", "'"),
+        ("and\\/or", "and/or"),
+        ("\\*", "*"),
+        ("plain", "plain"),
+        ("-lrb-", "-lrb-"),
+        ("\\", "\\"),
+    ],
+)
+def test_what_the_treebank_escapes_is_written_plainly(written, plain):
+    assert plain_word(written) == plain

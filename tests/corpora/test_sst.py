@@ -1,0 +1,121 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from elmo_plugin.corpora.sst import Phrase, Tree, read_trees
+
+CORPUS = Path(__file__).parents[2] / "fixtures/corpora/sst"
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text):
+        path = tmp_path / "x.txt"
+        path.write_text(text, encoding="utf-8")
+        return list(read_trees(path))
+
+    return read
+
+
+def test_a_tree_is_words_and_the_phrases_that_were_judged(read):
+    assert read("(3 (2 A) (4 (4 quiet) (3 triumph)))\n(0 Awful)\n") == [
+        Tree(
+            words=("A", "quiet", "triumph"),
+            phrases=(
+                Phrase(0, 3, 3),
+                Phrase(0, 1, 2),
+                Phrase(1, 3, 4),
+                Phrase(1, 2, 4),
+                Phrase(2, 3, 3),
+            ),
+        ),
+        Tree(words=("Awful",), phrases=(Phrase(0, 1, 0),)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "written, word",
+    [
+        ("-LRB-", "("),
+        ("-RRB-", ")"),
+        ("-LSB-", "["),
+        ("-RCB-", "}"),
+        (r"and\/or", "and/or"),
+        (r"\*\*\*", "***"),
+        ("``", '"'),
+        ("''", '"'),
+        ("`", "'"),
+        ("'s", "'s"),
+        ("cliché", "cliché"),
+        ("2\N{NO-BREAK SPACE}1\\/2", "2\N{NO-BREAK SPACE}1/2"),
+    ],
+)
+def test_words_are_as_one_would_type_them(read, written, word):
+    assert read(f"(2 {written})")[0].words == (word,)
+
+
+def test_a_tree_may_be_deeper_than_python_recurses(read):
+    depth = 5000
+    (tree,) = read("(2 (2 so) " * depth + "(4 good)" + ")" * depth)
+    assert tree.words == ("so",) * depth + ("good",)
+    assert tree.phrases[0] == Phrase(0, depth + 1, 2)
+    assert tree.phrases[-2:] == (Phrase(depth - 1, depth, 2), Phrase(depth, depth + 1, 4))
+
+
+def test_a_phrase_may_have_one_part_or_many(read):
+    (tree,) = read("(3 (3 (2 a) (2 b) (2 c)))")
+    assert tree.phrases[:2] == (Phrase(0, 3, 3), Phrase(0, 3, 3))
+    assert len(tree.phrases) == 5
+
+
+def test_blanks_and_empty_lines_do_not_change_a_tree(read):
+    assert read("\n  ( 3(2 A )\t(4  gem) )  \n\n") == read("(3 (2 A) (4 gem))")
+
+
+@pytest.mark.parametrize(
+    "line, column, message",
+    [
+        ("(3 (2 A) (4 gem)", 17, "expected 1 more ), found the end of the line"),
+        ("(3 (2 A) (4 gem", 16, "expected 2 more ), found the end of the line"),
+        ("(3", 3, "expected ( or word, found the end of the line"),
+        ("(3 (2 A) (4 gem)))", 18, "expected the end of the line, found ')'"),
+        ("(2 A) (4 gem)", 7, "expected the end of the line, found '(4'"),
+        ("(2 A) gem", 7, "expected the end of the line, found 'gem'"),
+        ("(5 gem)", 2, "expected a label from 0 to 4, found '5'"),
+        ("(3 (-1 A))", 5, "expected a label from 0 to 4, found '-1'"),
+        ("(positive gem)", 2, "expected a label from 0 to 4, found 'positive'"),
+        ("((2 gem))", 2, "expected a label from 0 to 4, found 'nothing'"),
+        ("(3 (2 ) (4 gem))", 7, "expected ( or word, found ')'"),
+        ("(3 (2 A gem))", 9, "expected ), found 'gem'"),
+        ("(3 (2 A (4 gem)))", 9, "expected ), found '(4'"),
+        ("(3 (2 A) gem)", 10, "expected ( or ), found 'gem'"),
+        ("A gem .", 1, "expected (, found 'A'"),
+        (")", 1, "expected (, found ')'"),
+    ],
+)
+def test_what_is_no_tree_is_refused_with_its_place_and_cure(read, line, column, message):
+    with pytest.raises(ValueError) as error:
+        read(f"(2 Fine)\n\n{line}\n")
+    assert f"x.txt:3:{column}: {message}. A tree is one line like" in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_a_file_without_trees_is_refused(read, text):
+    with pytest.raises(ValueError, match="x.txt: expected a tree a line like .* an empty file"):
+        read(text)
+
+
+def test_every_bracket_of_the_fixture_is_a_phrase_and_every_class_is_there():
+    labels = set()
+    for name in ("train", "dev", "test"):
+        path = CORPUS / f"{name}.txt"
+        lines = path.read_text(encoding="utf-8").splitlines()
+        trees = list(read_trees(path))
+        assert len(trees) == len(lines) >= (40 if name == "train" else 10)
+        for line, tree in zip(lines, trees):
+            assert [str(phrase.label) for phrase in tree.phrases] == re.findall(r"\((\d)", line)
+            assert len(tree.words) == len(re.findall(r"[^ ()]\)", line))
+            assert (tree.phrases[0].start, tree.phrases[0].end) == (0, len(tree.words))
+            labels.add(tree.phrases[0].label)
+    assert labels == {0, 1, 2, 3, 4}

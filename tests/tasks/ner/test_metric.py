@@ -1,0 +1,213 @@
+import random
+from typing import Dict, Iterable, List, Tuple
+
+import pytest
+import torch.distributed as dist
+from allennlp.common.params import Params
+from allennlp.common.testing import run_distributed_test
+from allennlp.training.metrics import Metric
+from seqeval.metrics import classification_report
+
+from elmo_plugin.corpora.conll2003 import format_sentence
+from elmo_plugin.tasks.ner.metric import EntityF1
+
+Counts = Dict[str, Tuple[int, int, int]]
+TYPES = ("PER", "LOC")
+
+# Rule, predicted tags, gold tags, and (correct, found, gold) per type; counted by hand.
+CASES = [
+    (
+        "an entity must be right at both ends",
+        "B-PER I-PER O     B-LOC O",
+        "B-PER I-PER I-PER B-LOC O",
+        {"overall": (1, 2, 2), "PER": (0, 1, 1), "LOC": (1, 1, 1)},
+    ),
+    (
+        "a wrong type is found too much and found too little",
+        "B-ORG O",
+        "B-LOC O",
+        {"overall": (0, 1, 1), "ORG": (0, 1, 0), "LOC": (0, 0, 1)},
+    ),
+    (
+        "an inside after nothing is an entity",
+        "O I-PER I-PER O",
+        "O B-PER I-PER O",
+        {"overall": (1, 1, 1), "PER": (1, 1, 1)},
+    ),
+    (
+        "a type that changes within is two entities",
+        "B-PER I-LOC I-LOC",
+        "B-PER B-LOC I-LOC",
+        {"overall": (2, 2, 2), "PER": (1, 1, 1), "LOC": (1, 1, 1)},
+    ),
+    (
+        "an end without a beginning is an entity",
+        "O E-PER O",
+        "O S-PER O",
+        {"overall": (1, 1, 1), "PER": (1, 1, 1)},
+    ),
+    (
+        "neighbours of one type are two entities, their union is none",
+        "B-PER I-PER",
+        "I-PER B-PER",
+        {"overall": (0, 1, 2), "PER": (0, 1, 2)},
+    ),
+    (
+        "the schemes of the two sides need not be one",
+        "B-PER L-PER U-PER O",
+        "I-PER I-PER B-PER O",
+        {"overall": (2, 2, 2), "PER": (2, 2, 2)},
+    ),
+    ("nothing found", "O O", "B-PER O", {"overall": (0, 0, 1), "PER": (0, 0, 1)}),
+    ("nothing to find", "B-PER O", "O O", {"overall": (0, 1, 0), "PER": (0, 1, 0)}),
+    ("no tokens", "", "", {"overall": (0, 0, 0)}),
+]
+
+
+def read_table(metric: EntityF1) -> Counts:
+    rows = [line.split() for line in metric.table().splitlines()[1:-1]]
+    return {row[0].replace("Overall", "overall"): tuple(map(int, row[1:4])) for row in rows}
+
+
+@pytest.mark.parametrize("rule, predicted, gold, counts", CASES, ids=[case[0] for case in CASES])
+def test_counts_as_conlleval(rule, predicted, gold, counts):
+    metric = EntityF1()
+    metric([predicted.split()], [gold.split()])
+    assert read_table(metric) == counts
+
+
+def random_tags(prefixes: str, number: int, seed: int) -> List[List[str]]:
+    choice = random.Random(seed).choice
+    tags = [
+        prefix if prefix == "O" else f"{prefix}-{kind}" for prefix in prefixes for kind in TYPES
+    ]
+    return [[choice(tags) for _ in range(length)] for length in [1, 2, 3, 5, 9] * number]
+
+
+@pytest.mark.parametrize("prefixes", ["BIO", "BIESO", "IEO", "IO"])
+def test_agrees_with_seqeval_on_any_sequence(prefixes):
+    """
+    seqeval goes by the rules of conlleval, which it extends to S. Its accuracy compares tags as
+    they are spelled, so that it is not compared here.
+    """
+    predicted, gold = random_tags(prefixes, 40, seed=1), random_tags(prefixes, 40, seed=2)
+    metric = EntityF1()
+    metric(predicted, gold)
+    scores = metric.get_metric()
+    report = classification_report(gold, predicted, output_dict=True, zero_division=0)
+    for ours, theirs in (("PER", "PER"), ("LOC", "LOC"), ("overall", "micro avg")):
+        assert scores[f"precision-{ours}"] == pytest.approx(report[theirs]["precision"])
+        assert scores[f"recall-{ours}"] == pytest.approx(report[theirs]["recall"])
+        assert scores[f"f1-measure-{ours}"] == pytest.approx(report[theirs]["f1-score"])
+
+
+def conlleval(lines: Iterable[str]) -> Tuple[int, int, int, float]:
+    """Correct, found and gold phrases and the accuracy, as the script walks over its input."""
+    correct = found = gold = right = total = 0
+    both_open = False
+    last = [("O", ""), ("O", "")]
+    for line in lines:
+        cells = line.split() or ["", "O", "O"]
+        now = [tuple(cell.split("-", 1)) if cell != "O" else ("O", "") for cell in cells[-2:]]
+        ends, starts = [], []
+        for (tag_before, type_before), (tag, kind) in zip(last, now):
+            other = type_before != kind
+            ends.append(tag_before != "O" and (tag in "BO" or other))
+            starts.append(tag != "O" and (tag == "B" or tag_before == "O" or other))
+        if both_open and any(ends):
+            correct += all(ends) and last[0][1] == last[1][1]
+            both_open = False
+        gold, found = gold + starts[0], found + starts[1]
+        if all(starts) and now[0][1] == now[1][1]:
+            both_open = True
+        if cells[0]:
+            total, right = total + 1, right + (now[0] == now[1])
+        last = now
+    return correct, found, gold, right / total
+
+
+def test_agrees_with_a_walk_over_the_columns_that_conlleval_reads():
+    predicted, gold = random_tags("BIO", 40, seed=3), random_tags("BIO", 40, seed=4)
+    predicted[::2] = gold[::2]
+    metric = EntityF1()
+    metric(predicted, gold)
+    text = "".join(
+        format_sentence(["w"] * len(ours), ours, theirs) for ours, theirs in zip(predicted, gold)
+    )
+    *counts, accuracy = conlleval(text.splitlines())
+    assert read_table(metric)["overall"] == tuple(counts)
+    # The spelling of a tag does not count here, as it does not in what the predictor writes.
+    assert metric.get_metric()["accuracy"] >= accuracy
+
+
+def count_two_batches() -> EntityF1:
+    metric = EntityF1()
+    metric(["B-PER O B-LOC O".split()], ["B-PER O B-LOC I-LOC".split()])
+    metric(["O B-LOC".split(), "O O".split()], ["O B-LOC".split(), "O B-LOC".split()])
+    return metric
+
+
+def test_scores_are_fractions_over_all_batches():
+    assert count_two_batches().get_metric() == {
+        "accuracy": pytest.approx(6 / 8),
+        "precision-overall": pytest.approx(2 / 3),
+        "recall-overall": pytest.approx(2 / 4),
+        "f1-measure-overall": pytest.approx(4 / 7),
+        "precision-LOC": pytest.approx(1 / 2),
+        "recall-LOC": pytest.approx(1 / 3),
+        "f1-measure-LOC": pytest.approx(2 / 5),
+        "precision-PER": 1.0,
+        "recall-PER": 1.0,
+        "f1-measure-PER": 1.0,
+    }
+
+
+def test_accuracy_does_not_hang_on_the_scheme():
+    metric = EntityF1()
+    metric([["U-PER", "B-LOC", "L-LOC", "O"]], [["I-PER", "I-LOC", "I-LOC", "O"]])
+    assert metric.get_metric()["accuracy"] == 1.0
+
+
+def test_reset_forgets_everything():
+    metric = count_two_batches()
+    assert metric.get_metric(reset=True)["f1-measure-overall"] > 0
+    assert metric.get_metric() == {}
+    assert read_table(metric) == {"overall": (0, 0, 0)}
+
+
+def test_table_has_the_overall_row_first_and_the_accuracy_last():
+    assert count_two_batches().table().splitlines() == [
+        "            correct   found    gold   prec.    rec.      F1",
+        "   Overall        2       3       4   66.67   50.00   57.14",
+        "       LOC        1       2       3   50.00   33.33   40.00",
+        "       PER        1       1       1  100.00  100.00  100.00",
+        "Accuracy 75.00 over 8 tokens.",
+    ]
+
+
+def score_half(global_rank: int, world_size: int, gpu_id: int) -> None:
+    halves = [("B-PER O", "B-PER O"), ("B-ORG O", "B-LOC O")]
+    predicted, gold = halves[global_rank]
+    metric = EntityF1()
+    metric([predicted.split()], [gold.split()])
+    for _ in range(2):
+        scores = metric.get_metric()
+        assert scores["f1-measure-overall"] == 0.5 and scores["accuracy"] == 0.75
+        assert scores["f1-measure-PER"] == 1.0 and scores["f1-measure-LOC"] == 0.0
+    assert read_table(metric)["overall"] == (1, 2, 2)
+
+
+@pytest.mark.skipif(not dist.is_available(), reason="torch was built without torch.distributed")
+def test_processes_that_met_different_types_report_the_same_scores():
+    run_distributed_test([-1, -1], func=score_half)
+
+
+def test_is_built_from_its_registered_name():
+    assert isinstance(Metric.from_params(Params({"type": "elmo-entity-f1"})), EntityF1)
+
+
+def test_errors_say_what_does_not_align():
+    with pytest.raises(ValueError, match="1 sentences were predicted, 0 are gold"):
+        EntityF1()([["O"]], [])
+    with pytest.raises(ValueError, match="sentence 1 of the batch has 1 predicted and 2 gold"):
+        EntityF1()([["O"], ["O"]], [["O"], ["O", "O"]])

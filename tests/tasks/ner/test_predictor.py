@@ -1,0 +1,136 @@
+import json
+from pathlib import Path
+
+import pytest
+from allennlp.commands.train import train_model_from_file
+from allennlp.common.checks import ConfigurationError
+from allennlp.models import load_archive
+from allennlp.predictors import Predictor
+
+import elmo_plugin  # noqa: F401
+from elmo_plugin.corpora.conll2003 import read_sentences
+from elmo_plugin.tasks.ner.predictor import _named
+from tests.tasks.ner.test_metric import conlleval
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+TEST = FIXTURES / "corpora/ner/test.conll"
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    out = tmp_path_factory.mktemp("ner") / "out"
+    train_model_from_file(
+        FIXTURES / "experiments/ner.jsonnet", out, overrides={"trainer.num_epochs": 15}
+    )
+    return load_archive(out / "model.tar.gz")
+
+
+@pytest.fixture
+def make(archive):
+    return lambda **settings: Predictor.from_archive(archive, extra_args=settings)
+
+
+def test_entities_have_type_place_and_text():
+    words = ["Ada", "Lind", "lives", "in", "Oslo"]
+    metadata = {"words": words, "gold_tags": None, "is_document_start": False}
+    tags = ["B-PER", "L-PER", "O", "O", "U-LOC"]
+    assert _named({"tags": tags, "metadata": metadata}) == {
+        "tokens": words,
+        "tags": ["B-PER", "I-PER", "O", "O", "B-LOC"],
+        "entities": [
+            {"type": "PER", "start": 0, "end": 1, "text": "Ada Lind"},
+            {"type": "LOC", "start": 4, "end": 4, "text": "Oslo"},
+        ],
+    }
+
+
+def test_a_sentence_is_tokenised(make):
+    output = make().predict("Ada Lind isn't here.")
+    assert output["tokens"] == ["Ada", "Lind", "is", "n't", "here", "."]
+    assert len(output["tags"]) == 6
+    assert set(output) == {"tokens", "tags", "entities"}
+
+
+def test_a_line_alone_gives_what_it_gives_in_a_batch(make):
+    lines = [
+        {"sentence": "Ada Lind lives in London."},
+        {"tokens": ["I"]},
+        {"tokens": ["New York", "City", "won"]},
+    ]
+    predictor = make()
+    assert [predictor.predict_json(line) for line in lines] == predictor.predict_batch_json(lines)
+    assert make().predict_batch_json([]) == []
+
+
+def test_json_is_one_line_that_keeps_every_script_readable(make):
+    line = make().dump_line({"tokens": ["日本"], "tags": ["B-LOC"]})
+    assert line == '{"tokens": ["日本"], "tags": ["B-LOC"]}\n'
+
+
+def test_a_corpus_is_written_as_conlleval_reads_it(make, archive, tmp_path):
+    predictor = make(output_format="conll")
+    instances = list(archive.validation_dataset_reader.read(TEST))
+    outputs = [
+        output
+        for first in range(0, len(instances), 5)
+        for output in predictor.predict_batch_instance(instances[first : first + 5])
+    ]
+    path = tmp_path / "out.conll"
+    path.write_text("".join(predictor.dump_line(output) for output in outputs))
+    for ours, theirs in zip(read_sentences(path), read_sentences(TEST), strict=True):
+        assert (ours.words, ours.document) == (theirs.words, theirs.document)
+        assert ours.is_document_start == theirs.is_document_start
+    correct, found, gold, _ = conlleval(path.read_text().splitlines())
+    scores = archive.model.get_metrics(reset=True)
+    assert scores["precision-overall"] == pytest.approx(correct / found)
+    assert scores["recall-overall"] == pytest.approx(correct / gold)
+    assert gold == 36 and correct > 18
+
+
+def test_words_alone_are_written_with_their_predicted_tags(make, archive, tmp_path):
+    path = tmp_path / "x.conll"
+    path.write_text("-DOCSTART-\n\n" + "\n".join("Ada Lind lives in London .".split()) + "\n")
+    predictor = make(output_format="conll")
+    (instance,) = archive.validation_dataset_reader.read(path)
+    output = predictor.predict_instance(instance)
+    assert "gold_tags" not in output
+    first, empty, *rows, last = predictor.dump_line(output).splitlines()
+    assert (first, empty, last) == ("-DOCSTART- O", "", "")
+    assert [row.split() for row in rows] == [
+        list(pair) for pair in zip(output["tokens"], output["tags"])
+    ]
+
+
+def test_sentences_are_written_as_columns_too(make):
+    predictor = make(output_format="conll")
+    output = predictor.predict_json(predictor.load_line('{"tokens": ["#", "won"]}\n'))
+    assert predictor.dump_line(output) == "# {}\nwon {}\n\n".format(*output["tags"])
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("Ada lives in London.", "expected a JSON object like"),
+        ('{"sentence": "Ada li', "was the file cut off"),
+        ('{"text": "Ada"}', '"sentence" with a text or "tokens" with a list of words'),
+        ('{"tokens": ["Ada", ""]}', "none of them empty"),
+        ('{"tokens": "Ada"}', "a list of words"),
+        ('{"sentence": " "}', "at least one word"),
+    ],
+)
+def test_a_wrong_line_is_named_by_its_number(make, line, message):
+    predictor = make()
+    assert predictor.load_line('{"tokens": ["New York"]}') == {"tokens": ["New York"]}
+    with pytest.raises(ValueError, match=f"line 2: .*{message}"):
+        predictor.load_line(line + "\n")
+
+
+def test_a_word_that_columns_cannot_hold_is_named_before_any_work(make):
+    predictor = make(output_format="conll")
+    with pytest.raises(ValueError, match="line 1: .*found 'New York'. JSON output has room for it"):
+        predictor.load_line(json.dumps({"tokens": ["New York"]}))
+
+
+def test_an_output_format_that_does_not_exist_is_refused(make):
+    with pytest.raises(ConfigurationError, match="'json', 'conll'.*found 'xml'"):
+        make(output_format="xml")

@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+from allennlp.data import DatasetReader, Token
+from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
+
+from elmo_plugin.tasks.ner import NerReader
+
+CORPUS = Path(__file__).parents[3] / "fixtures/corpora/ner/train.conll"
+
+TEXT = """\
+-DOCSTART- -X- -X- O
+
+Ada NNP I-NP I-PER
+Lind NNP I-NP I-PER
+York NNP I-NP B-PER
+left VBD I-VP O
+
+# NN I-NP O
+-DOCSTART- -X- -X- O
+Leeds NNP I-NP I-LOC
+"""
+
+
+def test_one_instance_per_sentence_with_every_field(tmp_path):
+    path = tmp_path / "x.conll"
+    path.write_text(TEXT)
+    first, second, third = NerReader().read(path)
+    assert [token.text for token in first["tokens"]] == ["Ada", "Lind", "York", "left"]
+    assert first["tags"].labels == ["B-PER", "L-PER", "U-PER", "O"]
+    assert first["metadata"].metadata == {
+        "words": ["Ada", "Lind", "York", "left"],
+        "gold_tags": ["B-PER", "I-PER", "B-PER", "O"],
+        "is_document_start": True,
+    }
+    assert not second["metadata"].metadata["is_document_start"]
+    assert third["metadata"].metadata["is_document_start"]
+    assert third["tags"].labels == ["U-LOC"]
+
+
+def test_words_alone_are_read_without_tags(tmp_path):
+    path = tmp_path / "x.conll"
+    path.write_text("Ada\nleft\n")
+    (instance,) = NerReader().read(path)
+    assert set(instance.fields) == {"tokens", "metadata"}
+    assert instance["metadata"].metadata["gold_tags"] is None
+
+
+def test_the_scheme_of_a_file_does_not_change_its_instances():
+    tokens = [Token(word) for word in "a b c".split()]
+    for tags in ("I-A I-A B-A", "B-A I-A B-A", "B-A E-A S-A", "B-A L-A U-A"):
+        instance = NerReader().text_to_instance(tokens, tags.split())
+        assert instance["tags"].labels == ["B-A", "L-A", "U-A"]
+
+
+def test_a_malformed_line_is_named_by_file_and_number(tmp_path):
+    path = tmp_path / "x.conll"
+    path.write_text(TEXT.replace("B-PER", "PER"))
+    with pytest.raises(ValueError, match=r"x.conll:5: expected a tag .* found 'PER'"):
+        list(NerReader().read(path))
+
+
+def test_only_so_many_sentences_are_read():
+    assert len(list(NerReader(max_instances=3).read(CORPUS))) == 3
+
+
+def test_workers_share_the_sentences_out():
+    class Worker(NerReader):
+        def __init__(self, number):
+            super().__init__()
+            self._set_worker_info(WorkerInfo(2, number))
+
+    def contents(reader: DatasetReader):
+        return [instance["metadata"].metadata["words"] for instance in reader.read(CORPUS)]
+
+    halves = [contents(Worker(0)), contents(Worker(1))]
+    assert sorted(halves[0] + halves[1]) == sorted(contents(NerReader()))
+    assert abs(len(halves[0]) - len(halves[1])) <= 1

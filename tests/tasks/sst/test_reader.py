@@ -1,0 +1,132 @@
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from allennlp.common.checks import ConfigurationError
+from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
+
+import elmo_plugin  # noqa: F401
+from elmo_plugin.tasks.sst import SstReader
+
+CORPUS = Path(__file__).parents[3] / "fixtures/corpora/sst/train.txt"
+TREES = """\
+(4 (2 This) (4 (2 (2 quiet) (2 film)) (4 (2 is) (4 (2 a) (4 gem)))))
+(2 (2 Some) (2 (2 do) (2 not)))
+(0 Dull)
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text=TREES, **settings):
+        path = tmp_path / "x.txt"
+        path.write_text(text, encoding="utf-8")
+        return [contents(instance) for instance in SstReader(**settings).read(path)]
+
+    return read
+
+
+def contents(instance):
+    return " ".join(token.text for token in instance["tokens"]), instance["label"].label
+
+
+def test_an_instance_holds_tokens_label_and_both_for_the_reader_of_answers(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text(TREES)
+    instance = next(iter(SstReader().read(path)))
+    words = ["This", "quiet", "film", "is", "a", "gem"]
+    assert set(instance.fields) == {"tokens", "label", "metadata"}
+    assert [token.text for token in instance["tokens"]] == words
+    assert instance["label"].label == "very positive"
+    assert instance["metadata"].metadata == {"words": words, "label": "very positive"}
+
+
+def test_without_a_number_only_sentences_are_read(read):
+    assert read() == [
+        ("This quiet film is a gem", "very positive"),
+        ("Some do not", "neutral"),
+        ("Dull", "very negative"),
+    ]
+
+
+def test_phrases_of_so_many_words_are_read_and_every_sentence(read):
+    assert read(min_phrase_tokens=3) == [
+        ("This quiet film is a gem", "very positive"),
+        ("quiet film is a gem", "very positive"),
+        ("is a gem", "very positive"),
+        ("Some do not", "neutral"),
+        ("Dull", "very negative"),
+    ]
+    assert len(read(min_phrase_tokens=1)) == TREES.count("(")
+    assert read(min_phrase_tokens=100) == read()
+
+
+def test_two_classes_join_degrees_and_leave_neutral_phrases_out(read):
+    lines = "".join(f"({label} word{label})\n" for label in range(5))
+    assert read(lines, granularity="2-class") == [
+        ("word0", "negative"),
+        ("word1", "negative"),
+        ("word3", "positive"),
+        ("word4", "positive"),
+    ]
+    assert ("Some do not", "neutral") not in read(granularity="2-class", min_phrase_tokens=2)
+
+
+def test_five_classes_have_names_that_can_be_read(read):
+    lines = "".join(f"({label} word{label})\n" for label in range(5))
+    assert [label for _, label in read(lines)] == [
+        "very negative",
+        "negative",
+        "neutral",
+        "positive",
+        "very positive",
+    ]
+
+
+def test_a_phrase_that_occurs_twice_is_read_twice(read):
+    found = read("(3 (3 (2 so) (3 good)) (3 (2 so) (3 good)))", min_phrase_tokens=2)
+    assert Counter(found) == {("so good so good", "positive"): 1, ("so good", "positive"): 2}
+
+
+def test_a_sentence_without_a_label_is_an_instance_too():
+    from allennlp.data import Token
+
+    instance = SstReader().text_to_instance([Token("Dull")])
+    assert set(instance.fields) == {"tokens", "metadata"}
+    assert instance["metadata"].metadata == {"words": ["Dull"], "label": None}
+
+
+@pytest.mark.parametrize("settings", [{}, {"min_phrase_tokens": 2}])
+def test_workers_share_the_phrases_out(settings):
+    class Worker(SstReader):
+        def __init__(self, number):
+            super().__init__(**settings)
+            self._set_worker_info(WorkerInfo(2, number))
+
+    def read(reader):
+        return [contents(instance) for instance in reader.read(CORPUS)]
+
+    first, second = read(Worker(0)), read(Worker(1))
+    assert abs(len(first) - len(second)) <= 1
+    assert sorted(first + second) == sorted(read(SstReader(**settings)))
+
+
+def test_no_more_is_read_than_asked_for(read):
+    assert len(read(min_phrase_tokens=1, max_instances=4)) == 4
+
+
+def test_a_malformed_tree_is_named_by_file_line_and_column(read):
+    with pytest.raises(ValueError, match=r"x.txt:4:7: expected a label from 0 to 4, found '7'"):
+        read(TREES + "(3 (2(7 x)))".replace("(2(", "  ("))
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"granularity": "3-class"}, "one of .*'2-class', '5-class'.*, found '3-class'"),
+        ({"min_phrase_tokens": 0}, "1 or more, found 0; leave it out"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        SstReader(**settings)
