@@ -1,25 +1,13 @@
 """Precision, recall and F1 of predicted entities, by the rules of CoNLL's `conlleval`."""
 
 from collections import Counter
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Sequence
 
-import torch.distributed as dist
-from allennlp.common.util import is_distributed
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import bio_tags, find_entities
-
-OVERALL = "overall"
-# Keys of the counts of tokens, which are no type of entity: a tag never holds a blank.
-_TOKENS, _RIGHT_TOKENS = "all tokens", "right tokens"
-
-
-def _scores(correct: int, predicted: int, gold: int) -> Tuple[float, float, float]:
-    precision = correct / predicted if predicted else 0.0
-    recall = correct / gold if gold else 0.0
-    f1 = 2 * precision * recall / (precision + recall) if correct else 0.0
-    return precision, recall, f1
+from elmo_plugin.layers.label_counts import LabelCounts, over_processes
 
 
 @Metric.register("elmo-entity-f1")
@@ -35,9 +23,7 @@ class EntityF1(Metric):
     """
 
     def __init__(self) -> None:
-        self._correct: Counter = Counter()
-        self._predicted: Counter = Counter()
-        self._gold: Counter = Counter()
+        self._counts = LabelCounts()
         self._tokens: Counter = Counter()
 
     @overrides(check_signature=False)
@@ -67,27 +53,13 @@ class EntityF1(Metric):
                     f"{len(predicted_tags)} predicted and {len(gold_tags)} gold tags."
                 )
             found, wanted = find_entities(predicted_tags), find_entities(gold_tags)
-            self._correct.update(entity.label for entity in set(found) & set(wanted))
-            self._predicted.update(entity.label for entity in found)
-            self._gold.update(entity.label for entity in wanted)
+            self._counts.add(
+                *([(entity.label, entity) for entity in entities] for entities in (found, wanted))
+            )
             num_tokens = len(gold_tags)
             pairs = zip(bio_tags(found, num_tokens), bio_tags(wanted, num_tokens))
-            self._tokens[_TOKENS] += num_tokens
-            self._tokens[_RIGHT_TOKENS] += sum(ours == theirs for ours, theirs in pairs)
-
-    def _counts(self) -> Tuple[Dict[str, Tuple[int, int, int]], Counter]:
-        """Correct, predicted and gold entities, overall first; and tokens. Of all processes."""
-        kinds = [self._correct, self._predicted, self._gold, self._tokens]
-        if is_distributed():
-            # Processes meet different types, so that the counts cannot be summed as one tensor.
-            gathered: List[Optional[List[Counter]]] = [None] * dist.get_world_size()
-            dist.all_gather_object(gathered, kinds)
-            kinds = [sum(parts, Counter()) for parts in zip(*gathered)]
-        *kinds, tokens = kinds
-        labels = sorted(set().union(*kinds))
-        counts = {label: tuple(kind[label] for kind in kinds) for label in labels}
-        overall = tuple(sum(kind.values()) for kind in kinds)
-        return {OVERALL: overall, **counts}, tokens
+            self._tokens[_ALL] += num_tokens
+            self._tokens[_RIGHT] += sum(ours == theirs for ours, theirs in pairs)
 
     @overrides
     def get_metric(self, reset: bool = False) -> Dict[str, float]:
@@ -100,15 +72,10 @@ class EntityF1(Metric):
             for instance; fractions, not percentages. Over all processes when there are several.
             Nothing when there were no tokens.
         """
-        counts, tokens = self._counts()
-        if not tokens[_TOKENS]:
-            return {}
-        metrics = {"accuracy": tokens[_RIGHT_TOKENS] / max(tokens[_TOKENS], 1)}
-        for label, row in counts.items():
-            precision, recall, f1 = _scores(*row)
-            metrics[f"precision-{label}"] = precision
-            metrics[f"recall-{label}"] = recall
-            metrics[f"f1-measure-{label}"] = f1
+        (tokens,) = over_processes([self._tokens])
+        metrics = {}
+        if tokens[_ALL]:
+            metrics = {"accuracy": tokens[_RIGHT] / tokens[_ALL], **self._counts.scores()}
         if reset:
             self.reset()
         return metrics
@@ -121,19 +88,20 @@ class EntityF1(Metric):
             The counts and percentages of `conlleval`: a row for all entities and one for each
             type. Over all processes when there are several, all of which have to ask for it.
         """
-        counts, tokens = self._counts()
-        width = max(10, *map(len, counts))
-        head = ("correct", "found", "gold", "prec.", "rec.", "F1")
-        lines = [" " * width + " " + "".join(f"{name:>8}" for name in head)]
-        for label, row in counts.items():
-            percentages = "".join(f"{100 * score:8.2f}" for score in _scores(*row))
-            name = label.capitalize() if label == OVERALL else label
-            lines.append(f"{name:>{width}} " + "".join(f"{n:8d}" for n in row) + percentages)
-        accuracy = 100 * tokens[_RIGHT_TOKENS] / max(tokens[_TOKENS], 1)
-        lines.append(f"Accuracy {accuracy:.2f} over {tokens[_TOKENS]} tokens.")
-        return "\n".join(lines)
+        columns = {
+            "correct": lambda correct, found, gold: correct,
+            "found": lambda correct, found, gold: found,
+            "gold": lambda correct, found, gold: gold,
+        }
+        (tokens,) = over_processes([self._tokens])
+        accuracy = 100 * tokens[_RIGHT] / max(tokens[_ALL], 1)
+        last = f"Accuracy {accuracy:.2f} over {tokens[_ALL]} tokens."
+        return "\n".join([*self._counts.table(columns), last])
 
     @overrides
     def reset(self) -> None:
-        for kind in (self._correct, self._predicted, self._gold, self._tokens):
-            kind.clear()
+        self._counts.reset()
+        self._tokens.clear()
+
+
+_ALL, _RIGHT = "all", "right"

@@ -1,17 +1,15 @@
 """Precision, recall and F1 of predicted arguments, by the rules of CoNLL-2005's `srl-eval.pl`."""
 
-from collections import Counter
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Tuple
 
-import torch.distributed as dist
-from allennlp.common.util import is_distributed
 from allennlp.training.metrics import Metric
 from overrides import overrides
+
+from elmo_plugin.layers.label_counts import LabelCounts
 
 Span = Tuple[int, int]
 Argument = Tuple[str, Tuple[Span, ...]]
 
-OVERALL = "overall"
 VERB = "V"
 
 
@@ -70,13 +68,6 @@ def arguments(tags: List[str]) -> List[Argument]:
     return [(label, tuple(spans)) for label, spans in found]
 
 
-def _scores(correct: int, excess: int, missed: int) -> Tuple[float, float, float]:
-    precision = correct / (correct + excess) if correct + excess else 0.0
-    recall = correct / (correct + missed) if correct + missed else 0.0
-    f1 = 2 * precision * recall / (precision + recall) if correct else 0.0
-    return precision, recall, f1
-
-
 @Metric.register("elmo-srl-f1")
 class SrlSpanF1(Metric):
     """
@@ -90,9 +81,7 @@ class SrlSpanF1(Metric):
     """
 
     def __init__(self) -> None:
-        self._correct: Counter = Counter()
-        self._excess: Counter = Counter()
-        self._missed: Counter = Counter()
+        self._counts = LabelCounts(apart=[VERB])
 
     @overrides(check_signature=False)
     def __call__(self, predicted: List[List[str]], gold: List[List[str]]) -> None:
@@ -120,24 +109,7 @@ class SrlSpanF1(Metric):
                     f"SrlSpanF1 compares tags token by token: predicate {number} of the batch has "
                     f"{len(predicted_tags)} predicted and {len(gold_tags)} gold tags."
                 )
-            found, wanted = set(arguments(predicted_tags)), set(arguments(gold_tags))
-            self._correct.update(label for label, _ in found & wanted)
-            self._excess.update(label for label, _ in found - wanted)
-            self._missed.update(label for label, _ in wanted - found)
-
-    def _counts(self) -> Dict[str, Tuple[int, int, int]]:
-        """Correct, excess and missed arguments: overall first, the verb last, of all processes."""
-        kinds = [self._correct, self._excess, self._missed]
-        if is_distributed():
-            # Processes meet different labels, so that the counts cannot be summed as one tensor.
-            gathered: List[Optional[List[Counter]]] = [None] * dist.get_world_size()
-            dist.all_gather_object(gathered, kinds)
-            kinds = [sum(parts, Counter()) for parts in zip(*gathered)]
-        labels = sorted(set().union(*kinds), key=lambda label: (label == VERB, label))
-        counts = {label: tuple(kind[label] for kind in kinds) for label in labels}
-        rows = [row for label, row in counts.items() if label != VERB]
-        overall = tuple(sum(column) for column in zip((0, 0, 0), *rows))
-        return {OVERALL: overall, **counts}
+            self._counts.add(arguments(predicted_tags), arguments(gold_tags))
 
     @overrides
     def get_metric(self, reset: bool = False) -> Dict[str, float]:
@@ -149,12 +121,7 @@ class SrlSpanF1(Metric):
             every label seen so far, `f1-measure-ARG0` for instance; fractions, not percentages.
             Over all processes when there are several.
         """
-        metrics = {}
-        for label, counts in self._counts().items():
-            precision, recall, f1 = _scores(*counts)
-            metrics[f"precision-{label}"] = precision
-            metrics[f"recall-{label}"] = recall
-            metrics[f"f1-measure-{label}"] = f1
+        metrics = self._counts.scores()
         if reset:
             self.reset()
         return metrics
@@ -168,17 +135,13 @@ class SrlSpanF1(Metric):
             arguments, one for each label, and the verb last. Over all processes when there are
             several, all of which have to ask for it.
         """
-        counts = self._counts()
-        width = max(10, *map(len, counts))
-        head = ("corr.", "excess", "missed", "prec.", "rec.", "F1")
-        lines = [" " * width + " " + "".join(f"{name:>8}" for name in head)]
-        for label, row in counts.items():
-            percentages = "".join(f"{100 * score:8.2f}" for score in _scores(*row))
-            name = label.capitalize() if label == OVERALL else label
-            lines.append(f"{name:>{width}} " + "".join(f"{n:8d}" for n in row) + percentages)
-        return "\n".join(lines)
+        columns = {
+            "corr.": lambda correct, found, gold: correct,
+            "excess": lambda correct, found, gold: found - correct,
+            "missed": lambda correct, found, gold: gold - correct,
+        }
+        return "\n".join(self._counts.table(columns))
 
     @overrides
     def reset(self) -> None:
-        for kind in (self._correct, self._excess, self._missed):
-            kind.clear()
+        self._counts.reset()
