@@ -1,6 +1,9 @@
 """Benchmarks at sizes that say nothing of speed: that they run, and give the rows they should."""
 
 import math
+import os
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +17,10 @@ from tests.benchmark_scripts import FOLDER, MEASURING, make_row, modules
 PROJECT = Path(__file__).resolve().parent.parent
 TEXT = PROJECT / "fixtures/corpora/lm/small/train.txt"
 common, embed, tasks = modules["common"], modules["embed"], modules["tasks"]
+task_peers = modules["task_peers"]
+needs_peers = pytest.mark.skipif(
+    not task_peers.find_peers(os.environ.get("ELMO_PEERS")), reason="needs allennlp-models"
+)
 
 
 def test_all_floors_and_aims_can_be_evaluated():
@@ -22,6 +29,7 @@ def test_all_floors_and_aims_can_be_evaluated():
         *modules["pretrain"].REQUIREMENTS.values(),
         *modules["srl_encoder"].REQUIREMENTS.values(),
         (tasks.FLOOR, tasks.AIM),
+        (tasks.STEPS_FLOOR, tasks.STEPS_AIM),
     ]
     for floor, aim in requirements:
         row = make_row(share_of_limit=0.5, floor=floor, aim=aim)
@@ -174,6 +182,54 @@ def test_a_task_is_measured_without_elmo_with_it_and_with_its_cache(small_task):
 def test_a_task_says_what_it_needs(small_task, tmp_path):
     with pytest.raises(SystemExit, match="at least 2,000 predicates to train on, found 82"):
         tasks.build_variants(small_task, tmp_path, 2000)
+
+
+def task_with_peer(name):
+    task = tasks.TASKS[name]
+    fixture = PROJECT / "fixtures" / "experiments" / f"{name}.jsonnet"
+    return replace(task, without_elmo=fixture, with_elmo=None)
+
+
+def test_training_and_prediction_are_compared_at_one_and_at_many_instances(monkeypatch):
+    monkeypatch.setitem(
+        tasks.PEERS, "crf_tagger", lambda ours: task_peers.Peer(deepcopy(ours), lambda batch: batch)
+    )
+    monkeypatch.setattr(tasks, "PREDICTED", 3)
+    rows = list(tasks.measure_steps(task_with_peer("ner"), num_instances=20, turns=1))
+    assert [row.name.removesuffix(", against crf_tagger") for row in rows] == [
+        "NER training, batch 8",
+        "NER prediction, batch 1",
+        "NER prediction, batch 3",
+    ]
+    assert {(row.unit, row.floor, row.aim) for row in rows} == {("sentences/s", ">= 1x", ">= 2x")}
+
+
+def test_without_allennlp_models_their_rows_are_left_out_and_the_cure_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(task_peers.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("sys.argv", ["tasks.py", "--task", "ner", "--of", "steps"])
+    tasks.main()
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "pip install --no-deps --target FOLDER allennlp-models==2.10.1" in line
+
+
+@needs_peers
+@pytest.mark.parametrize("name", ["ner", "sst", "snli"])
+def test_a_peer_has_as_many_weights_and_the_same_instances_to_read(name, tmp_path):
+    task = task_with_peer(name)
+    params = tasks.render(task.without_elmo, "{}", 20)
+    trainer = tasks.build_trainer(params, tmp_path / "ours", task, 20)
+    model, convert = tasks.PEERS[task.peer](trainer.model)
+    sizes = [
+        sum(weight.numel() for weight in each.parameters() if weight.dim() > 1)
+        for each in (trainer.model, model)
+    ]
+    # Vectors that ours keeps for words that only prediction meets.
+    extra = trainer.model.text_field_embedder.token_embedder_words.extra.numel()
+    assert sizes[0] - extra == sizes[1]
+    for batch in trainer.data_loader:
+        outputs = model.make_output_human_readable(model(**convert(batch)))
+        assert outputs["loss"] > 0.0
+        assert len(batch["metadata"]) == len(outputs["label" if "label" in outputs else "tags"])
 
 
 def test_the_experiments_of_all_tasks_differ_from_the_published_ones_in_data_and_cache_only():

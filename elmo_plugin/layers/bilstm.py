@@ -1,4 +1,5 @@
 from functools import partial
+from typing import Any, Callable, List, Optional
 
 import torch
 from allennlp.common.checks import ConfigurationError
@@ -11,6 +12,10 @@ from elmo_plugin.layers.projected_cell import ProjectedCell
 from elmo_plugin.layers.recurrence import learns, recur
 from elmo_plugin.layers.recurrent_weights import Products, Weights
 
+# Fewer sentences at once, when nothing is learned, are read by PyTorch's own loop, which costs less
+# at each step and more at each sentence.
+_FEW_SENTENCES = 16
+
 
 @Seq2SeqEncoder.register("elmo-bilstm")
 class BiLstm(Seq2SeqEncoder):
@@ -18,8 +23,8 @@ class BiLstm(Seq2SeqEncoder):
     A bidirectional LSTM: in each layer one direction reads a sentence from its first token and one
     from its last, and what both say of a token, side by side, is what the next layer reads.
 
-    AllenNLP's `lstm` with `bidirectional: true` computes the same function, and takes up to twice
-    the time to train on a CPU. Dropout is the caller's.
+    AllenNLP's `lstm` with `bidirectional: true` computes the same function, and takes longer to
+    train on batches of sentences on a CPU. Dropout is the caller's.
 
     # Parameters
 
@@ -99,6 +104,10 @@ class BiLstm(Seq2SeqEncoder):
         self, forward: "_Lstm", backward: "_Lstm", inputs: torch.Tensor, packing: Packing
     ) -> torch.Tensor:
         """From and to shape `(batch_size * num_tokens, dim)`."""
+        if max(packing.batch_sizes, default=_FEW_SENTENCES) < _FEW_SENTENCES:
+            weights = forward.standard_weights(inputs), backward.standard_weights(inputs)
+            if None not in weights:
+                return _read_few(weights[0] + weights[1], inputs, packing)
         places = torch.cat([packing.forward_index, packing.backward_index])
         from_front, from_end = inputs.index_select(0, places).chunk(2)
         packed = torch.cat(
@@ -137,11 +146,14 @@ class _Lstm(torch.nn.Module):
             for block in self.recurrent.weight.split(hidden_size):
                 torch.nn.init.orthogonal_(block)
             self.bias[hidden_size : 2 * hidden_size] = 1.0
+        self._standard: Optional[List[torch.Tensor]] = None
+        self._standard_version: Any = None
 
     def forward(self, inputs: torch.Tensor, packing: Packing) -> torch.Tensor:
         """From shape `(num_packed, input_size)` to shape `(num_packed, hidden_size)`."""
         if learns(inputs, *self.parameters()):
             weights = self.input.weight_to_learn(), self.recurrent.weight_to_learn()
+            self._standard = None
         else:
             weights = self.input.weight, self.recurrent.weight
         products = Products(partial(self.input, plus=self.bias), self.recurrent, None)
@@ -153,3 +165,50 @@ class _Lstm(torch.nn.Module):
             products=products,
         )
         return outputs
+
+    def standard_weights(self, inputs: torch.Tensor) -> Optional[List[torch.Tensor]]:
+        """
+        The weights as `torch.lstm` takes them, if it can do for these inputs what is asked of
+        `forward`: on a CPU, without a gradient, in the weights' own type. A change through
+        `weight.data` is not noticed until the layer learns.
+        """
+        parameters = list(self.parameters())
+        if (
+            learns(inputs, *parameters)
+            or inputs.device.type != "cpu"
+            or torch.is_autocast_enabled("cpu")
+            # Made in inference mode, a weight changes without a trace.
+            or any(parameter.is_inference() for parameter in parameters)
+        ):
+            return None
+        version = [(parameter._version, parameter.data_ptr()) for parameter in parameters]
+        if self._standard is None or self._standard_version != version:
+            self._standard_version = version
+            self._standard = [
+                _standard_order(weight.detach())
+                for weight in (self.input.weight, self.recurrent.weight, self.bias)
+            ]
+            self._standard.append(torch.zeros_like(self._standard[-1]))
+        return self._standard
+
+    def _apply(self, fn: Callable, recurse: bool = True) -> "_Lstm":
+        # To another type and back: rounded, at the old address perhaps, with the old version.
+        self._standard = None
+        return super()._apply(fn, recurse)
+
+
+def _standard_order(weight: torch.Tensor) -> torch.Tensor:
+    """From the order of `ProjectedCell`'s gates, i, f, o, g, to PyTorch's: i, f, g, o."""
+    i, f, o, g = weight.chunk(4)
+    return torch.cat([i, f, g, o])
+
+
+def _read_few(weights: List[torch.Tensor], inputs: torch.Tensor, packing: Packing) -> torch.Tensor:
+    """Both directions of a layer, from and to shape `(batch_size * num_tokens, dim)`."""
+    hidden_size = weights[1].size(1)
+    state = inputs.new_zeros(2, packing.batch_sizes[0], hidden_size)
+    packed = inputs.index_select(0, packing.forward_index)
+    sizes = torch.tensor(packing.batch_sizes)
+    outputs, *_ = torch.lstm(packed, sizes, (state, state), weights, True, 1, 0.0, False, True)
+    padded = inputs.new_zeros(len(inputs), 2 * hidden_size)
+    return padded.index_copy(0, packing.forward_index, outputs)

@@ -50,6 +50,8 @@ class _FusedCell:
         self._mask = mask
         self._forward = getattr(cell_kernels(), f"{name}_forward_{_NAMES[dtype]}")
         self._backward = getattr(cell_kernels(), f"{name}_backward_{_NAMES[dtype]}")
+        for function in (self._forward, self._backward):
+            function.argtypes = [c_int64, c_int64, type(setting), *[c_void_p] * 6]
 
     def forward(
         self,
@@ -78,7 +80,9 @@ class _FusedCell:
         self._call(self._backward, gates, previous, memory, d_output, d_memory, d_gates)
 
     def _call(self, function: Any, *tensors: Optional[torch.Tensor]) -> None:
-        assert all(tensor is None or tensor.is_contiguous() for tensor in tensors)
         rows, dim = tensors[2].shape
-        addresses = [None if tensor is None else tensor.data_ptr() for tensor in tensors]
-        function(c_int64(rows), c_int64(dim), self._setting, *map(c_void_p, addresses))
+        addresses = []
+        for tensor in tensors:
+            assert tensor is None or tensor.is_contiguous(), tensor.stride()
+            addresses.append(None if tensor is None else tensor.data_ptr())
+        function(rows, dim, self._setting, *addresses)

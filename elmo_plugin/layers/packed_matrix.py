@@ -8,6 +8,9 @@ __all__ = ["PackedMatrix"]
 # oneDNN prepares code for every new number of rows, which takes as long as a small product. Above
 # this number, rows are filled up to a multiple of it, so that few numbers occur.
 _ROWS = 4
+# Elements of a matrix so small that oneDNN's preparations cost more than its layout saves, and of
+# one for which that holds for a single row.
+_SMALL, _SMALL_FOR_A_ROW = 192 * 1024, 512 * 1024
 
 
 class PackedMatrix:
@@ -16,8 +19,9 @@ class PackedMatrix:
 
     PyTorch lays a matrix out anew for each product on a CPU; here it is laid out once, in
     oneDNN's own blocks, which makes a product of 16 rows by 512 x 16,384 three times as fast. The
-    copy costs as much memory as the matrix and does not follow its changes. On a GPU, or where
-    PyTorch lacks the operation, products are `torch.nn.functional.linear`.
+    copy costs as much memory as the matrix and does not follow its changes. A small matrix is laid
+    out transposed instead. On a GPU, or where PyTorch lacks the operation, products are
+    `torch.nn.functional.linear`.
 
     # Parameters
 
@@ -28,7 +32,11 @@ class PackedMatrix:
     def __init__(self, weight: torch.Tensor) -> None:
         self.weight = weight.detach()
         self._packed = None
-        if self.can_pack(weight.device, weight.dtype):
+        if not self.can_pack(weight.device, weight.dtype):
+            return
+        if weight.dtype == torch.float32 and weight.numel() <= _SMALL:
+            self.weight = self.weight.t().contiguous().t()
+        else:
             self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, None)
 
     @staticmethod
@@ -63,12 +71,13 @@ class PackedMatrix:
         `torch.Tensor`
             Shape `(num_rows, out_features)`.
         """
-        if self._packed is None or not len(inputs):
+        num_rows = len(inputs)
+        is_row = num_rows == 1 and self.weight.numel() <= _SMALL_FOR_A_ROW
+        if self._packed is None or is_row or num_rows == 0:
             if plus is None:
                 return linear(inputs, self.weight, bias)
             plus = plus if bias is None else plus + bias
             return torch.addmm(plus, inputs, self.weight.t())
-        num_rows = len(inputs)
         extra_rows = -num_rows % _ROWS if num_rows > _ROWS else 0
         if extra_rows:
             inputs = pad(inputs, (0, 0, 0, extra_rows))

@@ -173,3 +173,33 @@ def test_wrong_settings_and_widths_are_named():
         BiLstm(5, 6, num_layers=0)
     with pytest.raises(ConfigurationError, match="inputs 5 wide but received 4. Set `input_size`"):
         make_encoder()(torch.zeros(1, 2, 4), torch.ones(1, 2, dtype=torch.bool))
+
+
+def alone_and_together(encoder, inputs):
+    """Sentences of three tokens, each in a batch of its own, and all in one."""
+    mask = torch.ones(inputs.shape[:2], dtype=torch.bool)
+    with torch.no_grad():
+        return torch.cat([encoder(row[None], mask[:1]) for row in inputs]), encoder(inputs, mask)
+
+
+def test_one_sentence_gives_what_it_gives_among_many():
+    encoder = BiLstm(5, 4, num_layers=2)
+    torch.testing.assert_close(*alone_and_together(encoder, torch.randn(40, 3, 5)))
+
+
+def test_a_single_sentence_notices_that_weights_have_changed():
+    encoder, inputs = BiLstm(5, 4), torch.randn(40, 3, 5)
+    before, _ = alone_and_together(encoder, inputs)
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            parameter.mul_(1.5)
+    after, expected = alone_and_together(encoder, inputs)
+    assert not torch.allclose(before, after)
+    torch.testing.assert_close(after, expected)
+    encoder(inputs, torch.ones(40, 3, dtype=torch.bool)).sum().backward()
+    for parameter in encoder.parameters():
+        # As an optimizer that leaves no trace.
+        parameter.data.sub_(parameter.grad)
+    torch.testing.assert_close(*alone_and_together(encoder, inputs))
+    encoder.half().float()
+    torch.testing.assert_close(*alone_and_together(encoder, inputs))
