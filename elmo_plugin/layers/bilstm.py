@@ -172,7 +172,7 @@ class _Lstm(torch.nn.Module):
         `forward`: on a CPU, without a gradient, in the weights' own type. A change through
         `weight.data` is not noticed until the layer learns.
         """
-        parameters = list(self.parameters())
+        parameters = (self.input.weight, self.recurrent.weight, self.bias)
         if (
             learns(inputs, *parameters)
             or inputs.device.type != "cpu"
@@ -184,10 +184,7 @@ class _Lstm(torch.nn.Module):
         version = [(parameter._version, parameter.data_ptr()) for parameter in parameters]
         if self._standard is None or self._standard_version != version:
             self._standard_version = version
-            self._standard = [
-                _standard_order(weight.detach())
-                for weight in (self.input.weight, self.recurrent.weight, self.bias)
-            ]
+            self._standard = [_standard_order(parameter.detach()) for parameter in parameters]
             self._standard.append(torch.zeros_like(self._standard[-1]))
         return self._standard
 

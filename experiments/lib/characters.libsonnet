@@ -1,7 +1,7 @@
 // A word as its characters: a CNN over them, the maximum of each of `number` filters over `width`.
 function(dim, width, number) {
   name: 'characters',
-  indexer: { type: 'characters', namespace: 'token_characters', min_padding_length: 1 },
+  indexer: { type: 'characters', namespace: 'token_characters', min_padding_length: width },
   embedder: {
     type: 'elmo-character-cnn',
     embedding_dim: dim,

@@ -92,6 +92,8 @@ class NamedEntityRecognizer(Model):
         self.crf = ConditionalRandomField(
             len(self.tags), allowed_transitions("BIOUL", dict(enumerate(self.tags)))
         )
+        forbidden = self.crf._constraint_mask == 0
+        self.register_buffer("forbidden", forbidden, persistent=False)
         self.metric = EntityF1()
         if initializer is not None:
             initializer(self)
@@ -157,14 +159,14 @@ class NamedEntityRecognizer(Model):
 
     def _legal_scores(self) -> List[torch.Tensor]:
         """The field's scores of a start, of a transition and of an end, -inf where not legal."""
-        allowed = self.crf._constraint_mask.bool()
+        # AllenNLP gives the start and the end a row and a column of their own.
         start, end = len(self.tags), len(self.tags) + 1
         scores = (
-            (self.crf.start_transitions, allowed[start, :start]),
-            (self.crf.transitions, allowed[:start, :start]),
-            (self.crf.end_transitions, allowed[:start, end]),
+            (self.crf.start_transitions, self.forbidden[start, :start]),
+            (self.crf.transitions, self.forbidden[:start, :start]),
+            (self.crf.end_transitions, self.forbidden[:start, end]),
         )
-        return [score.masked_fill(~legal, float("-inf")) for score, legal in scores]
+        return [score.masked_fill(forbidden, float("-inf")) for score, forbidden in scores]
 
     @overrides
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
