@@ -1,48 +1,78 @@
 """
-Seconds of a task's training epoch: without ELMo, with ELMo computed each time, and with ELMo from
-a cache on disk, in the epoch that fills it and in those that follow.
+Tasks, two ways: what ELMo adds to a training epoch, and training and prediction without ELMo
+against the models of allennlp-models 2.10.1.
 
-    python benchmarks/tasks.py                       # $ELMO_DATA/srl, the first 2,000 predicates
+    python benchmarks/tasks.py                       # $ELMO_DATA, the first 2,000 instances of each
     python benchmarks/tasks.py --task srl --instances 500 --epochs 3 --output results.json
+    python benchmarks/tasks.py --task ner sst snli --of steps --peers /folder/of/allennlp-models
 
-Needs the training files of the task below ELMO_DATA, and word vectors in ELMO_GLOVE. The
+Needs the training and dev files of the tasks below ELMO_DATA, and word vectors in ELMO_GLOVE. The
 experiments are those of the project, but for the number of instances and validation, which is left
-out. Their epochs take turns; the cache begins as an empty folder. `peer` is the same task without
-ELMo. The median of the epochs counts, but for the first ones: those warm up, and fill the cache.
+out.
+
+`--of epochs`: seconds of an epoch without ELMo, with ELMo computed each time, and with ELMo from a
+cache on disk, in the epoch that fills it and in those that follow. Their epochs take turns; the
+cache begins as an empty folder. `peer` is the same task without ELMo. The median of the epochs
+counts, but for the first ones: those warm up, and fill the cache.
+
+`--of steps`: instances per second of the experiment without ELMo and of the model that
+allennlp-models has for the task, of equal sizes, on the same tensors and by turns; task_peers.py
+says what is not equal. Training is forward, backward, gradient norm and optimizer over batches of
+the experiment; prediction goes through dev as `allennlp predict` does, from tensors to readable
+answers. Left out where allennlp-models is not; to have it:
+
+    pip install --no-deps --target FOLDER allennlp-models==2.10.1
 """
 
 import gc
 import json
+import os
 import statistics
 import tempfile
 import time
 import warnings
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
-from typing import Dict, Iterator, List
+from typing import Callable, Dict, Iterator, List, Optional
 
 from allennlp.commands.train import TrainModel
 from allennlp.common import Params
-from allennlp.common.util import prepare_environment
+from allennlp.common.util import lazy_groups_of, prepare_environment
+from allennlp.data import DatasetReader
 from allennlp.training import GradientDescentTrainer
-from common import Row, measuring_parser, report
+from common import Row, by_turns, measuring_parser, median_rate, report
+from task_peers import CURE, PEERS, find_peers, prediction, tensors, training, unlabelled
 
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "experiments"
 FLOOR, AIM = "<= 1.25x", "<= 1.1x"
+STEPS_FLOOR, STEPS_AIM = ">= 1x", ">= 2x"
+PREDICTED = 64
 
 
 @dataclass(frozen=True)
 class Task:
-    """The experiments of a task, and what an instance of it is called."""
+    """
+    The experiments of a task, what an instance of it is called, and the model of allennlp-models.
+    """
 
     name: str
     without_elmo: Path
     with_elmo: Path
     instances: str
+    peer: Optional[str] = None
+
+
+def published(name: str, instances: str, peer: Optional[str] = None) -> Task:
+    paths = EXPERIMENTS / f"{name}.jsonnet", EXPERIMENTS / f"{name}_elmo.jsonnet"
+    return Task(name.upper(), *paths, instances, peer)
 
 
 TASKS = {
-    "srl": Task("SRL", EXPERIMENTS / "srl.jsonnet", EXPERIMENTS / "srl_elmo.jsonnet", "predicates"),
+    "srl": published("srl", "predicates"),
+    "ner": published("ner", "sentences", "crf_tagger"),
+    "sst": published("sst", "phrases", "bcn"),
+    "snli": published("snli", "pairs", "esim"),
 }
 
 
@@ -129,18 +159,81 @@ def measure(task: Task, num_instances: int, num_epochs: int) -> Iterator[Row]:
     yield Row(f"{name} cached, later epochs", "s", later["cached"], without, floor=FLOOR, aim=AIM)
 
 
+def measure_steps(task: Task, num_instances: int, turns: int) -> Iterator[Row]:
+    experiment = Params.from_file(task.without_elmo)
+    params = render(task.without_elmo, "{}", num_instances)
+    with tempfile.TemporaryDirectory() as directory:
+        trainer = build_trainer(params, Path(directory, "ours"), task, num_instances)
+    ours, peer = trainer.model, PEERS[task.peer](trainer.model)
+
+    def row(what: str, runs: Dict[str, Callable[[int], None]], amounts: List[int]) -> Row:
+        seconds = by_turns(runs, turns)
+        # The first turn warms up and is not among the seconds.
+        rates = {name: median_rate(values, amounts[1:]) for name, values in seconds.items()}
+        name, unit = f"{task.name} {what}, against {task.peer}", f"{task.instances}/s"
+        return Row(name, unit, rates["ours"], rates["peer"], floor=STEPS_FLOOR, aim=STEPS_AIM)
+
+    # Again from the first where there are fewer batches than turns.
+    batches = list(islice(cycle(list(trainer.data_loader)), turns + 1))
+    sizes = [len(batch["metadata"]) for batch in batches]
+    yield row(
+        f"training, batch {max(sizes)}",
+        {
+            "ours": training(ours, experiment["trainer"], batches),
+            "peer": training(peer.model, experiment["trainer"], list(map(peer.batch, batches))),
+        },
+        sizes,
+    )
+    reader = DatasetReader.from_params(experiment["validation_dataset_reader"])
+    path = experiment["validation_data_path"]
+    instances = unlabelled(reader, path, PREDICTED * (turns + 1))
+    parts = [instances[first :: turns + 1] for first in range(turns + 1)]
+    for size in (1, PREDICTED):
+        given = [
+            [tensors(group, ours.vocab) for group in lazy_groups_of(part, size)] for part in parts
+        ]
+        yield row(
+            f"prediction, batch {size}",
+            {
+                "ours": prediction(ours, given),
+                "peer": prediction(peer.model, [list(map(peer.batch, part)) for part in given]),
+            },
+            [len(part) for part in parts],
+        )
+
+
 def main() -> None:
-    parser = measuring_parser(__doc__)
+    parser = measuring_parser(__doc__, turns=10)
     parser.add_argument("--task", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument("--instances", type=int, default=2000, help="default 2000 predicates")
+    parser.add_argument(
+        "--of",
+        nargs="+",
+        choices=("epochs", "steps"),
+        help="default: steps of the tasks that have a peer, epochs of the others",
+    )
+    parser.add_argument("--instances", type=int, default=2000, help="to train on; default 2000")
     parser.add_argument("--epochs", type=int, default=3, help="at least 2; default 3")
+    parser.add_argument(
+        "--peers",
+        type=Path,
+        default=os.environ.get("ELMO_PEERS"),
+        help="folder of allennlp-models; default $ELMO_PEERS",
+    )
     arguments = parser.parse_args()
     if arguments.epochs < 2:
         parser.error("--epochs must be at least 2: the first one warms up and fills the cache")
     # AllenNLP's use of torch.
     warnings.filterwarnings("ignore", category=FutureWarning)
-    for name in arguments.task:
-        report(measure(TASKS[name], arguments.instances, arguments.epochs), arguments.output)
+    for task in (TASKS[name] for name in arguments.task):
+        of = arguments.of or ["steps" if task.peer else "epochs"]
+        if "epochs" in of:
+            report(measure(task, arguments.instances, arguments.epochs), arguments.output)
+        if "steps" in of and task.peer:
+            if find_peers(arguments.peers):
+                rows = measure_steps(task, arguments.instances, arguments.turns)
+                report(rows, arguments.output)
+            else:
+                print(f"{task.name}: no rows against `{task.peer}`. To have them: {CURE}.")
 
 
 if __name__ == "__main__":

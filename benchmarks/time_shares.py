@@ -23,6 +23,7 @@ import pretrain
 import srl_encoder
 import tasks
 import torch
+from allennlp.modules import Seq2SeqEncoder
 from bilms import load_pair
 from common import argument_parser, default_text, read_sentences
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -176,7 +177,9 @@ def show_epoch(arguments: Any) -> None:
             tasks.time_epochs({"cached": trainer}, 1)
             mark(trainer.model.placement, "ELMo")
             mark(trainer.model.text_field_embedder, "words")
-            mark(trainer.model.encoder, "encoder")
+            for module in trainer.model.children():
+                if isinstance(module, Seq2SeqEncoder):
+                    mark(module, "encoders")
             trainer.data_loader = MarkedData(trainer.data_loader)
             title = f"{task.name} training epoch, {arguments.instances} {task.instances}, cached"
             profiled(title, partial(trainer._train_epoch, 1), warm_up=False)

@@ -45,7 +45,7 @@ def set_defaults() -> None:
             os.environ[name] = str(project / path)
     lines = _first_lines(os.environ["ELMO_GLOVE"])
     if lines:
-        os.environ["ELMO_GLOVE_DIM"] = str(len(lines[-1].split(" ")) - 1)
+        os.environ["ELMO_GLOVE_DIM"] = str(lines[0].count(" "))
         words = " ".join(line.split(" ")[0] for line in lines)
         os.environ["ELMO_GLOVE_CASED"] = "yes" if words != words.lower() else ""
     for name in ("ELMO_GLOVE_DIM", "ELMO_GLOVE_CASED"):
@@ -67,9 +67,12 @@ def _first_lines(path: str, number: int = 1000) -> List[str]:
     """
     try:
         with _open(path) as file:
-            return [line.decode("utf-8").rstrip() for line in islice(file, number)]
+            lines = [line.decode("utf-8").rstrip() for line in islice(file, number)]
     except (OSError, EOFError, UnicodeDecodeError, zipfile.BadZipFile):
         return []
+    # Some files begin with their size.
+    is_header = lines[:1] and all(cell.isdigit() for cell in lines[0].split(" "))
+    return [line for line in lines[1 if is_header else 0 :] if " " in line]
 
 
 def _open(path: str) -> BinaryIO:

@@ -5,14 +5,17 @@ Mean and sample standard deviation of each metric over runs with different seeds
     python scripts/mean_of_runs.py out/ner_*/test.json --metric f1-measure-overall
 
 The files are those of `allennlp train` (metrics.json) and `allennlp evaluate --output-file`. Shown
-are the metrics that all of them have, those between 0 and 1 as per cent.
+are the metrics that all of them have; accuracy, precision, recall and F1 in per cent.
 """
 
 import argparse
 import json
+import re
 import statistics
 from pathlib import Path
 from typing import Dict, List
+
+FRACTIONS = re.compile("accuracy|precision|recall|f1")
 
 
 def read_metrics(path: Path) -> Dict[str, float]:
@@ -31,7 +34,7 @@ def summary(runs: List[Dict[str, float]]) -> Dict[str, str]:
         if not all(name in run for run in runs):
             continue
         values = [run[name] for run in runs]
-        scale = 100.0 if all(0 <= value <= 1 for value in values) else 1.0
+        scale = 100.0 if FRACTIONS.search(name) else 1.0
         text = f"{scale * statistics.mean(values):.2f}"
         if len(runs) > 1:
             text += f" ± {scale * statistics.stdev(values):.2f}"

@@ -17,7 +17,7 @@ def run(*arguments):
 @pytest.fixture
 def files(tmp_path):
     paths = []
-    for number, (f1, loss) in enumerate([(0.5, 3.0), (0.75, 1.0), (1.0, 5.0)]):
+    for number, (f1, loss) in enumerate([(0.5, 0.3), (0.75, 0.1), (1.0, 0.5)]):
         paths.append(tmp_path / f"{number}.json")
         metrics = {"f1": f1, "loss": loss, "training_duration": "0:01:00", "peak": [1]}
         paths[-1].write_text(json.dumps({**metrics, f"only-{number}": 1.0}))
@@ -28,7 +28,7 @@ def test_mean_and_sample_deviation_are_shown_of_what_all_runs_have(files):
     lines = [line.split() for line in run(*files).stdout.splitlines()]
     assert lines == [
         ["f1", "75.00", "±", "25.00", "(3", "runs)"],
-        ["loss", "3.00", "±", "2.00", "(3", "runs)"],
+        ["loss", "0.30", "±", "0.20", "(3", "runs)"],
     ]
 
 

@@ -45,9 +45,12 @@ def read_objects(path: Union[str, os.PathLike]) -> Iterator[Tuple[str, Dict[str,
 
 def parse_object(line: str, place: str, example: str = "") -> Dict[str, Any]:
     """
+    Reads one line.
+
     # Parameters
 
     line : `str`
+        The line, with or without its end.
     place : `str`
         Where it stands, for the error.
     example : `str`, optional (default = `""`)
@@ -64,14 +67,16 @@ def parse_object(line: str, place: str, example: str = "") -> Dict[str, Any]:
     """
     like = f" like {example}" if example else ""
     try:
-        found = json.loads(line)
-    except ValueError as error:
+        found = json.loads(line.removeprefix("\ufeff"))
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{place}: expected a JSON object{like}, found {_shown(line)} ({error}). Each line "
-            "must hold one whole object; was the file cut off?"
+            "must hold one whole object: was the file cut off, or is it of another kind?"
         ) from error
     if not isinstance(found, dict):
         raise ValueError(f"{place}: expected a JSON object{like}, found {_shown(line)}.")
+    if "\\ud" in line.lower():
+        _refuse_halves(found, place)
     return found
 
 
@@ -129,3 +134,15 @@ def _english() -> Any:
 
 def _shown(text: str) -> str:
     return repr(text.strip() if len(text) <= 80 else text.strip()[:77] + "...")
+
+
+def _refuse_halves(found: Any, place: str) -> None:
+    """Of a character beyond 16 bits that was cut in two, which is no text."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = error.object[error.start : error.start + 1].encode("ascii", "backslashreplace")
+        raise ValueError(
+            f"{place}: expected text, found {half.decode()}, half of a character. Was an emoji cut "
+            "in two?"
+        ) from error

@@ -118,7 +118,9 @@ def _parsed(line: str, place: str) -> Tree:
 def _label(opening: "re.Match[str]", place: str) -> int:
     label = opening.group(1)
     if label not in _LABELS:
-        raise _error(place, opening.start(1), "a label from 0 to 4", repr(label or "nothing"))
+        raise _error(
+            place, opening.start(1), "a label from 0 to 4", repr(label) if label else "nothing"
+        )
     return int(label)
 
 

@@ -1,5 +1,8 @@
 import logging
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+import zlib
+from gzip import BadGzipFile
+from typing import Dict, Iterator, List, Optional, Tuple
+from zipfile import BadZipFile
 
 import numpy
 import torch
@@ -24,6 +27,9 @@ class WordVectors(TokenEmbedder):
     the words that stand first in it, which in GloVe's files are the most frequent. The latter are
     added to the vocabulary, are never trained, and are part of an archive. A word of the
     vocabulary that the file lacks begins at random, with mean and deviation of what was read.
+
+    The first embedder of a namespace decides which words these are; others of the same namespace
+    must be of this kind too.
 
     AllenNLP's `Embedding`, which does the rest of this, knows a word that is new at prediction only
     as the unknown word, or trains all words of the file.
@@ -64,30 +70,30 @@ class WordVectors(TokenEmbedder):
     ) -> None:
         super().__init__()
         self._namespace = vocab_namespace
-        # A copy: the vocabulary is about to grow.
+        # A copy: the vocabulary may be about to grow.
         words = dict(vocab.get_token_to_index_vocabulary(vocab_namespace))
-        weight = torch.empty(len(words), embedding_dim)
-        extra: Dict[str, numpy.ndarray] = {}
+        num_trained = _num_trained(vocab, vocab_namespace)
+        has_grown = num_trained is not None
+        num_trained = num_trained if has_grown else len(words)
+        weight = torch.empty(num_trained, embedding_dim)
+        found: Dict[str, numpy.ndarray] = {}
         if pretrained_file:
-            found, extra = _read(pretrained_file, embedding_dim, words, num_extra_words)
-            _fill(weight, found, words)
-            for word in extra:
-                vocab.add_token_to_namespace(word, vocab_namespace)
-            logger.info(
-                "Word vectors: %s has %d of the %d words (%.1f %%); %d more are kept for "
-                "prediction.",
-                pretrained_file,
-                len(found),
-                len(words),
-                100 * len(found) / len(words),
-                len(extra),
-            )
+            most = 0 if has_grown else num_extra_words
+            found, extra = _read(pretrained_file, embedding_dim, words, most)
+            _fill(weight, found, words, pretrained_file)
+            if not has_grown:
+                for word in extra:
+                    vocab.add_token_to_namespace(word, vocab_namespace)
+                vocab.add_token_to_namespace(str(num_trained), vocab_namespace + _NUM_TRAINED)
+            found.update(extra)
         else:
             torch.nn.init.xavier_uniform_(weight)
         weight[0] = 0.0
         self.weight = torch.nn.Parameter(weight, requires_grad=trainable)
         # A parameter that never learns, so that archives hold it and optimisers leave it alone.
-        self.extra = torch.nn.Parameter(_stack(extra, embedding_dim), requires_grad=False)
+        self.extra = torch.nn.Parameter(torch.empty(0, embedding_dim), requires_grad=False)
+        self._add_rows(vocab.get_index_to_token_vocabulary(vocab_namespace), found)
+        logger.info("%d more words are kept for prediction.", len(self.extra))
 
     @overrides
     def get_output_dim(self) -> int:
@@ -125,29 +131,37 @@ class WordVectors(TokenEmbedder):
         `extension_pretrained_file`, they have that of the unknown word.
         """
         names = extended_vocab.get_index_to_token_vocabulary(vocab_namespace or self._namespace)
-        first = len(self.weight) + len(self.extra)
-        words = {names[index]: index for index in range(first, len(names))}
+        num_known = len(self.weight) + len(self.extra)
+        words = {names[index]: index for index in range(num_known, len(names))}
         if not words:
             return
         found: Dict[str, numpy.ndarray] = {}
         if extension_pretrained_file:
             found, _ = _read(extension_pretrained_file, self.get_output_dim(), words, 0)
-        unknown = self.weight[1].detach().cpu().numpy()
-        new = _stack({word: found.get(word, unknown) for word in words}, self.get_output_dim())
-        self.extra.data = torch.cat([self.extra.data, new.to(self.extra)])
+        self._add_rows(names, found)
         logger.info("%s: %d of %d new words have vectors.", model_path, len(found), len(words))
 
-    @overrides(check_signature=False)
-    def _load_from_state_dict(
-        self, state_dict: Dict[str, torch.Tensor], prefix: str, *rest: Any
-    ) -> None:
-        # From the vocabulary alone nobody can tell which of its words are the extra ones.
-        saved = [state_dict.get(prefix + name) for name in ("weight", "extra")]
-        if all(part is not None for part in saved):
-            if sum(map(len, saved)) == len(self.weight) + len(self.extra):
-                for parameter, part in zip((self.weight, self.extra), saved):
-                    parameter.data = torch.empty_like(part, device=parameter.device)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+    def _add_rows(self, names: Dict[int, str], vectors: Dict[str, numpy.ndarray]) -> None:
+        """Extra rows for all words that have none; that of the unknown word where it must be."""
+        num_known = len(self.weight) + len(self.extra)
+        if num_known == len(names):
+            return
+        unknown = self.weight[1].detach().cpu().numpy()
+        rows = [vectors.get(names[index], unknown) for index in range(num_known, len(names))]
+        new = torch.from_numpy(numpy.stack(rows)).to(self.extra)
+        self.extra.data = torch.cat([self.extra.data, new])
+
+
+# Ends the name of a namespace in which a vocabulary remembers how many words of another are
+# trained. When an archive is read or a training goes on, nothing else tells these apart.
+_NUM_TRAINED = "_num_trained_tags"
+
+
+def _num_trained(vocab: Vocabulary, namespace: str) -> Optional[int]:
+    """`None` if no words were added for prediction yet."""
+    if namespace + _NUM_TRAINED not in vocab.get_namespaces():
+        return None
+    return int(vocab.get_token_from_index(0, namespace + _NUM_TRAINED))
 
 
 def _read(
@@ -159,21 +173,17 @@ def _read(
     for place, line in _lines(path):
         # A few of GloVe's words hold blanks, so only the first line tells the width.
         is_first = not (found or extra)
-        word, *numbers = line.rstrip().rsplit(" ", -1 if is_first else dim)
-        if word not in words and (len(extra) >= num_extra_words or word in extra):
+        word, *numbers = line.rsplit(" ", -1 if is_first else dim)
+        # Of a word that occurs twice, the first vector counts.
+        if word in found or word in extra or (word not in words and len(extra) >= num_extra_words):
             continue
         vector = _vector(numbers)
         if vector is None or len(vector) != dim:
             raise ValueError(
                 f"{place}: expected a word and the {dim} numbers of its vector, found "
-                f"{line.strip()[:60]!r}. Is it a file of word vectors, and of this width?"
+                f"{line[:60]!r}. Is it a file of word vectors, and of this width?"
             )
         (found if word in words else extra)[word] = vector
-    if not found and num_extra_words:
-        raise ConfigurationError(
-            f"{path} has no vector for any of the {len(words):,} words of the corpus. Is it in "
-            "another language, or are its words in lower case and those of the reader not?"
-        )
     return found, extra
 
 
@@ -185,13 +195,17 @@ def _lines(path: str) -> Iterator[Tuple[str, str]]:
             number = 1 if lines.num_tokens else 0
             for line in Tqdm.tqdm(lines, desc="word vectors"):
                 number += 1
-                yield f"{path}:{number}", line
+                line = line.rstrip().removeprefix("\ufeff")
+                if line:
+                    yield f"{path}:{number}", line
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"No such file of word vectors: {path}. Set ELMO_GLOVE to one, or to nothing, and "
             "vectors are learned."
         ) from error
-    except (EOFError, UnicodeDecodeError) as error:
+    except StopIteration:
+        raise ValueError(f"{path}: expected word vectors, found an empty file.") from None
+    except (EOFError, UnicodeDecodeError, BadGzipFile, zlib.error, BadZipFile) as error:
         raise ValueError(
             f"{path}:{number + 1}: expected UTF-8 text, found {error}. Copy or download the file "
             "again."
@@ -200,19 +214,24 @@ def _lines(path: str) -> Iterator[Tuple[str, str]]:
 
 def _vector(numbers: List[str]) -> Optional[numpy.ndarray]:
     try:
-        return numpy.array(numbers, dtype="float32")
+        vector = numpy.array(numbers, dtype="float32")
     except ValueError:
         return None
+    return vector if numpy.isfinite(vector).all() else None
 
 
-def _fill(weight: torch.Tensor, found: Dict[str, numpy.ndarray], words: Dict[str, int]) -> None:
+def _fill(
+    weight: torch.Tensor, found: Dict[str, numpy.ndarray], words: Dict[str, int], path: str
+) -> None:
+    """What was found of the words that are trained; random numbers for the others."""
+    found = {word: vector for word, vector in found.items() if words[word] < len(weight)}
+    logger.info("%s has vectors of %d of %d words.", path, len(found), len(weight))
+    if not found:
+        raise ConfigurationError(
+            f"{path} has no vector for any of the {len(weight):,} words of the corpus. Is it in "
+            "another language, or are its words in lower case and those of the reader not?"
+        )
     vectors = numpy.stack(list(found.values()))
     weight.normal_(float(vectors.mean()), float(vectors.std()))
     rows = torch.tensor([words[word] for word in found])
     weight[rows] = torch.from_numpy(vectors)
-
-
-def _stack(vectors: Dict[str, numpy.ndarray], dim: int) -> torch.Tensor:
-    if not vectors:
-        return torch.empty(0, dim)
-    return torch.from_numpy(numpy.stack(list(vectors.values())))

@@ -12,7 +12,8 @@ local data = std.extVar('ELMO_DATA');
   word_vectors: if std.extVar('ELMO_GLOVE') == '' then null else {
     file: std.extVar('ELMO_GLOVE'),
     dim: if std.extVar('ELMO_GLOVE_DIM') != '' then std.parseInt(std.extVar('ELMO_GLOVE_DIM'))
-    else error 'Set ELMO_GLOVE_DIM to the width of the vectors in ' + self.file,
+    else error 'No word vectors can be read from ' + self.file + ', which ELMO_GLOVE names: is the '
+               + 'path right, and the file whole? For a URL, set ELMO_GLOVE_DIM to their width.',
     cased: std.extVar('ELMO_GLOVE_CASED') != '',
   },
   // Tokenised text, one sentence a line.

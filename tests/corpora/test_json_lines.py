@@ -35,6 +35,21 @@ def test_a_line_that_is_no_object_is_refused_by_its_number(tmp_path, line):
     assert line in str(error.value)
 
 
+def test_half_of_a_character_is_refused_and_a_whole_one_read():
+    assert parse_object('{"a": "\\ud83d\\ude00"}', "line 1") == {"a": "\U0001f600"}
+    with pytest.raises(ValueError, match=r"line 1: expected text, found \\ud83d, half of a"):
+        parse_object('{"a": ["\\ud83d"]}', "line 1")
+
+
+def test_a_line_may_begin_with_a_byte_order_mark():
+    assert parse_object('\ufeff{"a": 1}', "line 1") == {"a": 1}
+
+
+def test_an_object_that_is_too_deep_is_refused():
+    with pytest.raises(ValueError, match="line 1: expected a JSON object"):
+        parse_object('{"a": ' + "[" * 200_000, "line 1")
+
+
 def test_an_empty_file_is_refused(tmp_path):
     with pytest.raises(ValueError, match="the file is empty"):
         list(read_objects(write(tmp_path, "\n \n")))

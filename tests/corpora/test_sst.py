@@ -85,7 +85,7 @@ def test_blanks_and_empty_lines_do_not_change_a_tree(read):
         ("(5 gem)", 2, "expected a label from 0 to 4, found '5'"),
         ("(3 (-1 A))", 5, "expected a label from 0 to 4, found '-1'"),
         ("(positive gem)", 2, "expected a label from 0 to 4, found 'positive'"),
-        ("((2 gem))", 2, "expected a label from 0 to 4, found 'nothing'"),
+        ("((2 gem))", 2, "expected a label from 0 to 4, found nothing"),
         ("(3 (2 ) (4 gem))", 7, "expected ( or word, found ')'"),
         ("(3 (2 A gem))", 9, "expected ), found 'gem'"),
         ("(3 (2 A (4 gem)))", 9, "expected ), found '(4'"),

@@ -88,20 +88,43 @@ def test_frozen_vectors_do_not_learn(vocab, path):
     assert not WordVectors(vocab, 3, path, trainable=False).weight.requires_grad
 
 
-def test_a_saved_embedder_needs_no_file(vocab, path):
-    embedder = WordVectors(vocab, 3, path)
+def test_a_saved_embedder_needs_no_file(vocab, path, tmp_path):
+    embedder = WordVectors(vocab, 3, path, num_extra_words=2)
     # So AllenNLP loads an archive: the vocabulary with all words, and no file.
+    vocab.save_to_files(tmp_path / "vocabulary")
+    vocab = Vocabulary.from_files(tmp_path / "vocabulary")
     loaded = TokenEmbedder.from_params(
         Params({"type": "elmo-word-vectors", "embedding_dim": 3}), vocab=vocab
     )
     loaded.load_state_dict(embedder.state_dict())
-    words = ["hut", "play", "the", "ball", "unknown"]
+    words = ["the", "play", "at the", "ball", "unknown"]
     assert vectors_of(loaded, vocab, words) == vectors_of(embedder, vocab, words)
     # So it recovers a training that was stopped: with all words, and the file.
-    again = WordVectors(vocab, 3, path)
-    weight = again.weight
+    again = WordVectors(vocab, 3, path, num_extra_words=2)
+    assert torch.equal(again.extra, embedder.extra)
     again.load_state_dict(embedder.state_dict())
-    assert again.weight is weight and torch.equal(weight, embedder.weight)
+    assert vectors_of(again, vocab, words) == vectors_of(embedder, vocab, words)
+
+
+def test_two_embedders_of_a_namespace_know_the_same_words(tmp_path, vocab, path):
+    first = WordVectors(vocab, 3, path, num_extra_words=2)
+    other = write(tmp_path / "other.txt", ["the 9 9", "play 8 8", "zoo 7 7"])
+    second = WordVectors(vocab, 2, other)
+    assert len(first.weight) == len(second.weight) == 4 and len(second.extra) == 2
+    assert vectors_of(second, vocab, ["the", "play"]) == [[9, 9], [8, 8]]
+    unknown = second.weight[1].tolist()
+    assert vectors_of(second, vocab, ["at the", "zoo"]) == [unknown, unknown]
+
+
+def test_of_a_word_that_occurs_twice_the_first_vector_counts(tmp_path, vocab):
+    lines = ["play 1 1 1", "zoo 2 2 2", "", "play 3 3 3", "zoo 4 4 4", ""]
+    embedder = WordVectors(vocab, 3, write(tmp_path / "v.txt", lines))
+    assert vectors_of(embedder, vocab, ["play", "zoo"]) == [[1, 1, 1], [2, 2, 2]]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path, vocab):
+    embedder = WordVectors(vocab, 3, write(tmp_path / "v.txt", ["\ufeffplay 1 1 1"]))
+    assert vectors_of(embedder, vocab, ["play"]) == [[1, 1, 1]]
 
 
 def test_weights_of_another_vocabulary_are_refused(vocab, path):
@@ -130,6 +153,7 @@ def test_an_extended_vocabulary_finds_vectors_or_the_unknown_words(vocab, path):
         (["the 1 2 3 4", "play 4 5 6 7"], r"v\.txt:1: expected a word and the 3 numbers"),
         (["the 1 2 3", "play 4 x 6"], r"v\.txt:2: expected a word and the 3 numbers"),
         (["the 1 2 3", "play 4 5"], r"v\.txt:2: expected a word and the 3 numbers"),
+        (["the 1 2 3", "play nan 5 6"], r"v\.txt:2: expected a word and the 3 numbers"),
     ],
 )
 def test_a_line_that_is_no_vector_is_refused(tmp_path, vocab, lines, message):
@@ -156,3 +180,7 @@ def test_a_damaged_file_is_named_with_the_line(tmp_path, vocab):
     packed.write_bytes(gzip.compress(("\n".join(LINES)).encode())[:-12])
     with pytest.raises(ValueError, match=r"v\.txt\.gz:\d: expected UTF-8 text, found Compressed"):
         WordVectors(vocab, 3, str(packed))
+    for content in (b"no gzip", b""):
+        packed.write_bytes(content)
+        with pytest.raises(ValueError, match=r"v\.txt\.gz.*: expected"):
+            WordVectors(vocab, 3, str(packed))

@@ -82,7 +82,7 @@ class NerPredictor(Predictor):
             If the line is not JSON, holds no words, or words that the output has no room for.
         """
         self._num_lines += 1
-        place = f"line {self._num_lines}"
+        place = f"non-empty line {self._num_lines}"
         words = words_of(parse_object(line, place, _EXAMPLE), place)
         if self._output_format == "conll":
             try:

@@ -143,6 +143,12 @@ class Esim(Model):
         # Shape: (batch_size, num_labels)
         return self.decision(pooled)
 
+    @overrides(check_signature=False)
+    def make_output_human_readable(self, output_dict: Dict[str, Any]) -> Dict[str, Any]:
+        """Adds `label`, the likeliest of `LABELS`."""
+        best = output_dict["probabilities"].argmax(dim=-1).tolist()
+        return {**output_dict, "label": [LABELS[index] for index in best]}
+
     @overrides
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """`accuracy`; nothing where the corpus has no labels."""

@@ -21,11 +21,6 @@ class SnliPredictor(Predictor):
     A line of input is JSON: `{"premise": "A dog runs.", "hypothesis": "An animal moves."}`, which
     spaCy's English rules tokenise, or `{"premise_tokens": ["A", …], "hypothesis_tokens": [...]}`,
     or a line of SNLI. With `--use-dataset-reader` the input is a file of SNLI's.
-
-    # Parameters
-
-    model : `Model`
-    dataset_reader : `DatasetReader`
     """
 
     def __init__(self, model: Model, dataset_reader: DatasetReader) -> None:
@@ -47,8 +42,11 @@ class SnliPredictor(Predictor):
 
         `List[JsonDict]`
             For each pair its `label`, the `probabilities` of all labels by name, its
-            `premise_tokens` and `hypothesis_tokens`, and its `pairID` if it has one.
+            `premise_tokens` and `hypothesis_tokens`, and its `gold_label` and `pairID` where they
+            are known.
         """
+        if not instances:
+            return []
         for instance in instances:
             self._dataset_reader.apply_token_indexers(instance)
         return [_answer(output) for output in self._model.forward_on_instances(instances)]
@@ -62,7 +60,7 @@ class SnliPredictor(Predictor):
             If the line is no JSON or holds no pair, with its number.
         """
         self._num_lines += 1
-        place = f"line {self._num_lines}"
+        place = f"non-empty line {self._num_lines}"
         return _tokenised(parse_object(line, place, _EXAMPLE), place)
 
     @overrides
@@ -95,11 +93,12 @@ def _tokenised(line: JsonDict, place: str) -> JsonDict:
 
 def _answer(output: Dict[str, Any]) -> JsonDict:
     metadata = output["metadata"]
-    probabilities = dict(zip(LABELS, map(float, output["probabilities"])))
     answer = {
-        "label": max(probabilities, key=probabilities.__getitem__),
-        "probabilities": probabilities,
+        "label": output["label"],
+        "probabilities": dict(zip(LABELS, map(float, output["probabilities"]))),
         "premise_tokens": metadata["premise"],
         "hypothesis_tokens": metadata["hypothesis"],
     }
-    return answer if metadata["pair_id"] is None else {**answer, "pairID": metadata["pair_id"]}
+    known = {"gold_label": metadata["label"], "pairID": metadata["pair_id"]}
+    answer.update((name, value) for name, value in known.items() if value is not None)
+    return answer

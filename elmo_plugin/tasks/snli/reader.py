@@ -82,6 +82,7 @@ class SnliReader(DatasetReader):
             {
                 "premise": [token.text for token in premise],
                 "hypothesis": [token.text for token in hypothesis],
+                "label": label,
                 "pair_id": pair_id,
             }
         )

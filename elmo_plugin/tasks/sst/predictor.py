@@ -52,7 +52,7 @@ class SstPredictor(Predictor):
     @overrides
     def load_line(self, line: str) -> JsonDict:
         self._num_lines += 1
-        place = f"line {self._num_lines}"
+        place = f"non-empty line {self._num_lines}"
         inputs = parse_object(line, place, _EXAMPLE)
         return {"tokens": words_of(inputs, place)}
 

@@ -30,6 +30,7 @@ def test_one_instance_per_pair_with_every_field(tmp_path):
     assert instance["metadata"].metadata == {
         "premise": ["A", "dog", "runs", "."],
         "hypothesis": ["Nothing", "moves", "."],
+        "label": "contradiction",
         "pair_id": "7c",
     }
 

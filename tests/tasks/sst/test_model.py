@@ -212,16 +212,16 @@ def test_the_model_can_learn_a_corpus_by_heart(vocab, instances, elmo):
     wide = {"type": "elmo-bilstm", "hidden_size": 16}
     model = build(
         vocab,
-        feedforward={**RELU, "hidden_dims": 16},
+        feedforward={**RELU, "hidden_dims": 32},
         encoder=wide,
         integrator=wide,
-        classifier={**RELU, "num_layers": 2, "hidden_dims": [32, 16]},
+        classifier={**RELU, "num_layers": 2, "hidden_dims": [64, 32]},
         dropout=0.0,
         **elmo,
     )
     tensors = tensors_of(instances[:40:2], vocab, with_elmo=bool(elmo))
-    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.01)
-    for _ in range(60):
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.005)
+    for _ in range(120):
         optimizer.zero_grad()
         model(**tensors)["loss"].backward()
         optimizer.step()

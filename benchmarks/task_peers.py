@@ -1,0 +1,219 @@
+"""
+The models of allennlp-models 2.10.1 beside ours, for tasks.py: what each is made of, and the steps
+that are timed.
+
+allennlp-models is never installed into the project: it asks for versions of its own of what the
+project has too, so that it lives in a folder apart, without what it depends on.
+
+A peer has the widths, layers and dropout of the model that it stands beside, word vectors and
+characters through AllenNLP's embedders, and reads the same tensors. What remains:
+
+- `crf_tagger`: ordinary dropout, before and after the encoder, in place of variational dropout at
+  each layer. It decodes and counts entities in training too, which no option turns off.
+- `bcn` has its ReLU option, and is then the same network.
+- `esim` is the same network; it reads premises and hypotheses in two batches, ours in one.
+"""
+
+import sys
+from copy import deepcopy
+from importlib import import_module, util
+from itertools import islice
+from pathlib import Path
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+
+import torch
+from allennlp.common import Params
+from allennlp.data import Batch, DatasetReader, Instance, TextFieldTensors, Vocabulary
+from allennlp.data.fields import TextField
+from allennlp.models import Model
+from allennlp.modules import FeedForward, Seq2SeqEncoder, TextFieldEmbedder
+from allennlp.modules.matrix_attention import DotProductMatrixAttention
+from allennlp.modules.seq2seq_encoders import ComposeEncoder, LstmSeq2SeqEncoder
+from allennlp.modules.seq2vec_encoders import CnnEncoder
+from allennlp.modules.text_field_embedders import BasicTextFieldEmbedder
+from allennlp.modules.token_embedders import Embedding, TokenCharactersEncoder
+from allennlp.nn import Activation
+from allennlp.training.optimizers import Optimizer
+
+from elmo_plugin.corpora.snli import LABELS as SNLI_LABELS
+from elmo_plugin.layers.character_cnn import CharacterCnn
+from elmo_plugin.layers.word_vectors import WordVectors
+
+CURE = (
+    "pip install --no-deps --target FOLDER allennlp-models==2.10.1, and name the folder by --peers "
+    "or ELMO_PEERS"
+)
+Tensors = Dict[str, Any]
+
+
+class Peer(NamedTuple):
+    """A model, and what it reads of our batch."""
+
+    model: Model
+    batch: Callable[[Tensors], Tensors]
+
+
+def find_peers(folder: Optional[Path]) -> bool:
+    """Makes allennlp-models importable from `folder`, if it is there."""
+    if folder is not None and str(folder) not in sys.path:
+        # Last: what the project has too is the project's.
+        sys.path.append(str(folder))
+    return util.find_spec("allennlp_models") is not None
+
+
+def lstm(ours: Seq2SeqEncoder) -> LstmSeq2SeqEncoder:
+    return LstmSeq2SeqEncoder(ours.get_input_dim(), ours.get_output_dim() // 2, bidirectional=True)
+
+
+def feedforward(input_dim: int, dims: List[int], dropout: List[float], last: str) -> FeedForward:
+    """Layers with a ReLU, the last one with an activation of its own."""
+    activations = [Activation.by_name("relu")() for _ in dims[1:]] + [Activation.by_name(last)()]
+    return FeedForward(input_dim, len(dims), dims, activations, dropout)
+
+
+def label_vocabulary(labels: Sequence[str]) -> Vocabulary:
+    return Vocabulary(tokens_to_add={"labels": list(labels)})
+
+
+def embedders(ours: TextFieldEmbedder) -> TextFieldEmbedder:
+    """Copies, AllenNLP's where ours are of the plugin."""
+    copies = deepcopy(ours._token_embedders)
+    for name, embedder in copies.items():
+        if isinstance(embedder, WordVectors):
+            copies[name] = Embedding(
+                embedder.get_output_dim(),
+                num_embeddings=len(embedder.weight),
+                weight=embedder.weight.detach(),
+                trainable=embedder.weight.requires_grad,
+            )
+        elif isinstance(embedder, CharacterCnn):
+            dim, width = embedder.embedding.get_output_dim(), embedder.width
+            cnn = CnnEncoder(dim, embedder.get_output_dim(), (width,), torch.nn.ReLU())
+            copies[name] = TokenCharactersEncoder(deepcopy(embedder.embedding), cnn)
+    return BasicTextFieldEmbedder(copies)
+
+
+def their_tokens(tokens: TextFieldTensors, ours: Model) -> TextFieldTensors:
+    """Words that only ours has a vector for become the unknown one."""
+    sizes = [len(module.weight) for module in ours.modules() if isinstance(module, WordVectors)]
+    ids = tokens["words"]["tokens"]
+    return {**tokens, "words": {"tokens": ids.masked_fill(ids >= sizes[0], 1)}}
+
+
+def crf_tagger(ours: Model) -> Peer:
+    model = import_module("allennlp_models.tagging").CrfTagger(
+        label_vocabulary(ours.tags),
+        embedders(ours.text_field_embedder),
+        ComposeEncoder([lstm(ours.lower_encoder), lstm(ours.upper_encoder)]),
+        label_encoding="BIOUL",
+        dropout=ours.dropout.p,
+    )
+    # Our namespace of tags begins with padding and the unknown one.
+    first = ours.vocab.get_token_index(ours.tags[0], "entities")
+
+    def batch(given: Tensors) -> Tensors:
+        tags = {"tags": (given["tags"] - first).clamp(min=0)} if "tags" in given else {}
+        return {**given, "tokens": their_tokens(given["tokens"], ours), **tags}
+
+    return Peer(model, batch)
+
+
+def bcn(ours: Model) -> Peer:
+    classifier, projection = ours.classifier, ours.class_projection
+    hidden = [layer.out_features for layer in classifier._linear_layers]
+    labels = ours.vocab.get_index_to_token_vocabulary("labels")
+    package = import_module("allennlp_models.classification")
+    model = package.BiattentiveClassificationNetwork(
+        label_vocabulary([labels[index] for index in range(len(labels))]),
+        embedders(ours.text_field_embedder),
+        embedding_dropout=ours.dropout.p,
+        pre_encode_feedforward=deepcopy(ours.feedforward),
+        encoder=lstm(ours.encoder),
+        integrator=lstm(ours.integrator),
+        integrator_dropout=0.0,
+        output_layer=feedforward(
+            classifier.get_input_dim(),
+            [*hidden, projection.out_features],
+            [*(layer.p for layer in classifier._dropout), 0.0],
+            "linear",
+        ),
+    )
+
+    def batch(given: Tensors) -> Tensors:
+        label = {"label": given["label"]} if "label" in given else {}
+        return {"tokens": their_tokens(given["tokens"], ours), **label}
+
+    return Peer(model, batch)
+
+
+def esim(ours: Model) -> Peer:
+    dropout, projection = ours.input_dropout.p, ours.projection
+    hidden_size = projection.out_features
+    model = import_module("allennlp_models.pair_classification").ESIM(
+        label_vocabulary(SNLI_LABELS),
+        embedders(ours.text_field_embedder),
+        encoder=lstm(ours.encoder),
+        matrix_attention=DotProductMatrixAttention(),
+        projection_feedforward=feedforward(projection.in_features, [hidden_size], [0.0], "relu"),
+        inference_encoder=lstm(ours.composition),
+        output_feedforward=feedforward(
+            4 * ours.composition.get_output_dim(), [hidden_size], [dropout], "relu"
+        ),
+        output_logit=feedforward(hidden_size, [len(SNLI_LABELS)], [0.0], "linear"),
+        dropout=dropout,
+    )
+
+    def batch(given: Tensors) -> Tensors:
+        texts = {name: their_tokens(given[name], ours) for name in ("premise", "hypothesis")}
+        return {**given, **texts}
+
+    return Peer(model, batch)
+
+
+PEERS: Dict[str, Callable[[Model], Peer]] = {"crf_tagger": crf_tagger, "bcn": bcn, "esim": esim}
+
+
+def unlabelled(reader: DatasetReader, path: str, number: int) -> List[Instance]:
+    """The first instances of a file, as a predictor would make them."""
+    instances = []
+    for instance in islice(reader.read(path), number):
+        texts = [field.tokens for field in instance.values() if isinstance(field, TextField)]
+        instances.append(reader.text_to_instance(*texts))
+        reader.apply_token_indexers(instances[-1])
+    return instances
+
+
+def tensors(instances: List[Instance], vocab: Vocabulary) -> Tensors:
+    batch = Batch(instances)
+    batch.index_instances(vocab)
+    return batch.as_tensor_dict()
+
+
+def training(model: Model, trainer: Params, batches: List[Tensors]) -> Callable[[int], None]:
+    """A step of an experiment's `trainer`: forward, backward, gradient norm, optimizer."""
+    learned = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
+    optimizer = Optimizer.from_params(
+        params=Params(deepcopy(trainer["optimizer"])), model_parameters=learned
+    )
+    grad_norm = trainer["grad_norm"]
+
+    def step(turn: int) -> None:
+        model.train()
+        optimizer.zero_grad()
+        model(**batches[turn])["loss"].backward()
+        torch.nn.utils.clip_grad_norm_([value for _, value in learned], grad_norm)
+        optimizer.step()
+
+    return step
+
+
+def prediction(model: Model, batches: List[List[Tensors]]) -> Callable[[int], None]:
+    """As `Model.forward_on_instances`, from tensors to readable answers."""
+
+    @torch.no_grad()
+    def predict(turn: int) -> None:
+        model.eval()
+        for batch in batches[turn]:
+            model.make_output_human_readable(model(**batch))
+
+    return predict
