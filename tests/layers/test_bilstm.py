@@ -203,3 +203,12 @@ def test_a_single_sentence_notices_that_weights_have_changed():
     torch.testing.assert_close(*alone_and_together(encoder, inputs))
     encoder.half().float()
     torch.testing.assert_close(*alone_and_together(encoder, inputs))
+
+
+@pytest.mark.parametrize("lengths", [[5], [3, 7], [6, 6], [4, 0], [0, 5, 2], [2] * 15, [2] * 16])
+def test_however_few_are_read_nothing_learning_changes_nothing(lengths):
+    encoder = make_encoder()
+    inputs, mask = make_batch(lengths)
+    expected = encoder(inputs, mask)
+    with torch.no_grad():
+        torch.testing.assert_close(encoder(inputs, mask), expected.detach())
