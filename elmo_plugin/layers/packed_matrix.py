@@ -8,8 +8,8 @@ __all__ = ["PackedMatrix"]
 # oneDNN prepares code for every new number of rows, which takes as long as a small product. Above
 # this number, rows are filled up to a multiple of it, so that few numbers occur.
 _ROWS = 4
-# Elements of a matrix so small that oneDNN's preparations cost more than its layout saves, and of
-# one for which that holds for a single row.
+# Elements of a float32 matrix so small that oneDNN's preparations cost more than its layout saves,
+# and of one for which that holds for a single row.
 _SMALL, _SMALL_FOR_A_ROW = 192 * 1024, 512 * 1024
 
 
@@ -32,9 +32,13 @@ class PackedMatrix:
     def __init__(self, weight: torch.Tensor) -> None:
         self.weight = weight.detach()
         self._packed = None
+        self._is_fast_for_a_row = False
         if not self.can_pack(weight.device, weight.dtype):
             return
-        if weight.dtype == torch.float32 and weight.numel() <= _SMALL:
+        self._is_fast_for_a_row = (
+            weight.dtype == torch.float32 and weight.numel() <= _SMALL_FOR_A_ROW
+        )
+        if self._is_fast_for_a_row and weight.numel() <= _SMALL:
             self.weight = self.weight.t().contiguous().t()
         else:
             self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, None)
@@ -72,7 +76,7 @@ class PackedMatrix:
             Shape `(num_rows, out_features)`.
         """
         num_rows = len(inputs)
-        is_row = num_rows == 1 and self.weight.numel() <= _SMALL_FOR_A_ROW
+        is_row = num_rows == 1 and self._is_fast_for_a_row
         if self._packed is None or is_row or num_rows == 0:
             if plus is None:
                 return linear(inputs, self.weight, bias)

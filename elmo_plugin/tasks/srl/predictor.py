@@ -10,10 +10,12 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import format_propositions
+from elmo_plugin.corpora.json_lines import parse_object
 
 OUTPUT_FORMATS = ("json", "conll")
 # Predicates labelled at once, however few lines they come from.
 _MIN_BATCH_SIZE = 32
+_EXAMPLE = '{"sentence": "The play began.", "predicates": [2]}'
 
 
 @Predictor.register("elmo-srl")
@@ -136,12 +138,13 @@ class SrlPredictor(Predictor):
     @overrides
     def load_line(self, line: str) -> JsonDict:
         self._num_lines += 1
+        place = f"non-empty line {self._num_lines}"
+        inputs = parse_object(line, place, _EXAMPLE)
         try:
-            return _checked(json.loads(line))
+            return _checked(inputs)
         except ValueError as error:
             raise ValueError(
-                f'line {self._num_lines}: {error}. Expected JSON like {{"sentence": "The play '
-                f'began.", "predicates": [2]}}, found {line.strip()[:80]!r}.'
+                f"{place}: {error}, as in {_EXAMPLE}; found {line.strip()[:80]!r}."
             ) from error
 
     def _instances(self, line: JsonDict) -> Dict[str, Any]:
@@ -189,7 +192,7 @@ class SrlPredictor(Predictor):
         return [position for position, token in enumerate(tokens) if token.tag_.startswith("VB")]
 
 
-def _checked(line: Any) -> JsonDict:
+def _checked(line: JsonDict) -> JsonDict:
     """
     The line, if it has text and asks for what can be given.
 
@@ -198,7 +201,7 @@ def _checked(line: Any) -> JsonDict:
     `ValueError`
         If it does not.
     """
-    if not isinstance(line, dict) or not ("sentence" in line or "tokens" in line):
+    if not ("sentence" in line or "tokens" in line):
         raise ValueError('expected an object with "sentence" or "tokens"')
     words = line.get("tokens", [line.get("sentence")])
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):

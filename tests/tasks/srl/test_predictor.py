@@ -127,7 +127,9 @@ def test_a_predicate_outside_the_sentence_is_refused(make, position):
 def test_a_line_without_text_or_that_is_no_json_is_refused(make):
     with pytest.raises(ValueError, match='"sentence" or "tokens"'):
         make().predict_json({"text": "They play"})
-    with pytest.raises(ValueError, match="line 1: .* Expected JSON like"):
+    with pytest.raises(
+        ValueError, match="line 1: expected a JSON object like .*, found 'They play"
+    ):
         make().load_line("They play chess.\n")
     assert make().load_line(json.dumps({"sentence": "x"}) + "\n") == {"sentence": "x"}
 
@@ -147,7 +149,7 @@ def test_an_output_format_that_does_not_exist_is_refused(make):
         ({"sentence": "They play", "predicates": [True]}, "whole numbers"),
         ({"sentence": "They play", "predicates": 2}, "whole numbers"),
         ({"sentence": "They play", "predicates": ""}, "whole numbers"),
-        (3, "expected an object"),
+        (3, "expected a JSON object like"),
     ],
 )
 def test_a_wrong_line_is_named_by_its_number(make, line, message):
