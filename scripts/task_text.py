@@ -10,15 +10,14 @@ The kind of corpus is seen from the file's name: `.jsonl` (SNLI), `.json` (SQuAD
 tokenised by spaCy's rules, which need no model. Each sentence is printed once.
 """
 
-import json
 import re
 import sys
 from typing import Callable, Dict, Iterable, Iterator, Sequence
 
 import spacy
 
-from elmo_plugin.corpora import conll2003, conll2012, snli, sst
-from elmo_plugin.corpora.files import numbered_lines, open_text
+from elmo_plugin.corpora import conll2003, conll2012, snli, squad, sst
+from elmo_plugin.corpora.files import numbered_lines
 
 
 def pairs(path: str) -> Iterator[Sequence[str]]:
@@ -27,15 +26,12 @@ def pairs(path: str) -> Iterator[Sequence[str]]:
         yield pair.hypothesis
 
 
-def squad(path: str) -> Iterator[Sequence[str]]:
+def contexts(path: str) -> Iterator[Sequence[str]]:
     sentences = spacy.blank("en")
     sentences.add_pipe("sentencizer")
-    with open_text(path) as opened:
-        articles = json.load(opened)["data"]
-    for article in articles:
-        for paragraph in article["paragraphs"]:
-            for sentence in sentences(paragraph["context"]).sents:
-                yield [token.text for token in sentence if not token.is_space]
+    for paragraph in squad.read_paragraphs(path):
+        for sentence in sentences(paragraph.context).sents:
+            yield [token.text for token in sentence if not token.is_space]
 
 
 def universal_dependencies(path: str) -> Iterator[Sequence[str]]:
@@ -52,7 +48,7 @@ def universal_dependencies(path: str) -> Iterator[Sequence[str]]:
 
 READERS: Dict[str, Callable[[str], Iterable[Sequence[str]]]] = {
     ".jsonl": pairs,
-    ".json": squad,
+    ".json": contexts,
     ".txt": lambda path: (tree.words for tree in sst.read_trees(path)),
     ".conllu": universal_dependencies,
     ".gold_conll": lambda path: (sentence.words for sentence in conll2012.read_sentences(path)),

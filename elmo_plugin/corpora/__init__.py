@@ -9,6 +9,7 @@ from elmo_plugin.corpora import (
     penn_treebank,
     sentence_per_line,
     snli,
+    squad,
     sst,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "penn_treebank",
     "sentence_per_line",
     "snli",
+    "squad",
     "sst",
 ]

@@ -6,10 +6,11 @@ from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Tuple, Union
 
 import spacy
+from spacy.tokens import Token
 
 from elmo_plugin.corpora.files import numbered_lines
 
-__all__ = ["parse_object", "read_objects", "tokenize", "words_of"]
+__all__ = ["parse_object", "read_objects", "refuse_halves", "tokenize", "tokens_of", "words_of"]
 
 
 def read_objects(path: Union[str, os.PathLike]) -> Iterator[Tuple[str, Dict[str, Any]]]:
@@ -76,7 +77,7 @@ def parse_object(line: str, place: str, example: str = "") -> Dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{place}: expected a JSON object{like}, found {_shown(line)}.")
     if "\\ud" in line.lower():
-        _refuse_halves(found, place)
+        refuse_halves(found, place)
     return found
 
 
@@ -124,7 +125,12 @@ def words_of(
 
 def tokenize(text: str) -> List[str]:
     """The words of a text by spaCy's English rules, which need no model."""
-    return [token.text for token in _english()(text) if not token.is_space]
+    return [token.text for token in tokens_of(text)]
+
+
+def tokens_of(text: str) -> List[Token]:
+    """The words that `tokenize` finds, with their places in the text."""
+    return [token for token in _english()(text) if not token.is_space]
 
 
 @lru_cache(maxsize=None)
@@ -136,8 +142,20 @@ def _shown(text: str) -> str:
     return repr(text.strip() if len(text) <= 80 else text.strip()[:77] + "...")
 
 
-def _refuse_halves(found: Any, place: str) -> None:
-    """Of a character beyond 16 bits that was cut in two, which is no text."""
+def refuse_halves(found: Any, place: str) -> None:
+    """
+    # Parameters
+
+    found : `Any`
+        What was read from JSON.
+    place : `str`
+        Where it stands, for the error.
+
+    # Raises
+
+    `ValueError`
+        If it holds half of a character beyond 16 bits, which is no text.
+    """
     try:
         json.dumps(found, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as error:

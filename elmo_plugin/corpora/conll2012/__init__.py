@@ -3,6 +3,7 @@ The columns of the [CoNLL-2012 shared task](https://aclanthology.org/W12-4501/):
 their arguments, coreference and named entities of one text in one file.
 """
 
+from elmo_plugin.corpora.conll2012.coreference import check_columns, format_coreference
 from elmo_plugin.corpora.conll2012.propositions import format_propositions
 from elmo_plugin.corpora.conll2012.reader import (
     Document,
@@ -18,6 +19,8 @@ __all__ = [
     "Frame",
     "Mention",
     "Sentence",
+    "check_columns",
+    "format_coreference",
     "format_propositions",
     "read_documents",
     "read_sentences",

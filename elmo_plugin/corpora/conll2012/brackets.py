@@ -165,7 +165,7 @@ def _nothing_open(rows: Rows, row: int, column: int, kind: str, cell: str) -> Va
     column = column % len(rows.cells[row]) + 1
     return ValueError(
         f"{rows.place(row)}: expected an open {kind} bracket in column {column} for {cell} to "
-        "close, found none"
+        "close, found none. Open it in the same sentence or delete it."
     )
 
 
@@ -174,5 +174,6 @@ def _left_open(rows: Rows, row: int, column: int, kind: str, label: str) -> Valu
     return ValueError(
         f"{rows.place(row)}: expected the {kind} bracket ({label} of column {column} to close "
         f"within its sentence, found the end of the sentence at line "
-        f"{rows.first_line + len(rows.cells) - 1}"
+        f"{rows.first_line + len(rows.cells) - 1}. Close it before or delete it: none reaches into "
+        "the next sentence."
     )

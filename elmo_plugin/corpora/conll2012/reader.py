@@ -160,7 +160,8 @@ def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
 
     `ValueError`
         If the file is malformed, with the line, or holds no sentences; if a sentence stands
-        outside `#begin document` and `#end document`, or either line lacks the other.
+        outside `#begin document` and `#end document`, either line lacks the other, or there is no
+        sentence between them.
     """
     begin: Optional[Rows] = None
     sentences: List[Sentence] = []
@@ -173,9 +174,15 @@ def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
         elif begin is None:
             raise ValueError(
                 f"{rows.place(0)}: expected a line such as #begin document (ID); part 000 first, "
-                f"found {'#end document' if first == '#end' else 'a sentence'}"
+                f"found {'#end document' if first == '#end' else 'a sentence'}. Put the line "
+                "before the first sentence of each document."
             )
         elif first == "#end":
+            if not sentences:
+                raise ValueError(
+                    f"{begin.place(0)}: expected a sentence in the document begun here, found "
+                    f"#end document at line {rows.first_line}. Delete both lines."
+                )
             yield Document(*_begun(begin), tuple(sentences))
             begin = None
         else:
@@ -194,7 +201,8 @@ def _begun(begin: Rows) -> Tuple[str, int]:
 
 def _without_end(begin: Rows, found: str) -> ValueError:
     return ValueError(
-        f"{begin.place(0)}: expected #end document for the document begun here, found {found}"
+        f"{begin.place(0)}: expected #end document for the document begun here, found {found}. "
+        "Put the line after the document's last sentence, or copy the file again if it was cut off."
     )
 
 

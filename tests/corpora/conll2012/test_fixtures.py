@@ -5,14 +5,14 @@ import pytest
 
 from elmo_plugin.corpora.conll2012 import read_documents, read_sentences
 
-FIXTURES = Path(__file__).parents[3] / "fixtures" / "corpora" / "srl"
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "corpora"
 
 
 @pytest.mark.parametrize(
     "split, num_sentences, num_predicates", [("train", 48, 82), ("dev", 15, 26), ("test", 14, 24)]
 )
 def test_the_fixture_corpus_is_complete(split, num_sentences, num_predicates):
-    path = FIXTURES / f"{split}.gold_conll"
+    path = FIXTURES / "srl" / f"{split}.gold_conll"
     documents = list(read_documents(path))
     sentences = [sentence for document in documents for sentence in document.sentences]
     assert sentences == list(read_sentences(path))
@@ -25,3 +25,40 @@ def test_the_fixture_corpus_is_complete(split, num_sentences, num_predicates):
         mentions = [mention for sentence in document.sentences for mention in sentence.mentions]
         sizes = Counter(mention.cluster_id for mention in mentions)
         assert all(size > 1 for size in sizes.values())
+
+
+@pytest.mark.parametrize(
+    "split, parts, sentences, words, clusters, mentions",
+    [("train", 11, 93, 951, 71, 254), ("dev", 2, 13, 112, 12, 39), ("test", 2, 16, 157, 13, 49)],
+)
+def test_the_fixture_corpus_of_coreference_is_complete(
+    split, parts, sentences, words, clusters, mentions
+):
+    documents = list(read_documents(FIXTURES / "coref" / f"{split}.gold_conll"))
+    sizes = Counter(
+        (document, mention.cluster_id)
+        for document in documents
+        for sentence in document.sentences
+        for mention in sentence.mentions
+    )
+    every = [sentence for document in documents for sentence in document.sentences]
+    assert (len(documents), len(every)) == (parts, sentences)
+    assert sum(len(sentence.words) for sentence in every) == words
+    assert (len(sizes), sum(sizes.values())) == (clusters, mentions)
+    assert min(sizes.values()) > 1
+
+
+def test_the_fixture_corpus_of_coreference_has_what_models_meet():
+    documents = list(read_documents(FIXTURES / "coref" / "train.gold_conll"))
+    assert len({document.document_id for document in documents}) == len(documents) - 1 == 10
+    genres = {document.document_id.split("/")[0] for document in documents}
+    assert genres == {"nw", "bc", "tc", "mz", "wb"}
+    talk = [document for document in documents if document.sentences[0].speakers[0]]
+    assert len(talk) == 3
+    lengths = {
+        mention.end - mention.start + 1
+        for document in documents
+        for sentence in document.sentences
+        for mention in sentence.mentions
+    }
+    assert min(lengths) == 1 and max(lengths) > 10

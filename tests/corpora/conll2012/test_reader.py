@@ -151,7 +151,7 @@ def test_rows_of_different_width(tmp_path, other, found):
 def test_a_closing_bracket_with_nothing_open_names_its_line(tmp_path, sentence, kind, column, cell):
     assert error_of(write(tmp_path, sentence)) == (
         f"dev.gold_conll:2: expected an open {kind} bracket in column {column} for {cell} to "
-        "close, found none"
+        "close, found none. Open it in the same sentence or delete it."
     )
 
 
@@ -167,7 +167,8 @@ def test_a_bracket_left_open_names_the_line_that_opened_it(tmp_path, sentence, k
     path = write(tmp_path, sentence + "\n" + rows("(V*) *)"))
     assert error_of(path) == (
         f"dev.gold_conll:2: expected the {kind} bracket ({label} of column {column} to close "
-        "within its sentence, found the end of the sentence at line 3"
+        "within its sentence, found the end of the sentence at line 3. Close it before or delete "
+        "it: none reaches into the next sentence."
     )
 
 
@@ -200,10 +201,17 @@ def test_a_part_that_is_no_number(tmp_path):
     assert error_of(path) == "dev.gold_conll:1: expected a part number in column 2, found one"
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "#begin document (a); part 000\n#end document\n"])
+@pytest.mark.parametrize("text", ["", "\n\n", "# a comment\n"])
 @pytest.mark.parametrize("read", [read_sentences, read_documents])
 def test_a_file_without_sentences(tmp_path, text, read):
     assert error_of(write(tmp_path, text), read) == "dev.gold_conll: the file holds no sentences"
+
+
+def test_a_mention_that_crosses_the_end_of_its_sentence(tmp_path):
+    first, second = rows(coreference="- (4 -"), rows(coreference="4) -")
+    assert error_of(write(tmp_path, f"{first}\n{second}")).startswith(
+        "dev.gold_conll:2: expected the coreference bracket (4 of column 12 to close within its "
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,24 +219,35 @@ def test_a_file_without_sentences(tmp_path, text, read):
     [
         (
             "#begin document (a); part 000\n{}",
-            "1: expected #end document for the document begun here, found the end of the file",
+            "1: expected #end document for the document begun here, found the end of the file. "
+            "Put the line after the document's last sentence, or copy the file again if it was cut "
+            "off.",
         ),
         (
             "#begin document (a); part 000\n{}#begin document (b); part 000\n{}#end document\n",
             "1: expected #end document for the document begun here, "
-            "found #begin document at line 3",
+            "found #begin document at line 3. Put the line after the document's last sentence, or "
+            "copy the file again if it was cut off.",
         ),
         (
             "\n{}#end document\n",
-            "2: expected a line such as #begin document (ID); part 000 first, found a sentence",
+            "2: expected a line such as #begin document (ID); part 000 first, found a sentence. "
+            "Put the line before the first sentence of each document.",
         ),
         (
             "#end document\n",
-            "1: expected a line such as #begin document (ID); part 000 first, found #end document",
+            "1: expected a line such as #begin document (ID); part 000 first, found #end document. "
+            "Put the line before the first sentence of each document.",
         ),
         (
             "#begin document a\n{}#end document\n",
             "1: expected #begin document (ID); part 000, found #begin document a",
+        ),
+        (
+            "#begin document (a); part 000\n{}#end document\n"
+            "#begin document (b); part 000\n#end document\n",
+            "4: expected a sentence in the document begun here, found #end document at line 5. "
+            "Delete both lines.",
         ),
     ],
 )
