@@ -1,5 +1,5 @@
 from dataclasses import dataclass
-from typing import Optional
+from typing import List, Optional
 
 import torch
 from allennlp.common import Lazy, Registrable
@@ -57,12 +57,18 @@ class Placement(torch.nn.Module, Registrable):
     #: Width that joins a task's output.
     output_dim: int = 0
 
-    def forward(self, tokens: TextFieldTensors) -> PlacedText:
+    def forward(
+        self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None
+    ) -> PlacedText:
         """
         # Parameters
 
         tokens : `TextFieldTensors`
             All indexers of a text field.
+        sentences : `Optional[torch.Tensor]`
+            Shape `(batch_size, num_tokens)`. Which sentence of its text each token is in: numbers
+            that never fall, of any kind at padding. The biLM then reads each sentence by itself.
+            Default: a text is read as one sentence.
         """
         raise NotImplementedError
 
@@ -72,7 +78,9 @@ class Nowhere(Placement):
     """The baseline: adds nothing."""
 
     @overrides(check_signature=False)
-    def forward(self, tokens: TextFieldTensors) -> PlacedText:
+    def forward(
+        self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None
+    ) -> PlacedText:
         return PlacedText(tokens)
 
 
@@ -110,7 +118,9 @@ class ElmoPlacement(Placement):
         self.output_dim = 0 if at == "input" else dim
 
     @overrides(check_signature=False)
-    def forward(self, tokens: TextFieldTensors) -> PlacedText:
+    def forward(
+        self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None
+    ) -> PlacedText:
         if self.indexer not in tokens:
             raise ConfigurationError(
                 f"ELMo reads the token indexer {self.indexer!r}, but the text has only "
@@ -118,12 +128,41 @@ class ElmoPlacement(Placement):
                 "reader's `token_indexers`."
             )
         words = {name: value for name, value in tokens.items() if name != self.indexer}
-        blends = self.elmo.blend(**tokens[self.indexer])
+        if sentences is None:
+            blends = self.elmo.blend(**tokens[self.indexer])
+        else:
+            blends = self._blend_sentences(sentences, **tokens[self.indexer])
         return PlacedText(
             words,
             input_vectors=None if self.at == "output" else blends[0],
             output_vectors=None if self.at == "input" else blends[-1],
         )
+
+    def _blend_sentences(
+        self, sentences: torch.Tensor, elmo_tokens: torch.Tensor
+    ) -> List[torch.Tensor]:
+        """
+        As `Elmo.blend`, of character ids of shape `(batch_size, num_tokens, num_characters)`.
+        Memory grows with the number of sentences times the length of the longest.
+        """
+        # Shape: (batch_size, num_tokens)
+        mask = (elmo_tokens > 0).any(dim=-1)
+        if not mask.any():
+            return self.elmo.blend(elmo_tokens)
+        texts = torch.arange(len(mask), device=mask.device).unsqueeze(1).expand_as(mask)
+        # Shape: (num_real_tokens,)
+        _, rows, lengths = torch.stack([texts[mask], sentences[mask]]).unique_consecutive(
+            dim=1, return_inverse=True, return_counts=True
+        )
+        columns = torch.arange(len(rows), device=rows.device) - (lengths.cumsum(0) - lengths)[rows]
+        # Shape: (num_sentences, longest, num_characters)
+        ids = elmo_tokens.new_zeros(len(lengths), int(lengths.max()), elmo_tokens.size(-1))
+        ids[rows, columns] = elmo_tokens[mask]
+        blends = []
+        for blend in self.elmo.blend(ids):
+            blends.append(blend.new_zeros(*mask.shape, blend.size(-1)))
+            blends[-1][mask] = blend[rows, columns]
+        return blends
 
 
 def _join(vectors: torch.Tensor, elmo: Optional[torch.Tensor]) -> torch.Tensor:

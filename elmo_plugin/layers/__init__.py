@@ -1,7 +1,9 @@
 """Bricks that AllenNLP lacks and that more than one room needs."""
 
+from elmo_plugin.layers.bigru import BiGru
 from elmo_plugin.layers.bilstm import BiLstm
 from elmo_plugin.layers.character_cnn import CharacterCnn
+from elmo_plugin.layers.gru_cell import GruCell
 from elmo_plugin.layers.highway_cell import HighwayCell
 from elmo_plugin.layers.int8_linear import Int8Linear
 from elmo_plugin.layers.int8_matrix import Int8Matrix
@@ -14,8 +16,10 @@ from elmo_plugin.layers.recurrent_weights import Products, Weights
 from elmo_plugin.layers.word_vectors import WordVectors
 
 __all__ = [
+    "BiGru",
     "BiLstm",
     "CharacterCnn",
+    "GruCell",
     "HighwayCell",
     "Int8Linear",
     "Int8Matrix",

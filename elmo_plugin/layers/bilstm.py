@@ -1,20 +1,12 @@
-from functools import partial
-from typing import Any, Callable, List, Optional
-
 import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
 from overrides import overrides
 
-from elmo_plugin.layers.packed_linear import PackedLinear
+from elmo_plugin.layers.direction import Direction, StandardWeights, both_directions
 from elmo_plugin.layers.packing import Packing
 from elmo_plugin.layers.projected_cell import ProjectedCell
-from elmo_plugin.layers.recurrence import learns, recur
-from elmo_plugin.layers.recurrent_weights import Products, Weights
-
-# Fewer sentences at once, when nothing is learned, are read by PyTorch's own loop, which costs less
-# at each step and more at each sentence.
-_FEW_SENTENCES = 16
+from elmo_plugin.layers.recurrent_weights import Weights
 
 
 @Seq2SeqEncoder.register("elmo-bilstm")
@@ -24,7 +16,10 @@ class BiLstm(Seq2SeqEncoder):
     from its last, and what both say of a token, side by side, is what the next layer reads.
 
     AllenNLP's `lstm` with `bidirectional: true` computes the same function, and takes longer to
-    train on batches of sentences on a CPU. Dropout is the caller's.
+    train on batches of sentences on a CPU. Weights begin as those of `Direction`, but the biases of
+    the forget gates at one, so that early gradients travel far
+    ([Jozefowicz et al. 2015](https://proceedings.mlr.press/v37/jozefowicz15.html)). Dropout is the
+    caller's.
 
     # Parameters
 
@@ -48,8 +43,8 @@ class BiLstm(Seq2SeqEncoder):
         self.input_size = input_size
         self.hidden_size = hidden_size
         widths = [input_size] + [2 * hidden_size] * (num_layers - 1)
-        self.forward_layers = torch.nn.ModuleList(_Lstm(width, hidden_size) for width in widths)
-        self.backward_layers = torch.nn.ModuleList(_Lstm(width, hidden_size) for width in widths)
+        self.forward_layers = torch.nn.ModuleList(_lstm(width, hidden_size) for width in widths)
+        self.backward_layers = torch.nn.ModuleList(_lstm(width, hidden_size) for width in widths)
 
     @overrides
     def get_input_dim(self) -> int:
@@ -97,124 +92,23 @@ class BiLstm(Seq2SeqEncoder):
         # Shape: (batch_size * num_tokens, input_size)
         layer = inputs.flatten(0, 1).to(self.forward_layers[0].bias.dtype)
         for forward, backward in zip(self.forward_layers, self.backward_layers):
-            layer = self._both_directions(forward, backward, layer, packing)
+            layer = both_directions(forward, backward, layer, packing)
         return layer.unflatten(0, (batch_size, num_tokens)).to(inputs.dtype)
 
-    def _both_directions(
-        self, forward: "_Lstm", backward: "_Lstm", inputs: torch.Tensor, packing: Packing
-    ) -> torch.Tensor:
-        """From and to shape `(batch_size * num_tokens, dim)`."""
-        if max(packing.batch_sizes, default=_FEW_SENTENCES) < _FEW_SENTENCES:
-            weights = forward.standard_weights(inputs), backward.standard_weights(inputs)
-            if None not in weights:
-                return _read_few(weights[0] + weights[1], inputs, packing)
-        places = torch.cat([packing.forward_index, packing.backward_index])
-        from_front, from_end = inputs.index_select(0, places).chunk(2)
-        packed = torch.cat(
-            [
-                forward(from_front, packing),
-                backward(from_end, packing),
-            ]
-        )
-        # A token's row is two rows of half the width: one of each direction.
-        places = torch.cat([2 * packing.forward_index, 2 * packing.backward_index + 1])
-        halves = packed.new_zeros(2 * len(inputs), self.hidden_size).index_copy_(0, places, packed)
-        return halves.view(len(inputs), 2 * self.hidden_size)
+
+def _lstm(input_size: int, hidden_size: int) -> Direction:
+    direction = Direction(ProjectedCell(), input_size, hidden_size, torch.lstm, _in_standard_order)
+    with torch.no_grad():
+        direction.bias[hidden_size : 2 * hidden_size] = 1.0
+    return direction
 
 
-class _Lstm(torch.nn.Module):
-    """
-    One direction of one layer, over packed tokens.
-
-    Weights begin as a gate of its own would: those of the inputs uniform after
-    [Glorot and Bengio (2010)](https://proceedings.mlr.press/v9/glorot10a.html), those of the state
-    orthogonal after [Saxe et al. (2014)](https://arxiv.org/abs/1312.6120), block by block; biases
-    at zero, but that of the forget gate at one, so that early gradients travel far
-    ([Jozefowicz et al. 2015](https://proceedings.mlr.press/v37/jozefowicz15.html)).
-    """
-
-    def __init__(self, input_size: int, hidden_size: int) -> None:
-        super().__init__()
-        num_gates = ProjectedCell.num_blocks * hidden_size
-        # The gates stand in the order of `ProjectedCell`.
-        self.input = PackedLinear(input_size, num_gates, bias=False)
-        self.recurrent = PackedLinear(hidden_size, num_gates, bias=False)
-        self.bias = torch.nn.Parameter(torch.zeros(num_gates))
-        with torch.no_grad():
-            for block in self.input.weight.split(hidden_size):
-                torch.nn.init.xavier_uniform_(block)
-            for block in self.recurrent.weight.split(hidden_size):
-                torch.nn.init.orthogonal_(block)
-            self.bias[hidden_size : 2 * hidden_size] = 1.0
-        self._standard: Optional[List[torch.Tensor]] = None
-        self._standard_version: Any = None
-
-    def forward(self, inputs: torch.Tensor, packing: Packing) -> torch.Tensor:
-        """From shape `(num_packed, input_size)` to shape `(num_packed, hidden_size)`."""
-        if learns(inputs, *self.parameters()):
-            weights = self.input.weight_to_learn(), self.recurrent.weight_to_learn()
-            self._standard = None
-        else:
-            weights = self.input.weight, self.recurrent.weight
-        products = Products(partial(self.input, plus=self.bias), self.recurrent, None)
-        outputs, _ = recur(
-            ProjectedCell(),
-            inputs,
-            Weights(*weights, self.bias),
-            packing.batch_sizes,
-            products=products,
-        )
-        return outputs
-
-    def standard_weights(self, inputs: torch.Tensor) -> Optional[List[torch.Tensor]]:
-        """
-        The weights as `torch.lstm` takes them, if it can do for these inputs what is asked of
-        `forward`: on a CPU, without a gradient, in the weights' own type. A change through
-        `weight.data` is not noticed until the layer learns.
-        """
-        parameters = (self.input.weight, self.recurrent.weight, self.bias)
-        if (
-            learns(inputs, *parameters)
-            or inputs.device.type != "cpu"
-            or torch.is_autocast_enabled("cpu")
-            # Made in inference mode, a weight changes without a trace.
-            or any(parameter.is_inference() for parameter in parameters)
-        ):
-            return None
-        version = [(parameter._version, parameter.data_ptr()) for parameter in parameters]
-        if self._standard is None or self._standard_version != version:
-            self._standard_version = version
-            self._standard = [_standard_order(parameter.detach()) for parameter in parameters]
-            self._standard.append(torch.zeros_like(self._standard[-1]))
-        return self._standard
-
-    def _apply(self, fn: Callable, recurse: bool = True) -> "_Lstm":
-        # To another type and back: rounded, at the old address perhaps, with the old version.
-        self._standard = None
-        return super()._apply(fn, recurse)
-
-
-def _standard_order(weight: torch.Tensor) -> torch.Tensor:
+def _in_standard_order(weights: Weights) -> StandardWeights:
     """From the order of `ProjectedCell`'s gates, i, f, o, g, to PyTorch's: i, f, g, o."""
-    i, f, o, g = weight.chunk(4)
-    return torch.cat([i, f, g, o])
 
+    def ordered(weight: torch.Tensor) -> torch.Tensor:
+        i, f, o, g = weight.chunk(4)
+        return torch.cat([i, f, g, o])
 
-def _read_few(weights: List[torch.Tensor], inputs: torch.Tensor, packing: Packing) -> torch.Tensor:
-    """Both directions of a layer, from and to shape `(batch_size * num_tokens, dim)`."""
-    hidden_size, sizes = weights[1].size(1), packing.batch_sizes
-    if sizes[0] == 2:
-        # One after the other: products with one row are so much faster than with two.
-        starts = torch.tensor([0, *sizes[:-1]]).cumsum(0)
-        parts = [packing.forward_index[starts[: sum(n > k for n in sizes)] + k] for k in (0, 1)]
-    else:
-        parts = [packing.forward_index]
-    padded = inputs.new_zeros(len(inputs), 2 * hidden_size)
-    for part in parts:
-        steps = torch.tensor(sizes if len(parts) == 1 else [1] * len(part))
-        state = inputs.new_zeros(2, int(steps[0]), hidden_size)
-        outputs, *_ = torch.lstm(
-            inputs[part], steps, (state, state), weights, True, 1, 0.0, False, True
-        )
-        padded[part] = outputs
-    return padded
+    bias = ordered(weights.bias)
+    return ordered(weights.inputs), ordered(weights.state), bias, torch.zeros_like(bias)

@@ -1,5 +1,5 @@
 // The arithmetic of the recurrent cells, one pass over memory per step. What each line computes
-// stands in projected_cell.py and highway_cell.py, whose methods these functions replace for
+// stands in projected_cell.py, highway_cell.py and gru_cell.py, whose methods these functions replace for
 // float32 on a CPU. All arrays are dense, rows of one sentence each; blocks lie side by side. What
 // goes to and comes from matrix products may be bfloat16; all arithmetic is float32. Without
 // `gates`, what the way back needs is not kept.
@@ -204,9 +204,97 @@ void highway_backward(int64_t rows, int64_t dim, const float* dropout, const flo
     }
 }
 
+template <class T, bool keeps>
+void gru_forward(int64_t rows, int64_t dim, float, const T* inputs, const T* recurrent,
+                 const float* previous, float* gates, float* memory, T* output) {
+#pragma omp parallel for if (rows * dim > 16384)
+    for (int64_t row = 0; row < rows; ++row) {
+        const T* in = inputs + row * 3 * dim;
+        const T* re = recurrent + row * 3 * dim;
+        float* out = keeps ? gates + row * 4 * dim : nullptr;
+        const float* before = previous + row * dim;
+        float* now = memory + row * dim;
+        T* given = output + row * dim;
+#pragma GCC ivdep
+        for (int64_t j = 0; j < dim; ++j) {
+            const float h = load(re[j]);
+            const float r = sigmoid(load(in[j]) + load(re[dim + j]));
+            const float z = sigmoid(load(in[dim + j]) + load(re[2 * dim + j]));
+            const float g = tangent(load(in[2 * dim + j]) + r * h);
+            const float c = g + z * (before[j] - g);
+            if (keeps) {
+                store(out + j, h);
+                store(out + dim + j, r);
+                store(out + 2 * dim + j, z);
+                store(out + 3 * dim + j, g);
+            }
+            now[j] = c;
+            store(given + j, c);
+        }
+    }
+}
+
+template <class T>
+void gru_backward(int64_t rows, int64_t dim, float, const float* gates, const float* previous,
+                  const float*, const float* d_output, float* d_memory, T* d_gates) {
+#pragma omp parallel for if (rows * dim > 16384)
+    for (int64_t row = 0; row < rows; ++row) {
+        const float* gate = gates + row * 4 * dim;
+        T* out = d_gates + row * 4 * dim;
+        const float* before = previous + row * dim;
+        const float* d_given = d_output + row * dim;
+        float* d_now = d_memory + row * dim;
+#pragma GCC ivdep
+        for (int64_t j = 0; j < dim; ++j) {
+            const float h = gate[j], r = gate[dim + j], z = gate[2 * dim + j];
+            const float g = gate[3 * dim + j], d = d_given[j] + d_now[j];
+            const float d_g = (d - d * z) * (1.0f - g * g);
+            store(out + j, d_g * r);
+            store(out + dim + j, d_g * h * slope(r));
+            store(out + 2 * dim + j, d * (before[j] - g) * slope(z));
+            store(out + 3 * dim + j, d_g);
+            d_now[j] = d * z;
+        }
+    }
+}
+
 }  // namespace
 
 extern "C" {
+
+// All steps of one direction of a GRU over a few packed sentences, without a way back. `gates` has
+// what inputs put into reset gate, update gate and candidate; `weights`, dim rows of 3 * dim, and
+// `bias` are those of the state. `state` has a row of zeros for each sentence, `room` 3 * dim numbers.
+void gru_read(int64_t steps, const int64_t* sizes, int64_t dim, int64_t from_end,
+              const float* gates, const float* weights, const float* bias, float* state,
+              float* room, float* output, int64_t output_width) {
+    int64_t start = 0;
+    for (int64_t step = 0; from_end && step < steps; ++step) start += sizes[step];
+    for (int64_t number = 0; number < steps; ++number) {
+        const int64_t step = from_end ? steps - 1 - number : number;
+        if (from_end) start -= sizes[step];
+        for (int64_t row = 0; row < sizes[step]; ++row) {
+            const float* in = gates + (start + row) * 3 * dim;
+            float* now = state + row * dim;
+            float* given = output + (start + row) * output_width;
+            std::memcpy(room, bias, 3 * dim * sizeof(float));
+            for (int64_t k = 0; k < dim; ++k) {
+                const float h = now[k];
+                const float* weight = weights + k * 3 * dim;
+#pragma GCC ivdep
+                for (int64_t j = 0; j < 3 * dim; ++j) room[j] += h * weight[j];
+            }
+#pragma GCC ivdep
+            for (int64_t j = 0; j < dim; ++j) {
+                const float r = sigmoid(in[j] + room[j]);
+                const float z = sigmoid(in[dim + j] + room[dim + j]);
+                const float g = tangent(in[2 * dim + j] + r * room[2 * dim + j]);
+                now[j] = given[j] = g + z * (now[j] - g);
+            }
+        }
+        if (!from_end) start += sizes[step];
+    }
+}
 
 #define CELL(name, setting, type, suffix)                                                          \
     void name##_forward_##suffix(int64_t rows, int64_t dim, setting with, const type* inputs,      \
@@ -226,5 +314,7 @@ CELL(projected, float, float, float32)
 CELL(projected, float, Bfloat16, bfloat16)
 CELL(highway, const float*, float, float32)
 CELL(highway, const float*, Bfloat16, bfloat16)
+CELL(gru, float, float, float32)
+CELL(gru, float, Bfloat16, bfloat16)
 
 }  // extern "C"

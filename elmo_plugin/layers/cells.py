@@ -10,9 +10,9 @@ class Cell(Protocol):
     The arithmetic within one step of a recurrent layer, between its matrix products.
 
     `gates` has the shape `(num_sentences, num_blocks * dim)`, blocks side by side; the recurrence
-    is added to the first `num_state_blocks` of them. All else is `(num_sentences, dim)`. What goes
-    to and comes from products (`inputs`, `recurrent`, `output`, `d_gates`) may be of half the
-    precision of all else.
+    is added to the first `num_state_blocks` of them, what comes from the inputs to the last
+    `num_input_blocks`. All else is `(num_sentences, dim)`. What goes to and comes from products
+    (`inputs`, `recurrent`, `output`, `d_gates`) may be of half the precision of all else.
 
     `formula` says what is computed; `forward` and `backward` do the same and its gradient, in place
     and without autograd.
@@ -20,6 +20,7 @@ class Cell(Protocol):
 
     num_blocks: int
     num_state_blocks: int
+    num_input_blocks: int
 
     def formula(
         self, gates: torch.Tensor, previous: torch.Tensor
@@ -37,7 +38,8 @@ class Cell(Protocol):
     ) -> None:
         """
         Fills `memory`, `output` and, if given, `gates`, with what `backward` wants of them. What
-        goes into the gates is `inputs`, which may be overwritten, and `recurrent`.
+        goes into the gates is `inputs`, which may be overwritten, and `recurrent`, which is
+        missing before the first step where inputs have a part in every block.
         """
 
     def backward(

@@ -1,3 +1,5 @@
+from typing import List, Union
+
 import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
@@ -29,34 +31,41 @@ class CharacterCnn(TokenEmbedder):
     embedding_dim : `int`, optional (default = `16`)
         Width of a character.
     num_filters : `int`, optional (default = `128`)
-        Width of a word.
-    width : `int`, optional (default = `3`)
-        How many characters a filter sees.
+        How many filters there are of each width: the width of a word, if there is one.
+    width : `Union[int, List[int]]`, optional (default = `3`)
+        How many characters a filter sees. An even number of them is one more to the right of its
+        character than to the left.
 
     # Raises
 
     `ConfigurationError`
-        If `width` is not an odd number: no character would be in the middle.
+        If a width is below 1, or there is none.
     """
 
     def __init__(
-        self, vocab: Vocabulary, embedding_dim: int = 16, num_filters: int = 128, width: int = 3
+        self,
+        vocab: Vocabulary,
+        embedding_dim: int = 16,
+        num_filters: int = 128,
+        width: Union[int, List[int]] = 3,
     ) -> None:
         super().__init__()
-        if width < 1 or width % 2 == 0:
+        self.widths = width if isinstance(width, list) else [width]
+        if min(self.widths, default=0) < 1:
             raise ConfigurationError(
-                "CharacterCnn centres a filter on each character: `width` is 1, 3, 5, ... and "
-                f"not {width}."
+                "CharacterCnn expected as `width` 1 or more characters, or a list of such numbers, "
+                f"found {width}."
             )
         self.embedding = Embedding(
             embedding_dim, vocab=vocab, vocab_namespace=_NAMESPACE, padding_index=0
         )
-        self.filters = torch.nn.Linear(width * embedding_dim, num_filters)
-        self.width = width
+        self.filters = torch.nn.ModuleList(
+            torch.nn.Linear(width * embedding_dim, num_filters) for width in self.widths
+        )
 
     @overrides
     def get_output_dim(self) -> int:
-        return self.filters.out_features
+        return sum(filters.out_features for filters in self.filters)
 
     @overrides(check_signature=False)
     def forward(self, token_characters: torch.Tensor) -> torch.Tensor:
@@ -70,23 +79,27 @@ class CharacterCnn(TokenEmbedder):
         # Returns
 
         `torch.Tensor`
-            Shape `(batch_size, num_tokens, num_filters)`, zero at padding.
+            Shape `(batch_size, num_tokens, output_dim)`, zero at padding.
         """
         if not token_characters.any():
-            return self.filters.weight.new_zeros(
+            return self.embedding.weight.new_zeros(
                 *token_characters.shape[:-1], self.get_output_dim()
             )
         words, rows = token_characters.flatten(0, -2).unique(dim=0, return_inverse=True)
         lengths, order = (words != 0).sum(dim=1).sort()
         groups = zip(order.split(_GROUP), lengths.split(_GROUP))
-        # Shape: (number of distinct words, num_filters), short words first
+        # Shape: (number of distinct words, output_dim), short words first
         features = torch.cat([self._spell(words[group, : most[-1]]) for group, most in groups])
         rows = order.argsort()[rows].flatten()
         return features.index_select(0, rows).unflatten(0, token_characters.shape[:-1])
 
     def _spell(self, words: torch.Tensor) -> torch.Tensor:
-        """From shape `(num_words, num_characters)` to shape `(num_words, num_filters)`."""
-        windows = pad(words, (self.width // 2, self.width // 2)).unfold(1, self.width, 1)
-        # Shape: (num_words, num_characters, num_filters)
-        values = self.filters(self.embedding(windows.contiguous()).flatten(2)).relu()
-        return values.masked_fill((words == 0).unsqueeze(2), 0.0).amax(dim=1)
+        """From shape `(num_words, num_characters)` to shape `(num_words, output_dim)`."""
+        is_padding = (words == 0).unsqueeze(2)
+        largest = []
+        for width, filters in zip(self.widths, self.filters):
+            windows = pad(words, ((width - 1) // 2, width // 2)).unfold(1, width, 1)
+            # Shape: (num_words, num_characters, num_filters)
+            values = filters(self.embedding(windows.contiguous()).flatten(2)).relu()
+            largest.append(values.masked_fill(is_padding, 0.0).amax(dim=1))
+        return torch.cat(largest, dim=1)

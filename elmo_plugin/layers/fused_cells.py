@@ -8,6 +8,7 @@ import torch
 
 from elmo_plugin.layers.cell_kernels import cell_kernels
 from elmo_plugin.layers.cells import Cell
+from elmo_plugin.layers.gru_cell import GruCell
 from elmo_plugin.layers.highway_cell import HighwayCell
 from elmo_plugin.layers.projected_cell import ProjectedCell
 
@@ -21,6 +22,8 @@ def fused(cell: Cell, device: torch.device, dtype: torch.dtype, dim: int, batch_
         return cell
     if isinstance(cell, ProjectedCell):
         return _FusedCell(cell, dtype, "projected", c_float(cell.clip or math.inf))
+    if isinstance(cell, GruCell):
+        return _FusedCell(cell, dtype, "gru", c_float(0.0))
     if isinstance(cell, HighwayCell):
         mask = cell.dropout_mask
         if mask is None:

@@ -32,6 +32,7 @@ class HighwayCell:
     projection_clip: ClassVar[Optional[float]] = None
     num_blocks: ClassVar[int] = 6
     num_state_blocks: ClassVar[int] = 5
+    num_input_blocks: ClassVar[int] = 6
 
     def formula(
         self, gates: torch.Tensor, previous: torch.Tensor

@@ -1,7 +1,7 @@
 from typing import List, Optional, Sequence, Tuple
 
 import torch
-from torch.nn.functional import linear
+from torch.nn.functional import linear, pad
 
 from elmo_plugin.layers.cells import Cell
 from elmo_plugin.layers.recurrent_weights import Weights
@@ -23,18 +23,18 @@ def plain_recurrence(
         inputs.new_zeros(batch_size, weights.output_dim),
         inputs.new_zeros(batch_size, weights.dim(cell)),
     )
-    width = weights.state.size(0)
+    num_gates = weights.bias.numel()
+    of_inputs, of_state = weights.inputs.size(0), weights.state.size(0)
     outputs: List[torch.Tensor] = []
     ended: List[Tuple[torch.Tensor, torch.Tensor]] = []
     # Shape: (num_packed, num_blocks * dim)
-    input_gates = linear(inputs, weights.inputs, weights.bias)
+    input_gates = pad(linear(inputs, weights.inputs), (num_gates - of_inputs, 0)) + weights.bias
     for gates in input_gates.split(list(batch_sizes)):
         size = len(gates)
         ended.append((hidden[size:], memory[size:]))
         hidden, memory = hidden[:size], memory[:size]
-        recurrent = linear(hidden, weights.state)
-        gates = torch.cat([gates[:, :width] + recurrent, gates[:, width:]], dim=1)
-        memory, hidden = cell.formula(gates, memory)
+        recurrent = pad(linear(hidden, weights.state), (0, num_gates - of_state))
+        memory, hidden = cell.formula(gates + recurrent, memory)
         if weights.projection is not None:
             hidden = linear(hidden, weights.projection)
             if cell.projection_clip:

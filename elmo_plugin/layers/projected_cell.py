@@ -22,6 +22,7 @@ class ProjectedCell:
     projection_clip: Optional[float] = None
     num_blocks: ClassVar[int] = 4
     num_state_blocks: ClassVar[int] = 4
+    num_input_blocks: ClassVar[int] = 4
 
     def formula(
         self, gates: torch.Tensor, previous: torch.Tensor

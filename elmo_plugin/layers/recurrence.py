@@ -57,6 +57,13 @@ def recur(
     if inputs.device.type not in ("cpu", "cuda"):
         return plain_recurrence(cell, inputs, weights, batch_sizes, state)
     dtype = _product_dtype(weights)
+    if state is None and weights.state_bias is not None:
+        # There is a recurrence before the first step already: its bias.
+        rows = max(batch_sizes, default=0)
+        state = (
+            weights.bias.new_zeros(rows, weights.output_dim),
+            weights.bias.new_zeros(rows, weights.dim(cell)),
+        )
     _check_fit(cell, inputs, weights, batch_sizes, state)
     cell = fused(cell, inputs.device, dtype, weights.dim(cell), max(batch_sizes, default=0))
     if learns(inputs, *(state or ()), *weights):
@@ -82,7 +89,8 @@ def _check_fit(
     dim, sizes = weights.dim(cell), list(batch_sizes)
     assert sum(sizes) == len(inputs) and sizes == sorted(sizes, reverse=True), sizes
     assert weights.state.size(0) == cell.num_state_blocks * dim, weights.state.shape
-    assert weights.bias.numel() == weights.inputs.size(0), weights.bias.shape
+    assert weights.inputs.size(0) == cell.num_input_blocks * dim, weights.inputs.shape
+    assert weights.bias.numel() == cell.num_blocks * dim, weights.bias.shape
     for part, width in zip(state or (), (weights.output_dim, dim)):
         assert len(part) >= max(sizes, default=0) and part.size(1) == width, part.shape
 
@@ -141,7 +149,8 @@ class _Recurrence(torch.autograd.Function):
             d_inputs = None
             if ctx.needs_input_grad[2]:
                 through_inputs = PackedMatrix(weights.inputs.t().to(inputs.dtype))
-                d_inputs = through_inputs.product(room[: len(room) // 4 * 4])[: len(inputs)]
+                rows = room[: len(room) // 4 * 4, -weights.inputs.size(0) :]
+                d_inputs = through_inputs.product(rows)[: len(inputs)]
             d_weights = _weight_gradients(
                 weights, ctx.batch_sizes, inputs, hidden, trace, d_gates, d_projected
             )
@@ -168,8 +177,9 @@ def _weight_gradients(
         start += size
     first = first_size if hidden is None else 0
     d_state_gates = d_gates[first:, : weights.state.size(0)]
+    d_input_gates = d_gates[:, -weights.inputs.size(0) :]
     return Weights(
-        _transposed_product(d_gates, inputs).to(full),
+        _transposed_product(d_input_gates, inputs).to(full),
         _transposed_product(d_state_gates, torch.cat(earlier)).to(full),
         _column_sums(d_gates).to(full),
         None if d_projected is None else _transposed_product(d_projected, trace.squashed).to(full),

@@ -2,6 +2,7 @@ from functools import partial
 from typing import Callable, NamedTuple, Optional
 
 import torch
+from torch.nn.functional import pad
 
 from elmo_plugin.layers.cells import Cell
 from elmo_plugin.layers.packed_matrix import PackedMatrix
@@ -16,7 +17,7 @@ class Products(NamedTuple):
     # Parameters
 
     inputs, state : `Product`
-        Inputs and previous outputs through their weights; the former adds the bias.
+        Inputs and previous outputs through their weights, with their biases.
     projection : `Optional[Product]`
         What the cell gives through its projection.
     """
@@ -33,7 +34,7 @@ class Weights(NamedTuple):
     # Parameters
 
     inputs : `torch.Tensor`
-        Shape `(num_blocks * dim, input_dim)`.
+        Shape `(num_input_blocks * dim, input_dim)`.
     state : `torch.Tensor`
         Shape `(num_state_blocks * dim, output_dim)`.
     bias : `torch.Tensor`
@@ -54,12 +55,29 @@ class Weights(NamedTuple):
 
     def dim(self, cell: Cell) -> int:
         """Width of the memory."""
-        return self.inputs.size(0) // cell.num_blocks
+        return self.bias.numel() // cell.num_blocks
+
+    @property
+    def input_bias(self) -> torch.Tensor:
+        """Shape `(num_input_blocks * dim,)`. The part of the bias that comes with the inputs."""
+        return self.bias[-self.inputs.size(0) :]
+
+    @property
+    def state_bias(self) -> Optional[torch.Tensor]:
+        """
+        Shape `(num_state_blocks * dim,)`. The part of the bias that comes with the recurrence,
+        where there are blocks in which inputs have no part.
+        """
+        num_rest = self.bias.numel() - self.inputs.size(0)
+        return pad(self.bias[:num_rest], (0, self.state.size(0) - num_rest)) if num_rest else None
 
     def products(self, dtype: torch.dtype) -> Products:
         """With copies of the weights, in `dtype`, that are laid out for many small products."""
+        state_bias = self.state_bias
+        if state_bias is not None:
+            state_bias = state_bias.to(dtype)
         return Products(
-            partial(PackedMatrix(self.inputs.to(dtype)).product, bias=self.bias.to(dtype)),
-            PackedMatrix(self.state.to(dtype)).product,
+            partial(PackedMatrix(self.inputs.to(dtype)).product, bias=self.input_bias.to(dtype)),
+            partial(PackedMatrix(self.state.to(dtype)).product, bias=state_bias),
             None if self.projection is None else PackedMatrix(self.projection.to(dtype)).product,
         )

@@ -1,15 +1,19 @@
 """What AllenNLP's trainer needs besides its own parts. Imports nothing else of ours."""
 
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer, save_atomically
+from elmo_plugin.training.decay_by_batches import DecayByBatches
 from elmo_plugin.training.fused_optimizers import FusedAdagrad, FusedAdam
 from elmo_plugin.training.linear_decay import LinearDecay
+from elmo_plugin.training.moving_average import RecoverableMovingAverage
 from elmo_plugin.training.reduce_on_plateau import ReduceOnPlateau
 
 __all__ = [
     "AtomicCheckpointer",
+    "DecayByBatches",
     "FusedAdagrad",
     "FusedAdam",
     "LinearDecay",
+    "RecoverableMovingAverage",
     "ReduceOnPlateau",
     "save_atomically",
 ]

@@ -1,7 +1,9 @@
-// A word as its characters: a CNN over them, the maximum of each of `number` filters over `width`.
+// A word as its characters: a CNN over them, the maximum of each of `number` filters over `width`,
+// or over each of several widths.
 function(dim, width, number) {
+  local widest = if std.isArray(width) then std.foldl(std.max, width, 1) else width,
   name: 'characters',
-  indexer: { type: 'characters', namespace: 'token_characters', min_padding_length: width },
+  indexer: { type: 'characters', namespace: 'token_characters', min_padding_length: widest },
   embedder: {
     type: 'elmo-character-cnn',
     embedding_dim: dim,

@@ -50,12 +50,64 @@ def test_input_and_output_are_blended_apart_from_one_pass(tokens):
     assert first.gamma.grad is not None and second.gamma.grad is None
 
 
+TEXTS = [[["They", "play", "chess"], ["No"], ["They", "play"]], [["Yes"]], [], [["chess"] * 5]]
+
+
+def in_sentences(shared_bilm, texts):
+    """Character ids of whole texts and the number of each token's sentence; -1 is padding."""
+    ids = shared_bilm.characters.batch_ids([sum(text, []) for text in texts])
+    sentences = torch.full(ids.shape[:2], -1)
+    for row, text in enumerate(texts):
+        numbers = [number for number, sentence in enumerate(text) for _ in sentence]
+        sentences[row, : len(numbers)] = torch.tensor(numbers, dtype=torch.long)
+    return {"elmo": {"elmo_tokens": ids}}, sentences
+
+
+def test_sentences_of_a_text_can_be_read_apart(shared_bilm):
+    placement = make("both")
+    with torch.no_grad():
+        placement.elmo.mixes[1].gamma.fill_(2.0)
+    tokens, sentences = in_sentences(shared_bilm, TEXTS)
+    text, whole = placement(tokens, sentences), placement(tokens)
+    for row, sentences_of_text in enumerate(TEXTS):
+        start = 0
+        for sentence in sentences_of_text:
+            ids = shared_bilm.characters.batch_ids([sentence])
+            for blend, vectors in zip(
+                placement.elmo.blend(ids), (text.input_vectors, text.output_vectors)
+            ):
+                found = vectors[row, start : start + len(sentence)]
+                torch.testing.assert_close(found, blend[0])
+            start += len(sentence)
+        assert not text.input_vectors[row, start:].any()
+    assert not torch.allclose(text.input_vectors[0], whole.input_vectors[0])
+    # A text of one sentence is read as without sentences.
+    torch.testing.assert_close(text.input_vectors[1], whole.input_vectors[1])
+
+
+def test_sentences_read_apart_are_one_pass_and_teach_the_mix(shared_bilm):
+    placement, passes = make("both"), []
+    placement.elmo.bilm.register_forward_hook(lambda *_: passes.append(1))
+    text = placement(*in_sentences(shared_bilm, TEXTS))
+    (text.input_vectors.square().sum() + text.output_vectors.square().sum()).backward()
+    assert len(passes) == 1
+    for mix in placement.elmo.mixes:
+        assert mix.gamma.grad and mix.layer_scores.grad.any()
+
+
+def test_texts_without_a_token_have_no_sentences(shared_bilm):
+    empty = {"elmo": {"elmo_tokens": torch.zeros(2, 3, 50, dtype=torch.long)}}
+    text = make("input")(empty, torch.full((2, 3), -1))
+    assert text.input_vectors.shape == (2, 3, 32) and not text.input_vectors.any()
+
+
 @pytest.mark.parametrize("settings", [{}, {"type": "elmo-nowhere"}])
 def test_the_baseline_adds_nothing(tokens, settings):
     placement = Placement.from_params(Params(settings))
     text, vectors = placement(tokens), torch.randn(2, 3, 5)
     assert (placement.input_dim, placement.output_dim) == (0, 0)
     assert text.words is tokens
+    assert placement(tokens, torch.zeros(2, 3)).words is tokens
     assert text.at_input(vectors) is vectors and text.at_output(vectors) is vectors
     assert list(placement.parameters()) == []
 

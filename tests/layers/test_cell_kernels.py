@@ -6,7 +6,7 @@ import stat
 import pytest
 import torch
 
-from elmo_plugin.layers import HighwayCell, ProjectedCell
+from elmo_plugin.layers import GruCell, HighwayCell, ProjectedCell
 from elmo_plugin.layers.cell_kernels import cell_kernels
 from elmo_plugin.layers.fused_cells import fused
 
@@ -176,6 +176,8 @@ def test_a_file_that_is_no_library_is_not_loaded(cache, tmp_path, monkeypatch):
     [(torch.device("cuda"), torch.float32), (CPU, torch.float64), (CPU, torch.float16)],
     ids=["GPU", "float64", "float16"],
 )
-@pytest.mark.parametrize("cell", [ProjectedCell(), HighwayCell()], ids=["projected", "highway"])
+@pytest.mark.parametrize(
+    "cell", [ProjectedCell(), HighwayCell(), GruCell()], ids=["projected", "highway", "gru"]
+)
 def test_only_what_was_compiled_for_is_replaced(cell, device, dtype):
     assert fused(cell, device, dtype, 3, 2) is cell

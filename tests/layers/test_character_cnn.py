@@ -1,4 +1,5 @@
-from typing import Dict, List
+import re
+from typing import Dict, List, Union
 
 import pytest
 import torch
@@ -37,28 +38,31 @@ def character_ids(sentences: List[List[str]]) -> torch.Tensor:
     return make_batch(sentences)["characters"]["token_characters"]
 
 
-def make_embedder(width: int = 3) -> CharacterCnn:
+def make_embedder(width: Union[int, List[int]] = 3) -> CharacterCnn:
     torch.manual_seed(0)
     return CharacterCnn(make_vocab(), embedding_dim=4, num_filters=7, width=width)
 
 
 def spelled_out(embedder: CharacterCnn, word: str) -> torch.Tensor:
     """One word, one window after the other."""
-    vocab, half = make_vocab(), embedder.width // 2
-    nothing = torch.zeros(4, dtype=embedder.filters.weight.dtype)
+    vocab, dtype = make_vocab(), embedder.embedding.weight.dtype
+    nothing = torch.zeros(4, dtype=dtype)
     characters = [
         embedder.embedding.weight[vocab.get_token_index(character, "token_characters")]
         for character in word
     ]
-    padded = [nothing] * half + characters + [nothing] * half
-    best = torch.zeros(7, dtype=nothing.dtype)
-    for first in range(len(word)):
-        window = torch.cat(padded[first : first + embedder.width])
-        best = torch.maximum(best, embedder.filters.weight @ window + embedder.filters.bias)
-    return best
+    parts = []
+    for width, filters in zip(embedder.widths, embedder.filters):
+        padded = [nothing] * ((width - 1) // 2) + characters + [nothing] * (width // 2)
+        best = torch.zeros(7, dtype=dtype)
+        for first in range(len(word)):
+            window = torch.cat(padded[first : first + width])
+            best = torch.maximum(best, filters.weight @ window + filters.bias)
+        parts.append(best)
+    return torch.cat(parts)
 
 
-@pytest.mark.parametrize("width", [1, 3, 5])
+@pytest.mark.parametrize("width", [1, 3, 5, 2, [3, 4, 5]])
 def test_equals_windows_one_by_one_in_outputs_and_gradients(width):
     embedder = make_embedder(width).double()
     output = embedder(character_ids(SENTENCES))
@@ -133,9 +137,10 @@ def test_reads_what_allennlp_s_indexer_writes_and_follows_its_vocabulary():
     assert embedder({"characters": {"token_characters": new}}).shape == (1, 1, 7)
 
 
-@pytest.mark.parametrize("width", [0, 2])
-def test_a_filter_without_a_middle_is_named(width):
-    with pytest.raises(ConfigurationError, match=f"`width` is 1, 3, 5, ... and not {width}"):
+@pytest.mark.parametrize("width", [0, [], [3, -1]])
+def test_a_filter_without_a_character_is_named(width):
+    found = re.escape(str(width))
+    with pytest.raises(ConfigurationError, match=f"`width` 1 or more characters.*found {found}"):
         make_embedder(width)
 
 

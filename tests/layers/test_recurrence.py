@@ -5,7 +5,15 @@ from typing import Callable, List, NamedTuple, Optional
 import pytest
 import torch
 
-from elmo_plugin.layers import HighwayCell, ProjectedCell, Weights, fused_cells, recur, recurrence
+from elmo_plugin.layers import (
+    GruCell,
+    HighwayCell,
+    ProjectedCell,
+    Weights,
+    fused_cells,
+    recur,
+    recurrence,
+)
 from elmo_plugin.layers.cell_kernels import cell_kernels
 from elmo_plugin.layers.cells import Cell
 from elmo_plugin.layers.plain_recurrence import plain_recurrence
@@ -25,6 +33,7 @@ LAYERS = {
     "not projected, clipped": (ProjectedCell(0.3, None), False),
     "highway": (HighwayCell(), False),
     "highway with dropout": (HighwayCell(MASK), False),
+    "gru": (GruCell(), False),
 }
 every_layer = pytest.mark.parametrize("cell, projects", LAYERS.values(), ids=LAYERS)
 
@@ -65,7 +74,7 @@ def make_values(
         return (values * scale).requires_grad_()
 
     weights = Weights(
-        draw(cell.num_blocks * DIM, INPUT_DIM),
+        draw(cell.num_input_blocks * DIM, INPUT_DIM),
         draw(cell.num_state_blocks * DIM, output_dim),
         draw(cell.num_blocks * DIM),
         draw(PROJECTION_DIM, DIM) if projects else None,
@@ -91,10 +100,21 @@ def highway_step(cell: HighwayCell, gates, memory, row):
     return memory, output if cell.dropout_mask is None else output * cell.dropout_mask[row]
 
 
+def gru_step(cell: GruCell, gates, memory, row):
+    recurrent, r, z, g = gates.split(DIM)
+    z = torch.sigmoid(z)
+    memory = (1 - z) * torch.tanh(g + torch.sigmoid(r) * recurrent) + z * memory
+    return memory, memory
+
+
+STEPS = {ProjectedCell: projected_step, HighwayCell: highway_step, GruCell: gru_step}
+
+
 def slow(cell: Cell, values: Values, batch_sizes: List[int]):
     """One sentence at a time, one token at a time."""
-    step_of = projected_step if isinstance(cell, ProjectedCell) else highway_step
-    weights, state_rows = values.weights, values.weights.state.size(0)
+    weights, step_of = values.weights, STEPS[type(cell)]
+    of_state = slice(0, weights.state.size(0))
+    of_inputs = slice(len(weights.bias) - weights.inputs.size(0), None)
     outputs = [[] for _ in batch_sizes]
     hiddens, memories = [], []
     for row in range(batch_sizes[0]):
@@ -106,9 +126,9 @@ def slow(cell: Cell, values: Values, batch_sizes: List[int]):
         for step, size in enumerate(batch_sizes):
             if row >= size:
                 break
-            gates = weights.inputs @ values.inputs[start + row] + weights.bias
-            recurrent = weights.state @ hidden
-            gates = torch.cat([gates[:state_rows] + recurrent, gates[state_rows:]])
+            gates = weights.bias.clone()
+            gates[of_inputs] += weights.inputs @ values.inputs[start + row]
+            gates[of_state] += weights.state @ hidden
             memory, hidden = step_of(cell, gates, memory, row)
             if weights.projection is not None:
                 hidden = weights.projection @ hidden
@@ -199,7 +219,12 @@ def test_the_clips_of_these_tests_are_active_for_some_and_not_for_all():
 
 @pytest.mark.parametrize(
     "cell, projects",
-    [(ProjectedCell(0.5), True), (ProjectedCell(), False), (HighwayCell(MASK), False)],
+    [
+        (ProjectedCell(0.5), True),
+        (ProjectedCell(), False),
+        (HighwayCell(MASK), False),
+        (GruCell(), False),
+    ],
 )
 def test_gradients_equal_finite_differences(cell, projects):
     # No value near a clip: finite differences would step across its edge.
