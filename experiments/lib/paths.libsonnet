@@ -1,6 +1,14 @@
 // Where everything is. Alone reads the environment; the plugin gives each variable a default.
 local data = std.extVar('ELMO_DATA');
 
+local vectors(name) = if std.extVar(name) == '' then null else {
+  file: std.extVar(name),
+  dim: if std.extVar(name + '_DIM') != '' then std.parseInt(std.extVar(name + '_DIM'))
+  else error 'No word vectors can be read from ' + self.file + ', which ' + name + ' names: is the '
+             + 'path right, and the file whole? For a URL, set ' + name + '_DIM to their width.',
+  cased: std.extVar(name + '_CASED') != '',
+};
+
 {
   bilm: {
     options_file: std.extVar('ELMO_OPTIONS'),
@@ -9,13 +17,8 @@ local data = std.extVar('ELMO_DATA');
     vocabulary_file: std.join('/', std.split(self.weight_file, '/')[:-1] + ['vocabulary.txt']),
   },
   // Null for none.
-  word_vectors: if std.extVar('ELMO_GLOVE') == '' then null else {
-    file: std.extVar('ELMO_GLOVE'),
-    dim: if std.extVar('ELMO_GLOVE_DIM') != '' then std.parseInt(std.extVar('ELMO_GLOVE_DIM'))
-    else error 'No word vectors can be read from ' + self.file + ', which ELMO_GLOVE names: is the '
-               + 'path right, and the file whole? For a URL, set ELMO_GLOVE_DIM to their width.',
-    cased: std.extVar('ELMO_GLOVE_CASED') != '',
-  },
+  word_vectors: vectors('ELMO_GLOVE'),
+  second_word_vectors: vectors('ELMO_TURIAN'),
   // Tokenised text, one sentence a line.
   lm: {
     large: { train: data + '/lm/large/train-*.txt*', heldout: data + '/lm/large/heldout.txt' },
@@ -33,7 +36,13 @@ local data = std.extVar('ELMO_DATA');
     train: data + '/srl/train.gold_conll',
     dev: data + '/srl/dev.gold_conll',
   },
+  coref: { train: data + '/coref/train.gold_conll', dev: data + '/coref/dev.gold_conll' },
+  coref_litbank: {
+    train: data + '/coref/litbank/train.gold_conll',
+    dev: data + '/coref/litbank/dev.gold_conll',
+  },
   ner: { train: data + '/ner/train.conll', dev: data + '/ner/dev.conll' },
   sst: { train: data + '/sst/train.txt', dev: data + '/sst/dev.txt' },
+  squad: { train: data + '/squad/train-v1.1.json', dev: data + '/squad/dev-v1.1.json' },
   snli: { train: data + '/snli/snli_1.0_train.jsonl', dev: data + '/snli/snli_1.0_dev.jsonl' },
 }

@@ -1,0 +1,280 @@
+from pathlib import Path
+
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.testing import ModelTestCase
+from allennlp.data import DatasetReader, Vocabulary
+from allennlp.data.batch import Batch
+from allennlp.models import Model
+
+import elmo_plugin  # noqa: F401
+from elmo_plugin.corpora.squad import Answer
+from elmo_plugin.tasks.squad import SquadReader
+from elmo_plugin.tasks.squad.metric import exact_match, f1
+from tests.tasks.squad import oracle
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+CORPUS = FIXTURES / "corpora/squad"
+EXPERIMENT = Params.from_file(FIXTURES / "experiments/squad_elmo.jsonnet").as_dict(quiet=True)
+
+
+def build(vocab: Vocabulary, **settings) -> Model:
+    """A small model of random weights."""
+    embedder = EXPERIMENT["model"]["text_field_embedder"]["token_embedders"]["characters"]
+    return Model.from_params(
+        vocab=vocab,
+        params=Params(
+            {
+                "type": "elmo-squad",
+                "text_field_embedder": {
+                    "token_embedders": {
+                        "words": {"type": "embedding", "embedding_dim": 6},
+                        "characters": {**embedder, "embedding_dim": 4, "num_filters": 3},
+                    }
+                },
+                "encoder": {"type": "elmo-bigru", "hidden_size": 5},
+                **settings,
+            }
+        ),
+    )
+
+
+def placement(at: str) -> dict:
+    return {"type": "elmo-placement", "at": at, "elmo": {"dropout": 0.0}}
+
+
+def make_reader(**settings) -> SquadReader:
+    params = {**EXPERIMENT["dataset_reader"], **settings}
+    return DatasetReader.from_params(Params(params).duplicate())
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return make_reader()
+
+
+@pytest.fixture(scope="module")
+def instances(reader):
+    return list(reader.read(CORPUS / "train-v1.1.json"))
+
+
+@pytest.fixture(scope="module")
+def vocab(instances):
+    return Vocabulary.from_instances(instances)
+
+
+def tensors(vocab, instances, elmo=True):
+    batch = Batch(instances)
+    batch.index_instances(vocab)
+    found = batch.as_tensor_dict()
+    if not elmo:
+        for name in ("question", "passage"):
+            del found[name]["elmo"]
+    return found
+
+
+def asked(reader, question, passage, answers=()):
+    instance = reader.text_to_instance(question, passage, answers)
+    reader.apply_token_indexers(instance)
+    return instance
+
+
+class TestTraining(ModelTestCase):
+    @pytest.mark.parametrize("experiment", ["squad", "squad_elmo"])
+    def test_trains_saves_loads_and_predicts_the_same(self, experiment):
+        # The comparison needs batches in a fixed order.
+        param_file = self.TEST_DIR / "experiment.jsonnet"
+        param_file.write_text(
+            f"(import '{FIXTURES}/experiments/{experiment}.jsonnet')"
+            " { data_loader: { batch_size: 16 }, validation_data_loader: { batch_size: 16 } }"
+        )
+        self.set_up_model(param_file, CORPUS / "dev-v1.1.json")
+        self.ensure_model_can_train_save_and_load(
+            self.param_file,
+            overrides='{"trainer.num_epochs": 1}',
+            # What is added to all scores of an attention alike changes nothing.
+            gradients_to_ignore={"attention.similarity._bias"},
+        )
+
+    def test_predictions_do_not_depend_on_the_batch(self):
+        self.set_up_model(FIXTURES / "experiments/squad_elmo.jsonnet", CORPUS / "dev-v1.1.json")
+        self.ensure_batch_predictions_are_consistent(keys_to_ignore=["loss"])
+
+
+def restated(model, alone):
+    """The two sets of logits of one question, the attentions by hand."""
+    encoded = []
+    for name in ("question", "passage"):
+        text = model.placement(alone[name])
+        embedded = text.at_input(model.text_field_embedder(text.words))
+        mask = torch.ones(embedded.shape[:2], dtype=torch.bool)
+        encoded.append(text.at_output(model.encoder(embedded, mask))[0].tolist())
+    merged = torch.tensor(
+        [oracle.bi_attention(model.attention, encoded[1], encoded[0])], dtype=torch.float64
+    )
+    within = model.passage_encoder(merged, mask)[0].tolist()
+    modelled = merged + torch.tensor(oracle.self_attention(model.self_attention, within))
+    started = model.start_encoder(modelled, mask)
+    ended = model.end_encoder(torch.cat([modelled, started], dim=2), mask)
+    return model.start(started)[0, :, 0], model.end(ended)[0, :, 0]
+
+
+@pytest.mark.parametrize("at", [None, "input", "output", "both"])
+def test_the_answer_is_that_of_the_equations(vocab, instances, at):
+    torch.manual_seed(0)
+    settings = {} if at is None else {"placement": placement(at)}
+    encoder = {"type": "gru", "hidden_size": 5, "bidirectional": True}
+    model = build(vocab, encoder=encoder, max_answer_length=4, num_best=7, **settings)
+    model = model.double().eval()
+    chosen = instances[3:9:2]
+    with torch.no_grad():
+        # So large that answers are not equally likely.
+        model.start.weight.mul_(20)
+        model.end.weight.mul_(20)
+        batch = model(**tensors(vocab, chosen, elmo=at is not None))
+        losses = []
+        for row, instance in enumerate(chosen):
+            alone = tensors(vocab, [instance], elmo=at is not None)
+            starts, ends = restated(model, alone)
+            expected = oracle.spans(starts.tolist(), ends.tolist(), 4)[:7]
+            found = batch["best_spans"][row].tolist()
+            assert found == [[first, last] for _, first, last in expected]
+            probabilities = torch.tensor([each[0] for each in expected], dtype=torch.float64)
+            torch.testing.assert_close(batch["best_span_probabilities"][row], probabilities)
+            first, last = alone["answer_span"][0]
+            losses.append(-starts.log_softmax(0)[first] - ends.log_softmax(0)[last])
+    torch.testing.assert_close(batch["loss"], torch.stack(losses).mean())
+
+
+def test_padding_and_order_of_the_batch_do_not_matter(vocab, instances, reader):
+    model = build(vocab, placement=placement("both")).eval()
+    chosen = instances[:60:6]
+    others = [
+        asked(reader, "Who ? " * 30, "A passage far longer than all . " * 20, [Answer("A", 0)]),
+        asked(reader, "Why?", "Because", [Answer("Because", 0)]),
+    ]
+    name = "best_span_probabilities"
+    with torch.no_grad():
+        padded = model(**tensors(vocab, [*others, *chosen[::-1]]))[name]
+        torch.testing.assert_close(padded[2:].flip(0), model(**tensors(vocab, chosen))[name])
+        for row, instance in enumerate(others):
+            torch.testing.assert_close(padded[row], model(**tensors(vocab, [instance]))[name][0])
+
+
+def test_a_passage_of_one_token_has_one_answer(vocab, reader):
+    model = build(vocab, placement=placement("both"))
+    instance = asked(reader, "Why?", "Because")
+    outputs = model.forward_on_instance(instance)
+    assert outputs["answer"] == "Because"
+    assert outputs["best_spans"].tolist() == [[0, 0]] + [[-1, -1]] * 19
+    assert outputs["best_span_probabilities"].tolist() == [1.0] + [0.0] * 19
+    learned = model.train()(**tensors(vocab, [instance]), answer_span=torch.zeros(1, 2).long())
+    learned["loss"].backward()
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    assert gradients and all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_every_parameter_learns(vocab, instances):
+    model = build(vocab, placement=placement("both"))
+    model(**tensors(vocab, instances[:8]))["loss"].backward()
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad and not name.endswith("similarity._bias"):
+            assert parameter.grad is not None and parameter.grad.any(), name
+
+
+def test_sentences_can_be_read_apart(vocab, instances):
+    model = build(vocab, placement=placement("both")).eval()
+    apart = list(make_reader(by_sentence=True).read(CORPUS / "train-v1.1.json"))
+    batch = tensors(vocab, apart[:4])
+    with torch.no_grad():
+        whole = model(**tensors(vocab, instances[:4]))["loss"]
+        assert not torch.allclose(model(**batch)["loss"], whole)
+        batch["passage_sentences"].clamp_(max=0)
+        torch.testing.assert_close(model(**batch)["loss"], whole)
+
+
+def test_sentences_are_nothing_to_the_baseline(vocab, instances):
+    model = build(vocab).eval()
+    apart = list(make_reader(by_sentence=True).read(CORPUS / "train-v1.1.json"))
+    with torch.no_grad():
+        whole = model(**tensors(vocab, instances[:4], elmo=False))["loss"]
+        assert torch.equal(model(**tensors(vocab, apart[:4], elmo=False))["loss"], whole)
+
+
+def test_answers_are_pieces_of_the_text_and_scored_against_all_gold_answers(vocab):
+    model = build(vocab, placement=placement("both")).eval()
+    instances = list(make_reader().read(CORPUS / "dev-v1.1.json"))
+    outputs = model.forward_on_instances(instances)
+    totals = {"em": 0.0, "f1": 0.0}
+    for instance, output in zip(instances, outputs):
+        metadata = instance["metadata"].metadata
+        first, last = output["best_spans"][0]
+        offsets = metadata["token_offsets"]
+        answer = metadata["passage"][offsets[first][0] : offsets[last][1]]
+        assert output["answer"] == answer and answer in metadata["passage"]
+        for name, score in (("em", exact_match), ("f1", f1)):
+            totals[name] += max(score(answer, gold) for gold in metadata["answers"])
+    expected = {name: pytest.approx(total / 20) for name, total in totals.items()}
+    assert model.get_metrics(reset=True) == expected
+    assert model.get_metrics() == {}
+
+
+def test_a_corpus_without_answers_has_no_scores(vocab, reader):
+    model = build(vocab, placement=placement("input")).eval()
+    (outputs,) = model.forward_on_instances([asked(reader, "Who?", "Ada and Bob")])
+    assert "loss" not in outputs and model.get_metrics(reset=True) == {}
+
+
+def test_half_precision_gives_nearly_the_same(vocab, instances):
+    model = build(vocab, placement=placement("both")).eval()
+    batch = tensors(vocab, instances[:6])
+    with torch.no_grad():
+        exact = model(**batch)["loss"]
+        with torch.autocast("cpu", torch.bfloat16):
+            nearly = model(**batch)["loss"]
+    torch.testing.assert_close(nearly.float(), exact, rtol=0.02, atol=0)
+
+
+@pytest.mark.parametrize(
+    "at, encoder_input, attended", [(None, 9, 10), ("input", 41, 10), ("output", 9, 42)]
+)
+def test_widths_follow_the_placement(vocab, at, encoder_input, attended):
+    model = build(vocab, placement=placement(at)) if at else build(vocab)
+    assert model.encoder.get_input_dim() == encoder_input
+    assert model.attention.merge.in_features == 4 * attended
+    assert model.attention.merge.out_features == model.self_attention.merge.out_features == 10
+
+
+def test_dropout_is_the_same_for_all_tokens_of_a_text(vocab, instances):
+    torch.manual_seed(0)
+    model, seen = build(vocab, dropout=0.5), []
+    for module in (model.encoder, model.passage_encoder):
+        module.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    model(**tensors(vocab, instances[:4], elmo=False))
+    assert len(seen) == 3
+    for vectors in seen:
+        is_dropped = (vectors == 0).all(dim=1)
+        assert 0 < float(is_dropped.float().mean()) < 1
+    words = seen[1][..., :6]
+    assert bool(((words == 0).all(dim=1) | (words != 0).any(dim=1)).all())
+
+
+def test_the_model_can_learn_answers_by_heart(vocab, instances):
+    torch.manual_seed(1)
+    model = build(
+        vocab,
+        placement=placement("both"),
+        encoder={"type": "elmo-bigru", "hidden_size": 24},
+        dropout=0.0,
+    )
+    batch = tensors(vocab, instances[:8])
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.01)
+    for _ in range(50):
+        optimizer.zero_grad()
+        model(**batch)["loss"].backward()
+        optimizer.step()
+    model.get_metrics(reset=True)
+    model.eval()
+    model(**batch)
+    assert model.get_metrics(reset=True) == {"em": 1.0, "f1": 1.0}

@@ -1,0 +1,191 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from allennlp.commands.predict import _PredictManager
+from allennlp.commands.train import train_model_from_file
+from allennlp.data import Vocabulary
+from allennlp.models import Model, load_archive
+from allennlp.predictors import Predictor
+
+import elmo_plugin  # noqa: F401
+from elmo_plugin.corpora.squad import read_paragraphs
+from elmo_plugin.tasks.squad import SquadReader
+from elmo_plugin.tasks.squad.metric import SquadScores
+from elmo_plugin.tasks.squad.predictor import SquadPredictor
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+DEV = FIXTURES / "corpora/squad/dev-v1.1.json"
+LINES = FIXTURES / "predict/squad.jsonl"
+PASSAGE = "The café, “Lune”,  opened in 1920. 🎈 It's closed."
+
+
+class Counting(Model):
+    """Answers with the second and third words, the last, and nothing more."""
+
+    def __init__(self) -> None:
+        super().__init__(Vocabulary.empty())
+        self.weight = torch.nn.Parameter(torch.zeros(()))
+
+    def forward(self, question, passage, metadata, answer_span=None, passage_sentences=None):
+        lengths = [len(one["passage_tokens"]) for one in metadata]
+        return {
+            "best_spans": torch.tensor(
+                [[[1, 2], [size - 1, size - 1], [-1, -1]] for size in lengths]
+            ),
+            "best_span_probabilities": torch.tensor([[0.75, 0.25, 0.0]] * len(metadata)),
+            "metadata": metadata,
+        }
+
+
+@pytest.fixture
+def make():
+    return lambda **settings: SquadPredictor(Counting(), SquadReader(), **settings)
+
+
+def predict(predictor, tmp_path, file, has_dataset_reader=False, batch_size=3):
+    """What the sub-command writes."""
+    out = tmp_path / "out.jsonl"
+    _PredictManager(predictor, str(file), str(out), batch_size, False, has_dataset_reader).run()
+    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+
+def test_answers_stand_where_they_are_said_to_in_the_text_as_it_was(make):
+    first = {"answer": "café,", "start": 4, "end": 9, "probability": 0.75}
+    last = {"answer": ".", "start": 48, "end": 49, "probability": 0.25}
+    assert make().predict(PASSAGE, "When?") == {**first, "n_best": [first, last]}
+
+
+def test_a_passage_of_a_file_keeps_its_answers_in_their_places(make, tmp_path):
+    outputs = predict(make(), tmp_path, DEV, has_dataset_reader=True)
+    passages = {
+        instance["metadata"].metadata["question_id"]: instance["metadata"].metadata["passage"]
+        for instance in SquadReader().read(DEV)
+    }
+    assert [output["id"] for output in outputs] == list(passages)
+    for output in outputs:
+        assert len(output["n_best"]) == 2
+        for answer in (output, *output["n_best"]):
+            assert passages[output["id"]][answer["start"] : answer["end"]] == answer["answer"]
+
+
+def test_a_line_alone_gives_what_it_gives_in_a_batch(make, tmp_path):
+    predictor = make()
+    lines = [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
+    outputs = predict(make(), tmp_path, LINES)
+    assert outputs == [predictor.predict_json(line) for line in lines]
+    assert [output.get("id") for output in outputs] == ["oak-hill", "oak-hill-2", None]
+    assert predictor.predict_batch_instance([]) == []
+
+
+def test_json_is_one_line_that_keeps_every_script_readable(make):
+    assert make().dump_line({"answer": "日本"}) == '{"answer": "日本"}\n'
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 100])
+def test_the_official_file_has_the_answer_to_every_question(make, tmp_path, batch_size):
+    official = tmp_path / "predictions.json"
+    predictor = make(official_file=str(official))
+    outputs = predict(predictor, tmp_path, DEV, True, batch_size)
+    found = json.loads(official.read_text(encoding="utf-8"))
+    assert found == {output["id"]: output["answer"] for output in outputs}
+    assert len(found) == 20
+
+
+def test_the_official_file_is_whole_after_each_question(make, tmp_path):
+    official = tmp_path / "predictions.json"
+    official.write_text('{"old": "answer", "of": "a longer file"}')
+    predictor = make(official_file=str(official))
+    expected = {}
+    assert json.loads(official.read_text()) == expected
+    for name, answer in [("1", "café"), ('"2"', "back\\slash\n"), ("3", "}"), ("日本", "")]:
+        predictor.dump_line({"id": name, "answer": answer})
+        expected[name] = answer
+        assert json.loads(official.read_text(encoding="utf-8")) == expected
+    assert "café" in official.read_text(encoding="utf-8")
+
+
+def test_lines_with_ids_fill_the_official_file_too(make, tmp_path):
+    official, lines = tmp_path / "predictions.json", tmp_path / "lines.jsonl"
+    fields = {"passage": PASSAGE, "question": "When?"}
+    lines.write_text("".join(json.dumps({**fields, "id": name}) + "\n" for name in "ab"))
+    predict(make(official_file=str(official)), tmp_path, lines)
+    assert json.loads(official.read_text(encoding="utf-8")) == {"a": "café,", "b": "café,"}
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [({}, 'expected an "id" of its own, .* found none'), ({"id": "1"}, "found '1' a second time")],
+)
+def test_a_line_that_the_official_file_cannot_name_is_refused(make, tmp_path, changes, message):
+    predictor = make(official_file=str(tmp_path / "predictions.json"))
+    fields = {"passage": PASSAGE, "question": "When?"}
+    predictor.load_line(json.dumps({**fields, "id": "1"}))
+    with pytest.raises(ValueError, match=f"line 2: .*{message}.*leave `official_file` out"):
+        predictor.load_line(json.dumps({**fields, **changes}))
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ('{"passage": "Tea is hot."', "expected a JSON object like .*question.*cut off"),
+        (
+            {"passage": "Tea."},
+            r"expected a \"question\" .* found the fields \['passage'\]. Fill it",
+        ),
+        ({"passage": "Tea.", "question": " "}, 'a "question" with some text, found " ".*leave the'),
+        ({"passage": "", "question": "Who?"}, 'a "passage" with some text, found ""'),
+        ({"passage": ["Tea"], "question": "Who?"}, 'a "passage" with some text'),
+        ({"passage": "Tea.", "question": "Who?", "id": 7}, '"id" to be a text, found 7. Put it in'),
+    ],
+)
+def test_a_wrong_line_is_named_by_its_number(make, line, message):
+    predictor = make()
+    predictor.load_line('{"passage": "Tea is hot.", "question": "What is hot?"}')
+    with pytest.raises(ValueError, match=f"line 2: .*{message}"):
+        predictor.load_line(line if isinstance(line, str) else json.dumps(line))
+
+
+def test_an_empty_question_is_refused_without_a_line_too(make):
+    with pytest.raises(ValueError, match='the question: expected a "question" with some text'):
+        make().predict(PASSAGE, "")
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    out = tmp_path_factory.mktemp("squad") / "out"
+    train_model_from_file(
+        FIXTURES / "experiments/squad.jsonnet", out, overrides={"trainer.num_epochs": 2}
+    )
+    return load_archive(out / "model.tar.gz")
+
+
+def test_a_trained_model_answers_best_first_alone_as_in_a_batch(archive):
+    predictor = Predictor.from_archive(archive)
+    lines = [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
+    for line, output in zip(lines, predictor.predict_batch_json(lines), strict=True):
+        alone = predictor.predict(line["passage"], line["question"])
+        assert alone["answer"] == output["answer"]
+        assert alone["probability"] == pytest.approx(output["probability"], abs=1e-6)
+        probabilities = [answer["probability"] for answer in output["n_best"]]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert probabilities[0] == output["probability"] and 0 < sum(probabilities) < 1 + 1e-6
+        assert len({(answer["start"], answer["end"]) for answer in output["n_best"]}) == 20
+        for answer in output["n_best"]:
+            assert line["passage"][answer["start"] : answer["end"]] == answer["answer"]
+
+
+def test_what_is_written_scores_as_the_model_says(archive, tmp_path):
+    official = tmp_path / "predictions.json"
+    predictor = Predictor.from_archive(archive, extra_args={"official_file": str(official)})
+    archive.model.get_metrics(reset=True)
+    predict(predictor, tmp_path, DEV, True, batch_size=8)
+    answers = json.loads(official.read_text(encoding="utf-8"))
+    metric = SquadScores()
+    for paragraph in read_paragraphs(DEV):
+        for question in paragraph.questions:
+            golds = [answer.text for answer in question.answers]
+            metric([answers[question.question_id]], [golds])
+    scores = archive.model.get_metrics(reset=True)
+    assert {name: scores[name] for name in ("em", "f1")} == metric.get_metric()

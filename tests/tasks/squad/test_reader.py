@@ -1,0 +1,161 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from allennlp.data import Batch, Vocabulary
+from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
+
+from elmo_plugin.corpora.squad import Answer
+from elmo_plugin.tasks.squad import SquadReader
+
+CORPUS = Path(__file__).parents[3] / "fixtures/corpora/squad"
+PASSAGE = "It's a café.  Zoë (b. 1990s) runs it. She's nice!"
+WORDS = ["It", "'s", "a", "café", ".", "Zoë", "(", "b.", "1990s", ")", "runs", "it", "."]
+WORDS += ["She", "'s", "nice", "!"]
+
+
+def article(*questions):
+    return {"data": [{"title": "T", "paragraphs": [{"context": PASSAGE, "qas": list(questions)}]}]}
+
+
+def asked(question_id, *answers):
+    texts = [{"text": text, "answer_start": PASSAGE.index(text)} for text in answers]
+    return {"id": question_id, "question": "Who's  she?", "answers": texts}
+
+
+def read(tmp_path, whole, **settings):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(whole))
+    return list(SquadReader(**settings).read(path))
+
+
+def covered(instance):
+    """The text of the words that are learned, from the original."""
+    metadata, span = instance["metadata"].metadata, instance["answer_span"]
+    start, _ = metadata["token_offsets"][span.span_start]
+    _, end = metadata["token_offsets"][span.span_end]
+    return metadata["passage"][start:end]
+
+
+def test_one_instance_per_question_with_every_field(tmp_path):
+    (instance,) = read(tmp_path, article(asked("q", "Zoë", "Zoë (b. 1990s)")))
+    assert set(instance.fields) == {"question", "passage", "answer_span", "metadata"}
+    assert [token.text for token in instance["question"]] == ["Who", "'s", "she", "?"]
+    assert [token.text for token in instance["passage"]] == WORDS
+    span = instance["answer_span"]
+    assert (span.span_start, span.span_end) == (5, 5)
+    assert span.sequence_field is instance["passage"]
+    assert instance["metadata"].metadata == {
+        "question_id": "q",
+        "question": "Who's  she?",
+        "passage": PASSAGE,
+        "question_tokens": ["Who", "'s", "she", "?"],
+        "passage_tokens": WORDS,
+        "token_offsets": [
+            *[(0, 2), (2, 4), (5, 6), (7, 11), (11, 12)],
+            *[(14, 17), (18, 19), (19, 21), (22, 27), (27, 28), (29, 33), (34, 36), (36, 37)],
+            *[(38, 41), (41, 43), (44, 48), (48, 49)],
+        ],
+        "answers": ["Zoë", "Zoë (b. 1990s)"],
+    }
+
+
+def test_questions_without_answers_are_read_for_prediction(tmp_path):
+    (instance,) = read(tmp_path, article({"id": "q", "question": "Who?"}))
+    assert set(instance.fields) == {"question", "passage", "metadata"}
+    assert instance["metadata"].metadata["answers"] == []
+    alone = SquadReader().text_to_instance("Who?", PASSAGE)
+    assert alone["metadata"].metadata["question_id"] is None
+    assert alone["metadata"].metadata["passage_tokens"] == WORDS
+
+
+def test_an_answer_within_words_is_learned_as_the_words_it_touches(tmp_path, caplog):
+    caplog.set_level("INFO")
+    texts = ["1990", "oë (b. 1990s) r", "café", "é.  Zo", ".  Zoë", "She"]
+    questions = [asked(str(number), text) for number, text in enumerate(texts)]
+    found = [covered(instance) for instance in read(tmp_path, article(*questions))]
+    assert found == ["1990s", "Zoë (b. 1990s) runs", "café", "café.  Zoë", ".  Zoë", "She"]
+    assert "x.json: 3 of 6 answers (50.00%) do not begin and end where words do" in caplog.text
+
+
+def test_the_answers_are_counted_when_only_so_many_are_read(tmp_path, caplog):
+    caplog.set_level("INFO")
+    questions = [asked(str(number), text) for number, text in enumerate(["1990", "She", "Zoë"])]
+    assert len(read(tmp_path, article(*questions), max_instances=2)) == 2
+    assert "1 of 2 answers" in caplog.text
+
+
+def test_every_answer_of_the_fixture_is_within_its_words():
+    for split, inexact in (("train", {"1850", "5", "2010"}), ("dev", {"1880"})):
+        found = set()
+        for instance in SquadReader().read(CORPUS / f"{split}-v1.1.json"):
+            metadata = instance["metadata"].metadata
+            for word, (start, end) in zip(metadata["passage_tokens"], metadata["token_offsets"]):
+                assert metadata["passage"][start:end] == word
+            answer = metadata["answers"][0]
+            assert answer in covered(instance)
+            found |= {answer} - {covered(instance)}
+        assert found == inexact
+
+
+def test_questions_on_a_passage_share_it(tmp_path):
+    first, second = read(tmp_path, article(asked("1", "Zoë"), asked("2", "She")), by_sentence=True)
+    for name in ("passage", "passage_sentences"):
+        assert first[name] is second[name]
+    for name in ("passage_tokens", "token_offsets"):
+        assert first["metadata"].metadata[name] is second["metadata"].metadata[name]
+
+
+def test_a_reader_does_not_mix_passages_up():
+    reader = SquadReader()
+    texts = ["Ada is here.", "Bo is there.", "Ada is here."]
+    for text in texts:
+        instance = reader.text_to_instance("Who?", text, [Answer(text.split()[0], 0)])
+        assert " ".join(token.text for token in instance["passage"]) == text.replace(".", " .")
+        assert covered(instance) == text.split()[0]
+
+
+def test_words_get_the_number_of_their_sentence():
+    reader = SquadReader(by_sentence=True)
+    numbers = {
+        PASSAGE: [0] * 5 + [1] * 8 + [2] * 4,
+        " \n Hm. \n\n Yes! No. \n": [0, 0, 1, 1, 2, 2],
+        "Hm": [0],
+    }
+    instances = []
+    for text, expected in numbers.items():
+        instance = reader.text_to_instance("Who?", text)
+        assert instance["passage_sentences"].tensor.tolist() == expected
+        assert len(instance["passage"]) == len(expected)
+        reader.apply_token_indexers(instance)
+        instances.append(instance)
+    batch = Batch(instances)
+    batch.index_instances(Vocabulary.empty())
+    sentences = batch.as_tensor_dict()["passage_sentences"]
+    assert sentences.dtype == torch.int64
+    assert sentences[2].tolist() == [0] + [-1] * 16
+
+
+def test_workers_share_the_questions_out():
+    class Worker(SquadReader):
+        def __init__(self, number):
+            super().__init__()
+            self._set_worker_info(WorkerInfo(2, number))
+
+    def ids(reader):
+        return [
+            instance["metadata"].metadata["question_id"]
+            for instance in reader.read(CORPUS / "train-v1.1.json")
+        ]
+
+    first, second, whole = ids(Worker(0)), ids(Worker(1)), ids(SquadReader())
+    assert (len(first), len(second)) == (36, 35)
+    assert sorted(first + second) == sorted(whole)
+
+
+def test_a_malformed_question_is_named_by_its_place(tmp_path):
+    wrong = {"id": "q2", "question": " ", "answers": []}
+    message = 'x.json: article 1 "T", paragraph 1, question q2: expected "question" with some text'
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path, article(asked("q1", "Zoë"), wrong))
