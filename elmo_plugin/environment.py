@@ -17,6 +17,8 @@ DEFAULTS: Dict[str, str] = {
     "ELMO_WEIGHTS": "pretrained/small/weights.hdf5",
     "ELMO_GLOVE": "fixtures/corpora/glove/vectors.100d.txt.gz",
 }
+# For which "empty" means something: none.
+_WORD_VECTORS = ("ELMO_GLOVE", "ELMO_TURIAN")
 
 
 def set_defaults() -> None:
@@ -25,8 +27,8 @@ def set_defaults() -> None:
     cache a place of the user's own.
 
     Done before AllenNLP evaluates an experiment, so `std.extVar` always resolves. A value that
-    is set already stays as it is; an empty one counts as not set, but for `ELMO_GLOVE` and
-    `ELMO_CACHE`.
+    is set already stays as it is; an empty one counts as not set, but for `ELMO_GLOVE`,
+    `ELMO_TURIAN` and `ELMO_CACHE`.
 
     - `ELMO_DATA`: the folder of the corpora; below it `squad/`, `snli/`, `srl/`, `coref/`, `ner/`,
       `sst/`, `lm/`.
@@ -34,22 +36,26 @@ def set_defaults() -> None:
     - `ELMO_GLOVE`: a file of word vectors, path or URL. Empty: word vectors are learned.
     - `ELMO_GLOVE_DIM`, `ELMO_GLOVE_CASED`: the width of these vectors, and `yes` if upper case is
       among their first words. Seen from a local file; to be set for a URL.
+    - `ELMO_TURIAN`: a second file of word vectors, beside the first in coreference, as the paper
+      has those of Turian et al. (2010). Empty, which is the default: none. `ELMO_TURIAN_DIM`,
+      `ELMO_TURIAN_CASED`: as above.
     - `ELMO_CACHE`: the folder in which experiments keep the layers of a frozen biLM, by default
       `elmo_plugin/layers` in the user's cache folder, if there is one. Empty: layers are
       computed each time.
     """
     project = Path(__file__).resolve().parent.parent
     for name, path in DEFAULTS.items():
-        # Only for word vectors, among these, does "empty" mean something.
-        if name not in os.environ or (name != "ELMO_GLOVE" and not os.environ[name]):
+        if name not in os.environ or (name not in _WORD_VECTORS and not os.environ[name]):
             os.environ[name] = str(project / path)
-    lines = _first_lines(os.environ["ELMO_GLOVE"])
-    if lines:
-        os.environ["ELMO_GLOVE_DIM"] = str(lines[0].count(" "))
-        words = " ".join(line.split(" ")[0] for line in lines)
-        os.environ["ELMO_GLOVE_CASED"] = "yes" if words != words.lower() else ""
-    for name in ("ELMO_GLOVE_DIM", "ELMO_GLOVE_CASED"):
-        os.environ.setdefault(name, "")
+    os.environ.setdefault("ELMO_TURIAN", "")
+    for name in _WORD_VECTORS:
+        lines = _first_lines(os.environ[name]) if os.environ[name] else []
+        if lines:
+            os.environ[f"{name}_DIM"] = str(lines[0].count(" "))
+            words = " ".join(line.split(" ")[0] for line in lines)
+            os.environ[f"{name}_CASED"] = "yes" if words != words.lower() else ""
+        for kind in ("DIM", "CASED"):
+            os.environ.setdefault(f"{name}_{kind}", "")
     if "ELMO_CACHE" not in os.environ:
         os.environ["ELMO_CACHE"] = _default_cache()
 

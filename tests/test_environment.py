@@ -27,11 +27,18 @@ def test_a_value_of_the_user_stays_as_given(monkeypatch, name, value):
     assert os.environ[name] == value
 
 
+def test_there_are_no_second_word_vectors_by_default(monkeypatch):
+    monkeypatch.setenv("ELMO_TURIAN", "put back after the test")
+    monkeypatch.delenv("ELMO_TURIAN")
+    set_defaults()
+    assert [os.environ[f"ELMO_TURIAN{kind}"] for kind in ("", "_DIM", "_CASED")] == ["", "", ""]
+
+
 def test_empty_counts_as_not_set_but_for_word_vectors(monkeypatch):
-    for name in DEFAULTS:
+    for name in (*DEFAULTS, "ELMO_TURIAN"):
         monkeypatch.setenv(name, "")
     set_defaults()
-    assert os.environ["ELMO_GLOVE"] == ""
+    assert os.environ["ELMO_GLOVE"] == os.environ["ELMO_TURIAN"] == ""
     assert os.environ["ELMO_DATA"] == str(PROJECT / DEFAULTS["ELMO_DATA"])
 
 
@@ -64,6 +71,7 @@ def test_the_folder_one_is_in_does_not_matter(monkeypatch, tmp_path):
     assert os.environ["ELMO_DATA"] == str(PROJECT / "fixtures" / "corpora")
 
 
+@pytest.mark.parametrize("variable", ["ELMO_GLOVE", "ELMO_TURIAN"])
 @pytest.mark.parametrize(
     "name, text, dim, cased",
     [
@@ -80,7 +88,7 @@ def test_the_folder_one_is_in_does_not_matter(monkeypatch, tmp_path):
     ],
 )
 def test_width_and_case_of_word_vectors_are_seen_from_the_file(
-    monkeypatch, tmp_path, name, text, dim, cased
+    monkeypatch, tmp_path, name, text, dim, cased, variable
 ):
     path = tmp_path / name
     if isinstance(text, bytes):
@@ -92,10 +100,10 @@ def test_width_and_case_of_word_vectors_are_seen_from_the_file(
             archive.writestr("inside.txt", text)
     elif text is not None:
         path.write_text(text)
-    monkeypatch.setenv("ELMO_GLOVE", str(path))
-    for variable in ("ELMO_GLOVE_DIM", "ELMO_GLOVE_CASED"):
-        monkeypatch.setenv(variable, "put back after the test")
-        monkeypatch.delenv(variable)
+    monkeypatch.setenv(variable, str(path))
+    for kind in ("DIM", "CASED"):
+        monkeypatch.setenv(f"{variable}_{kind}", "put back after the test")
+        monkeypatch.delenv(f"{variable}_{kind}")
     set_defaults()
-    assert os.environ["ELMO_GLOVE_DIM"] == dim
-    assert os.environ["ELMO_GLOVE_CASED"] == cased
+    assert os.environ[f"{variable}_DIM"] == dim
+    assert os.environ[f"{variable}_CASED"] == cased

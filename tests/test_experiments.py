@@ -32,7 +32,8 @@ def named(path):
 def test_the_experiment_builds_its_reader_and_model(path):
     params = Params.from_file(path)
     reader = DatasetReader.from_params(params["dataset_reader"])
-    instances = list(reader.read(params["train_data_path"]))
+    # Of LitBank there is no fixture.
+    instances = list(reader.read(params["train_data_path"].replace("/litbank/", "/")))
     vocab = Vocabulary.from_instances(instances)
     model = Model.from_params(vocab=vocab, params=params["model"])
     assert any(parameter.requires_grad for parameter in model.parameters())
@@ -184,11 +185,40 @@ def test_the_bilm_is_trained_as_bilm_tf_trains_it():
         torch.testing.assert_close(ours.data, theirs, rtol=1e-5, atol=0)
 
 
+def test_passages_are_read_by_sentence_where_that_is_set(tmp_path):
+    changed = tmp_path / "changed.jsonnet"
+    experiment = PROJECT / "experiments/squad_elmo.jsonnet"
+    changed.write_text(f"(import '{experiment}') {{ settings+: {{ by_sentence: true }} }}")
+    for path, by_sentence in ((experiment, False), (changed, True)):
+        params = Params.from_file(path).as_dict(quiet=True)
+        for reader in (params["dataset_reader"], params["validation_dataset_reader"]):
+            assert reader["by_sentence"] is by_sentence
+
+
 def test_word_vectors_are_learned_when_there_is_no_file(monkeypatch):
     monkeypatch.setenv("ELMO_GLOVE", "")
     params = Params.from_file(PROJECT / "experiments/srl.jsonnet")
     embedder = params["model"]["text_field_embedder"]["token_embedders"]["words"]
     assert "pretrained_file" not in embedder
+
+
+def test_coreference_has_two_kinds_of_word_vectors_where_there_are_two_files(monkeypatch, tmp_path):
+    path = tmp_path / "turian.txt"
+    path.write_text("the 1 2\nParis 3 4\nparis 5 6\nmayor 7 8\n")
+    monkeypatch.setenv("ELMO_TURIAN", str(path))
+    monkeypatch.setenv("ELMO_TURIAN_DIM", "2")
+    monkeypatch.setenv("ELMO_TURIAN_CASED", "yes")
+    params = Params.from_file(PROJECT / "experiments/coref.jsonnet")
+    reader = DatasetReader.from_params(params["dataset_reader"])
+    vocab = Vocabulary.from_instances(reader.read(params["train_data_path"]))
+    model = Model.from_params(vocab=vocab, params=params["model"])
+    # Words of GloVe's fixture, these, and characters.
+    assert model.text_field_embedder.get_output_dim() == 100 + 2 + 150
+    vectors = model.text_field_embedder.token_embedder_second_words
+    assert not vectors.weight.requires_grad
+    for word, vector in (("mayor", [7, 8]), ("Paris", [3, 4]), ("paris", [5, 6])):
+        ids = torch.tensor([[vocab.get_token_index(word, "second_tokens")]])
+        assert vectors(ids).tolist() == [[vector]]
 
 
 def test_a_misspelt_key_is_refused_by_name(tmp_path):

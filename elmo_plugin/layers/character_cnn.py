@@ -1,4 +1,4 @@
-from typing import List, Union
+from typing import Any, Dict, List, Union
 
 import torch
 from allennlp.common.checks import ConfigurationError
@@ -62,6 +62,7 @@ class CharacterCnn(TokenEmbedder):
         self.filters = torch.nn.ModuleList(
             torch.nn.Linear(width * embedding_dim, num_filters) for width in self.widths
         )
+        self.register_load_state_dict_pre_hook(_number_filters)
 
     @overrides
     def get_output_dim(self) -> int:
@@ -103,3 +104,10 @@ class CharacterCnn(TokenEmbedder):
             values = filters(self.embedding(windows.contiguous()).flatten(2)).relu()
             largest.append(values.masked_fill(is_padding, 0.0).amax(dim=1))
         return torch.cat(largest, dim=1)
+
+
+def _number_filters(module: CharacterCnn, state: Dict[str, Any], prefix: str, *_: Any) -> None:
+    """Archives written when there was one width have its filters without a number."""
+    for name in ("weight", "bias"):
+        if f"{prefix}filters.{name}" in state:
+            state[f"{prefix}filters.0.{name}"] = state.pop(f"{prefix}filters.{name}")

@@ -1,6 +1,7 @@
 // Representations of a word: { name, indexer, embedder }.
 local paths = import 'paths.libsonnet';
 local file = paths.word_vectors;
+local second = paths.second_word_vectors;
 
 {
   // Word vectors from ELMO_GLOVE, as wide and in the case that they are there; where that is empty,
@@ -11,4 +12,21 @@ local file = paths.word_vectors;
     embedder: { type: 'elmo-word-vectors' } + if file == null then { embedding_dim: dim }
     else { embedding_dim: file.dim, pretrained_file: file.file, trainable: trainable },
   },
+
+  // Beside them the fixed vectors from ELMO_TURIAN, a list of one; where that is empty, of none.
+  second_vectors: if second == null then [] else [{
+    name: 'second_words',
+    indexer: {
+      type: 'single_id',
+      namespace: 'second_tokens',
+      lowercase_tokens: !second.cased,
+    },
+    embedder: {
+      type: 'elmo-word-vectors',
+      embedding_dim: second.dim,
+      pretrained_file: second.file,
+      trainable: false,
+      vocab_namespace: 'second_tokens',
+    },
+  }],
 }

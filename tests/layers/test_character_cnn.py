@@ -147,3 +147,12 @@ def test_a_filter_without_a_character_is_named(width):
 def test_is_built_from_its_name_with_the_sizes_of_the_paper():
     embedder = TokenEmbedder.from_params(Params({"type": "elmo-character-cnn"}), vocab=make_vocab())
     assert embedder.get_output_dim() == 128 and embedder.embedding.get_output_dim() == 16
+
+
+def test_reads_weights_from_before_filters_had_numbers():
+    embedder, other = make_embedder(), make_embedder()
+    state = {name.replace("filters.0.", "filters."): w for name, w in embedder.state_dict().items()}
+    assert "filters.weight" in state
+    other.load_state_dict(state)
+    ids = character_ids(SENTENCES)
+    torch.testing.assert_close(other(ids), embedder(ids), rtol=0, atol=0)

@@ -1,0 +1,102 @@
+from collections import Counter
+from typing import Collection, Dict, List, Tuple
+
+from allennlp.training.metrics import Metric
+from overrides import overrides
+
+from elmo_plugin.layers.label_counts import over_processes
+from elmo_plugin.tasks.coref.clusters import (
+    Counts,
+    b_cubed,
+    ceaf_entities,
+    ceaf_mentions,
+    muc,
+    overlaps,
+)
+
+Clusters = List[List[Tuple[int, int]]]
+
+_MEASURES = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_entities, "ceafm": ceaf_mentions}
+# The official score of the shared task is their mean.
+_OFFICIAL = ("muc", "b3", "ceafe")
+
+
+@Metric.register("elmo-coref-scores")
+class CorefScores(Metric):
+    """
+    Scores clusters of mentions as version 8.01 of the
+    [reference scorer](https://github.com/conll/reference-coreference-scorers) does: a mention is
+    right if it begins and ends where a gold one does, and counts are summed over documents before
+    they are divided. Clusters of one mention count in all but MUC. What is divided by nothing is 0.
+    """
+
+    def __init__(self) -> None:
+        self._sums: Counter = Counter()
+
+    @overrides(check_signature=False)
+    def __call__(
+        self, predicted: Clusters, gold: Clusters, spans: Collection[Tuple[int, int]]
+    ) -> None:
+        """
+        Counts one document.
+
+        # Parameters
+
+        predicted, gold : `List[List[Tuple[int, int]]]`
+            Clusters, each a list of mentions: positions of their first and last token.
+        spans : `Collection[Tuple[int, int]]`
+            What was taken for a mention before clustering, for `mention_recall`.
+
+        # Raises
+
+        `ValueError`
+            If a mention is in two clusters, or twice in one.
+        """
+        shared = overlaps(predicted, gold)
+        for name, measure in _MEASURES.items():
+            counts = measure(predicted, gold, shared)
+            self._sums.update({(name, field): n for field, n in counts._asdict().items()})
+        mentions = {mention for cluster in gold for mention in cluster}
+        self._sums["mentions", "right"] += len(mentions.intersection(spans))
+        self._sums["mentions", "gold"] += len(mentions)
+
+    @overrides
+    def get_metric(self, reset: bool = False) -> Dict[str, float]:
+        """
+        # Returns
+
+        `Dict[str, float]`
+            `coref_precision`, `coref_recall` and `coref_f1`, each the mean of those of MUC, B³ and
+            CEAFe; the same three of `muc`, `b3`, `ceafe` and `ceafm` (`muc_f1`); and
+            `mention_recall`. Fractions, over all processes when there are several.
+        """
+        (sums,) = over_processes([self._sums])
+        scores = {
+            name: _scores(Counts(*(sums[name, field] for field in Counts._fields)))
+            for name in _MEASURES
+        }
+        kinds = ("precision", "recall", "f1")
+        metrics = {
+            f"coref_{kind}": sum(scores[name][kind] for name in _OFFICIAL) / len(_OFFICIAL)
+            for kind in kinds
+        }
+        metrics.update((f"{name}_{kind}", scores[name][kind]) for name in scores for kind in kinds)
+        metrics["mention_recall"] = _quotient(sums["mentions", "right"], sums["mentions", "gold"])
+        if reset:
+            self.reset()
+        return metrics
+
+    @overrides
+    def reset(self) -> None:
+        self._sums.clear()
+
+
+def _scores(counts: Counts) -> Dict[str, float]:
+    precision = _quotient(counts.right_predicted, counts.predicted)
+    recall = _quotient(counts.right_gold, counts.gold)
+    f1 = _quotient(2 * precision * recall, precision + recall)
+    return {"precision": precision, "recall": recall, "f1": f1}
+
+
+def _quotient(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0

@@ -1,0 +1,2 @@
+// A penalty that leaves the layer weights free.
+(import '../coref_elmo.jsonnet') { settings+: { elmo+: { lambda: 0.001 } } }

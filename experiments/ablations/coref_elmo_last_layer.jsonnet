@@ -1,0 +1,2 @@
+// The top layer only, at the input.
+(import '../coref_elmo.jsonnet') { settings+: { elmo+: { layers: 'last' } } }

@@ -1,0 +1,3 @@
+// Coreference in novels, with ELMo: LitBank (Bamman et al. 2020), which the paper does not have.
+local paths = import '../lib/paths.libsonnet';
+(import '../coref_elmo.jsonnet') { settings+: { corpus: paths.coref_litbank } }

@@ -1,0 +1,271 @@
+"""
+Where a name in capitals such as TC-A-4 stands, clusters and figures are those that the authors of
+the reference scorer published along with it, to test it by.
+"""
+
+import itertools
+import random
+from fractions import Fraction
+
+import pytest
+import torch.distributed as dist
+from allennlp.common.params import Params
+from allennlp.common.testing import run_distributed_test
+from allennlp.training.metrics import Metric
+
+from elmo_plugin.tasks.coref import CorefScores
+
+MEASURES = ("muc", "b3", "ceafe", "ceafm")
+GOLD = "a bc def"
+# Name, predicted and gold clusters, each mention a letter; precision and recall of each measure.
+CASES = [
+    ("TC-A-1: all is right", GOLD, GOLD, {m: (1, 1) for m in MEASURES}),
+    (
+        "TC-A-2: mentions and clusters are missing",
+        "a de",
+        GOLD,
+        {"muc": (1, 1 / 3), "b3": (1, 7 / 18), "ceafm": (1, 1 / 2), "ceafe": (1.8 / 2, 1.8 / 3)},
+    ),
+    (
+        "TC-A-3: mentions and clusters are spurious",
+        "a bcx defy z",
+        GOLD,
+        {
+            "muc": (3 / 5, 1),
+            "b3": ((4 + 7 / 12) / 9, 1),
+            "ceafm": (6 / 9, 1),
+            "ceafe": ((1 + 4 / 5 + 6 / 7) / 4, (1 + 4 / 5 + 6 / 7) / 3),
+        },
+    ),
+    (
+        "TC-A-4: some are missing, others spurious",
+        "a bcx dy z",
+        GOLD,
+        {
+            "muc": (1 / 3, 1 / 3),
+            "b3": (17 / 42, 5 / 9),
+            "ceafm": (4 / 7, 4 / 6),
+            "ceafe": (2.2 / 4, 2.2 / 3),
+        },
+    ),
+    (
+        "TC-A-5: a mention with other bounds is another one",
+        "a bcxB dy z",
+        GOLD,
+        {
+            "muc": (1 / 4, 1 / 3),
+            "b3": (5 / 16, 5 / 9),
+            "ceafm": (4 / 8, 4 / 6),
+            "ceafe": ((1 + 4 / 6 + 2 / 5) / 4, (1 + 4 / 6 + 2 / 5) / 3),
+        },
+    ),
+    (
+        "TC-A-6: in a cluster that is mapped to none",
+        "a bcx dy Bz",
+        GOLD,
+        {
+            "muc": (1 / 4, 1 / 3),
+            "b3": (17 / 48, 5 / 9),
+            "ceafm": (4 / 8, 4 / 6),
+            "ceafe": (2.2 / 4, 2.2 / 3),
+        },
+    ),
+    ("TC-A-10: single mentions", "a b c d e f", GOLD, {"muc": (0, 0), "b3": (1, 3 / 6)}),
+    ("TC-A-11: one cluster", "abcdef", GOLD, {"muc": (3 / 5, 1), "b3": (7 / 18, 1)}),
+    (
+        "TC-A-12: single, some spurious",
+        "a x y c d e z",
+        GOLD,
+        {"muc": (0, 0), "b3": (4 / 7, 13 / 36)},
+    ),
+    (
+        "TC-A-13: one cluster, some spurious",
+        "axycdez",
+        GOLD,
+        {"muc": (1 / 6, 1 / 3), "b3": (6 / 49, 17 / 36)},
+    ),
+    # The example of Bagga and Baldwin (1998).
+    ("TC-D-1", "12345 6789ABC", "12345 67 89ABC", {"muc": (9 / 10, 1), "b3": (16 / 21, 1)}),
+    ("TC-E-1", "1234589ABC 67", "12345 67 89ABC", {"muc": (9 / 10, 1), "b3": (7 / 12, 1)}),
+    # Those of Vilain et al. (1995).
+    ("TC-F-1", "AB CD", "ABCD", {"muc": (1, 2 / 3)}),
+    ("TC-G-1", "ABCD", "AB CD", {"muc": (2 / 3, 1)}),
+    ("TC-J-1", "AC", "ABC", {"muc": (1, 1 / 2)}),
+    ("TC-K-1", "ABC DEF GHI", "BCDEGHJ", {"muc": (3 / 6, 3 / 6)}),
+    ("TC-L-1", "AB CD FGH", "ABC DEFG", {"muc": (2 / 4, 2 / 5)}),
+    (
+        "TC-N-1: single mentions count in all but MUC",
+        "a b c",
+        "a b c",
+        {"muc": (0, 0), "b3": (1, 1), "ceafe": (1, 1), "ceafm": (1, 1)},
+    ),
+    ("nothing found", "", "ab cd", {m: (0, 0) for m in MEASURES}),
+    ("nothing to find", "ab cd", "", {m: (0, 0) for m in MEASURES}),
+    ("neither", "", "", {m: (0, 0) for m in MEASURES}),
+    ("nothing in common", "ab", "cd", {m: (0, 0) for m in MEASURES}),
+]
+
+
+def clusters(text):
+    return [[(ord(letter), ord(letter)) for letter in cluster] for cluster in text.split()]
+
+
+def score(*documents):
+    metric = CorefScores()
+    for predicted, gold in documents:
+        metric(predicted, gold, [])
+    return metric.get_metric()
+
+
+@pytest.mark.parametrize("name, predicted, gold, figures", CASES, ids=[case[0] for case in CASES])
+def test_figures_of_the_reference_scorer_and_by_hand(name, predicted, gold, figures):
+    scores = score((clusters(predicted), clusters(gold)))
+    for measure, (precision, recall) in figures.items():
+        f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0
+        found = [scores[f"{measure}_{kind}"] for kind in ("precision", "recall", "f1")]
+        assert found == pytest.approx([precision, recall, f1])
+
+
+def random_clusters(generator, mentions):
+    """Some of the mentions in clusters, many of them single."""
+    chosen = generator.sample(mentions, generator.randint(0, len(mentions)))
+    found = {}
+    for mention in chosen:
+        found.setdefault(generator.randint(0, 4), []).append(mention)
+    return list(found.values())
+
+
+def slow_muc(key, response):
+    """Vilain et al.'s recall: how many links the parts of each key cluster lack."""
+    right = total = 0
+    for cluster in key:
+        parts = [set(cluster) & set(other) for other in response]
+        rest = set(cluster).difference(*parts)
+        right += len(cluster) - len([part for part in parts if part]) - len(rest)
+        total += len(cluster) - 1
+    return Fraction(right, total or 1)
+
+
+def slow_b_cubed(key, response):
+    """Mention by mention."""
+    found, total = Fraction(0), sum(map(len, key))
+    for mention in [mention for cluster in key for mention in cluster]:
+        (own,) = [cluster for cluster in key if mention in cluster]
+        for other in response:
+            if mention in other:
+                found += Fraction(len(set(own) & set(other)), len(own))
+    return found / (total or 1)
+
+
+def slow_ceaf(key, response, phi):
+    """The best of all mappings, over the similarity of the key clusters to themselves."""
+    short, long = sorted((key, response), key=len)
+    best = max(
+        sum((phi(a, b) for a, b in zip(short, mapped)), Fraction(0))
+        for mapped in itertools.permutations(long, len(short))
+    )
+    return best / (sum(phi(cluster, cluster) for cluster in key) or 1)
+
+
+def phi_3(a, b):
+    return Fraction(len(set(a) & set(b)))
+
+
+def phi_4(a, b):
+    return Fraction(2 * len(set(a) & set(b)), len(a) + len(b))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_scores_follow_the_definitions(seed):
+    generator = random.Random(seed)
+    mentions = [(start, start + length) for start in range(4) for length in range(3)]
+    predicted = random_clusters(generator, mentions)
+    gold = random_clusters(generator, mentions)
+    slow = {
+        "muc": slow_muc,
+        "b3": slow_b_cubed,
+        "ceafm": lambda key, response: slow_ceaf(key, response, phi_3),
+        "ceafe": lambda key, response: slow_ceaf(key, response, phi_4),
+    }
+    scores = score((predicted, gold))
+    for measure, of in slow.items():
+        assert scores[f"{measure}_precision"] == pytest.approx(float(of(predicted, gold)))
+        assert scores[f"{measure}_recall"] == pytest.approx(float(of(gold, predicted)))
+    shuffled = [generator.sample(cluster, len(cluster)) for cluster in predicted]
+    assert score((generator.sample(shuffled, len(shuffled)), gold)) == pytest.approx(scores)
+
+
+def count_three_documents():
+    metric = CorefScores()
+    metric(clusters("ab cde"), clusters("abc de"), clusters("abcx")[0])
+    metric(clusters(""), clusters("fg"), [])
+    metric(clusters("hi"), clusters(""), [(1, 1)])
+    return metric
+
+
+def test_counts_are_summed_over_documents():
+    scores = count_three_documents().get_metric()
+    # Links: ab and de of a-b, c-d-e, h-i found; of a-b-c, d-e, f-g to be found.
+    muc = (2 / 4, 2 / 4)
+    # Mentions: 2 of 2 (ab), 1/3 (c) and 4/3 (de) of 7 found; 4/3, 1/3 and 2 of 7.
+    b_cubed = ((2 + 5 / 3) / 7, (2 + 5 / 3) / 7)
+    # Clusters: ab with abc and cde with de, 4/5 each, of 3 and 3.
+    ceaf_entities = ((8 / 5) / 3, (8 / 5) / 3)
+    means = [sum(pair) / 3 for pair in zip(muc, b_cubed, ceaf_entities)]
+    for measure, (precision, recall) in zip(
+        MEASURES, (muc, b_cubed, ceaf_entities, (4 / 7, 4 / 7))
+    ):
+        assert scores[f"{measure}_precision"] == pytest.approx(precision)
+        assert scores[f"{measure}_recall"] == pytest.approx(recall)
+    assert [scores["coref_precision"], scores["coref_recall"]] == pytest.approx(means)
+    assert scores["coref_f1"] == pytest.approx(means[0])
+    assert scores["mention_recall"] == 3 / 7
+    assert len(scores) == 16
+
+
+def test_the_official_score_is_the_mean_of_three_f1():
+    scores = score((clusters("a bcx dy z"), clusters(GOLD)))
+    mean = sum(scores[f"{measure}_f1"] for measure in ("muc", "b3", "ceafe")) / 3
+    assert scores["coref_f1"] == pytest.approx(mean)
+    from_means = 2 / (1 / scores["coref_precision"] + 1 / scores["coref_recall"])
+    assert scores["coref_f1"] != pytest.approx(from_means)
+
+
+def test_reset_forgets_everything():
+    metric = count_three_documents()
+    assert metric.get_metric()["coref_f1"] == metric.get_metric(reset=True)["coref_f1"] > 0
+    assert set(metric.get_metric().values()) == {0.0}
+
+
+def score_half(global_rank: int, world_size: int, gpu_id: int) -> None:
+    metric = CorefScores()
+    if global_rank == 0:
+        metric(clusters("ab cde"), clusters("abc de"), clusters("abcx")[0])
+        metric(clusters(""), clusters("fg"), [])
+    else:
+        metric(clusters("hi"), clusters(""), [(1, 1)])
+    for _ in range(2):
+        scores = metric.get_metric()
+        assert scores["mention_recall"] == 3 / 7
+        assert abs(scores["coref_f1"] - (1 / 2 + 11 / 21 + 8 / 15) / 3) < 1e-12
+
+
+@pytest.mark.skipif(not dist.is_available(), reason="torch was built without torch.distributed")
+def test_processes_report_the_scores_of_all_documents():
+    run_distributed_test([-1, -1], func=score_half)
+
+
+def test_is_built_from_its_registered_name():
+    assert isinstance(Metric.from_params(Params({"type": "elmo-coref-scores"})), CorefScores)
+
+
+@pytest.mark.parametrize(
+    "predicted, gold, message",
+    [
+        ("ab bc", "ab", r"one predicted cluster, once; found \(98, 98\) in cluster 0 and .* 1"),
+        ("ab", "cc", r"one gold cluster, once; found \(99, 99\) in cluster 0 and .* cluster 0"),
+    ],
+)
+def test_a_mention_in_two_clusters_is_refused(predicted, gold, message):
+    with pytest.raises(ValueError, match=message):
+        CorefScores()(clusters(predicted), clusters(gold), [])

@@ -1,0 +1,298 @@
+from pathlib import Path
+
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.testing import ModelTestCase
+from allennlp.data import Batch, Token, Vocabulary
+from allennlp.data.token_indexers import SingleIdTokenIndexer
+from allennlp.models import Model
+
+import elmo_plugin
+from elmo_plugin.elmo.placement import Nowhere
+from elmo_plugin.tasks.coref import CorefReader
+from tests.tasks.coref.oracle import every_span, greedy, linked, marginal_loss, pair_scores
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+CORPUS = FIXTURES / "corpora/coref"
+
+
+def build(vocab, **settings) -> Model:
+    """A small model of random weights."""
+    return Model.from_params(
+        vocab=vocab,
+        params=Params(
+            {
+                "type": "elmo-coref",
+                "text_field_embedder": {
+                    "token_embedders": {"words": {"type": "embedding", "embedding_dim": 6}}
+                },
+                "encoder": {"type": "elmo-bilstm", "hidden_size": 5},
+                "scoring": {"max_span_width": 4, "feedforward_dim": 7, "feature_dim": 3},
+                **settings,
+            }
+        ),
+    )
+
+
+def linking(model: Model) -> None:
+    """Makes a model that knows nothing link some spans."""
+    torch.nn.init.constant_(model.antecedent_scorer.layers.last.bias, 0.5)
+    torch.nn.init.normal_(model.antecedent_scorer.layers.last.weight)
+
+
+def placement(at: str) -> dict:
+    return {"type": "elmo-placement", "at": at, "elmo": {"dropout": 0.0}}
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return CorefReader(
+        {"words": SingleIdTokenIndexer(), "elmo": elmo_plugin.bilm.CharacterIndexer()}
+    )
+
+
+@pytest.fixture(scope="module")
+def instances(reader):
+    return list(reader.read(CORPUS / "train.gold_conll"))
+
+
+@pytest.fixture(scope="module")
+def vocab(instances):
+    return Vocabulary.from_instances(instances)
+
+
+def tensors(model, instances):
+    batch = Batch(instances)
+    batch.index_instances(model.vocab)
+    found = batch.as_tensor_dict()
+    if isinstance(model.placement, Nowhere):
+        del found["sentences"]["elmo"]
+    return found
+
+
+def document(reader, *sentences, clusters=(), speakers=None, genre="nw"):
+    tokens = [[Token(word) for word in sentence.split()] for sentence in sentences]
+    instance = reader.text_to_instance(
+        tokens, speakers, genre, None if clusters is None else list(map(list, clusters))
+    )
+    reader.apply_token_indexers(instance)
+    return instance
+
+
+class TestTraining(ModelTestCase):
+    @pytest.mark.parametrize("experiment", ["coref", "coref_elmo"])
+    def test_trains_saves_loads_and_predicts_the_same(self, experiment):
+        # The comparison needs batches in a fixed order, and of more than one document.
+        param_file = self.TEST_DIR / "experiment.jsonnet"
+        loader = "{ batch_sampler:: null, batch_size: 2 }"
+        param_file.write_text(
+            f"(import '{FIXTURES}/experiments/{experiment}.jsonnet')"
+            f" {{ data_loader+: {loader}, validation_data_loader+: {loader} }}"
+        )
+        self.set_up_model(param_file, CORPUS / "train.gold_conll")
+        self.ensure_model_can_train_save_and_load(
+            self.param_file,
+            overrides='{"trainer.num_epochs": 1, "trainer.patience": 1}',
+        )
+
+    def test_predictions_do_not_depend_on_the_batch(self):
+        self.set_up_model(FIXTURES / "experiments/coref_elmo.jsonnet", CORPUS / "dev.gold_conll")
+        self.ensure_batch_predictions_are_consistent(keys_to_ignore=["loss"])
+
+
+@pytest.mark.parametrize("at", [None, "input", "output", "both"])
+def test_spans_loss_and_clusters_are_those_of_plain_loops(vocab, instances, at):
+    torch.manual_seed(0)
+    model = build(vocab, **({} if at is None else {"placement": placement(at)})).double().eval()
+    linking(model)
+    seen = []
+    model.antecedent_scorer.register_forward_pre_hook(lambda module, inputs: seen.append(*inputs))
+    read = []
+    model.span_reader.register_forward_hook(lambda *call: read.append(call[2][0]))
+    for instance in instances[:3]:
+        with torch.no_grad():
+            output = model(**tensors(model, [instance]))
+        lengths = [len(sentence) for sentence in instance["metadata"]["sentences"]]
+        spans = every_span(lengths, 4)
+        kept = [spans[which] for which in greedy(spans, read[-1], int(0.4 * sum(lengths)))]
+        assert output["top_spans"] == [kept]
+
+        named = enumerate(instance["metadata"]["clusters"])
+        cluster_of = {tuple(mention): number for number, cluster in named for mention in cluster}
+        speakers = instance["metadata"]["speakers"]
+        for span, number in zip(kept, seen[-1].speakers.tolist()):
+            assert number == list(dict.fromkeys(speakers)).index(speakers[span[0]])
+        scores = pair_scores(model.antecedent_scorer, seen[-1])
+        expected = marginal_loss(scores, [cluster_of.get(span) for span in kept])
+        torch.testing.assert_close(output["loss"], expected)
+
+        antecedents = [max(of_span, key=of_span.get, default=None) for of_span in scores]
+        antecedents = [
+            other if other is not None and scores[span][other] > 0 else None
+            for span, other in enumerate(antecedents)
+        ]
+        clusters = [[kept[which] for which in cluster] for cluster in linked(antecedents)]
+        assert output["clusters"] == [clusters] and clusters
+
+
+def test_documents_of_a_batch_are_read_one_by_one(vocab, instances):
+    model = build(vocab, placement=placement("both")).double().eval()
+    linking(model)
+    with torch.no_grad():
+        together = model(**tensors(model, instances))
+        alone = [model(**tensors(model, [instance])) for instance in instances]
+    for number, output in enumerate(alone):
+        assert together["clusters"][number] == output["clusters"][0]
+        assert together["top_spans"][number] == output["top_spans"][0]
+    mean = torch.stack([output["loss"] for output in alone]).mean()
+    torch.testing.assert_close(together["loss"], mean)
+    assert any(together["clusters"])
+
+
+def without_dropout(model: Model) -> Model:
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return model
+
+
+def cut(reader, instance, first, number):
+    """Sentences of a document as a document of their own."""
+    metadata = instance["metadata"]
+    lengths = [len(sentence) for sentence in metadata["sentences"]]
+    start, stop = sum(lengths[:first]), sum(lengths[: first + number])
+    clusters = [
+        [(a - start, b - start) for a, b in cluster if start <= a and b < stop]
+        for cluster in metadata["clusters"]
+    ]
+    sentences = metadata["sentences"][first : first + number]
+    return document(
+        reader,
+        *map(" ".join, sentences),
+        clusters=[cluster for cluster in clusters if cluster],
+        speakers=metadata["speakers"][start:stop],
+        genre=metadata["genre"],
+    )
+
+
+def test_training_reads_consecutive_sentences_of_a_long_document(vocab, instances, reader):
+    torch.manual_seed(0)
+    instance = max(instances, key=lambda one: len(one["metadata"]["sentences"]))
+    number = len(instance["metadata"]["sentences"])
+    most = number - 2
+    model = without_dropout(build(vocab, max_training_sentences=most)).double().train()
+    batch = tensors(model, [instance])
+    with torch.no_grad():
+        parts = [
+            model(**tensors(model, [cut(reader, instance, first, most)]))["loss"].item()
+            for first in range(3)
+        ]
+        found = {round(model(**batch)["loss"].item(), 6) for _ in range(40)}
+        assert found == {round(part, 6) for part in parts} and len(found) == 3
+        # Not when it is asked for answers.
+        longer = without_dropout(build(vocab, max_training_sentences=number)).double()
+        longer.load_state_dict(model.state_dict())
+        assert model.eval()(**batch)["top_spans"] == longer.eval()(**batch)["top_spans"]
+        assert model(**batch)["loss"] == longer.train()(**batch)["loss"]
+
+
+@pytest.mark.parametrize(
+    "sentences, clusters",
+    [
+        (["He"], []),
+        (["He slept ."], []),
+        (["He", "slept", "."], [[(0, 0), (2, 2)]]),
+        (["He met her"], [[(0, 0), (2, 2)]]),
+        (["A man slept .", "He"], [[(0, 1), (4, 4)]]),
+    ],
+)
+def test_the_smallest_documents_give_numbers_and_gradients(vocab, reader, sentences, clusters):
+    instance = document(reader, *sentences, clusters=clusters)
+    model = build(vocab, placement=placement("both")).train()
+    loss = model(**tensors(model, [instance]))["loss"]
+    loss.backward()
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    assert loss.isfinite() and gradients
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    (spans,) = model.eval()(**tensors(model, [instance]))["top_spans"]
+    assert len(spans) == max(1, int(0.4 * sum(len(text.split()) for text in sentences)))
+
+
+def test_a_genre_that_training_never_saw_is_the_unknown_one(vocab, reader):
+    model = build(vocab).eval()
+    outputs = [
+        model(**tensors(model, [document(reader, "He saw him and her .", genre=genre)]))["loss"]
+        for genre in ("zz", "yy", "nw")
+    ]
+    assert outputs[0] == outputs[1] != outputs[2]
+
+
+def test_a_corpus_without_labels_has_neither_loss_nor_scores(vocab, reader):
+    model = build(vocab).eval()
+    instance = document(reader, "He saw him .", "He slept .", clusters=None)
+    output = model(**tensors(model, [instance]))
+    assert output.keys() == {"clusters", "top_spans", "metadata"}
+    assert model.get_metrics() == model.get_metrics(reset=True) == {}
+
+
+def test_a_document_without_mentions_is_scored_and_teaches_that_there_are_none(vocab, reader):
+    model = build(vocab).eval()
+    batch = tensors(model, [document(reader, "He saw him .", "He slept .")])
+    assert model(**batch)["loss"] > 0
+    assert model.get_metrics().keys() == {"coref_f1"}
+    assert model.get_metrics(reset=True)["coref_recall"] == 0.0
+    assert model.get_metrics() == {}
+
+
+def test_training_scores_nothing(vocab, instances):
+    model = build(vocab).train()
+    assert model(**tensors(model, instances[:1])).keys() == {"loss", "metadata"}
+    assert model.get_metrics() == {}
+
+
+@pytest.mark.parametrize("at, input_dim, span_dim", [(None, 6, 29), ("input", 38, 29)])
+def test_widths_follow_the_placement(vocab, at, input_dim, span_dim):
+    model = build(vocab, placement=placement(at)) if at else build(vocab)
+    assert model.encoder.get_input_dim() == input_dim
+    # Two ends of 10, a head of 6 without ELMo, 3 for the width.
+    assert sum(model.span_reader.layers.input_dims) == span_dim
+
+
+def test_half_precision_gives_nearly_the_same(vocab, instances):
+    model = build(vocab, placement=placement("both")).eval()
+    batch = tensors(model, instances[:2])
+    exact = model(**batch)["loss"]
+    with torch.autocast("cpu", torch.bfloat16):
+        nearly = model(**batch)["loss"]
+    nearly.backward()
+    torch.testing.assert_close(nearly.float(), exact, rtol=0.05, atol=0.0)
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+def test_the_model_can_learn_clusters_by_heart(vocab, reader):
+    torch.manual_seed(1)
+    # Of spans that are not kept nothing is learned: many are, and nothing crosses a mention.
+    sizes = {"max_span_width": 3, "spans_per_word": 2.0, "feedforward_dim": 32, "dropout": 0.0}
+    encoder = {"type": "elmo-bilstm", "hidden_size": 32}
+    model = build(vocab, encoder=encoder, scoring=sizes, lexical_dropout=0.0)
+    first = document(
+        reader,
+        "Anna closed the old ferry .",
+        "She said that it was no longer safe .",
+        clusters=[[(0, 0), (6, 6)], [(4, 4), (9, 9)]],
+    )
+    second = document(
+        reader,
+        "Peter said that he bought it .",
+        "Anna saw him .",
+        clusters=[[(0, 0), (3, 3), (9, 9)]],
+    )
+    batch = tensors(model, [first, second])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(80):
+        optimizer.zero_grad()
+        model.train()(**batch)["loss"].backward()
+        optimizer.step()
+    model.eval()(**batch)
+    assert model.get_metrics(reset=True)["coref_f1"] == 1.0

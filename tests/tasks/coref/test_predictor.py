@@ -1,0 +1,279 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from allennlp.commands.train import train_model_from_file
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Vocabulary
+from allennlp.models import Model, load_archive
+from allennlp.predictors import Predictor
+from overrides import overrides
+
+from elmo_plugin.corpora.conll2012 import read_documents
+from elmo_plugin.tasks.coref import CorefPredictor, CorefReader, CorefScores
+from elmo_plugin.tasks.coref.input import split_sentences
+
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+CORPUS = FIXTURES / "corpora/coref/train.gold_conll"
+TEXT = "Her keys!  Anna\nlost her keys."
+
+
+class Repetitions(Model):
+    """Finds the gold clusters; where there are none, words and pairs of words said again."""
+
+    def __init__(self):
+        super().__init__(Vocabulary())
+        # Predictors ask the first weight where the model is.
+        self.weight = torch.nn.Parameter(torch.zeros(()))
+
+    @overrides(check_signature=False)
+    def forward(self, sentences, speakers, genre, metadata, gold_mentions=None):
+        self.seen = metadata
+        return {"clusters": list(map(self._clusters, metadata)), "metadata": metadata}
+
+    def _clusters(self, metadata):
+        if metadata["clusters"] is not None:
+            return metadata["clusters"]
+        found, first = {}, 0
+        for words in metadata["sentences"]:
+            for width in (2, 1):
+                for start in range(len(words) - width + 1):
+                    key = " ".join(words[start : start + width]).lower()
+                    if key.isalpha() or width == 2:
+                        span = (first + start, first + start + width - 1)
+                        found.setdefault(key, []).append(span)
+            first += len(words)
+        return [cluster[::-1] for cluster in found.values() if len(cluster) > 1]
+
+
+def make(**settings):
+    return CorefPredictor(Repetitions(), CorefReader(), **settings)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    out = tmp_path_factory.mktemp("coref") / "out"
+    train_model_from_file(
+        FIXTURES / "experiments/coref.jsonnet", out, overrides={"trainer.num_epochs": 4}
+    )
+    return load_archive(out / "model.tar.gz")
+
+
+def test_a_trained_model_finds_clusters_and_scores_them(archive):
+    predictor = Predictor.from_archive(archive)
+    instances = list(archive.validation_dataset_reader.read(CORPUS))
+    archive.model.get_metrics(reset=True)
+    outputs = predictor.predict_batch_instance(instances)
+    metric = CorefScores()
+    for output in outputs:
+        sides = [
+            [[(m["sentence"], m["start"], m["end"]) for m in cluster] for cluster in output[side]]
+            for side in ("clusters", "gold_clusters")
+        ]
+        metric(*sides, [])
+    expected = metric.get_metric()
+    assert expected["coref_f1"] > 0
+    scores = archive.model.get_metrics(reset=True)
+    assert scores.pop("mention_recall") > expected.pop("mention_recall")
+    assert scores == pytest.approx(expected)
+
+
+def test_a_line_alone_gives_what_it_gives_in_a_batch(archive):
+    predictor = Predictor.from_archive(archive)
+    lines = [
+        predictor.load_line(line)
+        for line in (FIXTURES / "predict/coref.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    together = predictor.predict_batch_json(lines)
+    assert together == [predictor.predict_json(line) for line in lines]
+
+
+def test_a_text_gets_clusters_with_their_places_and_words():
+    assert make().predict(TEXT) == {
+        "id": "-",
+        "part": 0,
+        "sentences": [["Her", "keys", "!"], ["Anna", "lost", "her", "keys", "."]],
+        "clusters": [
+            [
+                {"sentence": 0, "start": 0, "end": 0, "text": "Her", "characters": [0, 3]},
+                {"sentence": 1, "start": 2, "end": 2, "text": "her", "characters": [21, 24]},
+            ],
+            [
+                {"sentence": 0, "start": 0, "end": 1, "text": "Her keys", "characters": [0, 8]},
+                {"sentence": 1, "start": 2, "end": 3, "text": "her keys", "characters": [21, 29]},
+            ],
+            [
+                {"sentence": 0, "start": 1, "end": 1, "text": "keys", "characters": [4, 8]},
+                {"sentence": 1, "start": 3, "end": 3, "text": "keys", "characters": [25, 29]},
+            ],
+        ],
+        "marked_text": "[1 [0 Her ] [2 keys ] ] !\nAnna lost [1 [0 her ] [2 keys ] ] .",
+    }
+
+
+def test_a_mention_of_a_text_is_written_as_the_text_writes_it():
+    (pair, *_) = make().predict("Don't  go! We said\nDon't\n go!")["clusters"][1:]
+    assert [mention["text"] for mention in pair] == ["Don't", "Don't"]
+    text = "Pa's\n\n\nboat. Pa's boat."
+    mentions = [m for cluster in make().predict(text)["clusters"] for m in cluster]
+    assert mentions
+    for mention in mentions:
+        assert text[slice(*mention["characters"])] == mention["text"]
+
+
+def test_sentences_give_what_their_text_gives():
+    raw = make().predict(TEXT)
+    sentences = make().predict_json({"sentences": raw["sentences"]})
+    for cluster in raw["clusters"]:
+        for mention in cluster:
+            del mention["characters"]
+    assert sentences == raw
+
+
+def test_speakers_genre_and_name_reach_the_model():
+    predictor = make()
+    line = {
+        "sentences": [["I", "go"], ["No"]],
+        "speakers": ["Tom", "-"],
+        "genre": "tc",
+        "id": "a/b",
+    }
+    assert predictor.predict_json(line)["id"] == "a/b"
+    (metadata,) = predictor._model.seen
+    assert metadata["speakers"] == ["Tom", "Tom", "-"]
+    assert (metadata["genre"], metadata["document_id"]) == ("tc", "a/b")
+    predictor.predict_json({"text": "I go", "id": "nw/town/1"})
+    (metadata,) = predictor._model.seen
+    assert (metadata["genre"], metadata["speakers"]) == ("nw", ["-", "-"])
+
+
+def test_a_line_has_its_number_for_a_name():
+    predictor = make()
+    lines = [{"text": "Yes."}, {"text": "No.", "id": "x"}, {"text": "No.", "id": None}]
+    loaded = [predictor.load_line(json.dumps(line)) for line in lines]
+    assert [line["id"] for line in loaded] == ["line_1", "x", "line_3"]
+    assert [output["id"] for output in predictor.predict_batch_json(loaded)] == [
+        "line_1",
+        "x",
+        "line_3",
+    ]
+
+
+def test_every_line_of_the_fixture_is_read():
+    predictor = make()
+    lines = (FIXTURES / "predict/coref.jsonl").read_text(encoding="utf-8").splitlines()
+    outputs = predictor.predict_batch_json([predictor.load_line(line) for line in lines])
+    assert [len(output["sentences"]) for output in outputs] == [2, 3, 2]
+    assert [output["id"] for output in outputs] == ["line_1", "phone", "nw/town/fire_0001"]
+
+
+def test_gold_clusters_come_out_as_they_stand_in_the_file():
+    predictor = make(output_format="conll")
+    instances = list(CorefReader().read(CORPUS))
+    outputs = [
+        output
+        for first in range(0, len(instances), 4)
+        for output in predictor.predict_batch_instance(instances[first : first + 4])
+    ]
+    written = "".join(map(predictor.dump_line, outputs)).splitlines()
+    expected = CORPUS.read_text(encoding="utf-8").splitlines()
+    assert len(written) == len(expected)
+    for ours, line in zip(written, expected):
+        ours, line = ours.split(), line.split()
+        # All but the speaker.
+        assert [*ours[:9], *ours[10:]] == [*line[:9], *line[10:]]
+    assert outputs[1]["clusters"] == outputs[1]["gold_clusters"]
+    assert [outputs[1]["part"], outputs[2]["part"]] == [0, 1]
+
+
+def test_columns_can_be_read_back(tmp_path):
+    predictor = make(output_format="conll")
+    line = predictor.load_line(json.dumps({"text": TEXT, "id": "mz/keys"}))
+    path = tmp_path / "out.gold_conll"
+    path.write_text(predictor.dump_line(predictor.predict_json(line)))
+    (document,) = read_documents(path)
+    assert (document.document_id, document.part) == ("mz/keys", 0)
+    places = [
+        (number, mention.cluster_id, mention.start, mention.end)
+        for number, sentence in enumerate(document.sentences)
+        for mention in sentence.mentions
+    ]
+    assert places == [
+        *[(0, 0, 0, 0), (0, 1, 0, 1), (0, 2, 1, 1)],
+        *[(1, 0, 2, 2), (1, 1, 2, 3), (1, 2, 3, 3)],
+    ]
+
+
+def test_json_is_one_line_that_keeps_every_script_readable():
+    assert make().dump_line({"marked_text": "日本\n"}) == '{"marked_text": "日本\\n"}\n'
+
+
+def test_no_lines_give_no_output():
+    assert make().predict_batch_json([]) == []
+
+
+@pytest.mark.parametrize(
+    "text, sentences",
+    [
+        ("A dog ran. It fell!", ["A dog ran .", "It fell !"]),
+        ('"Go," he said. "Now."', ['" Go , " he said . "', 'Now . "']),
+        ("The News\n\nMr. Reed left\nus.", ["The News", "Mr. Reed left us ."]),
+        ("One\r\n\r\nTwo \n \n\n three", ["One", "Two", "three"]),
+        (" \n\n ", []),
+        ("", []),
+    ],
+)
+def test_sentences_end_at_full_stops_and_empty_lines(text, sentences):
+    found = split_sentences(text)
+    assert [" ".join(token.text for token in sentence) for sentence in found] == sentences
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ('{"text": "A dog"', 'expected a JSON object like {"text": .* cut off'),
+        ({"sentence": "A dog."}, 'either "text" or "sentences", found {"sentence": "A dog'),
+        ({"text": "A dog.", "sentences": [["A"]]}, 'either "text" or "sentences", found'),
+        ({"text": ["A", "dog"]}, '"text" to be a text, found .*"A"'),
+        ({"text": " \n"}, '"text" with at least one word, found " .n"'),
+        ({"text": ""}, '"text" with at least one word, found ""'),
+        ({"text": "A dog.", "speakers": ["Tom"]}, '"speakers" only with "sentences", one for each'),
+        ({"sentences": []}, "a list of sentences, at least one, found .*A line is like"),
+        ({"sentences": "A dog."}, 'a list of sentences, at least one, found "A dog'),
+        ({"sentences": [["A"], []]}, 'sentence 1 of "sentences" to be a list of words'),
+        ({"sentences": [["A", ""]]}, 'sentence 0 of "sentences" to be a list of words'),
+        ({"sentences": ["A dog."]}, 'to be a list of words, none of them empty, found "A dog'),
+        ({"sentences": [["A"]], "speakers": "Tom"}, '"speakers" to be a list of names'),
+        ({"sentences": [["A"]], "speakers": [1]}, '"speakers" to be a list of names'),
+        (
+            {"sentences": [["A"], ["B"]], "speakers": ["Tom"]},
+            'one for each of 2 sentences, "-" where it is not known, found ."Tom"',
+        ),
+        ({"text": "A", "genre": 3}, '"genre" to be a name, found 3'),
+        ({"text": "A", "id": ""}, '"id" to be a name, found ""'),
+    ],
+)
+def test_a_wrong_line_is_named_by_its_number(line, message):
+    predictor = make()
+    predictor.load_line('{"text": "fine"}')
+    with pytest.raises(ValueError, match=f"line 2: .*{message}"):
+        predictor.load_line(line if isinstance(line, str) else json.dumps(line))
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ({"sentences": [["New York"]]}, "words without blanks, found 'New York'"),
+        ({"text": "Yes.", "id": "a b"}, "without blanks and no # at its start, found 'a b'"),
+    ],
+)
+def test_what_the_columns_cannot_hold_is_named_by_its_line(line, message):
+    make().load_line(json.dumps(line))
+    with pytest.raises(ValueError, match=f"line 1: .*{message}. JSON output has room for it"):
+        make(output_format="conll").load_line(json.dumps(line))
+
+
+def test_an_output_format_that_does_not_exist_is_refused():
+    with pytest.raises(ConfigurationError, match="output_format"):
+        make(output_format="xml")

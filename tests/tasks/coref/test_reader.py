@@ -1,0 +1,154 @@
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+from allennlp.data import Batch, Token, Vocabulary
+from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
+
+from elmo_plugin.tasks.coref import CorefReader
+from elmo_plugin.tasks.coref.reader import genre_of
+
+CORPUS = Path(__file__).parents[3] / "fixtures/corpora/coref/train.gold_conll"
+PART = """\
+#begin document (bc/talk/0001); part 001
+bc/talk/0001 1 0 Anna NNP * - - - Tom * (4)
+bc/talk/0001 1 1 lost VBD * - - - Tom * -
+bc/talk/0001 1 2 her PRP$ * - - - Tom * (2|(4)
+bc/talk/0001 1 3 keys NNS * - - - Tom * 2)
+
+bc/talk/0001 1 0 She PRP * - - - - * (4)
+bc/talk/0001 1 1 found VBD * - - - - * -
+bc/talk/0001 1 2 them PRP * - - - Eva * (2)
+
+#end document
+"""
+
+
+def read(tmp_path, text, **settings):
+    path = tmp_path / "x.gold_conll"
+    path.write_text(text)
+    return list(CorefReader(**settings).read(path))
+
+
+def sentences(*words):
+    return [[Token(word) for word in sentence.split()] for sentence in words]
+
+
+def test_one_instance_per_part_with_every_field(tmp_path):
+    (instance,) = read(tmp_path, PART)
+    assert [[token.text for token in sentence] for sentence in instance["sentences"]] == [
+        ["Anna", "lost", "her", "keys"],
+        ["She", "found", "them"],
+    ]
+    speakers = instance["speakers"]
+    assert speakers.tensor.tolist() == [0, 0, 0, 0, 1, 1, 2]
+    assert (speakers.tensor.dtype, speakers.padding_value) == (torch.long, -1)
+    assert instance["genre"].label == "bc"
+    mentions = instance["gold_mentions"]
+    assert mentions.tensor.tolist() == [[0, 0, 0], [2, 2, 0], [2, 3, 1], [4, 4, 0], [6, 6, 1]]
+    assert (mentions.tensor.dtype, mentions.padding_value) == (torch.long, -1)
+    assert instance["metadata"].metadata == {
+        "document_id": "bc/talk/0001",
+        "part": 1,
+        "sentences": [["Anna", "lost", "her", "keys"], ["She", "found", "them"]],
+        "speakers": ["Tom"] * 4 + ["-", "-", "Eva"],
+        "genre": "bc",
+        "clusters": [[(0, 0), (2, 2), (4, 4)], [(2, 3), (6, 6)]],
+    }
+
+
+def test_documents_without_labels_are_read_for_prediction():
+    instance = CorefReader().text_to_instance(sentences("Anna left .", "She ran ."))
+    assert "gold_mentions" not in instance.fields
+    assert instance["speakers"].tensor.tolist() == [0] * 6
+    metadata = instance["metadata"].metadata
+    assert metadata["clusters"] is None
+    assert (metadata["genre"], metadata["document_id"], metadata["part"]) == ("-", "-", 0)
+    assert metadata["speakers"] == ["-"] * 6
+
+
+def test_a_document_without_mentions_is_labelled_too(tmp_path):
+    text = "#begin document (a); part 000\na 0 0 Hello UH * - - - - * -\n#end document\n"
+    (instance,) = read(tmp_path, text)
+    assert instance["gold_mentions"].tensor.shape == (0, 3)
+    assert instance["metadata"].metadata["clusters"] == []
+
+
+def test_parts_are_documents_of_their_own(tmp_path):
+    other = PART.replace("part 001", "part 002").replace("0001 1 ", "0001 2 ")
+    first, second = read(tmp_path, PART + other)
+    assert [instance["metadata"].metadata["part"] for instance in (first, second)] == [1, 2]
+    assert second["gold_mentions"] == first["gold_mentions"]
+
+
+def test_documents_of_a_batch_are_padded_apart_from_what_they_hold(tmp_path):
+    long, short = (
+        read(tmp_path, PART)[0],
+        CorefReader().text_to_instance(sentences("No ."), None, "nw", []),
+    )
+    reader, batch = CorefReader(), Batch([long, short])
+    for instance in batch.instances:
+        reader.apply_token_indexers(instance)
+    batch.index_instances(Vocabulary.from_instances([long]))
+    tensors = batch.as_tensor_dict()
+    assert tensors["sentences"]["words"]["tokens"].shape == (2, 2, 4)
+    assert tensors["speakers"][1].tolist() == [0, 0] + [-1] * 5
+    assert tensors["gold_mentions"].shape == (2, 5, 3)
+    assert tensors["gold_mentions"][1].unique().tolist() == [-1]
+    # The genre that the vocabulary lacks is the unknown one.
+    assert tensors["genre"].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "document_id, genre",
+    [
+        ("nw/xinhua/00/chtb_0001", "nw"),
+        ("gum/news/GUM_news_asylum", "news"),
+        ("litbank/940", "litbank"),
+        ("940", "-"),
+        ("/a", "-"),
+        ("/bn/abc/1", "bn"),
+    ],
+)
+def test_the_genre_is_told_by_the_folders(document_id, genre):
+    assert genre_of(document_id) == genre
+
+
+def test_a_mention_twice_stays_in_its_first_cluster_with_a_warning(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        (instance,) = read(tmp_path, PART.replace("- Eva * (2)", "- Eva * (2)|(4)"))
+    assert instance["metadata"].metadata["clusters"] == [
+        [(0, 0), (2, 2), (4, 4)],
+        [(2, 3), (6, 6)],
+    ]
+    assert f"{tmp_path}/x.gold_conll:9: 'them' is a mention twice; " in caplog.text
+    assert "kept in cluster 2, left out of cluster 4" in caplog.text
+
+
+def test_only_so_many_parts_are_read():
+    assert len(list(CorefReader(max_instances=3).read(CORPUS))) == 3
+
+
+def test_a_malformed_file_is_named_with_its_line(tmp_path):
+    with pytest.raises(ValueError, match=r"x.gold_conll:4: .* \(2 of column 12 to close within"):
+        read(tmp_path, PART.replace("* 2)", "* -"))
+    with pytest.raises(
+        ValueError, match=r"x.gold_conll:1: expected #end document for the document"
+    ):
+        read(tmp_path, PART.replace("#end document", ""))
+
+
+def test_workers_share_the_parts_out():
+    class Worker(CorefReader):
+        def __init__(self, number):
+            super().__init__()
+            self._set_worker_info(WorkerInfo(2, number))
+
+    def names(reader):
+        found = [instance["metadata"].metadata for instance in reader.read(CORPUS)]
+        return [(metadata["document_id"], metadata["part"]) for metadata in found]
+
+    first, second, whole = names(Worker(0)), names(Worker(1)), names(CorefReader())
+    assert (len(first), len(second)) == (6, 5)
+    assert sorted(first + second) == sorted(whole)
