@@ -12,6 +12,11 @@ characters through AllenNLP's embedders, and reads the same tensors. What remain
   each layer. It decodes and counts entities in training too, which no option turns off.
 - `bcn` has its ReLU option, and is then the same network.
 - `esim` is the same network; it reads premises and hypotheses in two batches, ours in one.
+- `bidaf` is another, smaller network: without highway layers, with GRUs as wide as ours in place of
+  its LSTMs, it has three of our four of them and no self-attention.
+- `coref` has neither speakers nor genres, lets spans cross, encodes a document as one sentence, and
+  scores its clusters in training too. Of a long document both train on 50 sentences. It is handed
+  its candidate spans; ours makes them as it reads.
 """
 
 import sys
@@ -27,8 +32,12 @@ from allennlp.data import Batch, DatasetReader, Instance, TextFieldTensors, Voca
 from allennlp.data.fields import TextField
 from allennlp.models import Model
 from allennlp.modules import FeedForward, Seq2SeqEncoder, TextFieldEmbedder
-from allennlp.modules.matrix_attention import DotProductMatrixAttention
-from allennlp.modules.seq2seq_encoders import ComposeEncoder, LstmSeq2SeqEncoder
+from allennlp.modules.matrix_attention import DotProductMatrixAttention, LinearMatrixAttention
+from allennlp.modules.seq2seq_encoders import (
+    ComposeEncoder,
+    GruSeq2SeqEncoder,
+    LstmSeq2SeqEncoder,
+)
 from allennlp.modules.seq2vec_encoders import CnnEncoder
 from allennlp.modules.text_field_embedders import BasicTextFieldEmbedder
 from allennlp.modules.token_embedders import Embedding, TokenCharactersEncoder
@@ -38,10 +47,11 @@ from allennlp.training.optimizers import Optimizer
 from elmo_plugin.corpora.snli import LABELS as SNLI_LABELS
 from elmo_plugin.layers.character_cnn import CharacterCnn
 from elmo_plugin.layers.word_vectors import WordVectors
+from elmo_plugin.tasks.coref.spans import spans_within
 
 CURE = (
-    "pip install --no-deps --target FOLDER allennlp-models==2.10.1, and name the folder by --peers "
-    "or ELMO_PEERS"
+    "pip install --no-deps --target FOLDER allennlp-models==2.10.1 word2number, and name the "
+    "folder by --peers or ELMO_PEERS"
 )
 Tensors = Dict[str, Any]
 
@@ -87,8 +97,8 @@ def embedders(ours: TextFieldEmbedder) -> TextFieldEmbedder:
                 trainable=embedder.weight.requires_grad,
             )
         elif isinstance(embedder, CharacterCnn):
-            dim, width = embedder.embedding.get_output_dim(), embedder.width
-            cnn = CnnEncoder(dim, embedder.get_output_dim(), (width,), torch.nn.ReLU())
+            dim, number = embedder.embedding.get_output_dim(), embedder.filters[0].out_features
+            cnn = CnnEncoder(dim, number, tuple(embedder.widths), torch.nn.ReLU())
             copies[name] = TokenCharactersEncoder(deepcopy(embedder.embedding), cnn)
     return BasicTextFieldEmbedder(copies)
 
@@ -170,17 +180,121 @@ def esim(ours: Model) -> Peer:
     return Peer(model, batch)
 
 
-PEERS: Dict[str, Callable[[Model], Peer]] = {"crf_tagger": crf_tagger, "bcn": bcn, "esim": esim}
+def bidaf(ours: Model) -> Peer:
+    dim = ours.encoder.get_output_dim()
+
+    def gru(input_dim: int) -> GruSeq2SeqEncoder:
+        return GruSeq2SeqEncoder(input_dim, dim // 2, bidirectional=True)
+
+    model = import_module("allennlp_models.rc").BidirectionalAttentionFlow(
+        Vocabulary(),
+        embedders(ours.text_field_embedder),
+        num_highway_layers=0,
+        phrase_layer=gru(ours.encoder.get_input_dim()),
+        matrix_attention=LinearMatrixAttention(dim, dim, "x,y,x*y"),
+        modeling_layer=gru(4 * dim),
+        span_end_encoder=gru(7 * dim),
+        dropout=ours.dropout.p,
+    )
+
+    def batch(given: Tensors) -> Tensors:
+        found = {name: their_tokens(given[name], ours) for name in ("question", "passage")}
+        if "answer_span" in given:
+            found["span_start"], found["span_end"] = given["answer_span"].split(1, dim=1)
+        # It scores its answers in training too, as ours does.
+        found["metadata"] = [
+            {**each, "original_passage": each["passage"], "answer_texts": each["answers"]}
+            for each in given["metadata"]
+        ]
+        return found
+
+    return Peer(model, batch)
+
+
+def coref(ours: Model) -> Peer:
+    scoring = ours.scoring
+    encoder = lstm(ours.encoder)
+    hidden = [scoring.feedforward_dim] * 2
+    span_dim = sum(ours.antecedent_scorer.part_dims)
+
+    def network(input_dim: int) -> FeedForward:
+        return feedforward(input_dim, hidden, [scoring.dropout] * 2, "relu")
+
+    model = import_module("allennlp_models.coref").CoreferenceResolver(
+        Vocabulary(),
+        embedders(ours.text_field_embedder),
+        encoder,
+        mention_feedforward=network(span_dim),
+        antecedent_feedforward=network(3 * span_dim + scoring.feature_dim),
+        feature_size=scoring.feature_dim,
+        max_span_width=scoring.max_span_width,
+        spans_per_word=scoring.spans_per_word,
+        max_antecedents=scoring.max_antecedents,
+        lexical_dropout=ours.lexical_dropout.p,
+    )
+
+    def batch(given: Tensors) -> Tensors:
+        (metadata,) = given["metadata"]
+        most = ours.max_training_sentences if "gold_mentions" in given else None
+        sentences = metadata["sentences"][:most]
+        lengths = torch.tensor([len(sentence) for sentence in sentences])
+        # Shape: (number of sentences, longest)
+        mask = torch.arange(lengths.max()) < lengths.unsqueeze(1)
+        text = {
+            indexer: {
+                name: tensor[0, : mask.size(0), : mask.size(1)][mask].unsqueeze(0)
+                for name, tensor in tensors.items()
+            }
+            for indexer, tensors in their_tokens(given["sentences"], ours).items()
+        }
+        spans = torch.stack(spans_within(lengths, scoring.max_span_width), dim=1)
+        clusters = [
+            [mention for mention in cluster if mention[1] < lengths.sum()]
+            for cluster in metadata["clusters"] or []
+        ]
+        found = {
+            "text": text,
+            "spans": spans.unsqueeze(0),
+            "metadata": [
+                {"original_text": sum(sentences, []), "clusters": list(filter(None, clusters))}
+            ],
+        }
+        if "gold_mentions" in given:
+            numbers = {span: n for n, cluster in enumerate(clusters) for span in cluster}
+            labels = [numbers.get(tuple(span), -1) for span in spans.tolist()]
+            found["span_labels"] = torch.tensor([labels])
+        return found
+
+    return Peer(model, batch)
+
+
+PEERS: Dict[str, Callable[[Model], Peer]] = {
+    "crf_tagger": crf_tagger,
+    "bcn": bcn,
+    "esim": esim,
+    "bidaf": bidaf,
+    "coref": coref,
+}
 
 
 def unlabelled(reader: DatasetReader, path: str, number: int) -> List[Instance]:
     """The first instances of a file, as a predictor would make them."""
     instances = []
     for instance in islice(reader.read(path), number):
-        texts = [field.tokens for field in instance.values() if isinstance(field, TextField)]
-        instances.append(reader.text_to_instance(*texts))
+        instances.append(reader.text_to_instance(*texts(instance)))
         reader.apply_token_indexers(instances[-1])
     return instances
+
+
+def texts(instance: Instance) -> List[Any]:
+    """What `text_to_instance` was given: tokens or, where answers are pieces of it, raw text."""
+    metadata = instance["metadata"].metadata
+    if "passage" in metadata:
+        return [metadata["question"], metadata["passage"]]
+    if "speakers" in metadata:
+        sentences = [field.tokens for field in instance["sentences"]]
+        return [sentences, metadata["speakers"], metadata["genre"]]
+    return [field.tokens for field in instance.values() if isinstance(field, TextField)]
 
 
 def tensors(instances: List[Instance], vocab: Vocabulary) -> Tensors:
@@ -195,13 +309,14 @@ def training(model: Model, trainer: Params, batches: List[Tensors]) -> Callable[
     optimizer = Optimizer.from_params(
         params=Params(deepcopy(trainer["optimizer"])), model_parameters=learned
     )
-    grad_norm = trainer["grad_norm"]
+    grad_norm = trainer.get("grad_norm")
 
     def step(turn: int) -> None:
         model.train()
         optimizer.zero_grad()
         model(**batches[turn])["loss"].backward()
-        torch.nn.utils.clip_grad_norm_([value for _, value in learned], grad_norm)
+        if grad_norm:
+            torch.nn.utils.clip_grad_norm_([value for _, value in learned], grad_norm)
         optimizer.step()
 
     return step

@@ -19,9 +19,11 @@ counts, but for the first ones: those warm up, and fill the cache.
 allennlp-models has for the task, of equal sizes, on the same tensors and by turns; task_peers.py
 says what is not equal. Training is forward, backward, gradient norm and optimizer over batches of
 the experiment; prediction goes through dev as `allennlp predict` does, from tensors to readable
-answers. Left out where allennlp-models is not; to have it:
+answers. Of coreference, whose instances are whole documents, 50 are read, one by one. A row says
+what memory a step of its training takes, or one of question answering. Left out where
+allennlp-models is not; to have it:
 
-    pip install --no-deps --target FOLDER allennlp-models==2.10.1
+    pip install --no-deps --target FOLDER allennlp-models==2.10.1 word2number
 """
 
 import gc
@@ -42,18 +44,22 @@ from allennlp.common.util import lazy_groups_of, prepare_environment
 from allennlp.data import DatasetReader
 from allennlp.training import GradientDescentTrainer
 from common import Row, by_turns, measuring_parser, median_rate, report
+from memory import resident
 from task_peers import CURE, PEERS, find_peers, prediction, tensors, training, unlabelled
 
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "experiments"
 FLOOR, AIM = "<= 1.25x", "<= 1.1x"
 STEPS_FLOOR, STEPS_AIM = ">= 1x", ">= 2x"
+MEMORY_FLOOR = "<= 1x"
 PREDICTED = 64
+LONG = 50
 
 
 @dataclass(frozen=True)
 class Task:
     """
-    The experiments of a task, what an instance of it is called, and the model of allennlp-models.
+    The experiments of a task, what an instance of it is called, and the model of allennlp-models;
+    `long`, if an instance is so long that it is read alone, `large`, if memory counts.
     """
 
     name: str
@@ -61,11 +67,19 @@ class Task:
     with_elmo: Path
     instances: str
     peer: Optional[str] = None
+    long: bool = False
+    large: bool = False
 
 
-def published(name: str, instances: str, peer: Optional[str] = None) -> Task:
+def published(
+    name: str,
+    instances: str,
+    peer: Optional[str] = None,
+    long: bool = False,
+    large: bool = False,
+) -> Task:
     paths = EXPERIMENTS / f"{name}.jsonnet", EXPERIMENTS / f"{name}_elmo.jsonnet"
-    return Task(name.upper(), *paths, instances, peer)
+    return Task(name.upper(), *paths, instances, peer, long, large)
 
 
 TASKS = {
@@ -73,6 +87,8 @@ TASKS = {
     "ner": published("ner", "sentences", "crf_tagger"),
     "sst": published("sst", "phrases", "bcn"),
     "snli": published("snli", "pairs", "esim"),
+    "squad": published("squad", "questions", "bidaf", large=True),
+    "coref": published("coref", "documents", "coref", long=True, large=True),
 }
 
 
@@ -159,6 +175,16 @@ def measure(task: Task, num_instances: int, num_epochs: int) -> Iterator[Row]:
     yield Row(f"{name} cached, later epochs", "s", later["cached"], without, floor=FLOOR, aim=AIM)
 
 
+def added_memory(run: Callable[[int], None]) -> float:
+    """MB that the first turn of a run takes at most, beyond what is there before it."""
+    gc.collect()
+    # Begins the highest anew.
+    Path("/proc/self/clear_refs").write_text("5")
+    before = resident("VmRSS")
+    run(0)
+    return resident("VmHWM") - before
+
+
 def measure_steps(task: Task, num_instances: int, turns: int) -> Iterator[Row]:
     experiment = Params.from_file(task.without_elmo)
     params = render(task.without_elmo, "{}", num_instances)
@@ -176,19 +202,20 @@ def measure_steps(task: Task, num_instances: int, turns: int) -> Iterator[Row]:
     # Again from the first where there are fewer batches than turns.
     batches = list(islice(cycle(list(trainer.data_loader)), turns + 1))
     sizes = [len(batch["metadata"]) for batch in batches]
-    yield row(
-        f"training, batch {max(sizes)}",
-        {
-            "ours": training(ours, experiment["trainer"], batches),
-            "peer": training(peer.model, experiment["trainer"], list(map(peer.batch, batches))),
-        },
-        sizes,
-    )
+    steps = {
+        "ours": training(ours, experiment["trainer"], batches),
+        "peer": training(peer.model, experiment["trainer"], list(map(peer.batch, batches))),
+    }
+    if task.large:
+        memory = [added_memory(step) for step in steps.values()]
+        name = f"{task.name} training, memory of a step, against {task.peer}"
+        yield Row(name, "MB", *memory, floor=MEMORY_FLOOR)
+    yield row(f"training, batch {max(sizes)}", steps, sizes)
     reader = DatasetReader.from_params(experiment["validation_dataset_reader"])
     path = experiment["validation_data_path"]
     instances = unlabelled(reader, path, PREDICTED * (turns + 1))
     parts = [instances[first :: turns + 1] for first in range(turns + 1)]
-    for size in (1, PREDICTED):
+    for size in (1,) if task.long else (1, PREDICTED):
         given = [
             [tensors(group, ours.vocab) for group in lazy_groups_of(part, size)] for part in parts
         ]
@@ -211,7 +238,12 @@ def main() -> None:
         choices=("epochs", "steps"),
         help="default: steps of the tasks that have a peer, epochs of the others",
     )
-    parser.add_argument("--instances", type=int, default=2000, help="to train on; default 2000")
+    parser.add_argument(
+        "--instances",
+        type=int,
+        default=2000,
+        help=f"to train on; default 2000; of documents, {LONG} at most",
+    )
     parser.add_argument("--epochs", type=int, default=3, help="at least 2; default 3")
     parser.add_argument(
         "--peers",
@@ -226,11 +258,12 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=FutureWarning)
     for task in (TASKS[name] for name in arguments.task):
         of = arguments.of or ["steps" if task.peer else "epochs"]
+        number = min(arguments.instances, LONG) if task.long else arguments.instances
         if "epochs" in of:
-            report(measure(task, arguments.instances, arguments.epochs), arguments.output)
+            report(measure(task, number, arguments.epochs), arguments.output)
         if "steps" in of and task.peer:
             if find_peers(arguments.peers):
-                rows = measure_steps(task, arguments.instances, arguments.turns)
+                rows = measure_steps(task, number, arguments.turns)
                 report(rows, arguments.output)
             else:
                 print(f"{task.name}: no rows against `{task.peer}`. To have them: {CURE}.")

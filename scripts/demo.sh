@@ -11,7 +11,7 @@ output=demo-output
 log=$output/demo.log
 
 # The demonstration is the same for everyone, whatever corpora and biLM are set up.
-unset ELMO_DATA ELMO_OPTIONS ELMO_WEIGHTS ELMO_GLOVE
+unset ELMO_DATA ELMO_OPTIONS ELMO_WEIGHTS ELMO_GLOVE ELMO_TURIAN
 
 # step "what it does" command...: runs quietly; a failure shows the end of the log.
 step() {

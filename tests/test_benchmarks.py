@@ -190,18 +190,46 @@ def task_with_peer(name):
     return replace(task, without_elmo=fixture, with_elmo=None)
 
 
-def test_training_and_prediction_are_compared_at_one_and_at_many_instances(monkeypatch):
+@pytest.mark.parametrize(
+    "name, peer, instances",
+    [("ner", "crf_tagger", "sentences"), ("squad", "bidaf", "questions")],
+)
+def test_training_and_prediction_are_compared_at_one_and_at_many_instances(
+    monkeypatch, name, peer, instances
+):
     monkeypatch.setitem(
-        tasks.PEERS, "crf_tagger", lambda ours: task_peers.Peer(deepcopy(ours), lambda batch: batch)
+        tasks.PEERS, peer, lambda ours: task_peers.Peer(deepcopy(ours), lambda batch: batch)
     )
     monkeypatch.setattr(tasks, "PREDICTED", 3)
-    rows = list(tasks.measure_steps(task_with_peer("ner"), num_instances=20, turns=1))
-    assert [row.name.removesuffix(", against crf_tagger") for row in rows] == [
-        "NER training, batch 8",
-        "NER prediction, batch 1",
-        "NER prediction, batch 3",
+    task = task_with_peer(name)
+    *memory, training, one, many = tasks.measure_steps(task, num_instances=20, turns=1)
+    rows = [training, one, many]
+    assert [row.unit for row in memory] == ["MB"] * task.large
+    assert [row.name.removesuffix(f", against {peer}") for row in rows] == [
+        f"{name.upper()} training, batch 8",
+        f"{name.upper()} prediction, batch 1",
+        f"{name.upper()} prediction, batch 3",
     ]
-    assert {(row.unit, row.floor, row.aim) for row in rows} == {("sentences/s", ">= 1x", ">= 2x")}
+    expected = {(f"{instances}/s", ">= 1x", ">= 2x")}
+    assert {(row.unit, row.floor, row.aim) for row in rows} == expected
+
+
+def test_documents_are_read_one_by_one_and_memory_is_measured(monkeypatch):
+    monkeypatch.setitem(
+        tasks.PEERS, "coref", lambda ours: task_peers.Peer(deepcopy(ours), lambda batch: batch)
+    )
+    rows = tasks.measure_steps(task_with_peer("coref"), num_instances=4, turns=1)
+    # So small a model may take no memory that is not there.
+    monkeypatch.setattr(tasks, "added_memory", lambda run: run(0) or 1.0)
+    assert [(row.name, row.unit, row.floor) for row in rows] == [
+        ("COREF training, memory of a step, against coref", "MB", "<= 1x"),
+        ("COREF training, batch 1, against coref", "documents/s", ">= 1x"),
+        ("COREF prediction, batch 1, against coref", "documents/s", ">= 1x"),
+    ]
+
+
+def test_added_memory_is_what_a_run_takes_at_most():
+    assert 40 <= tasks.added_memory(lambda turn: torch.ones(50 * 2**18).sum()) <= 70
 
 
 def test_without_allennlp_models_their_rows_are_left_out_and_the_cure_is_said(monkeypatch, capsys):
@@ -230,6 +258,47 @@ def test_a_peer_has_as_many_weights_and_the_same_instances_to_read(name, tmp_pat
         outputs = model.make_output_human_readable(model(**convert(batch)))
         assert outputs["loss"] > 0.0
         assert len(batch["metadata"]) == len(outputs["label" if "label" in outputs else "tags"])
+
+
+@needs_peers
+def test_the_peer_of_question_answering_has_the_same_questions_to_read(tmp_path):
+    task = task_with_peer("squad")
+    trainer = tasks.build_trainer(
+        tasks.render(task.without_elmo, "{}", 20), tmp_path / "ours", task, 20
+    )
+    model, convert = tasks.PEERS[task.peer](trainer.model)
+    assert model._phrase_layer.get_output_dim() == trainer.model.encoder.get_output_dim()
+    for batch in trainer.data_loader:
+        outputs = model.make_output_human_readable(model(**convert(batch)))
+        assert outputs["loss"] > 0.0 and len(outputs["best_span_str"]) == len(batch["metadata"])
+
+
+@needs_peers
+def test_the_peer_of_coreference_has_the_same_documents_and_spans_to_read(tmp_path):
+    task = task_with_peer("coref")
+    trainer = tasks.build_trainer(
+        tasks.render(task.without_elmo, "{}", 8), tmp_path / "ours", task, 8
+    )
+    ours = trainer.model
+    model, convert = tasks.PEERS[task.peer](ours)
+    ours.max_training_sentences = 3
+    span_dim = model._mention_feedforward._module.get_input_dim()
+    assert sum(ours.span_reader.layers.input_dims) == span_dim
+    for batch in trainer.data_loader:
+        (metadata,) = batch["metadata"]
+        tokens = sum(metadata["sentences"][:3], [])
+        theirs = convert(batch)
+        assert theirs["metadata"][0]["original_text"] == tokens
+        ids = theirs["text"]["words"]["tokens"][0].tolist()
+        words = [ours.vocab.get_token_from_index(index, "tokens") for index in ids]
+        assert all(word in ("@@UNKNOWN@@", token.lower()) for word, token in zip(words, tokens))
+        mentions = theirs["spans"][0][theirs["span_labels"][0] >= 0].tolist()
+        gold = {tuple(row[:2]) for row in batch["gold_mentions"][0].tolist()}
+        assert set(map(tuple, mentions)) == {
+            (start, end) for start, end in gold if end < len(tokens) and end - start < 10
+        }
+        outputs = model.make_output_human_readable(model(**theirs))
+        assert outputs["loss"].isfinite() and len(outputs["clusters"]) == 1
 
 
 def test_the_experiments_of_all_tasks_differ_from_the_published_ones_in_data_and_cache_only():
