@@ -105,9 +105,10 @@ def _load(path: Union[str, os.PathLike]) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", 1)
+        line, position = getattr(error, "lineno", 1), getattr(error, "pos", 0)
+        found = text[max(0, position - 20) : position + 20]
         raise ValueError(
-            f"{path}:{line}: expected JSON like {_LAYOUT}, found {text[:40].strip()!r}… ({error}). "
+            f"{path}:{line}: expected JSON like {_LAYOUT}, found {found!r} ({error}). "
             "Was the file cut off, or is it of another kind?"
         ) from error
 
@@ -117,6 +118,7 @@ def _paragraphs(whole: Any, path: str) -> Iterator[Tuple[Dict[str, Any], str]]:
     for number, article in enumerate(_field(whole, "data", list, path), start=1):
         place = f"{path}: article {number}"
         if isinstance(article, dict) and isinstance(article.get("title"), str):
+            refuse_halves(article["title"], place)
             place += f' "{article["title"]}"'
         paragraphs: List[Any] = _field(article, "paragraphs", list, place)
         for paragraph_number, paragraph in enumerate(paragraphs, start=1):

@@ -6,7 +6,7 @@ local defaults = {
   hidden_size: 90,  // of each direction of the GRUs; the layers after the attentions are twice that
   dropout: 0.2,
   max_answer_length: 17,
-  by_sentence: false,  // whether the biLM reads each sentence of a passage by itself
+  by_sentence: false,  // the biLM reads a passage sentence by sentence, and none is read ahead
   batch_size: 45,
   num_epochs: 24,
   decay: 0.999,  // of the moving averages of all weights, which are what is scored and saved

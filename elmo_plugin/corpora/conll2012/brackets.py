@@ -145,7 +145,7 @@ def cluster_spans(rows: Rows, column: int) -> List[Tuple[int, int, int]]:
             if match is None or not (match[1] or match[3]):
                 raise ValueError(
                     f"{rows.place(row)}: expected coreference such as (3, 3), (3) or (3|5) in the "
-                    f"last column, found {cell}"
+                    f"last column, found {cell}. Where there is none, put a dash."
                 )
             cluster = int(match[2])
             if match[1]:

@@ -194,8 +194,11 @@ def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
 def _begun(begin: Rows) -> Tuple[str, int]:
     line = " ".join(begin.cells[0])
     match = _BEGIN.fullmatch(line)
-    if match is None:
-        raise ValueError(f"{begin.place(0)}: expected #begin document (ID); part 000, found {line}")
+    if match is None or match[1].startswith("#"):
+        raise ValueError(
+            f"{begin.place(0)}: expected #begin document (ID); part 000, found {line}. Put the "
+            "name in brackets, without a # at its start: that begins a comment."
+        )
     return match[1], int(match[2] or 0)
 
 

@@ -56,6 +56,7 @@ class CorefScores(Metric):
         for name, measure in _MEASURES.items():
             counts = measure(predicted, gold, shared)
             self._sums.update({(name, field): n for field, n in counts._asdict().items()})
+        self._sums["documents", ""] += 1
         mentions = {mention for cluster in gold for mention in cluster}
         self._sums["mentions", "right"] += len(mentions.intersection(spans))
         self._sums["mentions", "gold"] += len(mentions)
@@ -68,9 +69,12 @@ class CorefScores(Metric):
         `Dict[str, float]`
             `coref_precision`, `coref_recall` and `coref_f1`, each the mean of those of MUC, B³ and
             CEAFe; the same three of `muc`, `b3`, `ceafe` and `ceafm` (`muc_f1`); and
-            `mention_recall`. Fractions, over all processes when there are several.
+            `mention_recall`. Fractions, over all processes when there are several; nothing before
+            there is a document.
         """
         (sums,) = over_processes([self._sums])
+        if not sums["documents", ""]:
+            return {}
         scores = {
             name: _scores(Counts(*(sums[name, field] for field in Counts._fields)))
             for name in _MEASURES

@@ -98,7 +98,6 @@ class Coref(Model):
         self.dropout = InputVariationalDropout(self.scoring.dropout)
         self.max_training_sentences = max_training_sentences
         self.metric = CorefScores()
-        self._is_scored = False
 
     @overrides(check_signature=False)
     def forward(
@@ -236,7 +235,6 @@ class Coref(Model):
         for clusters, metadata, spans in documents:
             if metadata["clusters"] is not None:
                 self.metric(clusters, metadata["clusters"], spans)
-                self._is_scored = True
 
     @overrides
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
@@ -248,11 +246,7 @@ class Coref(Model):
         if self.training:
             return {}
         metrics = self.metric.get_metric(reset)
-        is_scored = self._is_scored
-        self._is_scored = is_scored and not reset
-        if not is_scored:
-            return {}
-        return metrics if reset else {"coref_f1": metrics["coref_f1"]}
+        return metrics if reset or not metrics else {"coref_f1": metrics["coref_f1"]}
 
 
 def _gold_clusters(places: Spans, mentions: torch.Tensor) -> torch.Tensor:

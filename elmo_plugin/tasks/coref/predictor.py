@@ -73,10 +73,18 @@ class CorefPredictor(Predictor):
             first and the last word in `start` and `end`, and `text`; and `marked_text`, a sentence
             a line: `[0 Anna ] lost [1 [0 her ] keys ] .` Mentions of a raw text also have
             `characters`: where in it they begin and end. `gold_clusters` where they are known.
+
+        # Raises
+
+        `ValueError`
+            If a document has a name or words that the output has no room for.
         """
         if not instances:
             return []
         for instance in instances:
+            metadata = instance["metadata"].metadata
+            name = metadata["document_id"]
+            self._check(name, metadata["sentences"], f"document {name!r}")
             self._dataset_reader.apply_token_indexers(instance)
         return [_answer(output) for output in self._model.forward_on_instances(instances)]
 
@@ -95,11 +103,7 @@ class CorefPredictor(Predictor):
         if found.get("id") is None:
             # The scorer tells documents apart by their names.
             document = document._replace(document_id=f"line_{self._num_lines}")
-        if self._output_format == "conll":
-            try:
-                check_columns(document.document_id, document.sentences)
-            except ValueError as error:
-                raise ValueError(f"{place}: {error}. JSON output has room for it.") from error
+        self._check(document.document_id, document.sentences, place)
         return {**found, "id": document.document_id}
 
     @overrides
@@ -112,6 +116,13 @@ class CorefPredictor(Predictor):
                 place = Mention(number, mention["start"], mention["end"])
                 mentions[mention["sentence"]].append(place)
         return format_coreference(outputs["id"], outputs["part"], outputs["sentences"], mentions)
+
+    def _check(self, document_id: str, sentences: List[List[str]], place: str) -> None:
+        if self._output_format == "conll":
+            try:
+                check_columns(document_id, sentences)
+            except ValueError as error:
+                raise ValueError(f"{place}: {error}. JSON output has room for it.") from error
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:

@@ -156,7 +156,8 @@ def _clusters(document: Document, file_path: str) -> Clusters:
             span = (first + mention.start, first + mention.end)
             if span in kept:
                 logger.warning(
-                    "%s:%d: %r is a mention twice; kept in cluster %d, left out of cluster %d",
+                    "%s:%d: %r is a mention a second time, of cluster %d and now of cluster %d; "
+                    "the first counts, and a cluster may be left with one mention",
                     file_path,
                     sentence.line_number + mention.start,
                     " ".join(sentence.words[mention.start : mention.end + 1]),

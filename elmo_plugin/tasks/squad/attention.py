@@ -71,7 +71,7 @@ class BiAttention(torch.nn.Module):
 class SelfAttention(torch.nn.Module):
     """
     The attention of a text to itself of
-    [Clark and Gardner (2017)](https://arxiv.org/abs/1710.10723), section 3.1: each token, x, beside
+    [Clark and Gardner (2017)](https://arxiv.org/abs/1710.10723): each token, x, beside
     what the others have for it, a: `[x; a; x ⊙ a]`, through one layer with a ReLU.
 
     Scores are those of `BiAttention`. A token never attends to itself, and, as in the authors'

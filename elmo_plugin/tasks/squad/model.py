@@ -2,6 +2,7 @@ from typing import Any, Dict, List, Optional
 
 import torch
 from allennlp.common import Lazy
+from allennlp.common.checks import ConfigurationError
 from allennlp.data import TextFieldTensors, Vocabulary
 from allennlp.models import Model
 from allennlp.modules import InputVariationalDropout, Seq2SeqEncoder, TextFieldEmbedder
@@ -47,6 +48,11 @@ class Squad(Model):
         The paper's λ.
     serialization_dir : `Optional[str]`
         Given by AllenNLP.
+
+    # Raises
+
+    `ConfigurationError`
+        If `max_answer_length` or `num_best` is below 1.
     """
 
     default_predictor = "elmo-squad"
@@ -64,6 +70,11 @@ class Squad(Model):
         serialization_dir: Optional[str] = None,
     ) -> None:
         super().__init__(vocab, regularizer, serialization_dir)
+        if min(max_answer_length, num_best) < 1:
+            raise ConfigurationError(
+                "elmo-squad: expected `max_answer_length` and `num_best` of at least 1, found "
+                f"{max_answer_length} and {num_best}."
+            )
         self.text_field_embedder = text_field_embedder
         self.placement = placement or Nowhere()
         self.encoder = encoder.construct(

@@ -1,7 +1,8 @@
 import json
 import os
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, BinaryIO, Dict, List, Optional, Set
 
+from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import JsonDict
 from allennlp.data import DatasetReader, Instance
 from allennlp.models import Model
@@ -32,8 +33,8 @@ class SquadPredictor(Predictor):
 
     # Raises
 
-    `OSError`
-        If the file cannot be written.
+    `ConfigurationError`
+        If the file's folder is not there.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class SquadPredictor(Predictor):
         self._official = None if official_file is None else _OfficialFile(official_file)
         self._num_lines = 0
 
-    def predict(self, passage: str, question: str) -> JsonDict:
+    def predict(self, question: str, passage: str) -> JsonDict:
         """Answers one question; see `predict_batch_instance` for the result."""
         return self.predict_json({"passage": passage, "question": question})
 
@@ -102,11 +103,14 @@ class _OfficialFile:
     """One JSON object that can be read after each addition, as nobody says which is the last."""
 
     def __init__(self, path: str) -> None:
+        if not os.path.isdir(os.path.dirname(path) or "."):
+            raise ConfigurationError(
+                f"elmo-squad: expected `official_file` in a folder that is there, found {path}. "
+                "Make the folder, or correct the path."
+            )
+        self._path = path
         self._ids: Set[str] = set()
-        self._is_empty = True
-        # Text cannot be overwritten from its end.
-        self._file = open(path, "wb")
-        self._write(b"{}")
+        self._file: Optional[BinaryIO] = None
 
     def reserve(self, question_id: Optional[str], place: str) -> None:
         """Refuses a question that the file could not tell from others."""
@@ -120,12 +124,14 @@ class _OfficialFile:
 
     def add(self, question_id: str, answer: str) -> None:
         pair = json.dumps({question_id: answer}, ensure_ascii=False).encode("utf-8")
-        self._file.seek(-1, os.SEEK_END)
-        self._write(pair[1:] if self._is_empty else b",\n" + pair[1:])
-        self._is_empty = False
-
-    def _write(self, text: bytes) -> None:
-        self._file.write(text)
+        if self._file is None:
+            # Not before there is an answer: what the file held may be dear to somebody whose
+            # input is mistyped. Bytes, since text cannot be overwritten from its end.
+            self._file = open(self._path, "wb")
+            self._file.write(pair)
+        else:
+            self._file.seek(-1, os.SEEK_END)
+            self._file.write(b",\n" + pair[1:])
         self._file.flush()
 
 

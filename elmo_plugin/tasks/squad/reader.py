@@ -76,18 +76,24 @@ class SquadReader(DatasetReader):
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
-        num_answers = num_inexact = 0
+        num_questions = num_answers = num_inexact = 0
         try:
             for context, question in self.shard_iterable(_questions(file_path)):
                 instance = self.text_to_instance(
                     question.text, context, question.answers, question_id=question.question_id
                 )
+                num_questions += 1
                 if question.answers:
                     num_answers += 1
                     num_inexact += not _is_exact(instance, question.answers[0])
                 yield instance
         finally:
             # Whoever wanted only so many questions does not come back for the end.
+            if num_questions and not num_answers:
+                logger.info(
+                    "%s: no question has an answer: they can be predicted, not learned or scored",
+                    file_path,
+                )
             if num_inexact:
                 logger.info(
                     "%s: %d of %d answers (%.2f%%) do not begin and end where words do; each is "
@@ -116,9 +122,19 @@ class SquadReader(DatasetReader):
             The answers, where they are known; the first is learned.
         question_id : `Optional[str]`
             What the question is called in its corpus.
+
+        # Raises
+
+        `ValueError`
+            If question or passage has no words, or the first answer is beyond the passage.
         """
         shared = self._shared(passage)
         question_words = tokenize(question)
+        if not shared.words or not question_words:
+            raise ValueError(
+                f"expected a question and a passage with some words, found {question!r} and "
+                f"{passage!r}. Fill in the empty one."
+            )
         fields: Dict[str, Field] = {
             "question": TextField([Token(word) for word in question_words]),
             "passage": shared.field,
@@ -155,7 +171,7 @@ class SquadReader(DatasetReader):
                 field=TextField([Token(word) for word in words]),
                 words=words,
                 offsets=[(token.idx, token.idx + len(token)) for token in tokens],
-                sentences=_sentences(tokens[0].doc) if self._by_sentence else None,
+                sentences=_sentences(tokens[0].doc) if self._by_sentence and tokens else None,
             )
         return self._passage
 
@@ -174,6 +190,11 @@ def _touched(offsets: Offsets, answer: Answer) -> Tuple[int, int]:
         for number, (start, stop) in enumerate(offsets)
         if start < end and answer.start < stop
     ]
+    if not touched:
+        raise ValueError(
+            f"expected an answer within the passage, found {answer.text!r} at character "
+            f"{answer.start}. Correct where it starts."
+        )
     return touched[0], touched[-1]
 
 

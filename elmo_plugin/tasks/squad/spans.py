@@ -35,6 +35,8 @@ def best_spans(
     ends = pad(end_logits, (0, max_length - 1), value=-torch.inf).unfold(1, max_length, 1)
     # Shape: (batch_size, num_tokens * max_length)
     scores = (start_logits.unsqueeze(2) + ends).flatten(1)
+    # A model that has diverged finds no span, and the trainer can say that its loss is no number.
+    scores = scores.masked_fill(scores.isnan(), -torch.inf)
     total = scores.logsumexp(dim=1, keepdim=True)
     scores, places = scores.topk(min(num_best, scores.size(1)), dim=1)
     starts = places.div(max_length, rounding_mode="floor")

@@ -184,7 +184,7 @@ def test_a_malformed_bracket_cell(tmp_path, cell):
 def test_a_malformed_coreference_cell(tmp_path, cell):
     assert error_of(write(tmp_path, rows(coreference=f"- {cell}"))) == (
         "dev.gold_conll:2: expected coreference such as (3, 3), (3) or (3|5) in the last column, "
-        f"found {cell}"
+        f"found {cell}. Where there is none, put a dash."
     )
 
 
@@ -241,7 +241,13 @@ def test_a_mention_that_crosses_the_end_of_its_sentence(tmp_path):
         ),
         (
             "#begin document a\n{}#end document\n",
-            "1: expected #begin document (ID); part 000, found #begin document a",
+            "1: expected #begin document (ID); part 000, found #begin document a. Put the name in "
+            "brackets, without a # at its start: that begins a comment.",
+        ),
+        (
+            "#begin document (#a); part 000\n{}#end document\n",
+            "1: expected #begin document (ID); part 000, found #begin document (#a); part 000. Put "
+            "the name in brackets, without a # at its start: that begins a comment.",
         ),
         (
             "#begin document (a); part 000\n{}#end document\n"

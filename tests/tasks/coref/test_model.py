@@ -263,8 +263,14 @@ def test_half_precision_gives_nearly_the_same(vocab, instances):
     model = build(vocab, placement=placement("both")).eval()
     batch = tensors(model, instances[:2])
     exact = model(**batch)["loss"]
+    dtypes = set()
+    model.antecedent_scorer.layers.second.register_forward_hook(
+        lambda module, inputs, output: dtypes.add(output.dtype)
+    )
     with torch.autocast("cpu", torch.bfloat16):
         nearly = model(**batch)["loss"]
+    # What comes before the scores is rounded, scores are not.
+    assert dtypes == {torch.float32} and not torch.equal(nearly, exact)
     nearly.backward()
     torch.testing.assert_close(nearly.float(), exact, rtol=0.05, atol=0.0)
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)

@@ -187,6 +187,17 @@ def test_gold_clusters_come_out_as_they_stand_in_the_file():
     assert [outputs[1]["part"], outputs[2]["part"]] == [0, 1]
 
 
+def test_a_name_that_the_columns_have_no_room_for_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "x.gold_conll"
+    text = CORPUS.read_text(encoding="utf-8")
+    begin, rest = text.split("\n", 1)
+    path.write_text("#begin document (a b); part 000\n" + rest, encoding="utf-8")
+    (instance, *_) = CorefReader().read(path)
+    make().predict_instance(instance)
+    with pytest.raises(ValueError, match="document 'a b': .*without blanks.*JSON output has room"):
+        make(output_format="conll").predict_instance(instance)
+
+
 def test_columns_can_be_read_back(tmp_path):
     predictor = make(output_format="conll")
     line = predictor.load_line(json.dumps({"text": TEXT, "id": "mz/keys"}))

@@ -122,8 +122,8 @@ def test_a_mention_twice_stays_in_its_first_cluster_with_a_warning(tmp_path, cap
         [(0, 0), (2, 2), (4, 4)],
         [(2, 3), (6, 6)],
     ]
-    assert f"{tmp_path}/x.gold_conll:9: 'them' is a mention twice; " in caplog.text
-    assert "kept in cluster 2, left out of cluster 4" in caplog.text
+    assert f"{tmp_path}/x.gold_conll:9: 'them' is a mention a second time" in caplog.text
+    assert "of cluster 2 and now of cluster 4; the first counts" in caplog.text
 
 
 def test_only_so_many_parts_are_read():

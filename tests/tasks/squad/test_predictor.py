@@ -5,6 +5,7 @@ import pytest
 import torch
 from allennlp.commands.predict import _PredictManager
 from allennlp.commands.train import train_model_from_file
+from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 from allennlp.models import Model, load_archive
 from allennlp.predictors import Predictor
@@ -54,7 +55,7 @@ def predict(predictor, tmp_path, file, has_dataset_reader=False, batch_size=3):
 def test_answers_stand_where_they_are_said_to_in_the_text_as_it_was(make):
     first = {"answer": "café,", "start": 4, "end": 9, "probability": 0.75}
     last = {"answer": ".", "start": 48, "end": 49, "probability": 0.25}
-    assert make().predict(PASSAGE, "When?") == {**first, "n_best": [first, last]}
+    assert make().predict("When?", PASSAGE) == {**first, "n_best": [first, last]}
 
 
 def test_a_passage_of_a_file_keeps_its_answers_in_their_places(make, tmp_path):
@@ -97,8 +98,9 @@ def test_the_official_file_is_whole_after_each_question(make, tmp_path):
     official = tmp_path / "predictions.json"
     official.write_text('{"old": "answer", "of": "a longer file"}')
     predictor = make(official_file=str(official))
+    # Nothing is lost before there is something new.
+    assert len(json.loads(official.read_text())) == 2
     expected = {}
-    assert json.loads(official.read_text()) == expected
     for name, answer in [("1", "café"), ('"2"', "back\\slash\n"), ("3", "}"), ("日本", "")]:
         predictor.dump_line({"id": name, "answer": answer})
         expected[name] = answer
@@ -112,6 +114,11 @@ def test_lines_with_ids_fill_the_official_file_too(make, tmp_path):
     lines.write_text("".join(json.dumps({**fields, "id": name}) + "\n" for name in "ab"))
     predict(make(official_file=str(official)), tmp_path, lines)
     assert json.loads(official.read_text(encoding="utf-8")) == {"a": "café,", "b": "café,"}
+
+
+def test_an_official_file_in_a_folder_that_is_not_there_is_refused_at_once(make, tmp_path):
+    with pytest.raises(ConfigurationError, match="Make the folder, or correct the path"):
+        make(official_file=str(tmp_path / "missing" / "predictions.json"))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +156,7 @@ def test_a_wrong_line_is_named_by_its_number(make, line, message):
 
 def test_an_empty_question_is_refused_without_a_line_too(make):
     with pytest.raises(ValueError, match='the question: expected a "question" with some text'):
-        make().predict(PASSAGE, "")
+        make().predict("", PASSAGE)
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +172,7 @@ def test_a_trained_model_answers_best_first_alone_as_in_a_batch(archive):
     predictor = Predictor.from_archive(archive)
     lines = [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
     for line, output in zip(lines, predictor.predict_batch_json(lines), strict=True):
-        alone = predictor.predict(line["passage"], line["question"])
+        alone = predictor.predict(line["question"], line["passage"])
         assert alone["answer"] == output["answer"]
         assert alone["probability"] == pytest.approx(output["probability"], abs=1e-6)
         probabilities = [answer["probability"] for answer in output["n_best"]]

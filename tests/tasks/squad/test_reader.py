@@ -159,3 +159,24 @@ def test_a_malformed_question_is_named_by_its_place(tmp_path):
     message = 'x.json: article 1 "T", paragraph 1, question q2: expected "question" with some text'
     with pytest.raises(ValueError, match=message):
         read(tmp_path, article(asked("q1", "Zoë"), wrong))
+
+
+@pytest.mark.parametrize("question, passage", [("", "Ada"), (" ", "Ada"), ("Who?", " \n")])
+@pytest.mark.parametrize("by_sentence", [False, True])
+def test_a_text_without_words_is_refused(question, passage, by_sentence):
+    with pytest.raises(ValueError, match="with some words, found .*Fill in the empty one"):
+        SquadReader(by_sentence=by_sentence).text_to_instance(question, passage)
+
+
+def test_an_answer_beyond_the_passage_is_refused():
+    with pytest.raises(ValueError, match="found 'x' at character 50. Correct where it starts"):
+        SquadReader().text_to_instance("Who?", "Ada", [Answer("x", 50)])
+
+
+def test_a_file_without_answers_is_said_to_be_one(tmp_path, caplog):
+    path = tmp_path / "x.json"
+    qas = [{"id": "1", "question": "Who?"}]
+    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": "Ada", "qas": qas}]}]}))
+    with caplog.at_level("INFO"):
+        assert len(list(SquadReader().read(path))) == 1
+    assert f"{path}: no question has an answer" in caplog.text

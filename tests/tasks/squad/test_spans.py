@@ -46,3 +46,11 @@ def test_tokens_of_a_long_passage_are_not_paired_with_each_other():
     logits = torch.randn(2, 1, 200_000)
     spans, _ = best_spans(*logits, 17, 20)
     assert bool(((spans[..., 1] - spans[..., 0]) < 17).all())
+
+
+def test_a_model_that_has_diverged_finds_nothing():
+    logits = torch.full((2, 5), torch.nan)
+    logits[1] = torch.arange(5.0)
+    spans, probabilities = best_spans(logits, logits, max_length=3, num_best=2)
+    assert (spans[0] == -1).all() and spans[1, 0].tolist() == [4, 4]
+    assert probabilities[0].isnan().all() or not probabilities[0].any()
