@@ -29,13 +29,13 @@ def bilstm(weights: Parameters, inputs: List[torch.Tensor]) -> List[torch.Tensor
 
 def character_cnn(weights: Parameters, ids: List[int]) -> torch.Tensor:
     """The largest of each filter's activations over a word, with zeros before and after it."""
-    filters = weights["filters.weight"]
+    filters = weights["filters.0.weight"]
     vectors = weights["embedding.weight"][ids]
     width = filters.size(1) // vectors.size(1)
     border = vectors.new_zeros(width // 2, vectors.size(1))
     vectors = torch.cat([border, vectors, border])
     windows = [vectors[first : first + width].flatten() for first in range(len(ids))]
-    activations = [filters @ window + weights["filters.bias"] for window in windows]
+    activations = [filters @ window + weights["filters.0.bias"] for window in windows]
     return torch.stack(activations).clamp(min=0).amax(dim=0)
 
 
