@@ -1,6 +1,5 @@
 """
-The models of allennlp-models 2.10.1 beside ours, for tasks.py: what each is made of, and the steps
-that are timed.
+The models of allennlp-models 2.10.1 beside ours, for tasks.py: what each is made of.
 
 allennlp-models is never installed into the project: it asks for versions of its own of what the
 project has too, so that it lives in a folder apart, without what it depends on.
@@ -22,14 +21,11 @@ characters through AllenNLP's embedders, and reads the same tensors. What remain
 import sys
 from copy import deepcopy
 from importlib import import_module, util
-from itertools import islice
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import torch
-from allennlp.common import Params
-from allennlp.data import Batch, DatasetReader, Instance, TextFieldTensors, Vocabulary
-from allennlp.data.fields import TextField
+from allennlp.data import TextFieldTensors, Vocabulary
 from allennlp.models import Model
 from allennlp.modules import FeedForward, Seq2SeqEncoder, TextFieldEmbedder
 from allennlp.modules.matrix_attention import DotProductMatrixAttention, LinearMatrixAttention
@@ -42,7 +38,6 @@ from allennlp.modules.seq2vec_encoders import CnnEncoder
 from allennlp.modules.text_field_embedders import BasicTextFieldEmbedder
 from allennlp.modules.token_embedders import Embedding, TokenCharactersEncoder
 from allennlp.nn import Activation
-from allennlp.training.optimizers import Optimizer
 
 from elmo_plugin.corpora.snli import LABELS as SNLI_LABELS
 from elmo_plugin.layers.character_cnn import CharacterCnn
@@ -233,39 +228,41 @@ def coref(ours: Model) -> Peer:
         lexical_dropout=ours.lexical_dropout.p,
     )
 
-    def batch(given: Tensors) -> Tensors:
-        (metadata,) = given["metadata"]
-        most = ours.max_training_sentences if "gold_mentions" in given else None
-        sentences = metadata["sentences"][:most]
-        lengths = torch.tensor([len(sentence) for sentence in sentences])
-        # Shape: (number of sentences, longest)
-        mask = torch.arange(lengths.max()) < lengths.unsqueeze(1)
-        text = {
-            indexer: {
-                name: tensor[0, : mask.size(0), : mask.size(1)][mask].unsqueeze(0)
-                for name, tensor in tensors.items()
-            }
-            for indexer, tensors in their_tokens(given["sentences"], ours).items()
-        }
-        spans = torch.stack(spans_within(lengths, scoring.max_span_width), dim=1)
-        clusters = [
-            [mention for mention in cluster if mention[1] < lengths.sum()]
-            for cluster in metadata["clusters"] or []
-        ]
-        found = {
-            "text": text,
-            "spans": spans.unsqueeze(0),
-            "metadata": [
-                {"original_text": sum(sentences, []), "clusters": list(filter(None, clusters))}
-            ],
-        }
-        if "gold_mentions" in given:
-            numbers = {span: n for n, cluster in enumerate(clusters) for span in cluster}
-            labels = [numbers.get(tuple(span), -1) for span in spans.tolist()]
-            found["span_labels"] = torch.tensor([labels])
-        return found
+    return Peer(model, lambda given: their_document(given, ours))
 
-    return Peer(model, batch)
+
+def their_document(given: Tensors, ours: Model) -> Tensors:
+    """A document as one text, with all its candidate spans."""
+    (metadata,) = given["metadata"]
+    most = ours.max_training_sentences if "gold_mentions" in given else None
+    sentences = metadata["sentences"][:most]
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    # Shape: (number of sentences, longest)
+    mask = torch.arange(lengths.max()) < lengths.unsqueeze(1)
+    text = {
+        indexer: {
+            name: tensor[0, : mask.size(0), : mask.size(1)][mask].unsqueeze(0)
+            for name, tensor in tensors.items()
+        }
+        for indexer, tensors in their_tokens(given["sentences"], ours).items()
+    }
+    spans = torch.stack(spans_within(lengths, ours.scoring.max_span_width), dim=1)
+    clusters = [
+        [mention for mention in cluster if mention[1] < lengths.sum()]
+        for cluster in metadata["clusters"] or []
+    ]
+    found = {
+        "text": text,
+        "spans": spans.unsqueeze(0),
+        "metadata": [
+            {"original_text": sum(sentences, []), "clusters": list(filter(None, clusters))}
+        ],
+    }
+    if "gold_mentions" in given:
+        numbers = {span: n for n, cluster in enumerate(clusters) for span in cluster}
+        labels = [numbers.get(tuple(span), -1) for span in spans.tolist()]
+        found["span_labels"] = torch.tensor([labels])
+    return found
 
 
 PEERS: Dict[str, Callable[[Model], Peer]] = {
@@ -275,60 +272,3 @@ PEERS: Dict[str, Callable[[Model], Peer]] = {
     "bidaf": bidaf,
     "coref": coref,
 }
-
-
-def unlabelled(reader: DatasetReader, path: str, number: int) -> List[Instance]:
-    """The first instances of a file, as a predictor would make them."""
-    instances = []
-    for instance in islice(reader.read(path), number):
-        instances.append(reader.text_to_instance(*texts(instance)))
-        reader.apply_token_indexers(instances[-1])
-    return instances
-
-
-def texts(instance: Instance) -> List[Any]:
-    """What `text_to_instance` was given: tokens or, where answers are pieces of it, raw text."""
-    metadata = instance["metadata"].metadata
-    if "passage" in metadata:
-        return [metadata["question"], metadata["passage"]]
-    if "speakers" in metadata:
-        sentences = [field.tokens for field in instance["sentences"]]
-        return [sentences, metadata["speakers"], metadata["genre"]]
-    return [field.tokens for field in instance.values() if isinstance(field, TextField)]
-
-
-def tensors(instances: List[Instance], vocab: Vocabulary) -> Tensors:
-    batch = Batch(instances)
-    batch.index_instances(vocab)
-    return batch.as_tensor_dict()
-
-
-def training(model: Model, trainer: Params, batches: List[Tensors]) -> Callable[[int], None]:
-    """A step of an experiment's `trainer`: forward, backward, gradient norm, optimizer."""
-    learned = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
-    optimizer = Optimizer.from_params(
-        params=Params(deepcopy(trainer["optimizer"])), model_parameters=learned
-    )
-    grad_norm = trainer.get("grad_norm")
-
-    def step(turn: int) -> None:
-        model.train()
-        optimizer.zero_grad()
-        model(**batches[turn])["loss"].backward()
-        if grad_norm:
-            torch.nn.utils.clip_grad_norm_([value for _, value in learned], grad_norm)
-        optimizer.step()
-
-    return step
-
-
-def prediction(model: Model, batches: List[List[Tensors]]) -> Callable[[int], None]:
-    """As `Model.forward_on_instances`, from tensors to readable answers."""
-
-    @torch.no_grad()
-    def predict(turn: int) -> None:
-        model.eval()
-        for batch in batches[turn]:
-            model.make_output_human_readable(model(**batch))
-
-    return predict

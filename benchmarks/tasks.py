@@ -45,7 +45,8 @@ from allennlp.data import DatasetReader
 from allennlp.training import GradientDescentTrainer
 from common import Row, by_turns, measuring_parser, median_rate, report
 from memory import resident
-from task_peers import CURE, PEERS, find_peers, prediction, tensors, training, unlabelled
+from task_peers import CURE, PEERS, find_peers
+from task_steps import prediction, tensors, training, unlabelled
 
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "experiments"
 FLOOR, AIM = "<= 1.25x", "<= 1.1x"
