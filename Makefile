@@ -12,7 +12,7 @@ BENCHMARKS := startup cache_stores srl_encoder latency memory pretrain embed tas
 help:
 	@echo "make demo    train, evaluate and predict on what ships with the project (minutes)"
 	@echo "make test    run the tests"
-	@echo "make bench   measure speed, about 25 minutes on two quiet cores; needs ELMO_DATA"
+	@echo "make bench   measure speed, about 30 minutes on two quiet cores; needs ELMO_DATA"
 	@echo "make lint    check layout and style        make format  lay the code out"
 	@echo "make setup   only what the others do first: install into $(VENV)"
 	@echo "PYTHON=python3.12 make test                 choose the interpreter (3.11 to 3.13)"
@@ -25,7 +25,7 @@ test: $(STAMP)
 
 # One that lacks its data says so, and the others go on.
 bench: $(STAMP)
-	@echo "Takes about 25 minutes and a machine that does nothing else; see benchmarks/README.md."
+	@echo "Takes about 30 minutes and a machine that does nothing else; see benchmarks/README.md."
 	@failed=0; for name in $(BENCHMARKS); do echo; echo "$$name"; $(VENV)/bin/python \
 		benchmarks/$$name.py --output benchmarks/results.json || failed=1; done; \
 		$(VENV)/bin/python benchmarks/table.py && exit $$failed
