@@ -2,14 +2,12 @@ from ctypes import c_int64, c_void_p
 from typing import Any, List, Tuple
 
 import torch
-from allennlp.common.checks import ConfigurationError
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
 from overrides import overrides
 
 from elmo_plugin.layers.cell_kernels import cell_kernels
-from elmo_plugin.layers.direction import Direction, StandardWeights, both_directions
+from elmo_plugin.layers.direction import Direction, StandardWeights, read_both_ways
 from elmo_plugin.layers.gru_cell import GruCell
-from elmo_plugin.layers.packing import Packing
 from elmo_plugin.layers.recurrent_weights import Weights
 
 # Weights of a state above which a product of PyTorch's costs less than the compiled loop's.
@@ -76,17 +74,7 @@ class BiGru(Seq2SeqEncoder):
         `ConfigurationError`
             If the inputs are not `input_size` wide.
         """
-        if inputs.size(-1) != self.input_size:
-            raise ConfigurationError(
-                f"BiGru reads inputs {self.input_size} wide but received {inputs.size(-1)}. "
-                "Set `input_size` to the width of all that goes into it together."
-            )
-        assert not bool((mask[:, 1:] & ~mask[:, :-1]).any()), "padding stands before a token"
-        packing = Packing.from_lengths(mask.sum(dim=1), mask.size(1))
-        # Shape: (batch_size * num_tokens, input_size)
-        tokens = inputs.flatten(0, 1).to(self.forward_direction.bias.dtype)
-        outputs = both_directions(self.forward_direction, self.backward_direction, tokens, packing)
-        return outputs.unflatten(0, mask.shape).to(inputs.dtype)
+        return read_both_ways([(self.forward_direction, self.backward_direction)], inputs, mask)
 
 
 def _gru(input_size: int, hidden_size: int) -> Direction:

@@ -3,8 +3,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
 from overrides import overrides
 
-from elmo_plugin.layers.direction import Direction, StandardWeights, both_directions
-from elmo_plugin.layers.packing import Packing
+from elmo_plugin.layers.direction import Direction, StandardWeights, read_both_ways
 from elmo_plugin.layers.projected_cell import ProjectedCell
 from elmo_plugin.layers.recurrent_weights import Weights
 
@@ -81,19 +80,8 @@ class BiLstm(Seq2SeqEncoder):
         `ConfigurationError`
             If the inputs are not `input_size` wide.
         """
-        if inputs.size(-1) != self.input_size:
-            raise ConfigurationError(
-                f"BiLstm reads inputs {self.input_size} wide but received {inputs.size(-1)}. "
-                "Set `input_size` to the width of all that goes into it together."
-            )
-        assert not bool((mask[:, 1:] & ~mask[:, :-1]).any()), "padding stands before a token"
-        batch_size, num_tokens = mask.shape
-        packing = Packing.from_lengths(mask.sum(dim=1), num_tokens)
-        # Shape: (batch_size * num_tokens, input_size)
-        layer = inputs.flatten(0, 1).to(self.forward_layers[0].bias.dtype)
-        for forward, backward in zip(self.forward_layers, self.backward_layers):
-            layer = both_directions(forward, backward, layer, packing)
-        return layer.unflatten(0, (batch_size, num_tokens)).to(inputs.dtype)
+        layers = list(zip(self.forward_layers, self.backward_layers))
+        return read_both_ways(layers, inputs, mask)
 
 
 def _lstm(input_size: int, hidden_size: int) -> Direction:

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import torch
+from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.layers.cells import Cell
 from elmo_plugin.layers.packed_linear import PackedLinear
@@ -107,7 +108,48 @@ class Direction(torch.nn.Module):
         return super()._apply(fn, recurse)
 
 
-def both_directions(
+def read_both_ways(
+    layers: Sequence[Tuple[Direction, Direction]], inputs: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
+    """
+    Layers of a bidirectional encoder, each of which reads what both directions before it say.
+
+    # Parameters
+
+    layers : `Sequence[Tuple[Direction, Direction]]`
+        Forward and backward, the first layer first.
+    inputs : `torch.Tensor`
+        Shape `(batch_size, num_tokens, input_size)`. Read in the weights' own dtype.
+    mask : `torch.Tensor`
+        Shape `(batch_size, num_tokens)`, real tokens first.
+
+    # Returns
+
+    `torch.Tensor`
+        Shape `(batch_size, num_tokens, 2 * hidden_size)`, the forward direction first; zero at
+        padding.
+
+    # Raises
+
+    `ConfigurationError`
+        If the inputs are not as wide as the first layer's weights.
+    """
+    first = layers[0][0]
+    if inputs.size(-1) != first.input.in_features:
+        raise ConfigurationError(
+            f"The encoder reads inputs {first.input.in_features} wide but received "
+            f"{inputs.size(-1)}. Set `input_size` to the width of all that goes into it together."
+        )
+    assert not bool((mask[:, 1:] & ~mask[:, :-1]).any()), "padding stands before a token"
+    packing = Packing.from_lengths(mask.sum(dim=1), mask.size(1))
+    # Shape: (batch_size * num_tokens, input_size)
+    tokens = inputs.flatten(0, 1).to(first.bias.dtype)
+    for forward, backward in layers:
+        tokens = _both_directions(forward, backward, tokens, packing)
+    return tokens.unflatten(0, mask.shape).to(inputs.dtype)
+
+
+def _both_directions(
     forward: Direction, backward: Direction, inputs: torch.Tensor, packing: Packing
 ) -> torch.Tensor:
     """
@@ -147,7 +189,7 @@ def _read_few(
     inputs: torch.Tensor,
     packing: Packing,
 ) -> torch.Tensor:
-    """`both_directions` by PyTorch's own loop."""
+    """`_both_directions` by PyTorch's own loop."""
     hidden_size, sizes = weights[1].size(1), packing.batch_sizes
     if sizes[0] == 2:
         # One after the other: products with one row are so much faster than with two.
