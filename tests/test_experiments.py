@@ -8,6 +8,7 @@ import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import DataLoader, DatasetReader, Vocabulary
+from allennlp.data.batch import Batch
 from allennlp.models import Model
 
 import elmo_plugin  # noqa: F401
@@ -219,6 +220,59 @@ def test_coreference_has_two_kinds_of_word_vectors_where_there_are_two_files(mon
     for word, vector in (("mayor", [7, 8]), ("Paris", [3, 4]), ("paris", [5, 6])):
         ids = torch.tensor([[vocab.get_token_index(word, "second_tokens")]])
         assert vectors(ids).tolist() == [[vector]]
+
+
+def model_and_batch(name):
+    """An experiment's model, in training mode, and the first texts of the fixture to train on."""
+    params = Params.from_file(PROJECT / f"experiments/{name}.jsonnet")
+    reader = DatasetReader.from_params(params["dataset_reader"])
+    instances = list(reader.read(params["train_data_path"]))[:40]
+    vocab = Vocabulary.from_instances(instances)
+    model = Model.from_params(vocab=vocab, params=params["model"])
+    batch = Batch(instances)
+    batch.index_instances(vocab)
+    return model, batch.as_tensor_dict()
+
+
+def share_of_zeros(model, tensors, module, columns):
+    """Of what a module reads in training: how many numbers of these columns are 0."""
+    inputs = []
+    module.register_forward_pre_hook(lambda _, found: inputs.append(found[0]))
+    torch.manual_seed(0)
+    model.train()(**tensors)
+    # Shape: (num_real_tokens, num_columns)
+    rows = inputs[0].flatten(end_dim=-2)
+    rows = rows[(rows != 0).any(dim=-1)][:, columns]
+    return (rows == 0).double().mean().item()
+
+
+@pytest.mark.parametrize(
+    "name, first, share",
+    [
+        ("snli_elmo", "encoder", 0.5),
+        ("sst_elmo", "feedforward", 0.5),
+        ("ner_elmo", "lower_encoder", 0.5),
+    ],
+)
+def test_elmo_is_dropped_out_once_at_the_input(name, first, share):
+    model, tensors = model_and_batch(name)
+    elmo = slice(-model.placement.input_dim, None)
+    found = share_of_zeros(model, tensors, getattr(model, first), elmo)
+    assert found == pytest.approx(share, abs=0.03)
+
+
+def test_sentiment_is_dropped_out_as_in_allennlp():
+    model, tensors = model_and_batch("sst")
+    everything = slice(None)
+    assert share_of_zeros(model, tensors, model.feedforward, everything) == pytest.approx(
+        0.25, abs=0.02
+    )
+    assert share_of_zeros(model, tensors, model.classifier, everything) == pytest.approx(
+        0.1, abs=0.02
+    )
+    model, tensors = model_and_batch("sst_elmo")
+    elmo = slice(-model.placement.output_dim, None)
+    assert share_of_zeros(model, tensors, model.pooling_scores, elmo) == 0.0
 
 
 def test_a_misspelt_key_is_refused_by_name(tmp_path):

@@ -5,10 +5,11 @@
 local defaults = {
   granularity: '5-class',  // or '2-class': SST-2
   min_phrase_tokens: 4,  // phrases to train on; null: whole sentences only
-  dropout: 0.5,  // on word vectors
+  dropout: 0.25,  // on the vectors of the tokens, ELMo at the input included
   feedforward_dim: 300,
   feedforward_dropout: 0.25,
   hidden_size: 300,  // per direction, of encoder and integrator
+  pooled_dropout: 0.1,
   classifier_dims: [1200, 600],
   classifier_dropout: [0.2, 0.3],
   learning_rate: 1e-4,
@@ -32,6 +33,7 @@ local defaults = {
   },
   model+: {
     dropout: s.dropout,
+    pooled_dropout: s.pooled_dropout,
     feedforward: relu([s.feedforward_dim], [s.feedforward_dropout]),
     encoder: bilstm,
     integrator: bilstm,

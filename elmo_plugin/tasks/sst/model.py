@@ -46,8 +46,10 @@ class SentimentClassifier(Model):
         What comes after pooling and before the classes; its `input_dim` is given by the model.
     placement : `Optional[Placement]`, optional (default = `None`)
         Where ELMo joins; nowhere by default.
-    dropout : `float`, optional (default = `0.5`)
-        Dropout on the words' vectors. ELMo has its own.
+    dropout : `float`, optional (default = `0.25`)
+        Dropout on the vectors of the tokens: word vectors and, at the input, ELMo.
+    pooled_dropout : `float`, optional (default = `0.1`)
+        Dropout on the pooled vector, which the classifier reads.
     regularizer : `Optional[RegularizerApplicator]`
         The paper's λ: `{regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
     serialization_dir : `Optional[str]`
@@ -65,7 +67,8 @@ class SentimentClassifier(Model):
         integrator: Lazy[Seq2SeqEncoder],
         classifier: Lazy[FeedForward],
         placement: Optional[Placement] = None,
-        dropout: float = 0.5,
+        dropout: float = 0.25,
+        pooled_dropout: float = 0.1,
         regularizer: Optional[RegularizerApplicator] = None,
         serialization_dir: Optional[str] = None,
     ) -> None:
@@ -81,6 +84,7 @@ class SentimentClassifier(Model):
         pooled_dim = self.integrator.get_output_dim() + self.placement.output_dim
         # The softmax over it would not notice a bias.
         self.pooling_scores = torch.nn.Linear(pooled_dim, 1, bias=False)
+        self.pooled_dropout = torch.nn.Dropout(pooled_dropout)
         self.classifier = classifier.construct(input_dim=4 * pooled_dim)
         self.class_projection = torch.nn.Linear(
             self.classifier.get_output_dim(), vocab.get_vocab_size(LABELS)
@@ -111,13 +115,15 @@ class SentimentClassifier(Model):
         """
         mask = get_text_field_mask(tokens)
         text = self.placement(tokens)
-        words = self.dropout(self.text_field_embedder(text.words))
+        # Shape: (batch_size, num_tokens, embedding_dim)
+        embedded = self.dropout(text.at_input(self.text_field_embedder(text.words)))
         # Shape: (batch_size, num_tokens, encoder_dim)
-        encoded = self.encoder(self.feedforward(text.at_input(words)), mask)
+        encoded = self.encoder(self.feedforward(embedded), mask)
         # Shape: (batch_size, num_tokens, pooled_dim)
         integrated = text.at_output(self.integrator(_with_context(encoded, mask), mask))
         # Shape: (batch_size, num_labels)
-        logits = self.class_projection(self.classifier(self._pool(integrated, mask)))
+        pooled = self.pooled_dropout(self._pool(integrated, mask))
+        logits = self.class_projection(self.classifier(pooled))
         outputs = {"probabilities": logits.softmax(dim=-1), "metadata": metadata}
         if label is not None:
             outputs["loss"] = torch.nn.functional.cross_entropy(logits, label)

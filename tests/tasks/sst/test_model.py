@@ -217,6 +217,7 @@ def test_the_model_can_learn_a_corpus_by_heart(vocab, instances, elmo):
         integrator=wide,
         classifier={**RELU, "num_layers": 2, "hidden_dims": [64, 32]},
         dropout=0.0,
+        pooled_dropout=0.0,
         **elmo,
     )
     tensors = tensors_of(instances[:40:2], vocab, with_elmo=bool(elmo))
