@@ -12,6 +12,8 @@ local defaults = {
   dropout: 0.5,
   lambda: 0.001,  // strength of the L2 penalty on the layer scores (section 3.2)
   trainable: false,
+  // Each sentence starts from a zero state; the authors' programs carry the state over from batch to
+  // batch (`stateful`). Which is better with the published weights has not been measured.
   stateful: false,
   warm_up: false,
   dtype: 'float32',
