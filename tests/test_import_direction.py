@@ -1,6 +1,7 @@
 """
 Imports run one way: commands, analysis, tasks, elmo, bilm, layers. A room may import rooms that
-stand after it, and `corpora`, `training` and top-level modules, which import nothing of ours.
+stand after it, and `corpora`, `training`, `util` and top-level modules, which import nothing of
+ours.
 """
 
 import ast
@@ -11,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
 DIRECTION = ("commands", "analysis", "tasks", "elmo", "bilm", "layers")
-INDEPENDENT = ("corpora", "training")
+INDEPENDENT = ("corpora", "training", "util")
 
 
 def wrong_arrows(package: Path) -> List[str]:
@@ -99,6 +100,7 @@ def make(root: Path, files: Dict[str, str]) -> Path:
         ("layers/a.py", "from elmo_plugin.corpora import b", "nothing of ours"),
         ("corpora/a.py", "import elmo_plugin.layers", "nothing of ours"),
         ("training/a.py", "from elmo_plugin.bilm import b", "nothing of ours"),
+        ("util/a.py", "from elmo_plugin.bilm import b", "nothing of ours"),
         ("environment.py", "from elmo_plugin.bilm import b", "nothing of ours"),
         ("elmo/a.py", "from elmo_plugin import load_bilm", "imports elmo_plugin itself"),
         ("elmo/a.py", "import elmo_plugin", "imports elmo_plugin itself"),

@@ -2,14 +2,11 @@
 
 import json
 import os
-import shutil
 import tarfile
 import tempfile
-import zlib
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any, Dict, List, Optional, Union
 
 import torch
@@ -19,12 +16,12 @@ from allennlp.data import Vocabulary
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.util import read_state, unpack
 
 # An archive has the first; the folder of a training run the second, and the first if it was
 # unpacked from an archive.
 _WEIGHTS, _BEST_WEIGHTS = "weights.th", "best.th"
-_VOCABULARY = ("vocabulary/softmax_labels.txt", "vocabulary/softmax_counts_labels.txt")
-_NAMESPACES = "vocabulary/non_padded_namespaces.txt"
+_SOFTMAX_WORDS = "vocabulary/softmax_labels.txt"
 _IDENTITY = "options_json"
 
 
@@ -62,7 +59,7 @@ class TrainedModel:
         # Raises
 
         `ConfigurationError`
-            If there is no such archive, or it cannot be read.
+            If there is no such archive, it cannot be read, or it is not safe to unpack.
         """
         try:
             path = cached_path(archive)
@@ -74,7 +71,7 @@ class TrainedModel:
         if os.path.isdir(path):
             return cls._from_folder(Path(path), str(archive))
         with tempfile.TemporaryDirectory() as folder:
-            _unpack(path, folder, str(archive))
+            unpack(path, folder, str(archive))
             return cls._from_folder(Path(folder), str(archive))
 
     @classmethod
@@ -85,9 +82,9 @@ class TrainedModel:
                 f"{place} holds no trained model: expected {_WEIGHTS} or {_BEST_WEIGHTS} in it. A "
                 "training run writes the latter after its first validation."
             )
-        parameters = _read_state(folder / weights[0], f"{place} ({weights[0]})")
+        parameters = read_state(folder / weights[0], f"{place} ({weights[0]})")
         vocabulary = None
-        if (folder / _VOCABULARY[0]).exists():
+        if (folder / _SOFTMAX_WORDS).exists():
             vocabulary = Vocabulary.from_files(folder / "vocabulary")
         return cls(parameters, vocabulary, place)
 
@@ -183,42 +180,6 @@ def is_archive(path: Union[str, PathLike]) -> bool:
     except EOFError:
         # A compressed one that is cut short; reading it says so.
         return True
-
-
-def _unpack(path: Union[str, PathLike], folder: str, place: str) -> None:
-    """Copies weights and words, whatever else and whatever paths the archive holds."""
-    wanted = (_WEIGHTS, _NAMESPACES, *_VOCABULARY)
-    try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                name = os.path.normpath(member.name)
-                if member.isfile() and name in wanted:
-                    target = Path(folder) / name
-                    target.parent.mkdir(exist_ok=True)
-                    with archive.extractfile(member) as source, open(target, "wb") as copy:
-                        shutil.copyfileobj(source, copy)
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise ConfigurationError(
-            f"{place} cannot be read; it is damaged, cut short, or no model.tar.gz "
-            f"({_first_line(error)}). Copy it again."
-        ) from error
-
-
-def _read_state(path: Path, place: str) -> Dict[str, torch.Tensor]:
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        if not isinstance(state, dict):
-            raise ValueError(f"expected a state dict, found {type(state).__name__}")
-    except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError) as error:
-        raise ConfigurationError(
-            f"{place} cannot be read; it is damaged, cut short, or holds more than tensors "
-            f"({_first_line(error)}). Copy it again."
-        ) from error
-    return state
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0].rstrip(":. ")
 
 
 def _difference(expected: BilmOptions, found: BilmOptions) -> str:

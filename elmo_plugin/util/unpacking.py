@@ -1,0 +1,77 @@
+"""Unpacks an archive that nobody vouches for."""
+
+import lzma
+import shutil
+import tarfile
+import zlib
+from os import PathLike
+from typing import Iterator, Union
+
+from allennlp.common.checks import ConfigurationError
+
+_BLOCK = 1 << 20
+
+
+def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str) -> None:
+    """
+    Unpacks a tar file, compressed or not, and checks the checksum of its compression.
+
+    # Parameters
+
+    path : `Union[str, PathLike]`
+        A local file.
+    folder : `Union[str, PathLike]`
+        An empty folder; outside of it nothing is written.
+    place : `str`
+        What error messages call the archive.
+
+    # Raises
+
+    `ConfigurationError`
+        If it is damaged or no tar file; if it holds anything but files and folders, or a path that
+        leads out of the folder; or if there is no room for it.
+    """
+    try:
+        with tarfile.open(path) as archive:
+            archive.extractall(folder, _checked_members(archive, folder, place), filter="data")
+            # A tar file ends before its compressed stream does, where the checksum stands.
+            while archive.fileobj.read(_BLOCK):
+                pass
+    except tarfile.FilterError as error:
+        raise ConfigurationError(
+            f"{place} is refused: a path in it leads out of the archive ({error})."
+        ) from error
+    except (
+        tarfile.TarError,
+        EOFError,
+        zlib.error,
+        lzma.LZMAError,
+        OSError,
+        # A damaged header can ask for anything.
+        ValueError,
+        OverflowError,
+    ) as error:
+        reason = str(error).partition("\n")[0].rstrip(":. ")
+        raise ConfigurationError(
+            f"{place} cannot be read; it is damaged, cut short, or no model.tar.gz ({reason}). "
+            "Copy it again."
+        ) from error
+
+
+def _checked_members(
+    archive: tarfile.TarFile, folder: Union[str, PathLike], place: str
+) -> Iterator[tarfile.TarInfo]:
+    for member in archive:
+        # AllenNLP writes no links, and following them is how archives reach other files.
+        if not (member.isfile() or member.isdir()):
+            raise ConfigurationError(
+                f"{place} is refused: expected files and folders in it, found that "
+                f"{member.name!r} is a link or a device."
+            )
+        free = shutil.disk_usage(folder).free
+        if member.size > free:
+            raise ConfigurationError(
+                f"{place} holds {member.name!r} of {member.size / 1e9:.1f} GB, and {folder} has "
+                f"room for {free / 1e9:.1f} GB. Name a larger folder in TMPDIR."
+            )
+        yield member

@@ -1,0 +1,63 @@
+"""Reads files of `torch.save` without executing anything in them."""
+
+import struct
+import zipfile
+import zlib
+from os import PathLike
+from pickle import UnpicklingError
+from typing import Any, Dict, Union
+
+import torch
+from allennlp.common.checks import ConfigurationError
+
+
+def read_state(path: Union[str, PathLike], place: str) -> Dict[str, Any]:
+    """
+    Reads a state dict after checking its checksums, which `torch.load` does not look at.
+
+    # Parameters
+
+    path : `Union[str, PathLike]`
+        A local file.
+    place : `str`
+        What error messages call it.
+
+    # Returns
+
+    `Dict[str, Any]`
+        Its tensors, on disk until they are used.
+
+    # Raises
+
+    `ConfigurationError`
+        If it is damaged, or holds more than tensors in a dictionary.
+    """
+    try:
+        # Files written before torch 1.6 are no zip files and have no checksums.
+        is_zip = zipfile.is_zipfile(path)
+        if is_zip:
+            _check_members(path)
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
+        if not isinstance(state, dict):
+            raise ValueError(f"expected a state dict, found {type(state).__name__}")
+    except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError) as error:
+        raise _unreadable(place, error) from error
+    return state
+
+
+def _check_members(path: Union[str, PathLike]) -> None:
+    try:
+        with zipfile.ZipFile(path) as opened:
+            damaged = opened.testzip()
+    except (zipfile.BadZipFile, zlib.error, struct.error) as error:
+        raise ValueError(str(error)) from error
+    if damaged is not None:
+        raise ValueError(f"{damaged!r} in it differs from its checksum")
+
+
+def _unreadable(place: str, error: BaseException) -> ConfigurationError:
+    reason = str(error).partition("\n")[0].rstrip(":. ")
+    return ConfigurationError(
+        f"{place} cannot be read; it is damaged, cut short, or holds more than tensors ({reason}). "
+        "Copy it again."
+    )
