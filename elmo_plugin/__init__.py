@@ -18,6 +18,7 @@ import elmo_plugin.tasks  # noqa: E402
 import elmo_plugin.training  # noqa: E402, F401
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights  # noqa: E402
 from elmo_plugin.elmo import Elmo, ScalarMix, embed_sentences  # noqa: E402
+from elmo_plugin.util import load_archive  # noqa: E402
 
 __all__ = [
     "Bilm",
@@ -25,6 +26,7 @@ __all__ = [
     "Elmo",
     "ScalarMix",
     "embed_sentences",
+    "load_archive",
     "load_bilm",
     "load_weights",
     "save_weights",

@@ -22,6 +22,7 @@ import torch  # noqa: E402
 
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm  # noqa: E402
 from elmo_plugin.elmo.cache import LayerCache  # noqa: E402
+from tests.tagger import train  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -123,3 +124,9 @@ def make_bilm(make_options) -> Callable[..., Bilm]:
         return bilm.eval()
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tagger(tmp_path_factory) -> Path:
+    """The archive of a trained tagger, see `tests.tagger`."""
+    return train(tmp_path_factory.mktemp("tagger") / "out")

@@ -1,0 +1,116 @@
+"""What the config.json of an archive may name, and what of it limits how much is read."""
+
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, Tuple, Type, Union
+
+from allennlp.common.checks import ConfigurationError
+from allennlp.common.params import parse_overrides
+from allennlp.common.registrable import Registrable
+
+_READING = ("dataset_reader", "validation_dataset_reader", "data_loader", "validation_data_loader")
+_LIMITS = ("max_instances", "batches_per_epoch", "drop_last")
+
+
+def check_types(config: Dict[str, Any], place: str) -> None:
+    """
+    # Parameters
+
+    config : `Dict[str, Any]`
+        The configuration of an archive.
+    place : `str`
+        What error messages call the archive.
+
+    # Raises
+
+    `ConfigurationError`
+        If a `type` in it is the path of a class instead of a registered name, or if it lets
+        transformers execute code of a model.
+    """
+    for path, value in _settings(config):
+        setting = path[-1]
+        if setting == "type" and isinstance(value, str) and _is_class_path(value):
+            raise _refusal(value, f"{place} ({'.'.join(path)} in config.json)")
+        if setting == "trust_remote_code" and value:
+            raise ConfigurationError(
+                f"{place} is refused: {'.'.join(path)} in config.json would execute code that a "
+                "model brings along."
+            )
+
+
+@contextmanager
+def registered_types_only(place: str) -> Iterator[None]:
+    """
+    Within it AllenNLP constructs registered types only. Otherwise it takes a `type` with a dot
+    for the path of a class or a function, imports its module and calls it.
+
+    # Parameters
+
+    place : `str`
+        What error messages call the archive.
+
+    # Raises
+
+    `ConfigurationError`
+        If something else is to be constructed.
+    """
+    resolve = Registrable.__dict__["resolve_class_name"]
+
+    def resolve_registered(cls: Type[Registrable], name: str) -> Any:
+        if "." in name and name not in Registrable._registry[cls]:
+            raise _refusal(name, place)
+        return resolve.__func__(cls, name)
+
+    Registrable.resolve_class_name = classmethod(resolve_registered)  # type: ignore
+    try:
+        yield
+    finally:
+        Registrable.resolve_class_name = resolve  # type: ignore
+
+
+def without_limits(
+    config: Dict[str, Any], overrides: Union[str, Dict[str, Any]]
+) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """
+    # Parameters
+
+    config : `Dict[str, Any]`
+        The configuration of an archive.
+    overrides : `Union[str, Dict[str, Any]]`
+        What the user wants to be different, in AllenNLP's form.
+
+    # Returns
+
+    `Tuple[Dict[str, Any], Dict[str, Any]]`
+        The overrides, with others that lift what keeps readers and data loaders of the archive
+        from reading a whole file, unless the user's decide about it; and the limits lifted.
+    """
+    given = parse_overrides(overrides) if isinstance(overrides, str) else overrides
+    limits = {}
+    for path, value in _settings({name: config[name] for name in _READING if name in config}):
+        prefixes = {".".join(path[:length]) for length in range(1, len(path) + 1)}
+        if path[-1] in _LIMITS and value and prefixes.isdisjoint(given):
+            limits[".".join(path)] = value
+    return {**given, **dict.fromkeys(limits)}, limits
+
+
+def _settings(config: Any, path: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[str, ...], Any]]:
+    """Every value at any depth, after the keys that lead to it."""
+    if isinstance(config, dict):
+        items = list(config.items())
+    else:
+        items = list(enumerate(config)) if isinstance(config, list) else []
+    for key, value in items:
+        yield (*path, str(key)), value
+        yield from _settings(value, (*path, str(key)))
+
+
+def _is_class_path(name: str) -> bool:
+    return "." in name and not any(name in names for names in Registrable._registry.values())
+
+
+def _refusal(name: str, place: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{place} is refused: expected the registered name of a type, found {name!r}, which would "
+        "import and call what an archive chooses. If you trust it, register the class, import its "
+        "package with --include-package, and give the registered name in --overrides."
+    )

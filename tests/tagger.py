@@ -1,0 +1,75 @@
+"""A task's model, trained for an epoch, and archives made of its parts."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import torch
+from allennlp.commands.train import train_model_from_file
+from allennlp.models import Archive
+from allennlp.predictors import Predictor
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+CORPUS = FIXTURES / "corpora/ner/dev.conll"
+LINES = FIXTURES / "predict/ner.jsonl"
+# Both readers' and both data loaders'.
+LIMITS = {
+    "dataset_reader.max_instances": 5,
+    "validation_dataset_reader.max_instances": 4,
+    "validation_data_loader.batches_per_epoch": 1,
+}
+
+
+def train(folder: Path) -> Path:
+    """The archive of a tagger that was trained on a part of its corpus."""
+    overrides = {"trainer.num_epochs": 1, **LIMITS}
+    train_model_from_file(FIXTURES / "experiments/ner.jsonnet", folder, overrides=overrides)
+    return folder / "model.tar.gz"
+
+
+def repack(
+    archive: Path,
+    target: Path,
+    change: Callable[[Dict[str, Any]], Optional[str]] = lambda config: None,
+    without: Sequence[str] = (),
+    files: Optional[Dict[str, bytes]] = None,
+    members: Sequence[tarfile.TarInfo] = (),
+) -> Path:
+    """
+    Another archive of the same parts. `change` changes the configuration or returns the text
+    instead of it; `files` are added, `members` too and last.
+    """
+    with tarfile.open(archive) as source:
+        parts = {m.name: source.extractfile(m).read() for m in source if m.isfile()}
+    config = json.loads(parts["config.json"])
+    parts["config.json"] = (change(config) or json.dumps(config)).encode()
+    parts = {name: parts[name] for name in parts if not name.startswith(tuple(without) or " ")}
+    with tarfile.open(target, "w:gz") as opened:
+        for name, content in {**parts, **(files or {})}.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            opened.addfile(member, io.BytesIO(content))
+        for member in members:
+            opened.addfile(member)
+    return target
+
+
+def member(name: str, kind: bytes, link: str = "") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, link
+    return made
+
+
+def saved(state: Any) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return buffer.getvalue()
+
+
+def answers(archive: Archive) -> List[str]:
+    """What the model says of the lines to predict."""
+    predictor = Predictor.from_archive(archive)
+    lines = LINES.read_text(encoding="utf-8").splitlines()
+    return [predictor.dump_line(predictor.predict_json(json.loads(line))) for line in lines]

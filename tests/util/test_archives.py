@@ -1,0 +1,277 @@
+"""Archives of strangers: read as AllenNLP reads them, refused, and never obeyed."""
+
+import gzip
+import json
+import logging
+import pickle
+import shutil
+import sys
+import tarfile
+from collections import namedtuple
+
+import pytest
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.common.registrable import Registrable
+from allennlp.models import Archive, Model, archival
+
+from elmo_plugin import load_archive
+from tests.tagger import CORPUS, answers, member, repack, saved
+
+
+def same(archive: Archive, other: Archive) -> bool:
+    state, others = archive.model.state_dict(), other.model.state_dict()
+    return list(state) == list(others) and all(torch.equal(state[n], others[n]) for n in state)
+
+
+def refused(path, *expected, **settings):
+    with pytest.raises(ConfigurationError) as error:
+        load_archive(path, **settings)
+    message = str(error.value)
+    for part in (str(path), *expected):
+        assert part in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("kind", ["archive", "folder"])
+def test_an_archive_is_what_allennlp_makes_of_it(tagger, kind):
+    path = tagger if kind == "archive" else tagger.parent
+    ours, theirs = load_archive(path), archival.load_archive(path)
+    assert same(ours, theirs)
+    assert ours.config.as_dict() == theirs.config.as_dict()
+    assert ours.meta == theirs.meta
+    assert ours.validation_dataset_reader.max_instances == 4
+    assert answers(ours) == answers(theirs)
+
+
+def test_a_flipped_bit_is_refused_or_changes_nothing(tagger, tmp_path):
+    whole, content = load_archive(tagger), tagger.read_bytes()
+    damaged = tmp_path / "damaged.tar.gz"
+    num_refused = 0
+    for number in range(40):
+        flipped = bytearray(content)
+        flipped[(2 * number + 1) * len(content) // 80] ^= 1 << number % 8
+        damaged.write_bytes(flipped)
+        try:
+            archive = load_archive(damaged)
+        except ConfigurationError as error:
+            assert str(damaged) in str(error) and "\n" not in str(error)
+            num_refused += 1
+        else:
+            assert same(archive, whole), number
+    assert num_refused > 30
+
+
+@pytest.mark.parametrize(
+    "added, reason",
+    [
+        (member("../escaped", tarfile.REGTYPE), "leads out of the archive"),
+        (member("vocabulary/../../escaped", tarfile.REGTYPE), "leads out of the archive"),
+        (member("link", tarfile.SYMTYPE, "/etc/passwd"), "'link' is a link or a device"),
+        (member("link", tarfile.SYMTYPE, "config.json"), "'link' is a link or a device"),
+        (member("link", tarfile.LNKTYPE, "../../secret"), "'link' is a link or a device"),
+        (member("pipe", tarfile.FIFOTYPE), "'pipe' is a link or a device"),
+        (member("null", tarfile.CHRTYPE), "'null' is a link or a device"),
+    ],
+    ids=lambda value: value.name if isinstance(value, tarfile.TarInfo) else None,
+)
+def test_what_reaches_out_of_an_archive_is_refused(tagger, tmp_path, monkeypatch, added, reason):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "deep" / "temporary"))
+    (tmp_path / "deep" / "temporary").mkdir(parents=True)
+    refused(repack(tagger, tmp_path / "evil.tar.gz", members=[added]), reason)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["evil.tar.gz"]
+
+
+def test_an_absolute_path_stays_in_the_archive(tagger, tmp_path):
+    outside = tmp_path / "outside"
+    load_archive(repack(tagger, tmp_path / "evil.tar.gz", files={str(outside): b"evil"}))
+    assert not outside.exists()
+
+
+def test_an_archive_that_does_not_fit_the_disk_is_not_unpacked(tagger, monkeypatch):
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1000))
+    refused(tagger, "has room for 0.0 GB. Name a larger folder in TMPDIR")
+
+
+def set_at(*keys):
+    """Sets a value in a configuration, making what is missing on the way."""
+
+    def change(config):
+        *path, last, value = keys
+        for key in path:
+            config = config[key] if isinstance(config, list) else config.setdefault(key, {})
+        config[last] = value
+
+    return change
+
+
+EVIL = "evil_module_of_an_archive.run"
+
+
+@pytest.fixture
+def evil_module(tmp_path, monkeypatch):
+    """Something that can be imported, and a fixture that fails if it was."""
+    (tmp_path / "evil_module_of_an_archive.py").write_text("def run(**kwargs): return None\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    assert "evil_module_of_an_archive" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "change, place",
+    [
+        (set_at("model", "type", EVIL), "model.type"),
+        (set_at("model", "lower_encoder", "type", EVIL), "model.lower_encoder.type"),
+        (set_at("model", "lower_encoder", EVIL), ""),
+        (set_at("model", "initializer", "regexes", [[".*", {"type": EVIL}]]), "regexes.0.1.type"),
+        (set_at("dataset_reader", "type", EVIL), "dataset_reader.type"),
+        (set_at("validation_dataset_reader", "token_indexers", "x", "type", EVIL), "x.type"),
+        (set_at("validation_dataset_reader", "token_indexers", "x", EVIL), ""),
+        (set_at("vocabulary", "type", EVIL), "vocabulary.type"),
+        (set_at("trainer", "optimizer", "type", "subprocess.Popen"), "trainer.optimizer.type"),
+        (set_at("data_loader", "type", EVIL), "data_loader.type"),
+        (set_at("evaluation", "type", EVIL), "evaluation.type"),
+    ],
+)
+def test_a_class_named_by_its_path_is_refused(tagger, tmp_path, evil_module, change, place):
+    refused(repack(tagger, tmp_path / "evil.tar.gz", change), place)
+
+
+def test_overrides_can_put_a_registered_name_in_place_of_a_class(tagger, tmp_path, evil_module):
+    evil = repack(tagger, tmp_path / "evil.tar.gz", set_at("model", "type", EVIL))
+    archive = load_archive(evil, overrides={"model.type": "elmo-ner"})
+    assert same(archive, load_archive(tagger))
+
+
+def test_a_type_registered_by_another_package_is_constructed(tagger, tmp_path):
+    known = type(load_archive(tagger).model)
+    Model.register("registered.by-another-package")(known)
+    try:
+        change = set_at("model", "type", "registered.by-another-package")
+        archive = load_archive(repack(tagger, tmp_path / "other.tar.gz", change))
+    finally:
+        del Registrable._registry[Model]["registered.by-another-package"]
+    assert same(archive, load_archive(tagger))
+
+
+def test_outside_of_the_door_allennlp_is_as_it_was(tagger, tmp_path):
+    before = Registrable.__dict__["resolve_class_name"], archival.extracted_archive
+    load_archive(tagger)
+    refused(repack(tagger, tmp_path / "evil.tar.gz", set_at("model", "type", "os.system")))
+    assert (Registrable.__dict__["resolve_class_name"], archival.extracted_archive) == before
+    assert Model.resolve_class_name("collections.OrderedDict")[0].__name__ == "OrderedDict"
+
+
+def test_code_that_a_model_of_transformers_brings_along_is_refused(tagger, tmp_path):
+    change = set_at("dataset_reader", "tokenizer", "tokenizer_kwargs", "trust_remote_code", True)
+    evil = repack(tagger, tmp_path / "evil.tar.gz", change)
+    refused(evil, "dataset_reader.tokenizer.tokenizer_kwargs.trust_remote_code")
+
+
+def test_a_configuration_is_not_evaluated(tagger, tmp_path):
+    for text in ('{"model": std.extVar("HOME"), "dataset_reader": {}}', "[" * 100_000, "\xff"):
+        evil = repack(tagger, tmp_path / "evil.tar.gz", lambda config, text=text: text)
+        refused(evil, "(config.json): expected JSON, as AllenNLP writes it")
+
+
+def from_archive(path):
+    return set_at("model", {"type": "from_archive", "archive_file": str(path)})
+
+
+def pretrained(path):
+    module = {"archive_file": str(path), "module_path": "text_field_embedder"}
+    return set_at("model", "text_field_embedder", {"_pretrained": module})
+
+
+@pytest.mark.parametrize("reference", [from_archive, pretrained])
+def test_archives_that_a_configuration_names_are_loaded_in_the_same_way(
+    tagger, tmp_path, evil_module, reference
+):
+    outer = tmp_path / "outer.tar.gz"
+    assert same(load_archive(repack(tagger, outer, reference(tagger))), load_archive(tagger))
+    inner = repack(tagger, tmp_path / "inner.tar.gz", set_at("model", "type", EVIL))
+    repack(tagger, outer, reference(inner))
+    refused(outer, f"{inner} (model.type in config.json) is refused")
+    repack(tagger, inner, members=[member("../escaped", tarfile.REGTYPE)])
+    refused(outer, f"{inner} is refused: a path in it leads out")
+
+
+def test_a_vocabulary_that_is_an_archive_is_not_unpacked(tagger, tmp_path):
+    packed = {"vocabulary": tagger.read_bytes()}
+    evil = repack(tagger, tmp_path / "evil.tar.gz", without=["vocabulary"], files=packed)
+    refused(evil, "no trained model: it holds no folder 'vocabulary'")
+
+
+class Executed:
+    def __reduce__(self):
+        return pytest.fail, ("the archive was executed",)
+
+
+@pytest.mark.parametrize("content", [saved({"a": Executed()}), pickle.dumps(Executed())])
+def test_weights_are_not_executed_whatever_the_environment_says(
+    tagger, tmp_path, monkeypatch, content
+):
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    evil = repack(tagger, tmp_path / "evil.tar.gz", files={"weights.th": content})
+    refused(evil, "(weights.th) cannot be read")
+    (tmp_path / "weights.th").write_bytes(content)
+    with pytest.raises(ConfigurationError, match=f"^{tmp_path}/weights.th cannot be read"):
+        load_archive(tagger, weights_file=str(tmp_path / "weights.th"))
+
+
+@pytest.mark.parametrize(
+    "without, expected",
+    [
+        ("config.json", "is no trained model: it holds no config.json"),
+        ("weights.th", "holds no trained model: expected weights.th or best.th"),
+        ("vocabulary", "is no trained model: it holds no folder 'vocabulary'"),
+    ],
+)
+def test_what_an_archive_lacks_is_named(tagger, tmp_path, without, expected):
+    refused(repack(tagger, tmp_path / "half.tar.gz", without=[without]), expected)
+    with tarfile.open(tmp_path / "half.tar.gz") as archive:
+        archive.extractall(tmp_path / "folder", filter="data")
+    refused(tmp_path / "folder", expected)
+
+
+def test_what_is_no_archive_is_refused(tagger, tmp_path, weight_file):
+    refused(tmp_path / "none.tar.gz", "does not exist. Expected a model.tar.gz or the folder of")
+    refused(weight_file, "damaged, cut short, or no model.tar.gz")
+    (tmp_path / "text.tar.gz").write_bytes(gzip.compress(b"no tar file\n" * 99))
+    refused(tmp_path / "text.tar.gz", "damaged, cut short, or no model.tar.gz")
+    for config in ("{}", "[]", '{"model": {}, "dataset_reader": "x"}'):
+        other = repack(tagger, tmp_path / "other.tar.gz", lambda _, config=config: config)
+        refused(other, "is no trained model: config.json has no '")
+
+
+def test_weights_that_do_not_fit_are_named_with_the_first_difference(tagger, tmp_path):
+    state = load_archive(tagger).model.state_dict()
+    name = "tag_projection.bias"
+    others = {
+        "size mismatch for tag_projection.bias": {**state, name: torch.zeros(2)},
+        "Missing keys: ['tag_projection.bias']": {n: state[n] for n in state if n != name},
+        "Unexpected keys: ['another']": {**state, "another": torch.zeros(2)},
+    }
+    for difference, weights in others.items():
+        other = repack(tagger, tmp_path / "other.tar.gz", files={"weights.th": saved(weights)})
+        refused(other, "the weights do not fit the model of config.json", difference)
+    torch.save(weights, tmp_path / "other.th")
+    with pytest.raises(ConfigurationError, match=f"^{tmp_path}/other.th: the weights do not fit"):
+        load_archive(tagger, weights_file=str(tmp_path / "other.th"))
+
+
+def test_limits_of_training_are_lifted_on_request_unless_overrides_set_them(tagger, caplog):
+    with caplog.at_level(logging.WARNING, "elmo_plugin"):
+        whole = load_archive(tagger, every_instance=True)
+    assert whole.dataset_reader.max_instances is None
+    assert whole.validation_dataset_reader.max_instances is None
+    assert whole.config["validation_data_loader"]["batches_per_epoch"] is None
+    assert len(list(whole.validation_dataset_reader.read(CORPUS))) > 5
+    assert f"{tagger} was trained with dataset_reader.max_instances = 5" in caplog.text
+    overrides = {"validation_dataset_reader.max_instances": 3, "model.dropout": 0.1}
+    for given in (overrides, json.dumps(overrides)):
+        limited = load_archive(tagger, overrides=given, every_instance=True)
+        assert limited.dataset_reader.max_instances is None
+        assert limited.validation_dataset_reader.max_instances == 3
+        assert limited.config["model"]["dropout"] == 0.1
