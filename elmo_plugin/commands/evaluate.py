@@ -1,0 +1,87 @@
+"""
+`allennlp evaluate`, as AllenNLP has it, for archives and files of strangers. For how it comes to
+be used, see `elmo_plugin.commands.predict`.
+"""
+
+from functools import partial, wraps
+from typing import Any, Dict, List, Optional
+
+import torch
+from allennlp.commands import evaluate as allennlp_evaluate
+from allennlp.common import Params
+from allennlp.data import DataLoader
+from allennlp.evaluation import Evaluator
+from allennlp.models import Model
+
+from elmo_plugin.commands.one_sentence import one_sentence
+from elmo_plugin.util import load_archive
+from elmo_plugin.util.configs import registered_types_only
+
+_evaluate_from_archive = allennlp_evaluate.evaluate_from_archive
+
+
+class CheckedEvaluator:
+    """
+    An evaluator of AllenNLP that refuses data with nothing to evaluate.
+
+    # Parameters
+
+    evaluator : `Evaluator`
+        What evaluates.
+    """
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+
+    @classmethod
+    def from_params(cls, params: Params) -> "CheckedEvaluator":
+        return cls(Evaluator.from_params(params))
+
+    def __call__(
+        self, model: Model, data_loader: DataLoader, *settings: Any, **outputs: Any
+    ) -> Dict[str, Any]:
+        """
+        # Raises
+
+        `ValueError`
+            If there was no batch, or neither a loss nor a metric.
+        """
+        with_loss: List[bool] = []
+
+        def note(_: torch.nn.Module, inputs: Any, output: Dict[str, Any]) -> None:
+            with_loss.append(output.get("loss") is not None)
+
+        handle = model.register_forward_hook(note)
+        try:
+            metrics = self._evaluator(model, data_loader, *settings, **outputs)
+        finally:
+            handle.remove()
+        if not with_loss:
+            raise ValueError(f"{_path(data_loader)}: expected instances, found none.")
+        if not metrics and not any(with_loss):
+            raise ValueError(
+                f"{_path(data_loader)}: expected labels to compare predictions with, found none. "
+                "To predict them, use allennlp predict --use-dataset-reader."
+            )
+        return metrics
+
+
+@wraps(_evaluate_from_archive)
+def evaluate_from_archive(
+    archive_file: Any, *args: Any, batch_size: Optional[int] = None, **kwargs: Any
+) -> Dict[str, Any]:
+    with one_sentence("evaluate"):
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"expected --batch-size of at least 1, found {batch_size}.")
+        # Data loaders and evaluators, too, are constructed from the archive's configuration.
+        with registered_types_only(str(archive_file)):
+            return _evaluate_from_archive(archive_file, *args, batch_size=batch_size, **kwargs)
+
+
+def _path(data_loader: DataLoader) -> Any:
+    return getattr(data_loader, "data_path", "the data")
+
+
+allennlp_evaluate.evaluate_from_archive = evaluate_from_archive
+allennlp_evaluate.Evaluator = CheckedEvaluator
+allennlp_evaluate.load_archive = partial(load_archive, every_instance=True)

@@ -1,0 +1,79 @@
+"""
+`allennlp predict`, as AllenNLP has it, for archives and files of strangers.
+
+AllenNLP builds its command line before it imports plugins, so that it never uses a sub-command
+which a plugin registers as `predict`. What its own calls is replaced instead, when this is
+imported; both names are found anew at every call.
+"""
+
+import argparse
+from functools import partial
+from typing import Any, Iterator
+
+from allennlp.commands import predict as allennlp_predict
+from allennlp.common.util import JsonDict
+from allennlp.data import Instance
+from allennlp.predictors import Predictor
+from overrides import overrides
+
+from elmo_plugin.commands.one_sentence import one_sentence
+from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.util import load_archive
+
+# What AllenNLP reads and `numbered_lines` does not.
+_OTHER_COMPRESSIONS = (".bz2", ".xz")
+
+_get_predictor = allennlp_predict._get_predictor
+
+
+class PredictManager(allennlp_predict._PredictManager):
+    """
+    Reads all of the input, checking that it is UTF-8, and writes an answer for each instance. See
+    AllenNLP for its parameters.
+    """
+
+    @overrides
+    def run(self) -> None:
+        with one_sentence("predict"):
+            super().run()
+
+    @overrides
+    def _get_json_data(self) -> Iterator[JsonDict]:
+        if self._input_file.endswith(_OTHER_COMPRESSIONS):
+            yield from self._at_least_one(super()._get_json_data())
+        else:
+            yield from self._at_least_one(self._objects())
+
+    @overrides
+    def _get_instance_data(self) -> Iterator[Instance]:
+        yield from self._at_least_one(super()._get_instance_data())
+
+    def _objects(self) -> Iterator[JsonDict]:
+        path = "/dev/stdin" if self._input_file == "-" else self._input_file
+        for number, line in numbered_lines(path):
+            if line and not line.isspace():
+                try:
+                    yield self._predictor.load_line(f"{line}\n")
+                except ValueError as error:
+                    raise ValueError(f"{path}:{number}: {error}") from error
+
+    def _at_least_one(self, inputs: Iterator[Any]) -> Iterator[Any]:
+        is_empty = True
+        for each in inputs:
+            is_empty = False
+            yield each
+        if is_empty:
+            raise ValueError(f"{self._input_file}: expected something to predict, found nothing.")
+
+
+def get_predictor(args: argparse.Namespace) -> Predictor:
+    """AllenNLP's function of this kind; what fails in it is said in one sentence."""
+    with one_sentence("predict"):
+        if args.batch_size < 1:
+            raise ValueError(f"expected --batch-size of at least 1, found {args.batch_size}.")
+        return _get_predictor(args)
+
+
+allennlp_predict._get_predictor = get_predictor
+allennlp_predict._PredictManager = PredictManager
+allennlp_predict.load_archive = partial(load_archive, every_instance=True)

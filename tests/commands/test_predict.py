@@ -1,0 +1,108 @@
+"""`allennlp predict`, as AllenNLP starts it, with this plugin."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import pytest
+from allennlp.models import archival
+
+from elmo_plugin.corpora.conll2003 import read_sentences
+from tests.commands.running import failure, run
+from tests.tagger import CORPUS, LINES, answers, repack
+
+SENTENCES = sum(1 for _ in read_sentences(CORPUS))
+
+
+def predict(archive, input_file, out, *arguments):
+    run("predict", archive, input_file, "--silent", "--output-file", out, *arguments)
+    return out.read_text(encoding="utf-8").splitlines(keepends=True)
+
+
+def refused(archive, input_file, tmp_path, *arguments):
+    settings = ("--silent", "--output-file", tmp_path / "out.jsonl", *arguments)
+    return failure("predict", archive, input_file, *settings)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--batch-size", 3)])
+def test_lines_are_answered_as_allennlp_does(tagger, tmp_path, arguments):
+    expected = answers(archival.load_archive(tagger))
+    written = predict(tagger, LINES, tmp_path / "out", *arguments)
+    assert written == expected
+
+
+def test_every_instance_of_a_corpus_is_answered_unless_the_call_says_otherwise(tagger, tmp_path):
+    given = (tagger, CORPUS, tmp_path / "out", "--use-dataset-reader", "--batch-size", 8)
+    whole = predict(*given)
+    assert len(whole) == SENTENCES > 5
+    assert predict(*given, "--dataset-reader-choice", "train") == whole
+    limit = '{"validation_dataset_reader.max_instances": 2}'
+    assert predict(*given, "-o", limit) == whole[:2]
+
+
+def test_compressed_input_is_read_under_any_name(tagger, tmp_path):
+    for name in ("lines.jsonl.gz", "lines.jsonl"):
+        (tmp_path / name).write_bytes(gzip.compress(LINES.read_bytes()))
+        assert predict(tagger, tmp_path / name, tmp_path / "out") == predict(
+            tagger, LINES, tmp_path / "expected"
+        )
+
+
+@pytest.mark.parametrize("encoding, byte", [("latin-1", "0xef"), ("utf-16", "0xff")])
+def test_input_that_is_not_utf_8_is_named_by_file_line_and_byte(tagger, tmp_path, encoding, byte):
+    first = '{"sentence": "Hello ."}\n' if encoding == "latin-1" else ""
+    file = tmp_path / "lines.jsonl"
+    file.write_bytes(f'{first}{{"sentence": "naïve"}}\n'.encode(encoding))
+    line = 2 if first else 1
+    message = refused(tagger, file, tmp_path)
+    assert f"{file}:{line}: expected UTF-8 text, found the byte {byte}" in message
+
+
+def test_a_malformed_line_is_named_by_file_and_line(tagger, tmp_path):
+    (tmp_path / "lines.jsonl").write_text('\n{"sentence": "Hello ."}\n{"sentence"\n')
+    assert f"{tmp_path}/lines.jsonl:3: " in refused(tagger, tmp_path / "lines.jsonl", tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "\n  \n"])
+def test_empty_input_is_refused(tagger, tmp_path, content):
+    (tmp_path / "empty").write_text(content)
+    message = refused(tagger, tmp_path / "empty", tmp_path)
+    assert message.endswith("/empty: expected something to predict, found nothing.")
+
+
+@pytest.mark.parametrize("size", [0, -3])
+def test_a_batch_has_an_instance(tagger, tmp_path, size):
+    message = refused(tagger, LINES, tmp_path, f"--batch-size={size}")
+    assert message == f"allennlp predict: expected --batch-size of at least 1, found {size}."
+
+
+def test_missing_input_is_named(tagger, tmp_path):
+    assert f"{tmp_path}/none" in refused(tagger, tmp_path / "none", tmp_path)
+
+
+def test_archives_of_strangers_are_not_obeyed(tagger, tmp_path):
+    def change(config):
+        config["model"]["type"] = "subprocess.Popen"
+
+    evil = repack(tagger, tmp_path / "evil.tar.gz", change)
+    message = refused(evil, LINES, tmp_path)
+    assert "(model.type in config.json) is refused: expected the registered name" in message
+    assert "does not exist" in refused(tmp_path / "none.tar.gz", LINES, tmp_path)
+
+
+def test_allennlp_uses_it_though_it_imports_plugins_late(tagger, tmp_path):
+    """The command itself: tests have imported the plugin before AllenNLP builds its parser."""
+    (tmp_path / "empty").touch()
+    command = [sys.executable, "-m", "allennlp", "predict", tagger, tmp_path / "empty"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("expected something to predict, found nothing.")
+
+
+def test_its_output_is_shown_as_allennlp_shows_it(tagger, tmp_path, capsys):
+    (tmp_path / "line").write_text('{"tokens": ["Oslo"]}')
+    run("predict", tagger, tmp_path / "line")
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == 'input 0:  {"tokens": ["Oslo"]}'
+    assert json.loads(shown[1].removeprefix("prediction:  "))["tokens"] == ["Oslo"]
