@@ -16,7 +16,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.file_utils import cached_path
 from allennlp.models import Archive, archival
 
-from elmo_plugin.util.configs import check_types, registered_types_only, without_limits
+from elmo_plugin.util.configs import check_config, registered_types_only, without_limits
 from elmo_plugin.util.unpacking import unpack
 from elmo_plugin.util.weights import read_state
 
@@ -31,12 +31,12 @@ def load_archive(
     every_instance: bool = False,
 ) -> Archive:
     """
-    AllenNLP's `load_archive` for archives of strangers: nothing in one is executed, nothing is
-    written outside of a temporary folder, and a damaged one is refused.
+    AllenNLP's `load_archive` for archives of strangers: nothing in one is executed, it is unpacked
+    into a temporary folder only, and a damaged one is refused.
 
     Of an archive only registered types are constructed: AllenNLP's, this plugin's, and those of
-    packages that were imported before. They may read files and URLs that its config.json names.
-    Archives that it names are loaded in the same way.
+    packages that were imported before. They may read files and URLs that its config.json names, and
+    ELMo's `cache` writes to a folder that it names. Archives that it names are checked as well.
 
     # Parameters
 
@@ -68,14 +68,9 @@ def load_archive(
         config = _read_config(folder, place)
         _check_parts(folder, place, weights_file)
         if every_instance:
-            overrides, limits = without_limits(config, overrides)
-            for setting, value in limits.items():
-                logger.warning(
-                    "%s was trained with %s = %r; whole files are read now. To limit them, set it "
-                    "in --overrides.",
-                    *(place, setting, value),
-                )
-        check_types(Params.from_file(folder / archival.CONFIG_NAME, overrides).as_dict(True), place)
+            overrides = _whole_files(config, overrides, place)
+        overridden = Params.from_file(folder / archival.CONFIG_NAME, overrides)
+        check_config(overridden.as_dict(quiet=True), place)
         with registered_types_only(place), _archives_checked():
             try:
                 return archival.load_archive(folder, cuda_device, overrides, weights_file)
@@ -83,6 +78,18 @@ def load_archive(
                 raise ConfigurationError(f"{place}: {error}") from error
             except RuntimeError as error:
                 raise _explained(error, place, weights_file) from error
+
+
+def _whole_files(
+    config: Dict[str, Any], overrides: Union[str, Dict[str, Any]], place: str
+) -> Dict[str, Any]:
+    overrides, limits = without_limits(config, overrides)
+    for setting, value in limits.items():
+        logger.warning(
+            f"{place} was trained with {setting} = {value!r}; whole files are read now. To limit "
+            "them, set it in --overrides."
+        )
+    return overrides
 
 
 @contextmanager
@@ -120,7 +127,7 @@ def _extracted_archive(path: str, cleanup: bool = True) -> Iterator[str]:
     folder = tempfile.mkdtemp()
     try:
         unpack(path, folder, path)
-        check_types(_read_config(Path(folder), path), path)
+        check_config(_read_config(Path(folder), path), path)
         _check_parts(Path(folder), path, None)
         yield folder
     except BaseException:

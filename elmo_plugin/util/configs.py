@@ -9,9 +9,11 @@ from allennlp.common.registrable import Registrable
 
 _READING = ("dataset_reader", "validation_dataset_reader", "data_loader", "validation_data_loader")
 _LIMITS = ("max_instances", "batches_per_epoch", "drop_last")
+# Code of a model of transformers; folders and scripts of scorers of AllenNLP, which runs them.
+_EXECUTED = ("trust_remote_code", "evalb_directory_path", "srl_eval_path")
 
 
-def check_types(config: Dict[str, Any], place: str) -> None:
+def check_config(config: Dict[str, Any], place: str) -> None:
     """
     # Parameters
 
@@ -23,17 +25,17 @@ def check_types(config: Dict[str, Any], place: str) -> None:
     # Raises
 
     `ConfigurationError`
-        If a `type` in it is the path of a class instead of a registered name, or if it lets
-        transformers execute code of a model.
+        If a `type` in it is the path of a class instead of a registered name, or if it says what
+        is to be executed.
     """
     for path, value in _settings(config):
         setting = path[-1]
         if setting == "type" and isinstance(value, str) and _is_class_path(value):
             raise _refusal(value, f"{place} ({'.'.join(path)} in config.json)")
-        if setting == "trust_remote_code" and value:
+        if setting in _EXECUTED and value:
             raise ConfigurationError(
-                f"{place} is refused: {'.'.join(path)} in config.json would execute code that a "
-                "model brings along."
+                f"{place} is refused: {'.'.join(path)} in config.json, {value!r}, would be "
+                "executed. If you do not need it, set it to null in --overrides."
             )
 
 

@@ -163,10 +163,21 @@ def test_outside_of_the_door_allennlp_is_as_it_was(tagger, tmp_path):
     assert Model.resolve_class_name("collections.OrderedDict")[0].__name__ == "OrderedDict"
 
 
-def test_code_that_a_model_of_transformers_brings_along_is_refused(tagger, tmp_path):
-    change = set_at("dataset_reader", "tokenizer", "tokenizer_kwargs", "trust_remote_code", True)
+@pytest.mark.parametrize(
+    "setting, value",
+    [
+        ("trust_remote_code", True),
+        ("evalb_directory_path", ".; echo evil #"),
+        ("srl_eval_path", "/tmp/evil.pl"),
+    ],
+)
+def test_what_would_be_executed_is_refused_unless_overrides_take_it_away(
+    tagger, tmp_path, setting, value
+):
+    change = set_at("trainer", "deep", [{setting: value}])
     evil = repack(tagger, tmp_path / "evil.tar.gz", change)
-    refused(evil, "dataset_reader.tokenizer.tokenizer_kwargs.trust_remote_code")
+    refused(evil, f"trainer.deep.0.{setting} in config.json, {value!r}, would be executed")
+    load_archive(evil, overrides={f"trainer.deep.0.{setting}": None})
 
 
 def test_a_configuration_is_not_evaluated(tagger, tmp_path):
