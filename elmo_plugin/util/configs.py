@@ -7,7 +7,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.params import parse_overrides
 from allennlp.common.registrable import Registrable
 
-_READING = ("dataset_reader", "validation_dataset_reader", "data_loader", "validation_data_loader")
+_READERS = ("dataset_reader", "validation_dataset_reader")
 _LIMITS = ("max_instances", "batches_per_epoch", "drop_last")
 # Code of a model of transformers; folders and scripts of scorers of AllenNLP, which runs them.
 _EXECUTED = ("trust_remote_code", "evalb_directory_path", "srl_eval_path")
@@ -87,10 +87,14 @@ def without_limits(
         from reading a whole file, unless the user's decide about it; and the limits lifted.
     """
     given = parse_overrides(overrides) if isinstance(overrides, str) else overrides
+    validation = "validation_data_loader"
+    # Of two data loaders, evaluation takes that one.
+    reading = (*_READERS, validation if config.get(validation) else "data_loader")
     limits = {}
-    for path, value in _settings({name: config[name] for name in _READING if name in config}):
+    for path, value in _settings({name: config[name] for name in reading if name in config}):
         prefixes = {".".join(path[:length]) for length in range(1, len(path) + 1)}
-        if path[-1] in _LIMITS and value and prefixes.isdisjoint(given):
+        is_limit = path[-1] in _LIMITS and value is not None and value is not False
+        if is_limit and prefixes.isdisjoint(given):
             limits[".".join(path)] = value
     return {**given, **dict.fromkeys(limits)}, limits
 
