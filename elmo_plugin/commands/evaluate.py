@@ -1,5 +1,5 @@
 """
-`allennlp evaluate`, as AllenNLP has it, for archives and files of strangers. For how it comes to
+`allennlp evaluate`, as AllenNLP has it, for untrusted archives and files. For how it comes to
 be used, see `elmo_plugin.commands.predict`.
 """
 

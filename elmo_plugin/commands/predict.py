@@ -1,5 +1,5 @@
 """
-`allennlp predict`, as AllenNLP has it, for archives and files of strangers.
+`allennlp predict`, as AllenNLP has it, for untrusted archives and files.
 
 AllenNLP builds its command line before it imports plugins, so that it never uses a sub-command
 which a plugin registers as `predict`. What its own calls is replaced instead, when this is

@@ -1,4 +1,4 @@
-"""Loads trained models that nobody vouches for."""
+"""Loads untrusted archives of trained models."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ def load_archive(
     every_instance: bool = False,
 ) -> Archive:
     """
-    AllenNLP's `load_archive` for archives of strangers: nothing in one is executed, it is unpacked
+    AllenNLP's `load_archive` for untrusted archives: nothing in one is executed, it is unpacked
     into a temporary folder only, and a damaged one is refused.
 
     Of an archive only registered types are constructed: AllenNLP's, this plugin's, and those of

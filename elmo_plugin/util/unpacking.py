@@ -1,4 +1,4 @@
-"""Unpacks an archive that nobody vouches for."""
+"""Unpacks untrusted archives."""
 
 import lzma
 import shutil

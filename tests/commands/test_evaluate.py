@@ -74,7 +74,7 @@ def test_a_batch_has_an_instance(tagger, size):
 
 
 @pytest.mark.parametrize("part", ["model", "validation_data_loader"])
-def test_archives_of_strangers_are_not_obeyed(tagger, tmp_path, part):
+def test_nothing_in_an_untrusted_archive_is_executed(tagger, tmp_path, part):
     def change(config):
         config[part]["type"] = "subprocess.Popen"
 

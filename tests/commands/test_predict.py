@@ -81,7 +81,7 @@ def test_missing_input_is_named(tagger, tmp_path):
     assert f"{tmp_path}/none" in refused(tagger, tmp_path / "none", tmp_path)
 
 
-def test_archives_of_strangers_are_not_obeyed(tagger, tmp_path):
+def test_nothing_in_an_untrusted_archive_is_executed(tagger, tmp_path):
     def change(config):
         config["model"]["type"] = "subprocess.Popen"
 

@@ -1,4 +1,4 @@
-"""Archives of strangers: read as AllenNLP reads them, refused, and never obeyed."""
+"""Untrusted archives: read as AllenNLP reads them, or refused; nothing in them is executed."""
 
 import gzip
 import json
