@@ -27,7 +27,9 @@ class CorefScores(Metric):
     Scores clusters of mentions as version 8.01 of the
     [reference scorer](https://github.com/conll/reference-coreference-scorers) does: a mention is
     right if it begins and ends where a gold one does, and counts are summed over documents before
-    they are divided. Clusters of one mention count in all but MUC. What is divided by nothing is 0.
+    they are divided. Clusters of one mention count in all but MUC, and a mention in two gold
+    clusters in both; where the scorer needs one of them, in the last. What is divided by nothing
+    is 0.
     """
 
     def __init__(self) -> None:
@@ -50,7 +52,7 @@ class CorefScores(Metric):
         # Raises
 
         `ValueError`
-            If a mention is in two clusters, or twice in one.
+            If a mention is in two predicted clusters, or twice in a cluster.
         """
         shared = overlaps(predicted, gold)
         for name, measure in _MEASURES.items():
