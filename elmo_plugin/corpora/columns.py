@@ -52,7 +52,8 @@ def read_blocks(
     path : `Union[str, os.PathLike]`
         A plain or gzip file, local or a URL that `cached_path` understands.
     markers : `Sequence[str]`, optional (default = `()`)
-        First cells of the lines that are yielded by themselves, each as a block of one row.
+        First cells of the lines that are yielded by themselves, each as a block of one row of two
+        cells: the marker and the line as it is.
     comment : `Optional[str]`, optional (default = `"#"`)
         What the first cell of a comment starts with. `None` where the format has no comments and
         a word may look like one.
@@ -80,16 +81,16 @@ def read_blocks(
             yield Rows(path, first_line, cells)
             cells = []
         if is_marker:
-            yield Rows(path, line_number, [row])
+            yield Rows(path, line_number, [[row[0], line]])
     if cells:
         yield Rows(path, first_line, cells)
     if not first_line:
         raise ValueError(f"{path}: the file holds no sentences")
 
 
-def check_width(rows: Rows, minimum: int) -> None:
+def check_width(rows: Rows, minimum: int, *, same: bool = True) -> None:
     """
-    Refuses a sentence whose rows differ in width or have too few columns.
+    Refuses a sentence whose rows have too few columns or differ in width.
 
     # Parameters
 
@@ -97,6 +98,8 @@ def check_width(rows: Rows, minimum: int) -> None:
         The sentence.
     minimum : `int`
         The fewest columns that its format has.
+    same : `bool`, optional (default = `True`)
+        Whether all rows must have the same number of columns.
 
     # Raises
 
@@ -109,7 +112,7 @@ def check_width(rows: Rows, minimum: int) -> None:
             raise ValueError(
                 f"{rows.place(row)}: expected at least {minimum} columns, found {len(cells)}"
             )
-        if len(cells) != width:
+        if same and len(cells) != width:
             raise ValueError(
                 f"{rows.place(row)}: expected {width} columns as in the first line of the "
                 f"sentence, found {len(cells)}"

@@ -4,18 +4,13 @@ their arguments, coreference and named entities of one text in one file.
 """
 
 from elmo_plugin.corpora.conll2012.coreference import check_columns, format_coreference
+from elmo_plugin.corpora.conll2012.documents import Document, DocumentSentence, read_documents
 from elmo_plugin.corpora.conll2012.propositions import format_propositions
-from elmo_plugin.corpora.conll2012.reader import (
-    Document,
-    Frame,
-    Mention,
-    Sentence,
-    read_documents,
-    read_sentences,
-)
+from elmo_plugin.corpora.conll2012.reader import Frame, Mention, Sentence, read_sentences
 
 __all__ = [
     "Document",
+    "DocumentSentence",
     "Frame",
     "Mention",
     "Sentence",

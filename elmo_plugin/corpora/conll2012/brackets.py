@@ -114,7 +114,9 @@ def bio_tags(rows: Rows, spans: Sequence[LabelledSpan], kind: str) -> Tuple[str,
     return tuple(tags)
 
 
-def cluster_spans(rows: Rows, column: int) -> List[Tuple[int, int, int]]:
+def cluster_spans(
+    rows: Rows, column: int, nothing: Sequence[str] = ("-",)
+) -> List[Tuple[int, int, int]]:
     """
     The spans of a coreference column: `(3|(5`, `3)`, `(3)`, `-`. Of two mentions of one cluster,
     the one opened last closes first.
@@ -124,23 +126,27 @@ def cluster_spans(rows: Rows, column: int) -> List[Tuple[int, int, int]]:
     rows : `Rows`
         The sentence.
     column : `int`
+    nothing : `Sequence[str]`, optional (default = `("-",)`)
+        What a cell without mentions holds.
 
     # Returns
 
     `List[Tuple[int, int, int]]`
-        First word, last word and cluster of each mention, in order.
+        First word, last word and cluster of each mention, by first word. Of those that begin at
+        the same word, the single word comes first, then the order of the file: so the reference
+        scorer meets them.
 
     # Raises
 
     `ValueError`
         If a cell is no coreference cell, or a bracket lacks its partner.
     """
-    spans: List[Tuple[int, int, int]] = []
-    opened: List[Tuple[int, int]] = []
+    spans: List[Tuple[int, bool, int, int, int]] = []
+    opened: List[Tuple[int, int, int]] = []
     for row, cell in enumerate(rows.column(column)):
-        if cell == "-":
+        if cell in nothing:
             continue
-        for part in cell.split("|"):
+        for number, part in enumerate(cell.split("|")):
             match = _CLUSTER.fullmatch(part)
             if match is None or not (match[1] or match[3]):
                 raise ValueError(
@@ -149,16 +155,17 @@ def cluster_spans(rows: Rows, column: int) -> List[Tuple[int, int, int]]:
                 )
             cluster = int(match[2])
             if match[1]:
-                opened.append((cluster, row))
+                opened.append((cluster, row, number))
             if match[3]:
-                matching = [start for other, start in opened if other == cluster]
+                matching = [entry for entry in opened if entry[0] == cluster]
                 if not matching:
                     raise _nothing_open(rows, row, column, "coreference", part)
-                opened.remove((cluster, matching[-1]))
-                spans.append((matching[-1], row, cluster))
+                opened.remove(matching[-1])
+                _, start, opened_as = matching[-1]
+                spans.append((start, start < row, opened_as, row, cluster))
     if opened:
         raise _left_open(rows, opened[-1][1], column, "coreference", str(opened[-1][0]))
-    return sorted(spans)
+    return [(start, end, cluster) for start, _, _, end, cluster in sorted(spans)]
 
 
 def _nothing_open(rows: Rows, row: int, column: int, kind: str, cell: str) -> ValueError:

@@ -2,7 +2,7 @@
 
 import re
 from itertools import combinations
-from typing import List, Sequence
+from typing import List, Optional, Sequence
 
 from elmo_plugin.corpora.conll2012.reader import Mention
 
@@ -10,7 +10,7 @@ __all__ = ["check_columns", "format_coreference"]
 
 _BLANK = re.compile(r"[ \t\r\n]")
 # From the tag to the named entity: the columns that say nothing.
-_EMPTY_COLUMNS = "- * - - - - *"
+_EMPTY_COLUMNS = ("-", "*", "-", "-", "-", "-", "*")
 
 
 def check_columns(document_id: str, sentences: Sequence[Sequence[str]]) -> None:
@@ -46,10 +46,12 @@ def format_coreference(
     part: int,
     sentences: Sequence[Sequence[str]],
     mentions: Sequence[Sequence[Mention]],
+    begin_line: Optional[str] = None,
 ) -> str:
     """
     Writes a part of a document as the reference scorer of the shared task and `read_documents`
-    read it. Between the words and the coreference, the columns are empty.
+    read it. Between the words and the coreference, the columns are empty. Columns are separated by
+    tabs: among blanks, the scorer takes a word such as `8)` for coreference.
 
     # Parameters
 
@@ -59,6 +61,10 @@ def format_coreference(
         The words of each sentence.
     mentions : `Sequence[Sequence[Mention]]`
         The mentions of each sentence, in any order.
+    begin_line : `Optional[str]`, optional (default = `None`)
+        The line that begins the document in the gold file. The scorer looks for this very line;
+        `; part 0` is another document than `; part 000`. Without one, it is written from name and
+        part as OntoNotes writes it.
 
     # Returns
 
@@ -72,11 +78,11 @@ def format_coreference(
         overlap without one being inside the other.
     """
     check_columns(document_id, sentences)
-    lines = [f"#begin document ({document_id}); part {part:03d}"]
+    lines = [begin_line or f"#begin document ({document_id}); part {part:03d}"]
     for words, its_mentions in zip(sentences, mentions):
         cells = _cells(len(words), its_mentions)
         lines += (
-            f"{document_id} {part} {row} {word} {_EMPTY_COLUMNS} {cell}"
+            "\t".join([document_id, str(part), str(row), word, *_EMPTY_COLUMNS, cell])
             for row, (word, cell) in enumerate(zip(words, cells))
         )
         lines.append("")

@@ -1,18 +1,17 @@
-"""Reads a CoNLL-2012 file as sentences or as documents."""
+"""Reads a CoNLL-2012 file as sentences, every column of them."""
 
 import os
-import re
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Iterator, Optional, Sequence, Tuple, Union
 
 from elmo_plugin.corpora.columns import Rows, check_width, read_blocks
 from elmo_plugin.corpora.conll2012.brackets import bio_tags, cluster_spans, labelled_spans
 
-__all__ = ["Document", "Frame", "Mention", "Sentence", "read_documents", "read_sentences"]
+__all__ = ["Frame", "Mention", "Sentence", "read_sentences"]
 
-_BEGIN = re.compile(r"#begin document \((.*)\)(?:;\s*part\s+(\d+))?\s*;?\s*")
-_MARKERS = ("#begin", "#end")
-_FIRST_FRAME, _MIN_COLUMNS = 11, 12
+MARKERS = ("#begin", "#end")
+MIN_COLUMNS = 12
+_FIRST_FRAME = 11
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Sentence:
     frames : `Tuple[Frame, ...]`
         In the order of the file's predicate columns; empty where it has none.
     mentions : `Tuple[Mention, ...]`
-        By position; empty where the text is not annotated.
+        By first word; empty where the text is not annotated.
     """
 
     document_id: str
@@ -100,23 +99,6 @@ class Sentence:
     named_entities: Tuple[str, ...]
     frames: Tuple[Frame, ...]
     mentions: Tuple[Mention, ...]
-
-
-@dataclass(frozen=True)
-class Document:
-    """
-    One part of a document: the reach of coreference.
-
-    # Parameters
-
-    document_id : `str`
-    part : `int`
-    sentences : `Tuple[Sentence, ...]`
-    """
-
-    document_id: str
-    part: int
-    sentences: Tuple[Sentence, ...]
 
 
 def read_sentences(path: Union[str, os.PathLike]) -> Iterator[Sentence]:
@@ -138,85 +120,19 @@ def read_sentences(path: Union[str, os.PathLike]) -> Iterator[Sentence]:
     `ValueError`
         If the file is malformed, with the line, or holds no sentences.
     """
-    for rows in read_blocks(path, _MARKERS):
-        if rows.cells[0][0] not in _MARKERS:
+    for rows in read_blocks(path, MARKERS):
+        if rows.cells[0][0] not in MARKERS:
             yield _sentence(rows)
 
 
-def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
-    """
-    Streams the document parts of a file. Memory grows with the longest of them.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL that `cached_path` understands.
-
-    # Returns
-
-    `Iterator[Document]`
-
-    # Raises
-
-    `ValueError`
-        If the file is malformed, with the line, or holds no sentences; if a sentence stands
-        outside `#begin document` and `#end document`, either line lacks the other, or there is no
-        sentence between them.
-    """
-    begin: Optional[Rows] = None
-    sentences: List[Sentence] = []
-    for rows in read_blocks(path, _MARKERS):
-        first = rows.cells[0][0]
-        if first == "#begin":
-            if begin is not None:
-                raise _without_end(begin, f"#begin document at line {rows.first_line}")
-            begin, sentences = rows, []
-        elif begin is None:
-            raise ValueError(
-                f"{rows.place(0)}: expected a line such as #begin document (ID); part 000 first, "
-                f"found {'#end document' if first == '#end' else 'a sentence'}. Put the line "
-                "before the first sentence of each document."
-            )
-        elif first == "#end":
-            if not sentences:
-                raise ValueError(
-                    f"{begin.place(0)}: expected a sentence in the document begun here, found "
-                    f"#end document at line {rows.first_line}. Delete both lines."
-                )
-            yield Document(*_begun(begin), tuple(sentences))
-            begin = None
-        else:
-            sentences.append(_sentence(rows))
-    if begin is not None:
-        raise _without_end(begin, "the end of the file")
-
-
-def _begun(begin: Rows) -> Tuple[str, int]:
-    line = " ".join(begin.cells[0])
-    match = _BEGIN.fullmatch(line)
-    if match is None or match[1].startswith("#"):
-        raise ValueError(
-            f"{begin.place(0)}: expected #begin document (ID); part 000, found {line}. Put the "
-            "name in brackets, without a # at its start: that begins a comment."
-        )
-    return match[1], int(match[2] or 0)
-
-
-def _without_end(begin: Rows, found: str) -> ValueError:
-    return ValueError(
-        f"{begin.place(0)}: expected #end document for the document begun here, found {found}. "
-        "Put the line after the document's last sentence, or copy the file again if it was cut off."
-    )
-
-
 def _sentence(rows: Rows) -> Sentence:
-    check_width(rows, _MIN_COLUMNS)
+    check_width(rows, MIN_COLUMNS)
     document_id, part = rows.cells[0][:2]
     if not part.isdecimal():
         raise ValueError(f"{rows.place(0)}: expected a part number in column 2, found {part}")
     entities = labelled_spans(rows, 10, "entity")
     mentions = cluster_spans(rows, -1)
-    num_frames = len(rows.cells[0]) - _MIN_COLUMNS
+    num_frames = len(rows.cells[0]) - MIN_COLUMNS
     return Sentence(
         document_id=document_id,
         part=int(part),

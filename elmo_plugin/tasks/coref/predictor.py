@@ -23,19 +23,21 @@ class CorefPredictor(Predictor):
     Finds the mentions of a document that refer to the same thing.
 
     A line of input is JSON: `{"text": "Anna lost her keys. She was late."}`, in which spaCy's
-    English rules find words and sentences, or `{"sentences": [["Anna", "lost", …], …]}`, then
-    perhaps with `"speakers": ["Tom", …]`, one for each sentence, `-` where it is not known. Either
-    may have an `"id"`, and a `"genre"`, such as one of those the model was trained on; without one
-    it is what the folders of the `id` tell. With `--use-dataset-reader` the input is a CoNLL-2012
-    file.
+    English rules find words, which they divide at hyphens as OntoNotes does, and sentences; or
+    `{"sentences": [["Anna", "lost", …], …]}`, then perhaps with `"speakers": ["Tom", …]`, one for
+    each sentence, `-` where it is not known. Either may have an `"id"`, and a `"genre"`, such as
+    one of those the model was trained on; without one it is what the folders of the `id` tell. With
+    `--use-dataset-reader` the input is a CoNLL-2012 file.
 
     # Parameters
 
     model : `Model`
     dataset_reader : `DatasetReader`
     output_format : `str`, optional (default = `"json"`)
-        `json` lines, or `conll`: the columns of CoNLL-2012, which the reference scorer reads. The
-        last one holds what was found, those between the words and it are empty.
+        `json` lines, or `conll`: the columns of CoNLL-2012, separated by tabs, which the reference
+        scorer reads. The last one holds what was found, those between the words and it are empty.
+        Of a file, the lines `#begin document` stay as they are: the scorer finds documents by
+        them.
 
     # Raises
 
@@ -86,7 +88,12 @@ class CorefPredictor(Predictor):
             name = metadata["document_id"]
             self._check(name, metadata["sentences"], f"document {name!r}")
             self._dataset_reader.apply_token_indexers(instance)
-        return [_answer(output) for output in self._model.forward_on_instances(instances)]
+        outputs = self._model.forward_on_instances(instances)
+        answers = [_answer(output) for output in outputs]
+        if self._output_format == "conll":
+            for answer, output in zip(answers, outputs):
+                answer["begin_line"] = output["metadata"]["begin_line"]
+        return answers
 
     @overrides
     def load_line(self, line: str) -> JsonDict:
@@ -115,7 +122,13 @@ class CorefPredictor(Predictor):
             for mention in cluster:
                 place = Mention(number, mention["start"], mention["end"])
                 mentions[mention["sentence"]].append(place)
-        return format_coreference(outputs["id"], outputs["part"], outputs["sentences"], mentions)
+        return format_coreference(
+            outputs["id"],
+            outputs["part"],
+            outputs["sentences"],
+            mentions,
+            outputs.get("begin_line"),
+        )
 
     def _check(self, document_id: str, sentences: List[List[str]], place: str) -> None:
         if self._output_format == "conll":

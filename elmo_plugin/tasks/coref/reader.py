@@ -23,7 +23,8 @@ Clusters = List[List[Tuple[int, int]]]
 class CorefReader(DatasetReader):
     """
     Reads CoNLL-2012 columns; one instance per part of a document, whole, in the order of the file.
-    A part without mentions is labelled too: as having none.
+    A part without mentions is labelled too: as having none. Of the columns, words, speakers and
+    coreference are read; what the others hold does not matter (see `read_documents`).
 
     # Parameters
 
@@ -56,7 +57,10 @@ class CorefReader(DatasetReader):
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
+        num_documents = num_mentions = 0
         for document in self.shard_iterable(read_documents(file_path)):
+            num_documents += 1
+            num_mentions += sum(len(sentence.mentions) for sentence in document.sentences)
             yield self.text_to_instance(
                 [[Token(word) for word in sentence.words] for sentence in document.sentences],
                 [speaker for sentence in document.sentences for speaker in sentence.speakers],
@@ -64,6 +68,13 @@ class CorefReader(DatasetReader):
                 _clusters(document, file_path),
                 document_id=document.document_id,
                 part=document.part,
+                begin_line=document.begin_line,
+            )
+        if num_documents and not num_mentions:
+            logger.warning(
+                "%s: the last column holds no mention: the file can be predicted, but nothing can "
+                "be learned from it or scored",
+                file_path,
             )
 
     @overrides(check_signature=False)
@@ -76,6 +87,7 @@ class CorefReader(DatasetReader):
         *,
         document_id: str = UNKNOWN,
         part: int = 0,
+        begin_line: Optional[str] = None,
     ) -> Instance:
         """
         # Parameters
@@ -87,9 +99,12 @@ class CorefReader(DatasetReader):
         genre : `str`, optional (default = `"-"`)
         clusters : `Optional[List[List[Tuple[int, int]]]]`
             Positions in the document of the first and the last token of each mention, where they
-            are known. No mention may be in two clusters.
+            are known. Of a mention in two clusters, training learns the later one, and scores count
+            both, as the reference scorer does.
         document_id : `str`, optional (default = `"-"`)
         part : `int`, optional (default = `0`)
+        begin_line : `Optional[str]`, optional (default = `None`)
+            The line that begins the document in its file, for CoNLL output.
         """
         names = [speaker or UNKNOWN for speaker in speakers or [None] * sum(map(len, sentences))]
         # Numbered as they come in.
@@ -100,7 +115,8 @@ class CorefReader(DatasetReader):
             "genre": LabelField(genre, GENRES),
         }
         if clusters is not None:
-            clusters = sorted(sorted(cluster) for cluster in clusters)
+            # Not sorted themselves: of a mention in two of them, the later one counts.
+            clusters = [sorted(cluster) for cluster in clusters]
             mentions = sorted(
                 (*mention, number) for number, cluster in enumerate(clusters) for mention in cluster
             )
@@ -111,6 +127,7 @@ class CorefReader(DatasetReader):
             {
                 "document_id": document_id,
                 "part": part,
+                "begin_line": begin_line,
                 "sentences": [[token.text for token in sentence] for sentence in sentences],
                 "speakers": names,
                 "genre": genre,
@@ -147,25 +164,29 @@ def genre_of(document_id: str) -> str:
 
 
 def _clusters(document: Document, file_path: str) -> Clusters:
-    """The clusters of a document part; a mention stays in the first cluster that has it."""
+    """The clusters of a document part, in the order in which the reference scorer numbers them."""
     clusters: Dict[int, List[Tuple[int, int]]] = {}
-    kept: Dict[Tuple[int, int], int] = {}
+    seen: Dict[Tuple[int, int], int] = {}
     first = 0
     for sentence in document.sentences:
         for mention in sentence.mentions:
             span = (first + mention.start, first + mention.end)
-            if span in kept:
+            cluster = clusters.setdefault(mention.cluster_id, [])
+            if span in seen:
                 logger.warning(
-                    "%s:%d: %r is a mention a second time, of cluster %d and now of cluster %d; "
-                    "the first counts, and a cluster may be left with one mention",
+                    "%s:%d: %r is a mention a second time, of cluster %d and now of cluster %d; %s",
                     file_path,
                     sentence.line_number + mention.start,
                     " ".join(sentence.words[mention.start : mention.end + 1]),
-                    kept[span],
+                    seen[span],
                     mention.cluster_id,
+                    "it counts once"
+                    if span in cluster
+                    else "scores count both, as the reference scorer does, and training takes the "
+                    "one that begins later in the document",
                 )
-                continue
-            kept[span] = mention.cluster_id
-            clusters.setdefault(mention.cluster_id, []).append(span)
+            seen[span] = mention.cluster_id
+            if span not in cluster:
+                cluster.append(span)
         first += len(sentence.words)
     return list(clusters.values())

@@ -15,14 +15,14 @@ def test_a_part_by_hand():
     mentions = [Mention(1, 2, 3), Mention(0, 2, 2), Mention(0, 0, 0)]
     assert format_coreference("mz/a", 2, [words, ["No", "!"]], [mentions, []]) == (
         "#begin document (mz/a); part 002\n"
-        "mz/a 2 0 Anna - * - - - - * (0)\n"
-        "mz/a 2 1 lost - * - - - - * -\n"
-        "mz/a 2 2 her - * - - - - * (1|(0)\n"
-        "mz/a 2 3 keys - * - - - - * 1)\n"
-        "mz/a 2 4 . - * - - - - * -\n"
+        "mz/a\t2\t0\tAnna\t-\t*\t-\t-\t-\t-\t*\t(0)\n"
+        "mz/a\t2\t1\tlost\t-\t*\t-\t-\t-\t-\t*\t-\n"
+        "mz/a\t2\t2\ther\t-\t*\t-\t-\t-\t-\t*\t(1|(0)\n"
+        "mz/a\t2\t3\tkeys\t-\t*\t-\t-\t-\t-\t*\t1)\n"
+        "mz/a\t2\t4\t.\t-\t*\t-\t-\t-\t-\t*\t-\n"
         "\n"
-        "mz/a 2 0 No - * - - - - * -\n"
-        "mz/a 2 1 ! - * - - - - * -\n"
+        "mz/a\t2\t0\tNo\t-\t*\t-\t-\t-\t-\t*\t-\n"
+        "mz/a\t2\t1\t!\t-\t*\t-\t-\t-\t-\t*\t-\n"
         "\n"
         "#end document\n"
     )
@@ -45,6 +45,18 @@ def test_gold_clusters_give_the_column_of_their_file(split):
     assert [[*line[:9], *line[10:]] for line in lines] == [
         [*line[:9], *line[10:]] for line in map(str.split, written.splitlines())
     ]
+
+
+def test_the_line_that_begins_the_document_may_be_given():
+    line = "#begin document (a); part 0 "
+    assert format_coreference("a", 0, [["x"]], [[]], line).splitlines()[0] == line
+
+
+def test_words_that_look_like_mentions_are_none_to_the_scorer():
+    text = format_coreference("a", 0, [["8)", "(7)"]], [[Mention(1, 0, 1)]])
+    # It takes what follows a line's last tab.
+    cells = [line.split("\t")[-1] for line in text.splitlines()[1:3]]
+    assert cells == ["(1", "1)"]
 
 
 def nests(mention, mentions):

@@ -4,6 +4,7 @@ import pytest
 
 from elmo_plugin.corpora.conll2012 import (
     Document,
+    DocumentSentence,
     Frame,
     Mention,
     Sentence,
@@ -41,23 +42,11 @@ def test_one_sentence_field_by_field(tmp_path):
         mentions=(Mention(2, 0, 0), Mention(1, 0, 1), Mention(2, 4, 4)),
     )
     assert list(read_sentences(path)) == [sentence]
-    assert list(read_documents(path)) == [Document("tc/talk/0001", 3, (sentence,))]
-
-
-def test_a_document_has_several_parts(tmp_path):
-    part = rows("(V*)")
-    text = "".join(
-        f"#begin document (a (b)); part {number}\n{part}\n{part}#end document\n"
-        for number in ("000", "001", "0002")
-    )
-    documents = list(read_documents(write(tmp_path, text)))
-    assert [(document.document_id, document.part) for document in documents] == [
-        ("a (b)", 0),
-        ("a (b)", 1),
-        ("a (b)", 2),
+    of_document = DocumentSentence(2, sentence.words, sentence.speakers, sentence.mentions)
+    begin_line = "#begin document (tc/talk/0001); part 003"
+    assert list(read_documents(path)) == [
+        Document("tc/talk/0001", 3, begin_line, (of_document,)),
     ]
-    assert [len(document.sentences) for document in documents] == [2, 2, 2]
-    assert documents[1].sentences[1].line_number == 9
 
 
 def test_sentences_are_read_without_document_lines(tmp_path):
@@ -74,10 +63,13 @@ def test_unlabelled_input_has_no_frames(tmp_path):
 
 
 def test_line_endings_and_blanks_do_not_matter(tmp_path):
-    plain = list(read_documents(write(tmp_path, INSTANCE)))
+    def sentences(text):
+        return [document.sentences for document in read_documents(write(tmp_path, text))]
+
+    plain = sentences(INSTANCE)
     changed = "\ufeff" + INSTANCE.replace("\n", "  \t\r\n").replace(" NNP ", "\t  NNP ")
-    assert list(read_documents(write(tmp_path, changed))) == plain
-    assert list(read_documents(write(tmp_path, INSTANCE.rstrip("\n")))) == plain
+    assert sentences(changed) == plain
+    assert sentences(INSTANCE.rstrip("\n")) == plain
 
 
 def test_a_word_may_hold_any_character_but_a_blank(tmp_path):
@@ -212,54 +204,6 @@ def test_a_mention_that_crosses_the_end_of_its_sentence(tmp_path):
     assert error_of(write(tmp_path, f"{first}\n{second}")).startswith(
         "dev.gold_conll:2: expected the coreference bracket (4 of column 12 to close within its "
     )
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        (
-            "#begin document (a); part 000\n{}",
-            "1: expected #end document for the document begun here, found the end of the file. "
-            "Put the line after the document's last sentence, or copy the file again if it was cut "
-            "off.",
-        ),
-        (
-            "#begin document (a); part 000\n{}#begin document (b); part 000\n{}#end document\n",
-            "1: expected #end document for the document begun here, "
-            "found #begin document at line 3. Put the line after the document's last sentence, or "
-            "copy the file again if it was cut off.",
-        ),
-        (
-            "\n{}#end document\n",
-            "2: expected a line such as #begin document (ID); part 000 first, found a sentence. "
-            "Put the line before the first sentence of each document.",
-        ),
-        (
-            "#end document\n",
-            "1: expected a line such as #begin document (ID); part 000 first, found #end document. "
-            "Put the line before the first sentence of each document.",
-        ),
-        (
-            "#begin document a\n{}#end document\n",
-            "1: expected #begin document (ID); part 000, found #begin document a. Put the name in "
-            "brackets, without a # at its start: that begins a comment.",
-        ),
-        (
-            "#begin document (#a); part 000\n{}#end document\n",
-            "1: expected #begin document (ID); part 000, found #begin document (#a); part 000. Put "
-            "the name in brackets, without a # at its start: that begins a comment.",
-        ),
-        (
-            "#begin document (a); part 000\n{}#end document\n"
-            "#begin document (b); part 000\n#end document\n",
-            "4: expected a sentence in the document begun here, found #end document at line 5. "
-            "Delete both lines.",
-        ),
-    ],
-)
-def test_document_lines_must_come_in_pairs(tmp_path, text, message):
-    path = write(tmp_path, text.replace("{}", rows("(V*)")))
-    assert error_of(path, read_documents) == f"dev.gold_conll:{message}"
 
 
 def test_bytes_that_are_not_utf8_are_named(tmp_path):

@@ -187,6 +187,16 @@ def test_gold_clusters_come_out_as_they_stand_in_the_file():
     assert [outputs[1]["part"], outputs[2]["part"]] == [0, 1]
 
 
+@pytest.mark.parametrize("line", ["#begin document (a); part 0", "#begin document (a) "])
+def test_the_line_that_begins_a_document_comes_out_as_it_stands_in_the_file(tmp_path, line):
+    path = tmp_path / "x.gold_conll"
+    path.write_text(f"{line}\na 0 0 8) UH * - - - - * -\n#end document\n")
+    predictor = make(output_format="conll")
+    written = predictor.dump_line(predictor.predict_instance(*CorefReader().read(path)))
+    assert written.splitlines()[0] == line
+    assert "\t8)\t" in written
+
+
 def test_a_name_that_the_columns_have_no_room_for_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / "x.gold_conll"
     text = CORPUS.read_text(encoding="utf-8")

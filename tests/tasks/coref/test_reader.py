@@ -51,6 +51,7 @@ def test_one_instance_per_part_with_every_field(tmp_path):
     assert instance["metadata"].metadata == {
         "document_id": "bc/talk/0001",
         "part": 1,
+        "begin_line": "#begin document (bc/talk/0001); part 001",
         "sentences": [["Anna", "lost", "her", "keys"], ["She", "found", "them"]],
         "speakers": ["Tom"] * 4 + ["-", "-", "Eva"],
         "genre": "bc",
@@ -73,6 +74,15 @@ def test_a_document_without_mentions_is_labelled_too(tmp_path):
     (instance,) = read(tmp_path, text)
     assert instance["gold_mentions"].tensor.shape == (0, 3)
     assert instance["metadata"].metadata["clusters"] == []
+
+
+def test_a_file_without_any_mention_is_read_with_a_warning(tmp_path, caplog):
+    text = "#begin document (a); part 000\na 0 0 Hello UH * - - - - * -\n#end document\n"
+    read(tmp_path, text)
+    assert f"{tmp_path}/x.gold_conll: the last column holds no mention" in caplog.text
+    caplog.clear()
+    read(tmp_path, text + PART)
+    assert not caplog.text
 
 
 def test_parts_are_documents_of_their_own(tmp_path):
@@ -115,15 +125,33 @@ def test_the_genre_is_told_by_the_folders(document_id, genre):
     assert genre_of(document_id) == genre
 
 
-def test_a_mention_twice_stays_in_its_first_cluster_with_a_warning(tmp_path, caplog):
+def test_a_mention_in_two_clusters_stays_in_both_with_a_warning(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         (instance,) = read(tmp_path, PART.replace("- Eva * (2)", "- Eva * (2)|(4)"))
     assert instance["metadata"].metadata["clusters"] == [
-        [(0, 0), (2, 2), (4, 4)],
+        [(0, 0), (2, 2), (4, 4), (6, 6)],
         [(2, 3), (6, 6)],
     ]
+    assert instance["gold_mentions"].tensor.tolist()[-2:] == [[6, 6, 0], [6, 6, 1]]
     assert f"{tmp_path}/x.gold_conll:9: 'them' is a mention a second time" in caplog.text
-    assert "of cluster 2 and now of cluster 4; the first counts" in caplog.text
+    assert "of cluster 2 and now of cluster 4; scores count both" in caplog.text
+
+
+def test_a_mention_twice_in_one_cluster_counts_once(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        (instance,) = read(tmp_path, PART.replace("- Eva * (2)", "- Eva * (2)|(2)"))
+    assert instance["metadata"].metadata["clusters"][1] == [(2, 3), (6, 6)]
+    assert "of cluster 2 and now of cluster 2; it counts once" in caplog.text
+
+
+def test_clusters_keep_the_order_in_which_the_scorer_numbers_them(tmp_path):
+    text = PART.replace("(2|(4)", "(6|(2|(4)").replace("* 2)", "* 2)|6)")
+    (instance,) = read(tmp_path, text)
+    assert instance["metadata"].metadata["clusters"] == [
+        [(0, 0), (2, 2), (4, 4)],
+        [(2, 3)],
+        [(2, 3), (6, 6)],
+    ]
 
 
 def test_only_so_many_parts_are_read():
