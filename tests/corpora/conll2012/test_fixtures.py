@@ -15,8 +15,9 @@ def test_the_fixture_corpus_is_complete(split, num_sentences, num_predicates):
     path = FIXTURES / "srl" / f"{split}.gold_conll"
     documents = list(read_documents(path))
     sentences = [sentence for document in documents for sentence in document.sentences]
-    assert sentences == list(read_sentences(path))
-    frames = [frame for sentence in sentences for frame in sentence.frames]
+    every = list(read_sentences(path))
+    assert [(s.words, s.mentions) for s in sentences] == [(s.words, s.mentions) for s in every]
+    frames = [frame for sentence in every for frame in sentence.frames]
     assert (len(sentences), len(frames)) == (num_sentences, num_predicates)
     for frame in frames:
         assert frame.lemma is not None and frame.frameset is not None
@@ -28,13 +29,20 @@ def test_the_fixture_corpus_is_complete(split, num_sentences, num_predicates):
 
 
 @pytest.mark.parametrize(
-    "split, parts, sentences, words, clusters, mentions",
-    [("train", 11, 93, 951, 71, 254), ("dev", 2, 13, 112, 12, 39), ("test", 2, 16, 157, 13, 49)],
+    "path, parts, sentences, words, clusters, mentions",
+    [
+        ("train", 11, 93, 951, 71, 254),
+        ("dev", 2, 13, 112, 12, 39),
+        ("test", 2, 16, 157, 13, 49),
+        ("litbank/train", 3, 26, 319, 29, 89),
+        ("litbank/dev", 1, 6, 64, 7, 22),
+        ("litbank/test", 1, 6, 65, 8, 20),
+    ],
 )
 def test_the_fixture_corpus_of_coreference_is_complete(
-    split, parts, sentences, words, clusters, mentions
+    path, parts, sentences, words, clusters, mentions
 ):
-    documents = list(read_documents(FIXTURES / "coref" / f"{split}.gold_conll"))
+    documents = list(read_documents(FIXTURES / "coref" / f"{path}.gold_conll"))
     sizes = Counter(
         (document, mention.cluster_id)
         for document in documents
@@ -45,7 +53,19 @@ def test_the_fixture_corpus_of_coreference_is_complete(
     assert (len(documents), len(every)) == (parts, sentences)
     assert sum(len(sentence.words) for sentence in every) == words
     assert (len(sizes), sum(sizes.values())) == (clusters, mentions)
-    assert min(sizes.values()) > 1
+    # Novels have single mentions too, as in LitBank.
+    assert (min(sizes.values()) > 1) != path.startswith("litbank")
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_the_fixture_corpus_of_novels_has_the_form_of_litbank(split):
+    text = (FIXTURES / f"coref/litbank/{split}.gold_conll").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line.startswith("#"):
+            assert line == "#end document" or line.endswith("_brat); part 0")
+        elif line:
+            cells = line.split("\t")
+            assert (len(cells), cells[1], cells[4:12]) == (13, "0", ["_"] * 8)
 
 
 def test_the_fixture_corpus_of_coreference_has_what_models_meet():
