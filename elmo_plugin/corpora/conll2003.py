@@ -132,11 +132,14 @@ def _check(rows: Rows, width: int) -> None:
 
 def find_entities(tags: Sequence[str]) -> List[Entity]:
     """
-    The entities that tags mark, by the rules of the shared task's scorer, `conlleval`.
+    The entities that tags mark. IOB1, BIO (IOB2), BIOES and BIOUL are read alike, and every
+    sequence has a meaning.
 
-    These hold for IOB1, BIO (IOB2), BIOES and BIOUL alike, and give every sequence a meaning. An
-    entity starts at a `B`, `S` or `U`, and at any other tag that follows `O`, another type or an
-    entity's last word. It ends at `E`, `L`, `S` or `U`, before `O`, and where the next one starts.
+    Of `B`, `I` and `O` these are the rules of the shared task's scorer, `conlleval`, which knows no
+    other tags: an entity starts at a `B`, and at an `I` that follows `O` or another type; it ends
+    before `O` and where the next one starts. `S` and `E` extend them as
+    [seqeval](https://github.com/chakki-works/seqeval) does: an entity also starts at an `S`, and at
+    any tag after an `S` or `E`, with which it ends. BIOUL's `U` is read as `S`, its `L` as `E`.
 
     # Parameters
 

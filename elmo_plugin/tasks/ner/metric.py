@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of predicted entities, by the rules of CoNLL's `conlleval`."""
+"""Precision, recall and F1 of predicted entities, as CoNLL's `conlleval` counts them."""
 
 from collections import Counter
 from typing import Dict, List, Sequence
@@ -17,9 +17,11 @@ class EntityF1(Metric):
     [CoNLL-2003 shared task](https://www.clips.uantwerpen.be/conll2003/ner/), `conlleval`, does.
 
     An entity is correct if its type, first and last word agree. `find_entities` says what
-    ill-formed sequences mean. The accuracy is that of tokens, their tags written as BIO on both
-    sides so that it does not hang on the scheme. AllenNLP's `SpanBasedF1Measure` differs: it has to
-    be told the scheme, drops entities that are not well-formed in BIOUL, and gives no accuracy.
+    ill-formed sequences mean; `conlleval` knows `B`, `I` and `O` only, and the rules for `S`, `E`,
+    `U` and `L` are an extension, that of seqeval. The accuracy is that of tokens, their tags
+    written as BIO on both sides so that it does not hang on the scheme. AllenNLP's
+    `SpanBasedF1Measure` differs: it has to be told the scheme, drops entities that are not
+    well-formed in BIOUL, and gives no accuracy.
     """
 
     def __init__(self) -> None:

@@ -70,7 +70,7 @@ def read_table(metric: EntityF1) -> Counts:
 
 
 @pytest.mark.parametrize("rule, predicted, gold, counts", CASES, ids=[case[0] for case in CASES])
-def test_counts_as_conlleval(rule, predicted, gold, counts):
+def test_counts_by_hand(rule, predicted, gold, counts):
     metric = EntityF1()
     metric([predicted.split()], [gold.split()])
     assert read_table(metric) == counts
@@ -87,8 +87,8 @@ def random_tags(prefixes: str, number: int, seed: int) -> List[List[str]]:
 @pytest.mark.parametrize("prefixes", ["BIO", "BIESO", "IEO", "IO"])
 def test_agrees_with_seqeval_on_any_sequence(prefixes):
     """
-    seqeval goes by the rules of conlleval, which it extends to S. Its accuracy compares tags as
-    they are spelled, so that it is not compared here.
+    seqeval goes by the rules of conlleval, which it extends to S and E. Its accuracy compares tags
+    as they are spelled, so that it is not compared here.
     """
     predicted, gold = random_tags(prefixes, 40, seed=1), random_tags(prefixes, 40, seed=2)
     metric = EntityF1()
@@ -99,6 +99,22 @@ def test_agrees_with_seqeval_on_any_sequence(prefixes):
         assert scores[f"precision-{ours}"] == pytest.approx(report[theirs]["precision"])
         assert scores[f"recall-{ours}"] == pytest.approx(report[theirs]["recall"])
         assert scores[f"f1-measure-{ours}"] == pytest.approx(report[theirs]["f1-score"])
+
+
+def test_bioul_is_read_as_seqeval_reads_bioes():
+    predicted, gold = random_tags("BILUO", 40, seed=3), random_tags("BILUO", 40, seed=4)
+    metric = EntityF1()
+    metric(predicted, gold)
+    spelled = str.maketrans("LU", "ES")
+    # Types hold these letters too.
+    sides = [
+        [[tag[0].translate(spelled) + tag[1:] for tag in tags] for tags in side]
+        for side in (gold, predicted)
+    ]
+    report = classification_report(*sides, output_dict=True, zero_division=0)["micro avg"]
+    scores = metric.get_metric()
+    assert scores["precision-overall"] == pytest.approx(report["precision"])
+    assert scores["recall-overall"] == pytest.approx(report["recall"])
 
 
 def conlleval(lines: Iterable[str]) -> Tuple[int, int, int, float]:
