@@ -203,8 +203,12 @@ def _lines(path: str) -> Iterator[Tuple[str, str]]:
             f"No such file of word vectors: {path}. Set ELMO_GLOVE to one, or to nothing, and "
             "vectors are learned."
         ) from error
-    except StopIteration:
-        raise ValueError(f"{path}: expected word vectors, found an empty file.") from None
+    except (StopIteration, IndexError):
+        # The latter is AllenNLP's for an archive without files, which NUL bytes are to `tarfile`.
+        raise ValueError(
+            f"{path}:1: expected word vectors, found an empty file or archive, or NUL bytes alone. "
+            "Copy or download the file again."
+        ) from None
     except (EOFError, UnicodeDecodeError, BadGzipFile, zlib.error, BadZipFile) as error:
         raise ValueError(
             f"{path}:{number + 1}: expected UTF-8 text, found {error}. Copy or download the file "

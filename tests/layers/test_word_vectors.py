@@ -171,6 +171,22 @@ def test_a_missing_file_is_named(vocab, tmp_path):
         WordVectors(vocab, 3, str(tmp_path / "nowhere.txt"))
 
 
+@pytest.mark.parametrize(
+    "content, line",
+    [
+        (b"\0" * 5000, 1),
+        (b"", 1),
+        (b"the 1 2 3\n" + b"\0" * 50, 2),
+        (b"\x89PNG\r\n\x1a\n\0", 1),
+    ],
+)
+def test_a_file_of_nul_bytes_or_pictures_is_refused(tmp_path, vocab, content, line):
+    path = tmp_path / "v.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"v\.txt:{line}: expected"):
+        WordVectors(vocab, 3, str(path))
+
+
 def test_a_damaged_file_is_named_with_the_line(tmp_path, vocab):
     path = tmp_path / "v.txt"
     path.write_bytes(b"the 1 2 3\nplay 4 5 6\n\xff\xff 1 2 3\n")
