@@ -6,8 +6,8 @@ fine-tune it with (section 4.1 and table 7 of the ELMo paper).
     allennlp evaluate out/bilm/model.tar.gz snli.txt
 
 The kind of corpus is seen from the file's name: `.jsonl` (SNLI), `.json` (SQuAD contexts), `.txt`
-(SST trees), `.conllu`, `.gold_conll` (CoNLL-2012), `.conll` (CoNLL-2003). Running text is
-tokenised by spaCy's rules, which need no model. Each sentence is printed once.
+(SST trees), `.conllu`, `.gold_conll` (CoNLL-2012), `.conll` (CoNLL-2003). Words are those that the
+task's reader gives its model. Each sentence is printed once.
 """
 
 import re

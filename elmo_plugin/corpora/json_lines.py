@@ -6,6 +6,8 @@ from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Tuple, Union
 
 import spacy
+from nltk.tokenize import NLTKWordTokenizer
+from spacy.pipeline import Sentencizer
 from spacy.tokens import Token
 
 from elmo_plugin.corpora.files import numbered_lines
@@ -124,13 +126,31 @@ def words_of(
 
 
 def tokenize(text: str) -> List[str]:
-    """The words of a text by spaCy's English rules, which need no model."""
-    return [token.text for token in tokens_of(text)]
+    """
+    The words of a text as the Penn Treebank divides it, by NLTK's rules: a word with hyphens is one
+    word, as in SNLI, SST, CoNLL-2003 and the text that biLMs are trained on. Quotes and brackets
+    stay as they are written.
+
+    NLTK's rules look for a full stop at the end of the text only, so spaCy's rules split it into
+    sentences first. Neither needs a model.
+    """
+    sentences = _SENTENCIZER(_english()(text)).sents
+    return [
+        sentence.text[start:end]
+        for sentence in sentences
+        for start, end in _TREEBANK.span_tokenize(sentence.text)
+    ]
 
 
 def tokens_of(text: str) -> List[Token]:
-    """The words that `tokenize` finds, with their places in the text."""
+    """
+    The words of a text by spaCy's English rules, with their places in the text. They divide a word
+    with hyphens, as OntoNotes does.
+    """
     return [token for token in _english()(text) if not token.is_space]
+
+
+_TREEBANK, _SENTENCIZER = NLTKWordTokenizer(), Sentencizer()
 
 
 @lru_cache(maxsize=None)

@@ -35,10 +35,11 @@ def test_words_are_those_of_the_parse_without_brackets_and_escapes(tmp_path):
 
 
 @pytest.mark.parametrize("parse", [{}, {"sentence1_binary_parse": " "}])
-def test_without_a_parse_words_are_spacys(tmp_path, parse):
-    assert read(tmp_path, {**PAIR, **parse}) == [
+def test_without_a_parse_words_are_those_of_the_treebank(tmp_path, parse):
+    fields = {**PAIR, **parse, "sentence1": "A gray-haired dog (brown) runs."}
+    assert read(tmp_path, fields) == [
         Pair(
-            premise=("A", "dog", "(", "brown", ")", "runs", "."),
+            premise=("A", "gray-haired", "dog", "(", "brown", ")", "runs", "."),
             hypothesis=("It", "'s", "late", "."),
             label="neutral",
         )

