@@ -33,8 +33,9 @@ class SrlPredictor(Predictor):
     model : `Model`
     dataset_reader : `DatasetReader`
     spacy_model : `Optional[str]`, optional (default = `None`)
-        Name or path of a spaCy pipeline with a tagger, to find verbs with. Without one, text is
-        tokenised by spaCy's English rules.
+        Name or path of a spaCy pipeline with a tagger, to find verbs with; it tokenises text, too.
+        Without one, text is tokenised by spaCy's English rules, which divide words with hyphens as
+        OntoNotes does.
     output_format : `str`, optional (default = `"json"`)
         `json` lines, or `conll`: the propositions that `srl-eval.pl` reads. Sentences without a
         predicate are left out, as `python -m elmo_plugin.corpora.conll2012` leaves them out of
@@ -141,7 +142,10 @@ class SrlPredictor(Predictor):
         place = f"non-empty line {self._num_lines}"
         inputs = parse_object(line, place, _EXAMPLE)
         try:
-            return _checked(inputs)
+            predicates = _checked(inputs).get("predicates")
+            if isinstance(predicates, list):
+                _check_positions(predicates, self._words(inputs))
+            return inputs
         except ValueError as error:
             raise ValueError(
                 f"{place}: {error}, as in {_EXAMPLE}; found {line.strip()[:80]!r}."
@@ -161,6 +165,12 @@ class SrlPredictor(Predictor):
             self._dataset_reader.apply_token_indexers(instance)
         return {"tokens": words, "instances": instances}
 
+    def _words(self, line: JsonDict) -> List[str]:
+        if "tokens" in line:
+            return line["tokens"]
+        document = self._spacy.make_doc(line["sentence"])
+        return [token.text for token in document if not token.is_space]
+
     def _tokens(self, line: JsonDict) -> List[Any]:
         """spaCy's tokens of a line, tagged if verbs can be found."""
         if "tokens" in line:
@@ -176,12 +186,7 @@ class SrlPredictor(Predictor):
         if predicates == "all":
             return list(range(len(tokens)))
         if predicates is not None:
-            for position in predicates:
-                if not 0 <= position < len(tokens):
-                    raise ValueError(
-                        f'Expected "predicates" to be positions from 0 to {len(tokens) - 1}, found '
-                        f"{position!r} for {[token.text for token in tokens]}."
-                    )
+            _check_positions(predicates, [token.text for token in tokens])
             return sorted(set(predicates))
         if not self._finds_verbs:
             raise ConfigurationError(
@@ -190,6 +195,15 @@ class SrlPredictor(Predictor):
                 'predicates in every line: "predicates": [2], or "all".'
             )
         return [position for position, token in enumerate(tokens) if token.tag_.startswith("VB")]
+
+
+def _check_positions(positions: List[int], words: List[str]) -> None:
+    outside = [position for position in positions if not 0 <= position < len(words)]
+    if outside:
+        allowed = f"from 0 to {len(words) - 1}" if words else "of words, of which there are none"
+        raise ValueError(
+            f'expected "predicates" to be positions {allowed}, found {outside[0]} for {words}'
+        )
 
 
 def _checked(line: JsonDict) -> JsonDict:

@@ -120,7 +120,7 @@ def test_verbs_are_those_that_the_spacy_model_tags(make, tmp_path):
 
 @pytest.mark.parametrize("position", [-1, 2])
 def test_a_predicate_outside_the_sentence_is_refused(make, position):
-    with pytest.raises(ValueError, match="positions from 0 to 1, found"):
+    with pytest.raises(ValueError, match=f"positions from 0 to 1, found {position} for"):
         make().predict_json({"tokens": ["They", "play"], "predicates": [position]})
 
 
@@ -149,6 +149,9 @@ def test_an_output_format_that_does_not_exist_is_refused(make):
         ({"sentence": "They play", "predicates": [True]}, "whole numbers"),
         ({"sentence": "They play", "predicates": 2}, "whole numbers"),
         ({"sentence": "They play", "predicates": ""}, "whole numbers"),
+        ({"sentence": "They play", "predicates": [1, 2]}, "positions from 0 to 1, found 2 for"),
+        ({"tokens": ["They"], "predicates": [-1]}, "positions from 0 to 0, found -1 for"),
+        ({"sentence": " ", "predicates": [0]}, "of words, of which there are none, found 0"),
         (3, "expected a JSON object like"),
     ],
 )
