@@ -24,6 +24,10 @@ from elmo_plugin.tasks.coref.pruning import best_spans
 from elmo_plugin.tasks.coref.reader import GENRES
 from elmo_plugin.tasks.coref.scoring import ScoringSettings
 from elmo_plugin.tasks.coref.spans import SpanReader, Spans, spans_within
+from elmo_plugin.training import require_labels
+
+# What is needed to learn from, for the error.
+_LABELS = "mentions, in the last column of CoNLL-2012,"
 
 
 class _Document(NamedTuple):
@@ -131,6 +135,7 @@ class Coref(Model):
             last tokens; `top_spans`, for each document the first and last tokens of the spans that
             were kept, shape `(num_kept, 2)`; and the metadata.
         """
+        require_labels(self, gold_mentions, _LABELS)
         # Shape: (batch_size, num_sentences)
         lengths = get_text_field_mask(sentences, num_wrapping_dims=1).sum(dim=-1)
         is_read = self._chosen_sentences(lengths)

@@ -3,7 +3,6 @@ from typing import Any, Dict, List, Optional
 
 import torch
 from allennlp.common import Lazy
-from allennlp.common.checks import ConfigurationError
 from allennlp.data import TextFieldTensors, Vocabulary
 from allennlp.models import Model
 from allennlp.modules import ConditionalRandomField, Seq2SeqEncoder, TextFieldEmbedder
@@ -18,8 +17,12 @@ from elmo_plugin.elmo.placement import Nowhere
 from elmo_plugin.layers.viterbi import decode
 from elmo_plugin.tasks.ner.metric import EntityF1
 from elmo_plugin.tasks.ner.reader import ENTITIES
+from elmo_plugin.training import require_labels
 
 logger = logging.getLogger(__name__)
+
+# What is needed to learn from, for the error.
+_LABELS = "tags, in the last column of CoNLL-2003,"
 
 
 @Model.register("elmo-ner")
@@ -83,11 +86,8 @@ class NamedEntityRecognizer(Model):
             input_size=self.lower_encoder.get_output_dim() + self.placement.output_dim
         )
         self.tags = _known_tags(vocab)
-        if not self.tags:
-            raise ConfigurationError(
-                f"The vocabulary's namespace {ENTITIES!r} holds no tag to learn. Train on a "
-                "file whose last column is a tag."
-            )
+        # A CRF over no tags cannot even be built.
+        require_labels(self, self.tags or None, _LABELS)
         self.tag_projection = torch.nn.Linear(self.upper_encoder.get_output_dim(), len(self.tags))
         self.crf = ConditionalRandomField(
             len(self.tags), allowed_transitions("BIOUL", dict(enumerate(self.tags)))
@@ -120,6 +120,7 @@ class NamedEntityRecognizer(Model):
             `loss` where there are gold tags; outside training `tags`, the best legal BIOUL
             sequence of each instance, beside its metadata.
         """
+        require_labels(self, tags, _LABELS)
         mask = get_text_field_mask(tokens)
         text = self.placement(tokens)
         # Shape: (batch_size, num_tokens, embedding_dim)

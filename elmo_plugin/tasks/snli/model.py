@@ -19,6 +19,10 @@ from overrides import overrides
 from elmo_plugin.corpora.snli import LABELS
 from elmo_plugin.elmo import Placement
 from elmo_plugin.elmo.placement import Nowhere
+from elmo_plugin.training import require_labels
+
+# What is needed to learn from, for the error.
+_LABELS = "labels, in the field `gold_label`,"
 
 
 @Model.register("elmo-snli")
@@ -110,6 +114,7 @@ class Esim(Model):
             `probabilities`, shape `(batch_size, num_labels)`, the metadata, and `loss` where there
             are labels.
         """
+        require_labels(self, label, _LABELS)
         # One batch of both texts needs half the recurrent steps and one pass of ELMo. Its second
         # half has the hypotheses; `num_texts` is twice `batch_size`.
         tokens = _stacked(premise, hypothesis)

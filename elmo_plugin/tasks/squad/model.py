@@ -16,6 +16,10 @@ from elmo_plugin.elmo.placement import Nowhere, PlacedText
 from elmo_plugin.tasks.squad.attention import BiAttention, SelfAttention
 from elmo_plugin.tasks.squad.metric import SquadScores
 from elmo_plugin.tasks.squad.spans import best_spans
+from elmo_plugin.training import require_labels
+
+# What is needed to learn from, for the error.
+_LABELS = "answers, in the field `answers` of each question,"
 
 
 @Model.register("elmo-squad")
@@ -119,6 +123,7 @@ class Squad(Model):
             `best_spans` and `best_span_probabilities`, see `best_spans`; the metadata; and `loss`
             where there are answers.
         """
+        require_labels(self, answer_span, _LABELS)
         question_mask, passage_mask = get_text_field_mask(question), get_text_field_mask(passage)
         asked = self._encode(self.placement(question), question_mask)
         read = self._encode(self.placement(passage, passage_sentences), passage_mask)

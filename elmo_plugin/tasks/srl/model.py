@@ -16,8 +16,12 @@ from elmo_plugin.layers.viterbi import decode
 from elmo_plugin.tasks.srl.decoding import bio_constraints
 from elmo_plugin.tasks.srl.metric import SrlSpanF1
 from elmo_plugin.tasks.srl.reader import ROLES
+from elmo_plugin.training import require_labels
 
 logger = logging.getLogger(__name__)
+
+# What is needed to learn from, for the error.
+_LABELS = "roles, in CoNLL-2012 a column for each predicate,"
 
 
 @Model.register("elmo-srl")
@@ -107,6 +111,7 @@ class SemanticRoleLabeler(Model):
             `loss` where there are gold roles; outside training `tags`, the best legal BIO
             sequence of each instance, beside its metadata.
         """
+        require_labels(self, tags, _LABELS)
         mask = get_text_field_mask(tokens)
         text = self.placement(tokens)
         # Shape: (batch_size, num_tokens, embedding_dim)

@@ -19,6 +19,10 @@ from overrides import overrides
 from elmo_plugin.elmo import Placement
 from elmo_plugin.elmo.placement import Nowhere
 from elmo_plugin.tasks.sst.reader import LABELS
+from elmo_plugin.training import require_labels
+
+# What is needed to learn from, for the error.
+_LABELS = "labels, at the nodes of the trees,"
 
 
 @Model.register("elmo-sst")
@@ -112,7 +116,13 @@ class SentimentClassifier(Model):
         `Dict[str, Any]`
             `probabilities`, shape `(batch_size, num_labels)`, `metadata`, and `loss` where there
             are gold classes.
+
+        # Raises
+
+        `ConfigurationError`
+            If there are none in training.
         """
+        require_labels(self, label, _LABELS)
         mask = get_text_field_mask(tokens)
         text = self.placement(tokens)
         # Shape: (batch_size, num_tokens, embedding_dim)

@@ -253,7 +253,7 @@ def test_a_corpus_without_gold_tags_has_no_scores(vocab, reader, tmp_path):
 def test_a_training_corpus_without_tags_is_refused(reader, tmp_path):
     path = tmp_path / "x.conll"
     path.write_text("Ada\nsings\n")
-    with pytest.raises(ConfigurationError, match="'entities' holds no tag to learn. Train on"):
+    with pytest.raises(ConfigurationError, match="elmo-ner: expected tags, in the last column"):
         build(Vocabulary.from_instances(reader.read(path)))
 
 
