@@ -1,14 +1,23 @@
 """Opens a text file wherever it lies: plain, compressed, or behind a URL."""
 
+import codecs
 import gzip
 import io
 import os
 import zlib
-from typing import Iterator, Optional, TextIO, Tuple, Union
+from typing import BinaryIO, Iterator, Optional, TextIO, Tuple, Union
 
 __all__ = ["find_file", "numbered_lines", "open_text"]
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_NUM_PEEKED = 1024
+# That of UTF-32 begins with that of UTF-16, so it comes first.
+_OTHER_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
 
 
 def find_file(path: Union[str, os.PathLike]) -> str:
@@ -71,14 +80,22 @@ def open_text(
 
     `FileNotFoundError`
         If neither the local file nor its `.gz` twin exists.
+    `IsADirectoryError`
+        If it is a folder.
+    `ValueError`
+        If the file is UTF-16 or UTF-32, whatever `errors` says.
     """
-    binary = open(find_file(path), "rb")
+    found = find_file(path)
+    if os.path.isdir(found):
+        raise IsADirectoryError(f"{found} is a folder; expected a file of text.")
+    binary = open(found, "rb")
     # A downloaded copy has lost its suffix, and a pipe cannot be read twice: look without reading.
     if binary.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
         compressed = gzip.GzipFile(fileobj=binary)
         # What it closes along with itself.
         compressed.myfileobj = binary
         binary = compressed
+    _refuse_wide_encodings(binary, path)
     return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline=newline)
 
 
@@ -106,23 +123,45 @@ def numbered_lines(
     # Raises
 
     `ValueError`
-        If a line is not UTF-8 and `errors` is strict, or if a compressed file is damaged.
+        If a line is not UTF-8 and `errors` is strict, if the file is UTF-16 or UTF-32, or if a
+        compressed file is damaged.
     """
     strict = errors == "strict"
     number = 0
     # Decoding runs ahead of the lines in blocks, so a strict decoder could not name the line:
     # bad bytes are let through as lone surrogates, which valid UTF-8 never contains.
-    with open_text(path, newline=newline, errors="surrogateescape" if strict else errors) as lines:
-        try:
+    decoding = "surrogateescape" if strict else errors
+    try:
+        with open_text(path, newline=newline, errors=decoding) as lines:
             for number, line in enumerate(lines, start=1):
                 if strict and not line.isascii():
                     _refuse_surrogates(line, f"{path}:{number}")
                 yield number, line.removesuffix("\n")
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(
-                f"{path}:{number + 1}: expected compressed text, found a damaged or truncated "
-                f"gzip file ({error}). Copy or download it again."
-            ) from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path}:{number + 1}: expected compressed text, found a damaged or truncated "
+            f"gzip file ({error}). Copy or download it again."
+        ) from error
+
+
+def _refuse_wide_encodings(binary: BinaryIO, path: Union[str, os.PathLike]) -> None:
+    """
+    Refuses UTF-16 and UTF-32, by the byte order mark, or without one by NUL bytes: English in
+    UTF-16 has one in two bytes, and NUL is valid UTF-8, so decoding would not fail.
+    """
+    first = binary.peek(_NUM_PEEKED)[:_NUM_PEEKED]
+    marks = (name for mark, name in _OTHER_BYTE_ORDER_MARKS if first.startswith(mark))
+    encoding = next(marks, None)
+    found = f"the byte order mark of {encoding}"
+    if encoding is None and 3 * first.count(0) > len(first):
+        encoding = "UTF-16LE" if first[1:2] == b"\0" else "UTF-16BE"
+        found = f"{first.count(0)} NUL bytes among the first {len(first)}, as in {encoding}"
+    if encoding is not None:
+        binary.close()
+        raise ValueError(
+            f"{path}:1: expected UTF-8 text, found {found}. Convert it to UTF-8: "
+            f"iconv -f {encoding} -t UTF-8 OLD > NEW"
+        )
 
 
 def _refuse_surrogates(line: str, place: str) -> None:

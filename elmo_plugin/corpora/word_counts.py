@@ -22,6 +22,7 @@ class WordCounts(NamedTuple):
 def count_words(
     paths: Iterable[Union[str, os.PathLike]],
     on_progress: Optional[Callable[[int], object]] = None,
+    errors: str = "strict",
 ) -> WordCounts:
     """
     Counts the words of text files, one sentence a line. Memory grows with the number of distinct
@@ -33,6 +34,8 @@ def count_words(
         The files, see `read_sentences`.
     on_progress : `Optional[Callable[[int], object]]`, optional (default = `None`)
         Told now and then how many lines have been read since it was last told.
+    errors : `str`, optional (default = `"strict"`)
+        What becomes of bytes that are not UTF-8, see `numbered_lines`.
 
     # Returns
 
@@ -43,12 +46,12 @@ def count_words(
     `FileNotFoundError`
         If a file does not exist.
     `ValueError`
-        If a compressed file is damaged.
+        If a line is not UTF-8 and `errors` is strict, or if a compressed file is damaged.
     """
     words: Counter = Counter()
     num_sentences = num_untold = 0
     for path in paths:
-        for _, sentence in read_sentences(path):
+        for _, sentence in read_sentences(path, errors=errors):
             words.update(sentence)
             num_sentences += bool(sentence)
             num_untold += 1

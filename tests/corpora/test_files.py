@@ -106,6 +106,41 @@ def test_a_damaged_gzip_file_is_named(tmp_path, damage):
     assert str(error.value).startswith(f"{path}:")
 
 
+@pytest.mark.parametrize("errors", ["strict", "replace"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    "written, said",
+    [
+        ("utf-16", "UTF-16"),
+        ("utf-32", "UTF-32"),
+        ("utf-16-le", "UTF-16LE"),
+        ("utf-16-be", "UTF-16BE"),
+    ],
+)
+def test_utf_16_and_32_are_named_with_the_cure(tmp_path, written, said, pack, errors):
+    path = tmp_path / "text.txt"
+    path.write_bytes(pack("They play.\n".encode(written)))
+    with pytest.raises(ValueError) as error:
+        list(numbered_lines(path, errors=errors))
+    message = str(error.value)
+    assert message.startswith(f"{path}:1: expected UTF-8 text, found ")
+    assert message.endswith(f"iconv -f {said} -t UTF-8 OLD > NEW")
+
+
+@pytest.mark.parametrize("mark, written", [(b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le")])
+def test_both_byte_orders_of_utf_16_are_seen_by_their_marks(tmp_path, mark, written):
+    path = tmp_path / "text.txt"
+    path.write_bytes(mark + "日本語".encode(written))
+    with pytest.raises(ValueError, match="the byte order mark of UTF-16"):
+        list(numbered_lines(path))
+
+
+def test_a_few_nul_characters_are_text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"nul \0 inside\n")
+    assert list(numbered_lines(path)) == [(1, "nul \0 inside")]
+
+
 def test_an_empty_file_has_no_lines(tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes(b"")

@@ -43,10 +43,17 @@ def test_crlf_byte_order_mark_and_missing_final_newline(tmp_path):
     assert list(read_sentences(path)) == [(1, ("a", "b")), (2, ()), (3, ("c",)), (4, ("d",))]
 
 
-def test_nul_and_undecodable_bytes_survive(tmp_path):
-    path = write(tmp_path, b"a\x00b \x00\ncaf\xe9 \xff\xfe\n")
-    assert list(read_sentences(path)) == [
-        (1, ("a\x00b", "\x00")),
+def test_nul_survives(tmp_path):
+    path = write(tmp_path, b"a\x00b \x00 and more\n")
+    assert list(read_sentences(path)) == [(1, ("a\x00b", "\x00", "and", "more"))]
+
+
+def test_undecodable_bytes_are_refused_unless_asked_for(tmp_path):
+    path = write(tmp_path, b"a\ncaf\xe9 \xff\xfe\n")
+    with pytest.raises(ValueError, match=r"text\.txt:2: expected UTF-8 text, found the byte 0xe9"):
+        list(read_sentences(path))
+    assert list(read_sentences(path, errors="replace")) == [
+        (1, ("a",)),
         (2, ("caf\ufffd", "\ufffd\ufffd")),
     ]
 

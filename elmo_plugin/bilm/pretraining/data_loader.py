@@ -80,7 +80,7 @@ class BilmDataLoader(DataLoader):
         self._reader = reader
         self._data_path = data_path
         self._batches = _batches(order, tokens_per_batch, batch_size, num_steps)
-        self._text = Text(data_path, shuffle_lines, reader.max_tokens)
+        self._text = Text(data_path, shuffle_lines, reader.max_tokens, reader.decoding_errors)
         self._seed = seed if shuffle else None
         self._num_workers = num_workers
         self._builder: Optional[BatchBuilder] = None

@@ -7,7 +7,7 @@ from overrides import overrides
 
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.pretrained import given_options
-from elmo_plugin.bilm.pretraining.text import Text, TextPath
+from elmo_plugin.bilm.pretraining.text import Text, TextPath, check_decoding_errors
 
 
 @DatasetReader.register("elmo-bilm")
@@ -26,6 +26,8 @@ class BilmReader(DatasetReader):
     max_tokens : `int`, optional (default = `500`)
         Longer lines are cut into sentences of that many words, so that no line, however long,
         decides how much memory a batch takes.
+    decoding_errors : `str`, optional (default = `"strict"`)
+        `strict` refuses text that is not UTF-8; `replace` reads each undecodable byte as U+FFFD.
     max_instances : `Optional[int]`, optional (default = `None`)
         Bounds the instances, not the batches.
     serialization_dir : `Optional[str]`
@@ -42,6 +44,7 @@ class BilmReader(DatasetReader):
         options: Optional[Dict[str, Any]] = None,
         options_file: Optional[str] = None,
         max_tokens: int = 500,
+        decoding_errors: str = "strict",
         max_instances: Optional[int] = None,
         serialization_dir: Optional[str] = None,
     ) -> None:
@@ -51,11 +54,14 @@ class BilmReader(DatasetReader):
         parsed = given_options(options, options_file, serialization_dir, "dataset_reader")
         self.bidirectional = parsed.bidirectional
         self.characters = CharacterMap.from_options(parsed)
+        check_decoding_errors(decoding_errors)
         self.max_tokens = max_tokens
+        self.decoding_errors = decoding_errors
 
     @overrides
     def _read(self, file_path: TextPath) -> Iterable[Instance]:
-        for words in Text(file_path, max_tokens=self.max_tokens).sentences():
+        text = Text(file_path, max_tokens=self.max_tokens, decoding_errors=self.decoding_errors)
+        for words in text.sentences():
             yield self.text_to_instance(words)
 
     @overrides(check_signature=False)

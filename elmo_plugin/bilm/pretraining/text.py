@@ -10,6 +10,7 @@ from allennlp.common.checks import ConfigurationError
 from elmo_plugin.corpora.files import numbered_lines
 
 TextPath = Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]]
+DECODING_ERRORS = ("strict", "replace")
 
 
 class Text:
@@ -18,8 +19,7 @@ class Text:
 
     Read in the order of the files, or shuffled: the files among each other, and their lines
     through a buffer from which a random one leaves whenever a line enters. Memory grows with the
-    buffer and the longest line, never with a file. Lines without a word are left out; bytes that
-    are not UTF-8 are read as U+FFFD.
+    buffer and the longest line, never with a file. Lines without a word are left out.
 
     # Parameters
 
@@ -31,16 +31,24 @@ class Text:
         Size of the buffer, about 25 MB by default. 1 keeps the order of a file's lines.
     max_tokens : `Optional[int]`, optional (default = `None`)
         Longer lines are cut into sentences of that many words. `None` cuts none.
+    decoding_errors : `str`, optional (default = `"strict"`)
+        `strict` refuses a line that is not UTF-8; `replace` reads each undecodable byte as U+FFFD.
 
     # Raises
 
     `ConfigurationError`
-        If a part of `data_path` stands for no file, or for a pipe.
+        If a part of `data_path` stands for no file, or for a pipe, or if `decoding_errors` is
+        something else.
     """
 
     def __init__(
-        self, data_path: TextPath, shuffle_lines: int = 100_000, max_tokens: Optional[int] = None
+        self,
+        data_path: TextPath,
+        shuffle_lines: int = 100_000,
+        max_tokens: Optional[int] = None,
+        decoding_errors: str = "strict",
     ) -> None:
+        check_decoding_errors(decoding_errors)
         self.shards = find_shards(data_path)
         for shard in self.shards:
             if os.path.exists(shard) and not os.path.isfile(shard):
@@ -50,6 +58,7 @@ class Text:
                 )
         self._shuffle_lines = shuffle_lines
         self._max_tokens = max_tokens
+        self._decoding_errors = decoding_errors
 
     def sentences(self, order: Optional[Random] = None) -> Iterator[List[str]]:
         """
@@ -66,12 +75,15 @@ class Text:
         # Raises
 
         `ValueError`
-            If a compressed file is damaged.
+            If a line is not UTF-8 and `decoding_errors` is strict, or if a compressed file is
+            damaged.
         """
         shards = list(self.shards)
         if order is not None:
             order.shuffle(shards)
-        lines = (line for shard in shards for _, line in numbered_lines(shard, **_AS_TEXT))
+        # Universal newlines would end a sentence at a lone carriage return.
+        settings = {"newline": "\n", "errors": self._decoding_errors}
+        lines = (line for shard in shards for _, line in numbered_lines(shard, **settings))
         if order is not None and self._shuffle_lines > 1:
             lines = _shuffled(lines, order, self._shuffle_lines)
         for line in lines:
@@ -84,8 +96,17 @@ class Text:
                     yield words[start : start + self._max_tokens]
 
 
-# Universal newlines would end a sentence at a lone carriage return.
-_AS_TEXT = {"newline": "\n", "errors": "replace"}
+def check_decoding_errors(decoding_errors: str) -> None:
+    """
+    # Raises
+
+    `ConfigurationError`
+        If it is none of `DECODING_ERRORS`.
+    """
+    if decoding_errors not in DECODING_ERRORS:
+        raise ConfigurationError(
+            f"Expected `decoding_errors` to be one of {DECODING_ERRORS}, found {decoding_errors!r}."
+        )
 
 
 def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.tqdm import Tqdm
 from allennlp.data import Vocabulary
 
-from elmo_plugin.bilm.pretraining.text import TextPath, find_shards
+from elmo_plugin.bilm.pretraining.text import TextPath, check_decoding_errors, find_shards
 from elmo_plugin.bilm.pretraining.vocabulary_file import (
     SPECIALS,
     Entry,
@@ -36,6 +36,7 @@ class SoftmaxVocabulary(Vocabulary):
         file: Optional[str] = None,
         size: Optional[int] = None,
         min_count: int = 1,
+        decoding_errors: str = "strict",
     ) -> "SoftmaxVocabulary":
         """
         # Parameters
@@ -49,6 +50,8 @@ class SoftmaxVocabulary(Vocabulary):
             How many words to keep at most, the three special ones included.
         min_count : `int`, optional (default = `1`)
             Leave out words that occur less often.
+        decoding_errors : `str`, optional (default = `"strict"`)
+            What becomes of bytes of `text` that are not UTF-8, see `Text`.
 
         # Raises
 
@@ -62,7 +65,7 @@ class SoftmaxVocabulary(Vocabulary):
             )
         if file is not None:
             return cls._of(read_vocabulary(file, size, min_count))
-        return cls._of(count_and_choose(text, size, min_count))
+        return cls._of(count_and_choose(text, size, min_count, decoding_errors))
 
     @property
     def counts(self) -> Optional[numpy.ndarray]:
@@ -82,7 +85,9 @@ class SoftmaxVocabulary(Vocabulary):
         return vocabulary
 
 
-def count_and_choose(text: TextPath, size: Optional[int], min_count: int) -> List[Entry]:
+def count_and_choose(
+    text: TextPath, size: Optional[int], min_count: int, decoding_errors: str = "strict"
+) -> List[Entry]:
     """
     Counts the words of a text under a progress bar and chooses those to be predicted.
 
@@ -92,18 +97,21 @@ def count_and_choose(text: TextPath, size: Optional[int], min_count: int) -> Lis
         See `Text`.
     size, min_count : `Optional[int]`, `int`
         See `choose_words`.
+    decoding_errors : `str`, optional (default = `"strict"`)
+        See `Text`.
 
     # Raises
 
     `ConfigurationError`
         If there is no such text, no word in it, or if `size` or `min_count` are impossible.
     `ValueError`
-        If a compressed file is damaged.
+        If a line is not UTF-8 and `decoding_errors` is strict, or if a compressed file is damaged.
     """
     check_choice(size, min_count)
+    check_decoding_errors(decoding_errors)
     shards = find_shards(text)
     with Tqdm.tqdm(desc="counting words", unit=" lines") as bar:
-        counts = count_words(shards, bar.update)
+        counts = count_words(shards, bar.update, decoding_errors)
     if not counts.words:
         raise ConfigurationError(f"Expected words, found none in {', '.join(shards)}.")
     return choose_words(counts, size, min_count)

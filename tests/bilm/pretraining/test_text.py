@@ -81,9 +81,20 @@ def test_odd_text_is_read(folder):
         "\ufeffbyte order\r\nn\0l \0\n\r\n\U0001f989\u200d שלום\nline\u2028end\n".encode()
         + b"caf\xe9\n" + b"x" * 10_000,
     )  # fmt: skip
-    assert joined(Text(path)) == [
+    assert joined(Text(path, decoding_errors="replace")) == [
         "byte order", "n\0l \0", "\U0001f989\u200d שלום", "line end", "caf\ufffd", "x" * 10_000,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [None, Random(0)])
+def test_text_that_is_not_utf_8_is_refused_with_its_place(folder, order):
+    for name, data in (("1.txt.gz", b"caf\xe9\n"), ("2.txt", "They play\n".encode("utf-16"))):
+        write(folder / "a.txt", "They play\n")
+        path = write(folder / name, data)
+        with pytest.raises(ValueError, match=f"{name}:1: expected UTF-8 text, found the byte"):
+            joined(Text(["a.txt", path]), order)
+    with pytest.raises(ConfigurationError, match="'strict', 'replace'.*found 'ignore'"):
+        Text("a.txt", decoding_errors="ignore")
 
 
 def test_long_lines_are_cut_into_sentences(folder):
