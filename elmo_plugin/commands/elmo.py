@@ -14,6 +14,7 @@ from allennlp.common.util import SigTermReceived
 from overrides import overrides
 
 from elmo_plugin.bilm import Bilm, load_bilm
+from elmo_plugin.bilm.pretraining.text import DECODING_ERRORS
 from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.elmo.dump import DumpOptions, DumpSummary, bilm_identity, dump_embeddings
 
@@ -24,8 +25,7 @@ INPUT is tokenised text, one sentence per line, words separated by white space; 
 URL, or - for standard input. Line i (from 0) becomes the dataset str(i), float32:
     --all            (num_layers, num_tokens, dim), token layer first
     --top, --average (num_tokens, dim)
-An empty line becomes an empty dataset; an empty INPUT, a file without datasets. What a sentence
-gives does not depend on the other lines.
+An empty line becomes an empty dataset. What a sentence gives does not depend on the other lines.
 
 The file also holds `sentence_to_index`, a JSON string: from each sentence, its words joined by one
 space, to its line. A sentence that occurs again has a dataset for each of its lines; the map
@@ -78,6 +78,7 @@ class ElmoCommand(Subcommand):
             layers.add_argument(
                 f"--{name}", dest="layers", action="store_const", const=name, help=f"write {what}"
             )
+        add_decoding_errors(subparser)
         _add_bilm_arguments(subparser)
         _add_output_arguments(subparser)
         subparser.set_defaults(func=run_elmo)
@@ -104,10 +105,11 @@ def _dump(args: argparse.Namespace) -> DumpSummary:
         batch_size=args.batch_size,
         sentence_keys=args.use_sentence_keys,
         forget_sentences=args.forget_sentences,
+        decoding_errors=args.decoding_errors,
     )
     input_path = "/dev/stdin" if args.input_file == "-" else args.input_file
-    total = _count_lines(input_path)
-    words = _vocabulary(args.vocab_path)
+    total = _count_lines(input_path, args.decoding_errors)
+    words = _vocabulary(args.vocab_path, args.decoding_errors)
     bilm = _bilm(args, words)
     identity: Dict[str, str] = bilm_identity(bilm, args.weight_file)
     identity["vocabulary"] = hashlib.sha256("\n".join(words).encode()).hexdigest()
@@ -137,19 +139,17 @@ def _bilm(args: argparse.Namespace, words: List[str]) -> Bilm:
     return bilm
 
 
-def _count_lines(path: str) -> Optional[int]:
+def _count_lines(path: str, errors: str) -> Optional[int]:
     """How many lines there are, or `None` where they can be read only once."""
-    if os.path.exists(path) and not os.path.isfile(path):
-        if os.path.isdir(path):
-            raise ConfigurationError(f"{path} is a folder; expected a file of sentences.")
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         return None
-    return sum(1 for _ in numbered_lines(path, newline="\n", errors="replace"))
+    return sum(1 for _ in numbered_lines(path, newline="\n", errors=errors))
 
 
-def _vocabulary(path: Optional[str]) -> List[str]:
+def _vocabulary(path: Optional[str], errors: str) -> List[str]:
     if path is None:
         return []
-    words = (line.strip() for _, line in numbered_lines(path, newline="\n", errors="replace"))
+    words = (line.strip() for _, line in numbered_lines(path, newline="\n", errors=errors))
     return [word for word in words if word]
 
 
@@ -176,10 +176,19 @@ def _report(summary: DumpSummary, args: argparse.Namespace) -> str:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number above 0, found {text}")
-    return number
+    return int(text)
+
+
+def add_decoding_errors(subparser: argparse.ArgumentParser) -> None:
+    """The option `--decoding-errors`, which every command that reads text has."""
+    subparser.add_argument(
+        "--decoding-errors",
+        choices=DECODING_ERRORS,
+        default="strict",
+        help="bytes that are not UTF-8: stop with their place, or read each as U+FFFD",
+    )
 
 
 def _add_bilm_arguments(subparser: argparse.ArgumentParser) -> None:

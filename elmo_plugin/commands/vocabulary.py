@@ -8,8 +8,10 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import SigTermReceived
 from overrides import overrides
 
+from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
 from elmo_plugin.bilm.pretraining.vocabulary_file import write_vocabulary
+from elmo_plugin.commands.elmo import add_decoding_errors
 
 DESCRIPTION = """\
 Count the words of a text and write the ones a biLM is to predict, most frequent first.
@@ -63,6 +65,7 @@ class VocabularyCommand(Subcommand):
             metavar="K",
             help="leave out words that occur less than K times",
         )
+        add_decoding_errors(subparser)
         subparser.add_argument("--force", action="store_true", help="replace OUT")
         subparser.add_argument(
             "--file-friendly-logging",
@@ -87,13 +90,22 @@ def run_vocabulary(args: argparse.Namespace) -> None:
 def _written(args: argparse.Namespace) -> str:
     out = args.output_file
     # Found out before the text is read, which may take hours.
-    if os.path.isdir(out) or not os.path.isdir(os.path.dirname(out) or "."):
+    folder = os.path.dirname(out) or "."
+    if os.path.isdir(out) or not os.path.isdir(folder):
         raise ConfigurationError(f"{out} is a folder or lies in none; expected a file to write.")
-    if os.path.exists(out) and not args.force:
-        raise ConfigurationError(f"{out} exists. Give --force to replace it, or another name.")
-    entries = count_and_choose(args.text, args.size, args.min_count)
-    if not any(count for _, count in entries[2:]):
-        raise ConfigurationError(f"Expected words besides <S> and </S> in {', '.join(args.text)}.")
+    if not os.access(folder, os.W_OK):
+        raise ConfigurationError(f"{out} cannot be written: you may not write in {folder}.")
+    if os.path.exists(out):
+        if any(os.path.samefile(out, text) for text in find_shards(args.text) if "://" not in text):
+            raise ConfigurationError(f"{out} is part of the text; name another output.")
+        if not args.force:
+            raise ConfigurationError(f"{out} exists. Give --force to replace it, or another name.")
+    entries = count_and_choose(args.text, args.size, args.min_count, args.decoding_errors)
+    if not entries[3:]:
+        raise ConfigurationError(
+            f"Expected words besides <S>, </S> and <UNK> in {', '.join(args.text)}, found none "
+            f"that occurs {args.min_count} times (--min-count)."
+        )
     write_vocabulary(entries, out)
     (_, num_sentences), _, (_, num_unknown), *_ = entries
     num_tokens = sum(count for _, count in entries[2:])

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -47,6 +47,8 @@ class DumpOptions:
         Name datasets by `sentence_key` instead of by line.
     forget_sentences : `bool`, optional (default = `False`)
         Leave out the map from sentences to lines, which grows with the text.
+    decoding_errors : `str`, optional (default = `"strict"`)
+        What becomes of bytes that are not UTF-8, see `read_sentences`.
     """
 
     layers: str = "all"
@@ -55,6 +57,7 @@ class DumpOptions:
     batch_size: int = 64
     sentence_keys: bool = False
     forget_sentences: bool = False
+    decoding_errors: str = "strict"
 
 
 @dataclass(frozen=True)
@@ -116,17 +119,24 @@ def dump_embeddings(
     # Raises
 
     `ConfigurationError`
-        If the output is finished already, was begun with other options, another biLM or another
-        text, is being written by another process, or if vectors are not finite numbers.
+        If the input is empty, if the output is finished already, was begun with other options,
+        another biLM or another text, is being written by another process, or if vectors are not
+        finite numbers.
+    `ValueError`
+        If a line is not UTF-8 and `decoding_errors` is strict.
     `OSError`
         If reading or writing fails. What was done is kept.
     """
     if os.path.exists(output_path) and os.path.exists(input_path):
         if os.path.samefile(input_path, output_path):
             raise ConfigurationError(f"{output_path} is the input; name another output.")
-    text = _Text(input_path, remember=not (options.sentence_keys or options.forget_sentences))
+    text = _Text(input_path, options)
+    sentences = text.sentences()
+    first = next(sentences, None)
+    if first is None:
+        raise ConfigurationError(f"{input_path} is empty; expected a sentence per line.")
+    sentences = chain([first], sentences)
     with DumpFile(Path(output_path), _settings(bilm, options, identity), force) as file:
-        sentences = text.sentences()
         num_resumed = file.num_lines
         _skip(text, sentences, file)
         on_progress(num_resumed)
@@ -186,15 +196,17 @@ def sentence_key(words: Sequence[str]) -> str:
 class _Text:
     """Reads sentences and keeps what has to be known of those read so far."""
 
-    def __init__(self, path: Union[str, os.PathLike], remember: bool) -> None:
+    def __init__(self, path: Union[str, os.PathLike], options: DumpOptions) -> None:
         self._path = path
+        self._errors = options.decoding_errors
         self._digest = hashlib.sha256()
+        remember = not (options.sentence_keys or options.forget_sentences)
         self.sentence_to_index: Optional[Dict[str, str]] = {} if remember else None
         self.num_lines = 0
         self.num_tokens = 0
 
     def sentences(self) -> Iterator[Tuple[int, Tuple[str, ...]]]:
-        for line_number, words in read_sentences(self._path):
+        for line_number, words in read_sentences(self._path, errors=self._errors):
             sentence = " ".join(words)
             self._digest.update(f"{sentence}\n".encode())
             self.num_lines, self.num_tokens = line_number, self.num_tokens + len(words)

@@ -38,17 +38,23 @@ class DumpFile:
     # Raises
 
     `ConfigurationError`
-        If the file is finished, unfinished with other settings, unreadable, or in use.
+        If the file is finished, unfinished with other settings, unreadable, or in use, or if its
+        folder cannot be made.
     """
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
         self.path = path
         self.unfinished = Path(f"{path}.unfinished")
-        if path.exists() and not force:
-            raise ConfigurationError(_finished_message(path))
         if path.is_dir():
             raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not force:
+            raise ConfigurationError(_finished_message(path))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{path} cannot be written: {error.filename} is no folder and cannot be made one."
+            ) from error
         if not self.unfinished.exists():
             self._create(settings)
         obstacle = self._open(settings)

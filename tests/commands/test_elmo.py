@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from argparse import Namespace
 from functools import partial
@@ -174,7 +175,40 @@ def test_odd_text_gives_one_dataset_per_line(tmp_path, bilm):
         assert json.loads(file["sentence_to_index"][0])["nul \0 inside"] == "1"
 
 
-@pytest.mark.parametrize("lines", [[], [""], ["", "", ""]])
+def test_text_that_is_not_utf_8_stops_before_anything_is_written(tmp_path, bilm):
+    text, out = tmp_path / "text.txt", tmp_path / "out.hdf5"
+    for data, place in ((b"They play\ncaf\xe9 one\n", 2), ("They play\n".encode("utf-16"), 1)):
+        text.write_bytes(data)
+        assert f"{text}:{place}: expected UTF-8 text" in failure(text, out, "--all")
+        assert list(tmp_path.iterdir()) == [text]
+    text.write_bytes(b"They play\ncaf\xe9 one\n")
+    run(text, out, "--all", "--decoding-errors", "replace")
+    with h5py.File(out) as file:
+        expected = layers_of(bilm, ["They play", "caf\ufffd one"])
+        numpy.testing.assert_allclose(file["1"][...], expected[1], atol=1e-6)
+
+
+def test_words_of_a_vocabulary_are_utf_8_too(tmp_path):
+    text = write(tmp_path / "text.txt", LINES)
+    words = tmp_path / "words.txt"
+    words.write_bytes(b"play\nbegan\xff\n")
+    message = failure(text, tmp_path / "out.hdf5", "--all", "--vocab-path", words)
+    assert f"{words}:2: expected UTF-8 text, found the byte 0xff" in message
+
+
+@pytest.mark.parametrize("source", ["file", "pipe"])
+def test_an_empty_text_is_refused(tmp_path, source):
+    text, out = tmp_path / "text.txt", tmp_path / "out.hdf5"
+    os.mkfifo(text) if source == "pipe" else text.touch()
+    if source == "pipe":
+        # Opened and closed without a byte.
+        writer = threading.Thread(target=lambda: text.open("wb").close())
+        writer.start()
+    assert failure(text, out, "--all").endswith(f"{text} is empty; expected a sentence per line.")
+    assert list(tmp_path.iterdir()) == [text]
+
+
+@pytest.mark.parametrize("lines", [[""], ["", "", ""]])
 def test_a_text_without_words_gives_empty_datasets(tmp_path, lines):
     text = write(tmp_path / "text.txt", lines)
     run(text, tmp_path / "out.hdf5", "--all")
@@ -380,7 +414,10 @@ def test_wrong_files_are_named_in_one_sentence(tmp_path):
     assert "does not exist" in failure(text, out, "--all", "--weight-file", tmp_path / "none")
     assert "looked for" in failure(text, out, "--all", "--vocab-path", tmp_path / "none")
     assert "CUDA devices" in failure(text, out, "--all", "--cuda-device", "99")
-    assert "junk" in failure(text, junk / "out.hdf5", "--all")
+    message = failure(text, junk / "out.hdf5", "--all")
+    assert f"{junk / 'out.hdf5'} cannot be written: {junk} is no folder" in message
+    message = failure(text, out, "--all", "--vocab-path", tmp_path)
+    assert f"{tmp_path} is a folder; expected a file of text" in message
     assert str(junk) in failure(text, junk, "--all")
     assert not out.exists()
 
@@ -396,11 +433,19 @@ def test_vectors_too_large_for_float16_are_refused(tmp_path, monkeypatch):
 
 
 def test_exactly_one_choice_of_layers_is_needed(tmp_path, capsys):
-    for flags in ([], ["--all", "--top"], ["--all", "--batch-size", "0"]):
+    for flags in ([], ["--all", "--top"]):
         with pytest.raises(SystemExit) as stopped:
             run(tmp_path / "text.txt", tmp_path / "out.hdf5", *flags)
         assert stopped.value.code == 2
     assert "required" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "many", "1.5"])
+def test_a_batch_has_at_least_one_sentence(tmp_path, capsys, size):
+    with pytest.raises(SystemExit) as stopped:
+        run(tmp_path / "text.txt", tmp_path / "out.hdf5", "--all", "--batch-size", size)
+    assert stopped.value.code == 2
+    assert f"expected a whole number above 0, found {size}" in capsys.readouterr().err
 
 
 def test_help_has_an_example(capsys):
@@ -414,7 +459,7 @@ def test_help_has_an_example(capsys):
 def test_the_input_and_a_folder_are_no_outputs(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("They play\n")
-    for output in (text, tmp_path):
-        message = failure("--all", "--force", str(text), str(output))
-        assert "is the input" in message or "is a folder" in message
-        assert text.read_text() == "They play\n"
+    for force in ([], ["--force"]):
+        for output, reason in ((text, "is the input"), (tmp_path, "is a folder")):
+            assert reason in failure("--all", *force, text, output)
+            assert text.read_text() == "They play\n"
