@@ -5,11 +5,13 @@ Importing the package registers everything AllenNLP finds by name and gives the 
 variables of the experiments their defaults.
 """
 
+from elmo_plugin.console import quieten_command
 from elmo_plugin.dependencies import check_dependencies
 from elmo_plugin.environment import set_defaults
 
 # A wrong dependency fails deep inside AllenNLP's imports: name it first.
 check_dependencies()
+quieten_command()
 set_defaults()
 
 import elmo_plugin.bilm.pretraining  # noqa: E402

@@ -1,0 +1,148 @@
+"""
+What the `allennlp` command shows by default: what is trained on what, progress bars with the
+metrics of each epoch, the result, warnings that a user can act on, and an error as one sentence.
+The rest of AllenNLP's log is in `out.log` of the training.
+
+With `ALLENNLP_DEBUG` or `ALLENNLP_LOG_LEVEL` in the environment AllenNLP shows everything.
+"""
+
+import json
+import logging
+import os
+import re
+import sys
+import warnings
+from pathlib import Path
+from types import TracebackType
+from typing import Optional, Type
+
+__all__ = ["explanation", "quieten_command"]
+
+# Logger, and how its messages begin that are worth a line on the console.
+_SHOWN = (
+    ("allennlp.common.params", ("model.type = ", "train_data_path = ", "validation_data_path = ")),
+    ("allennlp.common.util", ("Metrics: ",)),
+    ("allennlp.models.archival", ("archiving weights",)),
+    ("allennlp.training.gradient_descent_trainer", ("Epoch %d", "Ran out of patience")),
+    ("allennlp.training.util", ("Recovering from",)),
+    ("root", ("Training interrupted",)),
+    ("elmo_plugin", ("",)),
+)
+# About what experiments choose on purpose.
+_HIDDEN_WARNINGS = (
+    "Your label namespace was",
+    "You provided a validation dataset but patience was set to None",
+    'Metrics with names beginning with "_"',
+)
+# Says in each epoch how large the cache is.
+_HIDDEN_INFORMATION = "elmo_plugin.elmo.cache"
+_OF_ONE_LABEL = re.compile(r"(precision|recall|f1-measure)-(?!overall)")
+
+_INTERRUPTIONS = {"KeyboardInterrupt", "SigTermReceived"}
+# By name, because from another process an exception comes as text.
+_USER_ERRORS = {"ConfigurationError", "OSError", "FileNotFoundError", "PermissionError"}
+_USER_ERRORS |= {"IsADirectoryError", "NotADirectoryError", "UnicodeDecodeError"}
+_PLACE = re.compile(r"[^\n]*:\d+: ")
+_LAST_OF_TRACEBACK = re.compile(r"^\s*(?:\w+\.)*(\w+(?:Error|Exception)): ", re.MULTILINE)
+_JSONNET = re.compile(r"(?:RUNTIME|STATIC) ERROR: ([^\n]*)(?:\n\s*([^\t\n]+))?")
+
+
+def quieten_command() -> None:
+    """
+    Arranges logging, warnings and uncaught exceptions, if this process is the `allennlp` command
+    (or one of its workers) and the user has not asked for another log level.
+    """
+    program = Path(sys.argv[0])
+    is_command = program.stem == "allennlp" or program.parts[-2:] == ("allennlp", "__main__.py")
+    is_asked_for = os.environ.get("ALLENNLP_DEBUG") or os.environ.get("ALLENNLP_LOG_LEVEL")
+    if not is_command or is_asked_for:
+        return
+    if not sys.warnoptions:
+        for category in (DeprecationWarning, FutureWarning, UserWarning):
+            warnings.filterwarnings("ignore", category=category, module="(?!elmo_plugin)")
+    _arrange_console()
+    logging.getLogger("allennlp").addHandler(_Rearranger())
+
+
+def explanation(error: BaseException) -> Optional[str]:
+    """
+    What a user is told of an uncaught exception.
+
+    # Returns
+
+    `Optional[str]`
+        One line, if it is something that a user can cause, in this process or in a worker of it:
+        wrong settings or files, a malformed corpus, broken jsonnet, an interruption. `None` for
+        what needs its traceback.
+    """
+    names = {kind.__name__ for kind in type(error).__mro__}
+    message = str(error)
+    if "Traceback" in message and (found := list(_LAST_OF_TRACEBACK.finditer(message))):
+        names, message = {found[-1][1]}, message[found[-1].end() :]
+    if names & _INTERRUPTIONS:
+        return "stopped"
+    if jsonnet := _JSONNET.match(message):
+        return jsonnet[1] + (f" ({jsonnet[2]})" if jsonnet[2] else "")
+    if names & _USER_ERRORS or ("ValueError" in names and _PLACE.match(message)):
+        return " ".join(message.split())
+    return None
+
+
+def _arrange_console() -> None:
+    sys.excepthook = _log_uncaught
+    for handler in logging.root.handlers:
+        is_console = type(handler) is logging.StreamHandler
+        if is_console and not isinstance(handler.formatter, _ConsoleFormatter):
+            handler.setFormatter(_ConsoleFormatter())
+            handler.addFilter(_is_worth_showing)
+
+
+class _Rearranger(logging.Handler):
+    """
+    When a training starts, AllenNLP gives the root logger new handlers and sets another
+    `sys.excepthook`. A handler of the logger `allennlp` is called before those of the root, so
+    the new ones are arranged before they print their first record.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _arrange_console()
+
+
+def _log_uncaught(
+    kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]
+) -> None:
+    # Files of the log get the traceback, the console what its formatter makes of it.
+    logging.root.critical("Uncaught exception", exc_info=(kind, error, traceback))
+
+
+class _ConsoleFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        if record.exc_info and (sentence := explanation(record.exc_info[1])) is not None:
+            return f"error: {sentence}"
+        if record.levelno >= logging.WARNING:
+            return f"{record.levelname.lower()}: {super().format(record)}"
+        return _without_details(super().format(record))
+
+
+def _is_worth_showing(record: logging.LogRecord) -> bool:
+    if record.levelno >= logging.WARNING:
+        return not str(record.msg).startswith(_HIDDEN_WARNINGS)
+    # A model's table of metrics is for `evaluate`: those of an epoch are in its progress bars.
+    is_table_of_epoch = sys.argv[1:2] == ["train"] and record.name.endswith(".model")
+    if record.name == _HIDDEN_INFORMATION or is_table_of_epoch:
+        return False
+    return any(
+        record.name.startswith(logger) and str(record.msg).startswith(beginnings)
+        for logger, beginnings in _SHOWN
+    )
+
+
+def _without_details(message: str) -> str:
+    """Of what a training ends with, the best epoch's metrics over all labels, in one line."""
+    if not message.startswith("Metrics: ") or '"training_duration"' not in message:
+        return message
+    metrics = json.loads(message.removeprefix("Metrics: "))
+    overall = {name: value for name, value in metrics.items() if not _OF_ONE_LABEL.search(name)}
+    best = {name: overall[name] for name in overall if name.startswith(("best_", "test_"))}
+    shown = (best or overall).items()
+    return ", ".join(f"{name}: {round(v, 4) if type(v) is float else v}" for name, v in shown)

@@ -1,0 +1,133 @@
+import json
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.common.util import SigTermReceived
+
+from elmo_plugin import console
+from elmo_plugin.console import explanation
+
+PROJECT = Path(__file__).parent.parent
+EXPERIMENT = "fixtures/experiments/sst.jsonnet"
+# Settings of what is started must not depend on those of who starts the tests.
+LOUD = ("ALLENNLP_DEBUG", "ALLENNLP_LOG_LEVEL", "PYTHONWARNINGS")
+QUIET = {name: value for name, value in os.environ.items() if name not in LOUD}
+
+
+def allennlp(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "allennlp", *map(str, arguments)],
+        cwd=PROJECT,
+        env={**QUIET, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_training_prints_what_a_person_reads_and_logs_everything(tmp_path):
+    epochs = json.dumps({"trainer.num_epochs": 2})
+    done = allennlp("train", EXPERIMENT, "-s", tmp_path / "out", "-o", epochs)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) < 12 and not any(line.startswith("warning") for line in lines)
+    assert any(line.endswith("fixtures/corpora/sst/train.txt") for line in lines)
+    assert "model.type = elmo-sst" in lines and "Epoch 0/1" in lines and "Epoch 1/1" in lines
+    assert lines[-2].startswith("best_epoch: ") and "best_validation_accuracy: 0." in lines[-2]
+    assert lines[-1].endswith(str(tmp_path / "out" / "model.tar.gz"))
+    # Progress bars, and nothing else.
+    bars = [line for line in done.stderr.replace("\r", "\n").splitlines() if line.strip()]
+    assert all("it/s" in line or "s/it" in line for line in bars)
+    assert any(line.startswith("accuracy: ") and "100%" in line for line in bars)
+    log = (tmp_path / "out" / "out.log").read_text()
+    assert "INFO - allennlp.common.params - trainer.num_epochs" in log
+    assert "Metrics: {" in log and len(log.splitlines()) > 100
+
+
+def test_a_malformed_corpus_is_one_line_and_its_traceback_is_in_the_log(tmp_path):
+    corpus = tmp_path / "train.txt"
+    corpus.write_text("(2 (2 a) (2 film))\n(2 (2 a\n")
+    arguments = ("-s", tmp_path / "out", "-o", json.dumps({"train_data_path": str(corpus)}))
+    done = allennlp("train", EXPERIMENT, *arguments)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.stderr.splitlines()[-1].startswith(f"error: {corpus}:2:8: expected 2 more )")
+    assert "Traceback" in (tmp_path / "out" / "out.log").read_text()
+    loud = allennlp("train", EXPERIMENT, "--force", *arguments, ALLENNLP_LOG_LEVEL="ERROR")
+    assert "Traceback" in loud.stderr and loud.returncode == 1
+
+
+def test_broken_jsonnet_is_one_line_before_training(tmp_path):
+    broken = tmp_path / "broken.jsonnet"
+    broken.write_text("// A setting is missing.\n{ model: error 'set the model' }\n")
+    done = allennlp("train", broken, "-s", tmp_path / "out")
+    assert done.returncode == 1
+    assert done.stderr.strip() == f"error: set the model ({broken}:2:10-31)"
+
+
+@pytest.mark.parametrize(
+    "error, sentence",
+    [
+        (ConfigurationError("key 'x' is\n  required"), "key 'x' is required"),
+        (FileNotFoundError(2, "No such file", "a.txt"), "[Errno 2] No such file: 'a.txt'"),
+        (ValueError("a.txt:3: expected a word"), "a.txt:3: expected a word"),
+        (KeyboardInterrupt(), "stopped"),
+        (SigTermReceived(), "stopped"),
+        (RuntimeError("STATIC ERROR: a.jsonnet:1:2: no }\n"), "a.jsonnet:1:2: no }"),
+        (RuntimeError("RUNTIME ERROR: why\n\ta:1:2-3\tx\n\ta:9\t\n"), "why (a:1:2-3)"),
+        # Bugs.
+        (ValueError("shapes do not match"), None),
+        (RuntimeError("mat1 and mat2"), None),
+        (KeyError("x"), None),
+        (AssertionError(), None),
+    ],
+)
+def test_what_a_user_can_cause_is_a_sentence_and_a_bug_is_not(error, sentence):
+    assert explanation(error) == sentence
+
+
+@pytest.mark.parametrize(
+    "raised, sentence",
+    [
+        (ValueError("a.txt:3: expected a word"), "a.txt:3: expected a word"),
+        (ConfigurationError("no such text"), "no such text"),
+        (ValueError("shapes do not match"), None),
+    ],
+)
+def test_errors_of_workers_are_told_as_those_of_the_process_itself(raised, sentence):
+    loader = torch.utils.data.DataLoader(_Failing(raised), num_workers=1)
+    with pytest.raises(type(raised)) as of_torch:
+        next(iter(loader))
+    assert explanation(of_torch.value) == sentence
+    with pytest.raises(torch.multiprocessing.ProcessRaisedException) as of_spawn:
+        torch.multiprocessing.start_processes(_fail, (raised,), start_method="fork")
+    assert explanation(of_spawn.value) == sentence
+
+
+class _Failing(torch.utils.data.Dataset):
+    def __init__(self, error):
+        self.error = error
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        raise self.error
+
+
+def _fail(number, error):
+    raise error
+
+
+@pytest.mark.parametrize("program", ["pytest", "/home/allennlp/run.py", "/elmo_plugin/__main__.py"])
+def test_imported_from_python_it_changes_nothing(monkeypatch, program):
+    monkeypatch.setattr(sys, "argv", [program])
+    before = (sys.excepthook, list(logging.getLogger("allennlp").handlers), warnings.filters[:])
+    console.quieten_command()
+    assert before == (sys.excepthook, logging.getLogger("allennlp").handlers, warnings.filters)
