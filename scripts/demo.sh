@@ -8,39 +8,26 @@ experiment=fixtures/experiments/srl_elmo.jsonnet
 test_corpus=fixtures/corpora/srl/test.gold_conll
 sentences=fixtures/predict/srl.jsonl
 output=demo-output
-log=$output/demo.log
 
 # The demonstration is the same for everyone, whatever corpora and biLM are set up.
 unset ELMO_DATA ELMO_OPTIONS ELMO_WEIGHTS ELMO_GLOVE ELMO_TURIAN
 
-# step "what it does" command...: runs quietly; a failure shows the end of the log.
-step() {
-    echo "$1 ..."
-    shift
-    if ! "$@" >>"$log" 2>&1 </dev/null; then
-        echo "This failed: $*" >&2
-        echo "The last lines of $log:" >&2
-        tail -n 30 "$log" >&2
-        exit 1
-    fi
-}
-
 rm -rf "$output"
 mkdir "$output"
-echo "Semantic role labelling with ELMo, on a tiny corpus (log: $log)"
-step "1/3 training $experiment" \
-    allennlp train "$experiment" -s $output/model --file-friendly-logging
-step "2/3 evaluating on $test_corpus" \
-    allennlp evaluate $output/model/model.tar.gz "$test_corpus" \
-    --output-file $output/metrics.json
-step "3/3 predicting the sentences of $sentences" \
-    allennlp predict $output/model/model.tar.gz "$sentences" --batch-size 32 \
+echo "Semantic role labelling with ELMo, on a tiny corpus"
+echo "1/3 training $experiment"
+allennlp train "$experiment" -s $output/model
+echo "2/3 evaluating on $test_corpus"
+allennlp evaluate $output/model/model.tar.gz "$test_corpus" --output-file $output/metrics.json
+echo "3/3 predicting the sentences of $sentences"
+allennlp predict $output/model/model.tar.gz "$sentences" --batch-size 32 \
     --output-file $output/predictions.jsonl --silent
 
 "${VENV:-.venv}/bin/python" scripts/show_demo.py $output
 cat <<END
 
-The archive is $output/model/model.tar.gz; its metrics and predictions lie beside it in $output.
+The archive is $output/model/model.tar.gz, the log of training is $output/model/out.log; metrics and
+predictions lie beside the model in $output.
 
 What to type next:
   source ${VENV:-.venv}/bin/activate
