@@ -34,8 +34,8 @@ _HIDDEN_WARNINGS = (
     "You provided a validation dataset but patience was set to None",
     'Metrics with names beginning with "_"',
 )
-# Says in each epoch how large the cache is.
-_HIDDEN_INFORMATION = "elmo_plugin.elmo.cache"
+# The cache says in each epoch how large it is, word vectors whenever a model is built.
+_HIDDEN_INFORMATION = ("elmo_plugin.elmo.cache", "elmo_plugin.layers.word_vectors")
 _OF_ONE_LABEL = re.compile(r"(precision|recall|f1-measure)-(?!overall)")
 
 _INTERRUPTIONS = {"KeyboardInterrupt", "SigTermReceived"}
@@ -129,7 +129,7 @@ def _is_worth_showing(record: logging.LogRecord) -> bool:
         return not str(record.msg).startswith(_HIDDEN_WARNINGS)
     # A model's table of metrics is for `evaluate`: those of an epoch are in its progress bars.
     is_table_of_epoch = sys.argv[1:2] == ["train"] and record.name.endswith(".model")
-    if record.name == _HIDDEN_INFORMATION or is_table_of_epoch:
+    if record.name in _HIDDEN_INFORMATION or is_table_of_epoch:
         return False
     return any(
         record.name.startswith(logger) and str(record.msg).startswith(beginnings)
@@ -138,8 +138,8 @@ def _is_worth_showing(record: logging.LogRecord) -> bool:
 
 
 def _without_details(message: str) -> str:
-    """Of what a training ends with, the best epoch's metrics over all labels, in one line."""
-    if not message.startswith("Metrics: ") or '"training_duration"' not in message:
+    """Of metrics, those over all labels in one line; of a training, those of the best epoch."""
+    if not message.startswith("Metrics: "):
         return message
     metrics = json.loads(message.removeprefix("Metrics: "))
     overall = {name: value for name, value in metrics.items() if not _OF_ONE_LABEL.search(name)}

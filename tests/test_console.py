@@ -125,6 +125,23 @@ def _fail(number, error):
     raise error
 
 
+@pytest.mark.parametrize(
+    "metrics, line",
+    [
+        ({"f1-measure-overall": 0.61344, "f1-measure-R-ARG0": 1.0}, "f1-measure-overall: 0.6134"),
+        ({"best_epoch": 1, "best_validation_loss": 2.0, "epoch": 3, "training_duration": "0:01"},
+         "best_epoch: 1, best_validation_loss: 2.0"),
+        ({"training_loss": 2.5, "training_duration": "0:01"},
+         "training_loss: 2.5, training_duration: 0:01"),
+    ],
+)  # fmt: skip
+def test_metrics_are_one_line(metrics, line):
+    arguments = ("allennlp.common.util", logging.INFO, "", 0, "Metrics: %s")
+    record = logging.LogRecord(*arguments, (json.dumps(metrics, indent=2),), None)
+    assert console._is_worth_showing(record)
+    assert console._ConsoleFormatter().format(record) == line
+
+
 @pytest.mark.parametrize("program", ["pytest", "/home/allennlp/run.py", "/elmo_plugin/__main__.py"])
 def test_imported_from_python_it_changes_nothing(monkeypatch, program):
     monkeypatch.setattr(sys, "argv", [program])
