@@ -83,9 +83,14 @@ def explanation(error: BaseException) -> Optional[str]:
         return "stopped"
     if jsonnet := _JSONNET.match(message):
         return jsonnet[1] + (f" ({jsonnet[2]})" if jsonnet[2] else "")
-    if names & _USER_ERRORS or ("ValueError" in names and _PLACE.match(message)):
+    if names & _USER_ERRORS or ("ValueError" in names and _names_a_place(message)):
         return " ".join(message.split())
     return None
+
+
+def _names_a_place(message: str) -> bool:
+    """True if a message begins with a file and perhaps a line of it."""
+    return bool(_PLACE.match(message)) or os.path.exists(message.partition(": ")[0])
 
 
 def _arrange_console() -> None:

@@ -9,11 +9,11 @@ from typing import Any, Dict, List, Optional
 import torch
 from allennlp.commands import evaluate as allennlp_evaluate
 from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
 from allennlp.data import DataLoader
 from allennlp.evaluation import Evaluator
 from allennlp.models import Model
 
-from elmo_plugin.commands.one_sentence import one_sentence
 from elmo_plugin.util import load_archive
 from elmo_plugin.util.configs import registered_types_only
 
@@ -43,7 +43,7 @@ class CheckedEvaluator:
         """
         # Raises
 
-        `ValueError`
+        `ConfigurationError`
             If there was no batch, or neither a loss nor a metric.
         """
         with_loss: List[bool] = []
@@ -57,9 +57,9 @@ class CheckedEvaluator:
         finally:
             handle.remove()
         if not with_loss:
-            raise ValueError(f"{_path(data_loader)}: expected instances, found none.")
+            raise ConfigurationError(f"{_path(data_loader)}: expected instances, found none.")
         if not metrics and not any(with_loss):
-            raise ValueError(
+            raise ConfigurationError(
                 f"{_path(data_loader)}: expected labels to compare predictions with, found none. "
                 "To predict them, use allennlp predict --use-dataset-reader."
             )
@@ -70,12 +70,11 @@ class CheckedEvaluator:
 def evaluate_from_archive(
     archive_file: Any, *args: Any, batch_size: Optional[int] = None, **kwargs: Any
 ) -> Dict[str, Any]:
-    with one_sentence("evaluate"):
-        if batch_size is not None and batch_size < 1:
-            raise ValueError(f"expected --batch-size of at least 1, found {batch_size}.")
-        # Data loaders and evaluators, too, are constructed from the archive's configuration.
-        with registered_types_only(str(archive_file)):
-            return _evaluate_from_archive(archive_file, *args, batch_size=batch_size, **kwargs)
+    if batch_size is not None and batch_size < 1:
+        raise ConfigurationError(f"Expected --batch-size of at least 1, found {batch_size}.")
+    # Data loaders and evaluators, too, are constructed from the archive's configuration.
+    with registered_types_only(str(archive_file)):
+        return _evaluate_from_archive(archive_file, *args, batch_size=batch_size, **kwargs)
 
 
 def _path(data_loader: DataLoader) -> Any:

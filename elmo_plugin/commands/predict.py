@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any, Iterator
 
 from allennlp.commands import predict as allennlp_predict
+from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import JsonDict
 from allennlp.data import Instance
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.commands.one_sentence import one_sentence
 from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.util import load_archive
 
@@ -31,11 +31,6 @@ class PredictManager(allennlp_predict._PredictManager):
     Reads all of the input, checking that it is UTF-8, and writes an answer for each instance. See
     AllenNLP for its parameters.
     """
-
-    @overrides
-    def run(self) -> None:
-        with one_sentence("predict"):
-            super().run()
 
     @overrides
     def _get_json_data(self) -> Iterator[JsonDict]:
@@ -63,15 +58,16 @@ class PredictManager(allennlp_predict._PredictManager):
             is_empty = False
             yield each
         if is_empty:
-            raise ValueError(f"{self._input_file}: expected something to predict, found nothing.")
+            raise ConfigurationError(
+                f"{self._input_file}: expected something to predict, found nothing."
+            )
 
 
 def get_predictor(args: argparse.Namespace) -> Predictor:
-    """AllenNLP's function of this kind; what fails in it is said in one sentence."""
-    with one_sentence("predict"):
-        if args.batch_size < 1:
-            raise ValueError(f"expected --batch-size of at least 1, found {args.batch_size}.")
-        return _get_predictor(args)
+    """AllenNLP's function of this name, which takes any size of batches."""
+    if args.batch_size < 1:
+        raise ConfigurationError(f"Expected --batch-size of at least 1, found {args.batch_size}.")
+    return _get_predictor(args)
 
 
 allennlp_predict._get_predictor = get_predictor

@@ -8,7 +8,7 @@ from allennlp.data import DataLoader
 from allennlp.evaluation import Evaluator
 from allennlp.models import archival
 
-from tests.commands.running import failure, run
+from tests.commands.running import refusal, run
 from tests.tagger import CORPUS, repack
 
 
@@ -19,7 +19,7 @@ def evaluate(archive, file, tmp_path, *arguments):
 
 
 def refused(archive, file, *arguments):
-    return failure("evaluate", archive, file, *arguments)
+    return refusal("evaluate", archive, file, *arguments)
 
 
 def expected(archive, **reader):
@@ -70,7 +70,7 @@ def test_a_corpus_without_instances_is_refused(tagger, tmp_path):
 @pytest.mark.parametrize("size", [0, -3])
 def test_a_batch_has_an_instance(tagger, size):
     message = refused(tagger, CORPUS, f"--batch-size={size}")
-    assert message == f"allennlp evaluate: expected --batch-size of at least 1, found {size}."
+    assert message == f"Expected --batch-size of at least 1, found {size}."
 
 
 @pytest.mark.parametrize("part", ["model", "validation_data_loader"])

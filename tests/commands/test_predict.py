@@ -9,7 +9,7 @@ import pytest
 from allennlp.models import archival
 
 from elmo_plugin.corpora.conll2003 import read_sentences
-from tests.commands.running import failure, run
+from tests.commands.running import refusal, run
 from tests.tagger import CORPUS, LINES, answers, repack
 
 SENTENCES = sum(1 for _ in read_sentences(CORPUS))
@@ -22,7 +22,7 @@ def predict(archive, input_file, out, *arguments):
 
 def refused(archive, input_file, tmp_path, *arguments):
     settings = ("--silent", "--output-file", tmp_path / "out.jsonl", *arguments)
-    return failure("predict", archive, input_file, *settings)
+    return refusal("predict", archive, input_file, *settings)
 
 
 @pytest.mark.parametrize("arguments", [(), ("--batch-size", 3)])
@@ -49,14 +49,14 @@ def test_compressed_input_is_read_under_any_name(tagger, tmp_path):
         )
 
 
-@pytest.mark.parametrize("encoding, byte", [("latin-1", "0xef"), ("utf-16", "0xff")])
-def test_input_that_is_not_utf_8_is_named_by_file_line_and_byte(tagger, tmp_path, encoding, byte):
-    first = '{"sentence": "Hello ."}\n' if encoding == "latin-1" else ""
+@pytest.mark.parametrize(
+    "encoding, place, found", [("latin-1", ":2", "the byte 0xef"), ("utf-16", ":1", "the byte order mark")]
+)
+def test_input_that_is_not_utf_8_is_named(tagger, tmp_path, encoding, place, found):
     file = tmp_path / "lines.jsonl"
-    file.write_bytes(f'{first}{{"sentence": "naïve"}}\n'.encode(encoding))
-    line = 2 if first else 1
+    file.write_bytes('{"sentence": "Hello ."}\n{"sentence": "naïve"}\n'.encode(encoding))
     message = refused(tagger, file, tmp_path)
-    assert f"{file}:{line}: expected UTF-8 text, found the byte {byte}" in message
+    assert message.startswith(f"{file}{place}: expected UTF-8 text, found {found}")
 
 
 def test_a_malformed_line_is_named_by_file_and_line(tagger, tmp_path):
@@ -74,7 +74,7 @@ def test_empty_input_is_refused(tagger, tmp_path, content):
 @pytest.mark.parametrize("size", [0, -3])
 def test_a_batch_has_an_instance(tagger, tmp_path, size):
     message = refused(tagger, LINES, tmp_path, f"--batch-size={size}")
-    assert message == f"allennlp predict: expected --batch-size of at least 1, found {size}."
+    assert message == f"Expected --batch-size of at least 1, found {size}."
 
 
 def test_missing_input_is_named(tagger, tmp_path):
