@@ -6,6 +6,14 @@ from typing import Any, Dict, Optional, Tuple, Union
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.file_utils import cached_path
 
+from elmo_plugin.bilm.settings_reader import SettingsReader
+
+# More is a slip of the pen, and a model of that size would not be built before memory ran out.
+# The largest that was published has 2 + 2 layers and a billion parameters.
+MOST_LAYERS = 1_000
+MOST_CHARACTERS = 10_000
+MOST_PARAMETERS = 10**10
+
 CHARACTER_UNITS = ("byte", "code_point")
 ACTIVATIONS = ("relu", "tanh")
 
@@ -49,6 +57,14 @@ class CharacterCnnOptions:
     def num_filters(self) -> int:
         """Number of features of a word before the projection."""
         return sum(number for _, number in self.filters)
+
+    def num_parameters(self, output_dim: int) -> int:
+        """Number of parameters of an encoder that projects, if it does, to `output_dim`."""
+        dim = self.num_filters
+        convolutions = sum((width * self.embedding_dim + 1) * n for width, n in self.filters)
+        highways = self.n_highway * 2 * (dim + 1) * dim
+        projection = (dim + 1) * output_dim if self.projection else 0
+        return self.n_characters * self.embedding_dim + convolutions + highways + projection
 
 
 @dataclass(frozen=True)
@@ -120,6 +136,15 @@ class BilmOptions:
         """Width of the token layer, which both directions read."""
         return self.lstm.output_dim if self.char_cnn.projection else self.char_cnn.num_filters
 
+    @property
+    def num_parameters(self) -> int:
+        """Number of parameters of a biLM of these options, without a softmax."""
+        lstm, dim = self.lstm, self.lstm.output_dim
+        per_input = 4 * lstm.dim
+        layer = (dim + 1) * per_input + (lstm.projection_dim or 0) * lstm.dim
+        stack = lstm.n_layers * layer + (self.token_dim + (lstm.n_layers - 1) * dim) * per_input
+        return self.char_cnn.num_parameters(dim) + (2 if self.bidirectional else 1) * stack
+
     @classmethod
     def from_file(cls, options_file: Union[str, PathLike]) -> "BilmOptions":
         """
@@ -134,6 +159,11 @@ class BilmOptions:
         except FileNotFoundError:
             raise ConfigurationError(
                 f"biLM options file {options_file} does not exist. Set `options_file` (or "
+                "ELMO_OPTIONS) to the options.json of the biLM."
+            ) from None
+        except IsADirectoryError:
+            raise ConfigurationError(
+                f"biLM options file {options_file} is a folder. Set `options_file` (or "
                 "ELMO_OPTIONS) to the options.json of the biLM."
             ) from None
         except ValueError as error:
@@ -157,37 +187,45 @@ class BilmOptions:
         `ConfigurationError`
             If a setting is missing or impossible.
         """
-        read = _Reader(source, place)
-        return cls(
+        read = SettingsReader(source, place)
+        options = cls(
             char_cnn=_character_cnn_options(read),
             lstm=_lstm_options(read),
             source=source,
             bidirectional=read.boolean("bidirectional", default=True),
         )
+        if options.num_parameters > MOST_PARAMETERS:
+            raise ConfigurationError(
+                f"{place}: expected a biLM of at most {MOST_PARAMETERS:,} parameters, found "
+                f"{options.num_parameters:,}. No biLM is that large; correct the widths in "
+                "`char_cnn` and `lstm`."
+            )
+        return options
 
 
-def _lstm_options(read: "_Reader") -> LstmOptions:
+def _lstm_options(read: SettingsReader) -> LstmOptions:
     projects = read("lstm.projection_dim", default=None) is not None
-    proj_clip = read.at_least_0("lstm.proj_clip") or None
+    proj_clip = read.bound("lstm.proj_clip")
     return LstmOptions(
-        dim=read.positive("lstm.dim"),
-        projection_dim=read.positive("lstm.projection_dim") if projects else None,
-        n_layers=read.positive("lstm.n_layers"),
-        cell_clip=read.at_least_0("lstm.cell_clip") or None,
+        dim=read.whole("lstm.dim"),
+        projection_dim=read.whole("lstm.projection_dim") if projects else None,
+        n_layers=read.whole("lstm.n_layers", most=MOST_LAYERS, default=1),
+        cell_clip=read.bound("lstm.cell_clip"),
         proj_clip=proj_clip if projects else None,
-        use_skip_connections=bool(read("lstm.use_skip_connections", default=False)),
+        use_skip_connections=read.boolean("lstm.use_skip_connections", default=False),
     )
 
 
-def _character_cnn_options(read: "_Reader") -> CharacterCnnOptions:
+def _character_cnn_options(read: SettingsReader) -> CharacterCnnOptions:
+    name = "char_cnn.max_characters_per_token"
     filters = read.filters("char_cnn.filters")
     options = CharacterCnnOptions(
         filters=filters,
-        embedding_dim=read.positive("char_cnn.embedding.dim"),
-        n_characters=read.positive("char_cnn.n_characters"),
-        max_characters_per_token=read.positive("char_cnn.max_characters_per_token"),
+        embedding_dim=read.whole("char_cnn.embedding.dim"),
+        n_characters=read.whole("char_cnn.n_characters"),
+        max_characters_per_token=read.whole(name, most=MOST_CHARACTERS),
         activation=read.one_of("char_cnn.activation", ACTIVATIONS, default="tanh"),
-        n_highway=int(read.at_least_0("char_cnn.n_highway") or 0),
+        n_highway=read.whole("char_cnn.n_highway", least=0, most=MOST_LAYERS, default=0),
         character_unit=read.one_of("char_cnn.character_unit", CHARACTER_UNITS, default="byte"),
         projection=read.boolean("char_cnn.projection", default=True),
     )
@@ -218,70 +256,3 @@ def _character_cnn_options(read: "_Reader") -> CharacterCnnOptions:
             f"with widths up to `max_characters_per_token` ({options.max_characters_per_token})."
         )
     return options
-
-
-class _Reader:
-    """Looks dotted names up in nested JSON and says which one is missing or wrong."""
-
-    def __init__(self, source: Dict[str, Any], place: str) -> None:
-        self.source = source
-        self.place = place
-
-    def __call__(self, name: str, **default: Any) -> Any:
-        value: Any = self.source
-        for part in name.split("."):
-            if not isinstance(value, dict) or part not in value:
-                if "default" in default:
-                    return default["default"]
-                raise ConfigurationError(
-                    f"{self.place}: `{name}` is missing. Expected an options.json as bilm-tf "
-                    "and `elmo_plugin` write them."
-                )
-            value = value[part]
-        return value
-
-    def positive(self, name: str) -> int:
-        value = self(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigurationError(
-                f"{self.place}: expected a whole number above 0 for `{name}`, found {value!r}."
-            )
-        return value
-
-    def at_least_0(self, name: str) -> Optional[float]:
-        value = self(name, default=None)
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if value is not None and not (is_number and value >= 0):
-            raise ConfigurationError(
-                f"{self.place}: expected a number not below 0 for `{name}`, found {value!r}."
-            )
-        return value
-
-    def boolean(self, name: str, default: bool) -> bool:
-        value = self(name, default=default)
-        if not isinstance(value, bool):
-            raise ConfigurationError(
-                f"{self.place}: expected true or false for `{name}`, found {value!r}."
-            )
-        return value
-
-    def filters(self, name: str) -> Tuple[Tuple[int, int], ...]:
-        value = self(name)
-        try:
-            filters = tuple((int(width), int(number)) for width, number in value)
-        except (TypeError, ValueError):
-            filters = ()
-        if not filters or min(min(pair) for pair in filters) < 1:
-            raise ConfigurationError(
-                f"{self.place}: expected a list of [width, number] above 0 for `{name}`, found "
-                f"{value!r}."
-            )
-        return filters
-
-    def one_of(self, name: str, choices: Tuple[str, ...], default: str) -> str:
-        value = self(name, default=default)
-        if value not in choices:
-            raise ConfigurationError(
-                f"{self.place}: expected one of {', '.join(choices)} for `{name}`, found {value!r}."
-            )
-        return value

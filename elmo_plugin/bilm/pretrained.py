@@ -10,7 +10,7 @@ from allennlp.common.checks import ConfigurationError
 from elmo_plugin.bilm.archives import TrainedModel, is_archive
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.weight_files import load_weights
+from elmo_plugin.bilm.weight_files import check_weights, load_weights
 
 DTYPES = ("float32", "bfloat16", "int8")
 
@@ -58,6 +58,8 @@ def load_bilm(
     archived = _archived_options([options_file, weight_file], serialization_dir, source)
     options = archived or BilmOptions.from_file(options_file)
     _check_blendable(options, str(options_file))
+    if archived is None and not is_archive(weight_file):
+        check_weights(options, weight_file)
     bilm = Bilm(options, stateful=stateful, warm_up=warm_up, source=source)
     if archived is None:
         read_weights_into(bilm, weight_file)

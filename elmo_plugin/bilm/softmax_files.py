@@ -189,5 +189,5 @@ def _read_file(
     if vocabulary_file is None:
         vocabulary_file = os.path.join(os.path.dirname(softmax_file), VOCABULARY_FILE)
     words, counts = zip(*read_vocabulary(vocabulary_file))
-    weight, bias = (torch.from_numpy(arrays[name].astype("float32")) for name in (_WEIGHT, _BIAS))
+    weight, bias = (torch.from_numpy(arrays[name]) for name in (_WEIGHT, _BIAS))
     return SoftmaxWeights(weight, bias, list(words), None if None in counts else list(counts))

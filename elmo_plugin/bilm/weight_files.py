@@ -14,13 +14,10 @@ import numpy
 import torch
 from allennlp.common.checks import ConfigurationError
 
-from elmo_plugin.bilm.array_files import read_arrays, write_arrays
+from elmo_plugin.bilm.array_files import read_arrays, read_shapes, write_arrays
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.options import BilmOptions, LstmOptions
 from elmo_plugin.layers import Int8Linear
-
-# A file may hold the softmax of the language model too; `softmax_files` reads it.
-_NOT_READ = ("softmax/",)
 
 
 @dataclass(frozen=True)
@@ -56,20 +53,34 @@ def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
         names the tensor, the shape that was expected and the shape that was found.
     """
     parameters = _parameters(bilm)
+    check_weights(bilm.options, weight_file)
+    arrays = read_arrays(weight_file, _is_weight)
+    with torch.no_grad():
+        for entry in _entries(bilm.options):
+            parts = entry.to_parameters(arrays[entry.name])
+            for name, part in zip(entry.parameters, parts):
+                parameters[name].copy_(torch.from_numpy(numpy.ascontiguousarray(part)))
+
+
+def check_weights(options: BilmOptions, weight_file: Union[str, PathLike]) -> None:
+    """
+    Whether a file of weights belongs to these options, known before a model is built or a weight
+    is read. See `load_weights` for what it raises.
+    """
     try:
-        arrays = read_arrays(weight_file, lambda name: not name.startswith(_NOT_READ))
+        shapes = read_shapes(weight_file)
     except FileNotFoundError:
         raise ConfigurationError(
             f"biLM weight file {weight_file} does not exist. Set `weight_file` (or ELMO_WEIGHTS) "
             "to the weights of the biLM."
         ) from None
-    entries = list(_entries(bilm.options))
-    _check_fit(arrays, bilm.options, entries, str(weight_file))
-    with torch.no_grad():
-        for entry in entries:
-            parts = entry.to_parameters(arrays[entry.name].astype(numpy.float32))
-            for name, part in zip(entry.parameters, parts):
-                parameters[name].copy_(torch.from_numpy(numpy.ascontiguousarray(part)))
+    shapes = {name: shape for name, shape in shapes.items() if _is_weight(name)}
+    _check_fit(shapes, options, str(weight_file))
+
+
+def _is_weight(name: str) -> bool:
+    """A file may hold the softmax of the language model too; `softmax_files` reads it."""
+    return not name.startswith("softmax/")
 
 
 def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "float32") -> None:
@@ -194,18 +205,20 @@ def _lstm_cell(cell: str, parameter: str, input_dim: int, options: LstmOptions) 
 
 
 def _check_fit(
-    arrays: Dict[str, numpy.ndarray], options: BilmOptions, entries: List[_Entry], weight_file: str
+    shapes: Dict[str, Tuple[int, ...]], options: BilmOptions, weight_file: str
 ) -> None:
-    for entry in entries:
-        found = arrays[entry.name].shape if entry.name in arrays else None
-        if found is None:
+    known = set()
+    for entry in _entries(options):
+        known.add(entry.name)
+        if entry.name not in shapes:
             raise ConfigurationError(
                 f"{weight_file} does not fit its options: tensor {entry.name} of shape "
                 f"{entry.shape} is missing.{_hint(entry.name, options)}"
             )
+        found = shapes[entry.name]
         if found != entry.shape:
             hint = ""
-            if entry.name == "char_embed" and found[0] == entry.shape[0] + 1:
+            if entry.name == "char_embed" and found[:1] == (entry.shape[0] + 1,):
                 hint = (
                     " The file must not hold a row for padding: 261 characters in the weights "
                     "belong to `n_characters` 262 in the options."
@@ -214,12 +227,11 @@ def _check_fit(
                 f"{weight_file} does not fit its options: expected shape {entry.shape} for tensor "
                 f"{entry.name}, found {found}.{hint}"
             )
-    known = {entry.name for entry in entries}
-    unknown = [name for name in arrays if name not in known]
+    unknown = [name for name in shapes if name not in known]
     if unknown:
         raise ConfigurationError(
             f"{weight_file} does not fit its options: it also holds {unknown[0]} of shape "
-            f"{arrays[unknown[0]].shape}, which the options have no place for."
+            f"{shapes[unknown[0]]}, which the options have no place for."
             f"{_hint(unknown[0], options)}"
         )
 

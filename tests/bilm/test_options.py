@@ -28,10 +28,39 @@ def test_what_bilm_tf_leaves_out_has_bilm_tfs_meaning(make_options):
     for name in ("cell_clip", "proj_clip", "use_skip_connections"):
         del source["lstm"][name]
     del source["char_cnn"]["filters"][1:]
+    del source["lstm"]["n_layers"]
     options = BilmOptions.from_dict(source)
     assert (options.char_cnn.activation, options.char_cnn.n_highway) == ("tanh", 0)
     assert (options.lstm.cell_clip, options.lstm.proj_clip) == (None, None)
     assert options.lstm.use_skip_connections is False
+    assert options.lstm.n_layers == 1
+
+
+def test_null_means_what_it_means_to_bilm_tf(make_options):
+    names = ("n_highway", "cell_clip", "proj_clip", "use_skip_connections")
+    options = BilmOptions.from_dict(make_options(**dict.fromkeys(names)))
+    lstm = options.lstm
+    assert (options.char_cnn.n_highway, lstm.cell_clip, lstm.proj_clip) == (0, None, None)
+    assert lstm.use_skip_connections is False
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(),
+        dict(bidirectional=False, projection_dim=None),
+        dict(projection=False, n_highway=0, n_layers=1),
+    ],
+)
+def test_parameters_are_counted_without_a_model(make_options, make_bilm, changes):
+    bilm = make_bilm(**changes)
+    expected = sum(parameter.numel() for parameter in bilm.parameters())
+    assert bilm.options.num_parameters == expected
+
+
+def test_a_folder_is_named_as_one(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"is a folder. Set `options_file` \(or ELMO_OPT"):
+        BilmOptions.from_file(tmp_path)
 
 
 def test_training_settings_beside_are_kept(make_options):
@@ -50,22 +79,43 @@ def test_training_settings_beside_are_kept(make_options):
             ["byte, code_point", "`char_cnn.character_unit`", "'letter'"],
         ),
         (dict(max_characters_per_token=2, filters=[[1, 2]]), ["of at least 3", "found 2"]),
-        (dict(max_characters_per_token=0), ["above 0", "`char_cnn.max_characters_per_token`"]),
+        (dict(max_characters_per_token=0), ["at least 1", "`char_cnn.max_characters_per_token`"]),
         (dict(activation="gelu"), ["relu, tanh", "`char_cnn.activation`, found 'gelu'"]),
         (dict(filters=[[51, 4]]), ["widths up to `max_characters_per_token` (50)", "(51, 4)"]),
         (dict(filters=[]), ["`char_cnn.filters`, found []"]),
         (dict(filters=[1, 32]), ["[width, number]", "found [1, 32]"]),
         (dict(filters=[[0, 4]]), ["above 0", "found [[0, 4]]"]),
         (dict(filters=None), ["`char_cnn.filters`, found None"]),
-        (dict(n_highway=-1), ["not below 0", "`char_cnn.n_highway`, found -1"]),
-        (dict(embedding=0), ["above 0", "`char_cnn.embedding.dim`, found 0"]),
-        (dict(n_layers=0), ["above 0", "`lstm.n_layers`, found 0"]),
+        (dict(n_highway=-1), ["at least 0", "`char_cnn.n_highway`, found -1"]),
+        (dict(embedding=0), ["at least 1", "`char_cnn.embedding.dim`, found 0"]),
+        (dict(n_layers=0), ["at least 1", "`lstm.n_layers`, found 0"]),
         (dict(n_layers="two"), ["`lstm.n_layers`, found 'two'"]),
         (dict(dim=True), ["`lstm.dim`, found True"]),
         (dict(projection_dim=1.5), ["`lstm.projection_dim`, found 1.5"]),
         (dict(cell_clip=-3), ["not below 0", "`lstm.cell_clip`, found -3"]),
         (dict(proj_clip="3"), ["`lstm.proj_clip`, found '3'"]),
         (dict(projection="yes"), ["true or false for `char_cnn.projection`, found 'yes'"]),
+        (dict(use_skip_connections="false"), ["true or false", "skip_connections`, found 'false'"]),
+        (dict(filters=[[1.9, 4]]), ["whole numbers above 0", "found [[1.9, 4]]"]),
+        (dict(filters=[[True, 4]]), ["whole numbers above 0", "found [[True, 4]]"]),
+        (dict(filters=["12"]), ["whole numbers above 0", "found ['12']"]),
+        (dict(n_highway=1.5), ["whole number", "`char_cnn.n_highway`, found 1.5"]),
+        (dict(cell_clip=float("inf")), ["not below 0", "`lstm.cell_clip`, found inf"]),
+        (dict(proj_clip=float("nan")), ["not below 0", "`lstm.proj_clip`, found nan"]),
+        (dict(n_layers=10**9), ["at most 1,000 for `lstm.n_layers`, found 1,000,000,000"]),
+        (dict(n_highway=10**9), ["at most 1,000 for `char_cnn.n_highway`, found 1,000,000,000"]),
+        (
+            dict(max_characters_per_token=10**12),
+            ["at most 10,000 for `char_cnn.max_characters_per_token`, found 1,000,000,000,000"],
+        ),
+        (dict(dim=10**12), ["at most 10,000,000,000 parameters", "correct the widths"]),
+        (dict(projection_dim=10**9), ["at most 10,000,000,000 parameters"]),
+        (dict(embedding=10**9), ["at most 10,000,000,000 parameters"]),
+        (dict(filters=[[1, 10**9]]), ["at most 10,000,000,000 parameters"]),
+        (
+            dict(n_characters=10**11, character_unit="code_point"),
+            ["at most 10,000,000,000 parameters"],
+        ),
         (dict(bidirectional=0), ["true or false for `bidirectional`, found 0"]),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",

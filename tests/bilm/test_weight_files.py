@@ -10,6 +10,8 @@ import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.modules.elmo import _ElmoBiLm
 from safetensors.numpy import load_file
+from safetensors.numpy import save_file as numpy_save_file
+from safetensors.torch import save_file
 
 from elmo_plugin.bilm import load_bilm, load_weights, save_weights
 from tests.bilm.oracle import assert_layers_equal, read_arrays
@@ -29,6 +31,18 @@ def refused(bilm, weight_file, expected):
     assert str(weight_file) in str(error.value)
     for part in [expected] if isinstance(expected, str) else expected:
         assert part in str(error.value)
+
+
+def spoiled(bilm, path, name, array):
+    """A file of weights with another array in place of one."""
+    save_weights(bilm, path)
+    if path.suffix == ".safetensors":
+        numpy_save_file({**load_file(path), name: array}, path)
+    else:
+        with h5py.File(path, "a") as opened:
+            del opened[name]
+            opened[name] = array
+    return path
 
 
 @pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
@@ -159,6 +173,67 @@ def test_a_tensor_of_another_shape_is_named_with_both_shapes(bilm, copied, name,
         del opened[name]
         opened[name] = numpy.zeros(shape, "float32")
     refused(bilm, copied, ["does not fit its options", *expected])
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
+@pytest.mark.parametrize("dtype", ["int8", "bool", "uint16"])
+def test_weights_that_are_no_real_numbers_are_refused(shared_bilm, bilm, tmp_path, ending, dtype):
+    path = spoiled(shared_bilm, tmp_path / f"w.{ending}", "CNN/b_cnn_1", numpy.ones(8, dtype))
+    expected = {"int8": "I8", "bool": "BOOL", "uint16": "U16"}[dtype] if ending[0] == "s" else dtype
+    refused(
+        bilm,
+        path,
+        f"expected tensor CNN/b_cnn_1 of type float16, float32, float64, found {expected}. Write",
+    )
+
+
+@pytest.mark.parametrize("array", [numpy.ones(8, "complex64"), [b"a"] * 8, [(1, 2.0)] * 8])
+def test_weights_of_other_types_of_hdf5_are_refused(shared_bilm, bilm, tmp_path, array):
+    if isinstance(array, list):
+        array = numpy.array(array, "i4,f4" if isinstance(array[0], tuple) else None)
+    path = spoiled(shared_bilm, tmp_path / "w.hdf5", "CNN/b_cnn_1", array)
+    refused(bilm, path, f"tensor CNN/b_cnn_1 of type float16, float32, float64, found {array.dtype.name}")
+
+
+def test_bfloat16_in_safetensors_is_refused_by_its_name(shared_bilm, bilm, tmp_path):
+    save_weights(shared_bilm, tmp_path / "w.safetensors")
+    tensors = {k: torch.from_numpy(v) for k, v in load_file(tmp_path / "w.safetensors").items()}
+    tensors["char_embed"] = tensors["char_embed"].bfloat16()
+    save_file(tensors, tmp_path / "w.safetensors")
+    refused(bilm, tmp_path / "w.safetensors", ["tensor char_embed of type", "found bfloat16"])
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
+@pytest.mark.parametrize("value", [numpy.nan, numpy.inf, -numpy.inf, 1e300])
+def test_weights_that_are_not_finite_are_refused(shared_bilm, bilm, tmp_path, ending, value):
+    array = numpy.ones(8)
+    array[[2, 5]] = value
+    path = spoiled(shared_bilm, tmp_path / f"w.{ending}", "CNN/b_cnn_1", array)
+    refused(
+        bilm, path, f"CNN/b_cnn_1 of finite numbers within float32, found {value} in 2 of 8 places"
+    )
+
+
+@pytest.mark.parametrize("dtype", [">f4", "<f8", "<f2"])
+def test_real_numbers_of_any_size_and_byte_order_are_read(shared_bilm, bilm, tmp_path, dtype):
+    array = numpy.arange(8).astype(dtype)
+    load_weights(bilm, spoiled(shared_bilm, tmp_path / "w.hdf5", "CNN/b_cnn_1", array))
+    assert bilm.character_encoder.convolutions[1].bias.tolist() == list(range(8))
+
+
+def test_a_folder_is_named_as_one(bilm, tmp_path):
+    refused(bilm, tmp_path, "is a folder. Set `weight_file` (or ELMO_WEIGHTS) to the HDF5 or safe")
+
+
+def test_options_that_the_file_has_not_are_named_before_a_model_is_built(
+    make_options, make_bilm, tmp_path, monkeypatch
+):
+    save_weights(make_bilm(n_layers=2), tmp_path / "two.hdf5")
+    # Within all bounds, and more than there is memory for.
+    (tmp_path / "options.json").write_text(json.dumps(make_options(dim=10**6, projection_dim=90)))
+    monkeypatch.setattr(torch.nn.Module, "__init__", lambda *_: pytest.fail("a model was built"))
+    with pytest.raises(ConfigurationError, match=r"CNN_proj/W_proj, found \(23, 6\)"):
+        load_bilm(tmp_path / "options.json", tmp_path / "two.hdf5")
 
 
 def test_a_missing_tensor_is_named(bilm, copied):
