@@ -38,6 +38,9 @@ def embed_sentences(
     `ValueError`
         If `batch_size` is not above 0.
 
+    `TypeError`
+        If a sentence is no list of strings; says which one, and which word.
+
     # Examples
 
         from elmo_plugin import embed_sentences, load_bilm
@@ -47,7 +50,7 @@ def embed_sentences(
     """
     if batch_size < 1:
         raise ValueError(f"Expected a `batch_size` above 0, found {batch_size}.")
-    remaining = iter(sentences)
+    remaining = _checked(sentences)
     while window := list(islice(remaining, _BATCHES_AHEAD * batch_size)):
         # A stateful biLM has to read in the order given.
         order = range(len(window))
@@ -60,6 +63,22 @@ def embed_sentences(
             for number, sentence_vectors in zip(numbers, vectors):
                 embedded[number] = sentence_vectors
         yield from embedded
+
+
+def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    for number, words in enumerate(sentences):
+        if isinstance(words, str) or not hasattr(words, "__len__"):
+            raise TypeError(
+                f"Expected a list of words as sentences[{number}], found {str(words)[:40]!r} "
+                f"({type(words).__name__}). Split the text into sentences and words first."
+            )
+        for place, word in enumerate(words):
+            if not isinstance(word, str):
+                raise TypeError(
+                    f"Expected a string as sentences[{number}][{place}], found {str(word)[:40]} "
+                    f"({type(word).__name__})."
+                )
+        yield words
 
 
 def _embed_batch(bilm: Bilm, sentences: List[Sequence[str]]) -> List[torch.Tensor]:

@@ -37,6 +37,23 @@ def test_no_sentences_give_nothing(shared_bilm):
     assert [found.shape for found in embed_sentences(shared_bilm, [[], []])] == [(3, 0, 32)] * 2
 
 
+@pytest.mark.parametrize(
+    "sentences, expected",
+    [
+        ([["b"], ["a", 5]], "a string as sentences[1][1], found 5 (int)"),
+        ([["b"], ["a", None]], "a string as sentences[1][1], found None (NoneType)"),
+        ([[b"bytes"]], "a string as sentences[0][0], found b'bytes' (bytes)"),
+        ([["a"], "The play began"], "words as sentences[1], found 'The play began' (str). Split"),
+        ("The play", "a list of words as sentences[0], found 'T' (str)"),
+        ([["a"], None], "a list of words as sentences[1], found 'None' (NoneType)"),
+    ],
+)
+def test_what_is_no_list_of_words_is_named_with_its_place(shared_bilm, sentences, expected):
+    with pytest.raises(TypeError) as error:
+        list(embed_sentences(shared_bilm, sentences))
+    assert expected in str(error.value)
+
+
 def test_a_long_sentence_is_read_alone(shared_bilm, sentences, golden, monkeypatch):
     sizes = []
     monkeypatch.setattr(token_batches, "MAX_TOKENS", 20)
