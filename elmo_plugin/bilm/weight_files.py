@@ -204,9 +204,7 @@ def _lstm_cell(cell: str, parameter: str, input_dim: int, options: LstmOptions) 
         yield _matrix(f"{cell}/W_P_0", shape, f"{parameter}.projection.weight")
 
 
-def _check_fit(
-    shapes: Dict[str, Tuple[int, ...]], options: BilmOptions, weight_file: str
-) -> None:
+def _check_fit(shapes: Dict[str, Tuple[int, ...]], options: BilmOptions, weight_file: str) -> None:
     known = set()
     for entry in _entries(options):
         known.add(entry.name)

@@ -192,7 +192,11 @@ def test_weights_of_other_types_of_hdf5_are_refused(shared_bilm, bilm, tmp_path,
     if isinstance(array, list):
         array = numpy.array(array, "i4,f4" if isinstance(array[0], tuple) else None)
     path = spoiled(shared_bilm, tmp_path / "w.hdf5", "CNN/b_cnn_1", array)
-    refused(bilm, path, f"tensor CNN/b_cnn_1 of type float16, float32, float64, found {array.dtype.name}")
+    refused(
+        bilm,
+        path,
+        f"tensor CNN/b_cnn_1 of type float16, float32, float64, found {array.dtype.name}",
+    )
 
 
 def test_bfloat16_in_safetensors_is_refused_by_its_name(shared_bilm, bilm, tmp_path):
