@@ -2,10 +2,11 @@
 The weights of a biLM in files: HDF5 in bilm-tf's layout, or safetensors with the same names.
 
 One table (`_entries`) says which tensor of a file becomes which parameter and how; reading and
-writing both follow it, so that a file that is read and written again is the same bit for bit.
+writing both follow it, so that a file that is read and written again is the same bit for bit. Its
+names are those of the published files, under which everything is written; what else bilm-tf calls
+them is read, see `weight_fit`.
 """
 
-import json
 from dataclasses import dataclass
 from os import PathLike
 from typing import Callable, Dict, Iterator, List, Tuple, Union
@@ -17,6 +18,7 @@ from allennlp.common.checks import ConfigurationError
 from elmo_plugin.bilm.array_files import read_arrays, read_shapes, write_arrays
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.options import BilmOptions, LstmOptions
+from elmo_plugin.bilm.weight_fit import check_fit, published_name
 from elmo_plugin.layers import Int8Linear
 
 
@@ -54,11 +56,14 @@ def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
     """
     parameters = _parameters(bilm)
     check_weights(bilm.options, weight_file)
-    arrays = read_arrays(weight_file, _is_weight)
+    arrays = {
+        published_name(name): array for name, array in read_arrays(weight_file, _is_weight).items()
+    }
     with torch.no_grad():
         for entry in _entries(bilm.options):
-            parts = entry.to_parameters(arrays[entry.name])
-            for name, part in zip(entry.parameters, parts):
+            # What may be missing from a file that fits is a projection that changes nothing.
+            array = arrays[entry.name] if entry.name in arrays else _no_change(entry.shape)
+            for name, part in zip(entry.parameters, entry.to_parameters(array)):
                 parameters[name].copy_(torch.from_numpy(numpy.ascontiguousarray(part)))
 
 
@@ -75,12 +80,8 @@ def check_weights(options: BilmOptions, weight_file: Union[str, PathLike]) -> No
             "to the weights of the biLM."
         ) from None
     shapes = {name: shape for name, shape in shapes.items() if _is_weight(name)}
-    _check_fit(shapes, options, str(weight_file))
-
-
-def _is_weight(name: str) -> bool:
-    """A file may hold the softmax of the language model too; `softmax_files` reads it."""
-    return not name.startswith("softmax/")
+    expected = ((entry.name, entry.shape) for entry in _entries(options))
+    check_fit(shapes, expected, options, str(weight_file))
 
 
 def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "float32") -> None:
@@ -111,6 +112,15 @@ def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "fl
         for entry in _entries(bilm.options)
     }
     write_arrays(arrays, weight_file, dtype)
+
+
+def _is_weight(name: str) -> bool:
+    """A file may hold the softmax of the language model too; `softmax_files` reads it."""
+    return not name.startswith("softmax/")
+
+
+def _no_change(shape: Tuple[int, ...]) -> numpy.ndarray:
+    return numpy.eye(*shape) if len(shape) == 2 else numpy.zeros(shape)
 
 
 def _parameters(bilm: Bilm) -> Dict[str, torch.Tensor]:
@@ -202,51 +212,3 @@ def _lstm_cell(cell: str, parameter: str, input_dim: int, options: LstmOptions) 
     if options.projection_dim is not None:
         shape = (dim, options.projection_dim)
         yield _matrix(f"{cell}/W_P_0", shape, f"{parameter}.projection.weight")
-
-
-def _check_fit(shapes: Dict[str, Tuple[int, ...]], options: BilmOptions, weight_file: str) -> None:
-    known = set()
-    for entry in _entries(options):
-        known.add(entry.name)
-        if entry.name not in shapes:
-            raise ConfigurationError(
-                f"{weight_file} does not fit its options: tensor {entry.name} of shape "
-                f"{entry.shape} is missing.{_hint(entry.name, options)}"
-            )
-        found = shapes[entry.name]
-        if found != entry.shape:
-            hint = ""
-            if entry.name == "char_embed" and found[:1] == (entry.shape[0] + 1,):
-                hint = (
-                    " The file must not hold a row for padding: 261 characters in the weights "
-                    "belong to `n_characters` 262 in the options."
-                )
-            raise ConfigurationError(
-                f"{weight_file} does not fit its options: expected shape {entry.shape} for tensor "
-                f"{entry.name}, found {found}.{hint}"
-            )
-    unknown = [name for name in shapes if name not in known]
-    if unknown:
-        raise ConfigurationError(
-            f"{weight_file} does not fit its options: it also holds {unknown[0]} of shape "
-            f"{shapes[unknown[0]]}, which the options have no place for."
-            f"{_hint(unknown[0], options)}"
-        )
-
-
-def _hint(name: str, options: BilmOptions) -> str:
-    """Which setting decides whether a file of weights has this tensor, if one does."""
-    cnn, lstm = options.char_cnn, options.lstm
-    if name.startswith("RNN_1/") and "/Cell0/" in name:
-        return f" The options say `bidirectional` {str(options.bidirectional).lower()}."
-    if name.startswith("CNN_proj/"):
-        return (
-            f" The options say `char_cnn.projection` {str(cnn.projection).lower()}; bilm-tf has "
-            "none where the filters add up to `lstm.projection_dim`."
-        )
-    if name.endswith("/W_P_0") and "/Cell0/" in name:
-        return (
-            f" The options say `lstm.projection_dim` {json.dumps(lstm.projection_dim)}; bilm-tf "
-            "projects only to fewer than `lstm.dim`."
-        )
-    return ""

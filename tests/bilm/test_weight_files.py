@@ -263,10 +263,10 @@ def test_a_missing_tensor_is_named(bilm, copied):
             "false.",
         ),
         (
-            dict(projection=True, projection_dim=23),
-            dict(projection=False, projection_dim=23),
-            "tensor CNN_proj/W_proj of shape (23, 23) is missing. The options say "
-            "`char_cnn.projection` true; bilm-tf has none where the filters add up",
+            dict(projection=True, projection_dim=22),
+            dict(projection=False, projection_dim=22),
+            "tensor CNN_proj/W_proj of shape (23, 22) is missing. The options say "
+            "`char_cnn.projection` true; false is for filters that are the token layer",
         ),
         (
             dict(projection=False, projection_dim=23),
@@ -274,10 +274,11 @@ def test_a_missing_tensor_is_named(bilm, copied):
             "which the options have no place for. The options say `char_cnn.projection` false",
         ),
         (
-            dict(projection_dim=20),
+            # What bilm-tf does not project it does not clip.
+            dict(projection_dim=20, proj_clip=0.5),
             dict(projection_dim=None),
             "W_P_0 of shape (20, 20) is missing. The options say `lstm.projection_dim` 20; bilm-tf "
-            "projects only to fewer than `lstm.dim`.",
+            "projects only to fewer than `lstm.dim`; null is for no projection.",
         ),
         (
             dict(projection_dim=None),
