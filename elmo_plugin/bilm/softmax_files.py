@@ -13,7 +13,7 @@ import torch
 from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm.archives import TrainedModel, is_archive
-from elmo_plugin.bilm.array_files import read_arrays, write_arrays
+from elmo_plugin.bilm.array_files import read_arrays, read_shapes, write_arrays
 from elmo_plugin.bilm.options import BilmOptions
 
 SOFTMAX_FILE = "softmax.hdf5"
@@ -104,6 +104,12 @@ def read_softmax(
         softmax = _read_file(weight_file, vocabulary_file)
     softmax.check_fit(options, str(weight_file))
     return softmax
+
+
+def has_softmax(weight_file: Union[str, PathLike]) -> bool:
+    """Whether a file of weights holds the weight or the bias of a softmax."""
+    shapes = read_shapes(weight_file)
+    return _WEIGHT in shapes or _BIAS in shapes
 
 
 def softmax_of(model: TrainedModel) -> Optional[SoftmaxWeights]:

@@ -24,7 +24,9 @@ local defaults = {
   dropout: 0.1,
   mixed_precision: false,
   initializer: null,  // of AllenNLP; null: bilm-tf's
-  initial: null,  // { options_file, weight_file }: fine-tune these, whatever the widths above
+  // { options_file, weight_file }: fine-tune these, whatever the widths above. Also vocabulary_file,
+  // the words of the softmax in the weight file, if they do not stand in vocabulary.txt beside it.
+  initial: null,
   batches: { order: 'streams', batch_size: 128, num_steps: 20 },
   heldout_batches: { order: 'sentences', tokens_per_batch: 4096 },
   num_workers: 1,
@@ -80,7 +82,10 @@ local defaults = {
     dropout: s.dropout,
     mixed_precision: s.mixed_precision,
     [if s.initializer != null then 'initializer']: s.initializer,
-    [if s.initial != null then 'initial_weights']: s.initial.weight_file,
+    [if s.initial != null then 'initial_weights']: {
+      file: s.initial.weight_file,
+      vocabulary_file: std.get(s.initial, 'vocabulary_file'),
+    },
     seed: s.random_seed,
   } + shape,
   data_loader: { type: 'elmo-bilm', num_workers: s.num_workers, seed: s.random_seed } + s.batches,

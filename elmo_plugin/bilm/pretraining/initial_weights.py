@@ -3,6 +3,7 @@ import os
 from typing import Optional
 
 import torch
+from allennlp.common import FromParams
 from allennlp.data import Vocabulary
 
 from elmo_plugin.bilm.archives import TrainedModel, is_archive
@@ -13,6 +14,7 @@ from elmo_plugin.bilm.pretraining.vocabulary import softmax_ids
 from elmo_plugin.bilm.softmax_files import (
     SOFTMAX_FILE,
     SoftmaxWeights,
+    has_softmax,
     read_softmax,
     softmax_of,
 )
@@ -20,14 +22,32 @@ from elmo_plugin.bilm.softmax_files import (
 logger = logging.getLogger(__name__)
 
 
-def start_from(path: str, bilm: Bilm, softmax: Softmax, vocab: Vocabulary) -> None:
+class InitialWeights(FromParams):
+    """
+    The weights from which a language model is trained on.
+
+    # Parameters
+
+    file : `str`
+        Weight file, archive or folder of a run, see `read_weights_into`.
+    vocabulary_file : `Optional[str]`, optional (default = `None`)
+        The words of the softmax that stands in a weight file or beside it; `vocabulary.txt`
+        beside it when not given. Archives have their own.
+    """
+
+    def __init__(self, file: str, vocabulary_file: Optional[str] = None) -> None:
+        self.file = file
+        self.vocabulary_file = vocabulary_file
+
+
+def start_from(initial: InitialWeights, bilm: Bilm, softmax: Softmax, vocab: Vocabulary) -> None:
     """
     Puts trained weights into a language model that is to be trained on.
 
     # Parameters
 
-    path : `str`
-        Weight file, archive or folder of a run, see `read_weights_into`.
+    initial : `InitialWeights`
+        The weights.
     bilm, softmax : `Bilm`, `Softmax`
         Take the weights. Words that the trained softmax lacks keep theirs.
     vocab : `Vocabulary`
@@ -38,13 +58,13 @@ def start_from(path: str, bilm: Bilm, softmax: Softmax, vocab: Vocabulary) -> No
     `ConfigurationError`
         If weights or softmax do not fit.
     """
-    read_weights_into(bilm, path)
-    trained = _softmax_of(path, bilm)
+    read_weights_into(bilm, initial.file)
+    trained = _softmax_of(initial, bilm)
     if trained is None:
         logger.warning(
             "%s comes without a softmax, and there is no %s beside it: the softmax starts from "
             "nothing, and perplexities say little before it has been trained.",
-            path,
+            initial.file,
             SOFTMAX_FILE,
         )
         return
@@ -57,11 +77,15 @@ def start_from(path: str, bilm: Bilm, softmax: Softmax, vocab: Vocabulary) -> No
     logger.info("%d of %d words have a trained softmax", len(pairs), len(softmax.weight))
 
 
-def _softmax_of(path: str, bilm: Bilm) -> Optional[SoftmaxWeights]:
-    if is_archive(path):
-        softmax = softmax_of(TrainedModel.read(path))
+def _softmax_of(initial: InitialWeights, bilm: Bilm) -> Optional[SoftmaxWeights]:
+    if is_archive(initial.file):
+        softmax = softmax_of(TrainedModel.read(initial.file))
         if softmax is not None:
-            softmax.check_fit(bilm.options, path)
+            softmax.check_fit(bilm.options, initial.file)
         return softmax
-    beside = os.path.join(os.path.dirname(path), SOFTMAX_FILE)
-    return read_softmax(beside, bilm.options) if os.path.exists(beside) else None
+    softmax_file = initial.file
+    if not has_softmax(softmax_file):
+        softmax_file = os.path.join(os.path.dirname(initial.file), SOFTMAX_FILE)
+        if not os.path.exists(softmax_file):
+            return None
+    return read_softmax(softmax_file, bilm.options, initial.vocabulary_file)

@@ -1,6 +1,6 @@
 import math
 import os
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
 from allennlp.common.checks import ConfigurationError
@@ -14,7 +14,7 @@ from torch.nn.functional import embedding
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.pretrained import given_options
-from elmo_plugin.bilm.pretraining.initial_weights import start_from
+from elmo_plugin.bilm.pretraining.initial_weights import InitialWeights, start_from
 from elmo_plugin.bilm.pretraining.perplexity import Perplexity
 from elmo_plugin.bilm.pretraining.softmax import Softmax
 from elmo_plugin.bilm.pretraining.speed import Speed
@@ -50,10 +50,12 @@ class LanguageModel(Model):
         that came between, so that a resumed run draws what an uninterrupted one would have.
     initializer : `Optional[InitializerApplicator]`, optional (default = `None`)
         Draws parameters otherwise than bilm-tf does.
-    initial_weights : `Optional[str]`, optional (default = `None`)
+    initial_weights : `Optional[Union[str, InitialWeights]]`, optional (default = `None`)
         Fine-tune what this holds: a weight file, the archive of an `elmo-bilm` model, or a run's
         folder. Its softmax is taken along if it is in there or, as `softmax.hdf5`, beside it; words
-        that it lacks start afresh. Not needed any more once the model is trained.
+        that it lacks start afresh. Not needed any more once the model is trained. Written
+        `{ file, vocabulary_file }` where the words of its softmax stand elsewhere than in
+        `vocabulary.txt` beside it.
     serialization_dir : `Optional[str]`
         Given by AllenNLP.
 
@@ -73,7 +75,7 @@ class LanguageModel(Model):
         mixed_precision: bool = False,
         seed: int = 0,
         initializer: Optional[InitializerApplicator] = None,
-        initial_weights: Optional[str] = None,
+        initial_weights: Optional[Union[str, InitialWeights]] = None,
         serialization_dir: Optional[str] = None,
     ) -> None:
         super().__init__(vocab, serialization_dir=serialization_dir)
@@ -100,6 +102,8 @@ class LanguageModel(Model):
             initializer(self)
             self.bilm.character_encoder.reset_padding()
         if initial_weights is not None and not _is_trained(serialization_dir):
+            if isinstance(initial_weights, str):
+                initial_weights = InitialWeights(initial_weights)
             start_from(initial_weights, self.bilm, self.softmax, vocab)
         self.dropout = dropout
         self.mixed_precision = mixed_precision

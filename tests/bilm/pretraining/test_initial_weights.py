@@ -5,12 +5,13 @@ import json
 import logging
 import shutil
 
+import h5py
 import pytest
 import torch
 from allennlp.commands.train import train_model
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.models import load_archive
+from allennlp.models import Model, load_archive
 
 from elmo_plugin.bilm import save_weights
 from elmo_plugin.bilm.pretraining import LanguageModel, SoftmaxVocabulary
@@ -57,11 +58,21 @@ def save_as_files(model, folder):
     return folder / "weights.hdf5"
 
 
+def save_as_one_file(model, folder):
+    """As a checkpoint of bilm-tf is dumped with its softmax, its words beside it."""
+    save_as_files(model, folder)
+    with h5py.File(folder / "weights.hdf5", "a") as file, h5py.File(folder / "softmax.hdf5") as own:
+        for name in ("softmax/W", "softmax/b"):
+            file[name] = own[name][...]
+    (folder / "softmax.hdf5").unlink()
+    return folder / "weights.hdf5"
+
+
 def row_of(model, word):
     return model.vocab.get_token_to_index_vocabulary("softmax_labels")[word]
 
 
-@pytest.mark.parametrize("save", [save_as_folder, save_as_archive, save_as_files])
+@pytest.mark.parametrize("save", [save_as_folder, save_as_archive, save_as_files, save_as_one_file])
 def test_words_known_already_keep_their_rows_and_others_start_afresh(
     trained, vocab, tmp_path, save
 ):
@@ -81,6 +92,33 @@ def test_words_known_already_keep_their_rows_and_others_start_afresh(
         assert torch.equal(model.softmax.weight[row], fresh.softmax.weight[row])
         assert torch.equal(model.softmax.bias[row], fresh.softmax.bias[row])
     assert row_of(model, "b") != row_of(trained, "a")
+
+
+def test_the_words_of_a_softmax_may_stand_elsewhere(trained, vocab, tmp_path):
+    path = save_as_one_file(trained, tmp_path)
+    (tmp_path / "vocabulary.txt").rename(tmp_path / "words.txt")
+    initial = {"file": str(path), "vocabulary_file": str(tmp_path / "words.txt")}
+    params = Params({"type": "elmo-bilm", "options": make_options(), "initial_weights": initial})
+    model = Model.from_params(params, vocab=vocab)
+    ours, theirs = row_of(model, "b"), row_of(trained, "b")
+    assert torch.equal(model.softmax.weight[ours], trained.softmax.weight[theirs])
+
+
+def test_a_softmax_whose_words_are_missing_or_others_is_refused(trained, vocab, tmp_path):
+    path = str(save_as_one_file(trained, tmp_path))
+    words = tmp_path / "vocabulary.txt"
+    words.write_text(words.read_text() + "more\n")
+    with pytest.raises(
+        ConfigurationError, match="weights.hdf5 .*expected 8 rows, one per word, fo"
+    ):
+        LanguageModel(vocab, make_options(), initial_weights=path)
+    words.unlink()
+    with pytest.raises(ConfigurationError, match="vocabulary.txt does not exist"):
+        LanguageModel(vocab, make_options(), initial_weights=path)
+    with h5py.File(path, "a") as file:
+        del file["softmax/b"]
+    with pytest.raises(ConfigurationError, match="a tensor softmax/b of 1 axes, found none"):
+        LanguageModel(vocab, make_options(), initial_weights=path)
 
 
 def test_weights_without_a_softmax_are_taken_with_a_warning(trained, vocab, tmp_path, caplog):
