@@ -59,7 +59,7 @@ def test_the_experiment_builds_its_reader_loaders_and_language_model(path, vocab
         loader = DataLoader.from_params(params[name], reader=reader, data_path=TEXT)
         loader.index_with(vocabulary)
     model = language_model(params, vocabulary)
-    assert reader.bidirectional == model.bilm.options.bidirectional
+    assert reader.options.bidirectional == model.bilm.options.bidirectional
     Vocabulary.by_name(params["vocabulary"]["type"])
 
 

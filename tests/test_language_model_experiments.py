@@ -76,11 +76,11 @@ def test_an_archive_is_evaluated_as_training_did(trained, folder):
         assert evaluated[name] == pytest.approx(trained[0][f"best_validation_{name}"], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["bilm", "lm_cnn_big_lstm", "lm_kim2016"])
+@pytest.mark.parametrize("name", ["bilm", "bilm_small_tokens", "lm_cnn_big_lstm", "lm_kim2016"])
 def test_the_recipe_of_a_paper_learns(name, tmp_path):
     metrics, perplexities = train(f"fixtures/experiments/{name}.jsonnet", tmp_path)
     assert_learned(metrics, perplexities)
-    assert ("validation_backward_perplexity" in metrics) == (name == "bilm")
+    assert ("validation_backward_perplexity" in metrics) == name.startswith("bilm")
 
 
 def test_a_bilm_without_a_softmax_is_fine_tuned(tmp_path):

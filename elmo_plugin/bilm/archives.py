@@ -187,10 +187,18 @@ def _difference(expected: BilmOptions, found: BilmOptions) -> str:
     sides = [
         {
             "bidirectional": options.bidirectional,
-            **{f"char_cnn.{name}": value for name, value in asdict(options.char_cnn).items()},
-            **{f"lstm.{name}": value for name, value in asdict(options.lstm).items()},
+            **{
+                f"{part}.{name}": value
+                for part, settings in (("char_cnn", options.char_cnn), ("lstm", options.lstm))
+                for name, value in (asdict(settings) if settings else {}).items()
+            },
+            "vocabulary": options.words,
         }
         for options in (expected, found)
     ]
-    name = next(name for name in sides[0] if sides[0][name] != sides[1][name])
-    return f"expected `{name}` {sides[0][name]!r}, found {sides[1][name]!r}"
+    names = {**sides[0], **sides[1]}
+    name = next(name for name in names if sides[0].get(name) != sides[1].get(name))
+    values = [side.get(name) for side in sides]
+    if name == "vocabulary":
+        return f"expected a `vocabulary` of {len(values[0])} words, found {len(values[1])} others"
+    return f"expected `{name}` {values[0]!r}, found {values[1]!r}"

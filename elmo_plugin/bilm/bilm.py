@@ -6,10 +6,11 @@ import torch
 
 from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
 from elmo_plugin.bilm.character_encoder import CharacterEncoder
-from elmo_plugin.bilm.characters import BEGIN_SENTENCE, END_SENTENCE, CharacterMap
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.projected_lstm import LstmState
+from elmo_plugin.bilm.token_embeddings import TokenEmbeddings, map_of
 from elmo_plugin.bilm.token_memory import TokenMemory
+from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
 from elmo_plugin.layers import Int8Linear, PackedLinear, Packing
 
 
@@ -34,7 +35,8 @@ class BilmOutput:
 class Bilm(torch.nn.Module):
     """
     The bidirectional language model of Peters et al. (2018), sections 3.1 and 3.4, as a reader
-    of sentences: characters in, one vector per token and layer out.
+    of sentences: characters in, or whole words where the options ask for token embeddings, and
+    one vector per token and layer out.
 
     It is built from options alone; `load_bilm` reads one with its weights from files. The same
     parts without a backward direction are a forward-only language model, its layers half as wide.
@@ -74,8 +76,11 @@ class Bilm(torch.nn.Module):
         self.options = options
         self.stateful = stateful
         self.warm_up = warm_up
-        self.characters = CharacterMap.from_options(options)
-        self.character_encoder = CharacterEncoder(options)
+        self.characters = map_of(options)
+        # One name for both, which every archive has.
+        self.character_encoder = (
+            TokenEmbeddings(options) if options.char_cnn is None else CharacterEncoder(options)
+        )
         self.lstm = BidirectionalLstm(options)
         self._memory: Optional[TokenMemory] = None
         self._state: Optional[BilstmState] = None
@@ -104,7 +109,8 @@ class Bilm(torch.nn.Module):
         # Parameters
 
         character_ids : `torch.Tensor`
-            Shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at padding.
+            Shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at padding. The last size
+            is 1 where the biLM reads token embeddings.
 
         # Raises
 
@@ -131,7 +137,7 @@ class Bilm(torch.nn.Module):
         """
         Where tokens stand: shape `(batch_size, num_tokens)`. See `forward` for what it raises.
         """
-        expected = self.options.char_cnn
+        expected = self.characters
         if character_ids.dim() != 3 or character_ids.size(2) != expected.max_characters_per_token:
             raise ValueError(
                 "biLM: expected character ids of shape (batch_size, num_tokens, "
@@ -181,7 +187,7 @@ class Bilm(torch.nn.Module):
         faster, and so is float32 in a biLM so small that its weights stay in the processor's
         cache. Nothing can learn any more.
         """
-        convolutions = self.character_encoder.convolutions
+        convolutions = getattr(self.character_encoder, "convolutions", None)
         for parent in list(self.modules()):
             for name, layer in list(parent.named_children()):
                 # Convolutions have few weights and short rows: little to gain, and much to lose.
@@ -203,7 +209,8 @@ class Bilm(torch.nn.Module):
             stored = BilmOptions.from_dict(json.loads(bytes(state_dict[name].cpu()))["options"])
             error_messages = args[-1]
             if stored != self.options:
-                error_messages.append(f"{prefix}: expected {self.options}, found {stored}.")
+                words = "" if stored.words == self.options.words else " of other words"
+                error_messages.append(f"{prefix}: expected {self.options}, found {stored}{words}.")
             # Where the options came from may differ, and its length with it.
             state_dict = {**state_dict, name: self.options_json}
         super()._load_from_state_dict(state_dict, prefix, *args)

@@ -6,8 +6,8 @@ from allennlp.data import Token, TokenIndexer, Vocabulary
 from allennlp.data.token_indexers.token_indexer import IndexedTokenList
 from overrides import overrides
 
-from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.pretrained import read_options
+from elmo_plugin.bilm.token_embeddings import map_of
 
 
 @TokenIndexer.register("elmo-characters")
@@ -16,8 +16,8 @@ class CharacterIndexer(TokenIndexer):
     Turns tokens into the character ids that a biLM reads.
 
     For the published biLMs it gives the ids of AllenNLP's `elmo_characters`, faster. Reading the
-    options, it also follows a biLM of another word length or of code points, so that reader and
-    biLM cannot disagree.
+    options, it also follows a biLM of another word length, of code points or of token embeddings,
+    so that reader and biLM cannot disagree.
 
     # Parameters
 
@@ -41,7 +41,7 @@ class CharacterIndexer(TokenIndexer):
         token_min_padding_length: int = 0,
     ) -> None:
         super().__init__(token_min_padding_length)
-        self._characters = CharacterMap.from_options(read_options(options_file, serialization_dir))
+        self._characters = map_of(read_options(options_file, serialization_dir))
 
     @overrides
     def count_vocab_items(self, token: Token, counter: Dict[str, Dict[str, int]]) -> None:

@@ -4,9 +4,7 @@ import numpy
 import torch
 
 from elmo_plugin.bilm.options import BilmOptions
-
-BEGIN_SENTENCE = "<S>"
-END_SENTENCE = "</S>"
+from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
 
 # Ids within a word, before all are shifted by one so that 0 can pad sentences. They follow
 # the character units themselves: 256 bytes, or the code points that fit `n_characters`.

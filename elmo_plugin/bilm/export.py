@@ -13,10 +13,10 @@ from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.softmax_files import (
     SOFTMAX_FILE,
-    VOCABULARY_FILE,
     SoftmaxWeights,
     save_softmax,
 )
+from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, write_vocabulary
 from elmo_plugin.bilm.weight_files import save_weights
 
 OPTIONS_FILE = "options.json"
@@ -33,7 +33,8 @@ def save_bilm(
 ) -> List[Path]:
     """
     Writes `options.json` and `weights.hdf5` in the layout of the published biLMs, and with a
-    softmax `softmax.hdf5` and `vocabulary.txt`. They appear only when all of them are whole.
+    softmax `softmax.hdf5` and `vocabulary.txt`; of token embeddings the latter in any case. They
+    appear only when all of them are whole.
 
     # Parameters
 
@@ -74,6 +75,9 @@ def save_bilm(
             softmax.check_fit(bilm.options, "The softmax")
             save_softmax(softmax, unfinished, dtype)
             options["n_tokens_vocab"] = len(softmax.words)
+        elif bilm.options.words is not None:
+            entries = [(word, None) for word in bilm.options.words]
+            write_vocabulary(entries, unfinished / VOCABULARY_FILE)
         text = json.dumps(options, indent=4, ensure_ascii=False)
         (unfinished / OPTIONS_FILE).write_text(f"{text}\n", encoding="utf-8")
         save_weights(bilm, unfinished / WEIGHT_FILE, dtype)
@@ -89,6 +93,8 @@ def allennlp_obstacle(options: BilmOptions) -> Optional[str]:
     biLMs, cannot read such a model; `None` if it can.
     """
     cnn, lstm = options.char_cnn, options.lstm
+    if cnn is None:
+        return "there is no `char_cnn`"
     obstacles = [
         (not options.bidirectional, "`bidirectional` is false"),
         (not cnn.projection, "`char_cnn.projection` is false"),
@@ -137,19 +143,20 @@ def _move(unfinished: Path, folder: Path) -> None:
 def _written_options(options: BilmOptions) -> Dict[str, Any]:
     """The options file, with every setting that AllenNLP and bilm-tf do not take for granted."""
     cnn, lstm = options.char_cnn, options.lstm
-    return {
+    written = {
         **options.source,
         "bidirectional": options.bidirectional,
-        "char_cnn": {
-            **options.source["char_cnn"],
-            "activation": cnn.activation,
-            "n_highway": cnn.n_highway,
-        },
         "lstm": {
             **options.source["lstm"],
             "projection_dim": lstm.projection_dim,
+            "n_layers": lstm.n_layers,
             "cell_clip": lstm.cell_clip,
             "proj_clip": lstm.proj_clip,
             "use_skip_connections": lstm.use_skip_connections,
         },
     }
+    if cnn is None:
+        # Its words stand in a file of their own.
+        return {name: value for name, value in written.items() if name != "vocabulary"}
+    encoder = {"activation": cnn.activation, "n_highway": cnn.n_highway}
+    return {**written, "char_cnn": {**options.source["char_cnn"], **encoder}}

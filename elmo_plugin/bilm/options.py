@@ -1,12 +1,13 @@
 import json
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.file_utils import cached_path
 
 from elmo_plugin.bilm.settings_reader import SettingsReader
+from elmo_plugin.bilm.vocabulary_file import words_beside
 
 # More is a slip of the pen, and a model of that size would not be built before memory ran out.
 # The largest that was published has 2 + 2 layers and a billion parameters.
@@ -108,18 +109,23 @@ class BilmOptions:
 
     # Parameters
 
-    char_cnn : `CharacterCnnOptions`
+    char_cnn : `Optional[CharacterCnnOptions]`
+        `None` for a biLM that reads token embeddings instead of characters.
     lstm : `LstmOptions`
     source : `Dict[str, Any]`
         The whole file, training settings included, so that it can be written back.
     bidirectional : `bool`
         False for a language model that reads forward only.
+    words : `Optional[Tuple[str, ...]]`
+        Of token embeddings: the word of each row, `<S>`, `</S>` and `<UNK>` first. `None` before
+        they are known, see `with_words`.
     """
 
-    char_cnn: CharacterCnnOptions
+    char_cnn: Optional[CharacterCnnOptions]
     lstm: LstmOptions
     source: Dict[str, Any] = field(compare=False, repr=False)
     bidirectional: bool = True
+    words: Optional[Tuple[str, ...]] = field(default=None, repr=False)
 
     @property
     def num_layers(self) -> int:
@@ -134,7 +140,9 @@ class BilmOptions:
     @property
     def token_dim(self) -> int:
         """Width of the token layer, which both directions read."""
-        return self.lstm.output_dim if self.char_cnn.projection else self.char_cnn.num_filters
+        if self.char_cnn is None or self.char_cnn.projection:
+            return self.lstm.output_dim
+        return self.char_cnn.num_filters
 
     @property
     def num_parameters(self) -> int:
@@ -143,7 +151,11 @@ class BilmOptions:
         per_input = 4 * lstm.dim
         layer = (dim + 1) * per_input + (lstm.projection_dim or 0) * lstm.dim
         stack = lstm.n_layers * layer + (self.token_dim + (lstm.n_layers - 1) * dim) * per_input
-        return self.char_cnn.num_parameters(dim) + (2 if self.bidirectional else 1) * stack
+        if self.char_cnn is None:
+            encoder = len(self.words or ()) * dim
+        else:
+            encoder = self.char_cnn.num_parameters(dim)
+        return encoder + (2 if self.bidirectional else 1) * stack
 
     @classmethod
     def from_file(cls, options_file: Union[str, PathLike]) -> "BilmOptions":
@@ -152,6 +164,8 @@ class BilmOptions:
 
         `ConfigurationError`
             If there is no such file, if it is not JSON, or if a setting is missing or impossible.
+            If it asks for token embeddings and their words do not stand in `vocabulary.txt` beside
+            it.
         """
         try:
             with open(cached_path(options_file), encoding="utf-8") as opened:
@@ -170,7 +184,10 @@ class BilmOptions:
             raise ConfigurationError(
                 f"biLM options file {options_file} is not JSON: {error}"
             ) from error
-        return cls.from_dict(source, str(options_file))
+        options = cls.from_dict(source, str(options_file))
+        if options.char_cnn is None and options.words is None:
+            return options.with_words(words_beside(options_file), str(options_file))
+        return options
 
     @classmethod
     def from_dict(cls, source: Dict[str, Any], place: str = "biLM options") -> "BilmOptions":
@@ -188,11 +205,13 @@ class BilmOptions:
             If a setting is missing or impossible.
         """
         read = SettingsReader(source, place)
+        reads_characters = read("char_cnn", default=None) is not None
         options = cls(
-            char_cnn=_character_cnn_options(read),
+            char_cnn=_character_cnn_options(read) if reads_characters else None,
             lstm=_lstm_options(read),
             source=source,
             bidirectional=read.boolean("bidirectional", default=True),
+            words=None if reads_characters else read.words("vocabulary"),
         )
         if options.num_parameters > MOST_PARAMETERS:
             raise ConfigurationError(
@@ -201,6 +220,19 @@ class BilmOptions:
                 "`char_cnn` and `lstm`."
             )
         return options
+
+    def with_words(self, words: Sequence[str], place: str = "biLM options") -> "BilmOptions":
+        """
+        The same for token embeddings of these words. They become part of `source`, so that whatever
+        keeps the options keeps them.
+
+        # Raises
+
+        `ConfigurationError`
+            If the options speak of another number of words.
+        """
+        source = {"n_tokens_vocab": len(words), **self.source, "vocabulary": list(words)}
+        return self.from_dict(source, place)
 
 
 def _lstm_options(read: SettingsReader) -> LstmOptions:

@@ -3,6 +3,8 @@ from typing import Any, Dict, Optional, Tuple
 
 from allennlp.common.checks import ConfigurationError
 
+from elmo_plugin.bilm.vocabulary_file import SPECIALS
+
 
 class SettingsReader:
     """
@@ -88,6 +90,24 @@ class SettingsReader:
                 f"{self.place}: expected one of {', '.join(choices)} for `{name}`, found {value!r}."
             )
         return value
+
+    def words(self, name: str) -> Optional[Tuple[str, ...]]:
+        """A vocabulary; `None` where there is none."""
+        value = self(name, default=None)
+        if value is None:
+            return None
+        if not isinstance(value, list) or tuple(value[: len(SPECIALS)]) != SPECIALS:
+            raise ConfigurationError(
+                f"{self.place}: expected a list of words that begins with {', '.join(SPECIALS)} "
+                f"for `{name}`, found {str(value)[:80]}."
+            )
+        expected = self.whole("n_tokens_vocab", default=len(value))
+        if len(value) != expected:
+            raise ConfigurationError(
+                f"{self.place}: expected as many words as `n_tokens_vocab` says, {expected}, found "
+                f"{len(value)}. Take the vocabulary with which the biLM was trained."
+            )
+        return tuple(value)
 
 
 def _is_pair(pair: Any) -> bool:

@@ -15,9 +15,9 @@ from allennlp.common.checks import ConfigurationError
 from elmo_plugin.bilm.archives import TrainedModel, is_archive
 from elmo_plugin.bilm.array_files import read_arrays, read_shapes, write_arrays
 from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, read_vocabulary, write_vocabulary
 
 SOFTMAX_FILE = "softmax.hdf5"
-VOCABULARY_FILE = "vocabulary.txt"
 
 _WEIGHT, _BIAS = "softmax/W", "softmax/b"
 
@@ -163,21 +163,13 @@ def save_softmax(
         for name, tensor in ((_WEIGHT, softmax.weight), (_BIAS, softmax.bias))
     }
     write_arrays(arrays, Path(folder) / SOFTMAX_FILE, dtype)
-    lines = softmax.words
-    if softmax.counts is not None:
-        lines = [f"{word}\t{count}" for word, count in zip(softmax.words, softmax.counts)]
-    unfinished = Path(folder) / f"{VOCABULARY_FILE}.unfinished"
-    with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in lines)
-    os.replace(unfinished, Path(folder) / VOCABULARY_FILE)
+    counts = softmax.counts or [None] * len(softmax.words)
+    write_vocabulary(list(zip(softmax.words, counts)), Path(folder) / VOCABULARY_FILE)
 
 
 def _read_file(
     softmax_file: Union[str, PathLike], vocabulary_file: Optional[Union[str, PathLike]]
 ) -> SoftmaxWeights:
-    # The language model in turn imports this file.
-    from elmo_plugin.bilm.pretraining.vocabulary_file import read_vocabulary
-
     try:
         arrays = read_arrays(softmax_file, lambda name: name in (_WEIGHT, _BIAS))
     except FileNotFoundError:

@@ -1,9 +1,10 @@
-from typing import Dict, Sequence
+from typing import Dict, Sequence, Union
 
 import torch
 
 from elmo_plugin.bilm.character_encoder import CharacterEncoder
 from elmo_plugin.bilm.characters import CharacterMap
+from elmo_plugin.bilm.token_embeddings import TokenEmbeddings
 
 _WORDS_AT_ONCE = 1024
 
@@ -14,7 +15,7 @@ class TokenMemory:
 
     # Parameters
 
-    encoder : `CharacterEncoder`
+    encoder : `Union[CharacterEncoder, TokenEmbeddings]`
         Computes the token layer.
     characters : `CharacterMap`
         Characters of that encoder.
@@ -23,7 +24,10 @@ class TokenMemory:
     """
 
     def __init__(
-        self, encoder: CharacterEncoder, characters: CharacterMap, words: Sequence[str]
+        self,
+        encoder: Union[CharacterEncoder, TokenEmbeddings],
+        characters: CharacterMap,
+        words: Sequence[str],
     ) -> None:
         self._encoder = encoder
         weight = encoder.embedding.weight

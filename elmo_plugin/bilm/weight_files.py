@@ -17,7 +17,7 @@ from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm.array_files import read_arrays, read_shapes, write_arrays
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.options import BilmOptions, LstmOptions
+from elmo_plugin.bilm.options import BilmOptions, CharacterCnnOptions, LstmOptions
 from elmo_plugin.bilm.weight_fit import check_fit, published_name
 from elmo_plugin.layers import Int8Linear
 
@@ -134,15 +134,32 @@ def _parameters(bilm: Bilm) -> Dict[str, torch.Tensor]:
 
 def _entries(options: BilmOptions) -> Iterator[_Entry]:
     """The table: every tensor of a weight file of these options."""
-    cnn, lstm = options.char_cnn, options.lstm
-    yield _Entry(
-        # The file has no row for padding, id 0.
-        "char_embed",
-        (cnn.n_characters - 1, cnn.embedding_dim),
+    lstm = options.lstm
+    if options.char_cnn is None:
+        yield _embedding("embedding", (len(options.words), options.token_dim))
+    else:
+        yield from _character_encoder(options.char_cnn, options.token_dim)
+    stacks = ("forward_layers", "backward_layers") if options.bidirectional else ("forward_layers",)
+    for direction, stack in enumerate(stacks):
+        for number in range(lstm.n_layers):
+            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{number}/LSTMCell"
+            input_dim = lstm.output_dim if number else options.token_dim
+            yield from _lstm_cell(cell, f"lstm.{stack}.{number}", input_dim, lstm)
+
+
+def _embedding(name: str, shape: Tuple[int, int]) -> _Entry:
+    """A file has no row for padding, id 0."""
+    return _Entry(
+        name,
+        shape,
         ("character_encoder.embedding.weight",),
         lambda array: [numpy.pad(array, ((1, 0), (0, 0)))],
         lambda parts: parts[0][1:],
     )
+
+
+def _character_encoder(cnn: CharacterCnnOptions, token_dim: int) -> Iterator[_Entry]:
+    yield _embedding("char_embed", (cnn.n_characters - 1, cnn.embedding_dim))
     for number, (width, filters) in enumerate(cnn.filters):
         name = f"character_encoder.convolutions.{number}"
         yield _convolution(f"CNN/W_cnn_{number}", (1, width, cnn.embedding_dim, filters), name)
@@ -155,14 +172,8 @@ def _entries(options: BilmOptions) -> Iterator[_Entry]:
             yield _vector(f"CNN_high_{number}/b_{part}", dim, f"{name}.bias")
     if cnn.projection:
         name = "character_encoder.projection"
-        yield _matrix("CNN_proj/W_proj", (dim, options.token_dim), f"{name}.weight")
-        yield _vector("CNN_proj/b_proj", options.token_dim, f"{name}.bias")
-    stacks = ("forward_layers", "backward_layers") if options.bidirectional else ("forward_layers",)
-    for direction, stack in enumerate(stacks):
-        for number in range(lstm.n_layers):
-            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{number}/LSTMCell"
-            input_dim = lstm.output_dim if number else options.token_dim
-            yield from _lstm_cell(cell, f"lstm.{stack}.{number}", input_dim, lstm)
+        yield _matrix("CNN_proj/W_proj", (dim, token_dim), f"{name}.weight")
+        yield _vector("CNN_proj/b_proj", token_dim, f"{name}.bias")
 
 
 def _vector(name: str, size: int, parameter: str) -> _Entry:

@@ -93,6 +93,8 @@ def _check_shape(found: _Stored, shape: Shape, weight_file: str) -> None:
             " The file must not hold a row for padding: 261 characters in the weights belong to "
             "`n_characters` 262 in the options."
         )
+    if found.name == "embedding":
+        hint = " It has a row for each word of the vocabulary, `<S>`, `</S>` and `<UNK>` first."
     raise ConfigurationError(
         f"{weight_file} does not fit its options: expected shape {shape} for tensor {found.name}, "
         f"found {found.shape}.{hint}"
@@ -106,7 +108,7 @@ def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bo
     outputs of a cell lie between -1 and 1, so that only a bound below 1 would clip them.
     """
     cnn, lstm = options.char_cnn, options.lstm
-    if name.startswith("CNN_proj/"):
+    if cnn is not None and name.startswith("CNN_proj/"):
         is_same = cnn.num_filters == options.token_dim
         return is_same and not any(other.startswith("CNN_proj/") for other in stored)
     if name.endswith("/W_P_0"):
@@ -120,7 +122,11 @@ def _hint(name: str, options: BilmOptions) -> str:
     cnn, lstm = options.char_cnn, options.lstm
     if name.startswith("RNN_1/") and "/Cell0/" in name:
         return f" The options say `bidirectional` {str(options.bidirectional).lower()}."
-    if name.startswith("CNN_proj/"):
+    if name in ("embedding", "char_embed"):
+        if cnn is None:
+            return " The options have no `char_cnn`: this biLM reads token embeddings."
+        return " The options have `char_cnn`: this biLM reads characters."
+    if cnn is not None and name.startswith("CNN_proj/"):
         return (
             f" The options say `char_cnn.projection` {str(cnn.projection).lower()}; false is for "
             "filters that are the token layer themselves."

@@ -10,7 +10,7 @@ from overrides import overrides
 
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
-from elmo_plugin.bilm.pretraining.vocabulary_file import write_vocabulary
+from elmo_plugin.bilm.vocabulary_file import write_vocabulary
 from elmo_plugin.commands.elmo import add_decoding_errors
 
 DESCRIPTION = """\

@@ -19,6 +19,8 @@ def identity(bilm: Bilm) -> str:
     """
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{_FORMAT} {bilm.options!r} warm_up={bilm.warm_up}".encode())
+    # What the ids of token embeddings stand for.
+    digest.update(" ".join(bilm.options.words or ()).encode())
     for name, value in sorted(bilm.state_dict().items()):
         # It names the file that the options came from.
         if name != "options_json":

@@ -170,8 +170,10 @@ def bilm_identity(bilm: Bilm, weight_file: Union[str, os.PathLike]) -> Dict[str,
     `Dict[str, str]`
         `bilm_options`, as JSON, and `bilm_sha256`, over them and the bytes of the weight file.
     """
-    options = json.dumps(bilm.options.source, sort_keys=True)
-    digest = hashlib.sha256(options.encode())
+    source = bilm.options.source
+    digest = hashlib.sha256(json.dumps(source, sort_keys=True).encode())
+    # The words of token embeddings are too many for an attribute of a file.
+    shape = {name: value for name, value in source.items() if name != "vocabulary"}
     path = str(cached_path(weight_file))
     if os.path.isdir(path):
         # Of a training run; AllenNLP calls them one or the other.
@@ -180,7 +182,7 @@ def bilm_identity(bilm: Bilm, weight_file: Union[str, os.PathLike]) -> Dict[str,
     with open(path, "rb") as weights:
         while block := weights.read(1 << 20):
             digest.update(block)
-    return {"bilm_options": options, "bilm_sha256": digest.hexdigest()}
+    return {"bilm_options": json.dumps(shape, sort_keys=True), "bilm_sha256": digest.hexdigest()}
 
 
 def sentence_key(words: Sequence[str]) -> str:

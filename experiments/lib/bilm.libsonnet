@@ -5,7 +5,8 @@
 // All a variant may change.
 local defaults = {
   corpus: error 'bilm: set settings.corpus to { train, heldout }',
-  filters: error 'bilm: set settings.filters to a list of [width, number]',
+  // Null: token embeddings, of the words that are predicted, instead of characters.
+  filters: error 'bilm: set settings.filters to a list of [width, number], or to null',
   character_dim: 16,
   max_characters_per_token: 50,
   activation: 'relu',  // or 'tanh'
@@ -48,7 +49,7 @@ local defaults = {
 
   local options = {
     bidirectional: s.bidirectional,
-    char_cnn: {
+    [if s.filters != null then 'char_cnn']: {
       activation: s.activation,
       embedding: { dim: s.character_dim },
       filters: s.filters,

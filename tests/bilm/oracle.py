@@ -31,7 +31,9 @@ def read_arrays(weight_file) -> Arrays:
 
 class SlowBilm:
     def __init__(self, options: Dict[str, Any], arrays: Arrays) -> None:
-        self.cnn, self.lstm = options["char_cnn"], options["lstm"]
+        self.cnn, self.lstm = options.get("char_cnn"), options["lstm"]
+        # Of token embeddings.
+        self.words = options.get("vocabulary")
         self.directions = (0, 1) if options.get("bidirectional", True) else (0,)
         self.arrays = arrays
 
@@ -77,6 +79,9 @@ class SlowBilm:
         return numpy.stack(outputs), (hidden, cell)
 
     def _token(self, word: str) -> numpy.ndarray:
+        if self.cnn is None:
+            known = word if word in self.words else "<UNK>"
+            return self.arrays["embedding"][self.words.index(known)]
         characters = self.arrays["char_embed"][self._ids(word)]
         activate = numpy.tanh if self.cnn["activation"] == "tanh" else _relu
         features = []

@@ -186,5 +186,5 @@ def test_a_file_that_is_not_json_is_refused(tmp_path, content):
 @pytest.mark.parametrize("content", ["[]", "3", "{}"])
 def test_json_that_holds_no_options_is_refused(tmp_path, content):
     (tmp_path / "options.json").write_text(content)
-    with pytest.raises(ConfigurationError, match="`char_cnn.filters` is missing"):
+    with pytest.raises(ConfigurationError, match="`lstm.(dim|proj_clip)` is missing"):
         BilmOptions.from_file(tmp_path / "options.json")

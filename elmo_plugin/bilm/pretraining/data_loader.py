@@ -12,7 +12,8 @@ from elmo_plugin.bilm.pretraining.passes import TextPass, process
 from elmo_plugin.bilm.pretraining.reader import BilmReader
 from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
 from elmo_plugin.bilm.pretraining.text import Text, TextPath
-from elmo_plugin.bilm.pretraining.vocabulary import softmax_ids
+from elmo_plugin.bilm.pretraining.vocabulary import softmax_ids, with_vocabulary
+from elmo_plugin.bilm.token_embeddings import map_of
 
 ORDERS = ("sentences", "streams")
 
@@ -132,8 +133,8 @@ class BilmDataLoader(DataLoader):
 
     @overrides
     def index_with(self, vocab: Vocabulary) -> None:
-        reader = self._reader
-        self._builder = BatchBuilder(reader.characters, softmax_ids(vocab), reader.bidirectional)
+        options = with_vocabulary(self._reader.options, vocab)
+        self._builder = BatchBuilder(map_of(options), softmax_ids(vocab), options.bidirectional)
 
     @overrides
     def set_target_device(self, device: torch.device) -> None:

@@ -18,7 +18,11 @@ from elmo_plugin.bilm.pretraining.initial_weights import InitialWeights, start_f
 from elmo_plugin.bilm.pretraining.perplexity import Perplexity
 from elmo_plugin.bilm.pretraining.softmax import Softmax
 from elmo_plugin.bilm.pretraining.speed import Speed
-from elmo_plugin.bilm.pretraining.vocabulary import SOFTMAX_NAMESPACE, softmax_counts
+from elmo_plugin.bilm.pretraining.vocabulary import (
+    SOFTMAX_NAMESPACE,
+    softmax_counts,
+    with_vocabulary,
+)
 from elmo_plugin.bilm.projected_lstm import LstmState
 
 
@@ -84,13 +88,13 @@ class LanguageModel(Model):
                 f"elmo-bilm: expected dropout from 0 to below 1, got {dropout}."
             )
         parsed = given_options(options, options_file, serialization_dir, "model")
-        self.bilm = Bilm(parsed, source=options_file or "")
         num_words = vocab.get_vocab_size(SOFTMAX_NAMESPACE)
         if not num_words:
             raise ConfigurationError(
                 f"elmo-bilm: expected a vocabulary with words in {SOFTMAX_NAMESPACE}, found none. "
                 'Set `vocabulary` to { "type": "elmo-bilm", "text": … }.'
             )
+        self.bilm = Bilm(with_vocabulary(parsed, vocab), source=options_file or "")
         self.softmax = Softmax(num_words, self.bilm.options.lstm.output_dim, num_samples)
         counts = softmax_counts(vocab)
         if counts is not None:

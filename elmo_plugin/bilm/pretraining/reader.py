@@ -5,7 +5,6 @@ from allennlp.data import DatasetReader, Instance
 from allennlp.data.fields import MetadataField
 from overrides import overrides
 
-from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.pretrained import given_options
 from elmo_plugin.bilm.pretraining.text import Text, TextPath, check_decoding_errors
 
@@ -52,9 +51,8 @@ class BilmReader(DatasetReader):
         if max_tokens < 1:
             raise ConfigurationError(f"Expected `max_tokens` of at least 1, found {max_tokens}.")
         parsed = given_options(options, options_file, serialization_dir, "dataset_reader")
-        self.bidirectional = parsed.bidirectional
-        self.characters = CharacterMap.from_options(parsed)
         check_decoding_errors(decoding_errors)
+        self.options = parsed
         self.max_tokens = max_tokens
         self.decoding_errors = decoding_errors
 

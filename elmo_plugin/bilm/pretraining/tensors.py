@@ -8,7 +8,7 @@ import torch
 
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.pretraining.batches import Row
-from elmo_plugin.bilm.pretraining.vocabulary_file import UNKNOWN
+from elmo_plugin.bilm.vocabulary_file import UNKNOWN
 
 # Words kept before starting afresh, about 60 MB.
 _MAX_REMEMBERED = 200_000

@@ -5,8 +5,9 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.tqdm import Tqdm
 from allennlp.data import Vocabulary
 
+from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.pretraining.text import TextPath, check_decoding_errors, find_shards
-from elmo_plugin.bilm.pretraining.vocabulary_file import (
+from elmo_plugin.bilm.vocabulary_file import (
     SPECIALS,
     Entry,
     check_choice,
@@ -26,7 +27,8 @@ class SoftmaxVocabulary(Vocabulary):
 
     Ids 0, 1 and 2 are `<S>`, `</S>` and `<UNK>`. They stand in the namespace `softmax_labels`; a
     second one, `softmax_counts_labels`, holds the counts, so that these too outlive saving and
-    loading. What is read goes by characters and needs no vocabulary.
+    loading. What is read goes by characters and needs no vocabulary, unless the biLM has token
+    embeddings: those are of these words.
     """
 
     @classmethod
@@ -156,3 +158,30 @@ def softmax_ids(vocab: Vocabulary) -> Dict[str, int]:
         )
     # AllenNLP reads this word back from its files as a line break, which no word holds.
     return {word.replace("\n", "@@NEWLINE@@"): number for number, word in words.items()}
+
+
+def with_vocabulary(options: BilmOptions, vocab: Vocabulary) -> BilmOptions:
+    """
+    The options of a biLM that is trained with this vocabulary: token embeddings, if it reads them,
+    are of the words that it predicts, as in bilm-tf.
+
+    # Raises
+
+    `ConfigurationError`
+        If it has token embeddings of other words already, or is to share them with the softmax.
+    """
+    if options.char_cnn is not None:
+        return options
+    words = list(softmax_ids(vocab))
+    if options.words is not None and list(options.words) != words:
+        raise ConfigurationError(
+            f"The biLM has token embeddings of {len(options.words)} words and is to predict "
+            f"{len(words)} others. Set `file` of the vocabulary to the vocabulary.txt beside its "
+            "options."
+        )
+    if options.source.get("share_embedding_softmax"):
+        raise ConfigurationError(
+            "`share_embedding_softmax` is true in the biLM options: one matrix that reads and "
+            "predicts words cannot be trained here. Set it to false."
+        )
+    return options.with_words(words)

@@ -5,23 +5,23 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader
 
-from elmo_plugin.bilm import BilmOptions, CharacterMap
+from elmo_plugin.bilm import BilmOptions
 from elmo_plugin.bilm.pretraining import BilmReader
 
 
-def test_characters_come_from_the_options(make_options, tmp_path):
+def test_the_options_are_given_or_read_from_a_file(make_options, options_file, tmp_path):
     options = make_options(max_characters_per_token=10)
     file = tmp_path / "options.json"
     file.write_text(json.dumps(options))
-    expected = CharacterMap.from_options(BilmOptions.from_dict(options))
-    assert BilmReader(options=options).characters == expected
-    assert BilmReader(options_file=str(file)).characters == expected
-    assert BilmReader().characters == CharacterMap()
+    expected = BilmOptions.from_dict(options)
+    assert BilmReader(options=options).options == expected
+    assert BilmReader(options_file=str(file)).options == expected
+    assert BilmReader().options == BilmOptions.from_file(options_file)
 
 
 def test_it_knows_whether_both_directions_are_wanted(make_options):
-    assert BilmReader(options=make_options()).bidirectional
-    assert not BilmReader(options={**make_options(), "bidirectional": False}).bidirectional
+    assert BilmReader(options=make_options()).options.bidirectional
+    assert not BilmReader(options={**make_options(), "bidirectional": False}).options.bidirectional
 
 
 def test_it_is_built_from_a_configuration(make_options):

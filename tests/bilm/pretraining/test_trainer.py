@@ -21,7 +21,7 @@ from allennlp.models import Model
 
 from elmo_plugin.bilm.pretraining import LanguageModel
 from tests.bilm.pretraining.lives import batch_losses, count_events, train, train_in_lives
-from tests.bilm.pretraining.tiny import make_experiment
+from tests.bilm.pretraining.tiny import make_experiment, without_characters
 
 # AllenNLP's schedulers and averages that count batches must count on.
 AVERAGED = {
@@ -84,6 +84,13 @@ def test_a_killed_run_ends_as_if_it_had_lived(tmp_path, order, settings, seed):
         experiment, tmp_path / "killed", (draw.randint(8, 30) for _ in range(100))
     )
     assert lives > 3
+    assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
+
+
+def test_a_killed_run_over_token_embeddings_ends_as_if_it_had_lived(tmp_path):
+    experiment = without_characters(make_experiment(tmp_path, "streams"))
+    assert train(experiment, tmp_path / "whole")
+    assert train_in_lives(experiment, tmp_path / "killed", iter([20, 40, None])) == 3
     assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
 
 

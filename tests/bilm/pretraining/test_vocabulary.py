@@ -12,7 +12,7 @@ from elmo_plugin.bilm.pretraining import (
     softmax_counts,
     softmax_ids,
 )
-from elmo_plugin.bilm.pretraining.vocabulary_file import (
+from elmo_plugin.bilm.vocabulary_file import (
     choose_words,
     read_vocabulary,
     write_vocabulary,

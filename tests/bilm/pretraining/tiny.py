@@ -78,3 +78,10 @@ def make_experiment(folder: Path, order: str, **trainer: Any) -> Dict[str, Any]:
         },
         "evaluate_on_test": False,
     }
+
+
+def without_characters(experiment: Dict[str, Any]) -> Dict[str, Any]:
+    """The same with token embeddings."""
+    for part in ("dataset_reader", "model"):
+        del experiment[part]["options"]["char_cnn"]
+    return experiment

@@ -1,4 +1,4 @@
-"""The words that a biLM predicts, chosen by their counts, and the file that holds them."""
+"""The words that a biLM predicts, or reads whole, chosen by their counts, and their file."""
 
 import os
 from collections import Counter
@@ -6,10 +6,13 @@ from typing import List, Optional, Set, Tuple, Union
 
 from allennlp.common.checks import ConfigurationError
 
-from elmo_plugin.bilm.characters import BEGIN_SENTENCE, END_SENTENCE
-from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.corpora.files import find_file, numbered_lines
 from elmo_plugin.corpora.word_counts import WordCounts
 
+VOCABULARY_FILE = "vocabulary.txt"
+
+BEGIN_SENTENCE = "<S>"
+END_SENTENCE = "</S>"
 UNKNOWN = "<UNK>"
 SPECIALS = (BEGIN_SENTENCE, END_SENTENCE, UNKNOWN)
 
@@ -69,11 +72,16 @@ def check_choice(size: Optional[int], min_count: int) -> None:
 
 
 def write_vocabulary(entries: List[Entry], path: Union[str, os.PathLike]) -> None:
-    """Writes `word<TAB>count` per line; the file appears only when it is complete."""
+    """
+    Writes `word<TAB>count` per line, the word alone where no count is known; the file appears only
+    when it is complete.
+    """
     unfinished = f"{os.fspath(path)}.unfinished"
     try:
         with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{word}\t{count}\n" for word, count in entries)
+            file.writelines(
+                f"{word}\n" if count is None else f"{word}\t{count}\n" for word, count in entries
+            )
         os.replace(unfinished, path)
     except BaseException:
         if os.path.exists(unfinished):
@@ -119,6 +127,27 @@ def read_vocabulary(
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
     return _cut(entries, size, min_count, path)
+
+
+def words_beside(options_file: Union[str, os.PathLike]) -> List[str]:
+    """
+    The words of a biLM that reads token embeddings, from the `vocabulary.txt` beside its options.
+
+    # Raises
+
+    `ConfigurationError`
+        If there is no such file, or it is no vocabulary.
+    """
+    path = os.path.join(os.path.dirname(options_file), VOCABULARY_FILE)
+    try:
+        find_file(path)
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"{options_file} has no `char_cnn`, so that the biLM reads token embeddings: expected "
+            f"their words, one per line in the order of the rows, in {path}, which does not exist. "
+            "Put it there."
+        ) from None
+    return [word for word, _ in read_vocabulary(path)]
 
 
 def _num_words(size: Optional[int]) -> Optional[int]:

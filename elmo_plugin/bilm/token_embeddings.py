@@ -1,0 +1,97 @@
+from typing import Sequence
+
+import numpy
+import torch
+from allennlp.common.checks import ConfigurationError
+
+from elmo_plugin.bilm.characters import CharacterMap
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.vocabulary_file import UNKNOWN
+
+
+class WordMap(CharacterMap):
+    """
+    Turns words into ids for token embeddings. A word is one id, as if it had one character, so that
+    everything between text and biLM is the same for both: shape `(batch_size, num_tokens, 1)`, 0 at
+    padding.
+
+    # Parameters
+
+    words : `Sequence[str]`
+        Row `i` of the embeddings belongs to `words[i]` and has the id `i + 1`. All other words
+        have the id of `<UNK>`, which is among them.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(max_characters_per_token=1, n_characters=len(words) + 1)
+        self._rows = {word: row for row, word in enumerate(words)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WordMap) and self._rows == other._rows
+
+    def _ids(self, word: str) -> numpy.ndarray:
+        row = self._rows.get(word, self._rows[UNKNOWN])
+        ids = numpy.array([row + 1], numpy.int32)
+        ids.flags.writeable = False
+        return ids
+
+
+class TokenEmbeddings(torch.nn.Module):
+    """
+    The token layer of a biLM that reads whole words: "token embeddings" in section 3.1 of the
+    paper, `embedding` in bilm-tf's weight files.
+
+    # Parameters
+
+    options : `BilmOptions`
+        Words and width.
+    """
+
+    def __init__(self, options: BilmOptions) -> None:
+        super().__init__()
+        self.output_dim = options.token_dim
+        num_words = len(options.words)
+        self.embedding = torch.nn.Embedding(num_words + 1, self.output_dim, padding_idx=0)
+        # As bilm-tf draws them, which has no row for padding.
+        bound = (6.0 / (num_words + self.output_dim)) ** 0.5
+        torch.nn.init.uniform_(self.embedding.weight, -bound, bound)
+        self.reset_padding()
+
+    def reset_padding(self) -> None:
+        """What stands at padding is 0: weight files have no row for it."""
+        with torch.no_grad():
+            self.embedding.weight[0].zero_()
+
+    def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """
+        # Parameters
+
+        token_ids : `torch.Tensor`
+            Shape `(num_words, 1)`.
+
+        # Returns
+
+        `torch.Tensor`
+            Shape `(num_words, output_dim)`.
+        """
+        return self.embedding(token_ids.squeeze(1))
+
+
+def map_of(options: BilmOptions) -> CharacterMap:
+    """
+    How a biLM of these options wants words: as characters or whole.
+
+    # Raises
+
+    `ConfigurationError`
+        If it reads token embeddings of words that are not known yet.
+    """
+    if options.char_cnn is not None:
+        return CharacterMap.from_options(options)
+    if options.words is None:
+        raise ConfigurationError(
+            "The biLM options have no `char_cnn`, so that it reads token embeddings, and no "
+            "`vocabulary`: expected the list of their words. Read the options from a file with "
+            "vocabulary.txt beside it."
+        )
+    return WordMap(options.words)

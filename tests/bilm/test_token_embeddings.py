@@ -1,0 +1,273 @@
+"""A biLM over token embeddings: the same in every respect but where the token layer comes from."""
+
+import copy
+import json
+import random
+import shutil
+
+import h5py
+import numpy
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Token, TokenIndexer, Vocabulary
+from allennlp.modules import TokenEmbedder
+
+from elmo_plugin import Elmo, embed_sentences
+from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
+from elmo_plugin.bilm.archives import TrainedModel
+from elmo_plugin.bilm.export import allennlp_obstacle, save_bilm
+from elmo_plugin.bilm.softmax_files import SoftmaxWeights, read_softmax
+from elmo_plugin.elmo.cache_keys import identity
+from elmo_plugin.elmo.dump import bilm_identity
+from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays, relative_error
+from tests.bilm.trained import COUNTS, WORDS, StandIn, save_run, vocabulary
+
+SENTENCES = [["the", "naïve", "<S>", "unheard"], ["🦉"], [], ["The", "the", "", "@@NEWLINE@@"]]
+
+
+def make_source(make_options, **changes):
+    """Options as bilm-tf writes them: no `char_cnn`, and how many words there are."""
+    source = make_options(**changes)
+    del source["char_cnn"]
+    return {**source, "n_tokens_vocab": len(WORDS)}
+
+
+@pytest.fixture
+def make_tokens(make_options):
+    def make(seed=0, words=WORDS, stateful=False, warm_up=False, **changes):
+        source = {**make_source(make_options, **changes), "n_tokens_vocab": len(words)}
+        options = BilmOptions.from_dict(source).with_words(words)
+        bilm = Bilm(options, stateful=stateful, warm_up=warm_up)
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for parameter in bilm.parameters():
+                parameter.normal_(0.0, 1.5 * parameter.size(-1) ** -0.5, generator=generator)
+            bilm.character_encoder.reset_padding()
+        return bilm.eval()
+
+    return make
+
+
+@pytest.fixture
+def files(make_options, make_tokens, tmp_path):
+    """What bilm-tf leaves: options, a dump, and the vocabulary beside them."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "options.json").write_text(json.dumps(make_source(make_options)))
+    (folder / "vocabulary.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+    save_weights(make_tokens(seed=3), folder / "weights.hdf5")
+    return folder
+
+
+def load(folder, **settings):
+    return load_bilm(folder / "options.json", folder / "weights.hdf5", **settings)
+
+
+def slow_twin(bilm, path):
+    save_weights(bilm, path)
+    return SlowBilm(bilm.options.source, read_arrays(path))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(),
+        dict(n_layers=1, use_skip_connections=False),
+        dict(projection_dim=None),
+        dict(bidirectional=False),
+        dict(warm_up=True),
+    ],
+)
+@pytest.mark.parametrize("gradients", [True, False])
+def test_it_agrees_with_the_slow_loop(make_tokens, tmp_path, changes, gradients):
+    bilm = make_tokens(**changes)
+    slow = slow_twin(bilm, tmp_path / "weights.hdf5")
+    states = slow.run([])[1] if bilm.warm_up else None
+    with torch.set_grad_enabled(gradients):
+        output = bilm(bilm.characters.batch_ids(SENTENCES))
+    for row, words in enumerate(SENTENCES):
+        assert_layers_equal(output.layers[:, row, : len(words) + 2], slow.run(words, states)[0])
+        assert not output.layers[:, row, len(words) + 2 :].any()
+
+
+def test_state_is_carried_from_batch_to_batch(make_tokens, tmp_path):
+    bilm = make_tokens(stateful=True)
+    slow = slow_twin(bilm, tmp_path / "weights.hdf5")
+    states = None
+    for words in (["the", "naïve"], ["🦉"]):
+        expected, states = slow.run(words, states)
+        assert_layers_equal(bilm(bilm.characters.batch_ids([words])).layers[:, 0], expected)
+
+
+def test_a_dump_of_bilm_tf_is_read_with_its_options_and_vocabulary(files, make_options):
+    arrays = read_arrays(files / "weights.hdf5")
+    assert arrays["embedding"].shape == (len(WORDS), 6)
+    assert {name.split("/")[0] for name in arrays} == {"embedding", "RNN_0", "RNN_1"}
+    slow = SlowBilm({**make_source(make_options), "vocabulary": WORDS}, arrays)
+    for words, found in zip(SENTENCES, embed_sentences(load(files), SENTENCES)):
+        if words:
+            assert_layers_equal(found, slow.layers(words)[:, 1:-1])
+
+
+def test_words_are_rows_and_all_others_are_unknown(make_tokens):
+    ids = make_tokens().characters.batch_ids([["<S>", "</S>", "<UNK>", "the", "THE"], ["🦉"]])
+    assert ids.tolist() == [[[1], [2], [3], [4], [3]], [[7], [0], [0], [0], [0]]]
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
+def test_weights_are_written_and_read_bit_for_bit(make_tokens, tmp_path, ending):
+    bilm, read = make_tokens(seed=1), make_tokens(seed=2)
+    save_weights(bilm, tmp_path / f"weights.{ending}")
+    load_weights(read, tmp_path / f"weights.{ending}")
+    for name, parameter in bilm.named_parameters():
+        assert torch.equal(read.get_parameter(name), parameter), name
+    assert bilm.options.num_parameters == sum(
+        p[1:].numel() if "embedding" in n else p.numel() for n, p in bilm.named_parameters()
+    )
+
+
+def test_other_types_and_known_words_change_little(make_tokens):
+    bilm = make_tokens(dim=64, projection_dim=32)
+    ids = bilm.characters.batch_ids(SENTENCES)
+    with torch.no_grad():
+        expected = bilm(ids).layers
+        bilm.precompute(["the"])
+        assert torch.equal(bilm(ids).layers, expected)
+        for cheaper in (copy.deepcopy(bilm).to_int8(), copy.deepcopy(bilm).to_bfloat16()):
+            assert relative_error(cheaper(ids).layers, expected) < 0.05
+
+
+def test_its_own_gradients_reach_the_words_that_were_read(make_tokens):
+    bilm = make_tokens()
+    bilm(bilm.characters.batch_ids([["the", "the"]])).layers.sum().backward()
+    gradient = bilm.character_encoder.embedding.weight.grad
+    assert (
+        gradient.abs().sum(dim=1).bool().tolist() == [False, True, True, False, True] + [False] * 3
+    )
+
+
+def refused(folder, expected):
+    with pytest.raises(ConfigurationError) as error:
+        load(folder)
+    assert expected in str(error.value)
+
+
+def test_what_does_not_fit_is_named(files, make_bilm, make_options):
+    (files / "vocabulary.txt").write_text("\n".join(WORDS[:-1]) + "\n")
+    refused(files, "as many words as `n_tokens_vocab` says, 7, found 6. Take the vocabulary")
+    (files / "vocabulary.txt").unlink()
+    refused(files, "no `char_cnn`, so that the biLM reads token embeddings: expected their words")
+    source = make_source(make_options)
+    del source["n_tokens_vocab"]
+    (files / "options.json").write_text(json.dumps(source))
+    (files / "vocabulary.txt").write_text("\n".join([*WORDS, "more"]) + "\n")
+    refused(
+        files, "expected shape (8, 6) for tensor embedding, found (7, 6). It has a row for each"
+    )
+    save_weights(make_bilm(), files / "weights.hdf5")
+    refused(files, "tensor embedding of shape (8, 6) is missing. The options have no `char_cnn`")
+    with pytest.raises(
+        ConfigurationError, match="no `vocabulary`: expected the list of their words"
+    ):
+        Bilm(BilmOptions.from_dict(source))
+    for words in (["the"], "words"):
+        with pytest.raises(
+            ConfigurationError, match="begins with <S>, </S>, <UNK> for `vocabulary`"
+        ):
+            BilmOptions.from_dict({**source, "vocabulary": words})
+
+
+def test_embeddings_are_no_part_of_a_biLM_over_characters(files, make_bilm):
+    with pytest.raises(
+        ConfigurationError, match="char_embed .* missing. The options have `char_cnn"
+    ):
+        load_weights(make_bilm(), files / "weights.hdf5")
+
+
+def test_ids_of_characters_are_refused(make_tokens, make_bilm):
+    ids = make_bilm().characters.batch_ids([["the"]])
+    with pytest.raises(ValueError, match=r"\(batch_size, num_tokens, 1\), found \(1, 1, 50\)"):
+        make_tokens()(ids)
+    with pytest.raises(ValueError, match="ids below 8, found 8. Give the token indexer"):
+        make_tokens()(torch.tensor([[[8]]]))
+
+
+def test_the_indexer_follows_the_options(files):
+    indexer = TokenIndexer.from_params(
+        Params({"type": "elmo-characters", "options_file": str(files / "options.json")})
+    )
+    indexed = indexer.tokens_to_indices([Token("the"), Token("unheard")], Vocabulary())
+    padded = indexer.as_padded_tensor_dict(indexed, {"elmo_tokens": 3})
+    assert padded["elmo_tokens"].tolist() == [[4], [3], [0]]
+    assert indexer != TokenIndexer.from_params(Params({"type": "elmo-characters"}))
+
+
+def test_a_trained_model_holds_the_words(files, tmp_path):
+    settings = {
+        name: str(files / file)
+        for name, file in (("options_file", "options.json"), ("weight_file", "weights.hdf5"))
+    }
+    elmo = TokenEmbedder.from_params(Params({"type": "elmo-token-embedder", **settings})).eval()
+    (tmp_path / "archive").mkdir()
+    torch.save(elmo.state_dict(), tmp_path / "archive" / "weights.th")
+    ids = load(files).characters.batch_ids(SENTENCES)
+    expected = elmo(ids)
+    shutil.rmtree(files)
+    again = Elmo(**settings, serialization_dir=str(tmp_path / "archive")).eval()
+    again.load_state_dict(elmo.state_dict())
+    assert torch.equal(again(again.bilm.characters.batch_ids(SENTENCES)), expected)
+    indexer = TokenIndexer.from_params(
+        Params({"type": "elmo-characters", "options_file": settings["options_file"]}),
+        serialization_dir=str(tmp_path / "archive"),
+    )
+    assert indexer.tokens_to_indices([Token("🦉")], Vocabulary())["elmo_tokens"].tolist() == [[7]]
+
+
+def test_weights_of_other_words_are_refused(make_tokens, make_bilm, tmp_path):
+    others = make_tokens(words=[*WORDS[:-1], "other"])
+    with pytest.raises(RuntimeError, match="of other words"):
+        make_tokens().load_state_dict(others.state_dict())
+    archive = save_run(StandIn(others), vocabulary(tmp_path), tmp_path / "run")[1]
+    with pytest.raises(ConfigurationError, match="a `vocabulary` of 7 words, found 7 others"):
+        TrainedModel.read(archive).load_into(make_tokens())
+    with pytest.raises(ConfigurationError, match="expected `char_cnn.filters` .*, found None"):
+        TrainedModel.read(archive).load_into(make_bilm())
+
+
+def test_the_cache_and_dumps_tell_vocabularies_apart(make_tokens, tmp_path):
+    bilm, other = make_tokens(), make_tokens(words=[*WORDS[:3], *reversed(WORDS[3:])])
+    assert identity(bilm) == identity(make_tokens()) != identity(other)
+    (tmp_path / "weights").write_bytes(b"the same")
+    mine, others = (bilm_identity(each, tmp_path / "weights") for each in (bilm, other))
+    assert mine["bilm_sha256"] != others["bilm_sha256"]
+    # An attribute of an HDF5 file has room for 64 KB.
+    assert "naïve" not in json.loads(mine["bilm_options"]).get("vocabulary", [])
+
+
+@pytest.mark.parametrize("with_softmax", [True, False])
+def test_an_export_is_read_back(make_tokens, tmp_path, with_softmax):
+    bilm = make_tokens(seed=4)
+    softmax = SoftmaxWeights(torch.randn(7, 6), torch.randn(7), WORDS, COUNTS)
+    save_bilm(bilm, tmp_path / "out", softmax if with_softmax else None)
+    source = json.loads((tmp_path / "out" / "options.json").read_text())
+    assert source["n_tokens_vocab"] == 7 and not {"char_cnn", "vocabulary"} & source.keys()
+    read = load(tmp_path / "out")
+    assert read.options == bilm.options and "char_cnn" in allennlp_obstacle(read.options)
+    assert torch.equal(
+        read.character_encoder.embedding.weight, bilm.character_encoder.embedding.weight
+    )
+    if with_softmax:
+        read = read_softmax(tmp_path / "out" / "softmax.hdf5", bilm.options)
+        assert (read.words, read.counts) == (WORDS, COUNTS)
+
+
+def test_a_long_vocabulary_is_read_and_kept(make_tokens, tmp_path):
+    words = [*WORDS[:3], *(f"w{random.Random(n).random()}-{n}" for n in range(20_000))]
+    bilm = make_tokens(words=words)
+    save_bilm(bilm, tmp_path / "out")
+    assert load(tmp_path / "out").options.words == tuple(words)
+    with h5py.File(tmp_path / "out" / "weights.hdf5") as file:
+        found = file["embedding"][...]
+    assert numpy.array_equal(found, bilm.character_encoder.embedding.weight[1:].detach().numpy())
