@@ -22,6 +22,7 @@ from elmo_plugin.commands.elmo import ElmoCommand
 from elmo_plugin.elmo import dump, journaled_file
 from elmo_plugin.elmo.dump import sentence_key
 from elmo_plugin.elmo.journaled_file import JournaledFile
+from tests.bilm.token_files import save_token_bilm
 from tests.commands import running
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -463,3 +464,15 @@ def test_the_input_and_a_folder_are_no_outputs(tmp_path):
         for output, reason in ((text, "is the input"), (tmp_path, "is a folder")):
             assert reason in failure("--all", *force, text, output)
             assert text.read_text() == "They play\n"
+
+
+def test_a_bilm_over_token_embeddings_writes_its_layers(tmp_path, make_options):
+    folder = save_token_bilm(tmp_path / "tokens", make_options())
+    files = [folder / name for name in ("options.json", "weights.hdf5")]
+    text = write(tmp_path / "text.txt", ["the naïve 🦉", "", "unheard of"])
+    arguments = [text, tmp_path / "out.hdf5", "--all", "--vocab-path", folder / "vocabulary.txt"]
+    run(*arguments, "--options-file", files[0], "--weight-file", files[1])
+    with h5py.File(tmp_path / "out.hdf5") as file:
+        found = [file[str(line)][...] for line in range(3)]
+    for vectors, expected in zip(found, layers_of(load_bilm(*files), ["the naïve 🦉", "", "x y"])):
+        numpy.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=1e-6)

@@ -14,6 +14,7 @@ from allennlp.models import load_archive
 
 from elmo_plugin.bilm import save_weights
 from elmo_plugin.elmo.cache import LayerCache
+from tests.bilm.token_files import save_token_bilm
 
 TAGGED = "The###D play###N began###V\nThey###N play###V chess###N\nYes###X\n"
 SENTENCE = ["They", "play", "naïve", "🙂", "chess"]
@@ -80,6 +81,19 @@ def test_an_archive_needs_none_of_the_original_files(files, tmp_path, trainable)
     shutil.rmtree(tmp_path / "run")
     files.options.unlink()
     files.weights.unlink()
+    assert torch.equal(predict(load_archive(archive)), expected)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_an_archive_over_token_embeddings_needs_none_of_them(files, tmp_path, make_options, cached):
+    folder = save_token_bilm(tmp_path / "tokens", make_options())
+    files.options, files.weights = folder / "options.json", folder / "weights.hdf5"
+    expected = train(files, tmp_path, cache=str(tmp_path / "cache") if cached else False)
+    # Three words of the sentence are unknown.
+    assert len(expected.unique(dim=0)) == 5
+    archive = shutil.copy(tmp_path / "run" / "model.tar.gz", tmp_path / "kept.tar.gz")
+    shutil.rmtree(tmp_path / "run")
+    shutil.rmtree(folder)
     assert torch.equal(predict(load_archive(archive)), expected)
 
 
