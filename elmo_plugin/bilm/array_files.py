@@ -100,7 +100,8 @@ def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
 
     def collect(name: str, item: object) -> None:
         if isinstance(item, h5py.Dataset):
-            arrays[name] = _StoredArray(item.shape, item.dtype.name, lambda: item[...])
+            # HDF5 has arrays that are nothing, without a shape.
+            arrays[name] = _StoredArray(item.shape or (), item.dtype.name, lambda: item[...])
 
     file.visititems(collect)
     return arrays

@@ -9,8 +9,8 @@ from allennlp.common.file_utils import cached_path
 from elmo_plugin.bilm.settings_reader import SettingsReader
 from elmo_plugin.bilm.vocabulary_file import words_beside
 
-# More is a slip of the pen, and a model of that size would not be built before memory ran out.
-# The largest that was published has 2 + 2 layers and a billion parameters.
+# A larger value is a mistake, and building such a model would take all memory before it failed. The
+# largest published one, of Jozefowicz et al. (2016), has two layers and a billion parameters.
 MOST_LAYERS = 1_000
 MOST_CHARACTERS = 10_000
 MOST_PARAMETERS = 10**10

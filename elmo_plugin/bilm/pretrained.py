@@ -58,6 +58,7 @@ def load_bilm(
     archived = _archived_options([options_file, weight_file], serialization_dir, source)
     options = archived or BilmOptions.from_file(options_file)
     _check_blendable(options, str(options_file))
+    # Before it is built: options that belong to other weights may ask for any size.
     if archived is None and not is_archive(weight_file):
         check_weights(options, weight_file)
     bilm = Bilm(options, stateful=stateful, warm_up=warm_up, source=source)
@@ -104,12 +105,23 @@ def read_weights_into(
     # Raises
 
     `ConfigurationError`
-        If it is missing, damaged, or does not fit the options.
+        If it is missing, damaged, or does not fit the options, or holds anything but finite
+        numbers.
     """
     if is_archive(weight_file):
         TrainedModel.read(weight_file).load_into(bilm, name)
+        _check_finite(bilm, str(weight_file))
     else:
         load_weights(bilm, weight_file)
+
+
+def _check_finite(bilm: Bilm, place: str) -> None:
+    for name, parameter in bilm.named_parameters():
+        if not bool(parameter.isfinite().all()):
+            raise ConfigurationError(
+                f"{place}: expected finite numbers in parameter {name} of the biLM, found NaN or "
+                "infinity. The training that wrote it diverged; take another."
+            )
 
 
 def read_options(

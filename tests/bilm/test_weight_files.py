@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 
 from elmo_plugin.bilm import load_bilm, load_weights, save_weights
 from tests.bilm.oracle import assert_layers_equal, read_arrays
+from tests.bilm.trained import StandIn, save_run, vocabulary
 
 CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell/"
 
@@ -218,11 +219,26 @@ def test_weights_that_are_not_finite_are_refused(shared_bilm, bilm, tmp_path, en
     )
 
 
+def test_a_trained_model_that_is_not_finite_is_refused(bilm, options_file, tmp_path):
+    with torch.no_grad():
+        bilm.lstm.forward_layers[1].bias[3] = numpy.nan
+    archive = save_run(StandIn(bilm), vocabulary(tmp_path), tmp_path / "run")[1]
+    with pytest.raises(
+        ConfigurationError, match="run.tar.gz: .* lstm.forward_layers.1.bias of the"
+    ):
+        load_bilm(options_file, archive)
+
+
 @pytest.mark.parametrize("dtype", [">f4", "<f8", "<f2"])
 def test_real_numbers_of_any_size_and_byte_order_are_read(shared_bilm, bilm, tmp_path, dtype):
     array = numpy.arange(8).astype(dtype)
     load_weights(bilm, spoiled(shared_bilm, tmp_path / "w.hdf5", "CNN/b_cnn_1", array))
     assert bilm.character_encoder.convolutions[1].bias.tolist() == list(range(8))
+
+
+def test_an_array_that_is_nothing_has_another_shape(shared_bilm, bilm, tmp_path):
+    path = spoiled(shared_bilm, tmp_path / "w.hdf5", "char_embed", h5py.Empty("f4"))
+    refused(bilm, path, "expected shape (261, 8) for tensor char_embed, found ()")
 
 
 def test_a_folder_is_named_as_one(bilm, tmp_path):
