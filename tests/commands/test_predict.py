@@ -50,7 +50,8 @@ def test_compressed_input_is_read_under_any_name(tagger, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "encoding, place, found", [("latin-1", ":2", "the byte 0xef"), ("utf-16", ":1", "the byte order mark")]
+    "encoding, place, found",
+    [("latin-1", ":2", "the byte 0xef"), ("utf-16", ":1", "the byte order mark")],
 )
 def test_input_that_is_not_utf_8_is_named(tagger, tmp_path, encoding, place, found):
     file = tmp_path / "lines.jsonl"
