@@ -1,12 +1,17 @@
 import os
-from typing import Any, Optional, Tuple
+import pickle
+from pathlib import Path
+from typing import Any, Dict, Optional, Tuple
 
 import torch
+from allennlp.common.checks import ConfigurationError
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import Trainer, TrainerCheckpoint
 from overrides import overrides
 
 __all__ = ["AtomicCheckpointer", "save_atomically"]
+
+_UNFINISHED = ".unfinished"
 
 
 @Checkpointer.register("elmo-atomic")
@@ -17,6 +22,11 @@ class AtomicCheckpointer(Checkpointer):
     AllenNLP writes the model's state under its final name, then the trainer's; killed in between,
     `--recover` finds half a checkpoint and fails. Here each file appears whole or not at all, and
     the model's, which AllenNLP looks for, last. All parameters are AllenNLP's.
+
+    # Raises
+
+    `ConfigurationError`
+        If the latest checkpoint cannot be read, or lacks one of its files.
     """
 
     @overrides
@@ -33,10 +43,14 @@ class AtomicCheckpointer(Checkpointer):
 
     @overrides
     def load_checkpoint(self) -> Optional[TrainerCheckpoint]:
-        checkpoint = super().load_checkpoint()
-        if checkpoint is not None:
-            # A recovered run saves when it would have, over what a kill left unfinished.
-            self._note(*_moment(checkpoint))
+        if self._is_primary:
+            self._remove_leftovers()
+        paths = self.find_latest_checkpoint()
+        if paths is None:
+            return None
+        checkpoint = TrainerCheckpoint(*(_load(path, paths) for path in paths))
+        # A recovered run saves when it would have.
+        self._note(*_moment(checkpoint))
         return checkpoint
 
     @overrides
@@ -49,6 +63,15 @@ class AtomicCheckpointer(Checkpointer):
         # Finds the files written, and removes old ones.
         super().save_checkpoint(trainer)
 
+    def _remove_leftovers(self) -> None:
+        """Of a run killed while it wrote a checkpoint or removed one."""
+        folder = Path(self._serialization_dir)
+        for path in folder.glob("training_state_e*_b*.th"):
+            if not path.with_name(path.name.replace("training", "model", 1)).exists():
+                path.unlink()
+        for path in folder.glob(f"*{_UNFINISHED}"):
+            path.unlink()
+
     def _note(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
         self._last_save_num_epochs_completed = epochs_completed
         self._last_save_num_batches_in_epoch_completed = batches_in_epoch_completed
@@ -56,12 +79,25 @@ class AtomicCheckpointer(Checkpointer):
 
 def save_atomically(state: Any, path: str) -> None:
     """`torch.save` that leaves either the whole file under its name or what was there before."""
-    unfinished = f"{path}.unfinished"
+    unfinished = f"{path}{_UNFINISHED}"
     with open(unfinished, "wb") as opened:
         torch.save(state, opened)
         opened.flush()
         os.fsync(opened.fileno())
     os.replace(unfinished, path)
+
+
+def _load(path: str, paths: Tuple[str, str]) -> Dict[str, Any]:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    # What `torch.load` raises depends on where the file was cut or damaged.
+    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+        reason = (str(error) or "it ends too early").splitlines()[0]
+        raise ConfigurationError(
+            f"Expected a whole checkpoint, but {path} cannot be read: {reason}. Delete "
+            f"{' and '.join(filter(os.path.exists, paths))}; --recover then goes on from the "
+            "checkpoint before, or begins anew if there is none."
+        ) from error
 
 
 def _moment(checkpoint: TrainerCheckpoint) -> Tuple[int, int]:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import TrainerCheckpoint
 
@@ -150,3 +151,32 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     save_atomically({"a": 2}, str(path))
     assert torch.load(path, weights_only=True) == {"a": 2}
     assert names(tmp_path) == ["state.th"]
+
+
+@pytest.mark.parametrize("kind", ["model_state", "training_state"])
+@pytest.mark.parametrize("size", [0, 10, 500, None])
+def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_used(tmp_path, kind, size):
+    train(make(tmp_path), ScriptedTrainer())
+    damaged = tmp_path / f"{kind}_e0_b6.th"
+    if size is None and kind == "training_state":
+        damaged.unlink()
+    else:
+        damaged.write_bytes(damaged.read_bytes()[: size or 0])
+    with pytest.raises(ConfigurationError) as raised:
+        make(tmp_path).load_checkpoint()
+    message = str(raised.value)
+    assert f"{damaged} cannot be read: " in message and "the checkpoint before" in message
+    named = [tmp_path / name for name in names(tmp_path) if str(tmp_path / name) in message]
+    assert {path.name for path in named} >= {"model_state_e0_b6.th"}
+    for path in named:
+        path.unlink()
+    assert make(tmp_path).load_checkpoint().trainer_state["batches_in_epoch_completed"] == 3
+
+
+def test_what_a_kill_left_half_done_is_removed(tmp_path):
+    train(make(tmp_path), ScriptedTrainer())
+    whole = names(tmp_path)
+    for name in ("training_state_e0_b7.th", "model_state_e0_b7.th.unfinished"):
+        (tmp_path / name).write_bytes(b"half a file")
+    make(tmp_path).load_checkpoint()
+    assert names(tmp_path) == whole
