@@ -6,6 +6,7 @@ from elmo_plugin.training.fused_optimizers import FusedAdagrad, FusedAdam
 from elmo_plugin.training.labels import require_labels
 from elmo_plugin.training.linear_decay import LinearDecay
 from elmo_plugin.training.moving_average import RecoverableMovingAverage
+from elmo_plugin.training.recoverable_trainer import RecoverableTrainer
 from elmo_plugin.training.reduce_on_plateau import ReduceOnPlateau
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "FusedAdam",
     "LinearDecay",
     "RecoverableMovingAverage",
+    "RecoverableTrainer",
     "ReduceOnPlateau",
     "require_labels",
     "save_atomically",

@@ -93,7 +93,7 @@ class BilmDataLoader(DataLoader):
 
     def start_at(self, epoch: int, batch: int) -> None:
         """
-        Takes a run up where it stopped: epochs before `epoch` will yield nothing, and the first
+        Takes a run up where it stopped: the next iteration is that of `epoch`, and the first
         `batch` batches of it will be empty placeholders that cost nothing. All others are what
         they would have been.
 
@@ -104,6 +104,7 @@ class BilmDataLoader(DataLoader):
         batch : `int`
             Number of batches of the next one that are over.
         """
+        self._epoch = epoch
         self._start = (epoch, batch)
 
     def stop(self) -> None:
@@ -142,8 +143,6 @@ class BilmDataLoader(DataLoader):
 
     def _epoch_batches(self, epoch: int) -> Iterator[Dict[str, Any]]:
         start_epoch, start_batch = self._start
-        if epoch < start_epoch:
-            return
         first = start_batch if epoch == start_epoch else 0
         batches = itertools.chain(({} for _ in range(first)), self._built(epoch, first))
         while not self._is_stopped and (batch := next(batches, None)) is not None:

@@ -20,8 +20,8 @@ from allennlp.data import Vocabulary
 from allennlp.models import Model
 
 from elmo_plugin.bilm.pretraining import LanguageModel
-from tests.bilm.pretraining.lives import batch_losses, count_events, train, train_in_lives
 from tests.bilm.pretraining.tiny import make_experiment, without_characters
+from tests.training.lives import batch_losses, count_events, train, train_in_lives
 
 # AllenNLP's schedulers and averages that count batches must count on.
 AVERAGED = {
@@ -100,7 +100,7 @@ def test_no_moment_at_the_end_of_an_epoch_is_deadly(tmp_path):
     events = count_events(tmp_path / "whole")
     # The last of each kind before the second epoch, and the last of all.
     first_epoch = events[: events.index("hardlink_or_copy") + 1]
-    kinds = ("forward", "save", "replace", "remove", "hardlink_or_copy")
+    kinds = ("batch_outputs", "save", "replace", "remove", "hardlink_or_copy")
     ends = {len(first_epoch) - first_epoch[::-1].index(kind) for kind in kinds}
     assert events[-1] == "archive_model"
     for end in sorted(ends | {len(events)}):
@@ -110,15 +110,14 @@ def test_no_moment_at_the_end_of_an_epoch_is_deadly(tmp_path):
         assert_same_end(folder / "run", tmp_path / "whole" / "run")
 
 
-def test_the_loss_of_a_recovered_epoch_is_a_mean_over_what_was_read_since(tmp_path):
+def test_the_metrics_of_a_recovered_epoch_are_those_of_all_its_batches(tmp_path):
     experiment = make_experiment(tmp_path, "sentences", num_epochs=1)
-    assert not train(experiment, tmp_path, 20)
-    num_before = len(batch_losses(tmp_path))
-    assert train(experiment, tmp_path)
-    since = batch_losses(tmp_path)[num_before:]
-    assert len(since) < num_before
-    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
-    assert metrics["training_loss"] == pytest.approx(sum(since) / len(since), rel=1e-6)
+    metrics = []
+    for name, last_event in (("whole", None), ("killed", 20)):
+        assert train(experiment, tmp_path / name, last_event) or train(experiment, tmp_path / name)
+        metrics.append(json.loads((tmp_path / name / "run" / "metrics.json").read_text()))
+    for name in ("loss", "sampled_loss"):
+        assert metrics[0][f"training_{name}"] == metrics[1][f"training_{name}"]
 
 
 def test_the_command_survives_kill_9(tmp_path):
@@ -163,8 +162,8 @@ def test_recovering_what_has_ended_changes_nothing(trained):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda state: state["elmo-bilm"]["processes"].append({}), "another number of processes"),
-        (lambda state: state.pop("elmo-bilm"), "written by another trainer"),
+        (lambda state: state["elmo-recoverable"]["processes"].append({}), "number of processes"),
+        (lambda state: state.pop("elmo-recoverable"), "written by another trainer"),
     ],
 )
 def test_a_checkpoint_of_another_trainer_is_refused(tmp_path, trained, change, message):

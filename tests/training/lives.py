@@ -77,19 +77,16 @@ def _live(experiment: Dict[str, Any], folder: Path, last_event: Optional[int]) -
 def _watch(folder: Path, last_event: Optional[int]) -> None:
     """Makes this process, and those it forks, count events and die at the last one."""
     import allennlp.commands.train
-    import allennlp.training.gradient_descent_trainer
-
-    from elmo_plugin.bilm.pretraining import LanguageModel
+    import allennlp.common.util
+    import allennlp.training.gradient_descent_trainer as trainer
+    from allennlp.data import Vocabulary
 
     numbers = itertools.count(1)
     events = open(folder / "events.txt", "w", buffering=1)  # noqa: SIM115
 
-    def rank() -> int:
-        return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
-
     def watched(name: str, function: Callable, before_death: Callable) -> Callable:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if rank() == 0:
+            if _rank() == 0:
                 events.write(name + "\n")
                 if next(numbers) == last_event:
                     before_death(*args)
@@ -98,19 +95,49 @@ def _watch(folder: Path, last_event: Optional[int]) -> None:
 
         return call
 
-    def recorded(function: Callable) -> Callable:
-        def forward(self: LanguageModel, *args: Any, **kwargs: Any) -> Any:
-            outputs = function(self, *args, **kwargs)
-            if self.training:
-                with open(folder / f"losses-{rank()}.txt", "a") as opened:
-                    opened.write(f"{outputs['loss'].item()!r}\n")
-            return outputs
+    for owner, name, before_death in (
+        (Vocabulary, "save_to_files", _write_half_a_vocabulary),
+        (trainer.GradientDescentTrainer, "batch_outputs", _do_nothing),
+        (torch, "save", _save_half(torch.save)),
+        (os, "replace", _do_nothing),
+        (os, "remove", _do_nothing),
+        (trainer, "hardlink_or_copy", _do_nothing),
+        (allennlp.common.util, "dump_metrics", _write_half_of_the_metrics),
+        (allennlp.commands.train, "archive_model", _write_half_an_archive),
+    ):
+        setattr(owner, name, watched(name, getattr(owner, name), before_death))
+    outputs = trainer.GradientDescentTrainer.batch_outputs
+    trainer.GradientDescentTrainer.batch_outputs = _recorded(outputs, folder)
+    # Forked processes have what this one has imported, and watch as it does.
+    start = torch.multiprocessing.start_processes
+    torch.multiprocessing.spawn = lambda function, args, nprocs: start(
+        function, args, nprocs, start_method="fork"
+    )
 
-        return forward
 
-    def write_half(state: Any, opened: Any) -> None:
+def _rank() -> int:
+    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+
+
+def _recorded(function: Callable, folder: Path) -> Callable:
+    def batch_outputs(trainer: Any, batch: Any, for_training: bool) -> Any:
+        outputs = function(trainer, batch, for_training)
+        if for_training:
+            with open(folder / f"losses-{_rank()}.txt", "a") as opened:
+                opened.write(f"{outputs['loss'].item()!r}\n")
+        return outputs
+
+    return batch_outputs
+
+
+def _do_nothing(*_: Any) -> None:
+    pass
+
+
+def _save_half(save: Callable) -> Callable:
+    def save_half(state: Any, opened: Any) -> None:
         buffer = io.BytesIO()
-        original_save(state, buffer)
+        save(state, buffer)
         half = buffer.getvalue()[: buffer.tell() // 2]
         if hasattr(opened, "write"):
             opened.write(half)
@@ -118,23 +145,17 @@ def _watch(folder: Path, last_event: Optional[int]) -> None:
         else:
             Path(opened).write_bytes(half)
 
-    def nothing(*_: Any) -> None:
-        pass
+    return save_half
 
-    original_save = torch.save
-    trainer = allennlp.training.gradient_descent_trainer
-    for owner, name, before_death in (
-        (os, "replace", nothing),
-        (os, "remove", nothing),
-        (torch, "save", write_half),
-        (trainer, "hardlink_or_copy", nothing),
-        (allennlp.commands.train, "archive_model", nothing),
-        (LanguageModel, "forward", nothing),
-    ):
-        setattr(owner, name, watched(name, getattr(owner, name), before_death))
-    LanguageModel.forward = recorded(LanguageModel.forward)
-    # Forked processes have what this one has imported, and watch as it does.
-    start = torch.multiprocessing.start_processes
-    torch.multiprocessing.spawn = lambda function, args, nprocs: start(
-        function, args, nprocs, start_method="fork"
-    )
+
+def _write_half_a_vocabulary(_: Any, directory: str) -> None:
+    os.makedirs(directory, exist_ok=True)
+    Path(directory, "tokens.txt").write_text("@@UNK")
+
+
+def _write_half_of_the_metrics(path: str, *_: Any) -> None:
+    Path(path).write_text('{"best_epo')
+
+
+def _write_half_an_archive(folder: Path, *_: Any) -> None:
+    Path(folder, "model.tar.gz").write_bytes(b"half an archive")

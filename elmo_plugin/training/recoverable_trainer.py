@@ -1,0 +1,258 @@
+import json
+import os
+from itertools import islice
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import DataLoader, TensorDict
+from allennlp.nn.util import dist_reduce_sum, move_to_device
+from allennlp.training.callbacks import ConfidenceChecksCallback, TrainerCallback
+from allennlp.training.checkpointer import TrainerCheckpoint
+from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
+from allennlp.training.trainer import Trainer
+from overrides import overrides
+
+from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer, save_atomically
+from elmo_plugin.training.metric_states import load_metric_states, metric_states
+from elmo_plugin.training.random_states import random_states, set_random_states
+
+__all__ = ["RecoverableTrainer"]
+
+# Our own part of a checkpoint, beside AllenNLP's.
+_KEY = "elmo-recoverable"
+
+
+@Trainer.register("elmo-recoverable", constructor="from_partial_objects")
+class RecoverableTrainer(GradientDescentTrainer):
+    """
+    AllenNLP's trainer, but a run that was killed and recovered ends with the parameters and
+    metrics that it would have had without interruption, bit for bit on a CPU.
+
+    AllenNLP's checkpoint lacks the states of the random generators, from which dropout and the
+    order of the batches are drawn; the sums of losses and metrics in the epoch so far; the metrics
+    of the epochs before; and the best weights of an epoch whose end was interrupted. A recovered
+    run of AllenNLP also iterates over all batches of the epochs that are over. Here these are
+    skipped; of the epoch that was interrupted, the batches that are over are built again, but not
+    trained on.
+
+    Not restored is what the model itself carries from batch to batch outside its `state_dict`,
+    such as the states of an ELMo with `stateful`, and what workers of a lazy data loader draw.
+
+    Parameters are those of AllenNLP's `GradientDescentTrainer`; use the checkpointer `elmo-atomic`
+    with it.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._record = _Record()
+        self._callbacks.append(self._record)
+        # Of the process that wrote the checkpoint from which this run goes on.
+        self._recovered: Optional[Dict[str, Any]] = None
+        self._random_at_start: Dict[str, Any] = {}
+
+    @overrides
+    def get_checkpoint_state(self) -> Optional[TrainerCheckpoint]:
+        # ELMo's cache writes what waits in memory whenever the mode is set; a recovered run has to
+        # find the layers that this one computed.
+        self.model.train(self.model.training)
+        processes = self._gather(self._process_state())
+        checkpoint = super().get_checkpoint_state()
+        if checkpoint is not None:
+            checkpoint.trainer_state[_KEY] = {
+                "processes": processes,
+                "total_batches_completed": self._total_batches_completed,
+                "metrics": json.dumps(self._record.metrics),
+            }
+        return checkpoint
+
+    def _process_state(self) -> Dict[str, Any]:
+        """What this process adds to a checkpoint. Tensors and plain values only."""
+        now = random_states(self.cuda_device)
+        is_at_start = self._batches_in_epoch_completed == 0
+        return {
+            "random_at_start": now if is_at_start else self._random_at_start,
+            "random": now,
+            "losses": dict(self._record.losses),
+            "metrics": metric_states(self.model),
+        }
+
+    def _load_process_state(self, state: Dict[str, Any]) -> None:
+        """Undoes `_process_state`, but for the random states: these when the epoch begins."""
+        self._recovered = state
+        self._record.losses = dict(state["losses"])
+        load_metric_states(self.model, move_to_device(state["metrics"], self.cuda_device))
+
+    @overrides
+    def _maybe_restore_checkpoint(self) -> None:
+        # Says now what is wrong, not at the first checkpoint.
+        self._check_checkpointer()
+        averaged = self._moving_average and self._moving_average._parameters
+        super()._maybe_restore_checkpoint()
+        latest = self._checkpointer and self._checkpointer.find_latest_checkpoint()
+        if not latest:
+            return
+        if self._moving_average:
+            # AllenNLP averages copies from the checkpoint from now on, which learn no more.
+            self._moving_average._parameters = averaged
+        # It removes its hooks after the first batch of the first epoch, which is over.
+        self._callbacks = [
+            TrainerCallback("") if isinstance(callback, ConfidenceChecksCallback) else callback
+            for callback in self._callbacks
+        ]
+        self._restore(torch.load(latest[1], map_location="cpu", weights_only=True), latest[1])
+
+    def _restore(self, trainer_state: Dict[str, Any], path: str) -> None:
+        ours = trainer_state.get(_KEY)
+        if ours is None or len(ours["processes"]) != self._world_size:
+            raise ConfigurationError(
+                f"{path} was written by another trainer or another number of processes. Recover "
+                "with what it was trained with."
+            )
+        self._load_process_state(ours["processes"][self._rank])
+        self._record.metrics = json.loads(ours["metrics"])
+        batches = self._start_after_batches_in_epoch_completed
+        # AllenNLP counts the batches of the started epoch again.
+        self._total_batches_completed = ours["total_batches_completed"] - batches
+        if self._start_after_epochs_completed and not batches:
+            self._end_epoch()
+
+    def _end_epoch(self) -> None:
+        """What a run killed after the checkpoint at the end of an epoch may not have come to."""
+        if self._record.metrics["best_epoch"] == self._start_after_epochs_completed - 1:
+            self._best_model_filename = os.path.join(self._serialization_dir, "best.th")
+            if self._primary:
+                self._save_best()
+        if self._should_stop_early():
+            self._num_epochs = self._start_after_epochs_completed
+
+    def _save_best(self) -> None:
+        average = self._moving_average
+        if average is not None:
+            average.assign_average_value()
+        self._save_model_state(self._best_model_filename)
+        if average is not None:
+            average.restore()
+
+    @overrides
+    def _save_model_state(self, path: str) -> None:
+        model = self.model if self._ddp_wrapped_model is None else self._ddp_wrapped_model
+        save_atomically(model.state_dict(), path)
+
+    def _should_stop_early(self) -> bool:
+        return self._metric_tracker.should_stop_early()
+
+    @overrides
+    def _try_train(self) -> Tuple[Dict[str, Any], int]:
+        metrics, epoch = super()._try_train()
+        # Where all epochs were over, AllenNLP knows the best one only.
+        return self._record.metrics or metrics, epoch
+
+    @overrides
+    def _train_epoch(self, epoch: int) -> Dict[str, float]:
+        if epoch < self._start_after_epochs_completed:
+            return {}
+        recovered, self._recovered = self._recovered, None
+        if recovered is not None:
+            set_random_states(recovered["random_at_start"], self.cuda_device)
+        self._random_at_start = random_states(self.cuda_device)
+        loader = self.data_loader
+        if recovered is not None:
+            num_batches = self._start_after_batches_in_epoch_completed
+            self.data_loader = _ResumedLoader(
+                loader,
+                num_batches * self._num_gradient_accumulation_steps,
+                lambda: set_random_states(recovered["random"], self.cuda_device),
+            )
+        metrics = super()._train_epoch(epoch)
+        self.data_loader = loader
+        return self._of_whole_epoch(metrics)
+
+    def _of_whole_epoch(self, metrics: Dict[str, float]) -> Dict[str, float]:
+        """The metrics of an epoch, with what was trained before a checkpoint in it."""
+        if "loss" not in metrics:
+            # AllenNLP has none where the last batch was trained before the checkpoint.
+            metrics.update(self.model.get_metrics(reset=True))
+        num_batches = dist_reduce_sum(self._batches_in_epoch_completed)
+        for name, loss in self._record.losses.items():
+            metrics[name] = dist_reduce_sum(loss) / num_batches
+        self._record.losses = {}
+        return metrics
+
+    def _check_checkpointer(self) -> None:
+        saves_alone = not isinstance(self._checkpointer, (AtomicCheckpointer, type(None)))
+        if self._distributed and saves_alone:
+            raise ConfigurationError(
+                "Expected the checkpointer elmo-atomic where several processes train, found "
+                f"{type(self._checkpointer).__name__}: its processes would wait for each other for "
+                "ever. Set `trainer.checkpointer.type`."
+            )
+
+    def _gather(self, state: Dict[str, Any]) -> List[Dict[str, Any]]:
+        """What every process has, in the order of their ranks."""
+        if not self._distributed:
+            return [state]
+        states: List[Optional[Dict[str, Any]]] = [None] * self._world_size
+        torch.distributed.all_gather_object(states, state)
+        return states
+
+
+class _Record(TrainerCallback):
+    """
+    Keeps what AllenNLP's trainer has in local variables only: the losses summed up in the epoch so
+    far, and all metrics at the end of the one before.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.losses: Dict[str, float] = {}
+        self.metrics: Dict[str, Any] = {}
+
+    @overrides(check_signature=False)
+    def on_batch(
+        self,
+        trainer: GradientDescentTrainer,
+        batch_inputs: List[TensorDict],
+        batch_outputs: List[Dict[str, Any]],
+        batch_metrics: Dict[str, Any],
+        *_: Any,
+        is_training: bool,
+        **kwargs: Any,
+    ) -> None:
+        if not is_training:
+            return
+        self._add("loss", batch_metrics["batch_loss"])
+        for outputs in batch_outputs:
+            if "reg_loss" in outputs:
+                self._add("reg_loss", (outputs["reg_loss"] / len(batch_inputs)).item())
+
+    @overrides(check_signature=False)
+    def on_epoch(
+        self, trainer: GradientDescentTrainer, metrics: Dict[str, Any], **kwargs: Any
+    ) -> None:
+        # A metric that only an earlier epoch has, such as that of a rare label, stays for good.
+        for name, value in self.metrics.items():
+            metrics.setdefault(name, value)
+        self.metrics = dict(metrics)
+
+    def _add(self, name: str, loss: float) -> None:
+        self.losses[name] = self.losses.get(name, 0.0) + loss
+
+
+class _ResumedLoader:
+    """
+    Iterates over a loader, and calls `resume` once `num_batches` are over, before the next one is
+    asked for: a loader that works ahead then draws from the restored random states.
+    """
+
+    def __init__(self, loader: DataLoader, num_batches: int, resume: Callable[[], None]) -> None:
+        self._loader, self._num_batches, self._resume = loader, num_batches, resume
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[TensorDict]:
+        batches = iter(self._loader)
+        yield from islice(batches, self._num_batches)
+        self._resume()
+        yield from batches

@@ -1,0 +1,101 @@
+"""What metrics have counted, written to a file and read again."""
+
+from collections import Counter, defaultdict
+
+import pytest
+import torch
+from allennlp.data import Vocabulary
+from allennlp.models import Model
+from allennlp.training.metrics import CategoricalAccuracy, Metric, SpanBasedF1Measure
+
+from elmo_plugin.bilm.pretraining.perplexity import Perplexity
+from elmo_plugin.tasks.coref.metric import CorefScores
+from elmo_plugin.tasks.ner.metric import EntityF1
+from elmo_plugin.tasks.squad.metric import SquadScores
+from elmo_plugin.tasks.srl.metric import SrlSpanF1
+from elmo_plugin.training.metric_states import load_metric_states, metric_states
+
+TAGS = ["B-A0", "I-A0", "B-V", "O", "B-A1"]
+
+
+def vocabulary():
+    vocab = Vocabulary()
+    for tag in TAGS:
+        vocab.add_token_to_namespace(tag, "tags")
+    return vocab
+
+
+def spans(metric, first):
+    # Shape: (1, num_tokens, num_classes)
+    logits = torch.eye(len(TAGS)).roll(first, dims=0).unsqueeze(0)
+    metric(logits, torch.arange(len(TAGS)).unsqueeze(0))
+
+
+# How each is made and fed; numbers of the batch let two batches differ.
+METRICS = {
+    CategoricalAccuracy: lambda metric, n: metric(torch.eye(3)[: n + 1], torch.zeros(n + 1).long()),
+    SpanBasedF1Measure: spans,
+    Perplexity: lambda metric, n: metric(("forward", "backward")[n % 2], torch.tensor(0.3 + n), 2),
+    CorefScores: lambda metric, n: metric([[(0, 1), (2, 2)]], [[(0, 1), (2, n)]], [(0, 1)]),
+    EntityF1: lambda metric, n: metric([TAGS], [TAGS[n:] + TAGS[:n]]),
+    SquadScores: lambda metric, n: metric(["one two", "three"], [["one"] * n + ["two"], ["three"]]),
+    SrlSpanF1: lambda metric, n: metric([TAGS], [TAGS[n:] + TAGS[:n]]),
+}
+
+
+class Measured(Model):
+    def __init__(self, metric: Metric) -> None:
+        super().__init__(vocabulary())
+        self.inner = torch.nn.Module()
+        self.inner.metrics = {"some": [metric]}
+        self.metric = metric
+
+
+def make(kind):
+    return kind(vocabulary()) if kind is SpanBasedF1Measure else kind()
+
+
+@pytest.mark.parametrize("kind", METRICS, ids=lambda kind: kind.__name__)
+def test_a_metric_counts_on_where_it_was(tmp_path, kind):
+    whole, first, second = make(kind), make(kind), make(kind)
+    feed = METRICS[kind]
+    for number in (0, 1, 2):
+        feed(whole, number)
+    feed(first, 0)
+    feed(first, 1)
+    torch.save(metric_states(Measured(first)), tmp_path / "state")
+    feed(second, 2)
+    load_metric_states(Measured(second), torch.load(tmp_path / "state", weights_only=True))
+    assert second.get_metric(reset=False) == first.get_metric(reset=False)
+    feed(second, 2)
+    assert second.get_metric(reset=True) == whole.get_metric(reset=True)
+
+
+class Counts:
+    def __init__(self) -> None:
+        self.by_label = defaultdict(int)
+
+
+class Nested(Metric):
+    """Of objects, whose classes must stay, and of what is no count."""
+
+    def __init__(self, vocab: Vocabulary) -> None:
+        self.parts = [Counts(), Counts()]
+        self.kinds = (Counter(), Counter())
+        self.seen = []
+        self.vocab, self.weigh, self.layer = vocab, lambda value: value, torch.nn.Linear(1, 1)
+
+
+def test_objects_keep_their_classes_and_what_is_no_count_stays_out(tmp_path):
+    one, other = Nested(vocabulary()), Nested(vocabulary())
+    one.parts[1].by_label["A"] += 2
+    one.kinds[0]["B"] += 1
+    one.seen += [1.5, torch.tensor(2)]
+    states = metric_states(Measured(one))
+    assert states[".metric"].keys() == {"parts", "kinds", "seen"}
+    torch.save(states, tmp_path / "state")
+    load_metric_states(Measured(other), torch.load(tmp_path / "state", weights_only=True))
+    other.parts[1].by_label["new"] += 1
+    assert other.parts[1].by_label == {"A": 2, "new": 1}
+    assert other.kinds == (Counter("B"), Counter()) and other.kinds[0]["missing"] == 0
+    assert other.seen == [1.5, torch.tensor(2)]

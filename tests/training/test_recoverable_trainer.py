@@ -1,0 +1,229 @@
+"""A run that is interrupted and recovered ends as the run that was left alone, bit for bit."""
+
+import copy
+import json
+import random
+import re
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from allennlp.commands.train import train_model
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Vocabulary
+from allennlp.models import Model
+from allennlp.training.callbacks import TrainerCallback
+from allennlp.training.metrics import CategoricalAccuracy
+
+import elmo_plugin  # noqa: F401
+from elmo_plugin.elmo.prefetch import PrefetchingDataLoader
+
+NUM_EPOCHS, NUM_BATCHES = 3, 6
+OF_CLOCK_OR_RAM = re.compile("duration|memory")
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+@TrainerCallback.register("elmo-test-kill")
+class Kill(TrainerCallback):
+    """At a batch of the training, counted from the first of all; 0 is never."""
+
+    at = 0
+
+    def on_batch(self, *args, is_training, **kwargs):
+        Kill.at -= is_training
+        if Kill.at == 0 and is_training:
+            raise Killed
+
+
+@Model.register("elmo-test-noisy")
+class NoisyModel(Model):
+    """Draws from every generator, and has a metric that is seldom there."""
+
+    def __init__(self, vocab: Vocabulary, **kwargs) -> None:
+        super().__init__(vocab, **kwargs)
+        self.embedding = torch.nn.Embedding(vocab.get_vocab_size(), 3)
+        self.linear = torch.nn.Linear(3, vocab.get_vocab_size("labels"))
+        self.dropout = torch.nn.Dropout(0.3)
+        self.accuracies = {"accuracy": CategoricalAccuracy()}
+        self.register_buffer("num_validated", torch.tensor(0))
+
+    def forward(self, tokens, tags, metadata=None):
+        noise = random.random() + numpy.random.rand() if self.training else 0.0
+        hidden = self.dropout(self.embedding(tokens["tokens"]["tokens"])) + noise
+        logits = self.linear(hidden)
+        self.accuracies["accuracy"](logits, tags)
+        self.num_validated += not self.training
+        loss = torch.nn.functional.cross_entropy(logits.transpose(1, 2), tags)
+        return {"loss": loss}
+
+    def get_metrics(self, reset=False):
+        metrics = {"accuracy": self.accuracies["accuracy"].get_metric(reset)}
+        if reset and not self.training:
+            metrics["num_validated"] = self.num_validated.item()
+            if self.num_validated <= 6:
+                metrics["rare"] = 1.0
+        return metrics
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    draw = random.Random(0)
+    for name, size in (("train", 4 * NUM_BATCHES), ("dev", 10)):
+        sentences = ([draw.randint(0, 9) for _ in range(draw.randint(1, 9))] for _ in range(size))
+        lines = (" ".join(f"w{n}###{n % 3}" for n in sentence) for sentence in sentences)
+        (tmp_path / name).write_text("\n".join(lines))
+    sampler = {"type": "bucket", "batch_size": 4, "sorting_keys": ["tokens"], "padding_noise": 0.9}
+    return {
+        "dataset_reader": {"type": "sequence_tagging"},
+        "train_data_path": str(tmp_path / "train"),
+        "validation_data_path": str(tmp_path / "dev"),
+        "model": {
+            "type": "elmo-test-noisy",
+            "regularizer": {"regexes": [["linear", {"type": "l2", "alpha": 0.1}]]},
+        },
+        "data_loader": {"type": "elmo-prefetch", "batch_sampler": sampler},
+        "trainer": {
+            "type": "elmo-recoverable",
+            "optimizer": {"type": "adam", "lr": 0.01},
+            "num_epochs": NUM_EPOCHS,
+            "validation_metric": "+accuracy",
+            "checkpointer": {"type": "elmo-atomic", "save_every_num_batches": 2},
+            "callbacks": ["elmo-test-kill"],
+            "cuda_device": -1,
+        },
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "run"
+
+
+def run(experiment, folder: Path, killed_at=()):
+    """The metrics of the whole run and of each epoch, and the best parameters."""
+    recover = False
+    for Kill.at in (*killed_at, 0):
+        try:
+            train_model(Params(copy.deepcopy(experiment)), folder, recover=recover)
+        except Killed:
+            recover = True
+    return results(folder)
+
+
+def results(folder: Path):
+    metrics = json.loads((folder / "metrics.json").read_text())
+    equal = {name: metrics[name] for name in metrics if not OF_CLOCK_OR_RAM.search(name)}
+    return equal, torch.load(folder / "best.th", weights_only=True)
+
+
+def assert_same(found, expected):
+    assert found[0] == expected[0]
+    assert found[1].keys() == expected[1].keys()
+    assert all(torch.equal(found[1][name], expected[1][name]) for name in expected[1])
+
+
+# Before the first checkpoint, at and after one, before and after the end of an epoch, in two lives.
+@pytest.mark.parametrize(
+    "killed_at", [[1], [2], [3], [6], [7], [9], [12], [17], [18], [5, 1, 6], [13, 2, 2]]
+)
+def test_a_recovered_run_is_one_that_was_never_killed(tmp_path, experiment, killed_at):
+    whole = run(experiment, tmp_path / "whole")
+    assert whole[0]["validation_rare"] == 1.0 and whole[0]["training_reg_loss"] > 0
+    assert_same(run(experiment, tmp_path / "killed", killed_at), whole)
+
+
+VARIANTS = {
+    "averages, a schedule and several batches a step": {
+        "moving_average": {"type": "elmo-exponential", "decay": 0.9},
+        "learning_rate_scheduler": {"type": "elmo-decay-by-batches", "factor": 0.5,
+                                    "num_batches": 2},
+        "num_gradient_accumulation_steps": 2,
+        "checkpointer": {"type": "elmo-atomic", "save_every_num_batches": 1},
+    },
+    "no checkpoint within an epoch": {
+        "learning_rate_scheduler": {"type": "elmo-reduce-on-plateau", "mode": "max", "patience": 0},
+        "optimizer": {"type": "adadelta", "lr": 1.0},
+        "checkpointer": {"type": "elmo-atomic"},
+    },
+    "no checkpoint at the end of an epoch": {
+        "checkpointer": {"type": "elmo-atomic", "save_every_num_batches": 4,
+                         "save_completed_epochs": False},
+    },
+    "patience": {"patience": 1, "num_epochs": 9, "validation_metric": "-num_validated"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("killed_at", [[3], [5], [8], [11]])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_whatever_the_trainer_is_set_to_do(tmp_path, experiment, variant, killed_at):
+    experiment["trainer"].update(VARIANTS[variant])
+    if "num_gradient_accumulation_steps" in VARIANTS[variant]:
+        killed_at = [-(-batch // 2) for batch in killed_at]
+    whole = run(experiment, tmp_path / "whole")
+    assert_same(run(experiment, tmp_path / "killed", killed_at), whole)
+
+
+def test_recovering_what_has_ended_trains_nothing_and_keeps_all_metrics(folder, experiment):
+    whole = run(experiment, folder)
+    files = sorted(path.name for path in folder.iterdir())
+    (folder / "model.tar.gz").write_bytes(b"half an archive")
+    Kill.at = 1
+    train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
+    assert_same(results(folder), whole)
+    assert sorted(path.name for path in folder.iterdir()) == files
+    assert Model.from_archive(folder / "model.tar.gz").state_dict().keys() == whole[1].keys()
+
+
+def test_batches_of_epochs_that_are_over_are_not_made_again(folder, experiment, monkeypatch):
+    with pytest.raises(Killed):
+        Kill.at = 2 * NUM_BATCHES + 1
+        train_model(Params(copy.deepcopy(experiment)), folder)
+    seen = []
+    iterate = PrefetchingDataLoader.__iter__
+    monkeypatch.setattr(
+        PrefetchingDataLoader, "__iter__", lambda loader: seen.append(loader) or iterate(loader)
+    )
+    train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
+    # One epoch of training, one of validation.
+    assert len(seen) == 2
+
+
+def test_hooks_that_check_the_first_batch_do_not_stay_on_a_recovered_model(folder, experiment):
+    with pytest.raises(Killed):
+        Kill.at = NUM_BATCHES
+        train_model(Params(copy.deepcopy(experiment)), folder)
+    model = train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_an_epoch_that_was_not_validated_is_not_taken_for_the_best(folder, experiment):
+    experiment["trainer"]["callbacks"].append(
+        {"type": "should_validate_callback", "validation_start": 0, "validation_interval": 2}
+    )
+    experiment["trainer"]["num_epochs"] = 2
+    whole = run(experiment, folder)
+    assert whole[0]["best_epoch"] == 0
+    train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
+    assert_same(results(folder), whole)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda state: state["elmo-recoverable"]["processes"].append({}), "number of processes"),
+        (lambda state: state.pop("elmo-recoverable"), "written by another trainer"),
+    ],
+)
+def test_a_checkpoint_of_another_trainer_is_refused(folder, experiment, change, message):
+    run(experiment, folder)
+    path = folder / f"training_state_e{NUM_EPOCHS}_b0.th"
+    state = torch.load(path, weights_only=True)
+    change(state)
+    torch.save(state, path)
+    with pytest.raises(ConfigurationError, match=message):
+        train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
