@@ -60,8 +60,7 @@ class Cache:
         self.cache = LayerCache(folder, WIDTH)
 
     def write(self, entries: Entries) -> None:
-        for key, layers in entries.items():
-            self.cache.write(key, layers)
+        self.cache.write(entries.items())
         self.cache.flush()
 
     def read(self, keys: List[bytes]) -> None:

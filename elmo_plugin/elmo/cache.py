@@ -152,20 +152,22 @@ class LayerCache:
         # One batch is being read while the next one is prepared.
         self._ahead = (ahead, *self._ahead[:1])
 
-    def write(self, key: bytes, layers: numpy.ndarray) -> None:
+    def write(self, entries: Iterable[Tuple[bytes, numpy.ndarray]]) -> None:
         """
         # Parameters
 
-        key : `bytes`
-            Which sentence.
-        layers : `numpy.ndarray`
-            Shape `(num_tokens + 2, width)`, half precision.
+        entries : `Iterable[Tuple[bytes, numpy.ndarray]]`
+            Sentences that were computed together, each with its layers: shape
+            `(num_tokens + 2, width)`, half precision. A kill loses all of them or none: computed
+            again apart, the last bits of some would differ.
         """
-        if not self._writable or key in self._pending:
+        if not self._writable:
             return
-        payload = layers.tobytes()
-        self._pending[key] = _HEADER.pack(_checksum(key, payload), len(layers)) + payload
-        self._pending_bytes += len(payload)
+        for key, layers in entries:
+            if key not in self._pending:
+                payload = layers.tobytes()
+                self._pending[key] = _HEADER.pack(_checksum(key, payload), len(layers)) + payload
+                self._pending_bytes += len(payload)
         if self._pending_bytes >= _MAX_PENDING_BYTES:
             self.flush()
 

@@ -73,9 +73,8 @@ class FrozenLayers:
             if not self._compute(character_ids, lengths, rows, missing, entries):
                 return self._without_cache(character_ids)
             if cache is not None:
-                for number in missing:
-                    row = rows[number]
-                    cache.write(keys[row], entries[number, : lengths[row] + 2].numpy())
+                written = [(number, rows[number]) for number in missing]
+                cache.write((keys[r], entries[n, : lengths[r] + 2].numpy()) for n, r in written)
             number_of = {key: number for number, key in enumerate(row_of)}
             if len(rows) < len(keys) or rows != list(range(len(rows))):
                 entries = entries[[number_of[key] for key in keys]]

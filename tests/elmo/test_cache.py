@@ -35,7 +35,7 @@ def entry(number):
 
 def fill(cache, numbers):
     for number in numbers:
-        cache.write(*entry(number))
+        cache.write([entry(number)])
 
 
 def right_entries(cache, numbers):
@@ -90,10 +90,17 @@ def test_what_waits_in_memory_is_bounded(reopen, monkeypatch):
     monkeypatch.setattr(module, "_MAX_PENDING_BYTES", 100_000)
     cache = reopen()
     for number in range(100):
-        cache.write(*entry(number))
+        cache.write([entry(number)])
         assert sum(len(waiting) for waiting in cache._pending.values()) < 200_000
     lost = len(cache._pending)
     assert lost < 10 and right_entries(reopen(), range(100)) == 100 - lost
+
+
+def test_what_was_computed_together_is_lost_together(reopen, monkeypatch):
+    cache = reopen()
+    monkeypatch.setattr(module, "_MAX_PENDING_BYTES", len(entry(0)[1].tobytes()) + 1)
+    cache.write([entry(number) for number in range(10)])
+    assert not cache._pending and right_entries(reopen(), range(10)) == 10
 
 
 def test_prefetched_entries_are_found_without_the_disk(reopen):
@@ -113,7 +120,7 @@ def test_prefetched_entries_are_found_without_the_disk(reopen):
 def _write_for_ever(path, progress):
     cache = LayerCache(path, WIDTH)
     for number in range(10_000_000):
-        cache.write(*entry(number))
+        cache.write([entry(number)])
         if number % 7 == 0:
             cache.flush()
             progress.send(number)
@@ -138,7 +145,7 @@ def _write_some(path, numbers, barrier):
     barrier.wait()
     cache = LayerCache(path, WIDTH)
     for number in numbers:
-        cache.write(*entry(number))
+        cache.write([entry(number)])
         if number % 5 == 0:
             cache.flush()
             assert right_entries(cache, numbers[: numbers.index(number) + 1])
