@@ -15,6 +15,7 @@ local shared(name) = {
   max_validation_tokens: 4096,  // in a batch, padding included
   penalties: [],  // AllenNLP's regularizers, each [pattern, { type, alpha }]
   num_epochs: error name + ': set settings.num_epochs',
+  save_every_num_batches: 1000,  // and after each epoch; what `--recover` goes on from
   patience: null,  // epochs without a better score on dev before training ends; null: never
   random_seed: 13370,
 };
@@ -61,7 +62,12 @@ function(name, texts, defaults) {
       sorting_keys: texts,
     },
   },
-  trainer: { num_epochs: s.num_epochs, patience: s.patience },
+  trainer: {
+    type: 'elmo-recoverable',
+    num_epochs: s.num_epochs,
+    patience: s.patience,
+    checkpointer: { type: 'elmo-atomic', save_every_num_batches: s.save_every_num_batches },
+  },
   random_seed: s.random_seed,
   numpy_seed: s.random_seed,
   pytorch_seed: s.random_seed,
