@@ -11,15 +11,18 @@ import logging
 import os
 import re
 import sys
+import traceback as traceback_module
 import warnings
 from pathlib import Path
 from types import TracebackType
-from typing import Optional, Type
+from typing import Optional, Tuple, Type
 
 __all__ = ["explanation", "quieten_command"]
 
 # Logger, and how its messages begin that are worth a line on the console.
 _SHOWN = (
+    ("allennlp.commands.find_learning_rate", ("Saving",)),
+    ("allennlp.commands.test_install", ("",)),
     ("allennlp.common.params", ("model.type = ", "train_data_path = ", "validation_data_path = ")),
     ("allennlp.common.util", ("Metrics: ",)),
     ("allennlp.models.archival", ("archiving weights",)),
@@ -33,7 +36,10 @@ _HIDDEN_WARNINGS = (
     "Your label namespace was",
     "You provided a validation dataset but patience was set to None",
     'Metrics with names beginning with "_"',
+    "vocabulary serialization directory",
 )
+# Libraries whose `UserWarning`s nobody can act on.
+_NOISY_MODULES = r"(allennlp|fairscale|spacy|torch\.(?!cuda)|torchvision|transformers)"
 # The cache says in each epoch how large it is, word vectors whenever a model is built.
 _HIDDEN_INFORMATION = ("elmo_plugin.elmo.cache", "elmo_plugin.layers.word_vectors")
 _OF_ONE_LABEL = re.compile(r"(precision|recall|f1-measure)-(?!overall)")
@@ -58,8 +64,9 @@ def quieten_command() -> None:
     if not is_command or is_asked_for:
         return
     if not sys.warnoptions:
-        for category in (DeprecationWarning, FutureWarning, UserWarning):
+        for category in (DeprecationWarning, FutureWarning):
             warnings.filterwarnings("ignore", category=category, module="(?!elmo_plugin)")
+        warnings.filterwarnings("ignore", category=UserWarning, module=_NOISY_MODULES)
     _arrange_console()
     logging.getLogger("allennlp").addHandler(_Rearranger())
 
@@ -123,10 +130,26 @@ def _log_uncaught(
 class _ConsoleFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         if record.exc_info and (sentence := explanation(record.exc_info[1])) is not None:
-            return f"error: {sentence}"
+            return f"error: {sentence}{_hint(record.exc_info)}"
         if record.levelno >= logging.WARNING:
             return f"{record.levelname.lower()}: {super().format(record)}"
         return _without_details(super().format(record))
+
+
+def _hint(exc_info: Tuple[Type[BaseException], BaseException, Optional[TracebackType]]) -> str:
+    """How to see where an error of the system came from: its message may say too little."""
+    _, error, traceback = exc_info
+    frames = traceback_module.extract_tb(traceback)
+    is_ours = bool(frames) and Path(frames[-1].filename).is_relative_to(Path(__file__).parent)
+    if is_ours or not isinstance(error, OSError):
+        return ""
+    return " (ALLENNLP_LOG_LEVEL=INFO shows where)"
+
+
+def _is_library(logger: str) -> bool:
+    """False for the packages that a user works on."""
+    module = sys.modules.get(logger.partition(".")[0])
+    return "site-packages" in (getattr(module, "__file__", None) or "site-packages")
 
 
 def _is_worth_showing(record: logging.LogRecord) -> bool:
@@ -136,7 +159,8 @@ def _is_worth_showing(record: logging.LogRecord) -> bool:
     is_table_of_epoch = sys.argv[1:2] == ["train"] and record.name.endswith(".model")
     if record.name in _HIDDEN_INFORMATION or is_table_of_epoch:
         return False
-    return any(
+    is_of_user = record.levelno >= logging.INFO and not _is_library(record.name)
+    return is_of_user or any(
         record.name.startswith(logger) and str(record.msg).startswith(beginnings)
         for logger, beginnings in _SHOWN
     )
@@ -149,5 +173,6 @@ def _without_details(message: str) -> str:
     metrics = json.loads(message.removeprefix("Metrics: "))
     overall = {name: value for name, value in metrics.items() if not _OF_ONE_LABEL.search(name)}
     best = {name: overall[name] for name in overall if name.startswith(("best_", "test_"))}
-    shown = (best or overall).items()
+    has_best = any(name.startswith("best_validation_") for name in best)
+    shown = (best if has_best else overall).items()
     return ", ".join(f"{name}: {round(v, 4) if type(v) is float else v}" for name, v in shown)

@@ -1,8 +1,9 @@
 // One epoch on the text of a task, from the biLM of ELMO_OPTIONS and ELMO_WEIGHTS (section 3.4 and
 // Table 7). Text is tokenised, one sentence a line: `settings.corpus`. Words are those that the
-// biLM was trained to predict, in `vocabulary.txt` beside its weights or in the file that
-// `settings.vocabulary_file` names, with its softmax: in the weight file, or in `softmax.hdf5`
-// beside it. To go on from an archive, write these files with `allennlp elmo-export` first.
+// biLM was trained to predict, in `vocabulary.txt` beside its weights (elsewhere:
+// `settings.vocabulary_file` and `settings.initial.vocabulary_file`), with its softmax: in the weight
+// file, or in `softmax.hdf5` beside it. To go on from an archive, write these files with `allennlp
+// elmo-export` first.
 // metrics_before.json and metrics.json hold the perplexities before and after; the log has both.
 // Differs: bilm-tf goes on with Adagrad at 0.2, its accumulators and its streams. Weight files
 // hold no accumulators, so this is Adam with a rate that falls to zero over the epoch, and each

@@ -133,6 +133,7 @@ def _fail(number, error):
          "best_epoch: 1, best_validation_loss: 2.0"),
         ({"training_loss": 2.5, "training_duration": "0:01"},
          "training_loss: 2.5, training_duration: 0:01"),
+        ({"best_epoch": 0, "training_loss": 2.5}, "best_epoch: 0, training_loss: 2.5"),
     ],
 )  # fmt: skip
 def test_metrics_are_one_line(metrics, line):
@@ -140,6 +141,31 @@ def test_metrics_are_one_line(metrics, line):
     record = logging.LogRecord(*arguments, (json.dumps(metrics, indent=2),), None)
     assert console._is_worth_showing(record)
     assert console._ConsoleFormatter().format(record) == line
+
+
+@pytest.mark.parametrize(
+    "logger, message, is_shown",
+    [
+        ("tests.reader", "read 3 files", True),
+        ("allennlp.data.vocabulary", "Fitting token dictionary", False),
+        ("transformers.modeling", "loading weights", False),
+        ("allennlp.commands.test_install", "AllenNLP is installed correctly", True),
+    ],
+)
+def test_what_a_user_s_own_package_logs_is_shown(logger, message, is_shown):
+    record = logging.LogRecord(logger, logging.INFO, "", 0, message, (), None)
+    assert console._is_worth_showing(record) is is_shown
+
+
+def test_an_error_of_the_system_says_how_to_see_where_it_was_raised():
+    shown = []
+    for error in (TimeoutError("x"), ConfigurationError("y")):
+        try:
+            raise error
+        except Exception:
+            record = logging.LogRecord("root", logging.CRITICAL, "", 0, "", (), sys.exc_info())
+        shown.append(console._ConsoleFormatter().format(record))
+    assert shown == ["error: x (ALLENNLP_LOG_LEVEL=INFO shows where)", "error: y"]
 
 
 @pytest.mark.parametrize("program", ["pytest", "/home/allennlp/run.py", "/elmo_plugin/__main__.py"])

@@ -74,7 +74,7 @@ class SettingsReader:
     def filters(self, name: str) -> Tuple[Tuple[int, int], ...]:
         """Pairs of width and number, at least one."""
         value = self(name)
-        pairs = value if isinstance(value, list) else []
+        pairs = value if isinstance(value, (list, tuple)) else []
         if not pairs or not all(_is_pair(pair) for pair in pairs):
             raise ConfigurationError(
                 f"{self.place}: expected a list of [width, number], whole numbers above 0, for "
@@ -112,4 +112,5 @@ class SettingsReader:
 
 def _is_pair(pair: Any) -> bool:
     # `type`, not `isinstance`: true counts as 1 there.
-    return isinstance(pair, list) and len(pair) == 2 and all(type(n) is int and n > 0 for n in pair)
+    is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
+    return is_pair and all(type(number) is int and number > 0 for number in pair)

@@ -103,9 +103,10 @@ def _check_shape(found: _Stored, shape: Shape, weight_file: str) -> None:
 
 def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bool:
     """
-    Whether this belongs to a projection to as many as there are, which bilm-tf leaves out of the
-    model, all of them or none. A file without it is read as one whose projection changes nothing;
-    outputs of a cell lie between -1 and 1, so that only a bound below 1 would clip them.
+    True for a tensor of a projection whose output is as wide as its input: bilm-tf leaves such
+    projections out of the model, all of them or none. A file without them is read as one in which
+    they are the identity. Hidden states of an LSTM lie between -1 and 1, so only a `proj_clip`
+    below 1 would change them.
     """
     cnn, lstm = options.char_cnn, options.lstm
     if cnn is not None and name.startswith("CNN_proj/"):

@@ -25,7 +25,9 @@ local defaults = {
   dropout: 0.1,
   mixed_precision: false,
   initializer: null,  // of AllenNLP; null: bilm-tf's
-  initial: null,  // { options_file, weight_file }: fine-tune these, whatever the widths above
+  // { options_file, weight_file }: fine-tune these, whatever the widths above. And
+  // vocabulary_file: the words of their softmax, if not those of the vocabulary.txt beside them.
+  initial: null,
   batches: { order: 'streams', batch_size: 128, num_steps: 20 },
   heldout_batches: { order: 'sentences', tokens_per_batch: 4096 },
   num_workers: 1,
@@ -83,8 +85,7 @@ local defaults = {
     [if s.initializer != null then 'initializer']: s.initializer,
     [if s.initial != null then 'initial_weights']: {
       file: s.initial.weight_file,
-      // Of a softmax in there, unless vocabulary.txt stands beside it.
-      vocabulary_file: s.vocabulary_file,
+      vocabulary_file: std.get(s.initial, 'vocabulary_file'),
     },
     seed: s.random_seed,
   } + shape,

@@ -21,6 +21,13 @@ def test_the_fixtures_options_are_read_field_by_field(options_file):
     assert options.source == json.loads(options_file.read_text())
 
 
+def test_filters_may_be_tuples(make_options):
+    source = make_options()
+    expected = BilmOptions.from_dict(source).char_cnn.filters
+    source["char_cnn"]["filters"] = expected
+    assert BilmOptions.from_dict(source).char_cnn.filters == expected
+
+
 def test_what_bilm_tf_leaves_out_has_bilm_tfs_meaning(make_options):
     source = make_options()
     for name in ("activation", "n_highway"):

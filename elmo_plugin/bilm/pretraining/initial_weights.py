@@ -18,7 +18,6 @@ from elmo_plugin.bilm.softmax_files import (
     read_softmax,
     softmax_of,
 )
-from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ class InitialWeights(FromParams):
     file : `str`
         Weight file, archive or folder of a run, see `read_weights_into`.
     vocabulary_file : `Optional[str]`, optional (default = `None`)
-        The words of the softmax in a weight file, where no `vocabulary.txt` stands beside it.
+        The words of a weight file's softmax; by default those of the `vocabulary.txt` beside it.
         Archives have their own.
     """
 
@@ -84,12 +83,9 @@ def _softmax_of(initial: InitialWeights, bilm: Bilm) -> Optional[SoftmaxWeights]
         if softmax is not None:
             softmax.check_fit(bilm.options, initial.file)
         return softmax
-    folder = os.path.dirname(initial.file)
     softmax_file = initial.file
     if not has_softmax(softmax_file):
-        softmax_file = os.path.join(folder, SOFTMAX_FILE)
+        softmax_file = os.path.join(os.path.dirname(initial.file), SOFTMAX_FILE)
         if not os.path.exists(softmax_file):
             return None
-    beside = os.path.join(folder, VOCABULARY_FILE)
-    words = beside if os.path.exists(beside) else initial.vocabulary_file
-    return read_softmax(softmax_file, bilm.options, words)
+    return read_softmax(softmax_file, bilm.options, initial.vocabulary_file)

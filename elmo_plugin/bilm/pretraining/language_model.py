@@ -58,7 +58,7 @@ class LanguageModel(Model):
         Fine-tune what this holds: a weight file, the archive of an `elmo-bilm` model, or a run's
         folder. Its softmax is taken along if it is in there or, as `softmax.hdf5`, beside it; words
         that it lacks start afresh. Not needed any more once the model is trained. Written
-        `{ file, vocabulary_file }` where no `vocabulary.txt` with the words of its softmax stands
+        `{ file, vocabulary_file }` where the words of its softmax are not in a `vocabulary.txt`
         beside it.
     serialization_dir : `Optional[str]`
         Given by AllenNLP.

@@ -15,6 +15,7 @@ from allennlp.models import Model, load_archive
 
 from elmo_plugin.bilm import save_weights
 from elmo_plugin.bilm.pretraining import LanguageModel, SoftmaxVocabulary
+from elmo_plugin.bilm.pretraining.initial_weights import InitialWeights
 from elmo_plugin.bilm.softmax_files import SoftmaxWeights, save_softmax
 from tests.bilm.pretraining.tiny import make_experiment, make_options, write_text
 from tests.bilm.trained import save_run
@@ -101,6 +102,18 @@ def test_the_words_of_a_softmax_may_stand_elsewhere(trained, vocab, tmp_path):
     params = Params({"type": "elmo-bilm", "options": make_options(), "initial_weights": initial})
     model = Model.from_params(params, vocab=vocab)
     ours, theirs = row_of(model, "b"), row_of(trained, "b")
+    assert torch.equal(model.softmax.weight[ours], trained.softmax.weight[theirs])
+
+
+def test_words_that_are_named_come_before_those_beside_the_weights(trained, vocab, tmp_path):
+    path = save_as_one_file(trained, tmp_path)
+    lines = (tmp_path / "vocabulary.txt").read_text().splitlines()
+    words = [line.split("\t")[0] for line in lines]
+    (tmp_path / "words.txt").write_text("\n".join([*words[:3], *reversed(words[3:])]) + "\n")
+    initial = InitialWeights(str(path), str(tmp_path / "words.txt"))
+    model = LanguageModel(vocab, make_options(), initial_weights=initial)
+    assert words[3] == "b"
+    ours, theirs = row_of(model, "b"), row_of(trained, words[-1])
     assert torch.equal(model.softmax.weight[ours], trained.softmax.weight[theirs])
 
 
