@@ -3,6 +3,7 @@
 from elmo_plugin.commands.elmo import ElmoCommand
 from elmo_plugin.commands.evaluate import evaluate_from_archive
 from elmo_plugin.commands.export import ExportCommand
+from elmo_plugin.commands.find_learning_rate import find_learning_rate_model
 from elmo_plugin.commands.predict import PredictManager
 from elmo_plugin.commands.vocabulary import VocabularyCommand
 
@@ -12,4 +13,5 @@ __all__ = [
     "PredictManager",
     "VocabularyCommand",
     "evaluate_from_archive",
+    "find_learning_rate_model",
 ]

@@ -1,0 +1,26 @@
+"""
+`allennlp find-lr`, as AllenNLP has it, for experiments with our trainer: AllenNLP's refuses every
+trainer that is not registered as `gradient_descent`.
+"""
+
+from functools import wraps
+from typing import Any
+
+from allennlp.commands import find_learning_rate as allennlp_find_learning_rate
+from allennlp.common import Params
+
+_find_learning_rate_model = allennlp_find_learning_rate.find_learning_rate_model
+
+
+@wraps(_find_learning_rate_model)
+def find_learning_rate_model(params: Params, *args: Any, **kwargs: Any) -> None:
+    params = params.duplicate()
+    trainer = params.params["trainer"]
+    if trainer.get("type") == "elmo-recoverable":
+        # Searches without a checkpoint, where the two trainers are the same.
+        trainer["type"] = "gradient_descent"
+        trainer.pop("checkpointer", None)
+    _find_learning_rate_model(params, *args, **kwargs)
+
+
+allennlp_find_learning_rate.find_learning_rate_model = find_learning_rate_model
