@@ -69,8 +69,9 @@ class AtomicCheckpointer(Checkpointer):
         for path in folder.glob("training_state_e*_b*.th"):
             if not path.with_name(path.name.replace("training", "model", 1)).exists():
                 path.unlink()
-        for path in folder.glob(f"*{_UNFINISHED}"):
-            path.unlink()
+        for name in ("model_state_e*_b*.th", "training_state_e*_b*.th", "best.th"):
+            for path in folder.glob(f"{name}{_UNFINISHED}"):
+                path.unlink()
 
     def _note(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
         self._last_save_num_epochs_completed = epochs_completed

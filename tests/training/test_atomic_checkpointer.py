@@ -173,6 +173,13 @@ def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_used(tmp
     assert make(tmp_path).load_checkpoint().trainer_state["batches_in_epoch_completed"] == 3
 
 
+def test_unfinished_files_of_other_programs_stay(tmp_path):
+    for name in ("vectors.hdf5.unfinished", "best.th.unfinished"):
+        (tmp_path / name).write_bytes(b"half a file")
+    make(tmp_path).load_checkpoint()
+    assert names(tmp_path) == ["vectors.hdf5.unfinished"]
+
+
 def test_what_a_kill_left_half_done_is_removed(tmp_path):
     train(make(tmp_path), ScriptedTrainer())
     whole = names(tmp_path)
