@@ -1,5 +1,5 @@
 import os
-import pickle
+import re
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
@@ -8,6 +8,8 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import Trainer, TrainerCheckpoint
 from overrides import overrides
+
+from elmo_plugin.util import read_state
 
 __all__ = ["AtomicCheckpointer", "save_atomically"]
 
@@ -90,15 +92,18 @@ def save_atomically(state: Any, path: str) -> None:
 
 def _load(path: str, paths: Tuple[str, str]) -> Dict[str, Any]:
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    # What `torch.load` raises depends on where the file was cut or damaged.
-    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
-        reason = (str(error) or "it ends too early").splitlines()[0]
+        return read_state(path, path)
+    except ConfigurationError as error:
         raise ConfigurationError(
-            f"Expected a whole checkpoint, but {path} cannot be read: {reason}. Delete "
+            f"{_without_colors(str(error))} Where there is no other copy, delete "
             f"{' and '.join(filter(os.path.exists, paths))}; --recover then goes on from the "
             "checkpoint before, or begins anew if there is none."
         ) from error
+
+
+def _without_colors(message: str) -> str:
+    """torch sets parts of its messages in bold."""
+    return re.sub("\x1b\\[[0-9;]*m", "", message)
 
 
 def _moment(checkpoint: TrainerCheckpoint) -> Tuple[int, int]:

@@ -1,6 +1,7 @@
 """Checkpoints that are there whole or not at all, and when they are written."""
 
 import os
+import random
 from types import SimpleNamespace
 
 import pytest
@@ -165,12 +166,38 @@ def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_used(tmp
     with pytest.raises(ConfigurationError) as raised:
         make(tmp_path).load_checkpoint()
     message = str(raised.value)
-    assert f"{damaged} cannot be read: " in message and "the checkpoint before" in message
+    assert f"{damaged} cannot be read; " in message and "the checkpoint before" in message
     named = [tmp_path / name for name in names(tmp_path) if str(tmp_path / name) in message]
     assert {path.name for path in named} >= {"model_state_e0_b6.th"}
     for path in named:
         path.unlink()
     assert make(tmp_path).load_checkpoint().trainer_state["batches_in_epoch_completed"] == 3
+
+
+def test_a_checkpoint_with_a_flipped_bit_is_refused_or_has_the_same_numbers(tmp_path):
+    train(make(tmp_path), ScriptedTrainer())
+    expected = make(tmp_path).load_checkpoint()
+    path = tmp_path / "model_state_e0_b6.th"
+    whole = path.read_bytes()
+    draw, num_refused = random.Random(0), 0
+    for _ in range(200):
+        damaged = bytearray(whole)
+        damaged[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            assert make(tmp_path).load_checkpoint() == expected
+        except ConfigurationError as error:
+            assert f"delete {path} and " in str(error)
+            num_refused += 1
+    assert num_refused > 50
+
+
+def test_the_message_about_what_is_not_plain_is_one_line_without_colors(tmp_path):
+    train(make(tmp_path), ScriptedTrainer())
+    torch.save({"a": SimpleNamespace()}, tmp_path / "training_state_e0_b6.th")
+    with pytest.raises(ConfigurationError) as raised:
+        make(tmp_path).load_checkpoint()
+    assert str(raised.value).isprintable()
 
 
 def test_unfinished_files_of_other_programs_stay(tmp_path):
