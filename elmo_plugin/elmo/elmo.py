@@ -155,6 +155,13 @@ class Elmo(TokenEmbedder):
         self._frozen_layers.report()
         return super().train(mode)
 
+    def before_checkpoint(self) -> None:
+        """
+        Called by `RecoverableTrainer`. A recovered run must find the layers that this one computed:
+        in other batches, their last bits could differ.
+        """
+        self._frozen_layers.flush()
+
 
 def _cache_folder(cache: Union[bool, str]) -> Optional[Path]:
     folder = os.environ["ELMO_CACHE"] if cache is True else cache

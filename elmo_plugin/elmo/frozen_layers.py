@@ -84,6 +84,11 @@ class FrozenLayers:
         """To be called when the weights may have changed without a trace, as by an optimizer."""
         self._state = []
 
+    def flush(self) -> None:
+        """Lets the cache, if there is one, write what waits."""
+        if self._cache is not None:
+            self._cache.flush()
+
     def report(self) -> None:
         """Lets the cache, if there is one, write what waits and log how much it found."""
         if self._cache is not None:

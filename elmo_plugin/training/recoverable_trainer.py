@@ -32,9 +32,13 @@ class RecoverableTrainer(GradientDescentTrainer):
     AllenNLP's checkpoint lacks the states of the random generators, from which dropout and the
     order of the batches are drawn; the sums of losses and metrics in the epoch so far; the metrics
     of the epochs before; and the best weights of an epoch whose end was interrupted. A recovered
-    run of AllenNLP also iterates over all batches of the epochs that are over. Here these are
-    skipped; of the epoch that was interrupted, the batches that are over are built again, but not
-    trained on.
+    run of AllenNLP also iterates over all batches of the epochs that are over. Finished epochs are
+    skipped here. In the interrupted epoch the batches before the checkpoint are built again, to
+    advance the data order, but not trained on.
+
+    Before it saves a checkpoint, the trainer calls `before_checkpoint()` on each module of the
+    model that has such a method, so that a module can write to disk what no `state_dict` holds, as
+    ELMo does with its cache.
 
     Not restored is what the model itself carries from batch to batch outside its `state_dict`,
     such as the states of an ELMo with `stateful`, and what workers of a lazy data loader draw.
@@ -53,9 +57,9 @@ class RecoverableTrainer(GradientDescentTrainer):
 
     @overrides
     def get_checkpoint_state(self) -> Optional[TrainerCheckpoint]:
-        # ELMo's cache writes what waits in memory whenever the mode is set; a recovered run has to
-        # find the layers that this one computed.
-        self.model.train(self.model.training)
+        for module in self.model.modules():
+            if hasattr(module, "before_checkpoint"):
+                module.before_checkpoint()
         processes = self._gather(self._process_state())
         checkpoint = super().get_checkpoint_state()
         if checkpoint is not None:

@@ -19,6 +19,7 @@ from allennlp.training.metrics import CategoricalAccuracy
 
 import elmo_plugin  # noqa: F401
 from elmo_plugin.elmo.prefetch import PrefetchingDataLoader
+from elmo_plugin.training import RecoverableTrainer
 
 NUM_EPOCHS, NUM_BATCHES = 3, 6
 OF_CLOCK_OR_RAM = re.compile("duration|memory")
@@ -227,3 +228,43 @@ def test_a_checkpoint_of_another_trainer_is_refused(folder, experiment, change, 
     torch.save(state, path)
     with pytest.raises(ConfigurationError, match=message):
         train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
+
+
+@Model.register("elmo-test-frozen")
+class FrozenModel(NoisyModel):
+    """A part of it never trains once it has been used."""
+
+    def __init__(self, vocab: Vocabulary, **kwargs) -> None:
+        super().__init__(vocab, **kwargs)
+        self.frozen = FrozenPart()
+
+    def forward(self, *args, **kwargs):
+        self.frozen()
+        return super().forward(*args, **kwargs)
+
+
+class FrozenPart(torch.nn.Module):
+    modes = []
+
+    def forward(self) -> None:
+        self.eval()
+
+    def before_checkpoint(self) -> None:
+        FrozenPart.modes.append(self.training)
+
+
+def test_modules_are_told_of_a_checkpoint_and_keep_their_mode(folder, experiment, monkeypatch):
+    experiment["model"]["type"] = "elmo-test-frozen"
+    monkeypatch.setattr(FrozenPart, "modes", [])
+    modes_after = []
+    get_state = RecoverableTrainer.get_checkpoint_state
+
+    def get_checkpoint_state(trainer):
+        checkpoint = get_state(trainer)
+        modes_after.append(trainer.model.frozen.training)
+        return checkpoint
+
+    monkeypatch.setattr(RecoverableTrainer, "get_checkpoint_state", get_checkpoint_state)
+    run(experiment, folder)
+    assert len(FrozenPart.modes) == len(modes_after) > NUM_EPOCHS
+    assert not any(FrozenPart.modes + modes_after)
