@@ -1,8 +1,10 @@
 import json
 import os
+from collections import Counter
 from itertools import islice
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+import numpy
 import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import DataLoader, TensorDict
@@ -62,13 +64,14 @@ class RecoverableTrainer(GradientDescentTrainer):
                 module.before_checkpoint()
         processes = self._gather(self._process_state())
         checkpoint = super().get_checkpoint_state()
-        if checkpoint is not None:
-            checkpoint.trainer_state[_KEY] = {
-                "processes": processes,
-                "total_batches_completed": self._total_batches_completed,
-                "metrics": json.dumps(self._record.metrics),
-            }
-        return checkpoint
+        if checkpoint is None:
+            return None
+        checkpoint.trainer_state[_KEY] = {
+            "processes": processes,
+            "total_batches_completed": self._total_batches_completed,
+            "metrics": json.dumps(_without_numpy(self._record.metrics)),
+        }
+        return TrainerCheckpoint(checkpoint.model_state, _without_numpy(checkpoint.trainer_state))
 
     def _process_state(self) -> Dict[str, Any]:
         """What this process adds to a checkpoint. Tensors and plain values only."""
@@ -199,6 +202,22 @@ class RecoverableTrainer(GradientDescentTrainer):
         states: List[Optional[Dict[str, Any]]] = [None] * self._world_size
         torch.distributed.all_gather_object(states, state)
         return states
+
+
+def _without_numpy(value: Any) -> Any:
+    """
+    With Python numbers in place of numpy's, as metrics may return them: `torch.load` does not read
+    those with `weights_only`.
+    """
+    if isinstance(value, numpy.generic):
+        return value.item()
+    if isinstance(value, dict):
+        # torch's `MultiStepLR` has a `Counter` in its state.
+        kind = Counter if isinstance(value, Counter) else dict
+        return kind({_without_numpy(name): _without_numpy(part) for name, part in value.items()})
+    if type(value) in (list, tuple, set):
+        return type(value)(_without_numpy(part) for part in value)
+    return value
 
 
 class _Record(TrainerCallback):

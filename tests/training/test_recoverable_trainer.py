@@ -230,9 +230,9 @@ def test_a_checkpoint_of_another_trainer_is_refused(folder, experiment, change, 
         train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
 
 
-@Model.register("elmo-test-frozen")
-class FrozenModel(NoisyModel):
-    """A part of it never trains once it has been used."""
+@Model.register("elmo-test-numpy")
+class NumpyModel(NoisyModel):
+    """Its metrics are numbers of numpy, and a part of it never trains once it has been used."""
 
     def __init__(self, vocab: Vocabulary, **kwargs) -> None:
         super().__init__(vocab, **kwargs)
@@ -241,6 +241,9 @@ class FrozenModel(NoisyModel):
     def forward(self, *args, **kwargs):
         self.frozen()
         return super().forward(*args, **kwargs)
+
+    def get_metrics(self, reset=False):
+        return {name: numpy.float64(value) for name, value in super().get_metrics(reset).items()}
 
 
 class FrozenPart(torch.nn.Module):
@@ -253,8 +256,16 @@ class FrozenPart(torch.nn.Module):
         FrozenPart.modes.append(self.training)
 
 
+def test_a_metric_may_return_numbers_of_numpy(tmp_path, experiment):
+    experiment["model"]["type"] = "elmo-test-numpy"
+    # Its state holds a `Counter`, which has to stay one.
+    experiment["trainer"]["learning_rate_scheduler"] = {"type": "multi_step", "milestones": [1, 2]}
+    whole = run(experiment, tmp_path / "whole")
+    assert_same(run(experiment, tmp_path / "killed", [9]), whole)
+
+
 def test_modules_are_told_of_a_checkpoint_and_keep_their_mode(folder, experiment, monkeypatch):
-    experiment["model"]["type"] = "elmo-test-frozen"
+    experiment["model"]["type"] = "elmo-test-numpy"
     monkeypatch.setattr(FrozenPart, "modes", [])
     modes_after = []
     get_state = RecoverableTrainer.get_checkpoint_state
