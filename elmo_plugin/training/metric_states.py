@@ -1,29 +1,62 @@
+import enum
+import logging
+import re
+import types
 from typing import Any, Dict, Iterator, Tuple
 
+import numpy
 import torch
 from allennlp.common import Registrable
+from allennlp.common.checks import ConfigurationError
 from allennlp.models import Model
 from allennlp.training.metrics import Metric
 
 __all__ = ["load_metric_states", "metric_states"]
 
 _VALUES = (bool, int, float, str, set, type(None), torch.Tensor)
+_CONSTANTS = (
+    bytes,
+    enum.Enum,
+    frozenset,
+    logging.Logger,
+    re.Pattern,
+    torch.device,
+    torch.dtype,
+    types.ModuleType,
+)
+
+# What is neither a plain value nor of one of the classes dict, list and tuple is kept as a
+# dictionary with these keys.
+_CLASS, _PARTS = "elmo-class", "elmo-parts"
+_ARRAY, _LEFT_OUT = "numpy.ndarray", "left out"
 
 
 def metric_states(model: Model) -> Dict[str, Any]:
     """
     What each metric of a model has counted so far, by its place in the model: all attributes of
-    the metric, and of plain objects that it consists of. Modules, and what else AllenNLP builds
-    from a configuration, such as a vocabulary, are left out. Holds only what `torch.load` reads
-    with `weights_only`.
+    the metric, and of plain objects that it consists of. Functions, modules, constants, and what
+    else AllenNLP builds from a configuration, such as a vocabulary, are left out. Holds only what
+    `torch.load` reads with `weights_only`.
+
+    # Raises
+
+    `ConfigurationError`
+        If an attribute can be neither kept nor left out.
     """
-    return {place: _attributes(metric) for place, metric in _metrics(model)}
+    return {place: _attributes(metric, type(metric).__name__) for place, metric in _metrics(model)}
 
 
 def load_metric_states(model: Model, states: Dict[str, Any]) -> None:
-    """Undoes `metric_states`."""
+    """
+    Undoes `metric_states`.
+
+    # Raises
+
+    `ConfigurationError`
+        If a metric has no object that could take what such an object had counted.
+    """
     for place, metric in _metrics(model):
-        _restored(metric, states[place])
+        _restored(metric, states[place], type(metric).__name__)
 
 
 def _metrics(model: Model) -> Iterator[Tuple[str, Metric]]:
@@ -41,39 +74,96 @@ def _metrics_in(place: str, value: Any) -> Iterator[Tuple[str, Metric]]:
             yield from _metrics_in(f"{place}.{name}", part)
 
 
-def _attributes(value: Any) -> Dict[str, Any]:
-    return {name: _state(part) for name, part in vars(value).items() if _is_counted(part)}
+def _is_left_out(value: Any) -> bool:
+    if isinstance(value, (Metric, *_VALUES, dict, list, tuple)):
+        return False
+    return isinstance(value, (*_CONSTANTS, Registrable, torch.nn.Module)) or callable(value)
 
 
-def _is_counted(value: Any) -> bool:
-    if isinstance(value, (*_VALUES, dict, list, tuple, Metric)):
-        return True
-    is_part = isinstance(value, (Registrable, torch.nn.Module)) or callable(value)
-    return hasattr(value, "__dict__") and not is_part
+def _attributes(value: Any, place: str) -> Dict[str, Any]:
+    return {
+        name: _state(part, f"{place}.{name}")
+        for name, part in vars(value).items()
+        if not _is_left_out(part)
+    }
 
 
-def _state(value: Any) -> Any:
+def _state(value: Any, place: str) -> Any:
+    if isinstance(value, numpy.generic):
+        return value.item()
     if isinstance(value, _VALUES):
         return value
+    if _is_left_out(value):
+        return {_CLASS: _LEFT_OUT}
+    if isinstance(value, numpy.ndarray):
+        return {_CLASS: _ARRAY, _PARTS: _tensor(value, place)}
     if isinstance(value, dict):
-        return {name: _state(part) for name, part in value.items() if _is_counted(part)}
-    if isinstance(value, (list, tuple)):
-        return [_state(part) for part in value if _is_counted(part)]
-    return _attributes(value)
+        parts: Any = {name: _state(part, f"{place}[{name!r}]") for name, part in value.items()}
+    elif isinstance(value, (list, tuple)):
+        states = (_state(part, f"{place}[{number}]") for number, part in enumerate(value))
+        parts = list(states) if isinstance(value, list) else tuple(states)
+    elif hasattr(value, "__dict__"):
+        parts = _attributes(value, place)
+    else:
+        raise _not_kept(value, place)
+    if type(value) in (dict, list, tuple):
+        return parts
+    return {_CLASS: type(value).__qualname__, _PARTS: parts}
 
 
-def _restored(value: Any, state: Any) -> Any:
+def _tensor(array: numpy.ndarray, place: str) -> torch.Tensor:
+    try:
+        return torch.tensor(array.copy())
+    except (TypeError, ValueError) as error:
+        raise _not_kept(array, place) from error
+
+
+def _not_kept(value: Any, place: str) -> ConfigurationError:
+    kind = f"array of {value.dtype}" if isinstance(value, numpy.ndarray) else type(value).__name__
+    return ConfigurationError(
+        f"Metric {place}: expected numbers, strings, tensors, arrays of numbers, or lists, tuples, "
+        f"sets, dictionaries and plain objects of them, found {kind}, which a checkpoint cannot "
+        "keep. Change the metric, or train with the trainer gradient_descent."
+    )
+
+
+def _restored(value: Any, state: Any, place: str) -> Any:
     """What `value` becomes: itself where it can be changed, so that it keeps its class."""
-    if isinstance(value, dict):
-        parts = {name: _restored(value.get(name), part) for name, part in state.items()}
-        value.clear()
-        value.update(parts)
-        return value
-    if isinstance(value, (list, tuple)):
-        before = [*value, *[None] * len(state)]
-        return type(value)(_restored(*pair) for pair in zip(before, state))
-    if isinstance(value, _VALUES):
+    if isinstance(state, dict) and _CLASS in state:
+        kind, state = state[_CLASS], state.get(_PARTS)
+        if kind == _LEFT_OUT:
+            return value
+        if kind == _ARRAY:
+            return state.cpu().numpy()
+        if type(value).__qualname__ != kind:
+            raise ConfigurationError(
+                f"Metric {place}: expected a {kind} that takes what the checkpoint has, found "
+                f"{type(value).__name__}. Let the metric's constructor make it."
+            )
+    if isinstance(state, (list, tuple)):
+        before = list(value) if isinstance(value, (list, tuple)) else []
+        before += [None] * (len(state) - len(before))
+        triples = zip(before, state, (f"{place}[{number}]" for number in range(len(state))))
+        parts = [_restored(*triple) for triple in triples]
+        kind = type(value) if isinstance(value, (list, tuple)) else type(state)
+        return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+    if not isinstance(state, dict):
         return state
+    if isinstance(value, (type(None), *_VALUES, list, tuple)):
+        value = {}
+    if isinstance(value, dict):
+        restored = {
+            name: _restored(_entry(value, name), part, f"{place}[{name!r}]")
+            for name, part in state.items()
+        }
+        value.clear()
+        value.update(restored)
+        return value
     for name, part in state.items():
-        setattr(value, name, _restored(getattr(value, name), part))
+        setattr(value, name, _restored(getattr(value, name, None), part, f"{place}.{name}"))
     return value
+
+
+def _entry(mapping: Dict[Any, Any], name: Any) -> Any:
+    make = getattr(mapping, "default_factory", None)
+    return mapping[name] if name in mapping or make else None

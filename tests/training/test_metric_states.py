@@ -1,9 +1,13 @@
 """What metrics have counted, written to a file and read again."""
 
-from collections import Counter, defaultdict
+import re
+from collections import Counter, defaultdict, deque
+from typing import NamedTuple
 
+import numpy
 import pytest
 import torch
+from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 from allennlp.models import Model
 from allennlp.training.metrics import CategoricalAccuracy, Metric, SpanBasedF1Measure
@@ -99,3 +103,69 @@ def test_objects_keep_their_classes_and_what_is_no_count_stays_out(tmp_path):
     assert other.parts[1].by_label == {"A": 2, "new": 1}
     assert other.kinds == (Counter("B"), Counter()) and other.kinds[0]["missing"] == 0
     assert other.seen == [1.5, torch.tensor(2)]
+
+
+class Totals(NamedTuple):
+    right: int
+    all: int
+
+
+class Various(Metric):
+    """Of what metrics of others consist of."""
+
+    def __init__(self) -> None:
+        self.confusion = numpy.zeros((2, 2), dtype=numpy.int64)
+        self.by_label = defaultdict(Counter)
+        self.totals = Totals(0, 0)
+        self.score = numpy.float64(0.0)
+        self.mixed = [len, 0]
+        self.named = {"function": len, "count": 0}
+        self.pattern = re.compile("a")
+
+    def __call__(self, label: str) -> None:
+        self.confusion[0, 1] += 1
+        self.by_label[label]["right"] += 1
+        self.totals = Totals(self.totals.right + 1, self.totals.all + 2)
+        self.score = numpy.float64(self.score + 0.1)
+        self.mixed[1] += 1
+        self.named["count"] += 1
+        if not hasattr(self, "pairs"):
+            self.pairs, self.arrays = [], []
+        self.pairs.append((label, numpy.int64(1)))
+        self.arrays.append(numpy.array([0.5, 1.5]))
+
+    def everything(self):
+        arrays = [(array.dtype, array.tolist()) for array in (self.confusion, *self.arrays)]
+        others = (self.by_label, self.totals, self.score, self.mixed, self.named, self.pairs)
+        return arrays, others
+
+
+def test_arrays_and_what_appears_while_counting_are_kept(tmp_path):
+    one, other = Various(), Various()
+    one("A")
+    torch.save(metric_states(Measured(one)), tmp_path / "state")
+    load_metric_states(Measured(other), torch.load(tmp_path / "state", weights_only=True))
+    assert other.everything() == one.everything()
+    for metric in (one, other):
+        metric("A")
+        metric("B")
+    assert other.everything() == one.everything()
+    assert type(other.by_label["A"]) is Counter and type(other.totals) is Totals
+
+
+@pytest.mark.parametrize(
+    "value, found", [(deque([1]), "deque"), (numpy.array(["a"]), "array of <U1"), (1j, "complex")]
+)
+def test_what_cannot_be_kept_is_named(value, found):
+    metric = Various()
+    metric.last = {"a": [value]}
+    with pytest.raises(ConfigurationError, match=rf"Various\.last\['a'\]\[0\].* found {found},"):
+        metric_states(Measured(metric))
+
+
+def test_an_object_that_a_new_metric_lacks_is_named():
+    metric = Various()
+    metric.late = Counts()
+    states = metric_states(Measured(metric))
+    with pytest.raises(ConfigurationError, match=r"Various\.late: expected a Counts .* NoneType"):
+        load_metric_states(Measured(Various()), states)
