@@ -1,11 +1,13 @@
 """What the config.json of an archive may name, and what of it limits how much is read."""
 
-from contextlib import contextmanager
+import os
+from contextlib import ExitStack, contextmanager
 from typing import Any, Dict, Iterator, Tuple, Type, Union
 
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.params import parse_overrides
 from allennlp.common.registrable import Registrable
+from transformers import dynamic_module_utils
 
 _READERS = ("dataset_reader", "validation_dataset_reader")
 _LIMITS = ("max_instances", "batches_per_epoch", "drop_last")
@@ -25,8 +27,8 @@ def check_config(config: Dict[str, Any], place: str) -> None:
     # Raises
 
     `ConfigurationError`
-        If a `type` in it is the path of a class instead of a registered name, or if it says what
-        is to be executed.
+        If a `type` in it is the path of a class instead of a registered name, if it says what is
+        to be executed, or if it allows weight files to be executed.
     """
     for path, value in _settings(config):
         setting = path[-1]
@@ -37,6 +39,11 @@ def check_config(config: Dict[str, Any], place: str) -> None:
                 f"{place} is refused: {'.'.join(path)} in config.json, {value!r}, would be "
                 "executed. If you do not need it, set it to null in --overrides."
             )
+        if setting == "weights_only" and value is not True:
+            raise ConfigurationError(
+                f"{place} is refused: {'.'.join(path)} in config.json, {value!r}, would let a file "
+                "of weights execute code. Set it to true in --overrides."
+            )
 
 
 @contextmanager
@@ -44,6 +51,9 @@ def registered_types_only(place: str) -> Iterator[None]:
     """
     Within it AllenNLP constructs registered types only. Otherwise it takes a `type` with a dot
     for the path of a class or a function, imports its module and calls it.
+
+    What these types load is not executed either: `torch.load` reads tensors only, whatever its
+    caller and the environment say, and transformers does not ask whether to run a model's code.
 
     # Parameters
 
@@ -62,11 +72,29 @@ def registered_types_only(place: str) -> Iterator[None]:
             raise _refusal(name, place)
         return resolve.__func__(cls, name)
 
-    Registrable.resolve_class_name = classmethod(resolve_registered)  # type: ignore
+    with ExitStack() as replaced:
+        replaced.enter_context(_tensors_only())
+        for owner, name, value in (
+            (Registrable, "resolve_class_name", classmethod(resolve_registered)),
+            # With no time for an answer, the code is refused.
+            (dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 0),
+        ):
+            replaced.callback(setattr, owner, name, vars(owner)[name])
+            setattr(owner, name, value)
+        yield
+
+
+@contextmanager
+def _tensors_only() -> Iterator[None]:
+    """Within it `torch.load` unpickles nothing but tensors, even if called to do otherwise."""
+    names = ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    before = {name: os.environ.pop(name) for name in names if name in os.environ}
+    os.environ[names[0]] = "1"
     try:
         yield
     finally:
-        Registrable.resolve_class_name = resolve  # type: ignore
+        del os.environ[names[0]]
+        os.environ.update(before)
 
 
 def without_limits(

@@ -1,8 +1,15 @@
-"""What limits reading in a configuration, at whatever depth it stands."""
+"""What the configuration of an archive may execute, and what in it limits reading."""
+
+import io
+import os
+import pickle
 
 import pytest
+import torch
+from transformers import AutoConfig
 
-from elmo_plugin.util.configs import without_limits
+from elmo_plugin.util.configs import registered_types_only, without_limits
+from tests.tagger import saved
 
 READER = {"type": "interleaving", "readers": {"a": {"max_instances": 0}, "b": {"x": 1}}}
 
@@ -43,3 +50,29 @@ def test_what_evaluation_does_not_use_is_left_alone():
 )
 def test_overrides_decide(overrides):
     assert limits({"dataset_reader": READER}, overrides) == {}
+
+
+class Executed:
+    def __reduce__(self):
+        return pytest.fail, ("a file that an archive names was executed",)
+
+
+def test_no_caller_and_no_environment_can_have_weights_executed(monkeypatch):
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    before = dict(os.environ)
+    evil = saved({"a": Executed()})
+    with registered_types_only("evil.tar.gz"), registered_types_only("inner.tar.gz"):
+        for settings in ({}, {"weights_only": False}):
+            with pytest.raises(pickle.UnpicklingError):
+                torch.load(io.BytesIO(evil), **settings)
+    assert dict(os.environ) == before
+
+
+def test_nobody_is_asked_whether_to_run_the_code_of_a_transformer(tmp_path, monkeypatch):
+    config = '{"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config"}}'
+    (tmp_path / "config.json").write_text(config)
+    (tmp_path / "evil.py").write_text("import pytest; pytest.fail('it was executed')\n")
+    monkeypatch.setattr("builtins.input", lambda question: "y")
+    with registered_types_only("evil.tar.gz"):
+        with pytest.raises(ValueError, match="custom code"):
+            AutoConfig.from_pretrained(str(tmp_path))
