@@ -4,6 +4,7 @@ import os
 from contextlib import ExitStack, contextmanager
 from typing import Any, Dict, Iterator, Tuple, Type, Union
 
+from allennlp.common import util as allennlp_util
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.params import parse_overrides
 from allennlp.common.registrable import Registrable
@@ -53,7 +54,8 @@ def registered_types_only(place: str) -> Iterator[None]:
     for the path of a class or a function, imports its module and calls it.
 
     What these types load is not executed either: `torch.load` reads tensors only, whatever its
-    caller and the environment say, and transformers does not ask whether to run a model's code.
+    caller and the environment say, transformers does not ask whether to run a model's code, and a
+    missing model of spaCy is not installed.
 
     # Parameters
 
@@ -63,7 +65,7 @@ def registered_types_only(place: str) -> Iterator[None]:
     # Raises
 
     `ConfigurationError`
-        If something else is to be constructed.
+        If something else is to be constructed, or a model of spaCy is missing.
     """
     resolve = Registrable.__dict__["resolve_class_name"]
 
@@ -72,12 +74,20 @@ def registered_types_only(place: str) -> Iterator[None]:
             raise _refusal(name, place)
         return resolve.__func__(cls, name)
 
+    def refuse_to_install(model: str) -> None:
+        raise ConfigurationError(
+            f"{place} is refused: its configuration names the spaCy model {model!r}, which is not "
+            "installed, and installing it would execute what an archive chooses. If you trust it, "
+            f"install it yourself: python -m spacy download {model}"
+        )
+
     with ExitStack() as replaced:
         replaced.enter_context(_tensors_only())
         for owner, name, value in (
             (Registrable, "resolve_class_name", classmethod(resolve_registered)),
             # With no time for an answer, the code is refused.
             (dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 0),
+            (allennlp_util, "spacy_download", refuse_to_install),
         ):
             replaced.callback(setattr, owner, name, vars(owner)[name])
             setattr(owner, name, value)

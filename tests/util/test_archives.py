@@ -180,11 +180,23 @@ def test_what_would_be_executed_is_refused_unless_overrides_take_it_away(
     load_archive(evil, overrides={f"trainer.deep.0.{setting}": None})
 
 
+def test_a_missing_model_of_spacy_is_not_installed(tagger, tmp_path, monkeypatch):
+    installed = []
+    monkeypatch.setattr("allennlp.common.util.spacy_download", installed.append)
+    tokenizer = {"type": "spacy", "language": "evil_model_of_spacy"}
+    reader = {"type": "text_classification_json", "tokenizer": tokenizer}
+    evil = repack(tagger, tmp_path / "evil.tar.gz", set_at("dataset_reader", reader))
+    refused(evil, "names the spaCy model 'evil_model_of_spacy', which is not installed")
+    assert installed == []
+
+
 @pytest.mark.parametrize("value", [False, None, 0, "true"])
 def test_weights_may_not_be_said_to_be_more_than_tensors(tagger, tmp_path, value):
     path = ("embedder", "transformer_kwargs", "weights_only")
     evil = repack(tagger, tmp_path / "evil.tar.gz", set_at("trainer", *path, value))
-    refused(evil, f"trainer.{'.'.join(path)} in config.json, {value!r}, would let a file of weights")
+    refused(
+        evil, f"trainer.{'.'.join(path)} in config.json, {value!r}, would let a file of weights"
+    )
     load_archive(evil, overrides={f"trainer.{'.'.join(path)}": True})
 
 
