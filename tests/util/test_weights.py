@@ -1,0 +1,27 @@
+"""Files of weights that are damaged."""
+
+import pytest
+import torch
+from allennlp.common.checks import ConfigurationError
+
+from elmo_plugin.util.weights import read_state
+
+
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+def test_damage_to_a_file_of_old_versions_of_torch_is_named_or_only_changes_values(tmp_path):
+    """They are no zip files and have no checksums."""
+    file = tmp_path / "weights.th"
+    torch.save({"a.weight": torch.ones(2)}, file, _use_new_zipfile_serialization=False)
+    content = file.read_bytes()
+    assert torch.equal(read_state(file, "It")["a.weight"], torch.ones(2))
+    num_refused = 0
+    for position in range(len(content)):
+        for damaged in (bytes([content[position] ^ 0x40]), b""):
+            file.write_bytes(content[:position] + damaged + content[position + 1 :])
+            try:
+                read_state(file, "It")
+            except ConfigurationError as error:
+                assert str(error).startswith("It cannot be read; it is damaged, cut short, or")
+                assert "\n" not in str(error)
+                num_refused += 1
+    assert num_refused > len(content)
