@@ -7,6 +7,7 @@ imported; both names are found anew at every call.
 """
 
 import argparse
+import sys
 from functools import partial
 from typing import Any, Iterator
 
@@ -17,7 +18,7 @@ from allennlp.data import Instance
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.corpora.files import Source, numbered_lines
 from elmo_plugin.util import load_archive
 
 # What AllenNLP reads and `numbered_lines` does not.
@@ -32,6 +33,10 @@ class PredictManager(allennlp_predict._PredictManager):
     AllenNLP for its parameters.
     """
 
+    @property
+    def _input_name(self) -> str:
+        return "standard input" if self._input_file == "-" else self._input_file
+
     @overrides
     def _get_json_data(self) -> Iterator[JsonDict]:
         if self._input_file.endswith(_OTHER_COMPRESSIONS):
@@ -44,13 +49,16 @@ class PredictManager(allennlp_predict._PredictManager):
         yield from self._at_least_one(super()._get_instance_data())
 
     def _objects(self) -> Iterator[JsonDict]:
-        path = "/dev/stdin" if self._input_file == "-" else self._input_file
-        for number, line in numbered_lines(path):
+        source: Source = self._input_file
+        if source == "-":
+            # Not by a path, which would read a redirected file from its start again.
+            source = open(sys.stdin.fileno(), "rb", closefd=False)
+        for number, line in numbered_lines(source):
             if line and not line.isspace():
                 try:
                     yield self._predictor.load_line(f"{line}\n")
                 except ValueError as error:
-                    raise ValueError(f"{path}:{number}: {error}") from error
+                    raise ValueError(f"{self._input_name}:{number}: {error}") from error
 
     def _at_least_one(self, inputs: Iterator[Any]) -> Iterator[Any]:
         is_empty = True
@@ -59,7 +67,7 @@ class PredictManager(allennlp_predict._PredictManager):
             yield each
         if is_empty:
             raise ConfigurationError(
-                f"{self._input_file}: expected something to predict, found nothing."
+                f"{self._input_name}: expected something to predict, found nothing."
             )
 
 

@@ -9,6 +9,9 @@ from typing import BinaryIO, Iterator, Optional, TextIO, Tuple, Union
 
 __all__ = ["find_file", "numbered_lines", "open_text"]
 
+# A path or a URL, or standard input as an open binary file.
+Source = Union[str, os.PathLike, io.BufferedReader]
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _NUM_PEEKED = 1024
 # That of UTF-32 begins with that of UTF-16, so it comes first.
@@ -56,16 +59,15 @@ def find_file(path: Union[str, os.PathLike]) -> str:
     )
 
 
-def open_text(
-    path: Union[str, os.PathLike], *, newline: Optional[str] = None, errors: str = "strict"
-) -> TextIO:
+def open_text(path: Source, *, newline: Optional[str] = None, errors: str = "strict") -> TextIO:
     """
     Opens a file as UTF-8 text; a byte order mark at its start is dropped.
 
     # Parameters
 
-    path : `Union[str, os.PathLike]`
-        See `find_file`. Whether the file is compressed is seen from its first bytes.
+    path : `Union[str, os.PathLike, io.BufferedReader]`
+        See `find_file`; or standard input as an open binary file, which is read from where it is.
+        Whether it is compressed is seen from its first bytes.
     newline : `Optional[str]`, optional (default = `None`)
         As in the built-in `open`: `None` accepts every line ending, `"\\n"` only that one.
     errors : `str`, optional (default = `"strict"`)
@@ -74,7 +76,7 @@ def open_text(
     # Returns
 
     `TextIO`
-        The open file; closing it is up to the caller.
+        The open file; closing it is up to the caller, and closes an open binary file too.
 
     # Raises
 
@@ -85,30 +87,33 @@ def open_text(
     `ValueError`
         If the file is UTF-16 or UTF-32, whatever `errors` says.
     """
-    found = find_file(path)
-    if os.path.isdir(found):
-        raise IsADirectoryError(f"{found} is a folder; expected a file of text.")
-    binary = open(found, "rb")
+    if isinstance(path, io.BufferedReader):
+        binary = path
+    else:
+        found = find_file(path)
+        if os.path.isdir(found):
+            raise IsADirectoryError(f"{found} is a folder; expected a file of text.")
+        binary = open(found, "rb")
     # A downloaded copy has lost its suffix, and a pipe cannot be read twice: look without reading.
     if binary.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
         compressed = gzip.GzipFile(fileobj=binary)
         # What it closes along with itself.
         compressed.myfileobj = binary
         binary = compressed
-    _refuse_wide_encodings(binary, path)
+    _refuse_wide_encodings(binary, _name(path))
     return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline=newline)
 
 
 def numbered_lines(
-    path: Union[str, os.PathLike], *, newline: Optional[str] = None, errors: str = "strict"
+    path: Source, *, newline: Optional[str] = None, errors: str = "strict"
 ) -> Iterator[Tuple[int, str]]:
     """
     Streams the lines of a text file without their line ends. Memory grows with the longest line.
 
     # Parameters
 
-    path : `Union[str, os.PathLike]`
-        See `find_file`.
+    path : `Union[str, os.PathLike, io.BufferedReader]`
+        See `open_text`.
     newline : `Optional[str]`, optional (default = `None`)
         See `open_text`.
     errors : `str`, optional (default = `"strict"`)
@@ -135,16 +140,21 @@ def numbered_lines(
         with open_text(path, newline=newline, errors=decoding) as lines:
             for number, line in enumerate(lines, start=1):
                 if strict and not line.isascii():
-                    _refuse_surrogates(line, f"{path}:{number}")
+                    _refuse_surrogates(line, f"{_name(path)}:{number}")
                 yield number, line.removesuffix("\n")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
-            f"{path}:{number + 1}: expected compressed text, found a damaged or truncated "
+            f"{_name(path)}:{number + 1}: expected compressed text, found a damaged or truncated "
             f"gzip file ({error}). Copy or download it again."
         ) from error
 
 
-def _refuse_wide_encodings(binary: BinaryIO, path: Union[str, os.PathLike]) -> None:
+def _name(path: Source) -> str:
+    """What error messages call it."""
+    return "standard input" if isinstance(path, io.BufferedReader) else os.fspath(path)
+
+
+def _refuse_wide_encodings(binary: BinaryIO, name: str) -> None:
     """
     Refuses UTF-16 and UTF-32, by the byte order mark, or without one by NUL bytes: English in
     UTF-16 has one in two bytes, and NUL is valid UTF-8, so decoding would not fail.
@@ -159,7 +169,7 @@ def _refuse_wide_encodings(binary: BinaryIO, path: Union[str, os.PathLike]) -> N
     if encoding is not None:
         binary.close()
         raise ValueError(
-            f"{path}:1: expected UTF-8 text, found {found}. Convert it to UTF-8: "
+            f"{name}:1: expected UTF-8 text, found {found}. Convert it to UTF-8: "
             f"iconv -f {encoding} -t UTF-8 OLD > NEW"
         )
 

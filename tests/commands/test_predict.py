@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import socket
 import subprocess
 import sys
 
@@ -39,6 +41,30 @@ def test_every_instance_of_a_corpus_is_answered_unless_the_call_says_otherwise(t
     assert predict(*given, "--dataset-reader-choice", "train") == whole
     limit = '{"validation_dataset_reader.max_instances": 2}'
     assert predict(*given, "-o", limit) == whole[:2]
+
+
+def test_standard_input_is_read_from_where_it_is(tagger, tmp_path, monkeypatch):
+    """As a shell leaves it: after `read` has taken a line from a redirected file."""
+    first, rest = LINES.read_bytes().split(b"\n", 1)
+    expected = predict(tagger, LINES, tmp_path / "expected")[1:]
+    (tmp_path / "compressed").write_bytes(first + b"\n" + gzip.compress(rest))
+    for path in (LINES, tmp_path / "compressed"):
+        with open(path) as stdin:
+            os.lseek(stdin.fileno(), len(first) + 1, os.SEEK_SET)
+            monkeypatch.setattr(sys, "stdin", stdin)
+            assert predict(tagger, "-", tmp_path / "out") == expected
+            assert "standard input: expected something to" in refused(tagger, "-", tmp_path)
+
+
+def test_a_socket_is_read_as_standard_input_and_called_so(tagger, tmp_path, monkeypatch):
+    ours, theirs = socket.socketpair()
+    with ours, theirs, theirs.makefile() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        ours.sendall(LINES.read_bytes() + b"\n\xff\n{\n")
+        ours.close()
+        message = refused(tagger, "-", tmp_path)
+    number = len(LINES.read_bytes().splitlines()) + 2
+    assert message.startswith(f"standard input:{number}: expected UTF-8 text, found the byte 0xff")
 
 
 def test_compressed_input_is_read_under_any_name(tagger, tmp_path):
