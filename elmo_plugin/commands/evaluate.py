@@ -3,6 +3,7 @@
 be used, see `elmo_plugin.commands.predict`.
 """
 
+import os
 from functools import partial, wraps
 from typing import Any, Dict, List, Optional
 
@@ -44,8 +45,10 @@ class CheckedEvaluator:
         # Raises
 
         `ConfigurationError`
-            If there was no batch, or neither a loss nor a metric.
+            If there was no batch, or neither a loss nor a metric. Files that were not there
+            before the call are removed then.
         """
+        new = [path for path in outputs.values() if path is not None and not os.path.exists(path)]
         with_loss: List[bool] = []
 
         def note(_: torch.nn.Module, inputs: Any, output: Dict[str, Any]) -> None:
@@ -56,14 +59,23 @@ class CheckedEvaluator:
             metrics = self._evaluator(model, data_loader, *settings, **outputs)
         finally:
             handle.remove()
-        if not with_loss:
-            raise ConfigurationError(f"{_path(data_loader)}: expected instances, found none.")
-        if not metrics and not any(with_loss):
-            raise ConfigurationError(
-                f"{_path(data_loader)}: expected labels to compare predictions with, found none. "
-                "To predict them, use allennlp predict --use-dataset-reader."
-            )
+        reason = _refusal(metrics, with_loss)
+        if reason is not None:
+            for path in filter(os.path.exists, new):
+                os.remove(path)
+            raise ConfigurationError(f"{getattr(data_loader, 'data_path', 'the data')}: {reason}")
         return metrics
+
+
+def _refusal(metrics: Dict[str, Any], with_loss: List[bool]) -> Optional[str]:
+    if not with_loss:
+        return "expected instances, found none."
+    if not metrics and not any(with_loss):
+        return (
+            "expected labels to compare predictions with, found none. To predict them, use "
+            "allennlp predict --use-dataset-reader."
+        )
+    return None
 
 
 @wraps(_evaluate_from_archive)
@@ -75,10 +87,6 @@ def evaluate_from_archive(
     # Data loaders and evaluators, too, are constructed from the archive's configuration.
     with registered_types_only(str(archive_file)):
         return _evaluate_from_archive(archive_file, *args, batch_size=batch_size, **kwargs)
-
-
-def _path(data_loader: DataLoader) -> Any:
-    return getattr(data_loader, "data_path", "the data")
 
 
 allennlp_evaluate.evaluate_from_archive = evaluate_from_archive

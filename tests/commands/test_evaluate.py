@@ -67,6 +67,21 @@ def test_a_corpus_without_instances_is_refused(tagger, tmp_path):
     assert f"{tmp_path}/empty: " in refused(tagger, tmp_path / "empty")
 
 
+@pytest.mark.parametrize(
+    "missing, limit", [("instances", 0), ("labels to compare predictions with", None)]
+)
+def test_a_refused_corpus_leaves_no_new_files(tagger, tmp_path, missing, limit):
+    (tmp_path / "corpus").write_text("Ada\nLind\n")
+    (tmp_path / "older").touch()
+    overrides = json.dumps({"validation_dataset_reader.max_instances": limit})
+    for metrics, predictions in (("new", "older"), ("older", "new")):
+        files = ("--output-file", tmp_path / metrics)
+        files += ("--predictions-output-file", tmp_path / predictions)
+        message = refused(tagger, tmp_path / "corpus", *files, "-o", overrides)
+        assert f"{tmp_path}/corpus: expected {missing}, found none" in message
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus", "older"]
+
+
 @pytest.mark.parametrize("size", [0, -3])
 def test_a_batch_has_an_instance(tagger, size):
     message = refused(tagger, CORPUS, f"--batch-size={size}")
