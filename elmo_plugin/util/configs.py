@@ -78,7 +78,7 @@ def registered_types_only(place: str) -> Iterator[None]:
         raise ConfigurationError(
             f"{place} is refused: its configuration names the spaCy model {model!r}, which is not "
             "installed, and installing it would execute what an archive chooses. If you trust it, "
-            f"install it yourself: python -m spacy download {model}"
+            "install it yourself with python -m spacy download."
         )
 
     with ExitStack() as replaced:

@@ -190,16 +190,6 @@ def test_a_missing_model_of_spacy_is_not_installed(tagger, tmp_path, monkeypatch
     assert installed == []
 
 
-@pytest.mark.parametrize("value", [False, None, 0, "true"])
-def test_weights_may_not_be_said_to_be_more_than_tensors(tagger, tmp_path, value):
-    path = ("embedder", "transformer_kwargs", "weights_only")
-    evil = repack(tagger, tmp_path / "evil.tar.gz", set_at("trainer", *path, value))
-    refused(
-        evil, f"trainer.{'.'.join(path)} in config.json, {value!r}, would let a file of weights"
-    )
-    load_archive(evil, overrides={f"trainer.{'.'.join(path)}": True})
-
-
 def test_a_configuration_is_not_evaluated(tagger, tmp_path):
     for text in ('{"model": std.extVar("HOME"), "dataset_reader": {}}', "[" * 100_000, "\xff"):
         evil = repack(tagger, tmp_path / "evil.tar.gz", lambda config, text=text: text)

@@ -6,9 +6,10 @@ import pickle
 
 import pytest
 import torch
+from allennlp.common.checks import ConfigurationError
 from transformers import AutoConfig
 
-from elmo_plugin.util.configs import registered_types_only, without_limits
+from elmo_plugin.util.configs import check_config, registered_types_only, without_limits
 from tests.tagger import saved
 
 READER = {"type": "interleaving", "readers": {"a": {"max_instances": 0}, "b": {"x": 1}}}
@@ -50,6 +51,18 @@ def test_what_evaluation_does_not_use_is_left_alone():
 )
 def test_overrides_decide(overrides):
     assert limits({"dataset_reader": READER}, overrides) == {}
+
+
+def embedding(value):
+    return {"model": {"embedders": [{"transformer_kwargs": {"weights_only": value}}]}}
+
+
+@pytest.mark.parametrize("value", [False, None, 0, "true"])
+def test_a_configuration_may_not_say_that_weights_are_more_than_tensors(value):
+    check_config(embedding(True), "evil.tar.gz")
+    place = "model.embedders.0.transformer_kwargs.weights_only in config.json"
+    with pytest.raises(ConfigurationError, match=f"{place}, {value!r}, would let a file of"):
+        check_config(embedding(value), "evil.tar.gz")
 
 
 class Executed:
