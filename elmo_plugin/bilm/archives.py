@@ -3,7 +3,6 @@
 import json
 import os
 import tarfile
-import tempfile
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -16,7 +15,7 @@ from allennlp.data import Vocabulary
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.util import read_state, unpack
+from elmo_plugin.util import read_state, unpacked
 
 # An archive has the first; the folder of a training run the second, and the first if it was
 # unpacked from an archive.
@@ -61,18 +60,8 @@ class TrainedModel:
         `ConfigurationError`
             If there is no such archive, it cannot be read, or it is not safe to unpack.
         """
-        try:
-            path = cached_path(archive)
-        except FileNotFoundError:
-            raise ConfigurationError(
-                f"Archive {archive} does not exist. Expected a model.tar.gz or the folder of a "
-                "training run."
-            ) from None
-        if os.path.isdir(path):
-            return cls._from_folder(Path(path), str(archive))
-        with tempfile.TemporaryDirectory() as folder:
-            unpack(path, folder, str(archive))
-            return cls._from_folder(Path(folder), str(archive))
+        with unpacked(archive) as folder:
+            return cls._from_folder(folder, str(archive))
 
     @classmethod
     def _from_folder(cls, folder: Path, place: str) -> "TrainedModel":

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import shutil
 import tempfile
 import textwrap
@@ -13,11 +12,10 @@ from typing import Any, Dict, Iterator, Optional, Union
 
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.common.file_utils import cached_path
 from allennlp.models import Archive, archival
 
 from elmo_plugin.util.configs import check_config, registered_types_only, without_limits
-from elmo_plugin.util.unpacking import unpack
+from elmo_plugin.util.unpacking import unpack, unpacked
 from elmo_plugin.util.weights import read_state
 
 logger = logging.getLogger(__name__)
@@ -64,7 +62,7 @@ def load_archive(
         other, or it is not safe to load.
     """
     place = str(archive_file)
-    with _opened(archive_file) as folder:
+    with unpacked(archive_file) as folder:
         config = _read_config(folder, place)
         _check_parts(folder, place, weights_file)
         if every_instance:
@@ -90,24 +88,6 @@ def _whole_files(
             "them, set it in --overrides."
         )
     return overrides
-
-
-@contextmanager
-def _opened(archive: Union[str, PathLike]) -> Iterator[Path]:
-    """The folder of a training run, or what an archive contains."""
-    try:
-        path = cached_path(archive)
-    except FileNotFoundError:
-        raise ConfigurationError(
-            f"Archive {archive} does not exist. Expected a model.tar.gz or the folder of a "
-            "training run."
-        ) from None
-    if os.path.isdir(path):
-        yield Path(path)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        unpack(path, folder, str(archive))
-        yield Path(folder)
 
 
 @contextmanager

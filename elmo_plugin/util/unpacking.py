@@ -1,13 +1,18 @@
 """Unpacks untrusted archives."""
 
 import lzma
+import os
 import shutil
 import tarfile
+import tempfile
 import zlib
+from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
 from typing import Iterator, Union
 
 from allennlp.common.checks import ConfigurationError
+from allennlp.common.file_utils import cached_path
 
 _BLOCK = 1 << 20
 
@@ -56,6 +61,37 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str)
             f"{place} cannot be read; it is damaged, cut short, or no model.tar.gz ({reason}). "
             "Copy it again."
         ) from error
+
+
+@contextmanager
+def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
+    """
+    The folder of a training run, or a temporary one with what an archive contains.
+
+    # Parameters
+
+    archive : `Union[str, PathLike]`
+        A `model.tar.gz` or a folder: a local path, or anything that AllenNLP's `cached_path`
+        understands.
+
+    # Raises
+
+    `ConfigurationError`
+        If it does not exist, and as `unpack` does.
+    """
+    try:
+        path = cached_path(archive)
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"Archive {archive} does not exist. Expected a model.tar.gz or the folder of a "
+            "training run."
+        ) from None
+    if os.path.isdir(path):
+        yield Path(path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        unpack(path, folder, str(archive))
+        yield Path(folder)
 
 
 def _checked_members(
