@@ -32,6 +32,6 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["elmo_plugin", "elmo_plugin.*"]),
     # Compiled where it runs.
-    package_data={"elmo_plugin.layers": ["*.cpp"]},
+    package_data={"elmo_plugin.modules.recurrent.kernels": ["*.cpp"]},
     install_requires=read_requirements(),
 )

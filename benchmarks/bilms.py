@@ -10,7 +10,7 @@ from allennlp.modules.elmo import Elmo as AllenNlpElmo
 from common import Row
 
 from elmo_plugin import Bilm, BilmOptions, Elmo, save_weights
-from elmo_plugin.bilm.pretrained import DTYPES
+from elmo_plugin.bilm.io.pretrained import DTYPES
 
 ELEMENT_SIZES = {"float32": 4, "bfloat16": 2, "int8": 1}
 # How far a layer may be from AllenNLP's, as a part of its norm.

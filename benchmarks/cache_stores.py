@@ -21,7 +21,7 @@ import h5py
 import numpy
 from common import Row, by_turns, measuring_parser, median_rate, report
 
-from elmo_plugin.elmo.cache import LayerCache
+from elmo_plugin.elmo.cache.layer_cache import LayerCache
 
 WIDTH = 640
 GROUP = 16 * 2**20

@@ -27,12 +27,10 @@ from allennlp.training.optimizers import AdagradOptimizer
 from bilms import SIZES, options_of
 from common import Row, by_turns, default_text, measuring_parser, median_rate, report
 
-from elmo_plugin.bilm.pretraining import (
-    BilmDataLoader,
-    BilmReader,
-    LanguageModel,
-    SoftmaxVocabulary,
-)
+from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
+from elmo_plugin.tasks.bilm.model import LanguageModel
+from elmo_plugin.tasks.bilm.reader import BilmReader
+from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 from elmo_plugin.training import FusedAdagrad
 
 NUM_STEPS = 20

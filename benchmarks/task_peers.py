@@ -40,8 +40,8 @@ from allennlp.modules.token_embedders import Embedding, TokenCharactersEncoder
 from allennlp.nn import Activation
 
 from elmo_plugin.corpora.snli import LABELS as SNLI_LABELS
-from elmo_plugin.layers.character_cnn import CharacterCnn
-from elmo_plugin.layers.word_vectors import WordVectors
+from elmo_plugin.modules.token_embedders.character_cnn import CharacterCnn
+from elmo_plugin.modules.token_embedders.word_vectors import WordVectors
 from elmo_plugin.tasks.coref.spans import spans_within
 
 CURE = (

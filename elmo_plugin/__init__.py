@@ -14,13 +14,17 @@ check_dependencies()
 quieten_command()
 set_defaults()
 
-import elmo_plugin.bilm.pretraining  # noqa: E402
+import allennlp.common.checks  # noqa: E402
+
+import elmo_plugin.bilm.character_indexer  # noqa: E402
 import elmo_plugin.commands  # noqa: E402
+import elmo_plugin.modules.seq2seq_encoders  # noqa: E402
+import elmo_plugin.modules.token_embedders  # noqa: E402
 import elmo_plugin.tasks  # noqa: E402
 import elmo_plugin.training  # noqa: E402, F401
+from elmo_plugin.archives import load_archive  # noqa: E402
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights  # noqa: E402
 from elmo_plugin.elmo import Elmo, ScalarMix, embed_sentences  # noqa: E402
-from elmo_plugin.util import load_archive  # noqa: E402
 
 __all__ = [
     "Bilm",

@@ -41,7 +41,10 @@ _HIDDEN_WARNINGS = (
 # Libraries whose `UserWarning`s nobody can act on.
 _NOISY_MODULES = r"(allennlp|fairscale|spacy|torch\.(?!cuda)|torchvision|transformers)"
 # The cache says in each epoch how large it is, word vectors whenever a model is built.
-_HIDDEN_INFORMATION = ("elmo_plugin.elmo.cache", "elmo_plugin.layers.word_vectors")
+_HIDDEN_INFORMATION = (
+    "elmo_plugin.elmo.cache.layer_cache",
+    "elmo_plugin.modules.token_embedders.word_vectors",
+)
 _OF_ONE_LABEL = re.compile(r"(precision|recall|f1-measure)-(?!overall)")
 
 _INTERRUPTIONS = {"KeyboardInterrupt", "SigTermReceived"}

@@ -12,7 +12,7 @@ from allennlp.data.batch import Batch
 from allennlp.models import Model
 
 import elmo_plugin  # noqa: F401
-from elmo_plugin.bilm.pretraining import SoftmaxVocabulary
+from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 
 PROJECT = Path(__file__).parents[1]
 TEXT = str(PROJECT / "fixtures/corpora/lm/small/train.txt")

@@ -8,8 +8,8 @@ from allennlp.modules.elmo import Elmo as AllenNlpElmo
 from allennlp.modules.elmo import batch_to_ids
 
 from elmo_plugin.bilm import BilmOptions, load_bilm, save_weights
+from elmo_plugin.bilm.io.softmax_files import read_softmax
 from elmo_plugin.bilm.pretraining.softmax import next_word_loss
-from elmo_plugin.bilm.softmax_files import read_softmax
 from elmo_plugin.elmo import embed_sentences
 from elmo_plugin.environment import set_defaults
 

@@ -3,9 +3,9 @@
 from elmo_plugin.bilm.bilm import Bilm, BilmOutput
 from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.bilm.characters import CharacterMap
+from elmo_plugin.bilm.io.pretrained import load_bilm, read_options
+from elmo_plugin.bilm.io.weight_files import load_weights, save_weights
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.pretrained import load_bilm, read_options
-from elmo_plugin.bilm.weight_files import load_weights, save_weights
 
 __all__ = [
     "Bilm",

@@ -4,7 +4,7 @@ import torch
 
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.projected_lstm import LstmState, ProjectedLstm
-from elmo_plugin.layers import Packing
+from elmo_plugin.modules.recurrent.packing import Packing
 
 # One state per direction and layer: (forward, backward), or (forward,) alone.
 BilstmState = List[Tuple[LstmState, ...]]

@@ -11,7 +11,9 @@ from elmo_plugin.bilm.projected_lstm import LstmState
 from elmo_plugin.bilm.token_embeddings import TokenEmbeddings, map_of
 from elmo_plugin.bilm.token_memory import TokenMemory
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
-from elmo_plugin.layers import Int8Linear, PackedLinear, Packing
+from elmo_plugin.modules.linear.int8_linear import Int8Linear
+from elmo_plugin.modules.linear.packed_linear import PackedLinear
+from elmo_plugin.modules.recurrent.packing import Packing
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import torch
 
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.layers import PackedLinear
+from elmo_plugin.modules.linear.packed_linear import PackedLinear
 
 # Rows of convolution windows computed at once without gradients: bounds memory to about
 # 16 MB per thousand filters.

@@ -6,7 +6,7 @@ from allennlp.data import Token, TokenIndexer, Vocabulary
 from allennlp.data.token_indexers.token_indexer import IndexedTokenList
 from overrides import overrides
 
-from elmo_plugin.bilm.pretrained import read_options
+from elmo_plugin.bilm.io.pretrained import read_options
 from elmo_plugin.bilm.token_embeddings import map_of
 
 

@@ -3,11 +3,10 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
-from allennlp.common.checks import ConfigurationError
-from allennlp.common.file_utils import cached_path
-
 from elmo_plugin.bilm.settings_reader import SettingsReader
 from elmo_plugin.bilm.vocabulary_file import words_beside
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import local_path
 
 # A larger value is a mistake, and building such a model would take all memory before it failed. The
 # largest published one, of Jozefowicz et al. (2016), has two layers and a billion parameters.
@@ -168,7 +167,7 @@ class BilmOptions:
             it.
         """
         try:
-            with open(cached_path(options_file), encoding="utf-8") as opened:
+            with open(local_path(options_file), encoding="utf-8") as opened:
                 source = json.load(opened)
         except FileNotFoundError:
             raise ConfigurationError(

@@ -4,7 +4,10 @@ from typing import NamedTuple, Optional, Sequence, Tuple
 import torch
 
 from elmo_plugin.bilm.options import LstmOptions
-from elmo_plugin.layers import PackedLinear, Products, ProjectedCell, Weights, learns, recur
+from elmo_plugin.modules.linear.packed_linear import PackedLinear
+from elmo_plugin.modules.recurrent.cells.lstm import ProjectedCell
+from elmo_plugin.modules.recurrent.recurrence import learns, recur
+from elmo_plugin.modules.recurrent.weights import Products, Weights
 
 
 class LstmState(NamedTuple):

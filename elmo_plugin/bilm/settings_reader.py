@@ -1,9 +1,8 @@
 import math
 from typing import Any, Dict, Optional, Tuple
 
-from allennlp.common.checks import ConfigurationError
-
 from elmo_plugin.bilm.vocabulary_file import SPECIALS
+from elmo_plugin.util.errors import ConfigurationError
 
 
 class SettingsReader:

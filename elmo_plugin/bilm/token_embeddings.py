@@ -2,11 +2,11 @@ from typing import Sequence
 
 import numpy
 import torch
-from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.vocabulary_file import UNKNOWN
+from elmo_plugin.util.errors import ConfigurationError
 
 
 class WordMap(CharacterMap):

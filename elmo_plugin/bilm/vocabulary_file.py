@@ -4,10 +4,9 @@ import os
 from collections import Counter
 from typing import List, Optional, Set, Tuple, Union
 
-from allennlp.common.checks import ConfigurationError
-
 from elmo_plugin.corpora.files import find_file, numbered_lines
 from elmo_plugin.corpora.word_counts import WordCounts
+from elmo_plugin.util.errors import ConfigurationError
 
 VOCABULARY_FILE = "vocabulary.txt"
 

@@ -8,7 +8,6 @@ from typing import Dict, List, Optional
 import torch
 from allennlp.commands.subcommand import Subcommand
 from allennlp.common import logging as common_logging
-from allennlp.common.checks import ConfigurationError
 from allennlp.common.tqdm import Tqdm
 from allennlp.common.util import SigTermReceived
 from overrides import overrides
@@ -16,7 +15,8 @@ from overrides import overrides
 from elmo_plugin.bilm import Bilm, load_bilm
 from elmo_plugin.bilm.pretraining.text import DECODING_ERRORS
 from elmo_plugin.corpora.files import numbered_lines
-from elmo_plugin.elmo.dump import DumpOptions, DumpSummary, bilm_identity, dump_embeddings
+from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, bilm_identity, dump_embeddings
+from elmo_plugin.util.errors import ConfigurationError
 
 DESCRIPTION = """\
 Write the layers of a biLM over a text into one HDF5 file.

@@ -10,13 +10,13 @@ from typing import Any, Dict, List, Optional
 import torch
 from allennlp.commands import evaluate as allennlp_evaluate
 from allennlp.common import Params
-from allennlp.common.checks import ConfigurationError
 from allennlp.data import DataLoader
 from allennlp.evaluation import Evaluator
 from allennlp.models import Model
 
-from elmo_plugin.util import load_archive
-from elmo_plugin.util.configs import registered_types_only
+from elmo_plugin.archives import load_archive
+from elmo_plugin.archives.configs import registered_types_only
+from elmo_plugin.util.errors import ConfigurationError
 
 _evaluate_from_archive = allennlp_evaluate.evaluate_from_archive
 

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import List, Optional
 
 from allennlp.commands.subcommand import Subcommand
-from allennlp.common.checks import ConfigurationError
 from overrides import overrides
 
-from elmo_plugin.bilm.archives import TrainedModel
-from elmo_plugin.bilm.array_files import DTYPES
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.export import allennlp_obstacle, check_export_folder, save_bilm
-from elmo_plugin.bilm.softmax_files import SoftmaxWeights, softmax_of
+from elmo_plugin.bilm.io.archives import TrainedModel
+from elmo_plugin.bilm.io.array_files import DTYPES
+from elmo_plugin.bilm.io.export import allennlp_obstacle, check_export_folder, save_bilm
+from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, softmax_of
+from elmo_plugin.util.errors import ConfigurationError
 
 DESCRIPTION = """\
 Write the biLM of a trained model as the files of the published biLMs.

@@ -12,14 +12,14 @@ from functools import partial
 from typing import Any, Iterator
 
 from allennlp.commands import predict as allennlp_predict
-from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import JsonDict
 from allennlp.data import Instance
 from allennlp.predictors import Predictor
 from overrides import overrides
 
+from elmo_plugin.archives import load_archive
 from elmo_plugin.corpora.files import Source, numbered_lines
-from elmo_plugin.util import load_archive
+from elmo_plugin.util.errors import ConfigurationError
 
 # What AllenNLP reads and `numbered_lines` does not.
 _OTHER_COMPRESSIONS = (".bz2", ".xz")

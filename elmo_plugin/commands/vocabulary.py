@@ -4,14 +4,14 @@ import sys
 
 from allennlp.commands.subcommand import Subcommand
 from allennlp.common import logging as common_logging
-from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import SigTermReceived
 from overrides import overrides
 
 from elmo_plugin.bilm.pretraining.text import find_shards
-from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
 from elmo_plugin.bilm.vocabulary_file import write_vocabulary
 from elmo_plugin.commands.elmo import add_decoding_errors
+from elmo_plugin.tasks.bilm.vocabulary import count_and_choose
+from elmo_plugin.util.errors import ConfigurationError
 
 DESCRIPTION = """\
 Count the words of a text and write the ones a biLM is to predict, most frequent first.

@@ -50,7 +50,7 @@ def read_blocks(
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL that `cached_path` understands.
+        A plain or gzip file, local or a URL.
     markers : `Sequence[str]`, optional (default = `()`)
         First cells of the lines that are yielded by themselves, each as a block of one row of two
         cells: the marker and the line as it is.

@@ -82,7 +82,7 @@ def read_sentences(path: Union[str, os.PathLike]) -> Iterator[Sentence]:
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL that `cached_path` understands.
+        A plain or gzip file, local or a URL.
 
     # Returns
 

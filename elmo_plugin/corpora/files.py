@@ -7,6 +7,8 @@ import os
 import zlib
 from typing import BinaryIO, Iterator, Optional, TextIO, Tuple, Union
 
+from elmo_plugin.util.files import local_path
+
 __all__ = ["find_file", "numbered_lines", "open_text"]
 
 # A path or a URL, or standard input as an open binary file.
@@ -30,9 +32,7 @@ def find_file(path: Union[str, os.PathLike]) -> str:
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A local path, or a string with `://` that `cached_path` understands (`https`, `hf`, `gs`
-        …), which is downloaded once and kept. A member of an archive is written
-        `https://host/archive.zip!folder/file`.
+        A local path or a URL, see `local_path`.
 
     # Returns
 
@@ -46,10 +46,7 @@ def find_file(path: Union[str, os.PathLike]) -> str:
     """
     path = os.fspath(path)
     if "://" in path:
-        # Its import costs a second and many packages, which users of local files should not pay.
-        from cached_path import cached_path
-
-        return str(cached_path(path, extract_archive="!" in path))
+        return local_path(path)
     for candidate in (path, path + ".gz"):
         if os.path.exists(candidate):
             return candidate

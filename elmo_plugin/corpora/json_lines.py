@@ -22,7 +22,7 @@ def read_objects(path: Union[str, os.PathLike]) -> Iterator[Tuple[str, Dict[str,
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL that `cached_path` understands.
+        A plain or gzip file, local or a URL.
 
     # Returns
 

@@ -19,7 +19,7 @@ def read_sentences(
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        The file: plain or gzip, local or a URL that `cached_path` understands. When only the
+        The file: plain or gzip, local or a URL. When only the
         file's `.gz` twin exists, that is read.
     errors : `str`, optional (default = `"strict"`)
         What becomes of bytes that are not UTF-8, see `numbered_lines`.

@@ -47,7 +47,7 @@ def read_pairs(path: Union[str, os.PathLike]) -> Iterator[Pair]:
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL that `cached_path` understands. Of each object
+        A plain or gzip file, local or a URL. Of each object
         `sentence1`, `sentence2` and `gold_label` are read, and `sentence1_binary_parse`,
         `sentence2_binary_parse` and `pairID` where there are any. Words are those of the parse;
         without one, `tokenize` finds them, by the rules of the Penn Treebank as the parse does.

@@ -70,7 +70,7 @@ def read_paragraphs(path: Union[str, os.PathLike]) -> Iterator[Paragraph]:
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL that `cached_path` understands.
+        A plain or gzip file, local or a URL.
 
     # Returns
 

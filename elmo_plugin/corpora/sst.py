@@ -65,7 +65,7 @@ def read_trees(path: Union[str, os.PathLike]) -> Iterator[Tree]:
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL that `cached_path` understands.
+        A plain or gzip file, local or a URL.
 
     # Returns
 

@@ -3,13 +3,13 @@ from pathlib import Path
 from typing import List, Optional, Union
 
 import torch
-from allennlp.common.checks import ConfigurationError
 from allennlp.modules import TokenEmbedder
 from overrides import overrides
 
 from elmo_plugin.bilm import load_bilm
-from elmo_plugin.elmo.frozen_layers import FrozenLayers
+from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
 from elmo_plugin.elmo.scalar_mix import ScalarMix
+from elmo_plugin.util.errors import ConfigurationError
 
 
 @TokenEmbedder.register("elmo-token-embedder")

@@ -3,11 +3,11 @@ from typing import List, Optional
 
 import torch
 from allennlp.common import Lazy, Registrable
-from allennlp.common.checks import ConfigurationError
 from allennlp.data import TextFieldTensors
 from overrides import overrides
 
 from elmo_plugin.elmo.elmo import Elmo
+from elmo_plugin.util.errors import ConfigurationError
 
 
 @dataclass(frozen=True)

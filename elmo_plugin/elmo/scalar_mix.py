@@ -1,9 +1,10 @@
 from typing import List, Optional, Union
 
 import torch
-from allennlp.common.checks import ConfigurationError
 from allennlp.nn.util import tiny_value_of_dtype
 from torch.nn.functional import layer_norm as normalise
+
+from elmo_plugin.util.errors import ConfigurationError
 
 
 class ScalarMix(torch.nn.Module):

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
 import torch
-from allennlp.common.checks import ConfigurationError
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import Trainer, TrainerCheckpoint
 from overrides import overrides
 
-from elmo_plugin.util import read_state
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.weights import read_state
 
 __all__ = ["AtomicCheckpointer", "save_atomically"]
 

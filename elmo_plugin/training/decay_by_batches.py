@@ -1,9 +1,10 @@
 from typing import Any, Dict, List, Optional
 
 import torch
-from allennlp.common.checks import ConfigurationError
 from allennlp.training.learning_rate_schedulers import LearningRateScheduler
 from overrides import overrides
+
+from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["DecayByBatches"]
 

@@ -1,7 +1,8 @@
 from typing import Any, Optional
 
-from allennlp.common.checks import ConfigurationError
 from allennlp.models import Model
+
+from elmo_plugin.util.errors import ConfigurationError
 
 
 def require_labels(model: Model, labels: Optional[Any], expected: str) -> None:

@@ -2,10 +2,11 @@ import time
 from typing import Any, Dict, Optional
 
 import torch
-from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import is_distributed
 from allennlp.training.learning_rate_schedulers import LearningRateScheduler
 from overrides import overrides
+
+from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["LinearDecay"]
 

@@ -7,9 +7,10 @@ from typing import Any, Dict, Iterator, Tuple
 import numpy
 import torch
 from allennlp.common import Registrable
-from allennlp.common.checks import ConfigurationError
 from allennlp.models import Model
 from allennlp.training.metrics import Metric
+
+from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["load_metric_states", "metric_states"]
 

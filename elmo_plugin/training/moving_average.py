@@ -1,13 +1,14 @@
 from typing import Any, Dict, Iterable
 
 import torch
-from allennlp.common.checks import ConfigurationError
 from allennlp.training.moving_average import (
     ExponentialMovingAverage,
     MovingAverage,
     NamedParameter,
 )
 from overrides import overrides
+
+from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["RecoverableMovingAverage"]
 

@@ -6,7 +6,6 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy
 import torch
-from allennlp.common.checks import ConfigurationError
 from allennlp.data import DataLoader, TensorDict
 from allennlp.nn.util import dist_reduce_sum, move_to_device
 from allennlp.training.callbacks import ConfidenceChecksCallback, TrainerCallback
@@ -18,6 +17,7 @@ from overrides import overrides
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer, save_atomically
 from elmo_plugin.training.metric_states import load_metric_states, metric_states
 from elmo_plugin.training.random_states import random_states, set_random_states
+from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["RecoverableTrainer"]
 

@@ -11,8 +11,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Iterator, Union
 
-from allennlp.common.checks import ConfigurationError
-from allennlp.common.file_utils import cached_path
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import local_path
 
 _BLOCK = 1 << 20
 
@@ -71,8 +71,8 @@ def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
     # Parameters
 
     archive : `Union[str, PathLike]`
-        A `model.tar.gz` or a folder: a local path, or anything that AllenNLP's `cached_path`
-        understands.
+        A `model.tar.gz` or a folder: a local path or a URL, see
+        `local_path`.
 
     # Raises
 
@@ -80,7 +80,7 @@ def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
         If it does not exist, and as `unpack` does.
     """
     try:
-        path = cached_path(archive)
+        path = local_path(archive)
     except FileNotFoundError:
         raise ConfigurationError(
             f"Archive {archive} does not exist. Expected a model.tar.gz or the folder of a "

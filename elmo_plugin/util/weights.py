@@ -5,7 +5,8 @@ from os import PathLike
 from typing import Any, Dict, Union
 
 import torch
-from allennlp.common.checks import ConfigurationError
+
+from elmo_plugin.util.errors import ConfigurationError
 
 
 def read_state(path: Union[str, PathLike], place: str) -> Dict[str, Any]:

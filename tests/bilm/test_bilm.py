@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from elmo_plugin.bilm import Bilm, BilmOptions, character_encoder, save_weights
-from elmo_plugin.layers import recurrent_walk
+from elmo_plugin.modules.recurrent import scan
 from tests.bilm.oracle import (
     SlowBilm,
     assert_layers_equal,
@@ -130,7 +130,7 @@ def test_a_repeated_word_has_one_token_layer_wherever_it_stands(shared_bilm):
 
 
 @pytest.mark.parametrize(
-    "module, name", [(recurrent_walk, "_MAX_GATES"), (character_encoder, "_MAX_WINDOWS")]
+    "module, name", [(scan, "_MAX_GATES"), (character_encoder, "_MAX_WINDOWS")]
 )
 @pytest.mark.parametrize("gradients", [True, False])
 @pytest.mark.parametrize("limit", [1, 700])

@@ -15,9 +15,9 @@ from allennlp.data import Token
 from allennlp.models import load_archive
 
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
-from elmo_plugin.bilm.archives import TrainedModel
+from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.elmo import Elmo
-from elmo_plugin.layers import Int8Linear
+from elmo_plugin.modules.linear.int8_linear import Int8Linear
 from tests.bilm.oracle import relative_error
 
 SHAPE = dict(filters=[[1, 32], [2, 64], [3, 128]], dim=256, projection_dim=64, embedding=16)

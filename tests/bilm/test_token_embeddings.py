@@ -16,11 +16,11 @@ from allennlp.modules import TokenEmbedder
 
 from elmo_plugin import Elmo, embed_sentences
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
-from elmo_plugin.bilm.archives import TrainedModel
-from elmo_plugin.bilm.export import allennlp_obstacle, save_bilm
-from elmo_plugin.bilm.softmax_files import SoftmaxWeights, read_softmax
-from elmo_plugin.elmo.cache_keys import identity
-from elmo_plugin.elmo.dump import bilm_identity
+from elmo_plugin.bilm.io.archives import TrainedModel
+from elmo_plugin.bilm.io.export import allennlp_obstacle, save_bilm
+from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, read_softmax
+from elmo_plugin.elmo.cache.keys import identity
+from elmo_plugin.elmo.dump.dump import bilm_identity
 from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays, relative_error
 from tests.bilm.trained import COUNTS, WORDS, StandIn, save_run, vocabulary
 

@@ -9,7 +9,7 @@ import torch
 from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm import BilmOptions, load_bilm, load_weights, save_weights
-from elmo_plugin.layers import Packing
+from elmo_plugin.modules.recurrent.packing import Packing
 from tests.bilm.oracle import (
     SlowBilm,
     assert_layers_equal,

@@ -9,7 +9,7 @@ from allennlp.data import Vocabulary
 from allennlp.models.archival import archive_model
 
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.pretraining import SoftmaxVocabulary
+from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "naïve", "@@NEWLINE@@", "🦉"]
 COUNTS = [10, 10, 3, 9, 4, 4, 1]

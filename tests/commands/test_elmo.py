@@ -19,9 +19,9 @@ import torch
 
 from elmo_plugin import embed_sentences, load_bilm
 from elmo_plugin.commands.elmo import ElmoCommand
-from elmo_plugin.elmo import dump, journaled_file
-from elmo_plugin.elmo.dump import sentence_key
-from elmo_plugin.elmo.journaled_file import JournaledFile
+from elmo_plugin.elmo.dump import dump, journaled_file
+from elmo_plugin.elmo.dump.dump import sentence_key
+from elmo_plugin.elmo.dump.journaled_file import JournaledFile
 from tests.bilm.token_files import save_token_bilm
 from tests.commands import running
 

@@ -10,7 +10,7 @@ from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids
 
 from elmo_plugin.bilm import load_bilm
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.pretraining.language_model import LanguageModel
+from elmo_plugin.tasks.bilm.model import LanguageModel
 from tests.bilm.oracle import assert_layers_equal
 from tests.bilm.trained import WORDS, StandIn, save_run, vocabulary
 from tests.commands import running

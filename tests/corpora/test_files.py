@@ -48,7 +48,7 @@ def test_only_urls_go_through_cached_path(tmp_path, monkeypatch, url, extracts):
     copy.write_bytes(gzip.compress(b"downloaded\n"))
     calls = []
 
-    def cached_path(name, extract_archive):
+    def cached_path(name, cache_dir, extract_archive):
         calls.append((name, extract_archive))
         return copy
 

@@ -13,7 +13,7 @@ from allennlp.data import Token
 from allennlp.models import load_archive
 
 from elmo_plugin.bilm import save_weights
-from elmo_plugin.elmo.cache import LayerCache
+from elmo_plugin.elmo.cache.layer_cache import LayerCache
 from tests.bilm.token_files import save_token_bilm
 
 TAGGED = "The###D play###N began###V\nThey###N play###V chess###N\nYes###X\n"

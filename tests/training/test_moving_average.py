@@ -13,7 +13,7 @@ from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 from allennlp.training.moving_average import MovingAverage
 
-from elmo_plugin.layers import PackedLinear
+from elmo_plugin.modules.linear.packed_linear import PackedLinear
 from elmo_plugin.training import RecoverableMovingAverage
 
 NUM_EPOCHS, NUM_BATCHES = 4, 5

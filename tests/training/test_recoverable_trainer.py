@@ -18,7 +18,7 @@ from allennlp.training.callbacks import TrainerCallback
 from allennlp.training.metrics import CategoricalAccuracy
 
 import elmo_plugin  # noqa: F401
-from elmo_plugin.elmo.prefetch import PrefetchingDataLoader
+from elmo_plugin.elmo.cache.prefetch import PrefetchingDataLoader
 from elmo_plugin.training import RecoverableTrainer
 
 NUM_EPOCHS, NUM_BATCHES = 3, 6

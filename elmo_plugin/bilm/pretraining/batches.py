@@ -10,9 +10,8 @@ from itertools import accumulate
 from random import Random
 from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
-from allennlp.common.checks import ConfigurationError
-
 from elmo_plugin.bilm.characters import BEGIN_SENTENCE, END_SENTENCE
+from elmo_plugin.util.errors import ConfigurationError
 
 # How many batches' worth of sentences are sorted by length together.
 POOL_BATCHES = 64

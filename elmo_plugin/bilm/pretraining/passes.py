@@ -4,13 +4,13 @@ from typing import Any, Dict, Iterator, Optional, Tuple, Union
 
 import numpy
 import torch
-from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import is_distributed
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from elmo_plugin.bilm.pretraining.batches import Plan, SentenceBatches, StreamBatches, rows_of
 from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
 from elmo_plugin.bilm.pretraining.text import Text
+from elmo_plugin.util.errors import ConfigurationError
 
 
 class TextPass(IterableDataset):

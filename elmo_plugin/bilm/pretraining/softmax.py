@@ -2,9 +2,10 @@ import math
 from typing import Any, Optional, Tuple
 
 import torch
-from allennlp.common.checks import ConfigurationError
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding, linear
+
+from elmo_plugin.util.errors import ConfigurationError
 
 # Logits that exist at once: 32 MB in float32, more only above 131,072 words.
 _MAX_LOGITS = 2**23

@@ -72,7 +72,7 @@ def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL that `cached_path` understands.
+        A plain or gzip file, local or a URL.
 
     # Returns
 

@@ -4,7 +4,7 @@ from typing import Collection, Dict, List, Tuple
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.layers.label_counts import over_processes
+from elmo_plugin.metrics.label_counts import over_processes
 from elmo_plugin.tasks.coref.clusters import (
     Counts,
     b_cubed,

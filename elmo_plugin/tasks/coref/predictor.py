@@ -3,7 +3,6 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import Any, Dict, List, Sequence, Tuple
 
-from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import JsonDict
 from allennlp.data import DatasetReader, Instance, Token
 from allennlp.models import Model
@@ -13,6 +12,7 @@ from overrides import overrides
 from elmo_plugin.corpora.conll2012 import Mention, check_columns, format_coreference
 from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.tasks.coref.input import EXAMPLE, document_of
+from elmo_plugin.util.errors import ConfigurationError
 
 OUTPUT_FORMATS = ("json", "conll")
 

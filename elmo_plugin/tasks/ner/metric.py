@@ -7,7 +7,7 @@ from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import bio_tags, find_entities
-from elmo_plugin.layers.label_counts import LabelCounts, over_processes
+from elmo_plugin.metrics.label_counts import LabelCounts, over_processes
 
 
 @Metric.register("elmo-entity-f1")

@@ -14,7 +14,7 @@ from overrides import overrides
 
 from elmo_plugin.elmo import Placement
 from elmo_plugin.elmo.placement import Nowhere
-from elmo_plugin.layers.viterbi import decode
+from elmo_plugin.modules.viterbi import decode
 from elmo_plugin.tasks.ner.metric import EntityF1
 from elmo_plugin.tasks.ner.reader import ENTITIES
 from elmo_plugin.training import require_labels

@@ -1,7 +1,6 @@
 import json
 from typing import Any, Dict, List
 
-from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import JsonDict, sanitize
 from allennlp.data import DatasetReader, Instance, Token
 from allennlp.models import Model
@@ -10,6 +9,7 @@ from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import bio_tags, check_word, find_entities, format_sentence
 from elmo_plugin.corpora.json_lines import parse_object, words_of
+from elmo_plugin.util.errors import ConfigurationError
 
 OUTPUT_FORMATS = ("json", "conll")
 _EXAMPLE = '{"sentence": "Ada lives in London."}'

@@ -8,7 +8,7 @@ from typing import Dict, List, Sequence
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.layers.label_counts import over_processes
+from elmo_plugin.metrics.label_counts import over_processes
 
 # Of ASCII only: a dash or a quotation mark beyond it counts as part of the word.
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)

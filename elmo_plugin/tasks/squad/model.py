@@ -2,7 +2,6 @@ from typing import Any, Dict, List, Optional
 
 import torch
 from allennlp.common import Lazy
-from allennlp.common.checks import ConfigurationError
 from allennlp.data import TextFieldTensors, Vocabulary
 from allennlp.models import Model
 from allennlp.modules import InputVariationalDropout, Seq2SeqEncoder, TextFieldEmbedder
@@ -17,6 +16,7 @@ from elmo_plugin.tasks.squad.attention import BiAttention, SelfAttention
 from elmo_plugin.tasks.squad.metric import SquadScores
 from elmo_plugin.tasks.squad.spans import best_spans
 from elmo_plugin.training import require_labels
+from elmo_plugin.util.errors import ConfigurationError
 
 # What is needed to learn from, for the error.
 _LABELS = "answers, in the field `answers` of each question,"

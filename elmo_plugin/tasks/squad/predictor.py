@@ -2,7 +2,6 @@ import json
 import os
 from typing import Any, BinaryIO, Dict, List, Optional, Set
 
-from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import JsonDict
 from allennlp.data import DatasetReader, Instance
 from allennlp.models import Model
@@ -10,6 +9,7 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.util.errors import ConfigurationError
 
 _EXAMPLE = '{"passage": "Ada lives in London.", "question": "Where does Ada live?"}'
 

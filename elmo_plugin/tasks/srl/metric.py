@@ -5,7 +5,7 @@ from typing import Dict, List, Tuple
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.layers.label_counts import LabelCounts
+from elmo_plugin.metrics.label_counts import LabelCounts
 
 Span = Tuple[int, int]
 Argument = Tuple[str, Tuple[Span, ...]]

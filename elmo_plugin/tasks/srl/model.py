@@ -12,7 +12,7 @@ from overrides import overrides
 
 from elmo_plugin.elmo import Placement
 from elmo_plugin.elmo.placement import Nowhere
-from elmo_plugin.layers.viterbi import decode
+from elmo_plugin.modules.viterbi import decode
 from elmo_plugin.tasks.srl.decoding import bio_constraints
 from elmo_plugin.tasks.srl.metric import SrlSpanF1
 from elmo_plugin.tasks.srl.reader import ROLES

@@ -2,7 +2,6 @@ import json
 from typing import Any, Dict, List, Optional, Sequence
 
 import spacy
-from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import JsonDict, sanitize
 from allennlp.data import DatasetReader, Instance, Token
 from allennlp.models import Model
@@ -11,6 +10,7 @@ from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import format_propositions
 from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.util.errors import ConfigurationError
 
 OUTPUT_FORMATS = ("json", "conll")
 # Predicates labelled at once, however few lines they come from.

@@ -1,13 +1,13 @@
 import logging
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence
 
-from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader, Field, Instance, Token, TokenIndexer
 from allennlp.data.fields import MetadataField, SequenceLabelField, TextField
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import Frame, Sentence, read_sentences
+from elmo_plugin.util.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
 

@@ -1,12 +1,12 @@
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
-from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader, Field, Instance, Token, TokenIndexer
 from allennlp.data.fields import LabelField, MetadataField, TextField
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 from overrides import overrides
 
 from elmo_plugin.corpora.sst import read_trees
+from elmo_plugin.util.errors import ConfigurationError
 
 LABELS = "labels"
 # What the treebank's labels mean, from 0 to 4. In SST-2 the neutral ones are left out.

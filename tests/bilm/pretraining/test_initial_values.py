@@ -10,7 +10,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.models import Model
 
 from elmo_plugin.bilm import Bilm, BilmOptions, load_weights, save_weights
-from elmo_plugin.bilm.pretraining import SoftmaxVocabulary
+from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 
 CONSTANT = {
     "regexes": [[".*", {"type": "constant", "val": 0.5}]],

@@ -8,7 +8,7 @@ from elmo_plugin.bilm import CharacterMap
 from elmo_plugin.bilm.pretraining import tensors
 from elmo_plugin.bilm.pretraining.batches import SentenceBatches, StreamBatches
 from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
-from elmo_plugin.layers import Packing
+from elmo_plugin.modules.recurrent.packing import Packing
 
 WORDS = ["<S>", "</S>", "<UNK>", "a", "b", "c", "d", "e"]
 SOFTMAX_IDS = {word: number for number, word in enumerate(WORDS)}

@@ -12,7 +12,7 @@ from allennlp.models import Model
 from allennlp.nn.util import get_text_field_mask
 
 import elmo_plugin  # noqa: F401
-from elmo_plugin.layers.viterbi import decode
+from elmo_plugin.modules.viterbi import decode
 from elmo_plugin.tasks.ner import NerReader
 from tests.tasks.ner import slow
 

@@ -3,7 +3,7 @@ from typing import List
 
 import torch
 
-from elmo_plugin.layers.viterbi import decode
+from elmo_plugin.modules.viterbi import decode
 from elmo_plugin.tasks.srl.decoding import bio_constraints
 
 LABELS = {0: "O", 1: "B-A", 2: "I-A", 3: "I-B", 4: "B-B"}

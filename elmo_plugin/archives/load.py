@@ -1,0 +1,162 @@
+"""Loads untrusted archives of trained models."""
+
+import json
+import logging
+import shutil
+import tempfile
+import textwrap
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Dict, Iterator, Optional, Union
+
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError as AllenNlpError
+from allennlp.models import Archive, archival
+
+from elmo_plugin.archives.configs import check_config, registered_types_only, without_limits
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.unpacking import unpack, unpacked
+from elmo_plugin.util.weights import read_state
+
+logger = logging.getLogger(__name__)
+
+
+def load_archive(
+    archive_file: Union[str, PathLike],
+    cuda_device: int = -1,
+    overrides: Union[str, Dict[str, Any]] = "",
+    weights_file: Optional[str] = None,
+    every_instance: bool = False,
+) -> Archive:
+    """
+    AllenNLP's `load_archive` for untrusted archives: nothing in one is executed, it is unpacked
+    into a temporary folder only, and a damaged one is refused.
+
+    Of an archive only registered types are constructed: AllenNLP's, this plugin's, and those of
+    packages that were imported before. They may read files and URLs that its config.json names, and
+    ELMo's `cache` writes to a folder that it names. Archives that it names are checked as well.
+
+    # Parameters
+
+    archive_file : `Union[str, PathLike]`
+        A `model.tar.gz` or the folder of a training run: a local path or a URL, see
+        `local_path`.
+    cuda_device : `int`, optional (default = `-1`)
+        Number of the GPU, -1 for the CPU.
+    overrides : `Union[str, Dict[str, Any]]`, optional (default = `""`)
+        What replaces settings of the archive, in AllenNLP's form.
+    weights_file : `Optional[str]`, optional (default = `None`)
+        Weights instead of the archive's.
+    every_instance : `bool`, optional (default = `False`)
+        Lift what keeps the archive's readers and data loaders from reading whole files
+        (`max_instances`, `batches_per_epoch`, `drop_last`), unless `overrides` set it.
+
+    # Returns
+
+    `Archive`
+
+    # Raises
+
+    `ConfigurationError`
+        If there is no such archive, it is damaged or no trained model, its parts do not fit each
+        other, or it is not safe to load.
+    """
+    place = str(archive_file)
+    with unpacked(archive_file) as folder:
+        config = _read_config(folder, place)
+        _check_parts(folder, place, weights_file)
+        if every_instance:
+            overrides = _whole_files(config, overrides, place)
+        overridden = Params.from_file(folder / archival.CONFIG_NAME, overrides)
+        check_config(overridden.as_dict(quiet=True), place)
+        with registered_types_only(place), _archives_checked():
+            try:
+                return archival.load_archive(folder, cuda_device, overrides, weights_file)
+            except (ConfigurationError, AllenNlpError) as error:
+                raise ConfigurationError(f"{place}: {error}") from error
+            except RuntimeError as error:
+                raise _explained(error, place, weights_file) from error
+
+
+def _whole_files(
+    config: Dict[str, Any], overrides: Union[str, Dict[str, Any]], place: str
+) -> Dict[str, Any]:
+    overrides, limits = without_limits(config, overrides)
+    for setting, value in limits.items():
+        logger.warning(
+            f"{place} was trained with {setting} = {value!r}; whole files are read now. To limit "
+            "them, set it in --overrides."
+        )
+    return overrides
+
+
+@contextmanager
+def _archives_checked() -> Iterator[None]:
+    """Within it AllenNLP checks the archives that it opens: of a model `from_archive`, say."""
+    extracted_archive = archival.extracted_archive
+    archival.extracted_archive = _extracted_archive
+    try:
+        yield
+    finally:
+        archival.extracted_archive = extracted_archive
+
+
+@contextmanager
+def _extracted_archive(path: str, cleanup: bool = True) -> Iterator[str]:
+    """In place of AllenNLP's function, which unpacks whatever a tar file holds."""
+    folder = tempfile.mkdtemp()
+    try:
+        unpack(path, folder, path)
+        check_config(_read_config(Path(folder), path), path)
+        _check_parts(Path(folder), path, None)
+        yield folder
+    except BaseException:
+        cleanup = True
+        raise
+    finally:
+        if cleanup:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read_config(folder: Path, place: str) -> Dict[str, Any]:
+    """The configuration, which is read before AllenNLP evaluates it as jsonnet."""
+    file = folder / archival.CONFIG_NAME
+    if not file.is_file():
+        raise ConfigurationError(f"{place} is no trained model: it holds no {file.name}.")
+    try:
+        config = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(
+            f"{place} ({file.name}): expected JSON, as AllenNLP writes it into archives, found "
+            f"something else ({error})."
+        ) from error
+    for part in ("dataset_reader", "model"):
+        if not isinstance(config, dict) or not isinstance(config.get(part), dict):
+            raise ConfigurationError(f"{place} is no trained model: {file.name} has no {part!r}.")
+    return config
+
+
+def _check_parts(folder: Path, place: str, weights_file: Optional[str]) -> None:
+    # AllenNLP would take a file of this name for an archive, and unpack it.
+    if not (folder / "vocabulary").is_dir():
+        raise ConfigurationError(f"{place} is no trained model: it holds no folder 'vocabulary'.")
+    weights = Path(weights_file or archival.get_weights_path(folder))
+    if not weights.is_file():
+        missing = weights_file or "weights.th or best.th"
+        raise ConfigurationError(
+            f"{place} holds no trained model: expected {missing}. A training run writes best.th "
+            "after its first validation."
+        )
+    read_state(weights, weights_file or f"{place} ({weights.name})")
+
+
+def _explained(error: RuntimeError, place: str, weights_file: Optional[str]) -> Exception:
+    title, _, details = str(error).partition("\n")
+    if "state dict" not in title and "state_dict" not in title:
+        return error
+    difference = textwrap.shorten(details, 300, placeholder=" ...")
+    return ConfigurationError(
+        f"{weights_file or place}: the weights do not fit the model of config.json and the "
+        f"vocabulary: {difference}"
+    )

@@ -1,0 +1,1 @@
+"""Files of a biLM: options, weights, softmax, archives."""

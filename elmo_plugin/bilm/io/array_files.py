@@ -1,0 +1,197 @@
+"""Files of named arrays: HDF5, or safetensors with the same names."""
+
+import io
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, Tuple, Union
+
+import h5py
+import numpy
+
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import local_path
+
+# What is written, and what is read.
+DTYPES = ("float32", "float16")
+TYPES = ("float16", "float32", "float64")
+
+_SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
+
+
+def read_shapes(file: Union[str, PathLike]) -> Dict[str, Tuple[int, ...]]:
+    """
+    The shape of each array of a file, without reading the arrays; see `read_arrays`.
+    """
+    with _opened(file) as arrays:
+        return {name: array.shape for name, array in arrays.items()}
+
+
+def read_arrays(
+    file: Union[str, PathLike], wanted: Callable[[str], bool]
+) -> Dict[str, numpy.ndarray]:
+    """
+    # Parameters
+
+    file : `Union[str, PathLike]`
+        Local path, or a URL, see `local_path`. HDF5, unless its name
+        ends in `.safetensors`.
+    wanted : `Callable[[str], bool]`
+        Whether to read the array of this name; others cost nothing.
+
+    # Returns
+
+    `Dict[str, numpy.ndarray]`
+        In float32.
+
+    # Raises
+
+    `FileNotFoundError`
+        If there is no such file.
+
+    `ConfigurationError`
+        If it cannot be read, or an array holds anything but finite numbers of `TYPES`.
+    """
+    with _opened(file) as arrays:
+        return {
+            name: _as_float32(array, f"{file}: expected tensor {name}")
+            for name, array in arrays.items()
+            if wanted(name)
+        }
+
+
+@dataclass(frozen=True)
+class _StoredArray:
+    shape: Tuple[int, ...]
+    dtype: str
+    read: Callable[[], numpy.ndarray]
+
+
+@contextmanager
+def _opened(file: Union[str, PathLike]) -> Iterator[Dict[str, _StoredArray]]:
+    path = local_path(file)
+    if os.path.isdir(path):
+        raise ConfigurationError(
+            f"biLM weight file {file} is a folder. Set `weight_file` (or ELMO_WEIGHTS) to the HDF5 "
+            "or safetensors file of the weights."
+        )
+    try:
+        if str(file).endswith(".safetensors"):
+            from safetensors import safe_open
+
+            with safe_open(path, framework="numpy") as opened:
+                yield {name: _of_safetensors(opened, name) for name in opened.keys()}
+        else:
+            with h5py.File(path, "r") as opened:
+                yield _of_hdf5(opened)
+    except ConfigurationError:
+        raise
+    # safetensors has an exception of its own that shares no base with h5py's.
+    except Exception as error:
+        raise ConfigurationError(
+            f"biLM weight file {file} cannot be read; it is damaged, cut short, or neither "
+            f"HDF5 nor safetensors ({error}). Fetch or copy it again."
+        ) from error
+
+
+def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
+    arrays: Dict[str, _StoredArray] = {}
+
+    def collect(name: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset):
+            # HDF5 has arrays that are nothing, without a shape.
+            arrays[name] = _StoredArray(item.shape or (), item.dtype.name, lambda: item[...])
+
+    file.visititems(collect)
+    return arrays
+
+
+def _of_safetensors(file: Any, name: str) -> _StoredArray:
+    stored = file.get_slice(name)
+    dtype = stored.get_dtype()
+    return _StoredArray(
+        tuple(stored.get_shape()),
+        _SAFETENSORS_TYPES.get(dtype, dtype),
+        lambda: file.get_tensor(name),
+    )
+
+
+def _as_float32(stored: _StoredArray, expected: str) -> numpy.ndarray:
+    if stored.dtype not in TYPES:
+        raise ConfigurationError(
+            f"{expected} of type {', '.join(TYPES)}, found {stored.dtype}. Write the weights as "
+            "one of these."
+        )
+    array = stored.read()
+    with numpy.errstate(over="ignore"):
+        values = array.astype(numpy.float32, copy=False)
+    is_finite = numpy.isfinite(values)
+    if not is_finite.all():
+        raise ConfigurationError(
+            f"{expected} of finite numbers within float32, found {array[~is_finite][0]} in "
+            f"{(~is_finite).sum()} of {array.size} places. The file is damaged, or the training "
+            "that wrote it diverged; take another."
+        )
+    return values
+
+
+def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], dtype: str) -> None:
+    """
+    Writes the arrays so that the file appears under its name only when it is whole. Memory: as
+    much again as the arrays.
+
+    # Parameters
+
+    arrays : `Dict[str, numpy.ndarray]`
+        What to write, in this order.
+    file : `Union[str, PathLike]`
+        `.safetensors`, or HDF5 for any other ending.
+    dtype : `str`
+        `float32`, or `float16` for half the size.
+
+    # Raises
+
+    `ValueError`
+        If `dtype` is neither, or if a number is too large for it.
+
+    `OSError`
+        If the disk is full, or the file cannot be written for another reason.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")
+    converted = {name: _convert(name, array, dtype) for name, array in arrays.items()}
+    unfinished = Path(f"{file}.unfinished")
+    content = _content(converted, Path(file).suffix)
+    try:
+        unfinished.write_bytes(content)
+        os.replace(unfinished, file)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(file)) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _content(arrays: Dict[str, numpy.ndarray], suffix: str) -> Union[bytes, memoryview]:
+    if suffix == ".safetensors":
+        from safetensors.numpy import save
+
+        return save(arrays)
+    # In memory: after a full disk HDF5 cannot be used any more, not even for other files.
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as opened:
+        for name, array in arrays.items():
+            opened.create_dataset(name, data=array)
+    return buffer.getbuffer()
+
+
+def _convert(name: str, array: numpy.ndarray, dtype: str) -> numpy.ndarray:
+    try:
+        with numpy.errstate(over="raise"):
+            return numpy.ascontiguousarray(array.astype(dtype, copy=False))
+    except FloatingPointError:
+        raise ValueError(
+            f"Expected numbers up to 65504 for {dtype}, found {numpy.abs(array).max():.6g} in "
+            f"{name}. Write float32."
+        ) from None

@@ -1,0 +1,196 @@
+import json
+import os
+from os import PathLike
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Union
+
+import torch
+
+from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.io.archives import TrainedModel, is_archive
+from elmo_plugin.bilm.io.weight_files import check_weights, load_weights
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.util.errors import ConfigurationError
+
+DTYPES = ("float32", "bfloat16", "int8")
+
+
+def load_bilm(
+    options_file: Optional[Union[str, PathLike]] = None,
+    weight_file: Optional[Union[str, PathLike]] = None,
+    *,
+    stateful: bool = False,
+    warm_up: bool = False,
+    dtype: str = "float32",
+    serialization_dir: Optional[str] = None,
+) -> Bilm:
+    """
+    A biLM with its weights, ready to read sentences.
+
+    # Parameters
+
+    options_file, weight_file : `Optional[Union[str, PathLike]]`
+        The two files of a biLM: local paths or URLs, see `local_path`.
+        Default: the environment's `ELMO_OPTIONS` and `ELMO_WEIGHTS`, which start as the biLM
+        that comes with the project. The weights may also stand in the archive or the
+        serialization directory of a trained model that holds a biLM, an `elmo-bilm` for example.
+    stateful, warm_up : `bool`
+        See `Bilm`.
+    dtype : `str`, optional (default = `"float32"`)
+        `bfloat16` trades an error below 1 % for about twice the speed at the published size.
+        `int8` is for reading one sentence at a time on a CPU; see `Bilm.to_int8`.
+    serialization_dir : `Optional[str]`
+        Where AllenNLP has unpacked an archive. The options are then read from the archive's own
+        weights, and loading the weights is left to AllenNLP: the files are not needed any more.
+
+    # Raises
+
+    `ConfigurationError`
+        If a file is missing, damaged, or does not fit the other, or if the options are of a
+        language model whose layers cannot be blended.
+    """
+    if dtype not in DTYPES:
+        raise ConfigurationError(f"Expected `dtype` to be one of {DTYPES}, found {dtype!r}.")
+    # Of a default, an archive keeps that it was one: the path differs from machine to machine.
+    source = "" if options_file is None else str(options_file)
+    options_file = os.environ["ELMO_OPTIONS"] if options_file is None else options_file
+    weight_file = os.environ["ELMO_WEIGHTS"] if weight_file is None else weight_file
+    archived = _archived_options([options_file, weight_file], serialization_dir, source)
+    options = archived or BilmOptions.from_file(options_file)
+    _check_blendable(options, str(options_file))
+    # Before it is built: options that belong to other weights may ask for any size.
+    if archived is None and not is_archive(weight_file):
+        check_weights(options, weight_file)
+    bilm = Bilm(options, stateful=stateful, warm_up=warm_up, source=source)
+    if archived is None:
+        read_weights_into(bilm, weight_file)
+    if dtype == "bfloat16":
+        bilm.to_bfloat16()
+    elif dtype == "int8":
+        bilm.to_int8()
+    return bilm.eval()
+
+
+def _check_blendable(options: BilmOptions, place: str) -> None:
+    if not options.bidirectional:
+        raise ConfigurationError(
+            f"{place}: `bidirectional` is false, but ELMo needs a model of both directions."
+        )
+    expected, found = options.lstm.output_dim, options.token_dim
+    if found != expected:
+        raise ConfigurationError(
+            f"{place}: ELMo blends layers of one width; expected a token layer as wide as an LSTM "
+            f"layer's output ({expected}), found {found}. Without `char_cnn.projection`, "
+            f"`char_cnn.filters` must add up to {expected}."
+        )
+
+
+def read_weights_into(
+    bilm: Bilm, weight_file: Union[str, PathLike], name: Optional[str] = None
+) -> None:
+    """
+    Gives a biLM the weights that were trained for its options, wherever they stand. Reading
+    executes nothing of what is in the file.
+
+    # Parameters
+
+    bilm : `Bilm`
+        Of any shape: of one direction too.
+    weight_file : `Union[str, PathLike]`
+        HDF5, `.safetensors`, a `model.tar.gz` or a serialization directory of any model that
+        holds a biLM: a local path or a URL, see `local_path`.
+    name : `Optional[str]`, optional (default = `None`)
+        Which biLM of an archive that holds several, `text_field_embedder.….bilm`.
+
+    # Raises
+
+    `ConfigurationError`
+        If it is missing, damaged, or does not fit the options, or holds anything but finite
+        numbers.
+    """
+    if is_archive(weight_file):
+        TrainedModel.read(weight_file).load_into(bilm, name)
+        _check_finite(bilm, str(weight_file))
+    else:
+        load_weights(bilm, weight_file)
+
+
+def _check_finite(bilm: Bilm, place: str) -> None:
+    for name, parameter in bilm.named_parameters():
+        if not bool(parameter.isfinite().all()):
+            raise ConfigurationError(
+                f"{place}: expected finite numbers in parameter {name} of the biLM, found NaN or "
+                "infinity. The training that wrote it diverged; take another."
+            )
+
+
+def read_options(
+    options_file: Optional[Union[str, PathLike]] = None, serialization_dir: Optional[str] = None
+) -> BilmOptions:
+    """
+    The options of a biLM, from its file (default `ELMO_OPTIONS`) or from an unpacked archive of a
+    model that holds it.
+
+    # Raises
+
+    `ConfigurationError`
+        If the file is missing or wrong.
+    """
+    source = "" if options_file is None else str(options_file)
+    options_file = os.environ["ELMO_OPTIONS"] if options_file is None else options_file
+    archived = _archived_options([options_file], serialization_dir, source)
+    return archived or BilmOptions.from_file(options_file)
+
+
+def given_options(
+    options: Optional[Dict[str, Any]],
+    options_file: Optional[str],
+    serialization_dir: Optional[str],
+    place: str,
+) -> BilmOptions:
+    """
+    The options of a biLM as a configuration gives them: written out, or in a file.
+
+    # Parameters
+
+    options, options_file, serialization_dir
+        See `read_options`; `options` are those of an options.json.
+    place : `str`
+        Which part of the configuration it is, for error messages.
+
+    # Raises
+
+    `ConfigurationError`
+        If both are given, or if what they say is impossible.
+    """
+    if options is None:
+        return read_options(options_file, serialization_dir)
+    if options_file is not None:
+        raise ConfigurationError(
+            f"{place}: expected `options` or `options_file`, found both. Leave one of them out."
+        )
+    return BilmOptions.from_dict(options, f"{place}.options")
+
+
+def _archived_options(
+    files: List[Union[str, PathLike]], serialization_dir: Optional[str], source: str
+) -> Optional[BilmOptions]:
+    """
+    Options kept in a trained model's weights (`Bilm` stores them there), or `None` where there
+    is no trained model. An archive answers first, since the files may have changed since then; a
+    directory of a training run answers only when one of them is gone.
+    """
+    if serialization_dir is None:
+        return None
+    weights = Path(serialization_dir) / "weights.th"
+    if not weights.exists() and not all(os.path.exists(file) for file in files):
+        weights = Path(serialization_dir) / "best.th"
+    if not weights.exists():
+        return None
+    stored = torch.load(weights, map_location="cpu", weights_only=True, mmap=True)
+    for name, value in stored.items():
+        if name.endswith("options_json"):
+            identity: Dict[str, Any] = json.loads(bytes(value.numpy()))
+            if identity["options_file"] == source:
+                return BilmOptions.from_dict(identity["options"], str(files[0]))
+    return None

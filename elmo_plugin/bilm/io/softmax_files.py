@@ -1,0 +1,191 @@
+"""
+The softmax of a language model in files: `softmax.hdf5` with bilm-tf's names, or any weight file
+that holds them too, and `vocabulary.txt` beside it.
+"""
+
+import os
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import List, Optional, Union
+
+import torch
+
+from elmo_plugin.bilm.io.archives import TrainedModel, is_archive
+from elmo_plugin.bilm.io.array_files import read_arrays, read_shapes, write_arrays
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, read_vocabulary, write_vocabulary
+from elmo_plugin.util.errors import ConfigurationError
+
+SOFTMAX_FILE = "softmax.hdf5"
+
+_WEIGHT, _BIAS = "softmax/W", "softmax/b"
+
+
+@dataclass(frozen=True)
+class SoftmaxWeights:
+    """
+    The output layer of a language model and the words it predicts.
+
+    # Parameters
+
+    weight : `torch.Tensor`
+        Shape `(num_words, dim)`, `dim` being the output of one direction.
+    bias : `torch.Tensor`
+        Shape `(num_words,)`.
+    words : `List[str]`
+        One per row, the first three being `<S>`, `</S>` and `<UNK>`.
+    counts : `Optional[List[int]]`, optional (default = `None`)
+        How often each word occurs in the training text, where that is known.
+    """
+
+    weight: torch.Tensor
+    bias: torch.Tensor
+    words: List[str]
+    counts: Optional[List[int]] = None
+
+    def check_fit(self, options: BilmOptions, place: str) -> None:
+        """
+        # Parameters
+
+        options : `BilmOptions`
+            Of the language model it belongs to.
+        place : `str`
+            What error messages call it.
+
+        # Raises
+
+        `ConfigurationError`
+            If rows and words differ in number, or its width is not that of one direction.
+        """
+        num_words, dim = self.weight.shape
+        expected = options.lstm.output_dim
+        if dim != expected:
+            raise ConfigurationError(
+                f"{place} does not fit its options: expected a softmax {expected} wide, as the "
+                f"output of one direction, found {dim}."
+            )
+        if num_words != len(self.words) or num_words != len(self.bias):
+            raise ConfigurationError(
+                f"{place} does not fit its vocabulary: expected {len(self.words)} rows, one per "
+                f"word, found {num_words} in the weight and {len(self.bias)} in the bias."
+            )
+
+
+def read_softmax(
+    weight_file: Union[str, PathLike],
+    options: BilmOptions,
+    vocabulary_file: Optional[Union[str, PathLike]] = None,
+) -> SoftmaxWeights:
+    """
+    # Parameters
+
+    weight_file : `Union[str, PathLike]`
+        A `softmax.hdf5`, a weight file of a biLM that holds `softmax/W` and `softmax/b` too, or
+        the archive or serialization directory of an `elmo-bilm` model: a local path or a URL, see
+        `local_path`.
+    options : `BilmOptions`
+        Of the language model it belongs to.
+    vocabulary_file : `Optional[Union[str, PathLike]]`, optional (default = `None`)
+        The words of a file; the `vocabulary.txt` beside it when not given. An archive has its own.
+
+    # Raises
+
+    `ConfigurationError`
+        If a file is missing or damaged, or does not fit the other or the options.
+    """
+    if is_archive(weight_file):
+        softmax = softmax_of(TrainedModel.read(weight_file))
+        if softmax is None:
+            raise ConfigurationError(
+                f"{weight_file} holds no softmax: expected the archive of an `elmo-bilm` model."
+            )
+    else:
+        softmax = _read_file(weight_file, vocabulary_file)
+    softmax.check_fit(options, str(weight_file))
+    return softmax
+
+
+def has_softmax(weight_file: Union[str, PathLike]) -> bool:
+    """Whether a file of weights holds the weight or the bias of a softmax."""
+    shapes = read_shapes(weight_file)
+    return _WEIGHT in shapes or _BIAS in shapes
+
+
+def softmax_of(model: TrainedModel) -> Optional[SoftmaxWeights]:
+    """
+    The output layer of a trained model, if that is a language model.
+
+    # Raises
+
+    `ConfigurationError`
+        If its vocabulary is not that of a language model.
+    """
+    # The language model in turn imports this file.
+    from elmo_plugin.tasks.bilm.vocabulary import softmax_counts, softmax_ids
+
+    names = ("softmax.weight", "softmax.bias")
+    if model.vocabulary is None or not all(name in model.parameters for name in names):
+        return None
+    weight, bias = (model.parameters[name] for name in names)
+    counts = softmax_counts(model.vocabulary)
+    return SoftmaxWeights(
+        weight,
+        bias,
+        list(softmax_ids(model.vocabulary)),
+        None if counts is None else counts.tolist(),
+    )
+
+
+def save_softmax(
+    softmax: SoftmaxWeights, folder: Union[str, PathLike], dtype: str = "float32"
+) -> None:
+    """
+    Writes `softmax.hdf5` and `vocabulary.txt`, a word or `word<TAB>count` per line; each appears
+    only when it is whole.
+
+    # Parameters
+
+    softmax : `SoftmaxWeights`
+        What to write.
+    folder : `Union[str, PathLike]`
+        An existing folder.
+    dtype : `str`, optional (default = `"float32"`)
+        `float32`, or `float16` for half the size.
+
+    # Raises
+
+    `ValueError`
+        If `dtype` is neither, or a number is too large for it.
+    """
+    arrays = {
+        name: tensor.detach().float().cpu().numpy()
+        for name, tensor in ((_WEIGHT, softmax.weight), (_BIAS, softmax.bias))
+    }
+    write_arrays(arrays, Path(folder) / SOFTMAX_FILE, dtype)
+    counts = softmax.counts or [None] * len(softmax.words)
+    write_vocabulary(list(zip(softmax.words, counts)), Path(folder) / VOCABULARY_FILE)
+
+
+def _read_file(
+    softmax_file: Union[str, PathLike], vocabulary_file: Optional[Union[str, PathLike]]
+) -> SoftmaxWeights:
+    try:
+        arrays = read_arrays(softmax_file, lambda name: name in (_WEIGHT, _BIAS))
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"Softmax file {softmax_file} does not exist. `allennlp elmo-export` writes one from "
+            "the archive of a language model."
+        ) from None
+    for name, num_axes in ((_WEIGHT, 2), (_BIAS, 1)):
+        if name not in arrays or arrays[name].ndim != num_axes:
+            found = f"one of shape {arrays[name].shape}" if name in arrays else "none"
+            raise ConfigurationError(
+                f"{softmax_file}: expected a tensor {name} of {num_axes} axes, found {found}. "
+                "`allennlp elmo-export` writes such a file from the archive of a language model."
+            )
+    if vocabulary_file is None:
+        vocabulary_file = os.path.join(os.path.dirname(softmax_file), VOCABULARY_FILE)
+    words, counts = zip(*read_vocabulary(vocabulary_file))
+    weight, bias = (torch.from_numpy(arrays[name]) for name in (_WEIGHT, _BIAS))
+    return SoftmaxWeights(weight, bias, list(words), None if None in counts else list(counts))

@@ -1,0 +1,225 @@
+"""
+The weights of a biLM in files: HDF5 in bilm-tf's layout, or safetensors with the same names.
+
+One table (`_entries`) says which tensor of a file becomes which parameter and how; reading and
+writing both follow it, so that a file that is read and written again is the same bit for bit. Its
+names are those of the published files, under which everything is written; what else bilm-tf calls
+them is read, see `weight_fit`.
+"""
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import Callable, Dict, Iterator, List, Tuple, Union
+
+import numpy
+import torch
+
+from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.io.array_files import read_arrays, read_shapes, write_arrays
+from elmo_plugin.bilm.io.weight_fit import check_fit, published_name
+from elmo_plugin.bilm.options import BilmOptions, CharacterCnnOptions, LstmOptions
+from elmo_plugin.modules.linear.int8_linear import Int8Linear
+from elmo_plugin.util.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """
+    One tensor of a weight file and the parameters that it holds.
+
+    `to_parameters` takes the file's array apart; `to_file` puts it together again.
+    """
+
+    name: str
+    shape: Tuple[int, ...]
+    parameters: Tuple[str, ...]
+    to_parameters: Callable[[numpy.ndarray], List[numpy.ndarray]]
+    to_file: Callable[[List[numpy.ndarray]], numpy.ndarray]
+
+
+def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
+    """
+    Reads the parameters of `bilm` from a file, float16 or float32, HDF5 or `.safetensors`.
+
+    # Parameters
+
+    bilm : `Bilm`
+        Built from the options that belong to the file.
+    weight_file : `Union[str, PathLike]`
+        A local path or a URL, see `local_path`.
+
+    # Raises
+
+    `ConfigurationError`
+        If there is no such file, it cannot be read, or it does not fit the options; the message
+        names the tensor, the shape that was expected and the shape that was found.
+    """
+    parameters = _parameters(bilm)
+    check_weights(bilm.options, weight_file)
+    arrays = {
+        published_name(name): array for name, array in read_arrays(weight_file, _is_weight).items()
+    }
+    with torch.no_grad():
+        for entry in _entries(bilm.options):
+            # What may be missing from a file that fits is a projection that changes nothing.
+            array = arrays[entry.name] if entry.name in arrays else _no_change(entry.shape)
+            for name, part in zip(entry.parameters, entry.to_parameters(array)):
+                parameters[name].copy_(torch.from_numpy(numpy.ascontiguousarray(part)))
+
+
+def check_weights(options: BilmOptions, weight_file: Union[str, PathLike]) -> None:
+    """
+    Whether a file of weights belongs to these options, known before a model is built or a weight
+    is read. See `load_weights` for what it raises.
+    """
+    try:
+        shapes = read_shapes(weight_file)
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"biLM weight file {weight_file} does not exist. Set `weight_file` (or ELMO_WEIGHTS) "
+            "to the weights of the biLM."
+        ) from None
+    shapes = {name: shape for name, shape in shapes.items() if _is_weight(name)}
+    expected = ((entry.name, entry.shape) for entry in _entries(options))
+    check_fit(shapes, expected, options, str(weight_file))
+
+
+def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "float32") -> None:
+    """
+    Writes the parameters of `bilm` in bilm-tf's layout. The file appears under its name only
+    when it is whole.
+
+    # Parameters
+
+    bilm : `Bilm`
+        What to write.
+    weight_file : `Union[str, PathLike]`
+        `.safetensors`, or HDF5 for any other ending.
+    dtype : `str`, optional (default = `"float32"`)
+        `float32`, or `float16` for half the size.
+
+    # Raises
+
+    `ValueError`
+        If `dtype` is neither, if a weight is too large for it, or if the biLM's are int8.
+    """
+    parameters = {
+        name: parameter.detach().float().cpu().numpy()
+        for name, parameter in _parameters(bilm).items()
+    }
+    arrays = {
+        entry.name: entry.to_file([parameters[name] for name in entry.parameters])
+        for entry in _entries(bilm.options)
+    }
+    write_arrays(arrays, weight_file, dtype)
+
+
+def _is_weight(name: str) -> bool:
+    """A file may hold the softmax of the language model too; `softmax_files` reads it."""
+    return not name.startswith("softmax/")
+
+
+def _no_change(shape: Tuple[int, ...]) -> numpy.ndarray:
+    return numpy.eye(*shape) if len(shape) == 2 else numpy.zeros(shape)
+
+
+def _parameters(bilm: Bilm) -> Dict[str, torch.Tensor]:
+    if any(isinstance(module, Int8Linear) for module in bilm.modules()):
+        raise ValueError(
+            "Weight files hold real numbers: expected a biLM of float32 or bfloat16, found int8. "
+            "Load it with another `dtype`."
+        )
+    return dict(bilm.named_parameters())
+
+
+def _entries(options: BilmOptions) -> Iterator[_Entry]:
+    """The table: every tensor of a weight file of these options."""
+    lstm = options.lstm
+    if options.char_cnn is None:
+        yield _embedding("embedding", (len(options.words), options.token_dim))
+    else:
+        yield from _character_encoder(options.char_cnn, options.token_dim)
+    stacks = ("forward_layers", "backward_layers") if options.bidirectional else ("forward_layers",)
+    for direction, stack in enumerate(stacks):
+        for number in range(lstm.n_layers):
+            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{number}/LSTMCell"
+            input_dim = lstm.output_dim if number else options.token_dim
+            yield from _lstm_cell(cell, f"lstm.{stack}.{number}", input_dim, lstm)
+
+
+def _embedding(name: str, shape: Tuple[int, int]) -> _Entry:
+    """A file has no row for padding, id 0."""
+    return _Entry(
+        name,
+        shape,
+        ("character_encoder.embedding.weight",),
+        lambda array: [numpy.pad(array, ((1, 0), (0, 0)))],
+        lambda parts: parts[0][1:],
+    )
+
+
+def _character_encoder(cnn: CharacterCnnOptions, token_dim: int) -> Iterator[_Entry]:
+    yield _embedding("char_embed", (cnn.n_characters - 1, cnn.embedding_dim))
+    for number, (width, filters) in enumerate(cnn.filters):
+        name = f"character_encoder.convolutions.{number}"
+        yield _convolution(f"CNN/W_cnn_{number}", (1, width, cnn.embedding_dim, filters), name)
+        yield _vector(f"CNN/b_cnn_{number}", filters, f"{name}.bias")
+    dim = cnn.num_filters
+    for number in range(cnn.n_highway):
+        for part, ours in (("carry", "gate"), ("transform", "transform")):
+            name = f"character_encoder.highways.{number}.{ours}"
+            yield _matrix(f"CNN_high_{number}/W_{part}", (dim, dim), f"{name}.weight")
+            yield _vector(f"CNN_high_{number}/b_{part}", dim, f"{name}.bias")
+    if cnn.projection:
+        name = "character_encoder.projection"
+        yield _matrix("CNN_proj/W_proj", (dim, token_dim), f"{name}.weight")
+        yield _vector("CNN_proj/b_proj", token_dim, f"{name}.bias")
+
+
+def _vector(name: str, size: int, parameter: str) -> _Entry:
+    return _Entry(name, (size,), (parameter,), lambda array: [array], lambda parts: parts[0])
+
+
+def _matrix(name: str, shape: Tuple[int, int], parameter: str) -> _Entry:
+    """TensorFlow multiplies from the left, PyTorch from the right."""
+    return _Entry(name, shape, (parameter,), lambda array: [array.T], lambda parts: parts[0].T)
+
+
+def _convolution(name: str, shape: Tuple[int, int, int, int], parameter: str) -> _Entry:
+    """Our convolutions are products with windows laid flat: (filters, width * embedding_dim)."""
+    return _Entry(
+        name,
+        shape,
+        (f"{parameter}.weight",),
+        lambda array: [array.reshape(-1, shape[-1]).T],
+        lambda parts: parts[0].T.reshape(shape),
+    )
+
+
+def _lstm_cell(cell: str, parameter: str, input_dim: int, options: LstmOptions) -> Iterator[_Entry]:
+    """TensorFlow joins input and recurrent weights and orders the gates i, g, f, o."""
+    dim = options.dim
+
+    def reorder(array: numpy.ndarray, order: Tuple[int, ...]) -> numpy.ndarray:
+        gates = numpy.split(array, 4, axis=-1)
+        return numpy.concatenate([gates[gate] for gate in order], axis=-1)
+
+    # Ours are i, f, o, g.
+    to_ours, to_theirs = (0, 2, 3, 1), (0, 3, 1, 2)
+    yield _Entry(
+        f"{cell}/W_0",
+        (input_dim + options.output_dim, 4 * dim),
+        (f"{parameter}.input.weight", f"{parameter}.recurrent.weight"),
+        lambda array: [part.T for part in numpy.split(reorder(array, to_ours), [input_dim])],
+        lambda parts: reorder(numpy.concatenate([part.T for part in parts]), to_theirs),
+    )
+    yield _Entry(
+        f"{cell}/B",
+        (4 * dim,),
+        (f"{parameter}.bias",),
+        lambda array: [reorder(array, to_ours)],
+        lambda parts: reorder(parts[0], to_theirs),
+    )
+    if options.projection_dim is not None:
+        shape = (dim, options.projection_dim)
+        yield _matrix(f"{cell}/W_P_0", shape, f"{parameter}.projection.weight")

@@ -1,0 +1,1 @@
+"""The layers of a frozen biLM, kept on disk."""

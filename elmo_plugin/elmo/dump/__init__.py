@@ -1,0 +1,1 @@
+"""Writes the layers of a biLM over a text into one HDF5 file."""

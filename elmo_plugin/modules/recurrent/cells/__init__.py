@@ -1,0 +1,1 @@
+"""The recurrent cells, one file each."""

@@ -1,0 +1,23 @@
+"""Trains a biLM: reader, model, data loader and trainer for AllenNLP."""
+
+from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
+from elmo_plugin.tasks.bilm.evaluate_before import EvaluateBefore
+from elmo_plugin.tasks.bilm.model import LanguageModel
+from elmo_plugin.tasks.bilm.reader import BilmReader
+from elmo_plugin.tasks.bilm.trainer import PretrainingTrainer
+from elmo_plugin.tasks.bilm.vocabulary import (
+    SoftmaxVocabulary,
+    softmax_counts,
+    softmax_ids,
+)
+
+__all__ = [
+    "BilmDataLoader",
+    "BilmReader",
+    "EvaluateBefore",
+    "LanguageModel",
+    "PretrainingTrainer",
+    "SoftmaxVocabulary",
+    "softmax_counts",
+    "softmax_ids",
+]

@@ -1,0 +1,66 @@
+import json
+import logging
+import os
+from typing import Any, Dict
+
+import torch
+from allennlp.common.util import dump_metrics
+from allennlp.training.callbacks import TrainerCallback
+from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
+from overrides import overrides
+
+from elmo_plugin.util.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
+
+FILE_NAME = "metrics_before.json"
+
+
+@TrainerCallback.register("elmo-evaluate-before")
+class EvaluateBefore(TrainerCallback):
+    """
+    Evaluates on the validation text before the first batch as well, so that a fine-tuned biLM can
+    be compared with what it started from (table 7 of the ELMo paper).
+
+    Writes `metrics_before.json` beside AllenNLP's `metrics_epoch_0.json`; a recovered run keeps
+    it. After each epoch a line of the log says what a metric was and has become.
+    """
+
+    @overrides
+    def on_start(
+        self, trainer: GradientDescentTrainer, is_primary: bool = True, **kwargs: Any
+    ) -> None:
+        super().on_start(trainer, is_primary, **kwargs)
+        self._path = os.path.join(self.serialization_dir, FILE_NAME)
+        if trainer._validation_data_loader is None:
+            raise ConfigurationError(
+                "elmo-evaluate-before needs a text to evaluate on: set `validation_data_path`."
+            )
+        if os.path.exists(self._path):
+            # Shuffled, it is read in another order every time.
+            iter(trainer._validation_data_loader)
+            return
+        with torch.no_grad():
+            trainer._validation_loss(-1)
+        metrics = trainer.model.get_metrics(reset=True)
+        if is_primary:
+            dump_metrics(f"{self._path}.unfinished", metrics, log=True)
+            os.replace(f"{self._path}.unfinished", self._path)
+
+    @overrides
+    def on_epoch(
+        self,
+        trainer: GradientDescentTrainer,
+        metrics: Dict[str, Any],
+        epoch: int,
+        is_primary: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        if not is_primary:
+            return
+        with open(self._path, encoding="utf-8") as opened:
+            before = json.load(opened)
+        for name, value in before.items():
+            after = metrics.get(f"validation_{name}")
+            if after is not None:
+                logger.info("%s: %.2f before, %.2f after epoch %d", name, value, after, epoch)

@@ -1,0 +1,83 @@
+import os
+from typing import Any, Dict, Tuple
+
+import torch
+from allennlp.data import TensorDict
+from allennlp.training.trainer import Trainer
+from overrides import overrides
+
+from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
+from elmo_plugin.tasks.bilm.model import LanguageModel
+from elmo_plugin.training import LinearDecay, RecoverableTrainer
+from elmo_plugin.util.errors import ConfigurationError
+
+
+@Trainer.register("elmo-bilm", constructor="from_partial_objects")
+class PretrainingTrainer(RecoverableTrainer):
+    """
+    `RecoverableTrainer` for language models: a checkpoint also holds the states that they carry
+    and the position of their dropout and samples, and a recovered run does not read the text that
+    it is through with.
+
+    With the learning rate scheduler `elmo-linear-decay` training ends when its time is over.
+    Parameters are those of AllenNLP's `GradientDescentTrainer`; use the checkpointer `elmo-atomic`
+    with it.
+    """
+
+    @overrides
+    def _process_state(self) -> Dict[str, Any]:
+        return {**super()._process_state(), "model": self.model.training_state()}
+
+    @overrides
+    def _load_process_state(self, state: Dict[str, Any]) -> None:
+        super()._load_process_state(state)
+        self.model.load_training_state(state["model"])
+
+    @overrides
+    def batch_outputs(self, batch: TensorDict, for_training: bool) -> Dict[str, torch.Tensor]:
+        outputs = super().batch_outputs(batch, for_training)
+        if for_training and self._is_over:
+            self._text.stop()
+        return outputs
+
+    @overrides
+    def _try_train(self) -> Tuple[Dict[str, Any], int]:
+        self._metric_tracker.should_stop_early = self._should_stop_early
+        if self._distributed and self.cuda_device.type == "cpu":
+            self._share_cores()
+        return super()._try_train()
+
+    @overrides
+    def _maybe_restore_checkpoint(self) -> None:
+        # Says now what is wrong, not at the first checkpoint.
+        self._check_model_and_loader()
+        self._text = self.data_loader
+        super()._maybe_restore_checkpoint()
+        epochs, batches = (
+            self._start_after_epochs_completed,
+            self._start_after_batches_in_epoch_completed,
+        )
+        self._text.start_at(epochs, batches * self._num_gradient_accumulation_steps)
+        if isinstance(self._validation_data_loader, BilmDataLoader):
+            # Shuffled, it is read in another order every time.
+            self._validation_data_loader.start_at(epochs, 0)
+
+    def _share_cores(self) -> None:
+        """Threads of several processes that outnumber the cores wait for each other, tenfold."""
+        if "OMP_NUM_THREADS" not in os.environ:
+            torch.set_num_threads(max(1, torch.get_num_threads() // self._world_size))
+
+    def _check_model_and_loader(self) -> None:
+        if not isinstance(self.model, LanguageModel):
+            raise ConfigurationError("The trainer elmo-bilm trains the model elmo-bilm only.")
+        if not isinstance(self.data_loader, BilmDataLoader):
+            raise ConfigurationError("The trainer elmo-bilm needs the data loader elmo-bilm.")
+
+    @property
+    def _is_over(self) -> bool:
+        scheduler = self._learning_rate_scheduler
+        return isinstance(scheduler, LinearDecay) and scheduler.is_over
+
+    @overrides
+    def _should_stop_early(self) -> bool:
+        return self._is_over or type(self._metric_tracker).should_stop_early(self._metric_tracker)

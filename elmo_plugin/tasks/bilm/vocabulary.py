@@ -1,0 +1,187 @@
+from typing import Dict, List, Optional, Union
+
+import numpy
+from allennlp.common.tqdm import Tqdm
+from allennlp.data import Vocabulary
+
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.pretraining.text import TextPath, check_decoding_errors, find_shards
+from elmo_plugin.bilm.vocabulary_file import (
+    SPECIALS,
+    Entry,
+    check_choice,
+    choose_words,
+    read_vocabulary,
+)
+from elmo_plugin.corpora.word_counts import count_words
+from elmo_plugin.util.errors import ConfigurationError
+
+SOFTMAX_NAMESPACE = "softmax_labels"
+COUNTS_NAMESPACE = "softmax_counts_labels"
+
+
+@Vocabulary.register("elmo-bilm", constructor="from_text")
+class SoftmaxVocabulary(Vocabulary):
+    """
+    The words that a biLM predicts, most frequent first: what sampled softmax draws from.
+
+    Ids 0, 1 and 2 are `<S>`, `</S>` and `<UNK>`. They stand in the namespace `softmax_labels`; a
+    second one, `softmax_counts_labels`, holds the counts, so that these too outlive saving and
+    loading. What is read goes by characters and needs no vocabulary, unless the biLM has token
+    embeddings: those are of these words.
+    """
+
+    @classmethod
+    def from_text(
+        cls,
+        text: Optional[Union[str, List[str]]] = None,
+        file: Optional[str] = None,
+        size: Optional[int] = None,
+        min_count: int = 1,
+        decoding_errors: str = "strict",
+    ) -> "SoftmaxVocabulary":
+        """
+        # Parameters
+
+        text : `Optional[Union[str, List[str]]]`
+            Text whose words are counted: a file, a folder, a pattern, or several of them.
+        file : `Optional[str]`
+            Instead of `text`: a file that `allennlp elmo-vocabulary` has written, or one of
+            bilm-tf's.
+        size : `Optional[int]`, optional (default = `None`)
+            How many words to keep at most, the three special ones included.
+        min_count : `int`, optional (default = `1`)
+            Leave out words that occur less often.
+        decoding_errors : `str`, optional (default = `"strict"`)
+            What becomes of bytes of `text` that are not UTF-8, see `Text`.
+
+        # Raises
+
+        `ConfigurationError`
+            If not exactly one of `text` and `file` is given, or if what it names cannot be used.
+        """
+        if (text is None) == (file is None):
+            raise ConfigurationError(
+                "The elmo-bilm vocabulary expected either `text` to count the words of or a "
+                f"vocabulary `file`, found {'both' if text else 'neither'}."
+            )
+        if file is not None:
+            return cls._of(read_vocabulary(file, size, min_count))
+        return cls._of(count_and_choose(text, size, min_count, decoding_errors))
+
+    @property
+    def counts(self) -> Optional[numpy.ndarray]:
+        """How often each word occurs, see `softmax_counts`."""
+        return softmax_counts(self)
+
+    @classmethod
+    def _of(cls, entries: List[Entry]) -> "SoftmaxVocabulary":
+        vocabulary = cls()
+        vocabulary.add_tokens_to_namespace([word for word, _ in entries], SOFTMAX_NAMESPACE)
+        before = None
+        for first_id, (_, count) in enumerate(entries):
+            # Words of one count stand together: one entry for all of them.
+            if count is not None and count != before:
+                vocabulary.add_token_to_namespace(f"{first_id} {count}", COUNTS_NAMESPACE)
+            before = count
+        return vocabulary
+
+
+def count_and_choose(
+    text: TextPath, size: Optional[int], min_count: int, decoding_errors: str = "strict"
+) -> List[Entry]:
+    """
+    Counts the words of a text under a progress bar and chooses those to be predicted.
+
+    # Parameters
+
+    text : `TextPath`
+        See `Text`.
+    size, min_count : `Optional[int]`, `int`
+        See `choose_words`.
+    decoding_errors : `str`, optional (default = `"strict"`)
+        See `Text`.
+
+    # Raises
+
+    `ConfigurationError`
+        If there is no such text, no word in it, or if `size` or `min_count` are impossible.
+    `ValueError`
+        If a line is not UTF-8 and `decoding_errors` is strict, or if a compressed file is damaged.
+    """
+    check_choice(size, min_count)
+    check_decoding_errors(decoding_errors)
+    shards = find_shards(text)
+    with Tqdm.tqdm(desc="counting words", unit=" lines") as bar:
+        counts = count_words(shards, bar.update, decoding_errors)
+    if not counts.words:
+        raise ConfigurationError(f"Expected words, found none in {', '.join(shards)}.")
+    return choose_words(counts, size, min_count)
+
+
+def softmax_counts(vocab: Vocabulary) -> Optional[numpy.ndarray]:
+    """
+    How often each word of a softmax vocabulary occurs. Takes any `Vocabulary`, because processes
+    that train together get one that AllenNLP has saved and loaded as its own.
+
+    # Returns
+
+    `Optional[numpy.ndarray]`
+        Shape `(num_words,)`, whole numbers; `None` if they are not known.
+    """
+    if COUNTS_NAMESPACE not in vocab.get_namespaces():
+        return None
+    entries = vocab.get_index_to_token_vocabulary(COUNTS_NAMESPACE).values()
+    first_ids, counts = zip(*(map(int, entry.split()) for entry in entries))
+    num_words = vocab.get_vocab_size(SOFTMAX_NAMESPACE)
+    return numpy.repeat(numpy.array(counts), numpy.diff([*first_ids, num_words]))
+
+
+def softmax_ids(vocab: Vocabulary) -> Dict[str, int]:
+    """
+    The ids of a softmax vocabulary by word.
+
+    # Raises
+
+    `ConfigurationError`
+        If the vocabulary is another one.
+    """
+    words: Dict[int, str] = {}
+    # Asked for directly, a namespace that is not there would come into being.
+    if SOFTMAX_NAMESPACE in vocab.get_namespaces():
+        words = vocab.get_index_to_token_vocabulary(SOFTMAX_NAMESPACE)
+    first = [words.get(number) for number in range(len(SPECIALS))]
+    if first != list(SPECIALS):
+        raise ConfigurationError(
+            f"Expected a vocabulary whose namespace `{SOFTMAX_NAMESPACE}` begins with "
+            f"{', '.join(SPECIALS)}, found {first}. Set `vocabulary` to one of type elmo-bilm."
+        )
+    # AllenNLP reads this word back from its files as a line break, which no word holds.
+    return {word.replace("\n", "@@NEWLINE@@"): number for number, word in words.items()}
+
+
+def with_vocabulary(options: BilmOptions, vocab: Vocabulary) -> BilmOptions:
+    """
+    The options of a biLM that is trained with this vocabulary: token embeddings, if it reads them,
+    are of the words that it predicts, as in bilm-tf.
+
+    # Raises
+
+    `ConfigurationError`
+        If it has token embeddings of other words already, or is to share them with the softmax.
+    """
+    if options.char_cnn is not None:
+        return options
+    words = list(softmax_ids(vocab))
+    if options.words is not None and list(options.words) != words:
+        raise ConfigurationError(
+            f"The biLM has token embeddings of {len(options.words)} words and is to predict "
+            f"{len(words)} others. Set `file` of the vocabulary to the vocabulary.txt beside its "
+            "options."
+        )
+    if options.source.get("share_embedding_softmax"):
+        raise ConfigurationError(
+            "`share_embedding_softmax` is true in the biLM options: one matrix that reads and "
+            "predicts words cannot be trained here. Set it to false."
+        )
+    return options.with_words(words)

@@ -1,0 +1,42 @@
+"""Local copies of files that may lie behind a URL."""
+
+import os
+from os import PathLike
+from pathlib import Path
+from typing import Union
+
+
+def local_path(path: Union[str, PathLike]) -> str:
+    """
+    The local file or folder that a path or URL stands for.
+
+    # Parameters
+
+    path : `Union[str, PathLike]`
+        A local path, `~` and `file://` included, or a URL that the library `cached_path` reads
+        (`https://`, `s3://`, `gs://`, `hf://` …), which is downloaded once and kept where AllenNLP
+        keeps its downloads. A member of an archive is written `https://host/archive.zip!folder/file`.
+
+    # Raises
+
+    `FileNotFoundError`
+        If there is no such local file.
+    `ImportError`
+        If it is a URL and `cached_path` is not installed.
+    """
+    path = os.fspath(path)
+    if "://" in path and not path.startswith("file://"):
+        # Its import costs a second and many packages, which users of local files should not pay.
+        try:
+            from cached_path import cached_path
+        except ImportError as error:
+            raise ImportError(
+                f"{path} is a URL, and to download it the package cached-path is needed: "
+                "pip install cached-path. Or download the file and name its local path."
+            ) from error
+        root = Path(os.environ.get("ALLENNLP_CACHE_ROOT") or Path.home() / ".allennlp")
+        return str(cached_path(path, cache_dir=root / "cache", extract_archive="!" in path))
+    path = os.path.expanduser(path.removeprefix("file://"))
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"No such file: {path}.")
+    return path

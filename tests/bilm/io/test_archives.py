@@ -1,0 +1,210 @@
+"""Trained models as sources of weights: found, refused, and never executed."""
+
+import io
+import json
+import pickle
+import tarfile
+
+import pytest
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Vocabulary
+
+from elmo_plugin.bilm import Bilm, load_bilm, save_weights
+from elmo_plugin.bilm.io.archives import TrainedModel
+from elmo_plugin.bilm.io.pretrained import read_weights_into
+from elmo_plugin.bilm.io.softmax_files import read_softmax
+from tests.bilm.trained import COUNTS, WORDS, StandIn, save_run, vocabulary
+
+
+def same(bilm, other):
+    pairs = zip(bilm.named_parameters(), other.named_parameters())
+    return all(a == b and torch.equal(x, y) for (a, x), (b, y) in pairs)
+
+
+@pytest.fixture
+def model(make_bilm):
+    return StandIn(make_bilm(seed=1), len(WORDS))
+
+
+@pytest.fixture
+def run(model, tmp_path):
+    return dict(zip(("folder", "archive"), save_run(model, vocabulary(tmp_path), tmp_path / "run")))
+
+
+@pytest.mark.parametrize("kind", ["folder", "archive"])
+def test_weights_and_softmax_come_from_a_trained_model(model, run, make_bilm, kind):
+    bilm = make_bilm(seed=2)
+    read_weights_into(bilm, run[kind])
+    assert same(bilm, model.bilm)
+    softmax = read_softmax(run[kind], bilm.options)
+    assert torch.equal(softmax.weight, model.softmax.weight)
+    assert torch.equal(softmax.bias, model.softmax.bias)
+    assert (softmax.words, softmax.counts) == (WORDS, COUNTS)
+
+
+def test_elmo_can_take_its_weights_from_an_archive(model, run, make_options, tmp_path):
+    (tmp_path / "options.json").write_text(json.dumps(make_options()))
+    assert same(load_bilm(tmp_path / "options.json", run["archive"]), model.bilm)
+    assert same(load_bilm(tmp_path / "options.json", str(run["folder"])), model.bilm)
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
+def test_files_serve_where_an_archive_does(make_bilm, tmp_path, ending):
+    bilm, read = make_bilm(seed=1, bidirectional=False), make_bilm(seed=2, bidirectional=False)
+    save_weights(bilm, tmp_path / f"weights.{ending}")
+    read_weights_into(read, tmp_path / f"weights.{ending}")
+    assert same(read, bilm)
+
+
+def test_words_without_counts_have_none(model, make_bilm, tmp_path):
+    folder, _ = save_run(model, vocabulary(tmp_path, None), tmp_path / "run")
+    softmax = read_softmax(folder, model.bilm.options)
+    assert (softmax.words, softmax.counts) == (WORDS, None)
+
+
+def test_the_bilm_of_a_task_is_found_under_any_name(make_bilm, tmp_path):
+    inside = make_bilm(seed=3, n_layers=1)
+    model = torch.nn.ModuleDict({"embedder": StandIn(inside), "tagger": torch.nn.Linear(2, 3)})
+    _, archive = save_run(model, Vocabulary(), tmp_path / "task")
+    found = TrainedModel.read(archive).bilm()
+    assert found.options == inside.options
+    assert same(found, inside)
+    assert not found.training
+    with pytest.raises(ConfigurationError, match="task.tar.gz holds no softmax: expected.*elmo-b"):
+        read_softmax(archive, inside.options)
+
+
+def test_one_of_several_bilms_is_taken_by_name(make_bilm, tmp_path):
+    bilms = {"left": make_bilm(seed=1), "right": make_bilm(seed=2, dim=7)}
+    model = torch.nn.ModuleDict({name: StandIn(bilm) for name, bilm in bilms.items()})
+    trained = TrainedModel.read(save_run(model, Vocabulary(), tmp_path / "two")[0])
+    assert same(trained.bilm("right.bilm"), bilms["right"])
+    with pytest.raises(ConfigurationError, match="2 biLMs; name one of them: left.bilm, right.b"):
+        trained.bilm()
+    with pytest.raises(ConfigurationError, match=r"\(left.bilm, right.bilm\), found 'middle'"):
+        trained.bilm("middle")
+
+
+def test_half_precision_is_widened(model, make_bilm, tmp_path):
+    model.bilm.to_bfloat16()
+    folder, _ = save_run(model, Vocabulary(), tmp_path / "run")
+    bilm = TrainedModel.read(folder).bilm()
+    for name, parameter in bilm.named_parameters():
+        assert torch.equal(parameter, model.bilm.get_parameter(name).float()), name
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        (dict(dim=21), "expected `lstm.dim` 21, found 20. Take the options with which"),
+        (dict(bidirectional=False), "expected `bidirectional` False, found True"),
+        (dict(activation="tanh"), "expected `char_cnn.activation` 'tanh', found 'relu'"),
+    ],
+)
+def test_another_shape_is_named_by_its_first_setting(run, make_bilm, changes, expected):
+    bilm = make_bilm(**changes)
+    before = [parameter.clone() for parameter in bilm.parameters()]
+    with pytest.raises(ConfigurationError, match=f"run.tar.gz does not fit.*{expected}"):
+        read_weights_into(bilm, run["archive"])
+    assert all(torch.equal(*pair) for pair in zip(before, bilm.parameters()))
+
+
+def refused(path, expected):
+    with pytest.raises(ConfigurationError) as error:
+        TrainedModel.read(path)
+    assert str(path) in str(error.value)
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_trained_model_is_refused(tmp_path, weight_file):
+    refused(tmp_path / "none.tar.gz", "does not exist. Expected a model.tar.gz or the folder of")
+    refused(tmp_path, "holds no trained model: expected weights.th or best.th in it")
+    refused(weight_file, "damaged, cut short, or no model.tar.gz")
+    (tmp_path / "page.tar.gz").write_text("<html>404</html>\n" * 99)
+    refused(tmp_path / "page.tar.gz", "damaged, cut short, or no model.tar.gz")
+
+
+def test_a_model_without_a_bilm_is_refused(tmp_path):
+    folder, _ = save_run(torch.nn.Linear(2, 3), Vocabulary(), tmp_path / "run")
+    with pytest.raises(ConfigurationError, match="run holds no biLM: expected a model trained as"):
+        TrainedModel.read(folder).bilm()
+
+
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.95])
+def test_half_an_archive_is_refused(run, kept):
+    content = run["archive"].read_bytes()
+    run["archive"].write_bytes(content[: int(len(content) * kept)])
+    refused(run["archive"], "damaged, cut short")
+
+
+def test_half_a_file_of_parameters_is_refused(run):
+    content = (run["folder"] / "best.th").read_bytes()
+    (run["folder"] / "best.th").write_bytes(content[: len(content) // 2])
+    refused(run["folder"], "(best.th) cannot be read; it is damaged, cut short")
+
+
+class Executed:
+    def __reduce__(self):
+        return pytest.fail, ("the archive was executed",)
+
+
+def test_nothing_in_an_archive_is_executed(tmp_path):
+    for number, content in enumerate([Executed(), {"bilm.bias": Executed()}]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        torch.save(content, folder / "weights.th")
+        refused(folder, "holds more than tensors")
+        (folder / "weights.th").write_bytes(pickle.dumps(content))
+        refused(folder, "cannot be read")
+
+
+@pytest.mark.parametrize("kind", ["archive", "folder"])
+def test_a_flipped_bit_is_refused_or_changes_nothing(model, run, make_options, tmp_path, kind):
+    (tmp_path / "options.json").write_text(json.dumps(make_options()))
+    damaged = run["archive"] if kind == "archive" else run["folder"] / "best.th"
+    content = damaged.read_bytes()
+    num_refused = 0
+    for number in range(40):
+        flipped = bytearray(content)
+        # One in the middle of each of 40 equal parts, and each of the eight bits five times.
+        flipped[(2 * number + 1) * len(content) // 80] ^= 1 << number % 8
+        damaged.write_bytes(flipped)
+        try:
+            bilm = load_bilm(tmp_path / "options.json", run[kind])
+        except ConfigurationError as error:
+            assert str(run[kind]) in str(error) and "\n" not in str(error)
+            num_refused += 1
+        else:
+            assert same(bilm, model.bilm), number
+    assert num_refused > 20
+
+
+def test_members_with_other_paths_are_refused_and_written_nowhere(run, tmp_path):
+    evil = tmp_path / "evil.tar.gz"
+    for name in ("../escaped", "vocabulary/../../escaped"):
+        with tarfile.open(run["archive"]) as source, tarfile.open(evil, "w:gz") as target:
+            member = tarfile.TarInfo(name)
+            member.size = 4
+            target.addfile(member, io.BytesIO(b"evil"))
+            for member in source:
+                target.addfile(member, source.extractfile(member) if member.isfile() else None)
+        refused(evil, "a path in it leads out of the archive")
+    assert not list(tmp_path.rglob("escaped"))
+
+
+def test_an_archive_of_tar_czf_is_read(run, tmp_path):
+    other = tmp_path / "other.tar.gz"
+    with tarfile.open(run["archive"]) as source, tarfile.open(other, "w:gz") as target:
+        for member in source:
+            content = source.extractfile(member) if member.isfile() else None
+            # As `tar czf model.tar.gz .` names them.
+            member.name = f"./{member.name}"
+            target.addfile(member, content)
+    assert isinstance(TrainedModel.read(other).bilm(), Bilm)
+
+
+def test_a_model_is_read_before_its_first_epoch_ends_only_to_say_so(run):
+    (run["folder"] / "best.th").rename(run["folder"] / "model_state_e0_b7.th")
+    refused(run["folder"], "A training run writes the latter after its first validation")

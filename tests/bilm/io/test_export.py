@@ -1,0 +1,162 @@
+"""Folders of files written from a biLM: whole or not at all, and read by others."""
+
+import json
+import random
+
+import h5py
+import pytest
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.modules.elmo import Elmo as AllenNlpElmo
+from allennlp.modules.elmo import batch_to_ids
+
+from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, read_options
+from elmo_plugin.bilm.io.export import allennlp_obstacle, save_bilm
+from elmo_plugin.bilm.io.pretrained import read_weights_into
+from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, read_softmax
+from tests.bilm.oracle import assert_layers_equal, random_batch
+from tests.bilm.trained import COUNTS, WORDS
+
+BILM = ["options.json", "weights.hdf5"]
+ALL = ["options.json", "softmax.hdf5", "vocabulary.txt", "weights.hdf5"]
+
+
+@pytest.fixture
+def softmax():
+    return SoftmaxWeights(torch.randn(len(WORDS), 6), torch.randn(len(WORDS)), WORDS, COUNTS)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("dtype, most", [("float32", 1e-5), ("float16", 1e-3)])
+@pytest.mark.parametrize("changes", [dict(), dict(n_layers=3, activation="tanh", n_highway=0)])
+def test_allennlps_elmo_reads_an_export(make_bilm, tmp_path, dtype, most, changes):
+    save_bilm(make_bilm(seed=3, **changes), tmp_path / "out", dtype=dtype)
+    files = [str(tmp_path / "out" / name) for name in BILM]
+    ours, theirs = load_bilm(*files, stateful=True), AllenNlpElmo(*files, 1, dropout=0.0)
+    assert allennlp_obstacle(ours.options) is None
+    generator = random.Random(1)
+    for _ in range(3):
+        ids = batch_to_ids(random_batch(generator, 3, 6))
+        expected = theirs._elmo_lstm(ids)["activations"]
+        assert_layers_equal(ours(ids).layers, torch.stack(expected), most)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [dict(), dict(bidirectional=False), dict(projection=False), dict(projection_dim=None)],
+)
+def test_an_exported_language_model_is_read_back_bit_for_bit(make_bilm, tmp_path, changes):
+    bilm = make_bilm(seed=1, **changes)
+    dim = bilm.options.lstm.output_dim
+    softmax = SoftmaxWeights(torch.randn(7, dim), torch.randn(7), WORDS, COUNTS)
+    files = save_bilm(bilm, tmp_path / "out", softmax)
+    assert sorted(file.name for file in files) == names(tmp_path / "out") == ALL
+    assert names(tmp_path) == ["out"]
+    options = read_options(tmp_path / "out" / "options.json")
+    assert options == bilm.options
+    read = Bilm(options)
+    read_weights_into(read, tmp_path / "out" / "weights.hdf5")
+    for name, parameter in bilm.named_parameters():
+        assert torch.equal(read.get_parameter(name), parameter), name
+    found = read_softmax(tmp_path / "out" / "softmax.hdf5", options)
+    assert torch.equal(found.weight, softmax.weight)
+    assert (found.words, found.counts) == (WORDS, COUNTS)
+
+
+def test_options_are_complete_and_keep_what_else_they_said(make_options, tmp_path, softmax):
+    source = {**make_options(), "n_train_tokens": 768648884, "n_tokens_vocab": 1}
+    del source["bidirectional"], source["lstm"]["proj_clip"], source["char_cnn"]["n_highway"]
+    source["lstm"]["cell_clip"] = 0
+    save_bilm(Bilm(BilmOptions.from_dict(source)), tmp_path / "out", softmax)
+    written = json.loads((tmp_path / "out" / "options.json").read_text())
+    assert written["bidirectional"] is True
+    assert (written["n_train_tokens"], written["n_tokens_vocab"]) == (768648884, len(WORDS))
+    assert (written["char_cnn"]["n_characters"], written["char_cnn"]["n_highway"]) == (262, 0)
+    # TensorFlow would clip to 0 what we and AllenNLP do not clip.
+    assert (written["lstm"]["cell_clip"], written["lstm"]["proj_clip"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        (dict(bidirectional=False), "`bidirectional` is false"),
+        (dict(projection=False), "`char_cnn.projection` is false"),
+        (dict(projection_dim=None), "`lstm.projection_dim` is null"),
+        (dict(use_skip_connections=False), "`lstm.use_skip_connections` is false"),
+        (dict(character_unit="code_point"), "`char_cnn.character_unit` is code_point"),
+        (dict(max_characters_per_token=20), "`char_cnn.max_characters_per_token` is 20, not 50"),
+    ],
+)
+def test_what_allennlps_elmo_cannot_read_is_known_by_its_setting(make_bilm, changes, expected):
+    assert allennlp_obstacle(make_bilm(**changes).options) == expected
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_an_interrupted_export_leaves_nothing_or_what_was_there(
+    make_bilm, softmax, tmp_path, monkeypatch, is_there
+):
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "out"
+    if is_there:
+        save_bilm(make_bilm(seed=1), folder, softmax)
+        (folder / "notes.txt").write_text("mine")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()} if is_there else None
+    written = []
+
+    def fail_at_the_end(group, name, **content):
+        written.append(name)
+        return create(group, name, **content) if "RNN_1" not in name else fail()
+
+    create = h5py.Group.create_dataset
+    monkeypatch.setattr(h5py.Group, "create_dataset", fail_at_the_end)
+    with pytest.raises(KeyboardInterrupt):
+        save_bilm(make_bilm(seed=2), folder, softmax, force=True)
+    assert "softmax/W" in written
+    if is_there:
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    else:
+        assert names(tmp_path) == []
+
+
+def test_files_in_the_way_are_replaced_only_by_force(make_bilm, softmax, tmp_path):
+    folder = tmp_path / "out"
+    save_bilm(make_bilm(seed=1), folder, softmax)
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(ConfigurationError, match=r"already holds options.json, weights.hdf5, sof"):
+        save_bilm(make_bilm(seed=2), folder)
+    # Without a softmax of its own, it must not stand beside that of another.
+    save_bilm(make_bilm(seed=2), folder, force=True)
+    assert names(folder) == ["notes.txt", *BILM]
+    read = load_bilm(folder / "options.json", folder / "weights.hdf5")
+    expected = make_bilm(seed=2)
+    assert all(torch.equal(*pair) for pair in zip(read.parameters(), expected.parameters()))
+
+
+def test_an_empty_folder_is_used_and_what_a_killed_export_left_is_cleared(make_bilm, tmp_path):
+    (tmp_path / "empty" / "export.unfinished").mkdir(parents=True)
+    (tmp_path / "empty" / "export.unfinished" / "softmax.hdf5").write_text("half")
+    (tmp_path / "new.unfinished").mkdir()
+    (tmp_path / "new.unfinished" / "softmax.hdf5").write_text("half")
+    for name in ("empty", "new", "deep/er"):
+        save_bilm(make_bilm(), tmp_path / name)
+        assert names(tmp_path / name) == BILM
+    assert names(tmp_path) == ["deep", "empty", "new"]
+
+
+def test_a_file_where_the_folder_should_be_is_refused(make_bilm, tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(ConfigurationError, match="out is a file; expected a folder"):
+        save_bilm(make_bilm(), tmp_path / "out")
+
+
+def test_a_softmax_of_another_model_is_refused_before_anything_is_written(
+    make_bilm, softmax, tmp_path
+):
+    with pytest.raises(ConfigurationError, match="expected a softmax 9 wide.*found 6"):
+        save_bilm(make_bilm(projection_dim=9), tmp_path / "out", softmax)
+    assert names(tmp_path) == []

@@ -1,0 +1,236 @@
+"""Layers of a frozen biLM: its own, however sentences repeat and wherever they come from."""
+
+import copy
+import logging
+import pickle
+import shutil
+
+import pytest
+import torch
+
+from elmo_plugin import Elmo
+from elmo_plugin.elmo import token_batches
+from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
+from elmo_plugin.elmo.cache.layer_cache import LayerCache
+from tests.bilm.oracle import assert_layers_equal, relative_error
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A cache's folder."""
+    return tmp_path / "cache"
+
+
+def count_read(bilm):
+    """A list that grows by the number of sentences with every pass of the biLM."""
+    read = []
+    bilm.register_forward_hook(lambda _, ids, __: read.append(len(ids[0])))
+    return read
+
+
+def rounded(layers):
+    return layers.half().float()
+
+
+@pytest.mark.parametrize("max_tokens", [1, 20, 8192])
+@pytest.mark.parametrize("cached", [False, True])
+def test_layers_are_the_bilms_own(bilm, sentences, golden, folder, monkeypatch, cached, max_tokens):
+    monkeypatch.setattr(token_batches, "MAX_TOKENS", max_tokens)
+    frozen = FrozenLayers(bilm, folder if cached else None)
+    for words in (sentences, sentences[::-1], sentences * 2, sentences[:1], [[], []]):
+        ids = bilm.characters.batch_ids(words)
+        expected, found = bilm(ids), frozen(ids)
+        assert torch.equal(found.mask, expected.mask)
+        assert found.layers.dtype == expected.layers.dtype == torch.float32
+        torch.testing.assert_close(
+            found.layers,
+            expected.layers,
+            rtol=1e-3 if cached else 1e-4,
+            atol=2e-4 if cached else 1e-5,
+        )
+    for row, words in enumerate(sentences):
+        layers = frozen(bilm.characters.batch_ids([words])).layers[:, 0]
+        assert_layers_equal(layers, golden[row], 1e-3 if cached else 1e-5)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_repeated_sentence_is_read_once(bilm, folder, cached):
+    read = count_read(bilm)
+    frozen = FrozenLayers(bilm, folder if cached else None)
+    ids = bilm.characters.batch_ids([["a", "b"], ["c"], ["a", "b"], ["a", "b", "c"], ["c"]])
+    layers = frozen(ids).layers
+    assert sum(read) == 3
+    assert torch.equal(layers[:, 0], layers[:, 2]) and torch.equal(layers[:, 1], layers[:, 4])
+    frozen(ids)
+    assert sum(read) == (3 if cached else 6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_another_process_finds_what_one_has_read(folder, sentences, dtype):
+    first, second = (Elmo(dropout=0.0, dtype=dtype, cache=str(folder)) for _ in range(2))
+    ids = first.bilm.characters.batch_ids(sentences)
+    expected = first(ids)
+    (opened,) = LayerCache.opened()
+    assert torch.equal(first(ids), expected) and LayerCache.opened() == [opened]
+    # As another process would.
+    LayerCache.close_all()
+    read = count_read(second.bilm)
+    assert torch.equal(second(ids), expected)
+    assert torch.equal(second(ids.flip(0)), expected.flip(0))
+    assert read == []
+
+
+def test_what_is_found_does_not_change_results(bilm, folder, sentences):
+    frozen = FrozenLayers(bilm, folder)
+    everything = frozen(bilm.characters.batch_ids(sentences)).layers
+    ids = bilm.characters.batch_ids(sentences)
+    assert torch.equal(frozen(ids).layers, everything)
+    computed = bilm(ids).layers
+    torch.testing.assert_close(everything, rounded(computed), rtol=2**-10, atol=1e-6)
+
+
+def test_both_placements_come_from_one_entry(folder, sentences):
+    cached = Elmo(num_mixes=2, dropout=0.0, cache=str(folder))
+    plain = Elmo(num_mixes=2, dropout=0.0)
+    ids = plain.bilm.characters.batch_ids(sentences)
+    for _ in range(2):
+        for found, expected in zip(cached.blend(ids), plain.blend(ids)):
+            torch.testing.assert_close(found, expected, rtol=1e-3, atol=5e-4)
+    sum(blend.sum() for blend in cached.blend(ids)).backward()
+    assert all(mix.layer_scores.grad.abs().sum() > 0 for mix in cached.mixes)
+
+
+@pytest.mark.parametrize(
+    "change, tolerance",
+    [
+        (lambda bilm: bilm.character_encoder.projection.weight.data.mul_(1.5), 1e-3),
+        # What a batch is rounded to depends on its products.
+        (lambda bilm: bilm.to_bfloat16(), 1e-2),
+        (lambda bilm: bilm.to_int8(), 1e-3),
+        (lambda bilm: setattr(bilm, "warm_up", True), 1e-3),
+    ],
+    ids=["weights", "bfloat16", "int8", "warm-up"],
+)
+def test_another_bilm_does_not_read_the_entries(bilm, folder, sentences, change, tolerance):
+    ids = bilm.characters.batch_ids(sentences)
+    before = FrozenLayers(bilm, folder)(ids).layers
+    other = copy.deepcopy(bilm)
+    change(other)
+    found = FrozenLayers(other, folder)(ids).layers
+    assert relative_error(found, other(ids).layers.float()) < tolerance
+    assert relative_error(found, before) > 1e-3
+
+
+def test_weights_that_change_later_change_the_entries(bilm, folder, sentences):
+    frozen = FrozenLayers(bilm, folder)
+    ids = bilm.characters.batch_ids(sentences)
+    before = frozen(ids).layers
+    state = {name: value.clone() for name, value in bilm.state_dict().items()}
+    with torch.no_grad():
+        bilm.lstm.forward_layers[0].bias.add_(1.0)
+    after = frozen(ids).layers
+    torch.testing.assert_close(after, bilm(ids).layers, rtol=1e-3, atol=2e-4)
+    assert not torch.allclose(before, after)
+    bilm.load_state_dict(state)
+    assert torch.equal(frozen(ids).layers, before)
+
+
+def test_a_warm_up_that_begins_later_changes_the_entries(bilm, folder, sentences):
+    frozen = FrozenLayers(bilm, folder)
+    ids = bilm.characters.batch_ids(sentences)
+    before = frozen(ids).layers
+    bilm.warm_up = True
+    torch.testing.assert_close(frozen(ids).layers, bilm(ids).layers, rtol=1e-3, atol=2e-4)
+    bilm.warm_up = False
+    assert torch.equal(frozen(ids).layers, before)
+
+
+def test_a_bilm_that_has_learned_and_is_frozen_again_reads_anew(folder, sentences):
+    elmo = Elmo(dropout=0.0, cache=str(folder))
+    ids = elmo.bilm.characters.batch_ids(sentences)
+    before = elmo(ids)
+    elmo.bilm.requires_grad_(True)
+    optimizer = torch.optim.Adam(elmo.bilm.parameters(), lr=0.1, fused=True)
+    elmo(ids).sum().backward()
+    optimizer.step()
+    elmo.bilm.requires_grad_(False)
+    torch.testing.assert_close(elmo(ids), Elmo.blend(elmo, ids)[0])
+    assert not torch.allclose(elmo(ids), before)
+
+
+def test_autocast_does_not_reach_what_is_kept(bilm, folder, sentences):
+    ids = bilm.characters.batch_ids(sentences)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = FrozenLayers(bilm, folder)(ids).layers
+    torch.testing.assert_close(found, rounded(bilm(ids).layers), rtol=2**-10, atol=1e-6)
+
+
+def test_numbers_that_half_precision_cannot_hold_are_not_kept(bilm, folder, sentences, caplog):
+    with torch.no_grad():
+        bilm.character_encoder.projection.weight.mul_(1e6)
+    ids = bilm.characters.batch_ids(sentences)
+    frozen = FrozenLayers(bilm, folder)
+    for _ in range(2):
+        assert relative_error(frozen(ids).layers, bilm(ids).layers) < 1e-4
+    (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "half precision cannot" in warning.getMessage()
+    (cache,) = LayerCache.opened()
+    assert list(cache.read([b"any"])) == [] and not cache._pending
+    with torch.no_grad():
+        bilm.character_encoder.projection.weight.div_(1e6)
+    frozen(ids)
+    assert cache not in LayerCache.opened()[1:] and LayerCache.opened()[1]._pending
+
+
+def test_a_model_with_a_cache_can_be_copied_and_pickled(folder, sentences):
+    elmo = Elmo(dropout=0.0, cache=str(folder))
+    ids = elmo.bilm.characters.batch_ids(sentences)
+    expected = elmo(ids)
+    assert torch.equal(copy.deepcopy(elmo)(ids), expected)
+    assert torch.equal(pickle.loads(pickle.dumps(elmo))(ids), expected)
+    assert len(LayerCache.opened()) == 1
+
+
+def test_a_pickled_model_works_where_its_cache_cannot_be(folder, sentences, caplog):
+    elmo = Elmo(dropout=0.0, cache=str(folder))
+    ids = elmo.bilm.characters.batch_ids(sentences)
+    expected, pickled = elmo(ids), pickle.dumps(elmo)
+    LayerCache.close_all()
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
+    found = pickle.loads(pickled)(ids)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=5e-4)
+    assert "cannot be opened" in caplog.records[-1].getMessage()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("cached", [False, True])
+def test_the_type_does_not_depend_on_the_batch(bilm, folder, dtype, cached):
+    bilm.to(getattr(torch, dtype))
+    frozen = FrozenLayers(bilm, folder if cached else None)
+    for words in ([["a"], ["b"]], [["a"], ["a"]], []):
+        ids = bilm.characters.batch_ids(words) if words else torch.zeros(0, 5, 50).long()
+        assert frozen(ids).layers.dtype == torch.float32
+
+
+def test_found_and_sought_are_logged_when_an_epoch_begins(folder, sentences, caplog):
+    elmo = Elmo(cache=str(folder))
+    ids = elmo.bilm.characters.batch_ids([["a"], ["b"], ["a"]])
+    with caplog.at_level(logging.INFO):
+        elmo(ids)
+        elmo.eval()
+        elmo(ids)
+        elmo.train()
+        elmo.train()
+    counts = [message for message in caplog.messages if "sentences found" in message]
+    assert len(counts) == 2
+    assert "0 of 2 sentences found (0.0%); 2 sentences" in counts[0]
+    assert "2 of 2 sentences found (100.0%); 2 sentences" in counts[1]
+
+
+def test_wrong_ids_are_refused_as_by_the_bilm(bilm, folder):
+    frozen = FrozenLayers(bilm, folder)
+    ids = bilm.characters.batch_ids([["a", "b"]])
+    for wrong in (ids[..., :-1], ids + 300, torch.cat([torch.zeros_like(ids), ids], dim=1)):
+        with pytest.raises(ValueError, match="biLM"):
+            frozen(wrong)

@@ -1,0 +1,371 @@
+"""The cache on disk: shared, whole after a kill, and never wrong when something else is."""
+
+import logging
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+from collections import namedtuple
+from pathlib import Path
+
+import lmdb
+import numpy
+import pytest
+import torch
+
+from elmo_plugin.elmo import cache as module
+from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
+from elmo_plugin.elmo.cache.keys import entry_width, identity, sentence_keys
+from elmo_plugin.elmo.cache.layer_cache import LayerCache
+
+WIDTH = 640
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload([__name__])
+Disk = namedtuple("Disk", "total used free")
+
+
+def entry(number):
+    """Key and layers of a made-up sentence, told by its number."""
+    generator = numpy.random.default_rng(number)
+    layers = generator.standard_normal((3 + number % 40, WIDTH)).astype(numpy.float16)
+    return number.to_bytes(16, "little"), layers
+
+
+def fill(cache, numbers):
+    for number in numbers:
+        cache.write([entry(number)])
+
+
+def right_entries(cache, numbers):
+    """How many are found; none may be wrong."""
+    keys = [entry(number)[0] for number in numbers]
+    found = 0
+    for key, layers in cache.read(keys):
+        assert numpy.array_equal(layers, entry(int.from_bytes(key, "little"))[1])
+        found += 1
+    return found
+
+
+def exit_code(function, *arguments):
+    """Of a process of its own."""
+    process = PROCESSES.Process(target=function, args=arguments)
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def reopen(path):
+    """Opens the store as a new process would; what the one before had not written is lost."""
+    opened = []
+
+    def open_again(path=path):
+        while opened:
+            opened.pop()._environment.close()
+        opened.append(LayerCache(path, WIDTH))
+        return opened[-1]
+
+    yield open_again
+    while opened:
+        opened.pop()._environment.close()
+
+
+def test_entries_come_back_bit_for_bit_before_and_after_they_are_written(reopen):
+    cache = reopen()
+    fill(cache, range(100))
+    assert right_entries(cache, range(200)) == 100
+    cache.flush()
+    assert right_entries(cache, range(200)) == 100
+    assert right_entries(reopen(), range(200)) == 100
+
+
+def test_what_waits_in_memory_is_bounded(reopen, monkeypatch):
+    monkeypatch.setattr(module, "_MAX_PENDING_BYTES", 100_000)
+    cache = reopen()
+    for number in range(100):
+        cache.write([entry(number)])
+        assert sum(len(waiting) for waiting in cache._pending.values()) < 200_000
+    lost = len(cache._pending)
+    assert lost < 10 and right_entries(reopen(), range(100)) == 100 - lost
+
+
+def test_what_was_computed_together_is_lost_together(reopen, monkeypatch):
+    cache = reopen()
+    monkeypatch.setattr(module, "_MAX_PENDING_BYTES", len(entry(0)[1].tobytes()) + 1)
+    cache.write([entry(number) for number in range(10)])
+    assert not cache._pending and right_entries(reopen(), range(10)) == 10
+
+
+def test_prefetched_entries_are_found_without_the_disk(reopen):
+    cache = reopen()
+    fill(cache, range(10))
+    cache.flush()
+    keys = [entry(number)[0] for number in range(10)]
+    cache.prefetch(keys[:4])
+    cache.prefetch(keys[4:8])
+    cache._readable = False
+    assert right_entries(cache, range(10)) == 8
+    for _ in range(3):
+        cache.prefetch([])
+    assert right_entries(cache, range(10)) == 0
+
+
+def _write_for_ever(path, progress):
+    cache = LayerCache(path, WIDTH)
+    for number in range(10_000_000):
+        cache.write([entry(number)])
+        if number % 7 == 0:
+            cache.flush()
+            progress.send(number)
+
+
+def test_a_writer_killed_at_any_moment_loses_only_what_waited(path, reopen):
+    generator = random.Random(0)
+    for _ in range(10):
+        receiver, sender = PROCESSES.Pipe(duplex=False)
+        writer = PROCESSES.Process(target=_write_for_ever, args=(path, sender))
+        writer.start()
+        written = -1
+        for _ in range(generator.randrange(1, 40)):
+            written = receiver.recv()
+        writer.kill()
+        writer.join()
+        assert right_entries(reopen(), range(written + 1)) == written + 1
+        shutil.rmtree(path)
+
+
+def _write_some(path, numbers, barrier):
+    barrier.wait()
+    cache = LayerCache(path, WIDTH)
+    for number in numbers:
+        cache.write([entry(number)])
+        if number % 5 == 0:
+            cache.flush()
+            assert right_entries(cache, numbers[: numbers.index(number) + 1])
+    cache.flush()
+
+
+def test_several_processes_share_it(path, reopen):
+    barrier = PROCESSES.Barrier(3)
+    # Some are written by two.
+    shares = [list(range(0, 60)), list(range(40, 100)), list(range(90, 150))]
+    processes = [
+        PROCESSES.Process(target=_write_some, args=(path, share, barrier)) for share in shares
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    assert right_entries(reopen(), range(150)) == 150
+
+
+def _write(path, numbers):
+    cache = LayerCache(path, WIDTH)
+    fill(cache, numbers)
+    cache.flush()
+
+
+def _read_for_ever(path, progress):
+    cache = LayerCache(path, WIDTH)
+    entries = cache._on_disk([entry(0)[0]])
+    next(entries)
+    progress.send(True)
+    signal.pause()
+
+
+def test_readers_that_were_killed_do_not_fill_its_table(path, reopen):
+    cache = reopen()
+    fill(cache, range(1))
+    cache.flush()
+    receiver, sender = PROCESSES.Pipe(duplex=False)
+    for _ in range(3):
+        reader = PROCESSES.Process(target=_read_for_ever, args=(path, sender))
+        reader.start()
+        receiver.recv()
+        reader.kill()
+        reader.join()
+    assert exit_code(_write, path, range(1, 5)) == 0
+    assert cache._environment.reader_check() == 0
+    assert right_entries(cache, range(5)) == 5
+
+
+def test_a_forked_child_leaves_the_store_alone(path, reopen, monkeypatch):
+    cache = reopen()
+    monkeypatch.setitem(LayerCache._opened, path, cache)
+    fill(cache, range(5))
+    cache.flush()
+    fill(cache, range(5, 10))
+    child = os.fork()
+    if child == 0:
+        fill(cache, range(10, 15))
+        cache.flush()
+        os._exit(right_entries(cache, range(15)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert right_entries(cache, range(15)) == 10
+
+
+def test_an_entry_written_elsewhere_meanwhile_is_found(path, reopen):
+    cache = reopen()
+    assert right_entries(cache, range(5)) == 0
+    assert exit_code(_write, path, range(5)) == 0
+    assert right_entries(cache, range(5)) == 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_flipped_bytes_are_never_taken_for_layers(path, reopen, caplog, seed):
+    cache = reopen()
+    fill(cache, range(200))
+    cache.flush()
+    cache._environment.close()
+    generator = random.Random(seed)
+    content = bytearray((path / "data.mdb").read_bytes())
+    for _ in range(200):
+        content[generator.randrange(8192, len(content))] ^= 1 << generator.randrange(8)
+    (path / "data.mdb").write_bytes(content)
+    cache = reopen()
+    found = right_entries(cache, range(200))
+    assert found < 200 and any("damaged" in message for message in caplog.messages)
+    if cache._writable:
+        fill(cache, range(200))
+        cache.flush()
+        assert not cache._writable or right_entries(cache, range(200)) == 200
+
+
+def _read_what_is_left(path):
+    try:
+        cache = LayerCache(path, WIDTH)
+    except (OSError, lmdb.Error):
+        return
+    assert right_entries(cache, range(200)) < 200
+    fill(cache, range(200))
+    cache.flush()
+    assert not cache._writable or right_entries(cache, range(200)) == 200
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.9, 0.99])
+def test_a_file_cut_short_is_never_taken_for_layers(path, share):
+    assert exit_code(_write, path, range(200)) == 0
+    size = os.path.getsize(path / "data.mdb")
+    os.truncate(path / "data.mdb", int(share * size))
+    # Reading beyond the end of a mapped file would kill the process.
+    assert exit_code(_read_what_is_left, path) == 0
+
+
+def test_an_entry_under_another_key_is_not_taken(reopen):
+    cache = reopen()
+    fill(cache, range(2))
+    cache._pending[entry(0)[0]] = cache._pending[entry(1)[0]]
+    assert right_entries(cache, range(2)) == 1
+
+
+def test_a_full_disk_stops_the_writing_with_one_sentence(reopen, monkeypatch, caplog):
+    cache = reopen()
+    fill(cache, range(5))
+    cache.flush()
+    full = Disk(total=100 * 2**30, used=91 * 2**30, free=9 * 2**30)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: full)
+    fill(cache, range(5, 10))
+    cache.flush()
+    fill(cache, range(10, 20))
+    cache.flush()
+    (message,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert "9,216 MB of its disk are free, of which 10,240 are left to others" in message
+    assert "ELMO_CACHE" in message and not cache._pending
+    assert right_entries(cache, range(20)) == 5
+
+
+def _fail_to_write(path, log):
+    logging.getLogger(module.__name__).addHandler(logging.FileHandler(log))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    cache = LayerCache(path, WIDTH)
+    fill(cache, range(20))
+    cache.flush()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, resource.RLIM_INFINITY))
+    fill(cache, range(20, 200))
+    cache.flush()
+    assert not cache._writable and right_entries(cache, range(200)) == 20
+
+
+def test_a_folder_deleted_meanwhile_costs_only_what_it_held(path, reopen, caplog):
+    cache = reopen()
+    fill(cache, range(5))
+    cache.flush()
+    shutil.rmtree(path)
+    fill(cache, range(5, 10))
+    cache.report()
+    (message,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert "does not grow any more" in message
+    assert right_entries(cache, range(10)) == 5
+    assert right_entries(reopen(), range(10)) == 0
+
+
+def test_a_write_that_fails_loses_nothing_already_there(path, tmp_path, reopen):
+    log = tmp_path / "log"
+    assert exit_code(_fail_to_write, path, log) == 0
+    assert "does not grow any more" in log.read_text()
+    assert right_entries(reopen(), range(200)) == 20
+
+
+def test_a_folder_that_cannot_be_written_is_read(path, reopen, monkeypatch):
+    cache = reopen()
+    fill(cache, range(5))
+    cache.flush()
+    # Root may write what is read-only.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    cache = reopen()
+    fill(cache, range(5, 10))
+    cache.report()
+    assert right_entries(cache, range(10)) == 5
+
+
+@pytest.mark.parametrize("place", ["file", "circle/of/links", "~nosuchuser/cache"])
+def test_a_cache_that_cannot_be_opened_is_done_without(
+    bilm, sentences, tmp_path, caplog, monkeypatch, place
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("not a folder")
+    (tmp_path / "circle").symlink_to("circle")
+    frozen = FrozenLayers(bilm, Path(place))
+    ids = bilm.characters.batch_ids(sentences)
+    for _ in range(2):
+        torch.testing.assert_close(frozen(ids).layers, bilm(ids).layers, rtol=1e-4, atol=1e-5)
+    (message,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert f"cache in {place} cannot be opened" in message
+
+
+def test_keys_tell_sentences_apart_and_padding_does_not_matter(shared_bilm):
+    batches = [
+        [["a", "b"], ["a"], ["ab"], [], ["b", "a"]],
+        [["a", "b"], ["a"], ["ab"], [], ["b", "a"], ["a", "b", "c", "d"]],
+    ]
+    keys = []
+    for batch in batches:
+        ids = shared_bilm.characters.batch_ids(batch).numpy()
+        keys.append(sentence_keys(ids, [len(words) for words in batch]))
+    assert keys[0] == keys[1][:5] and len(set(keys[1])) == 6
+
+
+def test_the_identity_is_of_options_and_weights_wherever_they_lie(make_bilm, tmp_path):
+    seen = set()
+    for settings in (
+        {}, {"seed": 1}, {"warm_up": True}, {"n_layers": 1}, {"cell_clip": 2.0},
+        {"use_skip_connections": False},
+    ):  # fmt: skip
+        bilm = make_bilm(**settings)
+        bilm.register_buffer("options_json", bilm.options_json.flip(0))
+        assert identity(bilm) == identity(make_bilm(**settings))
+        seen.add(identity(bilm))
+    assert len(seen) == 6
+
+
+def test_an_entry_is_as_large_as_documented(make_bilm):
+    bilm = make_bilm(projection_dim=128)
+    assert entry_width(bilm) * 2 == 1280

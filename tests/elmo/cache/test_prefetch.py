@@ -1,0 +1,113 @@
+"""The data loader that works one batch ahead: AllenNLP's batches, and ELMo's layers in time."""
+
+import random
+import threading
+
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.data import DataLoader, DatasetReader, Vocabulary
+
+from elmo_plugin import Elmo
+from elmo_plugin.elmo.cache.layer_cache import LayerCache
+
+TAGGED = "".join(f"word{n}###A " * (n % 5 + 1) + "\n" for n in range(23))
+
+
+@pytest.fixture
+def make_loader(tmp_path):
+    (tmp_path / "tagged.txt").write_text(TAGGED)
+    reader = DatasetReader.from_params(
+        Params(
+            {"type": "sequence_tagging", "token_indexers": {"elmo": {"type": "elmo-characters"}}}
+        )
+    )
+
+    def make(kind, **settings):
+        params = Params({"type": kind, "batch_size": 4, **settings})
+        loader = DataLoader.from_params(
+            params, reader=reader, data_path=str(tmp_path / "tagged.txt")
+        )
+        loader.index_with(Vocabulary.from_instances(loader.iter_instances()))
+        return loader
+
+    return make
+
+
+@pytest.fixture
+def elmo(tmp_path):
+    return Elmo(dropout=0.0, cache=str(tmp_path / "cache"))
+
+
+def ids_of(batch):
+    return batch["tokens"]["elmo"]["elmo_tokens"]
+
+
+def is_idle():
+    return not any("elmo-prefetch" in thread.name for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"shuffle": True}, {"num_workers": 2}, {"max_instances_in_memory": 8},
+     {"batches_per_epoch": 2}],
+)  # fmt: skip
+def test_batches_are_those_of_allennlp_in_the_same_order(make_loader, settings):
+    torch.manual_seed(0)
+    seen = {}
+    for kind in ("multiprocess", "elmo-prefetch"):
+        random.seed(1)
+        loader = make_loader(kind, **settings)
+        seen[kind] = [ids_of(batch) for _ in range(3) for batch in loader]
+    assert len(seen["multiprocess"]) == len(seen["elmo-prefetch"]) > 5
+    pairs = list(zip(*seen.values()))
+    if "num_workers" in settings:
+        # Two workers race for the queue.
+        assert {ids.shape for ids, _ in pairs} == {ids.shape for _, ids in pairs}
+    else:
+        assert all(torch.equal(expected, found) for expected, found in pairs)
+    assert is_idle()
+
+
+def test_the_next_batch_is_read_from_disk_before_it_is_asked_for(make_loader, elmo):
+    loader = make_loader("elmo-prefetch")
+    for batch in loader:
+        elmo(ids_of(batch))
+    (cache,) = LayerCache.opened()
+    cache.flush()
+    on_disk = []
+    get = cache._on_disk
+    cache._on_disk = lambda keys: (
+        on_disk.append((threading.current_thread().name, len(keys))) or get(keys)
+    )
+    for batch in loader:
+        found, expected = elmo(ids_of(batch)), Elmo(dropout=0.0)(ids_of(batch))
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=5e-4)
+    assert len(on_disk) == len(loader)
+    # Nobody could foresee the first.
+    assert sum(name.startswith("elmo-prefetch") for name, _ in on_disk) == len(loader) - 1
+
+
+def test_an_iteration_given_up_leaves_no_thread_behind(make_loader):
+    batches = iter(make_loader("elmo-prefetch"))
+    next(batches)
+    batches.close()
+    assert is_idle()
+
+
+def test_an_error_of_the_reader_comes_through(make_loader):
+    loader = make_loader("elmo-prefetch")
+
+    def fail(instances):
+        raise ValueError("line 3 is wrong")
+
+    loader.collate_fn = fail
+    with pytest.raises(ValueError, match="line 3 is wrong"):
+        next(iter(loader))
+    assert is_idle()
+
+
+def test_batches_arrive_on_the_target_device(make_loader):
+    loader = make_loader("elmo-prefetch")
+    loader.set_target_device(torch.device("meta"))
+    assert {ids_of(batch).device.type for batch in loader} == {"meta"}

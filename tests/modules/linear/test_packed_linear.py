@@ -1,0 +1,199 @@
+"""`PackedLinear` against `torch.nn.Linear`, and the life of its packed copy."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch.nn.functional import linear
+
+from elmo_plugin.modules.linear.packed_linear import PackedLinear
+from elmo_plugin.modules.linear.packed_matrix import _HAS_BFLOAT16, _HAS_ONEDNN
+
+# So large that the packed copy is in oneDNN's own layout.
+NUM_IN, NUM_OUT = 440, 500
+needs_onednn = pytest.mark.skipif(not _HAS_ONEDNN, reason="this torch cannot pack")
+
+
+def assert_is_linear(layer, inputs, plus=None, most=1e-5):
+    expected = linear(inputs, layer.weight, layer.bias)
+    if plus is not None:
+        expected = expected + plus
+    torch.testing.assert_close(layer(inputs, plus), expected, rtol=most, atol=most)
+
+
+@pytest.fixture
+def layer():
+    """A layer whose weight was used, and packed where that is possible."""
+    torch.manual_seed(0)
+    layer = PackedLinear(NUM_IN, NUM_OUT)
+    with torch.no_grad():
+        layer(torch.randn(4, NUM_IN))
+    assert (layer._packed is not None) == _HAS_ONEDNN
+    assert not _HAS_ONEDNN or layer._packed._packed is not None
+    return layer
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("plus_shape", [None, (NUM_OUT,), (7, NUM_OUT)])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_the_product_is_that_of_linear(bias, plus_shape, gradients):
+    torch.manual_seed(1)
+    layer = PackedLinear(NUM_IN, NUM_OUT, bias=bias)
+    plus = None if plus_shape is None else torch.randn(plus_shape)
+    with torch.set_grad_enabled(gradients):
+        assert_is_linear(layer, torch.randn(7, NUM_IN), plus)
+        # Rows and columns that do not lie side by side in memory.
+        assert_is_linear(layer, torch.randn(7, 2 * NUM_IN)[:, ::2], plus)
+        assert_is_linear(layer, torch.randn(NUM_IN, 7).t(), plus)
+    assert (layer._packed is None) == (gradients or not _HAS_ONEDNN)
+
+
+@pytest.mark.parametrize("plus_shape", [None, (NUM_OUT,), (0, NUM_OUT)])
+def test_no_rows_give_no_rows(layer, plus_shape):
+    plus = None if plus_shape is None else torch.zeros(plus_shape)
+    with torch.no_grad():
+        assert layer(torch.zeros(0, NUM_IN), plus).shape == (0, NUM_OUT)
+
+
+def _in_place(layer):
+    layer.weight.mul_(2)
+
+
+def _loaded(layer):
+    layer.load_state_dict(PackedLinear(NUM_IN, NUM_OUT).state_dict())
+
+
+def _replaced(layer):
+    layer.weight = torch.nn.Parameter(torch.randn(NUM_OUT, NUM_IN) / NUM_IN)
+
+
+def _rounded(layer):
+    layer.to(torch.bfloat16).to(torch.float32)
+
+
+def _optimised(layer):
+    with torch.enable_grad():
+        layer(torch.randn(3, NUM_IN)).square().sum().backward()
+    torch.optim.Adam(layer.parameters(), lr=0.1).step()
+
+
+def _averaged(layer):
+    # As AllenNLP's moving averages do it, between batches that learn.
+    layer.weight.data.copy_(torch.randn(NUM_OUT, NUM_IN) / NUM_IN)
+    with torch.enable_grad():
+        layer(torch.randn(3, NUM_IN))
+
+
+@pytest.mark.parametrize("change", [_in_place, _loaded, _replaced, _rounded, _optimised, _averaged])
+def test_a_changed_weight_is_packed_again(layer, change):
+    inputs = torch.randn(5, NUM_IN)
+    with torch.no_grad():
+        before = layer(inputs)
+        change(layer)
+        assert_is_linear(layer, inputs)
+        assert not torch.equal(layer(inputs), before)
+
+
+@needs_onednn
+def test_a_weight_that_moves_drops_its_copy(layer):
+    # The rounded weight may come to stand at the address of the exact one.
+    layer.to(torch.bfloat16)
+    assert layer._packed is None
+
+
+@needs_onednn
+def test_an_unchanged_weight_is_packed_once(layer):
+    packed = layer._packed
+    with torch.no_grad():
+        layer(torch.randn(9, NUM_IN))
+    assert layer._packed is packed
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, copy.copy, lambda layer: pickle.loads(pickle.dumps(layer))]
+)
+def test_a_copy_packs_for_itself(layer, duplicate):
+    twin = duplicate(layer)
+    inputs = torch.randn(5, NUM_IN)
+    with torch.no_grad():
+        assert torch.equal(twin(inputs), layer(inputs))
+        twin.weight.mul_(3)
+        assert_is_linear(twin, inputs)
+        assert_is_linear(layer, inputs)
+
+
+def test_the_packed_copy_is_no_part_of_the_state(layer):
+    assert layer.state_dict().keys() == {"weight", "bias"}
+
+
+def test_weights_made_in_inference_mode_work():
+    with torch.inference_mode():
+        layer = PackedLinear(NUM_IN, NUM_OUT)
+        assert_is_linear(layer, torch.randn(5, NUM_IN))
+    with torch.no_grad():
+        assert_is_linear(layer, torch.randn(5, NUM_IN), torch.randn(NUM_OUT))
+
+
+def test_inference_mode_may_read_a_weight_made_outside(layer):
+    with torch.inference_mode():
+        assert_is_linear(layer, torch.randn(5, NUM_IN), torch.randn(5, NUM_OUT))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_gradients_reach_inputs_and_weights_that_learn(layer, frozen):
+    layer.requires_grad_(not frozen)
+    inputs = torch.randn(5, NUM_IN, requires_grad=True)
+    layer(inputs, torch.randn(NUM_OUT)).square().sum().backward()
+    assert inputs.grad.abs().sum() > 0
+    assert (layer.weight.grad is None) == frozen
+
+
+@needs_onednn
+def test_a_frozen_layer_is_packed_with_gradients_enabled(layer):
+    layer.requires_grad_(False)
+    layer._packed = None
+    assert_is_linear(layer, torch.randn(5, NUM_IN))
+    assert layer._packed is not None
+
+
+def test_autocast_decides_the_type(layer):
+    inputs = torch.randn(5, NUM_IN)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        assert layer(inputs).dtype == torch.bfloat16
+        assert torch.equal(layer(inputs), linear(inputs, layer.weight, layer.bias))
+
+
+@pytest.mark.parametrize("dtype, most", [(torch.float64, 1e-12), (torch.bfloat16, 0.02)])
+def test_other_types_give_the_product_too(layer, dtype, most):
+    layer.to(dtype)
+    inputs = torch.randn(5, NUM_IN, dtype=dtype)
+    with torch.no_grad():
+        for plus in (None, torch.randn(NUM_OUT, dtype=dtype), torch.randn(5, NUM_OUT, dtype=dtype)):
+            assert_is_linear(layer, inputs, plus, most)
+    assert (layer._packed is not None) == (dtype == torch.bfloat16 and _HAS_BFLOAT16)
+
+
+def test_inputs_of_another_type_are_refused_as_by_linear(layer):
+    with torch.no_grad(), pytest.raises(RuntimeError, match="same dtype"):
+        layer(torch.randn(5, NUM_IN, dtype=torch.float64))
+
+
+def test_a_weight_made_and_changed_in_inference_mode_is_not_remembered():
+    with torch.inference_mode():
+        layer = PackedLinear(8, 16)
+        inputs = torch.randn(4, 8)
+        layer(inputs)
+        layer.weight.mul_(2)
+        expected = inputs @ layer.weight.t() + layer.bias
+        torch.testing.assert_close(layer(inputs), expected)
+
+
+@pytest.mark.parametrize("num_rows", [63, 64, 65, 128, 200])
+def test_rows_are_filled_up_unseen(num_rows):
+    layer = PackedLinear(8, 16)
+    inputs, plus = torch.randn(num_rows, 8), torch.randn(num_rows, 16)
+    with torch.no_grad():
+        expected = torch.nn.functional.linear(inputs, layer.weight, layer.bias)
+        torch.testing.assert_close(layer(inputs), expected)
+        torch.testing.assert_close(layer(inputs, plus=plus), expected + plus)

@@ -1,0 +1,187 @@
+"""Building the compiled cells, and what happens where they cannot be built."""
+
+import os
+import stat
+
+import pytest
+import torch
+
+from elmo_plugin.modules.recurrent.cells.gru import GruCell
+from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayCell
+from elmo_plugin.modules.recurrent.cells.lstm import ProjectedCell
+from elmo_plugin.modules.recurrent.kernels.cell_kernels import cell_kernels
+from elmo_plugin.modules.recurrent.kernels.fused_cells import fused
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A machine that has built nothing yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cell_kernels.cache_clear()
+    yield tmp_path / "elmo_plugin"
+    cell_kernels.cache_clear()
+
+
+needs_compiler = pytest.mark.skipif(cell_kernels() is None, reason="no C++ compiler")
+
+
+@needs_compiler
+def test_they_are_built_once_and_nothing_else_is_left(cache):
+    assert cell_kernels() is not None
+    (built,) = cache.iterdir()
+    before = built.stat().st_mtime_ns
+    cell_kernels.cache_clear()
+    assert cell_kernels() is not None
+    assert [path.stat().st_mtime_ns for path in cache.iterdir()] == [before]
+
+
+@needs_compiler
+def test_another_processor_or_compiler_builds_its_own(cache, monkeypatch):
+    cell_kernels()
+    monkeypatch.setattr(
+        "elmo_plugin.modules.recurrent.kernels.cell_kernels._processor", lambda: "another"
+    )
+    cell_kernels.cache_clear()
+    cell_kernels()
+    assert len(list(cache.iterdir())) == 2
+
+
+@needs_compiler
+@pytest.mark.parametrize("content", [b"", b"no library", "half"], ids=["empty", "foreign", "cut"])
+def test_a_damaged_library_is_built_anew(cache, content):
+    cell_kernels()
+    (built,) = cache.iterdir()
+    right = built.read_bytes()
+    # Another file: this one is in use.
+    built.unlink()
+    built.write_bytes(right[: len(right) // 2] if content == "half" else content)
+    cell_kernels.cache_clear()
+    assert cell_kernels() is not None
+    assert right in [path.read_bytes() for path in cache.iterdir()]
+
+
+@needs_compiler
+def test_a_library_of_another_user_is_not_loaded(cache, monkeypatch):
+    cell_kernels()
+    user = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: user + 1)
+    (built,) = cache.iterdir()
+    before = built.stat().st_ino
+    cell_kernels.cache_clear()
+    cell_kernels()
+    assert [path.stat().st_ino for path in cache.iterdir()] != [before]
+
+
+@needs_compiler
+def test_the_compiler_may_be_given_with_arguments(cache, monkeypatch):
+    monkeypatch.setenv("CXX", "c++ -Wall")
+    assert cell_kernels() is not None
+    monkeypatch.setenv("CXX", "")
+    cell_kernels.cache_clear()
+    assert cell_kernels() is not None and len(list(cache.iterdir())) == 2
+
+
+def test_without_a_home_folder_there_are_none(cache, monkeypatch, caplog):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("pathlib.Path.home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+    with caplog.at_level("INFO"):
+        assert cell_kernels() is None
+    assert "run without compiled cells, a little slower: no home" in caplog.text
+
+
+def bits(values):
+    return values.view(torch.int16)
+
+
+@needs_compiler
+def test_bfloat16_is_rounded_as_pytorch_rounds_it():
+    # With all gates open, an output is the hyperbolic tangent of the memory, which stays as it is.
+    memory = torch.randint(-(2**31), 2**31 - 1, (1, 4096)).int().view(torch.float32)
+    memory[0, :8] = torch.tensor([0x3F80, 0x3F808000, 0x3F818000, 0x3F817FFF, 0x7F80, 1, 2, 3]).int(
+    ).view(torch.float32)  # fmt: skip
+    carry = memory[:, torch.isfinite(memory[0])]
+    dim = carry.size(1)
+    # The highway cell with a closed gate gives its carry; as a gradient it comes out too.
+    cell = fused(HighwayCell(), CPU, torch.bfloat16, dim, 1)
+    gates = torch.zeros(1, 6 * dim)
+    d_gates = torch.empty(1, 6 * dim, dtype=torch.bfloat16)
+    zeros = torch.zeros(1, dim)
+    cell.backward(gates, zeros, zeros, carry.clone(), zeros.clone(), d_gates)
+    assert torch.equal(bits(d_gates[:, 5 * dim :]), bits(carry.bfloat16()))
+    not_numbers = torch.tensor([[0x7FFFFFFF, 0x7FC00000, -1]]).int().view(torch.float32)
+    cell = fused(HighwayCell(), CPU, torch.bfloat16, 3, 1)
+    d_gates = torch.empty(1, 18, dtype=torch.bfloat16)
+    zeros = torch.zeros(1, 3)
+    cell.backward(torch.zeros(1, 18), zeros, zeros, not_numbers, zeros.clone(), d_gates)
+    assert d_gates[:, 15:].isnan().all()
+
+
+@needs_compiler
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 0.1, 0.299, 0.301, 1.0, 5.0])
+def test_small_activations_keep_their_digits(scale):
+    gates = torch.zeros(1, 4 * 1000)
+    gates[:, 3000:] = torch.linspace(-scale, scale, 1000)
+    memory, output = torch.empty(1, 1000), torch.empty(1, 1000)
+    for cell in (ProjectedCell(), fused(ProjectedCell(), CPU, torch.float32, 1000, 1)):
+        cell.forward(gates.clone(), None, torch.zeros(1, 1000), None, memory, output)
+        expected = 0.5 * gates[:, 3000:].double().tanh()
+        torch.testing.assert_close(memory.double(), expected, rtol=1e-6, atol=0.0)
+        torch.testing.assert_close(output.double(), 0.5 * expected.tanh(), rtol=1e-6, atol=0.0)
+
+
+def test_a_mask_may_be_laid_out_in_any_way():
+    mask = torch.rand(7, 3).t()
+    gates, previous = torch.randn(3, 42), torch.randn(3, 7)
+    outputs = []
+    for cell in (HighwayCell(mask), fused(HighwayCell(mask), CPU, torch.float32, 7, 3)):
+        outputs.append(torch.empty(3, 7))
+        cell.forward(gates.clone(), None, previous, None, torch.empty(3, 7), outputs[-1])
+    torch.testing.assert_close(*outputs)
+
+
+def fake_compiler(folder, script: str) -> str:
+    path = folder / "compiler"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+@pytest.mark.parametrize("script", ["exit 1", "exit 0"], ids=["fails", "writes nothing"])
+def test_a_compiler_that_does_not_work_leaves_the_cells_as_they_are(
+    cache, tmp_path, monkeypatch, script
+):
+    monkeypatch.setenv("CXX", fake_compiler(tmp_path, script))
+    assert cell_kernels() is None
+    assert not list(cache.iterdir())
+    cell = ProjectedCell()
+    assert fused(cell, CPU, torch.float32, 3, 2) is cell
+
+
+def test_so_does_a_machine_without_one(cache, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert cell_kernels() is None
+
+
+def test_so_does_a_cache_that_cannot_be_written(tmp_path, cache, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path / "file"))
+    assert cell_kernels() is None
+
+
+def test_a_file_that_is_no_library_is_not_loaded(cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", fake_compiler(tmp_path, 'for last; do :; done; echo no > "$last"'))
+    assert cell_kernels() is None
+
+
+@pytest.mark.parametrize(
+    "device, dtype",
+    [(torch.device("cuda"), torch.float32), (CPU, torch.float64), (CPU, torch.float16)],
+    ids=["GPU", "float64", "float16"],
+)
+@pytest.mark.parametrize(
+    "cell", [ProjectedCell(), HighwayCell(), GruCell()], ids=["projected", "highway", "gru"]
+)
+def test_only_what_was_compiled_for_is_replaced(cell, device, dtype):
+    assert fused(cell, device, dtype, 3, 2) is cell

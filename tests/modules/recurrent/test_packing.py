@@ -1,0 +1,45 @@
+import random
+
+import pytest
+import torch
+
+from elmo_plugin.modules.recurrent.packing import Packing
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_steps_are_those_counted_one_by_one(seed):
+    generator = random.Random(seed)
+    num_tokens = generator.randint(0, 6)
+    lengths = [generator.randint(0, num_tokens) for _ in range(generator.randint(1, 6))]
+    packing = Packing.from_lengths(torch.tensor(lengths), num_tokens)
+
+    # Longest first; Python's sort keeps the order of equals, too.
+    order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+    forward, backward, batch_sizes = [], [], []
+    for step in range(num_tokens):
+        rows = [row for row in order if lengths[row] > step]
+        forward += [row * num_tokens + step for row in rows]
+        backward += [row * num_tokens + lengths[row] - 1 - step for row in rows]
+        batch_sizes += [len(rows)] if rows else []
+
+    assert packing.order.tolist() == order
+    assert packing.batch_sizes == batch_sizes
+    assert packing.forward_index.tolist() == forward
+    assert packing.backward_index.tolist() == backward
+
+
+def test_both_directions_meet_each_real_token_once():
+    lengths = torch.tensor([3, 0, 5, 5, 1])
+    packing = Packing.from_lengths(lengths, 7)
+    real = [
+        7 * row + token for row, length in enumerate(lengths.tolist()) for token in range(length)
+    ]
+    assert sorted(packing.forward_index.tolist()) == real
+    assert sorted(packing.backward_index.tolist()) == real
+    assert sum(packing.batch_sizes) == 14
+
+
+def test_padding_further_changes_no_step():
+    lengths = torch.tensor([2, 4, 3])
+    assert Packing.from_lengths(lengths, 4).batch_sizes == [3, 3, 2, 1]
+    assert Packing.from_lengths(lengths, 9).batch_sizes == [3, 3, 2, 1]

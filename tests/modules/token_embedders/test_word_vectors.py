@@ -1,0 +1,202 @@
+import gzip
+import zipfile
+
+import numpy
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Vocabulary
+from allennlp.modules import TokenEmbedder
+
+from elmo_plugin.modules.token_embedders.word_vectors import WordVectors
+
+LINES = ["the 1 2 3", "play 4 5 6", "at the 0 0 1", "Zeus 7 8 9", "hut -1 -2 -3"]
+VECTORS = {line.rsplit(" ", 3)[0]: [float(n) for n in line.rsplit(" ", 3)[1:]] for line in LINES}
+
+
+@pytest.fixture
+def vocab():
+    return Vocabulary({"tokens": {"play": 3, "ball": 2}})
+
+
+@pytest.fixture
+def path(tmp_path):
+    return write(tmp_path / "vectors.txt")
+
+
+def write(path, lines=LINES, header=None):
+    text = "\n".join(([header] if header else []) + lines) + "\n"
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("inside.txt", text)
+    else:
+        path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def vectors_of(embedder, vocab, words):
+    ids = torch.tensor([[vocab.get_token_index(word) for word in words]])
+    return embedder(ids)[0].tolist()
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v.txt.gz", "v.zip"])
+@pytest.mark.parametrize("header", [None, "5 3"])
+def test_words_have_the_vectors_of_the_file(tmp_path, vocab, name, header):
+    embedder = WordVectors(vocab, 3, write(tmp_path / name, header=header))
+    assert vectors_of(embedder, vocab, ["play"]) == [VECTORS["play"]]
+    assert embedder.weight.shape == (4, 3)
+
+
+def test_words_that_only_prediction_meets_have_vectors_that_are_not_trained(vocab, path):
+    embedder = WordVectors(vocab, 3, path)
+    assert vocab.get_vocab_size() == 4 + 4
+    words = ["Zeus", "play", "hut", "at the"]
+    assert vectors_of(embedder, vocab, words) == [VECTORS[word] for word in words]
+    ids = torch.tensor([[vocab.get_token_index(word) for word in ("Zeus", "play", "Zeus")]])
+    embedder(ids).sum().backward()
+    assert embedder.weight.grad[vocab.get_token_index("play")].tolist() == [1, 1, 1]
+    assert embedder.weight.grad.sum() == 3 and embedder.extra.grad is None
+
+
+def test_as_many_are_kept_as_asked_for_and_the_first(vocab, path):
+    embedder = WordVectors(vocab, 3, path, num_extra_words=2)
+    names = vocab.get_index_to_token_vocabulary()
+    assert [names[index] for index in range(4, len(names))] == ["the", "at the"]
+    assert len(embedder.extra) == 2
+
+
+def test_a_word_that_the_file_lacks_begins_at_random_and_padding_is_zero(vocab, path):
+    torch.manual_seed(0)
+    embedder = WordVectors(vocab, 3, path)
+    rows = [vocab.get_token_index(word) for word in ("ball", "never seen")]
+    torch.manual_seed(0)
+    drawn = torch.empty(4, 3).normal_(float(numpy.mean([4, 5, 6])), float(numpy.std([4, 5, 6])))
+    assert torch.equal(embedder.weight[rows], drawn[rows])
+    assert embedder(torch.tensor([[0]])).tolist() == [[[0, 0, 0]]]
+
+
+def test_without_a_file_vectors_are_learned(vocab):
+    embedder = WordVectors(vocab, 5)
+    assert embedder.weight.requires_grad and len(embedder.extra) == 0
+    assert embedder.get_output_dim() == 5 and vocab.get_vocab_size() == 4
+
+
+def test_frozen_vectors_do_not_learn(vocab, path):
+    assert not WordVectors(vocab, 3, path, trainable=False).weight.requires_grad
+
+
+def test_a_saved_embedder_needs_no_file(vocab, path, tmp_path):
+    embedder = WordVectors(vocab, 3, path, num_extra_words=2)
+    # So AllenNLP loads an archive: the vocabulary with all words, and no file.
+    vocab.save_to_files(tmp_path / "vocabulary")
+    vocab = Vocabulary.from_files(tmp_path / "vocabulary")
+    loaded = TokenEmbedder.from_params(
+        Params({"type": "elmo-word-vectors", "embedding_dim": 3}), vocab=vocab
+    )
+    loaded.load_state_dict(embedder.state_dict())
+    words = ["the", "play", "at the", "ball", "unknown"]
+    assert vectors_of(loaded, vocab, words) == vectors_of(embedder, vocab, words)
+    # So it recovers a training that was stopped: with all words, and the file.
+    again = WordVectors(vocab, 3, path, num_extra_words=2)
+    assert torch.equal(again.extra, embedder.extra)
+    again.load_state_dict(embedder.state_dict())
+    assert vectors_of(again, vocab, words) == vectors_of(embedder, vocab, words)
+
+
+def test_two_embedders_of_a_namespace_know_the_same_words(tmp_path, vocab, path):
+    first = WordVectors(vocab, 3, path, num_extra_words=2)
+    other = write(tmp_path / "other.txt", ["the 9 9", "play 8 8", "zoo 7 7"])
+    second = WordVectors(vocab, 2, other)
+    assert len(first.weight) == len(second.weight) == 4 and len(second.extra) == 2
+    assert vectors_of(second, vocab, ["the", "play"]) == [[9, 9], [8, 8]]
+    unknown = second.weight[1].tolist()
+    assert vectors_of(second, vocab, ["at the", "zoo"]) == [unknown, unknown]
+
+
+def test_of_a_word_that_occurs_twice_the_first_vector_counts(tmp_path, vocab):
+    lines = ["play 1 1 1", "zoo 2 2 2", "", "play 3 3 3", "zoo 4 4 4", ""]
+    embedder = WordVectors(vocab, 3, write(tmp_path / "v.txt", lines))
+    assert vectors_of(embedder, vocab, ["play", "zoo"]) == [[1, 1, 1], [2, 2, 2]]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path, vocab):
+    embedder = WordVectors(vocab, 3, write(tmp_path / "v.txt", ["\ufeffplay 1 1 1"]))
+    assert vectors_of(embedder, vocab, ["play"]) == [[1, 1, 1]]
+
+
+def test_weights_of_another_vocabulary_are_refused(vocab, path):
+    embedder = WordVectors(vocab, 3, path)
+    other = WordVectors(Vocabulary({"tokens": {"play": 1}}), 3)
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        other.load_state_dict(embedder.state_dict())
+
+
+def test_an_extended_vocabulary_finds_vectors_or_the_unknown_words(vocab, path):
+    embedder = WordVectors(vocab, 3, path, num_extra_words=1)
+    for word in ("hut", "new"):
+        vocab.add_token_to_namespace(word)
+    embedder.extend_vocab(vocab, extension_pretrained_file=path)
+    found = vectors_of(embedder, vocab, ["hut", "new", "the", "never seen"])
+    assert found[0] == VECTORS["hut"] and found[2] == VECTORS["the"]
+    assert found[1] == found[3] == embedder.weight[1].tolist()
+    embedder.extend_vocab(vocab)
+    assert len(embedder.extra) == 3
+
+
+@pytest.mark.parametrize(
+    "lines, message",
+    [
+        (["the 1 2", "play 4 5"], r"v\.txt:1: expected a word and the 3 numbers .* 'the 1 2'"),
+        (["the 1 2 3 4", "play 4 5 6 7"], r"v\.txt:1: expected a word and the 3 numbers"),
+        (["the 1 2 3", "play 4 x 6"], r"v\.txt:2: expected a word and the 3 numbers"),
+        (["the 1 2 3", "play 4 5"], r"v\.txt:2: expected a word and the 3 numbers"),
+        (["the 1 2 3", "play nan 5 6"], r"v\.txt:2: expected a word and the 3 numbers"),
+    ],
+)
+def test_a_line_that_is_no_vector_is_refused(tmp_path, vocab, lines, message):
+    with pytest.raises(ValueError, match=message):
+        WordVectors(vocab, 3, write(tmp_path / "v.txt", lines))
+
+
+def test_a_file_without_any_of_the_words_is_refused(tmp_path, vocab):
+    with pytest.raises(ConfigurationError, match="no vector for any of the 4 words"):
+        WordVectors(vocab, 3, write(tmp_path / "v.txt", ["jouer 1 2 3"]))
+
+
+def test_a_missing_file_is_named(vocab, tmp_path):
+    with pytest.raises(ConfigurationError, match=r"nowhere\.txt\. Set ELMO_GLOVE"):
+        WordVectors(vocab, 3, str(tmp_path / "nowhere.txt"))
+
+
+@pytest.mark.parametrize(
+    "content, line",
+    [
+        (b"\0" * 5000, 1),
+        (b"", 1),
+        (b"the 1 2 3\n" + b"\0" * 50, 2),
+        (b"\x89PNG\r\n\x1a\n\0", 1),
+    ],
+)
+def test_a_file_of_nul_bytes_or_pictures_is_refused(tmp_path, vocab, content, line):
+    path = tmp_path / "v.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"v\.txt:{line}: expected"):
+        WordVectors(vocab, 3, str(path))
+
+
+def test_a_damaged_file_is_named_with_the_line(tmp_path, vocab):
+    path = tmp_path / "v.txt"
+    path.write_bytes(b"the 1 2 3\nplay 4 5 6\n\xff\xff 1 2 3\n")
+    with pytest.raises(ValueError, match=r"v\.txt:\d: expected UTF-8 text"):
+        WordVectors(vocab, 3, str(path))
+    packed = tmp_path / "v.txt.gz"
+    packed.write_bytes(gzip.compress(("\n".join(LINES)).encode())[:-12])
+    with pytest.raises(ValueError, match=r"v\.txt\.gz:\d: expected UTF-8 text, found Compressed"):
+        WordVectors(vocab, 3, str(packed))
+    for content in (b"no gzip", b""):
+        packed.write_bytes(content)
+        with pytest.raises(ValueError, match=r"v\.txt\.gz.*: expected"):
+            WordVectors(vocab, 3, str(packed))

@@ -1,0 +1,298 @@
+import itertools
+import random
+from collections import Counter
+
+import numpy
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import DataLoader, DatasetReader, Vocabulary
+
+from elmo_plugin.bilm.pretraining import passes
+from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
+from elmo_plugin.tasks.bilm.reader import BilmReader
+from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
+
+KINDS = {
+    "sentences": {"order": "sentences", "tokens_per_batch": 40},
+    "streams": {"order": "streams", "batch_size": 6, "num_steps": 4},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three files with 200 sentences of 50 different words."""
+    folder = tmp_path_factory.mktemp("text")
+    draw = random.Random(0)
+    words = [f"w{number}" for number in range(50)]
+    for shard in range(3):
+        lines = [" ".join(draw.choices(words, k=draw.randint(1, 12))) for _ in range(67)]
+        (folder / f"{shard}.txt").write_text("\n".join(lines[: 67 if shard else 66]) + "\n\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def vocabulary(folder):
+    return SoftmaxVocabulary.from_text(text=str(folder))
+
+
+@pytest.fixture
+def make_loader(folder, vocabulary):
+    def make(kind="sentences", data_path=folder, **settings):
+        loader = BilmDataLoader(BilmReader(), data_path, **{**KINDS[kind], **settings})
+        loader.index_with(vocabulary)
+        return loader
+
+    return make
+
+
+def plain(batches):
+    """Batches that can be compared."""
+    return [
+        {name: value.tolist() if torch.is_tensor(value) else value for name, value in batch.items()}
+        for batch in batches
+    ]
+
+
+def targets(batches, direction="forward"):
+    return Counter(itertools.chain(*(batch[f"{direction}_targets"] for batch in plain(batches))))
+
+
+def expected_targets(vocabulary, mark):
+    """Counts of all words, and one mark per sentence."""
+    other = {"</S>": "<S>", "<S>": "</S>"}[mark]
+    ids = vocabulary.get_token_to_index_vocabulary("softmax_labels")
+    counts = {number: count for number, count in enumerate(vocabulary.counts.tolist()) if count}
+    return {number: count for number, count in counts.items() if number != ids[other]}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_every_word_is_predicted_once_in_both_directions(make_loader, vocabulary, kind, shuffle):
+    batches = list(make_loader(kind, shuffle=shuffle))
+    assert targets(batches, "forward") == expected_targets(vocabulary, "</S>")
+    assert targets(batches, "backward") == expected_targets(vocabulary, "<S>")
+    assert all(sum(batch["batch_sizes"]) == len(batch["forward_ids"]) for batch in batches)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_the_number_of_workers_changes_nothing(make_loader, kind, num_workers):
+    alone, helped = make_loader(kind), make_loader(kind, num_workers=num_workers)
+    for _ in range(2):
+        assert plain(alone) == plain(helped)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("epoch, batch", [(0, 0), (0, 7), (1, 0), (2, 5)])
+def test_a_run_is_taken_up_where_it_stopped(make_loader, kind, num_workers, epoch, batch):
+    whole = make_loader(kind)
+    expected = [plain(whole) for _ in range(4)]
+    loader = make_loader(kind, num_workers=num_workers)
+    loader.start_at(epoch, batch)
+    found = [plain(loader) for _ in range(epoch, 4)]
+    assert found[0] == [{}] * batch + expected[epoch][batch:]
+    assert found[1:] == expected[epoch + 1 :]
+
+
+def test_batches_before_the_start_are_not_built(make_loader, monkeypatch):
+    loader = make_loader()
+    loader.start_at(0, 10)
+    built = []
+    build = loader._builder.build
+    monkeypatch.setattr(loader._builder, "build", lambda rows: built.append(rows) or build(rows))
+    num_batches = len(list(loader))
+    assert len(built) == num_batches - 10
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_text_that_is_not_utf_8_is_refused_or_replaced_as_the_reader_says(
+    vocabulary, tmp_path, num_workers
+):
+    (tmp_path / "latin.txt").write_bytes(b"w1 w2\ncaf\xe9 w3\n")
+
+    def batches(**settings):
+        reader = BilmReader(**settings)
+        loader = BilmDataLoader(reader, tmp_path, num_workers=num_workers)
+        loader.index_with(vocabulary)
+        return list(loader), list(reader.read(tmp_path))
+
+    with pytest.raises(ValueError, match=r"latin\.txt:2: expected UTF-8 text, found the byte 0xe9"):
+        batches()
+    read, instances = batches(decoding_errors="replace")
+    assert sum(len(batch["forward_targets"]) for batch in read) == 6
+    assert [instance["words"].metadata for instance in instances][1] == ["caf\ufffd", "w3"]
+    with pytest.raises(ConfigurationError, match="`decoding_errors` to be one of"):
+        batches(decoding_errors="ignore")
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_stop_ends_the_epoch_after_the_batch_at_hand(make_loader, num_workers):
+    loader = make_loader(num_workers=num_workers)
+    seen = []
+    for batch in loader:
+        seen.append(batch)
+        if len(seen) == 3:
+            loader.stop()
+    assert plain(seen) == plain(make_loader())[:3]
+    assert list(loader) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_processes_share_out_what_one_would_read(make_loader, monkeypatch, kind, world_size):
+    one = list(make_loader(kind))
+    shares = []
+    for rank in range(world_size):
+        monkeypatch.setattr(
+            "elmo_plugin.tasks.bilm.data_loader.process", lambda rank=rank: (rank, world_size)
+        )
+        loader = make_loader(kind)
+        shares.append(list(loader))
+        assert len(loader) == len(shares[-1])
+    assert len({len(share) for share in shares}) == 1
+    for direction in ("forward", "backward"):
+        together = sum((targets(share, direction) for share in shares), Counter())
+        assert together == targets(one, direction)
+    # Batch by batch, up to the last of streams, which may be several of one process.
+    for batches in list(zip(one, *shares))[: len(shares[0]) - 1]:
+        assert targets(batches[:1]) == sum((targets([batch]) for batch in batches[1:]), Counter())
+
+
+def test_each_process_carries_on_its_own_streams(make_loader, monkeypatch):
+    shares = []
+    for rank in range(4):
+        monkeypatch.setattr(
+            "elmo_plugin.tasks.bilm.data_loader.process", lambda rank=rank: (rank, 4)
+        )
+        shares.append(list(make_loader("streams")))
+    # Six streams for four processes.
+    assert [share[0]["num_streams"] for share in shares] == [2, 2, 1, 1]
+    assert [share[0]["streams"].tolist() for share in shares] == [[0, 1], [0, 1], [0], [0]]
+
+
+def test_streams_restart_with_every_epoch(make_loader):
+    loader = make_loader("streams")
+    for _ in range(2):
+        restarts = [batch["restart"] for batch in loader]
+        assert restarts[0] and not any(restarts[1:])
+
+
+def test_sentences_stand_alone(make_loader):
+    for batch in make_loader():
+        assert batch["streams"] is None and batch["num_streams"] == 0 and not batch["restart"]
+
+
+def test_unshuffled_streams_follow_the_files(folder, make_loader, vocabulary):
+    (batch, *_) = make_loader("streams", batch_size=1, num_steps=2000, shuffle=False)
+    lines = [line for n in range(3) for line in (folder / f"{n}.txt").read_text().split("\n")]
+    text = [word for line in lines if line for word in [*line.split(), "</S>"]]
+    ids = vocabulary.get_token_to_index_vocabulary("softmax_labels")
+    assert batch["forward_targets"].tolist() == [ids[word] for word in text]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_epochs_and_seeds_change_the_order_and_nothing_else(make_loader, kind):
+    loader, again, other = make_loader(kind), make_loader(kind), make_loader(kind, seed=1)
+    first, second = plain(loader), plain(loader)
+    assert first == plain(again) and second == plain(again)
+    assert first != second and first != plain(other)
+    fixed = make_loader(kind, shuffle=False)
+    assert plain(fixed) == plain(fixed)
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_loading_draws_no_random_numbers(make_loader, num_workers):
+    torch.manual_seed(0), random.seed(0), numpy.random.seed(0)
+    expected = torch.rand(1).item(), random.random(), numpy.random.rand()
+    torch.manual_seed(0), random.seed(0), numpy.random.seed(0)
+    list(make_loader(num_workers=num_workers))
+    assert (torch.rand(1).item(), random.random(), numpy.random.rand()) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_length_is_that_of_the_first_epoch(make_loader, kind):
+    loader = make_loader(kind)
+    assert len(loader) == len(list(loader)) == len(loader)
+
+
+def test_batches_go_to_the_device(make_loader):
+    loader = make_loader(num_workers=1)
+    loader.set_target_device(torch.device("meta"))
+    batch = next(iter(loader))
+    assert batch["characters"].is_meta and batch["forward_targets"].is_meta
+    assert isinstance(batch["batch_sizes"], list)
+
+
+def test_one_direction_is_read_when_the_model_has_one(folder, vocabulary, make_options):
+    options = {**make_options(), "bidirectional": False}
+    loader = BilmDataLoader(BilmReader(options=options), folder)
+    loader.index_with(vocabulary)
+    assert all(batch["backward_ids"] is None for batch in loader)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_lines_are_cut(kind, tmp_path, vocabulary):
+    (tmp_path / "a.txt").write_text("w1 " * 10)
+    loader = BilmDataLoader(BilmReader(max_tokens=4), tmp_path / "a.txt", **KINDS[kind])
+    loader.index_with(vocabulary)
+    assert sum(len(batch["forward_ids"]) for batch in loader) == 13
+
+
+def test_it_is_built_from_a_configuration(folder, vocabulary):
+    reader = DatasetReader.from_params(Params({"type": "elmo-bilm"}))
+    params = Params({"type": "elmo-bilm", "order": "streams", "batch_size": 4, "num_workers": 0})
+    loader = DataLoader.from_params(params, reader=reader, data_path=str(folder / "*.txt"))
+    assert isinstance(loader, BilmDataLoader)
+    loader.index_with(vocabulary)
+    assert next(iter(loader))["num_streams"] == 4
+    assert sum(1 for _ in loader.iter_instances()) == 200
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize("text", ["", "\n \r\n\n"])
+def test_a_text_without_words_is_refused(tmp_path, make_loader, kind, num_workers, text):
+    (tmp_path / "a.txt").write_text(text)
+    loader = make_loader(kind, data_path=tmp_path / "a.txt", num_workers=num_workers)
+    with pytest.raises(ConfigurationError, match="Expected sentences, found no word in .*a.txt"):
+        list(loader)
+    with pytest.raises(ConfigurationError, match="Expected sentences, found no word in .*a.txt"):
+        len(loader)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"order": "words"}, "'sentences', 'streams'.*, found 'words'"),
+        ({"order": "streams", "tokens_per_batch": 10}, "`tokens_per_batch` 10 does not belong"),
+        ({"batch_size": 10}, "`batch_size` 10 does not belong to `order` 'sentences'"),
+        ({"num_steps": 10}, "`num_steps` 10 does not belong to `order` 'sentences'"),
+        ({"tokens_per_batch": 0}, "`tokens_per_batch` of at least 1, found 0"),
+        ({"order": "streams", "num_steps": 0}, "`num_steps` of at least 1, found 0"),
+        ({"num_workers": -1}, "`num_workers` of at least 0, found -1"),
+        ({"shuffle_lines": 0}, "`shuffle_lines` of at least 1, found 0"),
+        ({"data_path": "nowhere*"}, "`nowhere\\*` is no file"),
+    ],
+)
+def test_impossible_settings_are_refused(folder, settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        BilmDataLoader(BilmReader(), **{"data_path": folder, **settings})
+
+
+def test_a_wrong_reader_or_vocabulary_is_refused(folder):
+    with pytest.raises(ConfigurationError, match="of type elmo-bilm, found str"):
+        BilmDataLoader("reader", folder)
+    loader = BilmDataLoader(BilmReader(), folder)
+    with pytest.raises(ValueError, match="Call `index_with` first"):
+        iter(loader)
+    other = Vocabulary()
+    with pytest.raises(ConfigurationError, match="of type elmo-bilm"):
+        loader.index_with(other)
+    assert not other.get_namespaces()
+
+
+def test_a_process_knows_its_rank():
+    assert passes.process() == (0, 1)

@@ -1,0 +1,332 @@
+"""A run that is killed and recovered ends as the run that was left alone, bit for bit."""
+
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+import torch
+from allennlp.commands.train import train_model
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Vocabulary
+from allennlp.models import Model
+
+from elmo_plugin.tasks.bilm.model import LanguageModel
+from tests.bilm.pretraining.tiny import make_experiment, without_characters
+from tests.training.lives import batch_losses, count_events, train, train_in_lives
+
+# AllenNLP's schedulers and averages that count batches must count on.
+AVERAGED = {
+    "moving_average": {"type": "exponential", "decay": 0.9, "numerator": 1.0, "denominator": 10.0},
+    "learning_rate_scheduler": {
+        "type": "linear_with_warmup",
+        "num_epochs": 3,
+        "num_steps_per_epoch": 12,
+        "warmup_steps": 5,
+    },
+}
+ACCUMULATED = {
+    "num_gradient_accumulation_steps": 2,
+    "checkpointer": {"type": "elmo-atomic", "save_every_num_batches": 2},
+    "optimizer": {"type": "elmo-adagrad", "lr": 0.1},
+    # Worse is better: what the first epoch left has to be there at the end.
+    "validation_metric": "+perplexity",
+}
+
+
+def assert_same_end(found: Path, expected: Path) -> None:
+    """Parameters, checkpoints and best scores of two runs."""
+    for name in ("best.th", *(path.name for path in expected.glob("*_state_*.th"))):
+        states = [torch.load(folder / name, weights_only=True) for folder in (found, expected)]
+        for state in states:
+            # Of the last epoch, time and RAM included.
+            state.get("elmo-recoverable", {}).pop("metrics", None)
+        # Else, trainers remember the same too.
+        assert_equal(*states, name)
+    metrics = [json.loads((folder / "metrics.json").read_text()) for folder in (found, expected)]
+    for name in ("best_epoch", "best_validation_perplexity"):
+        assert metrics[0][name] == metrics[1][name]
+
+
+def assert_equal(found, expected, place: str) -> None:
+    if isinstance(expected, torch.Tensor):
+        assert torch.equal(found, expected), place
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys(), place
+        for name in expected:
+            assert_equal(found[name], expected[name], f"{place}/{name}")
+    elif isinstance(expected, (list, tuple)):
+        assert len(found) == len(expected), place
+        for number, (one, other) in enumerate(zip(found, expected)):
+            assert_equal(one, other, f"{place}/{number}")
+    elif not (isinstance(expected, str) and os.sep in expected):
+        assert found == expected, place
+
+
+def train_here(experiment, folder: Path, recover: bool = False) -> LanguageModel:
+    return train_model(Params(copy.deepcopy(experiment)), folder, recover=recover)
+
+
+@pytest.mark.parametrize(
+    "order, settings, seed", [("sentences", AVERAGED, 0), ("streams", ACCUMULATED, 1)]
+)
+def test_a_killed_run_ends_as_if_it_had_lived(tmp_path, order, settings, seed):
+    experiment = make_experiment(tmp_path, order, **settings)
+    assert train(experiment, tmp_path / "whole")
+    draw = Random(seed)
+    # Few events are not enough to come to a checkpoint, many are a third of the run.
+    lives = train_in_lives(
+        experiment, tmp_path / "killed", (draw.randint(8, 30) for _ in range(100))
+    )
+    assert lives > 3
+    assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
+
+
+def test_a_killed_run_over_token_embeddings_ends_as_if_it_had_lived(tmp_path):
+    experiment = without_characters(make_experiment(tmp_path, "streams"))
+    assert train(experiment, tmp_path / "whole")
+    assert train_in_lives(experiment, tmp_path / "killed", iter([20, 40, None])) == 3
+    assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
+
+
+def test_no_moment_at_the_end_of_an_epoch_is_deadly(tmp_path):
+    experiment = make_experiment(tmp_path, "sentences")
+    assert train(experiment, tmp_path / "whole")
+    events = count_events(tmp_path / "whole")
+    # The last of each kind before the second epoch, and the last of all.
+    first_epoch = events[: events.index("hardlink_or_copy") + 1]
+    kinds = ("batch_outputs", "save", "replace", "remove", "hardlink_or_copy")
+    ends = {len(first_epoch) - first_epoch[::-1].index(kind) for kind in kinds}
+    assert events[-1] == "archive_model"
+    for end in sorted(ends | {len(events)}):
+        folder = tmp_path / f"killed at {end}"
+        assert not train(experiment, folder, end)
+        assert train(experiment, folder)
+        assert_same_end(folder / "run", tmp_path / "whole" / "run")
+
+
+def test_the_metrics_of_a_recovered_epoch_are_those_of_all_its_batches(tmp_path):
+    experiment = make_experiment(tmp_path, "sentences", num_epochs=1)
+    metrics = []
+    for name, last_event in (("whole", None), ("killed", 20)):
+        assert train(experiment, tmp_path / name, last_event) or train(experiment, tmp_path / name)
+        metrics.append(json.loads((tmp_path / name / "run" / "metrics.json").read_text()))
+    for name in ("loss", "sampled_loss"):
+        assert metrics[0][f"training_{name}"] == metrics[1][f"training_{name}"]
+
+
+def test_the_command_survives_kill_9(tmp_path):
+    experiment = make_experiment(tmp_path, "streams")
+    assert train(experiment, tmp_path / "whole")
+    (tmp_path / "experiment.json").write_text(json.dumps(experiment))
+    command = [
+        *(sys.executable, "-m", "allennlp", "train", str(tmp_path / "experiment.json")),
+        *("-s", str(tmp_path / "run")),
+    ]
+    place = {"cwd": Path(__file__).parents[3], "env": {**os.environ, "OMP_NUM_THREADS": "1"}}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+    process = subprocess.Popen(command, **place, **quiet)
+    while process.poll() is None and not (tmp_path / "run" / "model_state_e0_b4.th").exists():
+        time.sleep(0.005)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "run" / "model.tar.gz").exists()
+    # As the command does with `--recover`, which takes no seconds to start here.
+    assert train(experiment, tmp_path)
+    assert_same_end(tmp_path / "run", tmp_path / "whole" / "run")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """An experiment that came to its end, and its folder."""
+    folder = tmp_path_factory.mktemp("trained")
+    experiment = make_experiment(folder, "sentences")
+    train_here(experiment, folder / "run")
+    return experiment, folder / "run"
+
+
+def test_recovering_what_has_ended_changes_nothing(trained):
+    experiment, run = trained
+    files = sorted(path.name for path in run.iterdir())
+    before = torch.load(run / "best.th", weights_only=True)
+    train_here(experiment, run, recover=True)
+    assert sorted(path.name for path in run.iterdir()) == files
+    assert_equal(torch.load(run / "best.th", weights_only=True), before, "best.th")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda state: state["elmo-recoverable"]["processes"].append({}), "number of processes"),
+        (lambda state: state.pop("elmo-recoverable"), "written by another trainer"),
+    ],
+)
+def test_a_checkpoint_of_another_trainer_is_refused(tmp_path, trained, change, message):
+    experiment, run = trained
+    for path in run.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    (state_file,) = tmp_path.glob("training_state_e2_b0.th")
+    state = torch.load(state_file, weights_only=True)
+    change(state)
+    torch.save(state, state_file)
+    with pytest.raises(ConfigurationError, match=message):
+        train_here(experiment, tmp_path, recover=True)
+
+
+def test_patience_that_ran_out_stays_run_out(tmp_path):
+    experiment = make_experiment(
+        tmp_path, "sentences", num_epochs=5, patience=1, validation_metric="+perplexity"
+    )
+    train_here(experiment, tmp_path / "run")
+    stopped_after = len(list((tmp_path / "run").glob("metrics_epoch_*.json")))
+    assert stopped_after < 5
+    best = torch.load(tmp_path / "run" / "best.th", weights_only=True)
+    # Killed before its archive was written, say.
+    model = train_here(experiment, tmp_path / "run", recover=True)
+    assert len(list((tmp_path / "run").glob("metrics_epoch_*.json"))) == stopped_after
+    assert_equal(torch.load(tmp_path / "run" / "best.th", weights_only=True), best, "best.th")
+    assert_equal(dict(model.state_dict()), dict(best), "model")
+
+
+class Clock:
+    """Every look at it takes a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    name = "elmo_plugin.training.linear_decay.time"
+    monkeypatch.setattr(name, SimpleNamespace(monotonic=clock.monotonic))
+    return clock
+
+
+@pytest.mark.parametrize("order", ["sentences", "streams"])
+def test_training_ends_when_its_time_is_over(tmp_path, clock, monkeypatch, order):
+    rates = []
+    monkeypatch.setattr(
+        LanguageModel,
+        "forward",
+        _noting(rates, LanguageModel.forward),
+    )
+    experiment = make_experiment(
+        tmp_path,
+        order,
+        num_epochs=1000,
+        learning_rate_scheduler={"type": "elmo-linear-decay", "minutes": 0.5},
+    )
+    train_here(experiment, tmp_path / "run")
+    # A second for each batch, but the first, until 30 are over; the next one ends it.
+    assert len(rates) == 32
+    epochs = len(list((tmp_path / "run").glob("metrics_epoch_*.json")))
+    assert 2 <= epochs <= 4
+    assert (tmp_path / "run" / "model.tar.gz").exists()
+    before = torch.load(tmp_path / "run" / "best.th", weights_only=True)
+    train_here(experiment, tmp_path / "run", recover=True)
+    assert len(list((tmp_path / "run").glob("metrics_epoch_*.json"))) == epochs
+    assert len(rates) == 32
+    assert_equal(torch.load(tmp_path / "run" / "best.th", weights_only=True), before, "best.th")
+
+
+def _noting(seen, forward):
+    def call(self, *args, **kwargs):
+        if self.training:
+            seen.append(self)
+        return forward(self, *args, **kwargs)
+
+    return call
+
+
+def test_time_used_before_a_kill_counts_on(tmp_path):
+    schedule = {"type": "elmo-linear-decay", "minutes": 60.0}
+    experiment = make_experiment(tmp_path, "sentences", learning_rate_scheduler=schedule)
+    assert not train(experiment, tmp_path / "killed", 20)
+    run = tmp_path / "killed" / "run"
+    (state_file,) = run.glob("training_state_e0_b4.th")
+    state = torch.load(state_file, weights_only=True)
+    assert 0 < state["learning_rate_scheduler"]["elapsed"] < 60
+    state["learning_rate_scheduler"]["elapsed"] = 1800.0
+    torch.save(state, state_file)
+    # Only now is it the latest.
+    for path in run.glob("*_state_e0_b8.th"):
+        path.unlink()
+    assert train(experiment, tmp_path / "killed")
+    rate = torch.load(run / "training_state_e2_b0.th", weights_only=True)["optimizer"][
+        "param_groups"
+    ][0]["lr"]
+    assert 0.004 < rate < 0.005
+
+
+@pytest.mark.parametrize("order", ["sentences", "streams"])
+def test_two_processes_learn_what_one_does(tmp_path, order):
+    experiment = make_experiment(tmp_path, order, num_epochs=1)
+    experiment["model"].update(num_samples=None, dropout=0.0)
+    assert train(experiment, tmp_path / "one")
+    two = {**experiment, "distributed": {"cuda_devices": [-1, -1]}}
+    assert train(two, tmp_path / "two")
+    expected = batch_losses(tmp_path / "one")
+    shares = [batch_losses(tmp_path / "two", rank) for rank in range(2)]
+    assert len(shares[0]) == len(shares[1]) >= 10
+    found = [sum(pair) / 2 for pair in zip(*shares)]
+    # The last batches of streams, of less than one row each, are put together.
+    num_batches = len(found) - (order == "streams")
+    assert found[:num_batches] == pytest.approx(expected[:num_batches], rel=1e-5)
+    metrics = [
+        json.loads((tmp_path / name / "run" / "metrics.json").read_text())
+        for name in ("one", "two")
+    ]
+    if order == "sentences":
+        for name in ("validation_perplexity", "training_perplexity", "training_loss"):
+            assert metrics[1][name] == pytest.approx(metrics[0][name], rel=1e-5)
+
+
+def test_two_killed_processes_end_as_if_they_had_lived(tmp_path):
+    experiment = make_experiment(tmp_path, "streams")
+    experiment["distributed"] = {"cuda_devices": [-1, -1]}
+    assert train(experiment, tmp_path / "whole")
+    lives = train_in_lives(experiment, tmp_path / "killed", iter([22, 60, None]))
+    assert lives == 3
+    assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
+
+
+@Model.register("elmo-test-other")
+class AnotherModel(Model):
+    def __init__(self, vocab: Vocabulary) -> None:
+        super().__init__(vocab)
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"data_loader": {"batch_size": 4}}, "needs the data loader elmo-bilm"),
+        ({"model": {"type": "elmo-test-other"}}, "trains the model elmo-bilm only"),
+    ],
+)
+def test_what_it_cannot_train_is_refused_before_the_first_batch(tmp_path, change, message):
+    experiment = make_experiment(tmp_path, "sentences")
+    experiment.update(change)
+    with pytest.raises(ConfigurationError, match=message):
+        train_here(experiment, tmp_path / "run")
+
+
+def test_several_processes_need_our_checkpointer(tmp_path):
+    experiment = make_experiment(tmp_path, "sentences", checkpointer={"save_every_num_batches": 4})
+    experiment["distributed"] = {"cuda_devices": [-1, -1]}
+    with pytest.raises(AssertionError, match="Expected the checkpointer elmo-atomic"):
+        train(experiment, tmp_path / "two")
