@@ -15,7 +15,7 @@ import numpy
 import pytest
 import torch
 
-from elmo_plugin.elmo import cache as module
+from elmo_plugin.elmo.cache import layer_cache as module
 from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
 from elmo_plugin.elmo.cache.keys import entry_width, identity, sentence_keys
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
