@@ -4,29 +4,21 @@ import hashlib
 from typing import List
 
 import numpy
-import torch
 
 from elmo_plugin.bilm import Bilm
+from elmo_plugin.bilm.fingerprint import fingerprint
 
 # Changes when entries are laid out or computed differently.
-_FORMAT = "elmo_plugin layers 1"
+_FORMAT = "elmo_plugin layers 2"
 
 
 def identity(bilm: Bilm) -> str:
     """
-    What tells one biLM's layers from another's: a hash over its options, its weights with their
-    types, and what a sentence starts from. Where the files lie does not matter.
+    The name of a biLM's entries: its fingerprint, what a sentence starts from, and the layout of
+    an entry. Where its files are does not matter.
     """
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(f"{_FORMAT} {bilm.options!r} warm_up={bilm.warm_up}".encode())
-    # What the ids of token embeddings stand for.
-    digest.update(" ".join(bilm.options.words or ()).encode())
-    for name, value in sorted(bilm.state_dict().items()):
-        # It names the file that the options came from.
-        if name != "options_json":
-            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-            digest.update(value.detach().cpu().flatten().view(torch.uint8).numpy())
-    return digest.hexdigest()
+    text = f"{_FORMAT} warm_up={bilm.warm_up} {fingerprint(bilm)}"
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def entry_width(bilm: Bilm) -> int:
