@@ -6,6 +6,7 @@ from typing import List, Optional, Set, Tuple, Union
 
 from elmo_plugin.corpora.files import find_file, numbered_lines
 from elmo_plugin.corpora.word_counts import WordCounts
+from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
 VOCABULARY_FILE = "vocabulary.txt"
@@ -75,17 +76,11 @@ def write_vocabulary(entries: List[Entry], path: Union[str, os.PathLike]) -> Non
     Writes `word<TAB>count` per line, the word alone where no count is known; the file appears only
     when it is complete.
     """
-    unfinished = f"{os.fspath(path)}.unfinished"
-    try:
+    with atomic_write(path) as unfinished:
         with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(
                 f"{word}\n" if count is None else f"{word}\t{count}\n" for word, count in entries
             )
-        os.replace(unfinished, path)
-    except BaseException:
-        if os.path.exists(unfinished):
-            os.unlink(unfinished)
-        raise
 
 
 def read_vocabulary(

@@ -8,12 +8,11 @@ from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import Trainer, TrainerCheckpoint
 from overrides import overrides
 
+from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import read_state
 
 __all__ = ["AtomicCheckpointer", "save_atomically"]
-
-_UNFINISHED = ".unfinished"
 
 
 @Checkpointer.register("elmo-atomic")
@@ -72,7 +71,7 @@ class AtomicCheckpointer(Checkpointer):
             if not path.with_name(path.name.replace("training", "model", 1)).exists():
                 path.unlink()
         for name in ("model_state_e*_b*.th", "training_state_e*_b*.th", "best.th"):
-            for path in folder.glob(f"{name}{_UNFINISHED}"):
+            for path in folder.glob(f"{name}{UNFINISHED}"):
                 path.unlink()
 
     def _note(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
@@ -82,12 +81,8 @@ class AtomicCheckpointer(Checkpointer):
 
 def save_atomically(state: Any, path: str) -> None:
     """`torch.save` that leaves either the whole file under its name or what was there before."""
-    unfinished = f"{path}{_UNFINISHED}"
-    with open(unfinished, "wb") as opened:
+    with atomic_write(path) as unfinished, open(unfinished, "wb") as opened:
         torch.save(state, opened)
-        opened.flush()
-        os.fsync(opened.fileno())
-    os.replace(unfinished, path)
 
 
 def _load(path: str, paths: Tuple[str, str]) -> Dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, Tuple, Union
 import h5py
 import numpy
 
+from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 
@@ -162,15 +163,9 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
     if dtype not in DTYPES:
         raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")
     converted = {name: _convert(name, array, dtype) for name, array in arrays.items()}
-    unfinished = Path(f"{file}.unfinished")
     content = _content(converted, Path(file).suffix)
-    try:
+    with atomic_write(file) as unfinished:
         unfinished.write_bytes(content)
-        os.replace(unfinished, file)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(file)) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _content(arrays: Dict[str, numpy.ndarray], suffix: str) -> Union[bytes, memoryview]:

@@ -9,6 +9,7 @@ from allennlp.training.callbacks import TrainerCallback
 from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 from overrides import overrides
 
+from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
@@ -44,8 +45,8 @@ class EvaluateBefore(TrainerCallback):
             trainer._validation_loss(-1)
         metrics = trainer.model.get_metrics(reset=True)
         if is_primary:
-            dump_metrics(f"{self._path}.unfinished", metrics, log=True)
-            os.replace(f"{self._path}.unfinished", self._path)
+            with atomic_write(self._path) as unfinished:
+                dump_metrics(str(unfinished), metrics, log=True)
 
     @overrides
     def on_epoch(

@@ -1,0 +1,41 @@
+"""Writes files that are complete or absent."""
+
+import os
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Iterator, Union
+
+#: What the name of a file ends in while it is written.
+UNFINISHED = ".unfinished"
+
+
+@contextmanager
+def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
+    """
+    Yields the path of a temporary file in the same folder, which is renamed to `path` at the end:
+    under its own name, the file is either complete and on disk or what it was before. After an
+    exception the temporary file is removed.
+
+    # Parameters
+
+    path : `Union[str, PathLike]`
+        The file to write.
+
+    # Raises
+
+    `OSError`
+        If it cannot be written; the error names `path`.
+    """
+    unfinished = Path(f"{os.fspath(path)}{UNFINISHED}")
+    try:
+        yield unfinished
+        with open(unfinished, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(unfinished, path)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    finally:
+        unfinished.unlink(missing_ok=True)

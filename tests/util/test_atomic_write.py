@@ -1,0 +1,33 @@
+import os
+
+import pytest
+
+from elmo_plugin.util.atomic_write import atomic_write
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "file.txt"
+    with atomic_write(path) as unfinished:
+        unfinished.write_text("half")
+        assert not path.exists()
+        unfinished.write_text("whole")
+    assert path.read_text() == "whole"
+    assert os.listdir(tmp_path) == ["file.txt"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_after_an_exception_the_old_file_is_left_alone(tmp_path, error):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    with pytest.raises(error), atomic_write(path) as unfinished:
+        unfinished.write_text("new")
+        raise error
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file.txt"]
+
+
+def test_an_error_of_the_system_names_the_file_that_was_to_be_written(tmp_path):
+    path = tmp_path / "missing" / "file.txt"
+    with pytest.raises(FileNotFoundError) as error, atomic_write(path) as unfinished:
+        unfinished.write_text("x")
+    assert error.value.filename == str(path)
