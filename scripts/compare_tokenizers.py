@@ -1,13 +1,13 @@
 """
-How well tokenisers find the words of a corpus in its raw text.
+Compares tokenizers by how well they reproduce the words of a corpus from its raw text.
 
     python scripts/compare_tokenizers.py $ELMO_DATA/pos/en_ewt-ud-dev.conllu snli_1.0_dev.jsonl
 
-Files are CoNLL-U with `# text =` lines, or SNLI's, in which the words of the parses are the right
-ones; of SNLI without parses, only the sentences are counted in which the rules differ. A row for
-each set of rules: the share of sentences with the right words only, F1 of the words, and the share
-of sentences that `tokenize`, which the package uses for the words of SNLI, SST and named entities,
-divides otherwise. `tokens_of` is what it uses for coreference and questions.
+Input files are CoNLL-U with `# text =` lines, or SNLI, where the words of the parses are the gold
+words; SNLI files without parses only show how often the tokenizers differ. Each row of the table
+gives the share of sentences whose words are all correct, F1 of the words, and the share of
+sentences that `treebank_words`, which the package uses for SNLI, SST and named entities, splits
+differently. Coreference and SQuAD use `tokenize_with_spacy`.
 """
 
 import re
@@ -17,8 +17,9 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tupl
 from nltk.tokenize import NLTKWordTokenizer, TreebankWordTokenizer
 
 from elmo_plugin.corpora.files import numbered_lines
-from elmo_plugin.corpora.json_lines import read_objects, tokenize, tokens_of
+from elmo_plugin.corpora.json_lines import read_objects
 from elmo_plugin.corpora.penn_treebank import plain_word
+from elmo_plugin.tasks.tokenizer import tokenize_with_spacy, treebank_words
 
 Sentence = Tuple[str, Optional[Sequence[str]]]
 Spans = Set[Tuple[int, int]]
@@ -59,10 +60,10 @@ def pieces(tokenizer) -> Callable[[str], List[str]]:
 
 
 RULES: Dict[str, Callable[[str], List[str]]] = {
-    "spaCy, tokens_of": lambda text: [token.text for token in tokens_of(text)],
+    "spaCy, tokenize_with_spacy": lambda text: [token.text for token in tokenize_with_spacy(text)],
     "NLTK Treebank": pieces(TreebankWordTokenizer()),
     "NLTK word": pieces(NLTKWordTokenizer()),
-    "by sentence, tokenize": tokenize,
+    "by sentence, treebank_words": treebank_words,
 }
 
 
@@ -73,14 +74,14 @@ def main() -> None:
         sentences = list((conllu if ".conllu" in path else snli)(path))
         known = [n for n, (text, words) in enumerate(sentences) if _fits(text, words)]
         gold = [spans(sentences[n][1]) for n in known]
-        ours = [spans(tokenize(text)) for text, _ in sentences]
+        ours = [spans(treebank_words(text)) for text, _ in sentences]
         print(f"\n{path}: {len(sentences)} sentences, {len(known)} of them with known words")
-        print(f"{'rules':24}{'all right':>11}{'F1':>9}{'unlike tokenize':>17}")
+        print(f"{'rules':30}{'all right':>11}{'F1':>9}{'unlike treebank_words':>23}")
         for name, rule in RULES.items():
             found = [spans(rule(text)) for text, _ in sentences]
             other = sum(a != b for a, b in zip(found, ours)) / len(sentences)
             scores = _scores([found[n] for n in known], gold) if known else f"{'-':>11}{'-':>9}"
-            print(f"{name:24}{scores}{other:17.2%}")
+            print(f"{name:30}{scores}{other:23.2%}")
 
 
 def _fits(text: str, words: Optional[Sequence[str]]) -> bool:

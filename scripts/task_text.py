@@ -18,10 +18,11 @@ import spacy
 
 from elmo_plugin.corpora import conll2003, conll2012, snli, squad, sst
 from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.tasks.tokenizer import treebank_words
 
 
 def pairs(path: str) -> Iterator[Sequence[str]]:
-    for pair in snli.read_pairs(path):
+    for pair in snli.read_pairs(path, treebank_words):
         yield pair.premise
         yield pair.hypothesis
 

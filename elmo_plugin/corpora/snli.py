@@ -4,12 +4,14 @@ import json
 import logging
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
-from elmo_plugin.corpora.json_lines import read_objects, tokenize
+from elmo_plugin.corpora.json_lines import read_objects
 from elmo_plugin.corpora.penn_treebank import plain_word
 
-__all__ = ["LABELS", "Pair", "read_pairs", "words_of_sentence"]
+__all__ = ["LABELS", "Pair", "Tokenize", "read_pairs", "words_of_sentence"]
+
+Tokenize = Callable[[str], List[str]]
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ class Pair:
     pair_id: Optional[str] = None
 
 
-def read_pairs(path: Union[str, os.PathLike]) -> Iterator[Pair]:
+def read_pairs(path: Union[str, os.PathLike], tokenize: Tokenize) -> Iterator[Pair]:
     """
     Streams the pairs of a file. Those on whose label the annotators did not agree are left out;
     their number is logged. In a file without the field `gold_label` pairs have no label.
@@ -72,7 +74,7 @@ def read_pairs(path: Union[str, os.PathLike]) -> Iterator[Pair]:
             num_left_out += 1
             continue
         premise, hypothesis = (
-            words_of_sentence(fields, place, key) for key in ("sentence1", "sentence2")
+            words_of_sentence(fields, place, key, tokenize) for key in ("sentence1", "sentence2")
         )
         yield Pair(premise, hypothesis, label, fields.get("pairID"))
     _report(path, num_pairs, num_left_out)
@@ -109,7 +111,9 @@ def _label(fields: Dict[str, Any], place: str, is_expected: bool) -> Optional[st
     return label
 
 
-def words_of_sentence(fields: Dict[str, Any], place: str, key: str) -> Tuple[str, ...]:
+def words_of_sentence(
+    fields: Dict[str, Any], place: str, key: str, tokenize: Tokenize
+) -> Tuple[str, ...]:
     """
     The words of one sentence of a pair.
 

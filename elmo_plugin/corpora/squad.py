@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Tuple, Union
 
 from elmo_plugin.corpora.files import numbered_lines
-from elmo_plugin.corpora.json_lines import refuse_halves
+from elmo_plugin.corpora.json_lines import check_surrogates
 
 __all__ = ["Answer", "Paragraph", "Question", "read_paragraphs"]
 
@@ -118,7 +118,7 @@ def _paragraphs(whole: Any, path: str) -> Iterator[Tuple[Dict[str, Any], str]]:
     for number, article in enumerate(_field(whole, "data", list, path), start=1):
         place = f"{path}: article {number}"
         if isinstance(article, dict) and isinstance(article.get("title"), str):
-            refuse_halves(article["title"], place)
+            check_surrogates(article["title"], place)
             place += f' "{article["title"]}"'
         paragraphs: List[Any] = _field(article, "paragraphs", list, place)
         for paragraph_number, paragraph in enumerate(paragraphs, start=1):
@@ -181,7 +181,7 @@ def _text(fields: Any, key: str, place: str) -> str:
             "what it belongs to."
         )
     if not text.isascii():
-        refuse_halves(text, place)
+        check_surrogates(text, place)
     return text
 
 

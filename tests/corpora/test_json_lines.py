@@ -1,15 +1,8 @@
 import gzip
-import random
 
 import pytest
 
-from elmo_plugin.corpora.json_lines import (
-    parse_object,
-    read_objects,
-    tokenize,
-    tokens_of,
-    words_of,
-)
+from elmo_plugin.corpora.json_lines import parse_object, read_objects
 
 
 def write(tmp_path, text, name="a.jsonl"):
@@ -65,72 +58,3 @@ def test_an_empty_file_is_refused(tmp_path):
 def test_the_error_shows_what_a_line_should_be():
     with pytest.raises(ValueError, match=r"line 3: expected a JSON object like \{example\}, found"):
         parse_object("They play.", "line 3", "{example}")
-
-
-def test_words_are_taken_as_given_or_found_in_the_text():
-    assert words_of({"tokens": ["don't", "play"], "sentence": "x"}, "line 1") == ["don't", "play"]
-    assert words_of({"sentence": " They don't \n play."}, "line 1") == [
-        "They",
-        "do",
-        "n't",
-        "play",
-        ".",
-    ]
-    assert words_of({"premise": "Go"}, "line 1", "premise", "premise_tokens") == ["Go"]
-
-
-@pytest.mark.parametrize(
-    "text, words",
-    [
-        ("A gray-haired man's dog can't run.", "A gray-haired man 's dog ca n't run ."),
-        ("It ran. Mr. Reed, 40, sat!", "It ran . Mr. Reed , 40 , sat !"),
-        ("He said \"Go (now)\" and 'left'.", "He said \" Go ( now ) \" and ' left ' ."),
-        ("``A'' \u201cb\u201d -- 3.5%...", "`` A '' \u201c b \u201d -- 3.5 % ..."),
-    ],
-)
-def test_words_are_those_of_the_treebank_as_the_text_writes_them(text, words):
-    assert tokenize(text) == words.split()
-
-
-def test_a_text_with_places_is_divided_at_hyphens():
-    tokens = tokens_of("A gray-haired\n man")
-    assert [token.text for token in tokens] == ["A", "gray", "-", "haired", "man"]
-    assert [token.idx for token in tokens] == [0, 2, 6, 7, 15]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_no_character_of_a_text_is_lost(seed):
-    pieces = [
-        *"\"'`.,() ab\n<&\u201c\u2019\x1c\u200b",
-        "n't",
-        "''",
-        "``",
-        "--",
-        "cannot",
-        "\U0001f600",
-    ]
-    generator = random.Random(seed)
-    for _ in range(100):
-        text = "".join(generator.choices(pieces, k=12))
-        assert "".join(tokenize(text)) == "".join(text.split())
-
-
-def test_text_without_words_has_no_tokens():
-    assert tokenize("") == tokenize(" \n\t") == []
-
-
-@pytest.mark.parametrize(
-    "line, message",
-    [
-        ({}, 'line 7: expected "sentence" with a text or "tokens" with a list of words'),
-        ({"sentence": 3}, 'expected "sentence" with a text'),
-        ({"tokens": "They play"}, 'expected "tokens" to be a list of words'),
-        ({"tokens": ["They", ""]}, "none of them empty"),
-        ({"tokens": ["They", 3]}, "list of words"),
-        ({"tokens": []}, "at least one word"),
-        ({"sentence": "  "}, "at least one word"),
-    ],
-)
-def test_a_line_without_words_is_refused(line, message):
-    with pytest.raises(ValueError, match=message):
-        words_of(line, "line 7")

@@ -6,8 +6,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Token
 
-from elmo_plugin.corpora.json_lines import tokens_of
 from elmo_plugin.tasks.coref.reader import UNKNOWN, genre_of
+from elmo_plugin.tasks.tokenizer import tokenize_with_spacy
 
 EXAMPLE = '{"text": "Anna lost her keys."}'
 
@@ -85,7 +85,7 @@ def split_sentences(text: str) -> List[List[Token]]:
     The sentences of a text by spaCy's English rules, which need no model. An empty line ends a
     sentence, too: headings have no full stop.
     """
-    tokens = tokens_of(text)
+    tokens = tokenize_with_spacy(text)
     if not tokens:
         return []
     sentences: List[List[Token]] = []

@@ -8,7 +8,8 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import bio_tags, check_word, find_entities, format_sentence
-from elmo_plugin.corpora.json_lines import parse_object, words_of
+from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.tasks.tokenizer import words_of_line
 from elmo_plugin.util.errors import ConfigurationError
 
 OUTPUT_FORMATS = ("json", "conll")
@@ -84,7 +85,7 @@ class NerPredictor(Predictor):
         """
         self._num_lines += 1
         place = f"non-empty line {self._num_lines}"
-        words = words_of(parse_object(line, place, _EXAMPLE), place)
+        words = words_of_line(parse_object(line, place, _EXAMPLE), place)
         if self._output_format == "conll":
             try:
                 for word in words:
@@ -106,7 +107,7 @@ class NerPredictor(Predictor):
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        words = words_of(json_dict, "input")
+        words = words_of_line(json_dict, "input")
         return self._dataset_reader.text_to_instance([Token(word) for word in words])
 
 

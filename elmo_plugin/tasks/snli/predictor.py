@@ -7,8 +7,9 @@ from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.json_lines import parse_object, words_of
+from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.corpora.snli import LABELS, words_of_sentence
+from elmo_plugin.tasks.tokenizer import treebank_words, words_of_line
 
 _EXAMPLE = '{"premise": "A dog runs.", "hypothesis": "An animal moves."}'
 
@@ -81,11 +82,12 @@ def _tokenised(line: JsonDict, place: str) -> JsonDict:
     """The line with its words, which it may have had before."""
     if "sentence1" in line:
         premise, hypothesis = (
-            list(words_of_sentence(line, place, key)) for key in ("sentence1", "sentence2")
+            list(words_of_sentence(line, place, key, treebank_words))
+            for key in ("sentence1", "sentence2")
         )
     else:
         premise, hypothesis = (
-            words_of(line, place, key, f"{key}_tokens") for key in ("premise", "hypothesis")
+            words_of_line(line, place, key, f"{key}_tokens") for key in ("premise", "hypothesis")
         )
     words = {"premise_tokens": premise, "hypothesis_tokens": hypothesis}
     return words if line.get("pairID") is None else {**words, "pairID": line["pairID"]}

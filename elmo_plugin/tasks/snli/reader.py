@@ -6,6 +6,7 @@ from allennlp.data.token_indexers import SingleIdTokenIndexer
 from overrides import overrides
 
 from elmo_plugin.corpora.snli import LABELS, read_pairs
+from elmo_plugin.tasks.tokenizer import treebank_words
 
 
 @DatasetReader.register("elmo-snli")
@@ -45,7 +46,7 @@ class SnliReader(DatasetReader):
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
-        for pair in self.shard_iterable(read_pairs(file_path)):
+        for pair in self.shard_iterable(read_pairs(file_path, treebank_words)):
             yield self.text_to_instance(
                 [Token(word) for word in pair.premise],
                 [Token(word) for word in pair.hypothesis],

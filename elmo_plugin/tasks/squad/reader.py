@@ -10,8 +10,8 @@ from overrides import overrides
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from elmo_plugin.corpora.json_lines import tokens_of
 from elmo_plugin.corpora.squad import Answer, Question, read_paragraphs
+from elmo_plugin.tasks.tokenizer import tokenize_with_spacy
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ class SquadReader(DatasetReader):
             If question or passage has no words, or the first answer is beyond the passage.
         """
         shared = self._shared(passage)
-        question_words = [token.text for token in tokens_of(question)]
+        question_words = [token.text for token in tokenize_with_spacy(question)]
         if not shared.words or not question_words:
             raise ValueError(
                 f"expected a question and a passage with some words, found {question!r} and "
@@ -165,7 +165,7 @@ class SquadReader(DatasetReader):
     def _shared(self, passage: str) -> _Passage:
         """The passage of the question before, if it is the same."""
         if self._passage is None or self._passage.text != passage:
-            tokens = tokens_of(passage)
+            tokens = tokenize_with_spacy(passage)
             words = [token.text for token in tokens]
             self._passage = _Passage(
                 text=passage,

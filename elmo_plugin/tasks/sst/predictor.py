@@ -7,8 +7,9 @@ from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.json_lines import parse_object, words_of
+from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.tasks.sst.reader import LABELS, in_order
+from elmo_plugin.tasks.tokenizer import words_of_line
 
 _EXAMPLE = '{"sentence": "A quiet triumph."}'
 
@@ -55,7 +56,7 @@ class SstPredictor(Predictor):
         self._num_lines += 1
         place = f"non-empty line {self._num_lines}"
         inputs = parse_object(line, place, _EXAMPLE)
-        return {"tokens": words_of(inputs, place)}
+        return {"tokens": words_of_line(inputs, place)}
 
     @overrides
     def dump_line(self, outputs: JsonDict) -> str:
@@ -63,7 +64,7 @@ class SstPredictor(Predictor):
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        words = words_of(json_dict, "input")
+        words = words_of_line(json_dict, "input")
         return self._dataset_reader.text_to_instance([Token(word) for word in words])
 
     def _named(self, output: Dict[str, Any]) -> JsonDict:

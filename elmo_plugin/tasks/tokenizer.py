@@ -1,0 +1,83 @@
+"""Splits raw text into words. Neither tokenizer needs a trained model."""
+
+import json
+from functools import lru_cache
+from typing import Any, Dict, List
+
+import spacy
+from nltk.tokenize import NLTKWordTokenizer
+from spacy.pipeline import Sentencizer
+from spacy.tokens import Token
+
+from elmo_plugin.corpora.json_lines import excerpt
+
+__all__ = ["tokenize_with_spacy", "treebank_words", "words_of_line"]
+
+_TREEBANK, _SENTENCIZER = NLTKWordTokenizer(), Sentencizer()
+
+
+@lru_cache(maxsize=None)
+def _english() -> Any:
+    return spacy.blank("en").tokenizer
+
+
+def tokenize_with_spacy(text: str) -> List[Token]:
+    """
+    Tokens with their character offsets, by spaCy's rules for English. Hyphenated words are split,
+    as in OntoNotes.
+    """
+    return [token for token in _english()(text) if not token.is_space]
+
+
+def treebank_words(text: str) -> List[str]:
+    """
+    Words by the rules of the Penn Treebank, as implemented by NLTK. Hyphenated words stay whole, as
+    in SNLI, SST, CoNLL-2003 and the training text of biLMs. Quotes and brackets are not escaped.
+
+    NLTK splits off a full stop at the end of the text only, so spaCy's rules first split the text
+    into sentences.
+    """
+    sentences = _SENTENCIZER(_english()(text)).sents
+    return [
+        sentence.text[start:end]
+        for sentence in sentences
+        for start, end in _TREEBANK.span_tokenize(sentence.text)
+    ]
+
+
+def words_of_line(
+    line: Dict[str, Any], place: str, text_key: str = "sentence", tokens_key: str = "tokens"
+) -> List[str]:
+    """
+    The words of an input line: its list of tokens, or else its text split by `treebank_words`.
+
+    # Parameters
+
+    line : `Dict[str, Any]`
+        An object with a list of words at `tokens_key` or a string at `text_key`.
+    place : `str`
+        The location of the line, for error messages.
+
+    # Raises
+
+    `ValueError`
+        If the object has neither of them, or no words.
+    """
+    if tokens_key in line:
+        words = line[tokens_key]
+        if not isinstance(words, list) or not all(isinstance(w, str) and w for w in words):
+            raise ValueError(
+                f'{place}: expected "{tokens_key}" to be a list of words, none of them empty, '
+                f"found {excerpt(json.dumps(words))}."
+            )
+    else:
+        text = line.get(text_key)
+        if not isinstance(text, str):
+            raise ValueError(
+                f'{place}: expected "{text_key}" with a text or "{tokens_key}" with a list of '
+                f"words, found {excerpt(json.dumps(line))}."
+            )
+        words = treebank_words(text)
+    if not words:
+        raise ValueError(f"{place}: expected at least one word, found {excerpt(json.dumps(line))}.")
+    return words

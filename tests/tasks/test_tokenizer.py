@@ -1,0 +1,77 @@
+import random
+
+import pytest
+
+from elmo_plugin.tasks.tokenizer import tokenize_with_spacy, treebank_words, words_of_line
+
+
+def test_words_are_taken_as_given_or_found_in_the_text():
+    assert words_of_line({"tokens": ["don't", "play"], "sentence": "x"}, "line 1") == [
+        "don't",
+        "play",
+    ]
+    assert words_of_line({"sentence": " They don't \n play."}, "line 1") == [
+        "They",
+        "do",
+        "n't",
+        "play",
+        ".",
+    ]
+    assert words_of_line({"premise": "Go"}, "line 1", "premise", "premise_tokens") == ["Go"]
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("A gray-haired man's dog can't run.", "A gray-haired man 's dog ca n't run ."),
+        ("It ran. Mr. Reed, 40, sat!", "It ran . Mr. Reed , 40 , sat !"),
+        ("He said \"Go (now)\" and 'left'.", "He said \" Go ( now ) \" and ' left ' ."),
+        ("``A'' \u201cb\u201d -- 3.5%...", "`` A '' \u201c b \u201d -- 3.5 % ..."),
+    ],
+)
+def test_words_are_those_of_the_treebank_as_the_text_writes_them(text, words):
+    assert treebank_words(text) == words.split()
+
+
+def test_a_text_with_places_is_divided_at_hyphens():
+    tokens = tokenize_with_spacy("A gray-haired\n man")
+    assert [token.text for token in tokens] == ["A", "gray", "-", "haired", "man"]
+    assert [token.idx for token in tokens] == [0, 2, 6, 7, 15]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_character_of_a_text_is_lost(seed):
+    pieces = [
+        *"\"'`.,() ab\n<&\u201c\u2019\x1c\u200b",
+        "n't",
+        "''",
+        "``",
+        "--",
+        "cannot",
+        "\U0001f600",
+    ]
+    generator = random.Random(seed)
+    for _ in range(100):
+        text = "".join(generator.choices(pieces, k=12))
+        assert "".join(treebank_words(text)) == "".join(text.split())
+
+
+def test_text_without_words_has_no_tokens():
+    assert treebank_words("") == treebank_words(" \n\t") == []
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ({}, 'line 7: expected "sentence" with a text or "tokens" with a list of words'),
+        ({"sentence": 3}, 'expected "sentence" with a text'),
+        ({"tokens": "They play"}, 'expected "tokens" to be a list of words'),
+        ({"tokens": ["They", ""]}, "none of them empty"),
+        ({"tokens": ["They", 3]}, "list of words"),
+        ({"tokens": []}, "at least one word"),
+        ({"sentence": "  "}, "at least one word"),
+    ],
+)
+def test_a_line_without_words_is_refused(line, message):
+    with pytest.raises(ValueError, match=message):
+        words_of_line(line, "line 7")
