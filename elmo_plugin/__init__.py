@@ -17,7 +17,10 @@ set_defaults()
 import allennlp.common.checks  # noqa: E402
 
 import elmo_plugin.bilm.character_indexer  # noqa: E402
-import elmo_plugin.commands  # noqa: E402
+import elmo_plugin.commands.evaluate  # noqa: E402
+import elmo_plugin.commands.find_learning_rate  # noqa: E402
+import elmo_plugin.commands.predict  # noqa: E402
+import elmo_plugin.commands.subcommands  # noqa: E402
 import elmo_plugin.modules.seq2seq_encoders  # noqa: E402
 import elmo_plugin.modules.token_embedders  # noqa: E402
 import elmo_plugin.tasks  # noqa: E402
@@ -25,6 +28,8 @@ import elmo_plugin.training  # noqa: E402, F401
 from elmo_plugin.archives import load_archive  # noqa: E402
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights  # noqa: E402
 from elmo_plugin.elmo import Elmo, ScalarMix, embed_sentences  # noqa: E402
+
+__version__ = "0.2.0"
 
 __all__ = [
     "Bilm",

@@ -1,17 +1,13 @@
-import argparse
 import os
-import sys
-
-from allennlp.commands.subcommand import Subcommand
-from allennlp.common import logging as common_logging
-from allennlp.common.util import SigTermReceived
-from overrides import overrides
+from argparse import ArgumentParser, Namespace
+from typing import List
 
 from elmo_plugin.bilm.pretraining.text import find_shards
-from elmo_plugin.bilm.vocabulary_file import write_vocabulary
-from elmo_plugin.commands.elmo import add_decoding_errors
-from elmo_plugin.tasks.bilm.vocabulary import count_and_choose
+from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
+from elmo_plugin.bilm.vocabulary_file import Entry, write_vocabulary
+from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
 Count the words of a text and write the ones a biLM is to predict, most frequent first.
@@ -23,73 +19,55 @@ URL, a folder or a pattern in quotes. OUT receives one word<TAB>count per line:
     then the words, in descending order of their counts, those of one count by their letters
 Sampled softmax draws words by their place in this order, so a model refuses a file without it.
 
-The text is read once, line by line: memory grows with the number of distinct words only.
+The text is read once, line by line: RAM grows only with the number of distinct words.
 """
 
 EPILOG = """\
 example:
-    allennlp elmo-vocabulary 'corpus/train-*.txt.gz' vocabulary.txt --size 100000
+    %(prog)s 'corpus/train-*.txt.gz' vocabulary.txt --size 100000
 and in the configuration of the biLM:
     "vocabulary": { "type": "elmo-bilm", "file": "vocabulary.txt" }
 """
 
+STOPPED = "stopped, nothing was written."
 
-@Subcommand.register("elmo-vocabulary")
-class VocabularyCommand(Subcommand):
-    """
-    `allennlp elmo-vocabulary`; everything is said by its `--help`, the work is done by
-    `count_and_choose` and `write_vocabulary`.
-    """
 
-    # Spares users an --include-package that would do nothing.
-    requires_plugins = False
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("text", metavar="TEXT", nargs="+", help="a sentence per line")
+    parser.add_argument("output_file", metavar="OUT", help="the file to write")
+    parser.add_argument(
+        "--size", type=int, metavar="N", help="at most N lines, <S>, </S> and <UNK> included"
+    )
+    parser.add_argument(
+        "--min-count",
+        type=int,
+        default=1,
+        metavar="K",
+        help="leave out words that occur less than K times",
+    )
+    add_decoding_errors(parser)
+    parser.add_argument("--force", action="store_true", help="replace OUT")
+    add_progress_argument(parser)
 
-    @overrides
-    def add_subparser(self, parser: argparse._SubParsersAction) -> argparse.ArgumentParser:
-        subparser = parser.add_parser(
-            self.name,
-            description=DESCRIPTION,
-            epilog=EPILOG,
-            help="Write the words that a biLM is trained to predict.",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+
+def run(args: Namespace) -> str:
+    # Before the text is read, which may take hours.
+    _check_output(args)
+    with progress("lines", as_lines=args.file_friendly_logging) as advance:
+        entries = count_and_choose(
+            args.text, args.size, args.min_count, args.decoding_errors, advance
         )
-        subparser.add_argument("text", metavar="TEXT", nargs="+", help="a sentence per line")
-        subparser.add_argument("output_file", metavar="OUT", help="the file to write")
-        subparser.add_argument(
-            "--size", type=int, metavar="N", help="at most N lines, <S>, </S> and <UNK> included"
+    if not entries[3:]:
+        raise ConfigurationError(
+            f"Expected words besides <S>, </S> and <UNK> in {', '.join(args.text)}, found none "
+            f"that occurs {args.min_count} times (--min-count)."
         )
-        subparser.add_argument(
-            "--min-count",
-            type=int,
-            default=1,
-            metavar="K",
-            help="leave out words that occur less than K times",
-        )
-        add_decoding_errors(subparser)
-        subparser.add_argument("--force", action="store_true", help="replace OUT")
-        subparser.add_argument(
-            "--file-friendly-logging",
-            action="store_true",
-            help="progress on lines of its own, every two seconds or more",
-        )
-        subparser.set_defaults(func=run_vocabulary)
-        return subparser
+    write_vocabulary(entries, args.output_file)
+    return _report(entries, args.output_file)
 
 
-def run_vocabulary(args: argparse.Namespace) -> None:
-    """Runs the command; what a user can cause ends it with one sentence."""
-    common_logging.FILE_FRIENDLY_LOGGING = args.file_friendly_logging
-    try:
-        print(_written(args))
-    except (ConfigurationError, ValueError, OSError) as error:
-        sys.exit(f"allennlp elmo-vocabulary: {error}")
-    except (KeyboardInterrupt, SigTermReceived):
-        sys.exit("allennlp elmo-vocabulary: stopped, nothing was written.")
-
-
-def _written(args: argparse.Namespace) -> str:
+def _check_output(args: Namespace) -> None:
     out = args.output_file
-    # Found out before the text is read, which may take hours.
     folder = os.path.dirname(out) or "."
     if os.path.isdir(out) or not os.path.isdir(folder):
         raise ConfigurationError(f"{out} is a folder or lies in none; expected a file to write.")
@@ -100,15 +78,13 @@ def _written(args: argparse.Namespace) -> str:
             raise ConfigurationError(f"{out} is part of the text; name another output.")
         if not args.force:
             raise ConfigurationError(f"{out} exists. Give --force to replace it, or another name.")
-    entries = count_and_choose(args.text, args.size, args.min_count, args.decoding_errors)
-    if not entries[3:]:
-        raise ConfigurationError(
-            f"Expected words besides <S>, </S> and <UNK> in {', '.join(args.text)}, found none "
-            f"that occurs {args.min_count} times (--min-count)."
-        )
-    write_vocabulary(entries, out)
-    (_, num_sentences), _, (_, num_unknown), *_ = entries
-    num_tokens = sum(count for _, count in entries[2:])
+
+
+def _report(entries: List[Entry], out: str) -> str:
+    # Those of a counted text have counts.
+    counts = [count or 0 for _, count in entries]
+    num_sentences, _, num_unknown, *_ = counts
+    num_tokens = sum(counts[2:])
     return (
         f"{out}: {len(entries)} words. Of {num_tokens} tokens in {num_sentences} sentences they "
         f"cover {1 - num_unknown / num_tokens:.2%}."

@@ -14,6 +14,9 @@ __all__ = ["find_file", "numbered_lines", "open_text"]
 # A path or a URL, or standard input as an open binary file.
 Source = Union[str, os.PathLike, io.BufferedReader]
 
+# What text of users may do with bytes that are not UTF-8; the built-in `open` knows more.
+DECODING_ERRORS = ("strict", "replace")
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _NUM_PEEKED = 1024
 # That of UTF-32 begins with that of UTF-16, so it comes first.

@@ -98,7 +98,7 @@ def test_interrupted_it_leaves_nothing(folder, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("elmo_plugin.tasks.bilm.vocabulary.choose_words", interrupted)
+    monkeypatch.setattr("elmo_plugin.bilm.pretraining.vocabulary.choose_words", interrupted)
     assert "nothing was written" in failure("a.txt", "out.txt")
     assert not list(folder.glob("out*"))
 

@@ -5,11 +5,10 @@ import os
 from random import Random
 from typing import Iterable, Iterator, List, Optional, Sequence, Union
 
-from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.corpora.files import DECODING_ERRORS, numbered_lines
 from elmo_plugin.util.errors import ConfigurationError
 
 TextPath = Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]]
-DECODING_ERRORS = ("strict", "replace")
 
 
 class Text:

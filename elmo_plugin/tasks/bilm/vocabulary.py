@@ -5,15 +5,8 @@ from allennlp.common.tqdm import Tqdm
 from allennlp.data import Vocabulary
 
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.pretraining.text import TextPath, check_decoding_errors, find_shards
-from elmo_plugin.bilm.vocabulary_file import (
-    SPECIALS,
-    Entry,
-    check_choice,
-    choose_words,
-    read_vocabulary,
-)
-from elmo_plugin.corpora.word_counts import count_words
+from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
+from elmo_plugin.bilm.vocabulary_file import SPECIALS, Entry, read_vocabulary
 from elmo_plugin.util.errors import ConfigurationError
 
 SOFTMAX_NAMESPACE = "softmax_labels"
@@ -67,7 +60,8 @@ class SoftmaxVocabulary(Vocabulary):
             )
         if file is not None:
             return cls._of(read_vocabulary(file, size, min_count))
-        return cls._of(count_and_choose(text, size, min_count, decoding_errors))
+        with Tqdm.tqdm(desc="counting words", unit=" lines") as bar:
+            return cls._of(count_and_choose(text, size, min_count, decoding_errors, bar.update))
 
     @property
     def counts(self) -> Optional[numpy.ndarray]:
@@ -85,38 +79,6 @@ class SoftmaxVocabulary(Vocabulary):
                 vocabulary.add_token_to_namespace(f"{first_id} {count}", COUNTS_NAMESPACE)
             before = count
         return vocabulary
-
-
-def count_and_choose(
-    text: TextPath, size: Optional[int], min_count: int, decoding_errors: str = "strict"
-) -> List[Entry]:
-    """
-    Counts the words of a text under a progress bar and chooses those to be predicted.
-
-    # Parameters
-
-    text : `TextPath`
-        See `Text`.
-    size, min_count : `Optional[int]`, `int`
-        See `choose_words`.
-    decoding_errors : `str`, optional (default = `"strict"`)
-        See `Text`.
-
-    # Raises
-
-    `ConfigurationError`
-        If there is no such text, no word in it, or if `size` or `min_count` are impossible.
-    `ValueError`
-        If a line is not UTF-8 and `decoding_errors` is strict, or if a compressed file is damaged.
-    """
-    check_choice(size, min_count)
-    check_decoding_errors(decoding_errors)
-    shards = find_shards(text)
-    with Tqdm.tqdm(desc="counting words", unit=" lines") as bar:
-        counts = count_words(shards, bar.update, decoding_errors)
-    if not counts.words:
-        raise ConfigurationError(f"Expected words, found none in {', '.join(shards)}.")
-    return choose_words(counts, size, min_count)
 
 
 def softmax_counts(vocab: Vocabulary) -> Optional[numpy.ndarray]:

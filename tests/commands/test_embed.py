@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from elmo_plugin import embed_sentences, load_bilm
-from elmo_plugin.commands.elmo import ElmoCommand
+from elmo_plugin.commands.subcommands import EmbedCommand
 from elmo_plugin.elmo.dump import dump, journaled_file
 from elmo_plugin.elmo.dump.dump import sentence_key
 from elmo_plugin.elmo.dump.journaled_file import JournaledFile
@@ -398,7 +398,7 @@ def test_a_full_disk_costs_nothing_done(begun, capsys):
         message = failure(begun.text, begun.output, *begun.arguments)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert "no room to write" in message and "out.hdf5.unfinished" in message
+    assert "no space left to write" in message and "The lines done are kept" in message
     run(begun.text, begun.output, *begun.arguments)
     assert "(16 of them earlier)" in capsys.readouterr().out
 
@@ -454,7 +454,7 @@ def test_help_has_an_example(capsys):
         run("--help")
     assert stopped.value.code == 0
     assert "allennlp elmo sentences.txt vectors.hdf5 --all" in capsys.readouterr().out
-    assert ElmoCommand().name == "elmo"
+    assert EmbedCommand().name == "elmo"
 
 
 def test_the_input_and_a_folder_are_no_outputs(tmp_path):

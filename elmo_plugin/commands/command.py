@@ -1,0 +1,62 @@
+"""
+What the commands of `elmo` and the sub-commands of `allennlp` have in common.
+
+A command is a module with
+
+- `DESCRIPTION` and `EPILOG`, the texts of its `--help`, in which `%(prog)s` is the name by which it
+  was called,
+- `STOPPED`, the sentence printed after an interruption,
+- `add_arguments(parser)`, which declares its arguments,
+- `run(args)`, which does the work and returns the report to print.
+"""
+
+import signal
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from functools import partial
+from types import ModuleType
+
+from elmo_plugin.corpora.files import DECODING_ERRORS
+from elmo_plugin.util.errors import ConfigurationError
+
+
+def prepare_parser(parser: ArgumentParser, command: ModuleType) -> None:
+    """Gives a parser the texts and arguments of a command, and runs the command as its `func`."""
+    parser.formatter_class = RawDescriptionHelpFormatter
+    parser.description = command.DESCRIPTION
+    parser.epilog = command.EPILOG
+    command.add_arguments(parser)
+    parser.set_defaults(func=partial(_run, command, parser.prog))
+
+
+def add_progress_argument(parser: ArgumentParser) -> None:
+    """The option `--file-friendly-logging`."""
+    parser.add_argument(
+        "--file-friendly-logging",
+        action="store_true",
+        help="show progress as a line every five seconds, not as a bar",
+    )
+
+
+def add_decoding_errors(parser: ArgumentParser) -> None:
+    """The option `--decoding-errors` of the commands that read text."""
+    parser.add_argument(
+        "--decoding-errors",
+        choices=DECODING_ERRORS,
+        default="strict",
+        help="bytes that are not UTF-8: stop and name their place, or read each as U+FFFD",
+    )
+
+
+def _run(command: ModuleType, program: str, args: Namespace) -> None:
+    """Errors that a user can cause end the process with one sentence and exit code 1."""
+    # SIGTERM raises KeyboardInterrupt, too.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        print(command.run(args))
+    except (ConfigurationError, ValueError, OSError, ImportError) as error:
+        sys.exit(f"{program}: {error}")
+    except KeyboardInterrupt:
+        sys.exit(f"{program}: {command.STOPPED}")
+    finally:
+        signal.signal(signal.SIGTERM, before)

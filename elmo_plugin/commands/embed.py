@@ -1,0 +1,200 @@
+import errno
+import hashlib
+import os
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import Dict, List, Optional
+
+import torch
+
+from elmo_plugin.bilm import Bilm, load_bilm
+from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
+from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, bilm_identity, dump_embeddings
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.progress import progress
+
+DESCRIPTION = """\
+Write the layers of a biLM over a text into one HDF5 file.
+
+INPUT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
+URL, or - for standard input. Line i (from 0) becomes the dataset str(i), float32:
+    --all            (num_layers, num_tokens, dim), token layer first
+    --top, --average (num_tokens, dim)
+An empty line becomes an empty dataset. The vectors of a line do not depend on the other lines.
+
+The file also holds `sentence_to_index`, a JSON string: from each sentence, its words joined by one
+space, to its line. A sentence that occurs again has a dataset for each of its lines; the map
+points to the first. Attributes of the file name the biLM, the settings and the number of lines.
+
+Bytes per token: number of layers (--top, --average: 1) x dim x 4; with --half x 2. For the
+published biLM that is 12,288 for --all and 4,096 for --top. RAM grows with --batch-size and the
+longest line, and with the distinct sentences unless --forget-sentences is given.
+
+If the command is interrupted, even by kill -9 or a full disk, give the same command again: it
+continues after the lines that are done, which are kept beside OUTPUT.
+"""
+
+EPILOG = """\
+example:
+    %(prog)s sentences.txt vectors.hdf5 --all
+    python -c 'import h5py; print(h5py.File("vectors.hdf5")["0"].shape)'
+"""
+
+STOPPED = "stopped. Give the same command again to continue."
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("input_file", metavar="INPUT", help="a sentence per line, or -")
+    parser.add_argument("output_file", metavar="OUTPUT", help="the HDF5 file to write")
+    layers = parser.add_mutually_exclusive_group(required=True)
+    for name, what in (
+        ("all", "every layer"),
+        ("top", "the top layer"),
+        ("average", "the average of the layers"),
+    ):
+        layers.add_argument(
+            f"--{name}", dest="layers", action="store_const", const=name, help=f"write {what}"
+        )
+    add_decoding_errors(parser)
+    _add_bilm_arguments(parser)
+    _add_output_arguments(parser)
+
+
+def run(args: Namespace) -> str:
+    try:
+        return _report(_dump(args), args)
+    except torch.OutOfMemoryError as error:
+        raise ConfigurationError("The GPU has too little memory; lower --batch-size.") from error
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        raise ConfigurationError(
+            f"no space left to write {args.output_file} ({error.strerror}). The lines done are "
+            "kept beside it: free some space and give the same command again."
+        ) from error
+
+
+def _dump(args: Namespace) -> DumpSummary:
+    options = DumpOptions(
+        layers=args.layers,
+        dtype="float16" if args.half else "float32",
+        compression=None if args.compression == "none" else args.compression,
+        batch_size=args.batch_size,
+        sentence_keys=args.use_sentence_keys,
+        forget_sentences=args.forget_sentences,
+        decoding_errors=args.decoding_errors,
+    )
+    input_path = "/dev/stdin" if args.input_file == "-" else args.input_file
+    total = _count_lines(input_path, args.decoding_errors)
+    words = _vocabulary(args.vocab_path, args.decoding_errors)
+    bilm = _bilm(args, words)
+    identity: Dict[str, str] = bilm_identity(bilm, args.weight_file)
+    identity["vocabulary"] = hashlib.sha256("\n".join(words).encode()).hexdigest()
+    with progress("sentences", total, args.file_friendly_logging) as advance:
+        return dump_embeddings(
+            bilm,
+            input_path,
+            args.output_file,
+            options,
+            identity,
+            force=args.force,
+            on_progress=advance,
+        )
+
+
+def _bilm(args: Namespace, words: List[str]) -> Bilm:
+    if args.cuda_device >= torch.cuda.device_count():
+        raise ConfigurationError(
+            f"--cuda-device {args.cuda_device}: PyTorch finds {torch.cuda.device_count()} CUDA "
+            "devices, numbered from 0. Leave it out to run on the CPU."
+        )
+    dtype = "bfloat16" if args.bfloat16 else "float32"
+    bilm = load_bilm(args.options_file, args.weight_file, dtype=dtype)
+    if args.cuda_device >= 0:
+        bilm = bilm.to(torch.device("cuda", args.cuda_device))
+    bilm.precompute(words)
+    return bilm
+
+
+def _count_lines(path: str, errors: str) -> Optional[int]:
+    """The number of lines, or `None` for a pipe, which can be read only once."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        return None
+    return sum(1 for _ in numbered_lines(path, newline="\n", errors=errors))
+
+
+def _vocabulary(path: Optional[str], errors: str) -> List[str]:
+    if path is None:
+        return []
+    words = (line.strip() for _, line in numbered_lines(path, newline="\n", errors=errors))
+    return [word for word in words if word]
+
+
+def _report(summary: DumpSummary, args: Namespace) -> str:
+    size = os.path.getsize(args.output_file) / 1e6
+    resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
+    left_out = summary.num_lines - summary.num_datasets
+    without = f" {left_out} lines were empty or repeated and have no key." if left_out else ""
+    return (
+        f"{args.output_file}: {summary.num_lines} lines{resumed}, {summary.num_tokens} tokens, "
+        f"{size:.1f} MB.{without}"
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"expected a whole number above 0, found {text}")
+    return int(text)
+
+
+def _add_bilm_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--options-file",
+        default=os.environ["ELMO_OPTIONS"],
+        help="options of the biLM, path or URL (default: ELMO_OPTIONS, or the one that comes along)",
+    )
+    parser.add_argument(
+        "--weight-file",
+        default=os.environ["ELMO_WEIGHTS"],
+        help="weights of the biLM, path or URL (default: ELMO_WEIGHTS)",
+    )
+    parser.add_argument(
+        "--vocab-path", help="words, one per line, whose token layer is computed beforehand"
+    )
+    parser.add_argument("--batch-size", type=_positive, default=64, help="sentences per batch")
+    parser.add_argument(
+        "--cuda-device", type=int, default=-1, help="number of the GPU, -1 for the CPU"
+    )
+    parser.add_argument(
+        "--bfloat16",
+        action="store_true",
+        help="compute in bfloat16: faster where the processor has it, within 1 %% of float32",
+    )
+
+
+def _add_output_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--half", action="store_true", help="write float16: half the size")
+    parser.add_argument(
+        "--compression",
+        choices=["none", "gzip", "lzf"],
+        default="none",
+        help="compress losslessly; every HDF5 reader knows gzip, lzf is faster and for h5py only",
+    )
+    parser.add_argument(
+        "--forget-sentences", action="store_true", help="leave out `sentence_to_index`"
+    )
+    parser.add_argument(
+        "--use-sentence-keys",
+        action="store_true",
+        help="name each dataset by its sentence instead of its line, with '\u2215' (U+2215) for "
+        "'/', '\u2400' (U+2400) for NUL and '\u2024' (U+2024) for a lone full stop; a repeated "
+        "sentence is written once, an empty one not at all. Leaves out `sentence_to_index`",
+    )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace OUTPUT, or what was begun with other arguments or another text",
+    )
+    add_progress_argument(parser)

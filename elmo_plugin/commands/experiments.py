@@ -1,0 +1,39 @@
+import shutil
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped
+
+DESCRIPTION = """\
+Copy the experiments to a folder of your own, to edit and to train from there.
+
+OUT receives a jsonnet file per experiment, `ablations/`, `lib/` with the settings that experiments
+share, and README.md with the scores reached. Every import is relative, so OUT may be moved.
+Corpora and biLM are those of the environment (ELMO_DATA, ELMO_OPTIONS, ELMO_WEIGHTS, ELMO_GLOVE);
+without it, a tiny corpus and the biLM that come with elmo_plugin.
+"""
+
+EPILOG = """\
+example:
+    %(prog)s experiments
+    allennlp train experiments/sst_elmo.jsonnet -s out/sst_elmo --include-package elmo_plugin
+"""
+
+STOPPED = "stopped. The copy is incomplete: delete it and give the same command again."
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("out_dir", metavar="OUT", help="folder to write, new or empty")
+
+
+def run(args: Namespace) -> str:
+    out = Path(args.out_dir)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigurationError(f"{out} exists; expected a folder that is new or empty.")
+    shutil.copytree(shipped("experiments"), out, dirs_exist_ok=True)
+    number = sum(1 for _ in out.rglob("*.jsonnet"))
+    return (
+        f"{out}: {number} experiments. To train one: allennlp train {out / 'sst_elmo.jsonnet'} "
+        "-s OUTPUT --include-package elmo_plugin"
+    )

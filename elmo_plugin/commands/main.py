@@ -1,0 +1,49 @@
+"""The command `elmo`: what needs no AllenNLP."""
+
+import sys
+from argparse import ArgumentParser
+from importlib import import_module
+from typing import Dict, List, Optional
+
+import elmo_plugin
+from elmo_plugin.commands.command import prepare_parser
+
+# Each is a module beside this one, imported only when it is called: most import torch.
+COMMANDS: Dict[str, str] = {
+    "embed": "write ELMo vectors of a text to an HDF5 file",
+    "export": "write the biLM of a trained model as options.json and weights.hdf5",
+    "vocabulary": "write the words that a biLM is trained to predict",
+    "experiments": "copy the experiments to a folder of your own",
+}
+
+DESCRIPTION = "ELMo, deep contextualized word representations. These commands need no AllenNLP."
+EPILOG = "`elmo COMMAND --help` describes a command."
+
+
+def main(arguments: Optional[List[str]] = None) -> None:
+    """
+    Runs one of `COMMANDS`.
+
+    # Parameters
+
+    arguments : `Optional[List[str]]`, optional (default = `None`)
+        By default those of the process.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        args = _parser(arguments).parse_args(arguments)
+        args.func(args)
+    except KeyboardInterrupt:
+        # While torch was imported.
+        sys.exit("elmo: stopped.")
+
+
+def _parser(arguments: List[str]) -> ArgumentParser:
+    parser = ArgumentParser(prog="elmo", description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=elmo_plugin.__version__)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary)
+        if arguments[:1] == [name]:
+            prepare_parser(command, import_module(f"elmo_plugin.commands.{name}"))
+    return parser

@@ -1,0 +1,64 @@
+"""Shows the progress of long commands on standard error."""
+
+import sys
+import time
+from contextlib import contextmanager
+from typing import Callable, Iterator, Optional
+
+# Between two lines, where there is no bar.
+_SECONDS = 5.0
+
+
+@contextmanager
+def progress(
+    unit: str, total: Optional[int] = None, as_lines: bool = False
+) -> Iterator[Callable[[int], object]]:
+    """
+    Within it, calls of what it yields show how far the work is: as a bar of `tqdm` where that is
+    installed and standard error is a terminal, else as a line every five seconds.
+
+    # Parameters
+
+    unit : `str`
+        What is counted, in the plural: `sentences`.
+    total : `Optional[int]`, optional (default = `None`)
+        How many there are, if that is known.
+    as_lines : `bool`, optional (default = `False`)
+        Print lines in any case.
+
+    # Returns
+
+    `Iterator[Callable[[int], object]]`
+        A function to call with the number of units done since the last call.
+    """
+    make_bar = None if as_lines or not sys.stderr.isatty() else _tqdm()
+    if make_bar is None:
+        yield _Lines(unit, total).update
+    else:
+        with make_bar(unit=f" {unit}", total=total) as bar:
+            yield bar.update
+
+
+def _tqdm() -> Optional[Callable]:
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    return tqdm
+
+
+class _Lines:
+    def __init__(self, unit: str, total: Optional[int]) -> None:
+        self._unit = unit
+        self._of_total = "" if total is None else f" of {total:,}"
+        self._done = 0
+        self._start = self._last = time.monotonic()
+
+    def update(self, number: int) -> None:
+        self._done += number
+        now = time.monotonic()
+        if now - self._last >= _SECONDS:
+            self._last = now
+            speed = self._done / (now - self._start)
+            line = f"{self._done:,}{self._of_total} {self._unit}, {speed:,.0f} per second"
+            print(line, file=sys.stderr, flush=True)

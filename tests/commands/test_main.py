@@ -1,0 +1,65 @@
+"""The command `elmo`."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from elmo_plugin import __version__
+from elmo_plugin.commands.main import COMMANDS, main
+
+
+def test_help_lists_every_command(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for name, summary in COMMANDS.items():
+        assert name in shown and summary in shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_has_an_example_that_names_it(name, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([name, "--help"])
+    assert stopped.value.code == 0
+    assert f"example:\n    elmo {name} " in capsys.readouterr().out
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"{__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["translate"], ["embed"]])
+def test_wrong_arguments_end_with_exit_code_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: elmo" in capsys.readouterr().err
+
+
+def test_a_wrong_file_ends_with_one_sentence_and_exit_code_1(tmp_path):
+    with pytest.raises(SystemExit) as stopped:
+        main(["vocabulary", str(tmp_path / "none"), str(tmp_path / "out")])
+    # Printed by Python, which then exits with code 1.
+    assert isinstance(stopped.value.code, str) and "\n" not in stopped.value.code
+    assert stopped.value.code.startswith("elmo vocabulary: ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_one_sentence(tmp_path, number):
+    # Waits for someone who writes to the pipe.
+    os.mkfifo(tmp_path / "pipe")
+    start = "from elmo_plugin.commands.main import main; main()"
+    command = [sys.executable, "-c", start, "vocabulary", tmp_path / "pipe", tmp_path / "out"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # Opened only once the command reads.
+    with open(tmp_path / "pipe", "w"):
+        process.send_signal(number)
+        _, shown = process.communicate()
+    assert process.returncode == 1
+    assert shown == "elmo vocabulary: stopped, nothing was written.\n"
