@@ -42,6 +42,7 @@ def set_defaults() -> None:
     - `ELMO_CACHE`: the folder in which experiments keep the layers of a frozen biLM, by default
       `elmo_plugin/layers` in the user's cache folder, if there is one. Empty: layers are
       computed each time.
+    - `ELMO_SEED`: the seed of a training, by default AllenNLP's, 13370.
     """
     project = Path(__file__).resolve().parent.parent
     for name, path in DEFAULTS.items():
@@ -56,6 +57,8 @@ def set_defaults() -> None:
             os.environ[f"{name}_CASED"] = "yes" if words != words.lower() else ""
         for kind in ("DIM", "CASED"):
             os.environ.setdefault(f"{name}_{kind}", "")
+    if not os.environ.get("ELMO_SEED"):
+        os.environ["ELMO_SEED"] = "13370"
     if "ELMO_CACHE" not in os.environ:
         os.environ["ELMO_CACHE"] = _default_cache()
 

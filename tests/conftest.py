@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 # What the user's environment says must not change what is tested.
-for _name in ("ELMO_DATA", "ELMO_GLOVE", "ELMO_GLOVE_DIM", "ELMO_GLOVE_CASED", "ELMO_TURIAN"):
+for _name in (
+    "ELMO_DATA",
+    "ELMO_GLOVE",
+    "ELMO_GLOVE_DIM",
+    "ELMO_GLOVE_CASED",
+    "ELMO_TURIAN",
+    "ELMO_SEED",
+):
     os.environ.pop(_name, None)
 # Nothing is left in the user's cache, and nothing comes from there.
 os.environ["ELMO_CACHE"] = ""

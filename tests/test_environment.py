@@ -42,6 +42,15 @@ def test_empty_counts_as_not_set_but_for_word_vectors(monkeypatch):
     assert os.environ["ELMO_DATA"] == str(PROJECT / DEFAULTS["ELMO_DATA"])
 
 
+@pytest.mark.parametrize("value, seed", [(None, "13370"), ("", "13370"), ("2", "2")])
+def test_the_seed_is_that_of_allennlp_unless_one_is_given(monkeypatch, value, seed):
+    monkeypatch.setenv("ELMO_SEED", value or "")
+    if value is None:
+        monkeypatch.delenv("ELMO_SEED")
+    set_defaults()
+    assert os.environ["ELMO_SEED"] == seed
+
+
 @pytest.mark.parametrize(
     "environment, expected",
     [

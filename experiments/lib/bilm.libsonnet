@@ -2,6 +2,8 @@
 // they stand in `options`, which is what an options.json holds, or in the options of the weights
 // that are fine-tuned.
 
+local paths = import 'paths.libsonnet';
+
 // All a variant may change.
 local defaults = {
   corpus: error 'bilm: set settings.corpus to { train, heldout }',
@@ -38,7 +40,7 @@ local defaults = {
   processes: null,  // or a list of devices, -1 for a CPU: a process each, which share a batch
   accumulate: 1,
   save_every_num_batches: 2000,
-  random_seed: 13370,
+  random_seed: paths.random_seed,
 };
 
 {

@@ -1,5 +1,11 @@
-// Where everything is. Alone reads the environment; the plugin gives each variable a default.
+// Where everything is, and the seed. The only file that reads environment variables; the plugin gives
+// each of them a default.
 local data = std.extVar('ELMO_DATA');
+
+local text(name) = {
+  train: data + '/lm/' + name + '/train.txt',
+  heldout: data + '/lm/' + name + '/heldout.txt',
+};
 
 local vectors(name) = if std.extVar(name) == '' then null else {
   file: std.extVar(name),
@@ -10,6 +16,7 @@ local vectors(name) = if std.extVar(name) == '' then null else {
 };
 
 {
+  random_seed: std.parseInt(std.extVar('ELMO_SEED')),
   bilm: {
     options_file: std.extVar('ELMO_OPTIONS'),
     weight_file: std.extVar('ELMO_WEIGHTS'),
@@ -22,7 +29,11 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   // Tokenised text, one sentence a line.
   lm: {
     large: { train: data + '/lm/large/train-*.txt*', heldout: data + '/lm/large/heldout.txt' },
-    small: { train: data + '/lm/small/train.txt', heldout: data + '/lm/small/heldout.txt' },
+    small: text('small'),
+    // Text of the corpora of tasks, made by scripts/task_text.py.
+    snli: text('snli'),
+    sst: text('sst'),
+    ewt: text('ewt'),
     // The 1 Billion Word Benchmark: the two folders of text of its archive.
     one_billion: {
       local folder = data + '/lm/1b/',

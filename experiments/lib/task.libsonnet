@@ -7,6 +7,8 @@
 //     ...
 //   }
 
+local paths = import 'paths.libsonnet';
+
 local shared(name) = {
   corpus: error name + ': set settings.corpus to { train, dev }',
   words: error name + ': set settings.words to a list from words.libsonnet',
@@ -17,7 +19,7 @@ local shared(name) = {
   num_epochs: error name + ': set settings.num_epochs',
   save_every_num_batches: 1000,  // and after each epoch; what `--recover` goes on from
   patience: null,  // epochs without a better score on dev before training ends; null: never
-  random_seed: 13370,
+  random_seed: paths.random_seed,
 };
 
 // `texts` are the fields by whose lengths batches are made.

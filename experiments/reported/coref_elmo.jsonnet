@@ -1,0 +1,2 @@
+// Coreference with ELMo, 15 epochs.
+(import '../coref_elmo.jsonnet') + (import 'scale.libsonnet').coref

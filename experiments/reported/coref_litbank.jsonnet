@@ -1,0 +1,2 @@
+// Coreference in novels without ELMo, 5 epochs.
+(import '../ablations/coref_litbank.jsonnet') + (import 'scale.libsonnet').coref_litbank

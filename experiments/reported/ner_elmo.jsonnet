@@ -1,0 +1,2 @@
+// Named entities with ELMo, 6 epochs.
+(import '../ner_elmo.jsonnet') + (import 'scale.libsonnet').ner

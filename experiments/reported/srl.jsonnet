@@ -1,0 +1,2 @@
+// Semantic role labelling without ELMo, 2 epochs.
+(import '../srl.jsonnet') + (import 'scale.libsonnet').srl
