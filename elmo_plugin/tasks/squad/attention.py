@@ -3,24 +3,23 @@ from allennlp.modules.matrix_attention import LinearMatrixAttention
 from allennlp.nn.util import masked_softmax
 from torch.nn.functional import linear, pad
 
-# Scores of self-attention that are computed at once: 64 MB.
+# Largest number of self-attention scores held at once: 64 MB.
 _MAX_SCORES = 2**24
 
 
 class BiAttention(torch.nn.Module):
     """
-    The attention between passage and question of
-    [Seo et al. (2017)](https://arxiv.org/abs/1611.01603): each token of the passage, c, beside what
-    the question has for it, a, and what the passage has for the question, q:
-    `[c; a; c ⊙ a; c ⊙ q]`, through one layer with a ReLU.
+    The bidirectional attention between passage and question of
+    [Seo et al. (2017)](https://arxiv.org/abs/1611.01603).
 
-    A passage token and a question token belong together as far as three learned vectors say: one
-    of each, and one of their product. Memory grows with the product of the lengths of the texts.
+    A passage token `c` and a question token have the similarity `w · [c; question token; product]`.
+    From these, `a` is the attended question vector of the passage token, and `q` the attended
+    passage vector, which is the same for the whole passage. The output is
+    `ReLU(linear([c; a; c ⊙ a; c ⊙ q]))`. Memory grows with the product of both lengths.
 
     # Parameters
 
     input_dim, output_dim : `int`
-        Widths of a token of both texts, and of what comes out.
     """
 
     def __init__(self, input_dim: int, output_dim: int) -> None:
@@ -56,42 +55,42 @@ class BiAttention(torch.nn.Module):
         # Shape: (batch_size, num_passage_tokens)
         weights = masked_softmax(scores.amax(dim=2), passage_mask, memory_efficient=True)
         # Shape: (batch_size, 1, input_dim)
-        asked_for = weights.unsqueeze(1).bmm(passage)
-        # The layer, block by block, since two of the four are small products then: q is the same
-        # for all tokens of a passage, and a is made of the few of a question.
-        of_token, of_attended, of_both, of_asked = self.merge.weight.chunk(4, dim=1)
+        attended_passage = weights.unsqueeze(1).bmm(passage)
+        # `merge` is applied block by block to save time: q is one vector per passage, and a mixes
+        # the few vectors of the question.
+        of_passage, of_attended, of_product, of_summary = self.merge.weight.chunk(4, dim=1)
         # Shape: (batch_size, input_dim, output_dim)
-        of_token = (of_token + of_asked * asked_for).transpose(1, 2)
+        of_passage = (of_passage + of_summary * attended_passage).transpose(1, 2)
         # Shape: (batch_size, num_passage_tokens, output_dim)
-        merged = linear(passage * alignment.bmm(question), of_both, self.merge.bias)
+        merged = linear(passage * alignment.bmm(question), of_product, self.merge.bias)
         merged = torch.baddbmm(merged, alignment, linear(question, of_attended))
-        return torch.baddbmm(merged, passage, of_token).relu()
+        return torch.baddbmm(merged, passage, of_passage).relu()
 
 
 class SelfAttention(torch.nn.Module):
     """
-    The attention of a text to itself of
-    [Clark and Gardner (2017)](https://arxiv.org/abs/1710.10723): each token, x, beside
-    what the others have for it, a: `[x; a; x ⊙ a]`, through one layer with a ReLU.
+    The self-attention of [Clark and Gardner (2017)](https://arxiv.org/abs/1710.10723).
 
-    Scores are those of `BiAttention`. A token never attends to itself, and, as in the authors'
-    program, to nothing as far as a learned number outweighs the scores of the others. Memory grows
-    with the length of the text alone while nothing is learned.
+    Scores are those of `BiAttention`, of a token (query) and the other tokens (keys) of the same
+    text. A token does not attend to itself. As in the authors' program, each softmax includes one
+    more key: a learned `null_logit` whose value is the zero vector, so that a token may attend to
+    no token. With `a` the attended vector of token `x`, the output is
+    `ReLU(linear([x; a; x ⊙ a]))`. Without gradients, memory grows linearly with the length.
 
     # Parameters
 
     input_dim, output_dim : `int`
-        Widths of a token, and of what comes out.
     """
 
     def __init__(self, input_dim: int, output_dim: int) -> None:
         super().__init__()
-        self.of_reader = torch.nn.Linear(input_dim, 1, bias=False)
-        self.of_read = torch.nn.Linear(input_dim, 1, bias=False)
-        self.of_product = torch.nn.Parameter(torch.empty(input_dim))
-        self.nothing = torch.nn.Parameter(torch.tensor(-1.0))
+        self.query_projection = torch.nn.Linear(input_dim, 1, bias=False)
+        self.key_projection = torch.nn.Linear(input_dim, 1, bias=False)
+        self.product_weight = torch.nn.Parameter(torch.empty(input_dim))
+        self.null_logit = torch.nn.Parameter(torch.tensor(-1.0))
         bound = (6 / (3 * input_dim + 1)) ** 0.5
-        for weight in (self.of_reader.weight, self.of_read.weight, self.of_product):
+        projections = (self.query_projection, self.key_projection)
+        for weight in (*(layer.weight for layer in projections), self.product_weight):
             torch.nn.init.uniform_(weight, -bound, bound)
         self.merge = torch.nn.Linear(3 * input_dim, output_dim)
 
@@ -109,19 +108,22 @@ class SelfAttention(torch.nn.Module):
         `torch.Tensor`
             Shape `(batch_size, num_tokens, output_dim)`.
         """
-        # What a score owes to the token that attends cancels out among the tokens, not beside
-        # nothing: the last key, whose value is zero. Shape: (batch_size, num_tokens, input_dim + 1)
-        queries = torch.cat([text * self.of_product, self.nothing - self.of_reader(text)], dim=2)
+        # A query's own projection is the same for all of its keys. Instead of adding it to the
+        # scores of the tokens, it is subtracted from the score of the null key, the last one.
+        # Shape: (batch_size, num_tokens, input_dim + 1)
+        null_scores = self.null_logit - self.query_projection(text)
+        queries = torch.cat([text * self.product_weight, null_scores], dim=2)
         keys = pad(text, (0, 1, 0, 1))
         keys[:, -1, -1] = 1.0
         # Shape: (batch_size, 1, num_tokens + 1)
-        of_keys = self.of_read(text).squeeze(2).masked_fill(~mask, -torch.inf)
-        of_keys = pad(of_keys, (0, 1)).unsqueeze(1)
-        step = max(1, _MAX_SCORES // of_keys.numel())
+        key_scores = self.key_projection(text).squeeze(2).masked_fill(~mask, -torch.inf)
+        key_scores = pad(key_scores, (0, 1)).unsqueeze(1)
+        step = max(1, _MAX_SCORES // key_scores.numel())
         attended = []
         for start in range(0, text.size(1), step):
             # Shape: (batch_size, num_queries, num_tokens + 1)
-            scores = torch.baddbmm(of_keys, queries[:, start : start + step], keys.transpose(1, 2))
+            block = queries[:, start : start + step]
+            scores = torch.baddbmm(key_scores, block, keys.transpose(1, 2))
             scores.diagonal(start, dim1=1, dim2=2).fill_(-torch.inf)
             attended.append(scores.softmax(dim=2)[..., :-1].bmm(text))
         # Shape: (batch_size, num_tokens, input_dim)

@@ -1,4 +1,4 @@
-"""How well answers agree with those of people, by the rules of SQuAD's own script."""
+"""Exact match and F1 of answers, by the rules of the official SQuAD 1.1 script."""
 
 import re
 import string
@@ -10,20 +10,20 @@ from overrides import overrides
 
 from elmo_plugin.metrics.label_counts import over_processes
 
-# Of ASCII only: a dash or a quotation mark beyond it counts as part of the word.
+# ASCII punctuation only: the official script keeps typographic dashes and quotation marks.
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 def exact_match(answer: str, gold: str) -> float:
-    """1 if both have the same words in the same order, but for articles, case and punctuation."""
+    """1 if both have the same words in the same order, ignoring articles, case and punctuation."""
     return float(_words(answer) == _words(gold))
 
 
 def f1(answer: str, gold: str) -> float:
     """
-    The harmonic mean of precision and recall of the words, each as often as it occurs, but for
-    articles, case and punctuation. 0 without a common word, even where neither has any.
+    The harmonic mean of precision and recall of the words (as multisets), ignoring articles, case
+    and punctuation. 0 without a common word, even if both are empty.
     """
     found, wanted = _words(answer), _words(gold)
     num_common = sum((Counter(found) & Counter(wanted)).values())
@@ -34,16 +34,16 @@ def f1(answer: str, gold: str) -> float:
 
 
 def _words(text: str) -> List[str]:
-    # Punctuation leaves no gap: "well-known" is one word, and the article in "a-b" is none.
+    # Punctuation is deleted, not replaced by a blank: "well-known" becomes "wellknown".
     return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
 
 
 @Metric.register("elmo-squad")
 class SquadScores(Metric):
     """
-    Exact match and F1 of answers, as the script that comes with
-    [SQuAD 1.1](https://rajpurkar.github.io/SQuAD-explorer/) counts them: each answer is compared
-    with the gold answer that it agrees with best, for the two scores apart.
+    Exact match and F1, computed as by the official script of
+    [SQuAD 1.1](https://rajpurkar.github.io/SQuAD-explorer/): if a question has several gold
+    answers, each score is the maximum over them.
     """
 
     def __init__(self) -> None:
@@ -55,14 +55,14 @@ class SquadScores(Metric):
         # Parameters
 
         answers : `Sequence[str]`
-            An answer to each question.
+            The predicted answer to each question.
         gold_answers : `Sequence[Sequence[str]]`
-            The right answers to each of the same questions.
+            The gold answers to each question, at least one.
 
         # Raises
 
         `ValueError`
-            If the two are not about the same number of questions, or one has no gold answer.
+            If the numbers of questions differ, or a question has no gold answer.
         """
         if len(answers) != len(gold_answers):
             raise ValueError(
@@ -85,8 +85,8 @@ class SquadScores(Metric):
         # Returns
 
         `Dict[str, float]`
-            `em` and `f1` as fractions, not percentages; over all processes when there are several.
-            Nothing when there were no questions.
+            `em` and `f1` as fractions, not percentages, summed over all processes. Empty if there
+            were no questions.
         """
         (sums,) = over_processes([self._sums])
         scores = {}

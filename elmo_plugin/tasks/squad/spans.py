@@ -8,34 +8,33 @@ def best_spans(
     start_logits: torch.Tensor, end_logits: torch.Tensor, max_length: int, num_best: int
 ) -> Tuple[torch.Tensor, torch.Tensor]:
     """
-    The likeliest answers: spans of a few tokens, each with the probability that it starts where it
-    does times that it ends there, over the sum of these for all such spans.
+    The most probable answer spans of at most `max_length` tokens. The probability of a span is the
+    product of its start and end probabilities, normalised over all such spans.
 
-    Memory grows with `batch_size * num_tokens * max_length`: only spans that are short enough are
-    looked at.
+    Memory grows with `batch_size * num_tokens * max_length`.
 
     # Parameters
 
     start_logits, end_logits : `torch.Tensor`
         Shape `(batch_size, num_tokens)`, minus infinity at padding.
     max_length : `int`
-        Most tokens of an answer.
+        Largest number of tokens of an answer.
     num_best : `int`
-        How many are wanted.
+        Number of spans to return.
 
     # Returns
 
     spans : `torch.Tensor`
-        Shape `(batch_size, num_best, 2)`. First and last token of each, the likeliest first; -1
-        where a text has no more spans.
+        Shape `(batch_size, num_best, 2)`. First and last token of each span, the most probable span
+        first; -1 if a text has fewer spans.
     probabilities : `torch.Tensor`
-        Shape `(batch_size, num_best)`; 0 where there is no span.
+        Shape `(batch_size, num_best)`; 0 for missing spans.
     """
     # Shape: (batch_size, num_tokens, max_length)
     ends = pad(end_logits, (0, max_length - 1), value=-torch.inf).unfold(1, max_length, 1)
     # Shape: (batch_size, num_tokens * max_length)
     scores = (start_logits.unsqueeze(2) + ends).flatten(1)
-    # A model that has diverged finds no span, and the trainer can say that its loss is no number.
+    # If the model has diverged, no span is found, and the trainer reports that its loss is NaN.
     scores = scores.masked_fill(scores.isnan(), -torch.inf)
     total = scores.logsumexp(dim=1, keepdim=True)
     scores, places = scores.topk(min(num_best, scores.size(1)), dim=1)

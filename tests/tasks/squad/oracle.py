@@ -39,22 +39,23 @@ def bi_attention(module, passage: List[Vector], question: List[Vector]) -> List[
         [dot(of_passage, c) + dot(of_question, q) + dot(of_both, times(c, q)) for q in question]
         for c in passage
     ]
-    asked_for = mean(softmax([max(row) for row in scores]), passage)
+    attended_passage = mean(softmax([max(row) for row in scores]), passage)
     merged = []
     for c, row in zip(passage, scores):
         a = mean(softmax(row), question)
-        merged.append(layer(module.merge, c + a + times(c, a) + times(c, asked_for)))
+        merged.append(layer(module.merge, c + a + times(c, a) + times(c, attended_passage)))
     return merged
 
 
 def self_attention(module, text: List[Vector]) -> List[Vector]:
-    of_reader, of_read = module.of_reader.weight[0].tolist(), module.of_read.weight[0].tolist()
-    of_both, nothing = module.of_product.tolist(), module.nothing.item()
+    of_query = module.query_projection.weight[0].tolist()
+    of_key = module.key_projection.weight[0].tolist()
+    of_both, null_logit = module.product_weight.tolist(), module.null_logit.item()
     merged = []
     for number, x in enumerate(text):
         others = [y for other, y in enumerate(text) if other != number]
-        scores = [dot(of_reader, x) + dot(of_read, y) + dot(of_both, times(x, y)) for y in others]
-        weights = softmax([*scores, nothing])
+        scores = [dot(of_query, x) + dot(of_key, y) + dot(of_both, times(x, y)) for y in others]
+        weights = softmax([*scores, null_logit])
         a = mean(weights, [*others, [0.0] * len(x)])
         merged.append(layer(module.merge, x + a + times(x, a)))
     return merged

@@ -9,7 +9,7 @@ LENGTHS = [7, 1, 4, 9]
 
 
 def batch(lengths, dim=5, seed=0):
-    """Numbers so large that no softmax is near even; padding is not zero."""
+    """Vectors so large that no softmax is nearly uniform; padding is not zero."""
     generator = torch.Generator().manual_seed(seed)
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     vectors = 2 * torch.randn(*mask.shape, dim, dtype=torch.float64, generator=generator)
@@ -75,7 +75,7 @@ def test_gradients_equal_finite_differences():
     )
 
 
-def test_a_token_alone_attends_to_nothing():
+def test_a_single_token_attends_to_no_token():
     module = make(SelfAttention)
     text = torch.randn(1, 1, 5, dtype=torch.float64, requires_grad=True)
     merged = module(text, torch.ones(1, 1, dtype=torch.bool))
@@ -86,10 +86,10 @@ def test_a_token_alone_attends_to_nothing():
     assert all(parameter.grad.isfinite().all() for parameter in module.parameters())
 
 
-def test_attending_to_nothing_can_be_learned():
+def test_a_large_null_logit_turns_attention_off():
     module = make(SelfAttention)
     text, mask = batch([6])
     with torch.no_grad():
-        module.nothing.fill_(1e4)
+        module.null_logit.fill_(1e4)
     expected = torch.nn.functional.linear(text, module.merge.weight[:, :5], module.merge.bias)
     torch.testing.assert_close(module(text, mask), expected.relu())
