@@ -285,7 +285,7 @@ def test_the_peer_of_coreference_has_the_same_documents_and_spans_to_read(tmp_pa
     model, convert = tasks.PEERS[task.peer](ours)
     ours.max_training_sentences = 3
     span_dim = model._mention_feedforward._module.get_input_dim()
-    assert sum(ours.span_reader.layers.input_dims) == span_dim
+    assert sum(ours.mention_scorer.feedforward.input_dims) == span_dim
     for batch in trainer.data_loader:
         (metadata,) = batch["metadata"]
         tokens = sum(metadata["sentences"][:3], [])

@@ -4,58 +4,59 @@ import torch
 from torch.nn.functional import embedding_bag
 
 from elmo_plugin.tasks.coref.pair_products import pair_products
-from elmo_plugin.tasks.coref.scoring import ScoringLayers, ScoringSettings
+from elmo_plugin.tasks.coref.scoring import ScoringFeedForward, ScoringSettings
 
-# Where a bucket of distances begins: 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64 and more.
+# The smallest distance of each bucket: 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64 and more.
 _DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)
-# Spans whose antecedents are scored in one product: many for its speed, few for its memory.
+# Number of spans whose antecedents are scored at once: more are faster and need more memory.
 _SPANS_AT_ONCE = 16
 
 
 class KeptSpans(NamedTuple):
     """
-    The spans of a document that may be mentions, by position.
+    The spans of a document that pruning kept, sorted by position.
 
     # Parameters
 
     encoded : `torch.Tensor`
         Shape `(num_tokens, encoded_dim)`.
     starts, ends : `torch.Tensor`
-        Shape `(num_kept,)`. Positions among these of each span's first and last token.
-    others : `torch.Tensor`
-        Shape `(num_kept, other_dim)`. What a span's vector has besides both tokens.
+        Shape `(num_kept,)`. Positions of each span's first and last token in `encoded`.
+    heads_and_widths : `torch.Tensor`
+        Shape `(num_kept, head_and_width_dim)`. The other parts of the span representations.
     scores : `torch.Tensor`
-        Shape `(num_kept,)`. How much like a mention each is.
+        Shape `(num_kept,)`. Mention scores.
     speakers : `torch.Tensor`
-        Shape `(num_kept,)`. The number of each one's speaker.
+        Shape `(num_kept,)`. Speaker ids.
     genre : `torch.Tensor`
-        Shape `()`. That of the document.
+        Shape `()`. The genre id of the document.
     """
 
     encoded: torch.Tensor
     starts: torch.Tensor
     ends: torch.Tensor
-    others: torch.Tensor
+    heads_and_widths: torch.Tensor
     scores: torch.Tensor
     speakers: torch.Tensor
     genre: torch.Tensor
 
-    def vectors(self) -> torch.Tensor:
-        """Shape `(num_kept, 2 * encoded_dim + other_dim)`."""
-        return torch.cat([self.encoded[self.starts], self.encoded[self.ends], self.others], dim=1)
+    def representations(self) -> torch.Tensor:
+        """Shape `(num_kept, 2 * encoded_dim + head_and_width_dim)`."""
+        parts = [self.encoded[self.starts], self.encoded[self.ends], self.heads_and_widths]
+        return torch.cat(parts, dim=1)
 
 
 class Block(NamedTuple):
     """
-    Scores of some spans that follow one another.
+    Antecedent scores of some consecutive spans.
 
     # Parameters
 
     spans, antecedents : `slice`
-        Which of the kept spans these are, and which may come before one of them.
+        The indices of these spans and of their candidate antecedents among the kept spans.
     scores : `torch.Tensor`
-        Shape `(1 + num_antecedents, num_spans)`. First 0, the score of having no antecedent; -inf
-        for one that is not before the span, or too far before it.
+        Shape `(1 + num_antecedents, num_spans)`. The first row is 0, the score of having no
+        antecedent. -inf for spans that do not precede the span or are too far away.
     """
 
     spans: slice
@@ -65,38 +66,45 @@ class Block(NamedTuple):
 
 class AntecedentScorer(torch.nn.Module):
     """
-    How likely a span is to speak of what an earlier one speaks of: s_m(i) + s_m(j) + s_a(i, j)
-    (Lee et al. 2017, equations 2 to 4), where s_a reads both vectors, their elementwise product,
-    whether both have the same speaker, their distance in kept spans, and the genre.
+    Coreference scores of pairs of spans, s_m(i) + s_m(j) + s_a(i, j) (Lee et al. 2017, equations 2
+    to 4). The input of s_a is both span representations, their elementwise product, and embeddings
+    of whether both have the same speaker, of their distance in kept spans, and of the genre.
 
-    What s_a reads is never laid out for all pairs. In its first layer the product of a span's own
-    vector is computed once per span, that of features once per value; and of the spans that begin,
-    or end, at one token, those of the antecedent and of the elementwise product once for all.
+    To save time and memory, the inputs of pairs are not concatenated. The input layer's product
+    with the span's own representation is computed once per span, and with an embedding once per
+    value. Spans that start (or end) at the same token share the products with the antecedent's
+    token and with the elementwise product.
 
     # Parameters
 
-    encoded_dim, other_dim : `int`
-        Widths of a token, and of what a span's vector has besides its first and last token.
+    encoded_dim, head_and_width_dim : `int`
+        Widths of an encoded token, and of the other parts of a span representation.
     num_genres : `int`
-        Genres, with those of the vocabulary's first entries, which no document of training has.
+        Number of genres, including the two entries for padding and unknown genres.
     settings : `ScoringSettings`
     """
 
     def __init__(
-        self, encoded_dim: int, other_dim: int, num_genres: int, settings: ScoringSettings
+        self,
+        encoded_dim: int,
+        head_and_width_dim: int,
+        num_genres: int,
+        settings: ScoringSettings,
     ) -> None:
         super().__init__()
         self.max_antecedents = settings.max_antecedents
         feature_dim = settings.feature_dim
-        self.same_speaker_features = _features(2, feature_dim)
-        self.distance_features = _features(len(_DISTANCES), feature_dim)
-        self.genre_features = _features(num_genres, feature_dim)
+        self.same_speaker_embeddings = _embeddings(2, feature_dim)
+        self.distance_embeddings = _embeddings(len(_DISTANCES), feature_dim)
+        self.genre_embeddings = _embeddings(num_genres, feature_dim)
         with torch.no_grad():
-            # An unknown genre says nothing.
-            self.genre_features[:2] = 0.0
+            # Unknown genres do not occur in training.
+            self.genre_embeddings[:2] = 0.0
         self.feature_dropout = torch.nn.Dropout(settings.dropout)
-        self.part_dims = [encoded_dim, encoded_dim, other_dim]
-        self.layers = ScoringLayers([sum(self.part_dims)] * 3 + [feature_dim] * 3, settings)
+        self.part_dims = [encoded_dim, encoded_dim, head_and_width_dim]
+        self.feedforward = ScoringFeedForward(
+            [sum(self.part_dims)] * 3 + [feature_dim] * 3, settings
+        )
         nearest = torch.tensor(_DISTANCES)
         buckets = torch.bucketize(torch.arange(1, nearest[-1] + 1), nearest, right=True) - 1
         self.register_buffer("_buckets", buckets, persistent=False)
@@ -110,8 +118,8 @@ class AntecedentScorer(torch.nn.Module):
         # Returns
 
         `Iterator[Block]`
-            All spans, in order. Memory does not grow with their number where nothing is learned and
-            blocks are not kept.
+            The scores of all spans, in order. Without gradients, memory does not grow with their
+            number unless the caller keeps the blocks.
         """
         products = self._products(kept)
         num_kept = len(kept.starts)
@@ -121,16 +129,16 @@ class AntecedentScorer(torch.nn.Module):
             yield self._block(kept, spans, antecedents, products)
 
     def _products(self, kept: KeptSpans) -> "_Products":
-        weights = self.layers.first_weights()
+        weights = self.feedforward.input_weights()
         of_span, of_antecedent, of_product, of_speaker, of_distance, of_genre = weights
-        genre = self.feature_dropout(self.genre_features[kept.genre])
-        bias = self.layers.first.bias + of_genre @ genre
-        same_speaker = self.feature_dropout(self.same_speaker_features) @ of_speaker.t()
-        distance = self.feature_dropout(self.distance_features) @ of_distance.t()
+        genre = self.feature_dropout(self.genre_embeddings[kept.genre])
+        bias = self.feedforward.input_layer.bias + of_genre @ genre
+        same_speaker = self.feature_dropout(self.same_speaker_embeddings) @ of_speaker.t()
+        distance = self.feature_dropout(self.distance_embeddings) @ of_distance.t()
         return _Products(
             of_antecedent.split(self.part_dims, dim=1),
             of_product.split(self.part_dims, dim=1),
-            torch.addmm(bias, kept.vectors(), of_span.t()),
+            torch.addmm(bias, kept.representations(), of_span.t()),
             (same_speaker.unsqueeze(1) + distance).flatten(0, 1),
         )
 
@@ -145,38 +153,40 @@ class AntecedentScorer(torch.nn.Module):
         tables = [products.of_features]
         rows = [same_speaker.long() * len(_DISTANCES) + buckets]
         for part, tokens in enumerate((kept.starts, kept.ends)):
-            ours, our_rows = tokens[spans].unique(return_inverse=True)
-            theirs, their_rows = tokens[antecedents].unique(return_inverse=True)
+            span_tokens, span_rows = tokens[spans].unique(return_inverse=True)
+            antecedent_tokens, antecedent_rows = tokens[antecedents].unique(return_inverse=True)
             pairs = pair_products(
-                kept.encoded.index_select(0, ours),
-                kept.encoded.index_select(0, theirs),
+                kept.encoded.index_select(0, span_tokens),
+                kept.encoded.index_select(0, antecedent_tokens),
                 products.of_antecedent[part],
                 products.of_product[part],
             )
-            rows.append(sum(map(len, tables)) + their_rows.unsqueeze(1) * len(ours) + our_rows)
+            pair_rows = antecedent_rows.unsqueeze(1) * len(span_tokens) + span_rows
+            rows.append(sum(map(len, tables)) + pair_rows)
             tables.append(pairs.flatten(0, 1))
         # Shape: (num_antecedents * num_spans, feedforward_dim)
         sums = embedding_bag(torch.stack(rows, dim=2).flatten(0, 1), torch.cat(tables), mode="sum")
         others = pair_products(
-            kept.others[spans],
-            kept.others[antecedents],
+            kept.heads_and_widths[spans],
+            kept.heads_and_widths[antecedents],
             products.of_antecedent[2],
             products.of_product[2],
             products.of_span[spans],
         )
-        scores = self.layers.rest(others + sums.view_as(others))
+        scores = self.feedforward(others + sums.view_as(others))
         scores = scores + kept.scores[spans] + kept.scores[antecedents].unsqueeze(1)
         impossible = (distances < 1) | (distances > self.max_antecedents)
         scores = scores.masked_fill(impossible, float("-inf"))
-        none = scores.new_zeros(1, scores.size(1))
-        return Block(spans, antecedents, torch.cat([none, scores]))
+        no_antecedent = scores.new_zeros(1, scores.size(1))
+        return Block(spans, antecedents, torch.cat([no_antecedent, scores]))
 
 
 class _Products(NamedTuple):
     """
-    The first layer as far as it does not depend on pairs: weights of the parts of a span's vector
-    in the antecedent and in the elementwise product; products of each span, shape
-    `(num_kept, feedforward_dim)`; and of same speaker and distance together.
+    What all pairs share of the input layer: the weights for the three parts of the antecedent's
+    representation and of the elementwise product; the product with each span's representation,
+    shape `(num_kept, feedforward_dim)`; and those with each pair of same-speaker and distance
+    embeddings.
     """
 
     of_antecedent: Sequence[torch.Tensor]
@@ -185,29 +195,29 @@ class _Products(NamedTuple):
     of_features: torch.Tensor
 
 
-def _features(number: int, dim: int) -> torch.nn.Parameter:
+def _embeddings(number: int, dim: int) -> torch.nn.Parameter:
     return torch.nn.Parameter(torch.nn.init.xavier_uniform_(torch.empty(number, dim)))
 
 
 def loss(block: Block, clusters: torch.Tensor) -> torch.Tensor:
     """
-    The negative log-likelihood of all gold antecedents together, summed over the spans of a block
-    (Lee et al. 2017, equation 5). A span without any, because it is no mention, the first of its
-    cluster, or none of the others was kept, should have none.
+    The negative log of the summed probability of all gold antecedents, summed over the spans of a
+    block (Lee et al. 2017, equation 5). The gold label is "no antecedent" for a span that is not a
+    mention, is the first of its cluster, or whose antecedents were all pruned.
 
     # Parameters
 
     block : `Block`
     clusters : `torch.Tensor`
-        Shape `(num_kept,)`. The gold cluster of each kept span, -1 for no mention.
+        Shape `(num_kept,)`. The gold cluster of each kept span, -1 if it is no mention.
 
     # Returns
 
     `torch.Tensor`
         Shape `()`.
     """
-    own, others = clusters[block.spans], clusters[block.antecedents]
-    gold = (others.unsqueeze(1) == own) & (own >= 0) & (block.scores[1:] > float("-inf"))
+    own, earlier = clusters[block.spans], clusters[block.antecedents]
+    gold = (earlier.unsqueeze(1) == own) & (own >= 0) & (block.scores[1:] > float("-inf"))
     # Shape: (1 + num_antecedents, num_spans)
     gold = torch.cat([~gold.any(dim=0, keepdim=True), gold])
     of_gold = block.scores.masked_fill(~gold, float("-inf")).logsumexp(dim=0)
@@ -216,8 +226,8 @@ def loss(block: Block, clusters: torch.Tensor) -> torch.Tensor:
 
 def best_antecedents(block: Block) -> torch.Tensor:
     """
-    The likeliest antecedent of each span of a block, shape `(num_spans,)`: its position among the
-    kept spans, or its own where none is likelier.
+    The highest-scoring antecedent of each span of a block, shape `(num_spans,)`: its index among
+    the kept spans, or the span's own index if having no antecedent scores at least as high.
     """
     best = block.scores.argmax(dim=0)
     own = torch.arange(block.spans.start, block.spans.stop, device=best.device)
@@ -229,15 +239,16 @@ def clusters_from(antecedents: torch.Tensor) -> List[List[int]]:
     # Parameters
 
     antecedents : `torch.Tensor`
-        Shape `(num_kept,)`. The position of each span's antecedent, its own if it has none.
+        Shape `(num_kept,)`. The index of each span's antecedent, its own index if it has none.
 
     # Returns
 
     `List[List[int]]`
-        Positions of spans that are linked, directly or not; no single ones.
+        The indices of the spans of each cluster: spans linked directly or through other spans.
+        Single spans are left out.
     """
     while True:
-        # Twice as far back each time, until nobody has anyone before them.
+        # Pointer jumping: each round doubles the number of links followed, up to the first span.
         further = antecedents[antecedents]
         if torch.equal(further, antecedents):
             break

@@ -1,10 +1,10 @@
 """
-Scores of a clustering of mentions against another one, as counts that can be summed over documents.
+Coreference metrics of one document as counts, which can be summed over documents.
 
-The definitions are those of [Pradhan et al. (2014)](https://aclanthology.org/P14-2006/), which the
-reference scorer of the CoNLL shared tasks follows from version 8 on. Mentions need not be the same
-in both: one that only the prediction has counts against precision, one that only the gold clusters
-have counts against recall. A mention in two gold clusters counts in both, as in that scorer.
+The definitions are those of [Pradhan et al. (2014)](https://aclanthology.org/P14-2006/), as in the
+reference scorer of the CoNLL shared tasks from version 8 on. Predicted and gold mentions may
+differ: spurious mentions lower precision, missing ones recall. A mention in two gold clusters
+counts in both, as in that scorer.
 """
 
 from collections import Counter
@@ -15,22 +15,14 @@ from scipy.optimize import linear_sum_assignment
 
 Mention = Tuple[int, int]
 Clusters = Sequence[Sequence[Mention]]
-# Numbers of mentions, by the numbers of a predicted and a gold cluster that share any.
+# The number of shared mentions by the indices of a predicted and a gold cluster.
 Pairs = Dict[Tuple[int, int], int]
 
 
 class Counts(NamedTuple):
     """
-    What precision and recall are quotients of.
-
-    # Parameters
-
-    right_predicted : `float`
-        How much of the prediction is right, of `predicted`.
-    predicted : `float`
-    right_gold : `float`
-        How much of the gold clusters was found, of `gold`.
-    gold : `float`
+    Numerators and denominators of precision (`right_predicted / predicted`) and recall
+    (`right_gold / gold`).
     """
 
     right_predicted: float
@@ -41,16 +33,15 @@ class Counts(NamedTuple):
 
 class Overlaps(NamedTuple):
     """
-    How much predicted and gold clusters have in common.
+    Overlaps of predicted and gold clusters.
 
     # Parameters
 
     shared : `Dict[Tuple[int, int], int]`
-        How many mentions two clusters share.
+        The number of mentions that two clusters share.
     matched : `Dict[Tuple[int, int], int]`
-        The same, but of a mention in several gold clusters, the last one alone has it. The
-        reference scorer looks clusters up by mention so where it walks through the predicted
-        mentions, for MUC and B³.
+        The same, but a mention in several gold clusters counts for the last of them only. For MUC
+        and B³, the reference scorer assigns predicted mentions to gold clusters in this way.
     """
 
     shared: Pairs
@@ -62,12 +53,11 @@ def overlaps(predicted: Clusters, gold: Clusters) -> Overlaps:
     # Parameters
 
     predicted, gold : `Sequence[Sequence[Tuple[int, int]]]`
-        No mention may be in two predicted clusters, nor twice in one gold cluster.
 
     # Raises
 
     `ValueError`
-        If one is.
+        If a mention is in two predicted clusters, or twice in a cluster.
     """
     owners: Dict[Mention, int] = {}
     for number, cluster in enumerate(predicted):
@@ -95,11 +85,10 @@ def overlaps(predicted: Clusters, gold: Clusters) -> Overlaps:
 
 def muc(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
     """
-    Counts the links that it takes to hold clusters together
-    ([Vilain et al., 1995](https://aclanthology.org/M95-1005/)). A cluster of a single mention has
-    none.
+    Counts links: a cluster of n mentions has n - 1
+    ([Vilain et al., 1995](https://aclanthology.org/M95-1005/)).
     """
-    # What stays together needs one link less than it has mentions, seen from either side.
+    # Mentions that share both clusters need one link less than their number.
     right = sum(size - 1 for size in overlap.matched.values())
     return Counts(
         right,
@@ -111,8 +100,8 @@ def muc(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
 
 def b_cubed(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
     """
-    Counts mentions, each by the share of its cluster that belongs there (Bagga and Baldwin, 1998).
-    A mention that the other clustering lacks scores nothing, even alone in its cluster.
+    Averages over mentions the share of a mention's cluster that is correct (Bagga and Baldwin,
+    1998). A mention that is missing in the other clustering scores 0, even as a singleton.
     """
     shared, matched = overlap
     return Counts(
@@ -125,9 +114,9 @@ def b_cubed(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
 
 def ceaf_entities(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
     """
-    Counts clusters under the best one-to-one mapping of predicted to gold ones
-    ([Luo, 2005](https://aclanthology.org/H05-1004/)); the similarity of two is the F1 of their
-    mentions (`phi_4`). A single mention weighs as much as a long chain.
+    Similarity of clusters under the best one-to-one mapping of predicted to gold clusters
+    ([Luo, 2005](https://aclanthology.org/H05-1004/)); the similarity of two clusters is the F1 of
+    their mentions (`phi_4`). Every cluster has the same weight, whatever its size.
     """
     similarity = _best_mapping(
         predicted,
@@ -141,7 +130,7 @@ def ceaf_entities(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Cou
 
 
 def ceaf_mentions(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
-    """As `ceaf_entities`, with the number of shared mentions for similarity (`phi_3`)."""
+    """As `ceaf_entities`; the similarity is the number of shared mentions (`phi_3`)."""
     similarity = _best_mapping(predicted, gold, overlap.shared)
     return Counts(similarity, sum(map(len, predicted)), similarity, sum(map(len, gold)))
 

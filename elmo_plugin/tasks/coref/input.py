@@ -1,4 +1,4 @@
-"""What a line of input to the predictor holds."""
+"""Parses input lines of the coreference predictor."""
 
 import json
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -6,6 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Token
 
+from elmo_plugin.corpora.json_lines import excerpt
 from elmo_plugin.tasks.coref.reader import UNKNOWN, genre_of
 from elmo_plugin.tasks.tokenizer import tokenize_with_spacy
 
@@ -22,9 +23,9 @@ class InputDocument(NamedTuple):
         One per token.
     genre : `str`
     text : `Optional[str]`
-        What the sentences were found in.
+        The raw text, if the input has one.
     characters : `Optional[List[Tuple[int, int]]]`
-        Where in the text each token begins and ends.
+        Start and end offset of each token in `text`.
     """
 
     document_id: str
@@ -40,20 +41,15 @@ def document_of(line: Dict[str, Any], place: str) -> InputDocument:
     # Parameters
 
     line : `Dict[str, Any]`
-        An object with `text`, or with `sentences` and perhaps `speakers`, one for each sentence;
-        perhaps with `genre` and `id`.
+        An object with `text`, or with `sentences` and optionally `speakers`, one per sentence;
+        optionally with `genre` (default: the one that the `id` begins with) and `id`.
     place : `str`
-        Where it stands, for the error.
-
-    # Returns
-
-    `InputDocument`
-        Without a `genre`, that which its `id` tells.
+        The location of the line, for error messages.
 
     # Raises
 
     `ValueError`
-        If the object is none like that, or without words.
+        If the object has another form, or no words.
     """
     if ("text" in line) == ("sentences" in line):
         raise _error(place, 'either "text" or "sentences"', line)
@@ -64,7 +60,7 @@ def document_of(line: Dict[str, Any], place: str) -> InputDocument:
         return InputDocument(document_id, sentences, speakers, genre)
     text = line["text"]
     if not isinstance(text, str):
-        raise _error(place, '"text" to be a text', text)
+        raise _error(place, '"text" to be a string', text)
     if line.get("speakers") is not None:
         raise _error(place, '"speakers" only with "sentences", one for each', line)
     sentences = split_sentences(text)
@@ -82,8 +78,8 @@ def document_of(line: Dict[str, Any], place: str) -> InputDocument:
 
 def split_sentences(text: str) -> List[List[Token]]:
     """
-    The sentences of a text by spaCy's English rules, which need no model. An empty line ends a
-    sentence, too: headings have no full stop.
+    The sentences of a text by spaCy's rules for English, which need no trained model. An empty line
+    also ends a sentence, since headings have no full stop.
     """
     tokens = tokenize_with_spacy(text)
     if not tokens:
@@ -142,6 +138,5 @@ def _name(line: Dict[str, Any], place: str, key: str, default: str = UNKNOWN) ->
 
 
 def _error(place: str, expected: str, found: Any) -> ValueError:
-    shown = json.dumps(found, ensure_ascii=False)
-    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    shown = excerpt(json.dumps(found, ensure_ascii=False))
     return ValueError(f"{place}: expected {expected}, found {shown}. A line is like {EXAMPLE}")

@@ -17,7 +17,7 @@ from elmo_plugin.tasks.coref.clusters import (
 Clusters = List[List[Tuple[int, int]]]
 
 _MEASURES = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_entities, "ceafm": ceaf_mentions}
-# The official score of the shared task is their mean.
+# The official score of the shared task is the mean of these.
 _OFFICIAL = ("muc", "b3", "ceafe")
 
 
@@ -26,10 +26,10 @@ class CorefScores(Metric):
     """
     Scores clusters of mentions as version 8.01 of the
     [reference scorer](https://github.com/conll/reference-coreference-scorers) does: a mention is
-    right if it begins and ends where a gold one does, and counts are summed over documents before
-    they are divided. Clusters of one mention count in all but MUC, and a mention in two gold
-    clusters in both; where the scorer needs one of them, in the last. What is divided by nothing
-    is 0.
+    correct if both of its boundaries are, and counts are summed over documents before precision and
+    recall are computed. Singleton clusters count in all measures but MUC. A mention in two gold
+    clusters counts in both, or in the last one if the measure needs a single cluster. Quotients
+    with a zero denominator are 0.
     """
 
     def __init__(self) -> None:
@@ -45,9 +45,9 @@ class CorefScores(Metric):
         # Parameters
 
         predicted, gold : `List[List[Tuple[int, int]]]`
-            Clusters, each a list of mentions: positions of their first and last token.
+            Clusters, each a list of mentions `(first token, last token)`.
         spans : `Collection[Tuple[int, int]]`
-            What was taken for a mention before clustering, for `mention_recall`.
+            The spans that pruning kept, for `mention_recall`.
 
         # Raises
 
@@ -69,10 +69,10 @@ class CorefScores(Metric):
         # Returns
 
         `Dict[str, float]`
-            `coref_precision`, `coref_recall` and `coref_f1`, each the mean of those of MUC, B³ and
-            CEAFe; the same three of `muc`, `b3`, `ceafe` and `ceafm` (`muc_f1`); and
-            `mention_recall`. Fractions, over all processes when there are several; nothing before
-            there is a document.
+            `coref_precision`, `coref_recall` and `coref_f1`, each the mean over MUC, B³ and CEAFe;
+            the same three for each of `muc`, `b3`, `ceafe` and `ceafm`, for example `muc_f1`; and
+            `mention_recall`. Fractions, summed over all processes. Empty if there were no
+            documents.
         """
         (sums,) = over_processes([self._sums])
         if not sums["documents", ""]:

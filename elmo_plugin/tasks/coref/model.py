@@ -23,7 +23,7 @@ from elmo_plugin.tasks.coref.metric import CorefScores
 from elmo_plugin.tasks.coref.pruning import best_spans
 from elmo_plugin.tasks.coref.reader import GENRES
 from elmo_plugin.tasks.coref.scoring import ScoringSettings
-from elmo_plugin.tasks.coref.spans import SpanReader, Spans, spans_within
+from elmo_plugin.tasks.coref.spans import MentionScorer, Spans, spans_within
 from elmo_plugin.training import require_labels
 
 # What is needed to learn from, for the error.
@@ -91,7 +91,7 @@ class Coref(Model):
         self.encoder = encoder.construct(input_size=embedded_dim + self.placement.input_dim)
         encoded_dim = self.encoder.get_output_dim() + self.placement.output_dim
         self.scoring = scoring or ScoringSettings()
-        self.span_reader = SpanReader(encoded_dim, embedded_dim, self.scoring)
+        self.mention_scorer = MentionScorer(encoded_dim, embedded_dim, self.scoring)
         self.antecedent_scorer = AntecedentScorer(
             encoded_dim,
             embedded_dim + self.scoring.feature_dim,
@@ -168,7 +168,7 @@ class Coref(Model):
         """Chooses the spans of each document; what `_encode` gives, and where its tokens are."""
         # Positions in these go through the documents of the batch.
         spans = spans_within(lengths[is_read], self.scoring.max_span_width)
-        scores, vectors = self.span_reader(*tokens, spans)
+        scores, vectors = self.mention_scorer(*tokens, spans)
         stops = (lengths * is_read).sum(dim=1).cumsum(dim=0)
         span_stops = torch.searchsorted(spans.starts, stops)
         # Tokens of a document before those that are read.
@@ -218,7 +218,7 @@ class Coref(Model):
         encoded = self.encoder(text.at_input(embedded), mask)
         # Shape: (number of sentences, num_tokens, encoded_dim)
         encoded = text.at_output(self.dropout(encoded))
-        dtype = self.span_reader.width_features.dtype
+        dtype = self.mention_scorer.width_embeddings.dtype
         return encoded[mask].to(dtype), embedded[mask].to(dtype)
 
     def _link(

@@ -5,27 +5,26 @@ from elmo_plugin.tasks.coref.spans import Spans
 
 def best_spans(spans: Spans, scores: torch.Tensor, number: int) -> torch.Tensor:
     """
-    Chooses spans greedily, the best first, and refuses one that crosses a chosen one: that begins
-    within it and ends behind it, or the other way round. Nested ones are welcome (Lee et al. 2017,
-    section 5).
+    Selects spans greedily by score, and skips spans that cross a selected span, that is overlap it
+    without one of them containing the other (Lee et al. 2017, section 5).
 
     # Parameters
 
     spans : `Spans`
-        Of one document.
+        The candidates of one document.
     scores : `torch.Tensor`
-        Shape `(num_spans,)`. Of equal ones, the first span is the better.
+        Shape `(num_spans,)`. Ties are broken in favour of the first span.
     number : `int`
-        How many to choose.
+        Number of spans to select.
 
     # Returns
 
     `torch.Tensor`
-        Shape `(num_chosen,)`. Positions among `spans`, ascending; fewer than `number` where no more
-        may be chosen.
+        Shape `(num_selected,)`. Indices into `spans`, ascending; fewer than `number` if all other
+        spans cross selected ones.
     """
     order = scores.argsort(descending=True, stable=True)
-    # Whether a span is refused depends on better ones alone, so the worst need no look at first.
+    # Whether a span is selected depends on better spans only, so start with the best ones.
     num_considered = 2 * number
     while True:
         considered = order[:num_considered]
@@ -36,12 +35,12 @@ def best_spans(spans: Spans, scores: torch.Tensor, number: int) -> torch.Tensor:
 
 
 def _accepted(spans: Spans) -> torch.Tensor:
-    """Which of some spans, best first, cross no accepted better one: shape `(num_spans,)`."""
+    """Which spans, sorted best first, cross no accepted better span: shape `(num_spans,)`."""
     worse, better = _crossing(spans)
     accepted = torch.ones_like(spans.starts, dtype=torch.bool)
     while True:
-        # Right for the best span at once, and after each round for all spans that only such as
-        # are right by then can refuse.
+        # A fixed-point iteration: an entry is final one round after all better spans that cross
+        # it are final, and the best span is final at once.
         following = torch.ones_like(accepted)
         following[worse[accepted[better]]] = False
         if torch.equal(following, accepted):
@@ -50,7 +49,7 @@ def _accepted(spans: Spans) -> torch.Tensor:
 
 
 def _crossing(spans: Spans) -> torch.Tensor:
-    """The ranks of all spans that cross, shape `(2, num_crossings)`: the worse, the better."""
+    """All pairs of crossing spans by rank, shape `(2, num_pairs)`: the worse and the better."""
     starts = spans.starts - spans.starts.min()
     widths = spans.ends - spans.starts
     max_width = int(widths.max()) + 1
@@ -58,7 +57,7 @@ def _crossing(spans: Spans) -> torch.Tensor:
     # Shape: (num_starts + max_width, max_width)
     rank_of = ranks.new_full((int(starts.max()) + max_width + 1, max_width), -1)
     rank_of[starts, widths] = ranks
-    # Partners begin within the span. Shape: (1, max_width, 1) and (1, 1, max_width)
+    # A crossing partner starts within the span. Shape: (1, max_width, 1) and (1, 1, max_width)
     places = torch.arange(max_width, device=starts.device)
     offsets, partner_widths = places.view(1, -1, 1), places.view(1, 1, -1)
     # Shape: (num_spans, max_width, max_width)

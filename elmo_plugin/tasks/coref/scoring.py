@@ -9,22 +9,23 @@ from overrides import overrides
 @dataclass
 class ScoringSettings(FromParams):
     """
-    Sizes and limits of what scores spans and pairs of them; by default those of Lee et al. (2017).
+    Sizes and limits of the mention scorer and the antecedent scorer; by default those of Lee et al.
+    (2017).
 
     # Parameters
 
     max_span_width : `int`, optional (default = `10`)
-        Tokens of the longest span.
+        Number of tokens of the longest candidate span.
     spans_per_word : `float`, optional (default = `0.4`)
-        How many spans are kept for pairs, per token of the document.
+        Number of spans that pruning keeps, per token of the document.
     max_antecedents : `int`, optional (default = `250`)
-        How many of the spans kept before it a span is compared with.
+        Number of preceding kept spans that are considered as antecedents of a span.
     feedforward_dim : `int`, optional (default = `150`)
-        Width of both hidden layers of both scores.
+        Width of both hidden layers of both scorers.
     feature_dim : `int`, optional (default = `20`)
-        Width of each of: width, distance, genre, same speaker.
+        Width of the embeddings of span width, distance, genre and same speaker.
     dropout : `float`, optional (default = `0.2`)
-        Of hidden layers and features.
+        Dropout of hidden layers and of these embeddings.
     """
 
     max_span_width: int = 10
@@ -35,16 +36,17 @@ class ScoringSettings(FromParams):
     dropout: float = 0.2
 
 
-class ScoringLayers(torch.nn.Module):
+class ScoringFeedForward(torch.nn.Module):
     """
-    A feed-forward network from several vectors to one number, with two hidden layers. Its first
-    product is the caller's: each vector has weights of its own, so that the product of one that
-    recurs is computed once.
+    A feed-forward network with two hidden layers that maps a concatenation of vectors to a score.
+
+    The caller computes the input layer, as a sum of one product per vector, so that the product of
+    a vector that occurs in many inputs is computed once.
 
     # Parameters
 
     input_dims : `Sequence[int]`
-        Widths of the vectors.
+        Widths of the concatenated vectors.
     settings : `ScoringSettings`
     """
 
@@ -52,24 +54,24 @@ class ScoringLayers(torch.nn.Module):
         super().__init__()
         self.input_dims = list(input_dims)
         hidden_dim = settings.feedforward_dim
-        self.first = torch.nn.Linear(sum(input_dims), hidden_dim)
-        self.second = torch.nn.Linear(hidden_dim, hidden_dim)
-        self.last = torch.nn.Linear(hidden_dim, 1)
+        self.input_layer = torch.nn.Linear(sum(input_dims), hidden_dim)
+        self.hidden_layer = torch.nn.Linear(hidden_dim, hidden_dim)
+        self.output_layer = torch.nn.Linear(hidden_dim, 1)
         self.dropout = _Dropout(settings.dropout)
-        for layer in (self.first, self.second, self.last):
+        for layer in (self.input_layer, self.hidden_layer, self.output_layer):
             torch.nn.init.xavier_uniform_(layer.weight)
             torch.nn.init.zeros_(layer.bias)
 
-    def first_weights(self) -> Tuple[torch.Tensor, ...]:
-        """The first layer's weights of each vector, shape `(hidden_dim, input_dim)`."""
-        return self.first.weight.split(self.input_dims, dim=1)
+    def input_weights(self) -> Tuple[torch.Tensor, ...]:
+        """The input layer's weights for each vector, shape `(hidden_dim, input_dim)`."""
+        return self.input_layer.weight.split(self.input_dims, dim=1)
 
-    def rest(self, sums: torch.Tensor) -> torch.Tensor:
+    def forward(self, sums: torch.Tensor) -> torch.Tensor:
         """
         # Parameters
 
         sums : `torch.Tensor`
-            Shape `(..., hidden_dim)`. What the first layer says, its bias included.
+            Shape `(..., hidden_dim)`. The input layer's output, bias included, before its ReLU.
 
         # Returns
 
@@ -77,14 +79,15 @@ class ScoringLayers(torch.nn.Module):
             Shape `(...,)`.
         """
         hidden = self.dropout(sums.relu())
-        hidden = self.dropout(self.second(hidden).relu())
-        return self.last(hidden).squeeze(-1)
+        hidden = self.dropout(self.hidden_layer(hidden).relu())
+        return self.output_layer(hidden).squeeze(-1)
 
 
 class _Dropout(torch.nn.Dropout):
     """
-    `torch.nn.Dropout` with a rate in 65536ths, in a third of its time on a CPU: a number of 64
-    random bits decides on four values. Hidden layers of pairs are the largest tensors there are.
+    `torch.nn.Dropout` with its rate rounded to a multiple of 1/65536, three times as fast on a CPU:
+    each random 64-bit integer decides about four values. The hidden layers of span pairs are the
+    largest tensors of the model.
     """
 
     @overrides(check_signature=False)

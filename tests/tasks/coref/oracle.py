@@ -35,20 +35,22 @@ def dense(layer: torch.nn.Linear, vector: torch.Tensor) -> torch.Tensor:
     return layer.weight @ vector + layer.bias
 
 
-def network(layers, vector: torch.Tensor) -> torch.Tensor:
-    """A score by two hidden layers, from all that it reads side by side."""
-    hidden = dense(layers.first, vector).clamp(min=0)
-    hidden = dense(layers.second, hidden).clamp(min=0)
-    return dense(layers.last, hidden)[0]
+def network(feedforward, vector: torch.Tensor) -> torch.Tensor:
+    """The score of a concatenated input, by two hidden layers."""
+    hidden = dense(feedforward.input_layer, vector).clamp(min=0)
+    hidden = dense(feedforward.hidden_layer, hidden).clamp(min=0)
+    return dense(feedforward.output_layer, hidden)[0]
 
 
-def span_vector(reader, encoded: torch.Tensor, embedded: torch.Tensor, span: Pair) -> torch.Tensor:
+def span_vector(scorer, encoded: torch.Tensor, embedded: torch.Tensor, span: Pair) -> torch.Tensor:
     start, end = span
-    weights = [dense(reader.head, encoded[token])[0].exp() for token in range(start, end + 1)]
+    weights = [
+        dense(scorer.head_attention, encoded[token])[0].exp() for token in range(start, end + 1)
+    ]
     head = sum(weight * embedded[start + place] for place, weight in enumerate(weights)) / sum(
         weights
     )
-    width = reader.width_features[end - start]
+    width = scorer.width_embeddings[end - start]
     return torch.cat([encoded[start], encoded[end], head, width])
 
 
@@ -60,13 +62,13 @@ def bucket(distance: int) -> int:
 
 def pair_score(scorer, kept, span: int, antecedent: int) -> torch.Tensor:
     """s(i, j)."""
-    first, second = kept.vectors()[[span, antecedent]]
+    first, second = kept.representations()[[span, antecedent]]
     features = [
-        scorer.same_speaker_features[int(kept.speakers[span] == kept.speakers[antecedent])],
-        scorer.distance_features[bucket(span - antecedent)],
-        scorer.genre_features[kept.genre],
+        scorer.same_speaker_embeddings[int(kept.speakers[span] == kept.speakers[antecedent])],
+        scorer.distance_embeddings[bucket(span - antecedent)],
+        scorer.genre_embeddings[kept.genre],
     ]
-    score = network(scorer.layers, torch.cat([first, second, first * second, *features]))
+    score = network(scorer.feedforward, torch.cat([first, second, first * second, *features]))
     return kept.scores[span] + kept.scores[antecedent] + score
 
 

@@ -16,7 +16,8 @@ def make(num_kept, max_antecedents=250, **settings):
     torch.manual_seed(num_kept)
     sizes = ScoringSettings(max_antecedents=max_antecedents, feedforward_dim=6, **settings)
     scorer = AntecedentScorer(3, 2, 4, sizes).double().eval()
-    for layer in (scorer.layers.first, scorer.layers.second, scorer.layers.last):
+    layers = scorer.feedforward
+    for layer in (layers.input_layer, layers.hidden_layer, layers.output_layer):
         torch.nn.init.normal_(layer.bias)
     # Nested spans, of which several begin or end at one token.
     starts = torch.randint(0, 1 + num_kept // 2, (num_kept,)).sort().values
@@ -76,7 +77,7 @@ def test_the_loss_is_that_of_an_explicit_enumeration_and_so_are_gradients(max_an
     found = sum(loss(block, clusters) for block in scorer(kept))
     wanted = marginal_loss(pair_scores(scorer, kept), CLUSTERS)
     torch.testing.assert_close(found, wanted)
-    learned = [kept.encoded, kept.others, kept.scores, *scorer.parameters()]
+    learned = [kept.encoded, kept.heads_and_widths, kept.scores, *scorer.parameters()]
     torch.testing.assert_close(
         torch.autograd.grad(found, learned), torch.autograd.grad(wanted, learned)
     )
@@ -109,15 +110,15 @@ def test_clusters_are_what_is_linked(antecedents):
     assert clusters_from(torch.tensor(places)) == linked(antecedents)
 
 
-def test_an_unknown_genre_begins_as_nothing():
+def test_unknown_genres_have_a_zero_embedding():
     scorer, _ = make(1)
-    assert not scorer.genre_features[:2].any() and scorer.genre_features[2:].all()
+    assert not scorer.genre_embeddings[:2].any() and scorer.genre_embeddings[2:].all()
 
 
 def test_dropout_keeps_the_mean_and_drops_at_its_rate():
     scorer, _ = make(1, dropout=0.2)
-    dropped = scorer.layers.dropout.train()(torch.ones(401, 503))
+    dropped = scorer.feedforward.dropout.train()(torch.ones(401, 503))
     assert (dropped == 0).float().mean().item() == pytest.approx(0.2, abs=0.005)
     assert dropped.mean().item() == pytest.approx(1.0, abs=0.005)
     assert len(dropped.unique()) == 2
-    assert scorer.layers.dropout.eval()(torch.ones(3)).tolist() == [1.0, 1.0, 1.0]
+    assert scorer.feedforward.dropout.eval()(torch.ones(3)).tolist() == [1.0, 1.0, 1.0]

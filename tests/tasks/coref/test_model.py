@@ -37,8 +37,8 @@ def build(vocab, **settings) -> Model:
 
 def linking(model: Model) -> None:
     """Makes a model that knows nothing link some spans."""
-    torch.nn.init.constant_(model.antecedent_scorer.layers.last.bias, 0.5)
-    torch.nn.init.normal_(model.antecedent_scorer.layers.last.weight)
+    torch.nn.init.constant_(model.antecedent_scorer.feedforward.output_layer.bias, 0.5)
+    torch.nn.init.normal_(model.antecedent_scorer.feedforward.output_layer.weight)
 
 
 def placement(at: str) -> dict:
@@ -95,7 +95,7 @@ class TestTraining(ModelTestCase):
             self.param_file,
             overrides='{"trainer.num_epochs": 1, "trainer.patience": 1}',
             # What is added to all scores of a softmax alike changes nothing.
-            gradients_to_ignore={"span_reader.head.bias"},
+            gradients_to_ignore={"mention_scorer.head_attention.bias"},
         )
 
     def test_predictions_do_not_depend_on_the_batch(self):
@@ -111,7 +111,7 @@ def test_spans_loss_and_clusters_are_those_of_plain_loops(vocab, instances, at):
     seen = []
     model.antecedent_scorer.register_forward_pre_hook(lambda module, inputs: seen.append(*inputs))
     read = []
-    model.span_reader.register_forward_hook(lambda *call: read.append(call[2][0]))
+    model.mention_scorer.register_forward_hook(lambda *call: read.append(call[2][0]))
     for instance in instances[:3]:
         with torch.no_grad():
             output = model(**tensors(model, [instance]))
@@ -258,7 +258,7 @@ def test_widths_follow_the_placement(vocab, at, input_dim, span_dim):
     model = build(vocab, placement=placement(at)) if at else build(vocab)
     assert model.encoder.get_input_dim() == input_dim
     # Two ends of 10, a head of 6 without ELMo, 3 for the width.
-    assert sum(model.span_reader.layers.input_dims) == span_dim
+    assert sum(model.mention_scorer.feedforward.input_dims) == span_dim
 
 
 def test_half_precision_gives_nearly_the_same(vocab, instances):
@@ -266,7 +266,7 @@ def test_half_precision_gives_nearly_the_same(vocab, instances):
     batch = tensors(model, instances[:2])
     exact = model(**batch)["loss"]
     dtypes = set()
-    model.antecedent_scorer.layers.second.register_forward_hook(
+    model.antecedent_scorer.feedforward.hidden_layer.register_forward_hook(
         lambda module, inputs, output: dtypes.add(output.dtype)
     )
     with torch.autocast("cpu", torch.bfloat16):

@@ -256,7 +256,7 @@ def test_sentences_end_at_full_stops_and_empty_lines(text, sentences):
         ('{"text": "A dog"', 'expected a JSON object like {"text": .* cut off'),
         ({"sentence": "A dog."}, 'either "text" or "sentences", found {"sentence": "A dog'),
         ({"text": "A dog.", "sentences": [["A"]]}, 'either "text" or "sentences", found'),
-        ({"text": ["A", "dog"]}, '"text" to be a text, found .*"A"'),
+        ({"text": ["A", "dog"]}, '"text" to be a string, found .*"A"'),
         ({"text": " \n"}, '"text" with at least one word, found " .n"'),
         ({"text": ""}, '"text" with at least one word, found ""'),
         ({"text": "A dog.", "speakers": ["Tom"]}, '"speakers" only with "sentences", one for each'),

@@ -17,7 +17,7 @@ def test_chooses_what_a_plain_greedy_loop_chooses(lengths, number):
 
 
 @pytest.mark.parametrize("direction", [1, -1])
-def test_long_chains_of_refusals_are_followed_to_their_end(direction):
+def test_long_chains_of_crossing_spans_are_resolved(direction):
     spans, plain = spans_within(torch.tensor([60]), 5), every_span([60], 5)
     scores = direction * torch.arange(len(plain))
     assert best_spans(spans, scores, 40).tolist() == greedy(plain, scores, 40)
@@ -41,7 +41,7 @@ def test_of_equal_scores_the_first_is_chosen():
         ((2, 5), (6, 7), [0, 1]),
     ],
 )
-def test_crossing_is_refused_and_nesting_is_not(better, worse, kept):
+def test_crossing_spans_are_skipped_and_nested_ones_kept(better, worse, kept):
     (first, first_score), (second, second_score) = sorted([(better, 2.0), (worse, 1.0)])
     spans = Spans(torch.tensor([first[0], second[0]]), torch.tensor([first[1], second[1]]))
     assert best_spans(spans, torch.tensor([first_score, second_score]), 2).tolist() == kept

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from elmo_plugin.tasks.coref.scoring import ScoringSettings
-from elmo_plugin.tasks.coref.spans import SpanReader, spans_within
+from elmo_plugin.tasks.coref.spans import MentionScorer, spans_within
 from tests.tasks.coref.oracle import every_span, network, span_vector
 
 
@@ -18,15 +18,16 @@ def test_spans_are_those_of_a_plain_loop(lengths, max_width):
 
 
 @pytest.fixture
-def reader():
+def scorer():
     torch.manual_seed(0)
     settings = ScoringSettings(max_span_width=4, feedforward_dim=7, feature_dim=3)
-    reader = SpanReader(6, 5, settings).double().eval()
-    for layer in (reader.layers.first, reader.layers.second, reader.layers.last):
+    scorer = MentionScorer(6, 5, settings).double().eval()
+    layers = scorer.feedforward
+    for layer in (layers.input_layer, layers.hidden_layer, layers.output_layer):
         torch.nn.init.normal_(layer.bias)
     # Far from the mean of a span's tokens.
-    torch.nn.init.normal_(reader.head.weight, std=3.0)
-    return reader
+    torch.nn.init.normal_(scorer.head_attention.weight, std=3.0)
+    return scorer
 
 
 @pytest.fixture
@@ -37,19 +38,19 @@ def text():
 
 
 @pytest.mark.parametrize("lengths", [[6, 1, 7], [1] * 14])
-def test_vectors_and_scores_are_those_of_a_plain_loop_and_so_are_gradients(reader, text, lengths):
+def test_vectors_and_scores_are_those_of_a_plain_loop_and_so_are_gradients(scorer, text, lengths):
     encoded, embedded, tokens = text
-    spans = spans_within(torch.tensor(lengths), reader.max_width)
-    scores, vectors = reader(encoded, embedded, spans)
+    spans = spans_within(torch.tensor(lengths), scorer.max_width)
+    scores, vectors = scorer(encoded, embedded, spans)
     expected_vectors = torch.stack(
-        [span_vector(reader, encoded, embedded, span) for span in every_span(lengths, 4)]
+        [span_vector(scorer, encoded, embedded, span) for span in every_span(lengths, 4)]
     )
-    expected_scores = torch.stack([network(reader.layers, one) for one in expected_vectors])
+    expected_scores = torch.stack([network(scorer.feedforward, one) for one in expected_vectors])
     some = torch.tensor([9, 0, 3])
     torch.testing.assert_close(vectors.heads_and_widths(some), expected_vectors[some, 12:])
     torch.testing.assert_close(scores, expected_scores)
 
-    learned = [tokens, *reader.parameters()]
+    learned = [tokens, *scorer.parameters()]
     weights = torch.randn_like(scores)
     found = torch.autograd.grad(
         (scores * weights).sum() + vectors.heads_and_widths(some).sin().sum(), learned
@@ -60,17 +61,17 @@ def test_vectors_and_scores_are_those_of_a_plain_loop_and_so_are_gradients(reade
     torch.testing.assert_close(found, wanted)
 
 
-def test_head_scores_far_apart_give_numbers(reader, text):
+def test_head_scores_far_apart_give_numbers(scorer, text):
     encoded, embedded, _ = text
-    spans = spans_within(torch.tensor([14]), reader.max_width)
-    scores, vectors = reader(encoded.detach() * 1e4, embedded.detach(), spans)
+    spans = spans_within(torch.tensor([14]), scorer.max_width)
+    scores, vectors = scorer(encoded.detach() * 1e4, embedded.detach(), spans)
     assert scores.isfinite().all() and vectors.weights.sum(dim=1).allclose(torch.ones(()).double())
 
 
-def test_what_a_span_has_does_not_depend_on_its_neighbours(reader, text):
+def test_what_a_span_has_does_not_depend_on_its_neighbours(scorer, text):
     encoded, embedded, _ = text
-    spans = spans_within(torch.tensor([14]), reader.max_width)
-    scores, _ = reader(encoded, embedded, spans)
-    alone, _ = reader(encoded[3:6], embedded[3:6], spans_within(torch.tensor([3]), 4))
+    spans = spans_within(torch.tensor([14]), scorer.max_width)
+    scores, _ = scorer(encoded, embedded, spans)
+    alone, _ = scorer(encoded[3:6], embedded[3:6], spans_within(torch.tensor([3]), 4))
     places = [pairs(spans).index((3 + start, 3 + end)) for start, end in every_span([3], 4)]
     torch.testing.assert_close(scores[places], alone)
