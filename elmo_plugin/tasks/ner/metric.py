@@ -16,12 +16,11 @@ class EntityF1(Metric):
     Counts entities as the scorer of the
     [CoNLL-2003 shared task](https://www.clips.uantwerpen.be/conll2003/ner/), `conlleval`, does.
 
-    An entity is correct if its type, first and last word agree. `find_entities` says what
-    ill-formed sequences mean; `conlleval` knows `B`, `I` and `O` only, and the rules for `S`, `E`,
-    `U` and `L` are an extension, that of seqeval. The accuracy is that of tokens, their tags
-    written as BIO on both sides so that it does not hang on the scheme. AllenNLP's
-    `SpanBasedF1Measure` differs: it has to be told the scheme, drops entities that are not
-    well-formed in BIOUL, and gives no accuracy.
+    An entity is correct if its type, first and last word are. `find_entities` documents how
+    ill-formed sequences are read, and the tags `S`, `E`, `U` and `L`, which `conlleval` does not
+    know. Token accuracy compares tags converted to BIO, so it does not depend on the scheme.
+    AllenNLP's `SpanBasedF1Measure` differs: it needs to know the scheme, drops entities that are
+    not well-formed in BIOUL, and has no accuracy.
     """
 
     def __init__(self) -> None:
@@ -36,12 +35,12 @@ class EntityF1(Metric):
         predicted : `List[Sequence[str]]`
             The tags of each sentence, in any of the schemes.
         gold : `List[Sequence[str]]`
-            The right tags of the same sentences.
+            The gold tags of the same sentences.
 
         # Raises
 
         `ValueError`
-            If the two do not hold the same number of sentences, or of tags for one of them.
+            If the numbers of sentences differ, or the numbers of tags of a sentence.
         """
         if len(predicted) != len(gold):
             raise ValueError(
@@ -69,10 +68,9 @@ class EntityF1(Metric):
         # Returns
 
         `Dict[str, float]`
-            `accuracy` of the tokens, `precision-overall`, `recall-overall` and
-            `f1-measure-overall`, and the same three for every type seen so far, `f1-measure-PER`
-            for instance; fractions, not percentages. Over all processes when there are several.
-            Nothing when there were no tokens.
+            Token `accuracy`, `precision-overall`, `recall-overall` and `f1-measure-overall`, and
+            the same three for every type seen so far, for example `f1-measure-PER`; fractions, not
+            percentages, summed over all processes. Empty if there were no tokens.
         """
         (tokens,) = over_processes([self._tokens])
         metrics = {}
@@ -87,8 +85,8 @@ class EntityF1(Metric):
         # Returns
 
         `str`
-            The counts and percentages of `conlleval`: a row for all entities and one for each
-            type. Over all processes when there are several, all of which have to ask for it.
+            The table of `conlleval`: a row for all entities and one for each type. Counts are
+            summed over all processes, so every process must call this.
         """
         columns = {
             "correct": lambda correct, found, gold: correct,

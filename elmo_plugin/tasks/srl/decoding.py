@@ -1,4 +1,4 @@
-"""Which sequences of BIO tags are legal (section 2.3 of He et al. 2017)."""
+"""Constraints on sequences of BIO tags (section 2.3 of He et al. 2017)."""
 
 from typing import Dict, Tuple
 
@@ -7,19 +7,18 @@ import torch
 
 def bio_constraints(labels: Dict[int, str]) -> Tuple[torch.Tensor, torch.Tensor]:
     """
-    Scores that forbid what no BIO sequence contains: `I-X` after anything but `B-X` or `I-X`, or
-    at the start of a sentence.
+    Viterbi scores that allow `I-X` only directly after `B-X` or `I-X`.
 
     # Parameters
 
     labels : `Dict[int, str]`
-        Every label by its index, as a vocabulary's `get_index_to_token_vocabulary` returns them.
+        Every label by its index, as `Vocabulary.get_index_to_token_vocabulary` returns them.
 
     # Returns
 
     `Tuple[torch.Tensor, torch.Tensor]`
-        Scores of starting with a label, shape `(num_labels,)`, and of passing from the label of
-        the row to that of the column, shape `(num_labels, num_labels)`: 0 if legal, else -inf.
+        Start scores of shape `(num_labels,)`, and transition scores (from row to column) of shape
+        `(num_labels, num_labels)`: 0 if legal, else -inf.
     """
     tags = [labels[index] for index in range(len(labels))]
     start_scores = torch.zeros(len(tags))

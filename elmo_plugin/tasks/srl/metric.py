@@ -18,12 +18,12 @@ def bio_spans(tags: List[str]) -> List[Tuple[str, Span]]:
     # Parameters
 
     tags : `List[str]`
-        One BIO tag per token. An `I-X` that continues no `X` opens a span of its own.
+        One BIO tag per token. An `I-X` that does not follow an `X` starts a new span.
 
     # Returns
 
     `List[Tuple[str, Span]]`
-        Label with first and last token of each span, from left to right.
+        Label, first and last token of each span, from left to right.
     """
     spans: List[Tuple[str, Span]] = []
     previous = ""
@@ -40,10 +40,10 @@ def bio_spans(tags: List[str]) -> List[Tuple[str, Span]]:
 
 def arguments(tags: List[str]) -> List[Argument]:
     """
-    The arguments of one predicate, continuations joined to what they continue.
+    The arguments of one predicate, with continuations joined to the arguments that they continue.
 
-    A `C-X` belongs to the nearest `X` on its left. Without one it is an `X` itself, which later
-    ones may continue. `R-X` is a label like any other.
+    A `C-X` belongs to the nearest `X` on its left. If there is none, it becomes an `X` itself,
+    which a later `C-X` may continue. `R-X` is treated like any other label.
 
     # Parameters
 
@@ -74,10 +74,11 @@ class SrlSpanF1(Metric):
     Counts arguments as the official scorer of the
     [CoNLL-2005 shared task](https://www.cs.upc.edu/~srlconll/soft.html), `srl-eval.pl`, does.
 
-    An argument is correct if label and spans agree, all of them: a discontinuous argument found in
-    part is one excess and one missed argument, as is a right span with a wrong label. The verb
-    (`V`, with its continuations) has a score of its own but no part in the overall one, since it is
-    given. AllenNLP's `SpanBasedF1Measure` differs: it counts every continuation as an argument.
+    An argument is correct if its label and all of its spans are: a partly found discontinuous
+    argument counts as one excess and one missed argument, and so does a correct span with a wrong
+    label. The verb (`V`, with its continuations) has its own scores and is excluded from the
+    overall ones, since it is given. AllenNLP's `SpanBasedF1Measure` differs: it counts every
+    continuation as an argument.
     """
 
     def __init__(self) -> None:
@@ -91,12 +92,12 @@ class SrlSpanF1(Metric):
         predicted : `List[List[str]]`
             A sequence of BIO tags per predicate.
         gold : `List[List[str]]`
-            The right tags of the same predicates.
+            The gold tags of the same predicates.
 
         # Raises
 
         `ValueError`
-            If the two do not hold the same number of predicates, or of tags for one of them.
+            If the numbers of predicates differ, or the numbers of tags of a predicate.
         """
         if len(predicted) != len(gold):
             raise ValueError(
@@ -118,8 +119,8 @@ class SrlSpanF1(Metric):
 
         `Dict[str, float]`
             `precision-overall`, `recall-overall` and `f1-measure-overall`, and the same three for
-            every label seen so far, `f1-measure-ARG0` for instance; fractions, not percentages.
-            Over all processes when there are several.
+            every label seen so far, for example `f1-measure-ARG0`; fractions, not percentages.
+            Counts are summed over all processes.
         """
         metrics = self._counts.scores()
         if reset:
@@ -131,9 +132,8 @@ class SrlSpanF1(Metric):
         # Returns
 
         `str`
-            The counts and percentages of `srl-eval.pl`, laid out as there: a row for all
-            arguments, one for each label, and the verb last. Over all processes when there are
-            several, all of which have to ask for it.
+            The table of `srl-eval.pl`: a row for all arguments, one for each label, and the verb
+            last. Counts are summed over all processes, so every process must call this.
         """
         columns = {
             "corr.": lambda correct, found, gold: correct,
