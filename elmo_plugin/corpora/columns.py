@@ -1,4 +1,4 @@
-"""Files with a word per line, blanks between its columns, an empty line between sentences."""
+"""Files with one word per line, blank-separated columns, and an empty line between sentences."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from elmo_plugin.corpora.files import numbered_lines
 
 __all__ = ["Rows", "check_width", "read_blocks"]
 
-# Not `str.split`: a word may hold a no-break space or another separator of Unicode's.
+# Not `str.split`: a word may contain a no-break space or another Unicode separator.
 _CELL = re.compile(r"[^ \t]+")
 
 
@@ -22,9 +22,9 @@ class Rows:
 
     path : `Union[str, os.PathLike]`
     first_line : `int`
-        Number of the first row's line.
+        The line number of the first row.
     cells : `Sequence[Sequence[str]]`
-        One sequence per row.
+        The cells of each row.
     """
 
     path: Union[str, os.PathLike]
@@ -32,7 +32,7 @@ class Rows:
     cells: Sequence[Sequence[str]]
 
     def column(self, column: int) -> Tuple[str, ...]:
-        """One cell of each row; negative columns count from the right."""
+        """The cells of a column; negative numbers count from the right."""
         return tuple(row[column] for row in self.cells)
 
     def place(self, row: int) -> str:
@@ -44,28 +44,22 @@ def read_blocks(
     path: Union[str, os.PathLike], markers: Sequence[str] = (), comment: Optional[str] = "#"
 ) -> Iterator[Rows]:
     """
-    Streams the sentences of a file as rows of cells. Empty lines, comments and markers end a
-    sentence.
+    Streams the sentences of a file (see `find_file`) as rows of cells. Empty lines, comments and
+    markers end a sentence.
 
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL.
     markers : `Sequence[str]`, optional (default = `()`)
-        First cells of the lines that are yielded by themselves, each as a block of one row of two
-        cells: the marker and the line as it is.
+        A line whose first cell is a marker is yielded separately, as one row with two cells: the
+        marker and the whole line.
     comment : `Optional[str]`, optional (default = `"#"`)
-        What the first cell of a comment starts with. `None` where the format has no comments and
-        a word may look like one.
-
-    # Returns
-
-    `Iterator[Rows]`
+        The prefix of comment lines; `None` for formats without comments.
 
     # Raises
 
     `ValueError`
-        If a line is not UTF-8, a compressed file is damaged, or the file holds no sentences.
+        See `numbered_lines`, or if the file holds no sentences.
     """
     first_line = 0
     cells: List[List[str]] = []
@@ -90,21 +84,12 @@ def read_blocks(
 
 def check_width(rows: Rows, minimum: int, *, same: bool = True) -> None:
     """
-    Refuses a sentence whose rows have too few columns or differ in width.
-
-    # Parameters
-
-    rows : `Rows`
-        The sentence.
-    minimum : `int`
-        The fewest columns that its format has.
-    same : `bool`, optional (default = `True`)
-        Whether all rows must have the same number of columns.
+    Refuses a sentence that has a row of fewer than `minimum` columns or, if `same`, rows of
+    different width.
 
     # Raises
 
     `ValueError`
-        With the line, the number expected and the number found.
     """
     width = len(rows.cells[0])
     for row, cells in enumerate(rows.cells):

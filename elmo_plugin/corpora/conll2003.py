@@ -1,6 +1,6 @@
 """
 Named entities in the columns of the [CoNLL-2003 shared task](https://aclanthology.org/W03-0419/):
-a word per line, its tag last.
+one word per line, its tag in the last column.
 """
 
 import os
@@ -22,25 +22,23 @@ __all__ = [
 
 _DOCUMENT_START = "-DOCSTART-"
 _TAG = re.compile(r"O|[BIESLU]-.+")
-# Tags after which the same entity cannot go on.
+# An entity cannot continue after these prefixes.
 _LAST = ("E", "L", "S", "U", "O")
-# Of Unicode's other white space `read_sentences` lets a word have any.
+# Words may contain other Unicode white space.
 _BLANK = re.compile(r"[ \t\r\n]")
 
 
 @dataclass(frozen=True)
 class Entity:
     """
-    A span of a sentence that is a name.
+    A named entity.
 
     # Parameters
 
     label : `str`
-        Its type: `PER`, `ORG`, `LOC`, `MISC` in CoNLL-2003.
-    start : `int`
-        Position of its first word in the sentence.
-    end : `int`
-        Position of its last word in the sentence.
+        `PER`, `ORG`, `LOC` or `MISC` in CoNLL-2003.
+    start, end : `int`
+        Positions of the first and last word in the sentence.
     """
 
     label: str
@@ -54,16 +52,16 @@ class Sentence:
     # Parameters
 
     line_number : `int`
-        The line of the file that holds the first word, counted from 1.
+        The line of the first word, counted from 1.
     document : `int`
-        Number of the sentence's document in the file, counted from 0.
+        The index of the sentence's document in the file.
     is_document_start : `bool`
-        Whether a `-DOCSTART-` line stands before the sentence.
+        True if a `-DOCSTART-` line precedes the sentence.
     words : `Tuple[str, ...]`
     tags : `Tuple[str, ...]`
-        As in the file, whatever their scheme; none where the file has words alone.
+        As in the file; empty if the file has no tags.
     entities : `Tuple[Entity, ...]`
-        What the tags mean, from left to right.
+        The entities that the tags encode, from left to right.
     """
 
     line_number: int
@@ -76,23 +74,14 @@ class Sentence:
 
 def read_sentences(path: Union[str, os.PathLike]) -> Iterator[Sentence]:
     """
-    Streams the sentences of a file whose lines hold a word in the first column and its tag in the
-    last, or words alone. Tags may be those of any scheme, see `find_entities`.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL.
-
-    # Returns
-
-    `Iterator[Sentence]`
+    Streams the sentences of a file (see `find_file`). A line holds a word in the first column and
+    its tag in the last, or only a word. See `find_entities` for the tagging schemes.
 
     # Raises
 
     `ValueError`
-        If a line has more or fewer columns than the first or a tag that is none, is not UTF-8, or
-        the file holds no sentences; the message names file and line.
+        If a line has an invalid tag or another number of columns than the first line, if the file
+        holds no sentences, and as `numbered_lines` does; the message names file and line.
     """
     document, is_document_start, width = 0, False, None
     is_first = True
@@ -120,8 +109,8 @@ def _check(rows: Rows, width: int) -> None:
         if len(cells) != width:
             raise ValueError(
                 f"{rows.place(row)}: expected {width} columns as in the first sentence, found "
-                f"{len(cells)}. Give each line its word first and its tag last, or give the whole "
-                "file words alone, and leave a line empty after each sentence."
+                f"{len(cells)}. Write a word first and its tag last on each line, or only words in "
+                "the whole file, and an empty line after each sentence."
             )
         if width > 1 and not _TAG.fullmatch(cells[-1]):
             raise ValueError(
@@ -132,24 +121,14 @@ def _check(rows: Rows, width: int) -> None:
 
 def find_entities(tags: Sequence[str]) -> List[Entity]:
     """
-    The entities that tags mark. IOB1, BIO (IOB2), BIOES and BIOUL are read alike, and every
-    sequence has a meaning.
+    Decodes the tags of a sentence, in any of IOB1, BIO (IOB2), BIOES and BIOUL; ill-formed
+    sequences are decoded as well.
 
-    Of `B`, `I` and `O` these are the rules of the shared task's scorer, `conlleval`, which knows no
-    other tags: an entity starts at a `B`, and at an `I` that follows `O` or another type; it ends
-    before `O` and where the next one starts. `S` and `E` extend them as
-    [seqeval](https://github.com/chakki-works/seqeval) does: an entity also starts at an `S`, and at
-    any tag after an `S` or `E`, with which it ends. BIOUL's `U` is read as `S`, its `L` as `E`.
-
-    # Parameters
-
-    tags : `Sequence[str]`
-        A tag per word.
-
-    # Returns
-
-    `List[Entity]`
-        From left to right.
+    `B`, `I` and `O` follow the rules of the shared task's scorer, `conlleval`: an entity starts at
+    `B`, and at an `I` after `O` or after another type; it ends before `O` and before the next
+    entity. `S` and `E`, which `conlleval` does not know, follow
+    [seqeval](https://github.com/chakki-works/seqeval): an entity also starts at `S`, and ends with
+    `S` or `E`. `U` and `L` of BIOUL are read as `S` and `E`.
     """
     entities: List[Entity] = []
     before, label_before = "O", ""
@@ -166,16 +145,7 @@ def find_entities(tags: Sequence[str]) -> List[Entity]:
 
 def bio_tags(entities: Sequence[Entity], num_words: int) -> List[str]:
     """
-    # Parameters
-
-    entities : `Sequence[Entity]`
-        Spans that do not overlap.
-    num_words : `int`
-
-    # Returns
-
-    `List[str]`
-        A tag per word, `B-` on each entity's first.
+    The BIO (IOB2) tags of entities that do not overlap, one per word.
     """
     tags = ["O"] * num_words
     for entity in entities:
@@ -187,12 +157,12 @@ def bio_tags(entities: Sequence[Entity], num_words: int) -> List[str]:
 
 def check_word(word: str) -> None:
     """
-    Refuses a word that a file of columns cannot hold.
+    Refuses a word that the columns cannot represent.
 
     # Raises
 
     `ValueError`
-        If the word is empty, holds a blank, tab or line end, or is `-DOCSTART-`.
+        If the word is empty, contains a blank, tab or line end, or is `-DOCSTART-`.
     """
     if not word or _BLANK.search(word) or word == _DOCUMENT_START:
         raise ValueError(
@@ -207,29 +177,16 @@ def format_sentence(
     is_document_start: bool = False,
 ) -> str:
     """
-    Writes a sentence as `conlleval` reads it: a word per line, its gold tag and its predicted one.
+    Writes a sentence as `conlleval` reads it: one line per word, with its gold tag (if given) and
+    its predicted tag. The last line is empty.
 
-    # Parameters
-
-    words : `Sequence[str]`
-    predicted : `Sequence[str]`
-        A tag per word.
-    gold : `Optional[Sequence[str]]`, optional (default = `None`)
-        A tag per word. Without them there is no such column, and nothing to score.
-    is_document_start : `bool`, optional (default = `False`)
-        Whether to write a `-DOCSTART-` line first. `conlleval` counts it as one more right tag,
-        which changes its accuracy a little and no other score.
-
-    # Returns
-
-    `str`
-        The lines, an empty one last.
+    With `is_document_start`, a `-DOCSTART-` line comes first. `conlleval` counts it as a correct
+    tag, which slightly changes its accuracy and no other score.
 
     # Raises
 
     `ValueError`
-        If the format has no room for a word, see `check_word`, or the numbers of words and tags
-        differ.
+        If the numbers of words and tags differ, and as `check_word` does.
     """
     columns = [words, predicted] if gold is None else [words, gold, predicted]
     if len({len(column) for column in columns}) > 1:

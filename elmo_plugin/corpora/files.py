@@ -1,4 +1,4 @@
-"""Opens a text file wherever it lies: plain, compressed, or behind a URL."""
+"""Opens text files: plain or gzip, local or at a URL."""
 
 import codecs
 import gzip
@@ -19,7 +19,7 @@ DECODING_ERRORS = ("strict", "replace")
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _NUM_PEEKED = 1024
-# That of UTF-32 begins with that of UTF-16, so it comes first.
+# UTF-32 before UTF-16, whose byte order mark is a prefix.
 _OTHER_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -30,22 +30,13 @@ _OTHER_BYTE_ORDER_MARKS = (
 
 def find_file(path: Union[str, os.PathLike]) -> str:
     """
-    The local file that a path or URL stands for.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        A local path or a URL, see `local_path`.
-
-    # Returns
-
-    `str`
-        The path itself, its `.gz` twin when only that exists, or the downloaded copy.
+    The local file of a path or URL (see `local_path`): the path itself, the path with `.gz`
+    appended if only that exists, or the downloaded copy.
 
     # Raises
 
     `FileNotFoundError`
-        If neither the local file nor its twin exists.
+        If neither local file exists.
     """
     path = os.fspath(path)
     if "://" in path:
@@ -66,38 +57,38 @@ def open_text(path: Source, *, newline: Optional[str] = None, errors: str = "str
     # Parameters
 
     path : `Union[str, os.PathLike, io.BufferedReader]`
-        See `find_file`; or standard input as an open binary file, which is read from where it is.
-        Whether it is compressed is seen from its first bytes.
+        See `find_file`; or an open binary file such as standard input. Compression is detected by
+        the first bytes.
     newline : `Optional[str]`, optional (default = `None`)
         As in the built-in `open`: `None` accepts every line ending, `"\\n"` only that one.
     errors : `str`, optional (default = `"strict"`)
-        As in the built-in `open`: what becomes of bytes that are not UTF-8.
+        As in the built-in `open`: how bytes that are not UTF-8 are handled.
 
     # Returns
 
     `TextIO`
-        The open file; closing it is up to the caller, and closes an open binary file too.
+        The open file. Closing it, which is left to the caller, also closes a given binary file.
 
     # Raises
 
     `FileNotFoundError`
-        If neither the local file nor its `.gz` twin exists.
+        If neither the local file nor its `.gz` version exists.
     `IsADirectoryError`
         If it is a folder.
     `ValueError`
-        If the file is UTF-16 or UTF-32, whatever `errors` says.
+        If the file is UTF-16 or UTF-32.
     """
     if isinstance(path, io.BufferedReader):
         binary = path
     else:
         found = find_file(path)
         if os.path.isdir(found):
-            raise IsADirectoryError(f"{found} is a folder; expected a file of text.")
+            raise IsADirectoryError(f"{found} is a folder; expected a text file.")
         binary = open(found, "rb")
-    # A downloaded copy has lost its suffix, and a pipe cannot be read twice: look without reading.
+    # Downloaded copies have no suffix, and a pipe can be read only once, so peek.
     if binary.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
         compressed = gzip.GzipFile(fileobj=binary)
-        # What it closes along with itself.
+        # Closed together with the gzip file.
         compressed.myfileobj = binary
         binary = compressed
     _refuse_wide_encodings(binary, _name(path))
@@ -112,29 +103,27 @@ def numbered_lines(
 
     # Parameters
 
-    path : `Union[str, os.PathLike, io.BufferedReader]`
-        See `open_text`.
-    newline : `Optional[str]`, optional (default = `None`)
+    path, newline
         See `open_text`.
     errors : `str`, optional (default = `"strict"`)
-        `"strict"` refuses a line that is not UTF-8 by its number; `"replace"` reads it with
-        U+FFFD in place of the bad bytes.
+        `"strict"` raises an error with the line number if a line is not UTF-8; `"replace"` reads
+        U+FFFD in place of invalid bytes.
 
     # Returns
 
     `Iterator[Tuple[int, str]]`
-        The line's number, counted from 1, and its text.
+        The line number, counted from 1, and the text.
 
     # Raises
 
     `ValueError`
         If a line is not UTF-8 and `errors` is strict, if the file is UTF-16 or UTF-32, or if a
-        compressed file is damaged.
+        compressed file is damaged. Also raises what `open_text` raises.
     """
     strict = errors == "strict"
     number = 0
-    # Decoding runs ahead of the lines in blocks, so a strict decoder could not name the line:
-    # bad bytes are let through as lone surrogates, which valid UTF-8 never contains.
+    # Text is decoded in blocks, so a strict decoder could not name the line. Instead, invalid bytes
+    # are decoded as lone surrogates, which never occur in valid UTF-8, and found line by line.
     decoding = "surrogateescape" if strict else errors
     try:
         with open_text(path, newline=newline, errors=decoding) as lines:
@@ -150,14 +139,14 @@ def numbered_lines(
 
 
 def _name(path: Source) -> str:
-    """What error messages call it."""
+    """The name in error messages."""
     return "standard input" if isinstance(path, io.BufferedReader) else os.fspath(path)
 
 
 def _refuse_wide_encodings(binary: BinaryIO, name: str) -> None:
     """
-    Refuses UTF-16 and UTF-32, by the byte order mark, or without one by NUL bytes: English in
-    UTF-16 has one in two bytes, and NUL is valid UTF-8, so decoding would not fail.
+    Detects UTF-16 and UTF-32 by the byte order mark, or by many NUL bytes: every second byte of
+    English text in UTF-16 is NUL, which is valid UTF-8, so that decoding would not fail.
     """
     first = binary.peek(_NUM_PEEKED)[:_NUM_PEEKED]
     marks = (name for mark, name in _OTHER_BYTE_ORDER_MARKS if first.startswith(mark))

@@ -1,4 +1,4 @@
-"""How the Penn Treebank, and parsers that learned from it, spell what it cannot write plainly."""
+"""The escapes of the Penn Treebank and of parsers trained on it."""
 
 __all__ = ["plain_word"]
 
@@ -17,7 +17,7 @@ _ESCAPES = {
 
 def plain_word(word: str) -> str:
     """
-    The word as word vectors, language models and those who type a sentence write it: brackets and
-    quotes themselves, and no backslash before a slash or an asterisk.
+    The word without Penn Treebank escapes, as in the vocabularies of word vectors and language
+    models: plain brackets and quotes, and no backslash before a slash or an asterisk.
     """
     return _ESCAPES.get(word) or word.replace("\\/", "/").replace("\\*", "*")

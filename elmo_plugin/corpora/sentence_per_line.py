@@ -1,4 +1,4 @@
-"""Plain tokenised text, one sentence a line: what biLMs are trained on and ELMo is run over."""
+"""Tokenised text with one sentence per line: the input of biLM training and of ELMo."""
 
 import os
 from typing import Iterator, Tuple, Union
@@ -12,30 +12,18 @@ def read_sentences(
     path: Union[str, os.PathLike], *, errors: str = "strict"
 ) -> Iterator[Tuple[int, Tuple[str, ...]]]:
     """
-    Streams the sentences of a text file, so that line `n` of the file is item `n - 1` of the
-    stream whatever the line holds: an empty line is a sentence of no words, and only a line feed
-    ends a line. Memory grows with the longest line.
+    Streams the lines of a file as words, split at any white space. Every line is a sentence, an
+    empty one has no words, and only a line feed ends a line. Memory grows with the longest line.
 
     # Parameters
 
-    path : `Union[str, os.PathLike]`
-        The file: plain or gzip, local or a URL. When only the
-        file's `.gz` twin exists, that is read.
-    errors : `str`, optional (default = `"strict"`)
-        What becomes of bytes that are not UTF-8, see `numbered_lines`.
+    path, errors
+        See `numbered_lines`, which also documents the exceptions.
 
     # Returns
 
     `Iterator[Tuple[int, Tuple[str, ...]]]`
-        The line's number, counted from 1, and its words: what stands between white space of any
-        kind, as `str.split` sees it.
-
-    # Raises
-
-    `FileNotFoundError`
-        If neither the local file nor its `.gz` twin exists.
-    `ValueError`
-        If a line is not UTF-8 and `errors` is strict, or if a compressed file is damaged.
+        The line number, counted from 1, and the words.
     """
     # Universal newlines would end a sentence at a lone carriage return.
     for line_number, line in numbered_lines(path, newline="\n", errors=errors):

@@ -1,4 +1,4 @@
-"""SNLI's pairs of sentences (Bowman et al. 2015), a JSON object a line."""
+"""SNLI's sentence pairs (Bowman et al. 2015), one JSON object per line."""
 
 import json
 import logging
@@ -16,23 +16,20 @@ Tokenize = Callable[[str], List[str]]
 logger = logging.getLogger(__name__)
 
 LABELS = ("entailment", "neutral", "contradiction")
-# What the corpus says where its five annotators had no majority.
+# The label of pairs without a majority among the five annotators.
 _NO_MAJORITY = "-"
 
 
 @dataclass(frozen=True)
 class Pair:
     """
-    A premise, and a sentence that may or may not follow from it.
-
     # Parameters
 
     premise, hypothesis : `Tuple[str, ...]`
-        Their words; none where the corpus has an empty sentence.
+        Their words; empty if the sentence is empty.
     label : `Optional[str]`, optional (default = `None`)
-        One of `LABELS`, where it is known.
+        One of `LABELS`, if it is known.
     pair_id : `Optional[str]`, optional (default = `None`)
-        The pair's name in the corpus, if it has one.
     """
 
     premise: Tuple[str, ...]
@@ -43,26 +40,23 @@ class Pair:
 
 def read_pairs(path: Union[str, os.PathLike], tokenize: Tokenize) -> Iterator[Pair]:
     """
-    Streams the pairs of a file. Those on whose label the annotators did not agree are left out;
-    their number is logged. In a file without the field `gold_label` pairs have no label.
+    Streams the pairs of a file. Pairs without a majority label are skipped, and their number is
+    logged.
 
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL. Of each object
-        `sentence1`, `sentence2` and `gold_label` are read, and `sentence1_binary_parse`,
-        `sentence2_binary_parse` and `pairID` where there are any. Words are those of the parse;
-        without one, `tokenize` finds them, by the rules of the Penn Treebank as the parse does.
-
-    # Returns
-
-    `Iterator[Pair]`
+        See `find_file`. Each line has `sentence1` and `sentence2`, and optionally
+        `sentence1_binary_parse`, `sentence2_binary_parse` and `pairID`. Either all lines have a
+        `gold_label` or none.
+    tokenize : `Callable[[str], List[str]]`
+        Splits sentences without a parse. It should follow the Penn Treebank, as the parses do.
 
     # Raises
 
     `ValueError`
-        If a line is not a JSON object, lacks a sentence or, where others have one, a label, or
-        has a label that does not exist, with its place; or if no pair is left.
+        If a line is not a JSON object, lacks a sentence or label, or has an unknown label, with
+        file and line; or if no pair has a majority label.
     """
     num_pairs = num_left_out = 0
     is_labelled = False
@@ -88,7 +82,7 @@ def _report(path: Union[str, os.PathLike], num_pairs: int, num_left_out: int) ->
         )
     if num_left_out:
         logger.info(
-            "%s: left out %d of %d pairs, on whose label there is no majority",
+            "%s: left out %d of %d pairs, which have no majority label",
             path,
             num_left_out,
             num_pairs,
@@ -115,16 +109,17 @@ def words_of_sentence(
     fields: Dict[str, Any], place: str, key: str, tokenize: Tokenize
 ) -> Tuple[str, ...]:
     """
-    The words of one sentence of a pair.
+    The words of one sentence of a line, of its parse if it has one.
 
     # Parameters
 
     fields : `Dict[str, Any]`
-        A line of the corpus.
     place : `str`
-        Where it stands, for the error.
+        The location of the line, for error messages.
     key : `str`
         `sentence1` or `sentence2`.
+    tokenize : `Callable[[str], List[str]]`
+        See `read_pairs`.
 
     # Raises
 

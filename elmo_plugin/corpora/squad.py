@@ -1,4 +1,4 @@
-"""SQuAD's paragraphs with questions on them (Rajpurkar et al. 2016), one JSON object a file."""
+"""SQuAD's paragraphs and questions (Rajpurkar et al. 2016), one JSON object per file."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Tuple, Union
 
 from elmo_plugin.corpora.files import numbered_lines
-from elmo_plugin.corpora.json_lines import check_surrogates
+from elmo_plugin.corpora.json_lines import check_surrogates, excerpt
 
 __all__ = ["Answer", "Paragraph", "Question", "read_paragraphs"]
 
@@ -14,7 +14,7 @@ _LAYOUT = (
     '{"data": [{"title": "…", "paragraphs": [{"context": "…", "qas": [{"id": "…", '
     '"question": "…", "answers": [{"text": "…", "answer_start": 0}]}]}]}]}'
 )
-_KINDS = {str: "a text", list: "a list", int: "a whole number"}
+_KINDS = {str: "a string", list: "a list", int: "an integer"}
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,8 @@ class Answer:
     # Parameters
 
     text : `str`
-        What was marked in the paragraph.
     start : `int`
-        How many characters of the paragraph come before it.
+        The character offset of the answer in the paragraph.
     """
 
     text: str
@@ -40,7 +39,7 @@ class Question:
     question_id : `str`
     text : `str`
     answers : `Tuple[Answer, ...]`
-        One for each person who was asked; none where the file is without answers.
+        One per annotator; empty if the file has no answers.
     """
 
     question_id: str
@@ -54,7 +53,6 @@ class Paragraph:
     # Parameters
 
     context : `str`
-        Its text.
     questions : `Tuple[Question, ...]`
     """
 
@@ -64,25 +62,16 @@ class Paragraph:
 
 def read_paragraphs(path: Union[str, os.PathLike]) -> Iterator[Paragraph]:
     """
-    Yields the paragraphs of a file in SQuAD 1.1's layout. In a file whose first question is
-    without answers no question has any.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL.
-
-    # Returns
-
-    `Iterator[Paragraph]`
+    Yields the paragraphs of a file (see `find_file`) in the layout of SQuAD 1.1. Either all
+    questions have answers or none.
 
     # Raises
 
     `ValueError`
-        If the file is not JSON of this layout or holds no question; if a context, question or
-        answer is empty, the id of a question is not new, or an answer does not stand in the
-        context where it is said to; if only some questions have answers, or one is said to be
-        impossible, as in SQuAD 2.0. The message names article, paragraph and question.
+        If the file is not JSON of this layout or has no questions; if a context, question or answer
+        is empty; if question ids are not unique; if an answer is not at its offset in the context;
+        if only some questions have answers, or one is marked as impossible, as in SQuAD 2.0. The
+        message names article, paragraph and question.
     """
     is_answered: Dict[str, bool] = {}
     for fields, place in _paragraphs(_load(path), str(path)):
@@ -109,12 +98,12 @@ def _load(path: Union[str, os.PathLike]) -> Any:
         found = text[max(0, position - 20) : position + 20]
         raise ValueError(
             f"{path}:{line}: expected JSON like {_LAYOUT}, found {found!r} ({error}). "
-            "Was the file cut off, or is it of another kind?"
+            "Was the file cut off, or is it in another format?"
         ) from error
 
 
 def _paragraphs(whole: Any, path: str) -> Iterator[Tuple[Dict[str, Any], str]]:
-    """Each with its place."""
+    """The paragraphs with their location, for error messages."""
     for number, article in enumerate(_field(whole, "data", list, path), start=1):
         place = f"{path}: article {number}"
         if isinstance(article, dict) and isinstance(article.get("title"), str):
@@ -132,18 +121,18 @@ def _question(fields: Any, context: str, place: str) -> Question:
     if fields.get("is_impossible"):
         raise ValueError(
             f'{place}: expected a question that the paragraph answers, found "is_impossible", '
-            "which is SQuAD 2.0's. Use SQuAD 1.1, or leave such questions out."
+            "a field of SQuAD 2.0. Use SQuAD 1.1, or leave such questions out."
         )
     answers = _field(fields, "answers", list, place) if "answers" in fields else []
     return Question(question_id, text, tuple(_answer(answer, context, place) for answer in answers))
 
 
 def _compare(question: Question, is_answered: Dict[str, bool], place: str) -> None:
-    """Refuses a question that does not go with those before."""
+    """Refuses a repeated id, and questions with answers among questions without."""
     if question.question_id in is_answered:
         raise ValueError(
-            f'{place}: expected an "id" that no question before has, found it a second time. '
-            "Predictions are told apart by it: give each question its own."
+            f'{place}: expected a unique "id", found it a second time. Predictions are '
+            "identified by it: give each question its own."
         )
     is_expected = next(iter(is_answered.values()), bool(question.answers))
     if bool(question.answers) != is_expected:
@@ -162,10 +151,10 @@ def _answer(fields: Any, context: str, place: str) -> Answer:
     where = f"found {found!r}" if found else f"which has {len(context)} characters"
     first = context.find(text)
     cure = (
-        f'Set "answer_start" to {first}, where it first stands, if that is the place meant; '
-        "characters are counted, not bytes."
+        f'Set "answer_start" to {first}, its first occurrence, if that is the right one; the '
+        "offset counts characters, not bytes."
         if first >= 0
-        else "The answer stands nowhere in the context: copy it from there to the letter."
+        else "The answer does not occur in the context: copy it from there exactly."
     )
     raise ValueError(
         f"{place}: expected the answer {text!r} at character {start} of the context, {where}. "
@@ -177,8 +166,8 @@ def _text(fields: Any, key: str, place: str) -> str:
     text = _field(fields, key, str, place)
     if not text.strip():
         raise ValueError(
-            f'{place}: expected "{key}" with some text, found {text!r}. Fill it in, or leave out '
-            "what it belongs to."
+            f'{place}: expected "{key}" with some text, found {text!r}. Fill it in, or remove the '
+            "entry."
         )
     if not text.isascii():
         check_surrogates(text, place)
@@ -186,15 +175,14 @@ def _text(fields: Any, key: str, place: str) -> str:
 
 
 def _field(fields: Any, key: str, kind: type, place: str) -> Any:
-    # A truth value counts as a whole number in Python.
+    # Not isinstance: bool is a subclass of int.
     if type(fields) is dict and type(fields.get(key)) is kind:
         return fields[key]
     if type(fields) is not dict:
         found = json.dumps(fields)
     else:
         found = json.dumps(fields[key]) if key in fields else f"the fields {sorted(fields)}"
-    found = found if len(found) <= 80 else f"{found[:77]}..."
     raise ValueError(
-        f'{place}: expected "{key}" with {_KINDS[kind]}, found {found}. A file looks like '
+        f'{place}: expected "{key}" with {_KINDS[kind]}, found {excerpt(found)}. A file looks like '
         f"{_LAYOUT}."
     )

@@ -1,4 +1,4 @@
-"""The Stanford Sentiment Treebank (Socher et al. 2013): a labelled tree a line."""
+"""The Stanford Sentiment Treebank (Socher et al. 2013): one labelled tree per line."""
 
 import os
 import re
@@ -10,10 +10,10 @@ from elmo_plugin.corpora.penn_treebank import plain_word
 
 __all__ = ["Phrase", "Tree", "read_trees"]
 
-# Words may hold a no-break space: `2 1/2` is one.
+# Words may contain a no-break space: `2 1/2` is one word.
 _PIECE = re.compile(r"\([ \t]*([^() \t]*)|\)|[^() \t]+")
 _LABELS = ("0", "1", "2", "3", "4")
-# What may come next.
+# The kinds of pieces that may follow.
 _AT_START = ("(",)
 _AFTER_LABEL = ("(", "word")
 _AFTER_WORD = (")",)
@@ -25,14 +25,14 @@ _EXAMPLE = "(3 (2 A) (4 triumph))"
 @dataclass(frozen=True)
 class Phrase:
     """
-    Words that somebody judged.
+    A labelled constituent.
 
     # Parameters
 
     start, end : `int`
-        The first word, and the one after the last.
+        Positions of the first word, and of the word after the last.
     label : `int`
-        From 0, very negative, to 4, very positive.
+        From 0 (very negative) to 4 (very positive).
     """
 
     start: int
@@ -43,15 +43,12 @@ class Phrase:
 @dataclass(frozen=True)
 class Tree:
     """
-    A sentence, all of whose constituents are judged.
-
     # Parameters
 
     words : `Tuple[str, ...]`
-        As one would type them: brackets, slashes, asterisks and quotes without the treebank's
-        escapes.
+        Without the treebank's escapes, see `plain_word`.
     phrases : `Tuple[Phrase, ...]`
-        In the order in which they open: the sentence itself first, single words last.
+        All constituents in the order of their opening brackets: the whole sentence is the first.
     """
 
     words: Tuple[str, ...]
@@ -60,21 +57,13 @@ class Tree:
 
 def read_trees(path: Union[str, os.PathLike]) -> Iterator[Tree]:
     """
-    Streams the trees of a file. Empty lines are skipped; memory grows with the longest line.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL.
-
-    # Returns
-
-    `Iterator[Tree]`
+    Streams the trees of a file (see `find_file`). Empty lines are skipped; memory grows with the
+    longest line.
 
     # Raises
 
     `ValueError`
-        If a line is not one tree, with the column where that shows, or the file holds none.
+        If a line is not exactly one tree, with line and column, or the file holds no trees.
     """
     is_empty = True
     for line_number, line in numbered_lines(path):
@@ -82,11 +71,11 @@ def read_trees(path: Union[str, os.PathLike]) -> Iterator[Tree]:
             is_empty = False
             yield _parsed(line, f"{path}:{line_number}")
     if is_empty:
-        raise ValueError(f"{path}: expected a tree a line like {_EXAMPLE}, found an empty file")
+        raise ValueError(f"{path}: expected one tree per line like {_EXAMPLE}, found an empty file")
 
 
 def _parsed(line: str, place: str) -> Tree:
-    """A stack and no recursion: trees may be deeper than Python recurses."""
+    """Uses a stack: trees may be deeper than Python's recursion limit."""
     words: List[str] = []
     starts: List[int] = []
     ends: List[int] = []

@@ -13,7 +13,7 @@ _PROGRESS_STEP = 10_000
 
 
 class WordCounts(NamedTuple):
-    """How often each word occurs, and in how many sentences of at least one word."""
+    """The count of each word, and the number of non-empty sentences."""
 
     words: Counter
     num_sentences: int
@@ -31,33 +31,22 @@ def count_words(
     # Parameters
 
     paths : `Iterable[Union[str, os.PathLike]]`
-        The files, see `read_sentences`.
+        See `read_sentences`.
     on_progress : `Optional[Callable[[int], object]]`, optional (default = `None`)
-        Told now and then how many lines have been read since it was last told.
+        Called from time to time with the number of lines read since the last call.
     errors : `str`, optional (default = `"strict"`)
-        What becomes of bytes that are not UTF-8, see `numbered_lines`.
-
-    # Returns
-
-    `WordCounts`
-
-    # Raises
-
-    `FileNotFoundError`
-        If a file does not exist.
-    `ValueError`
-        If a line is not UTF-8 and `errors` is strict, or if a compressed file is damaged.
+        See `numbered_lines`, which also documents the exceptions.
     """
     words: Counter = Counter()
-    num_sentences = num_untold = 0
+    num_sentences = num_unreported = 0
     for path in paths:
         for _, sentence in read_sentences(path, errors=errors):
             words.update(sentence)
             num_sentences += bool(sentence)
-            num_untold += 1
-            if num_untold == _PROGRESS_STEP and on_progress is not None:
-                on_progress(num_untold)
-                num_untold = 0
-    if num_untold and on_progress is not None:
-        on_progress(num_untold)
+            num_unreported += 1
+            if num_unreported == _PROGRESS_STEP and on_progress is not None:
+                on_progress(num_unreported)
+                num_unreported = 0
+    if num_unreported and on_progress is not None:
+        on_progress(num_unreported)
     return WordCounts(words, num_sentences)

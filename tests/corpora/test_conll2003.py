@@ -142,7 +142,7 @@ def test_entities_survive_being_written_as_tags():
         ("a B-\n", 1, "found 'B-'"),
         ("a 0\n", 1, "found '0'"),
         ("a b-PER\n", 1, "found 'b-PER'"),
-        ("a N O\n\nb N O\nc O\n", 4, "expected 3 columns as in the first sentence, found 2. Give"),
+        ("a N O\n\nb N O\nc O\n", 4, "expected 3 columns as in the first sentence, found 2. Write"),
         ("a O\n\nb\n", 3, "expected 2 columns as in the first sentence, found 1"),
         ("a\nb O\n", 2, "expected 1 columns as in the first sentence, found 2"),
         (b"a O\n\xe9 O\n", 2, "expected UTF-8 text, found the byte 0xe9"),

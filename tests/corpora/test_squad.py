@@ -78,7 +78,7 @@ def test_layout_of_the_json_and_compression_do_not_matter(tmp_path):
         (
             {"text": "a café", "answer_start": 8},
             "expected the answer 'a café' at character 8 of the context, found ' a caf'. "
-            'Set "answer_start" to 9, where it first stands, if that is the place',
+            'Set "answer_start" to 9, its first occurrence, if that is the right',
         ),
         (
             {"text": "café", "answer_start": 39},
@@ -87,14 +87,14 @@ def test_layout_of_the_json_and_compression_do_not_matter(tmp_path):
         ({"text": "six.", "answer_start": -4}, ".*at character -4 of the context, which has 39"),
         (
             {"text": "A café", "answer_start": 9},
-            ".*found 'a café'. The answer stands nowhere in the context: copy it from there",
+            ".*found 'a café'. The answer does not occur in the context: copy it from there",
         ),
         ({"text": " ", "answer_start": 3}, "expected \"text\" with some text, found ' '. Fill"),
-        ({"text": "a café"}, r"expected \"answer_start\" with a whole number, .* \['text'\]"),
-        ({"text": "a café", "answer_start": "9"}, '.*a whole number, found "9". A file looks like'),
-        ({"text": "oë", "answer_start": True}, ".*a whole number, found true"),
-        ({"text": 6, "answer_start": 35}, 'expected "text" with a text, found 6'),
-        ("a café", 'expected "text" with a text, found "a caf'),
+        ({"text": "a café"}, r"expected \"answer_start\" with an integer, .* \['text'\]"),
+        ({"text": "a café", "answer_start": "9"}, '.*an integer, found "9". A file looks like'),
+        ({"text": "oë", "answer_start": True}, ".*an integer, found true"),
+        ({"text": 6, "answer_start": 35}, 'expected "text" with a string, found 6'),
+        ("a café", 'expected "text" with a string, found "a caf'),
     ],
 )
 def test_a_wrong_answer_is_named_by_its_question(tmp_path, answer, message):
@@ -109,9 +109,9 @@ def test_a_wrong_answer_is_named_by_its_question(tmp_path, answer, message):
         ({"question": None}, r"question q2: .* found the fields \['answers', 'id'\]"),
         ({"question": "Who\ud83d?"}, r"question q2: expected text, found \\ud83d, half of"),
         ({"answers": "a café"}, 'question q2: expected "answers" with a list'),
-        ({"id": None}, r"question 2: expected \"id\" with a text, found the fields \['answers"),
-        ({"id": 2}, 'question 2: expected "id" with a text, found 2'),
-        ({"id": "q1"}, 'question q1: expected an "id" that no question before has'),
+        ({"id": None}, r"question 2: expected \"id\" with a string, found the fields \['answers"),
+        ({"id": 2}, 'question 2: expected "id" with a string, found 2'),
+        ({"id": "q1"}, 'question q1: expected a unique "id"'),
         (
             {"answers": None},
             "question q2: expected an answer, as for the questions before, found 0. Answer all",
@@ -119,7 +119,7 @@ def test_a_wrong_answer_is_named_by_its_question(tmp_path, answer, message):
         (
             {"answers": [], "is_impossible": True},
             "question q2: expected a question that the paragraph answers, found "
-            '"is_impossible", which is SQuAD 2.0\'s. Use SQuAD 1.1, or leave',
+            '"is_impossible", a field of SQuAD 2.0. Use SQuAD 1.1, or leave',
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_answers_after_unanswered_questions_are_refused(tmp_path):
 @pytest.mark.parametrize(
     "whole, message",
     [
-        ("Tea is hot.\n", "x.json:1: expected JSON like .*found 'Tea is hot.'.*another kind"),
+        ("Tea is hot.\n", "x.json:1: expected JSON like .*found 'Tea is hot.'.*another format"),
         (json.dumps(CORRECT, indent=1)[:-9], "x.json:[0-9]+: expected JSON .*cut off"),
         ("", "x.json:1: expected JSON"),
         ([CORRECT], 'x.json: expected "data" with a list, found '),

@@ -102,7 +102,7 @@ def test_what_is_no_tree_is_refused_with_its_place_and_cure(read, line, column, 
 
 @pytest.mark.parametrize("text", ["", "\n \n"])
 def test_a_file_without_trees_is_refused(read, text):
-    with pytest.raises(ValueError, match="x.txt: expected a tree a line like .* an empty file"):
+    with pytest.raises(ValueError, match="x.txt: expected one tree per line like .* an empty file"):
         read(text)
 
 

@@ -1,12 +1,21 @@
 """
 The columns of the [CoNLL-2012 shared task](https://aclanthology.org/W12-4501/): predicates with
-their arguments, coreference and named entities of one text in one file.
+their arguments, and coreference.
 """
 
 from elmo_plugin.corpora.conll2012.coreference import check_columns, format_coreference
-from elmo_plugin.corpora.conll2012.documents import Document, DocumentSentence, read_documents
-from elmo_plugin.corpora.conll2012.propositions import format_propositions
-from elmo_plugin.corpora.conll2012.reader import Frame, Mention, Sentence, read_sentences
+from elmo_plugin.corpora.conll2012.documents import (
+    Document,
+    DocumentSentence,
+    Mention,
+    read_documents,
+)
+from elmo_plugin.corpora.conll2012.propositions import (
+    Frame,
+    Sentence,
+    format_propositions,
+    read_sentences,
+)
 
 __all__ = [
     "Document",

@@ -1,34 +1,21 @@
-"""The columns of a CoNLL file in which brackets open and close over the words of a sentence."""
+"""Columns of CoNLL-2012 in which brackets mark spans of words."""
 
 import logging
 import re
-from dataclasses import dataclass
-from typing import List, Sequence, Tuple
+from typing import List, NamedTuple, Sequence, Tuple
 
 from elmo_plugin.corpora.columns import Rows
 
-__all__ = ["LabelledSpan", "bio_tags", "cluster_spans", "labelled_spans"]
+__all__ = ["ArgumentSpan", "argument_spans", "bio_tags", "cluster_spans"]
 
 logger = logging.getLogger(__name__)
 
-_LABELLED = re.compile(r"((?:\([^()*]+)*)\*?(\)*)")
+_ARGUMENT = re.compile(r"((?:\([^()*]+)*)\*?(\)*)")
 _CLUSTER = re.compile(r"(\(?)(\d+)(\)?)")
 
 
-@dataclass(frozen=True)
-class LabelledSpan:
-    """
-    What stands between an opening bracket and the one that closes it.
-
-    # Parameters
-
-    label : `str`
-    start : `int`
-    end : `int`
-        Position of the last word.
-    depth : `int`
-        How many brackets of the column enclose it.
-    """
+class ArgumentSpan(NamedTuple):
+    """Label, first word, last word, and the number of brackets that enclose the span."""
 
     label: str
     start: int
@@ -36,122 +23,89 @@ class LabelledSpan:
     depth: int
 
 
-def labelled_spans(rows: Rows, column: int, kind: str) -> List[LabelledSpan]:
+def argument_spans(rows: Rows, column: int) -> List[ArgumentSpan]:
     """
-    The spans of a column such as `(ARG0*`, `*`, `*)`; a `-` says as little as a `*`.
-
-    # Parameters
-
-    rows : `Rows`
-        The sentence.
-    column : `int`
-    kind : `str`
-        What the column holds, for messages: `argument`, `entity`.
+    The spans of an argument column, whose cells are such as `(ARG0*`, `*`, `*)`, or `-` for `*`.
 
     # Returns
 
-    `List[LabelledSpan]`
-        In the order in which they close.
+    `List[ArgumentSpan]`
+        In the order of their closing brackets.
 
     # Raises
 
     `ValueError`
-        If a cell is no bracket cell, or a bracket lacks its partner.
+        If a cell is malformed, or a bracket is not opened or closed within the sentence.
     """
-    spans: List[LabelledSpan] = []
+    spans: List[ArgumentSpan] = []
     opened: List[Tuple[str, int]] = []
     for row, cell in enumerate(rows.column(column)):
         if cell in ("*", "-"):
             continue
-        match = _LABELLED.fullmatch(cell)
+        match = _ARGUMENT.fullmatch(cell)
         if match is None:
             raise ValueError(
-                f"{rows.place(row)}: expected an {kind} bracket such as (LABEL*, * or *) in "
+                f"{rows.place(row)}: expected an argument bracket such as (LABEL*, * or *) in "
                 f"column {column + 1}, found {cell}"
             )
         opened.extend((label, row) for label in match[1].split("(")[1:])
         for _ in match[2]:
             if not opened:
-                raise _nothing_open(rows, row, column, kind, cell)
+                raise _not_opened(rows, row, column, "argument", cell)
             label, start = opened.pop()
-            spans.append(LabelledSpan(label, start, row, depth=len(opened)))
+            spans.append(ArgumentSpan(label, start, row, depth=len(opened)))
     if opened:
-        raise _left_open(rows, opened[-1][1], column, kind, opened[-1][0])
+        raise _not_closed(rows, opened[-1][1], column, "argument", opened[-1][0])
     return spans
 
 
-def bio_tags(rows: Rows, spans: Sequence[LabelledSpan], kind: str) -> Tuple[str, ...]:
+def bio_tags(rows: Rows, spans: Sequence[ArgumentSpan]) -> Tuple[str, ...]:
     """
-    Writes spans as BIO tags. Of nested spans the outer one is kept, with a warning: one tag per
-    word cannot say both.
-
-    # Parameters
-
-    rows : `Rows`
-        The sentence.
-    spans : `Sequence[LabelledSpan]`
-        As `labelled_spans` gives them.
-    kind : `str`
-        What they are, for the warning.
-
-    # Returns
-
-    `Tuple[str, ...]`
-        One tag per word.
+    One BIO tag per word. BIO tags cannot express nested spans: the outer span is kept, with a
+    warning.
     """
     tags = ["O"] * len(rows.cells)
-    for span in spans:
-        if span.depth:
+    for label, start, end, depth in spans:
+        if depth:
             logger.warning(
-                "%s: the %s %s lies inside another one and is left out",
-                rows.place(span.start),
-                kind,
-                span.label,
+                "%s: the argument %s lies inside another one and is left out",
+                rows.place(start),
+                label,
             )
             continue
-        tags[span.start : span.end + 1] = [f"I-{span.label}"] * (span.end + 1 - span.start)
-        tags[span.start] = f"B-{span.label}"
+        tags[start : end + 1] = [f"I-{label}"] * (end + 1 - start)
+        tags[start] = f"B-{label}"
     return tuple(tags)
 
 
-def cluster_spans(
-    rows: Rows, column: int, nothing: Sequence[str] = ("-",)
-) -> List[Tuple[int, int, int]]:
+def cluster_spans(rows: Rows, column: int, empty: Sequence[str]) -> List[Tuple[int, int, int]]:
     """
-    The spans of a coreference column: `(3|(5`, `3)`, `(3)`, `-`. Of two mentions of one cluster,
-    the one opened last closes first.
-
-    # Parameters
-
-    rows : `Rows`
-        The sentence.
-    column : `int`
-    nothing : `Sequence[str]`, optional (default = `("-",)`)
-        What a cell without mentions holds.
+    The mentions of a coreference column, whose cells are such as `(3|(5`, `3)`, `(3)`, or one of
+    `empty`. If two mentions of a cluster are open, the last one opened closes first.
 
     # Returns
 
     `List[Tuple[int, int, int]]`
-        First word, last word and cluster of each mention, by first word. Of those that begin at
-        the same word, the single word comes first, then the order of the file: so the reference
-        scorer meets them.
+        First word, last word and cluster of each mention, sorted by first word. Of mentions with
+        the same first word, those of one word come first, the others in the order of the file, as
+        in the reference scorer.
 
     # Raises
 
     `ValueError`
-        If a cell is no coreference cell, or a bracket lacks its partner.
+        If a cell is malformed, or a bracket is not opened or closed within the sentence.
     """
     spans: List[Tuple[int, bool, int, int, int]] = []
     opened: List[Tuple[int, int, int]] = []
     for row, cell in enumerate(rows.column(column)):
-        if cell in nothing:
+        if cell in empty:
             continue
         for number, part in enumerate(cell.split("|")):
             match = _CLUSTER.fullmatch(part)
             if match is None or not (match[1] or match[3]):
                 raise ValueError(
                     f"{rows.place(row)}: expected coreference such as (3, 3), (3) or (3|5) in the "
-                    f"last column, found {cell}. Where there is none, put a dash."
+                    f"last column, found {cell}. Write a dash if there is none."
                 )
             cluster = int(match[2])
             if match[1]:
@@ -159,16 +113,16 @@ def cluster_spans(
             if match[3]:
                 matching = [entry for entry in opened if entry[0] == cluster]
                 if not matching:
-                    raise _nothing_open(rows, row, column, "coreference", part)
+                    raise _not_opened(rows, row, column, "coreference", part)
                 opened.remove(matching[-1])
                 _, start, opened_as = matching[-1]
                 spans.append((start, start < row, opened_as, row, cluster))
     if opened:
-        raise _left_open(rows, opened[-1][1], column, "coreference", str(opened[-1][0]))
+        raise _not_closed(rows, opened[-1][1], column, "coreference", str(opened[-1][0]))
     return [(start, end, cluster) for start, _, _, end, cluster in sorted(spans)]
 
 
-def _nothing_open(rows: Rows, row: int, column: int, kind: str, cell: str) -> ValueError:
+def _not_opened(rows: Rows, row: int, column: int, kind: str, cell: str) -> ValueError:
     column = column % len(rows.cells[row]) + 1
     return ValueError(
         f"{rows.place(row)}: expected an open {kind} bracket in column {column} for {cell} to "
@@ -176,11 +130,10 @@ def _nothing_open(rows: Rows, row: int, column: int, kind: str, cell: str) -> Va
     )
 
 
-def _left_open(rows: Rows, row: int, column: int, kind: str, label: str) -> ValueError:
+def _not_closed(rows: Rows, row: int, column: int, kind: str, label: str) -> ValueError:
     column = column % len(rows.cells[row]) + 1
     return ValueError(
         f"{rows.place(row)}: expected the {kind} bracket ({label} of column {column} to close "
         f"within its sentence, found the end of the sentence at line "
-        f"{rows.first_line + len(rows.cells) - 1}. Close it before or delete it: none reaches into "
-        "the next sentence."
+        f"{rows.first_line + len(rows.cells) - 1}. Close it or delete it."
     )

@@ -1,32 +1,27 @@
-"""Coreference in the last column of the CoNLL-2012 shared task."""
+"""Writes documents with coreference in the columns of the CoNLL-2012 shared task."""
 
 import re
 from itertools import combinations
 from typing import List, Optional, Sequence
 
-from elmo_plugin.corpora.conll2012.reader import Mention
+from elmo_plugin.corpora.conll2012.documents import Mention
 
 __all__ = ["check_columns", "format_coreference"]
 
 _BLANK = re.compile(r"[ \t\r\n]")
-# From the tag to the named entity: the columns that say nothing.
+# The columns from the POS tag to the named entity, without annotation.
 _EMPTY_COLUMNS = ("-", "*", "-", "-", "-", "-", "*")
 
 
 def check_columns(document_id: str, sentences: Sequence[Sequence[str]]) -> None:
     """
-    Refuses what the columns have no room for.
-
-    # Parameters
-
-    document_id : `str`
-    sentences : `Sequence[Sequence[str]]`
+    Refuses a document that the columns cannot represent.
 
     # Raises
 
     `ValueError`
-        If the document's name or a word is empty or holds a blank, tab or line end, a sentence has
-        no words, or the name begins with `#`, as comments do.
+        If the document's name or a word is empty or contains a blank, tab or line end, if a
+        sentence has no words, or if the name starts with `#`, which starts a comment.
     """
     if not document_id or _BLANK.search(document_id) or document_id.startswith("#"):
         raise ValueError(
@@ -49,9 +44,10 @@ def format_coreference(
     begin_line: Optional[str] = None,
 ) -> str:
     """
-    Writes a part of a document as the reference scorer of the shared task and `read_documents`
-    read it. Between the words and the coreference, the columns are empty. Columns are separated by
-    tabs: among blanks, the scorer takes a word such as `8)` for coreference.
+    Writes a part of a document for the reference scorer of the shared task and for
+    `read_documents`. The columns between words and coreference are empty. Columns are separated by
+    tabs: if they were separated by blanks, the scorer would read a word such as `8)` as
+    coreference.
 
     # Parameters
 
@@ -62,9 +58,9 @@ def format_coreference(
     mentions : `Sequence[Sequence[Mention]]`
         The mentions of each sentence, in any order.
     begin_line : `Optional[str]`, optional (default = `None`)
-        The line that begins the document in the gold file. The scorer looks for this very line;
-        `; part 0` is another document than `; part 000`. Without one, it is written from name and
-        part as OntoNotes writes it.
+        The first line of the document in the gold file. The scorer matches documents by this line,
+        and `; part 0` differs from `; part 000`. By default, the line is made from name and part as
+        in OntoNotes.
 
     # Returns
 
@@ -74,8 +70,7 @@ def format_coreference(
     # Raises
 
     `ValueError`
-        If the format cannot hold the document: see `check_columns`; or two mentions of a cluster
-        overlap without one being inside the other.
+        See `check_columns`; or if two mentions of a cluster cross.
     """
     check_columns(document_id, sentences)
     lines = [begin_line or f"#begin document ({document_id}); part {part:03d}"]
@@ -90,14 +85,14 @@ def format_coreference(
 
 
 def _cells(num_words: int, mentions: Sequence[Mention]) -> List[str]:
-    # The outer one of nested mentions first.
+    # Outer mentions before nested ones.
     mentions = sorted(mentions, key=lambda m: (m.start, -m.end, m.cluster_id))
     for first, second in combinations(mentions, 2):
-        # The format matches brackets by their number: it would read other mentions than these.
+        # Brackets are matched by cluster, so crossing mentions would be read as other mentions.
         crosses = first.start < second.start <= first.end < second.end
         if crosses and first.cluster_id == second.cluster_id:
             raise ValueError(
-                f"expected mentions of a cluster apart or one inside the other, found words "
+                f"expected mentions of a cluster to be disjoint or nested, found words "
                 f"{first.start} to {first.end} and {second.start} to {second.end} in cluster "
                 f"{first.cluster_id}"
             )

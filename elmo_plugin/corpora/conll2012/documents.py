@@ -1,4 +1,4 @@
-"""Reads a CoNLL-2012 file as documents: the columns that coreference needs, and no others."""
+"""Reads the documents of a CoNLL-2012 file, with coreference."""
 
 import os
 import re
@@ -7,30 +7,44 @@ from typing import Iterator, List, Optional, Tuple, Union
 
 from elmo_plugin.corpora.columns import Rows, check_width, read_blocks
 from elmo_plugin.corpora.conll2012.brackets import cluster_spans
-from elmo_plugin.corpora.conll2012.reader import MARKERS, MIN_COLUMNS, Mention
+from elmo_plugin.corpora.conll2012.propositions import MARKERS, MIN_COLUMNS
 
-__all__ = ["Document", "DocumentSentence", "read_documents"]
+__all__ = ["Document", "DocumentSentence", "Mention", "read_documents"]
 
 _BEGIN = re.compile(r"#begin\s+document\s+\((.*)\)(?:;\s*part\s+(\d+))?\s*;?")
-# What a cell that says nothing holds: in OntoNotes a dash, in LitBank an underscore.
-_NOTHING = ("-", "_")
+# Empty cells: a dash in OntoNotes, an underscore in LitBank.
+_EMPTY = ("-", "_")
+
+
+@dataclass(frozen=True)
+class Mention:
+    """
+    # Parameters
+
+    cluster_id : `int`
+        Unique within a document part.
+    start, end : `int`
+        Positions of the first and last word in the sentence.
+    """
+
+    cluster_id: int
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
 class DocumentSentence:
     """
-    One sentence of a document.
-
     # Parameters
 
     line_number : `int`
-        The line of the file that holds the first word, counted from 1.
+        The line of the first word, counted from 1.
     words : `Tuple[str, ...]`
         As in the file: brackets may be written `-LRB-`.
     speakers : `Tuple[Optional[str], ...]`
         One per word.
     mentions : `Tuple[Mention, ...]`
-        By first word; empty where the text is not annotated.
+        Sorted by first word.
     """
 
     line_number: int
@@ -42,16 +56,16 @@ class DocumentSentence:
 @dataclass(frozen=True)
 class Document:
     """
-    One part of a document: the reach of coreference.
+    One part of a document. Coreference is annotated within a part only.
 
     # Parameters
 
     document_id : `str`
     part : `int`
-        0 where the file gives none.
+        0 if the file has no part numbers.
     begin_line : `str`
-        The line that begins it, such as `#begin document (nw/1); part 000`, as it is in the file.
-        By this line the reference scorer finds a document's gold mentions.
+        The line before the document, such as `#begin document (nw/1); part 000`. The reference
+        scorer matches predicted and gold documents by this line.
     sentences : `Tuple[DocumentSentence, ...]`
     """
 
@@ -63,27 +77,17 @@ class Document:
 
 def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
     """
-    Streams the document parts of a file. Memory grows with the longest of them.
+    Streams the document parts of a file (see `find_file`). Memory grows with the longest part.
 
-    Only words (column 4), speakers (column 10) and coreference (the last column that a line fills)
-    are read, so that the other columns may hold anything. In files such as LitBank's, the last
-    column is empty at words that are in no mention, and `_` stands where there is nothing.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        A plain or gzip file, local or a URL.
-
-    # Returns
-
-    `Iterator[Document]`
+    Only words (column 4), speakers (column 10) and coreference (the last non-blank cell of a line)
+    are read; other columns may hold anything. LitBank's files are read too: their last column is
+    blank at words outside of mentions, and empty cells hold `_`.
 
     # Raises
 
     `ValueError`
-        If the file is malformed, with the line, or holds no sentences; if a sentence stands
-        outside `#begin document` and `#end document`, either line lacks the other, or there is no
-        sentence between them.
+        If the file is malformed, with the line, or holds no sentences. Each sentence must lie
+        between the lines `#begin document` and `#end document`.
     """
     begin: Optional[Rows] = None
     sentences: List[DocumentSentence] = []
@@ -119,7 +123,7 @@ def _begun(begin: Rows) -> Tuple[str, int, str]:
     if match is None or match[1].startswith("#"):
         raise ValueError(
             f"{begin.place(0)}: expected #begin document (ID); part 000, found {line}. Put the "
-            "name in brackets, without a # at its start: that begins a comment."
+            "name in brackets, and do not start it with #, which starts a comment."
         )
     return match[1], int(match[2] or 0), line
 
@@ -127,16 +131,16 @@ def _begun(begin: Rows) -> Tuple[str, int, str]:
 def _without_end(begin: Rows, found: str) -> ValueError:
     return ValueError(
         f"{begin.place(0)}: expected #end document for the document begun here, found {found}. "
-        "Put the line after the document's last sentence, or copy the file again if it was cut off."
+        "Add the line after the document's last sentence, or copy the file again if it was cut off."
     )
 
 
 def _sentence(rows: Rows) -> DocumentSentence:
     check_width(rows, MIN_COLUMNS, same=False)
-    mentions = cluster_spans(rows, -1, _NOTHING)
+    mentions = cluster_spans(rows, -1, _EMPTY)
     return DocumentSentence(
         line_number=rows.first_line,
         words=rows.column(3),
-        speakers=tuple(None if cell in _NOTHING else cell for cell in rows.column(9)),
+        speakers=tuple(None if cell in _EMPTY else cell for cell in rows.column(9)),
         mentions=tuple(Mention(cluster, start, end) for start, end, cluster in mentions),
     )

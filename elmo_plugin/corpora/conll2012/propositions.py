@@ -1,16 +1,116 @@
-"""Propositions in the bracket columns of the CoNLL-2005 shared task."""
+"""Predicates and their arguments, in the columns of CoNLL-2012 (read) and CoNLL-2005 (written)."""
 
-from typing import List, Sequence, Tuple
+import os
+from dataclasses import dataclass
+from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
-__all__ = ["format_propositions"]
+from elmo_plugin.corpora.columns import Rows, check_width, read_blocks
+from elmo_plugin.corpora.conll2012.brackets import argument_spans, bio_tags
+
+__all__ = ["Frame", "Sentence", "format_propositions", "read_sentences"]
+
+MARKERS = ("#begin", "#end")
+MIN_COLUMNS = 12
+_FIRST_FRAME = 11
+
+
+@dataclass(frozen=True)
+class Frame:
+    """
+    One predicate and its arguments.
+
+    # Parameters
+
+    predicate_index : `int`
+        Position of the predicate's first word.
+    lemma : `Optional[str]`
+    frameset : `Optional[str]`
+        The predicate's PropBank frameset, such as `01`.
+    tags : `Tuple[str, ...]`
+        One BIO tag per word: `B-ARG0`, `I-ARG0`, `B-V`, `O`.
+    """
+
+    predicate_index: int
+    lemma: Optional[str]
+    frameset: Optional[str]
+    tags: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """
+    # Parameters
+
+    line_number : `int`
+        The line of the first word, counted from 1.
+    words : `Tuple[str, ...]`
+        As in the file: brackets may be written `-LRB-`.
+    lemmas, framesets : `Tuple[Optional[str], ...]`
+        One entry per word.
+    frames : `Tuple[Frame, ...]`
+        In the order of the file's predicate columns; empty if it has none.
+    """
+
+    line_number: int
+    words: Tuple[str, ...]
+    lemmas: Tuple[Optional[str], ...]
+    framesets: Tuple[Optional[str], ...]
+    frames: Tuple[Frame, ...]
+
+
+def read_sentences(path: Union[str, os.PathLike]) -> Iterator[Sentence]:
+    """
+    Streams the sentences of a file (see `find_file`), with or without `#begin document` lines.
+    Words, lemmas, framesets and the predicate columns are read; other columns may hold anything.
+    Memory grows with the longest sentence.
+
+    # Raises
+
+    `ValueError`
+        If the file is malformed, with the line, or holds no sentences.
+    """
+    for rows in read_blocks(path, MARKERS):
+        if rows.cells[0][0] in MARKERS:
+            continue
+        check_width(rows, MIN_COLUMNS)
+        num_frames = len(rows.cells[0]) - MIN_COLUMNS
+        yield Sentence(
+            line_number=rows.first_line,
+            words=rows.column(3),
+            lemmas=_optional(rows.column(6)),
+            framesets=_optional(rows.column(7)),
+            frames=tuple(_frame(rows, number) for number in range(num_frames)),
+        )
+
+
+def _optional(column: Sequence[str]) -> Tuple[Optional[str], ...]:
+    return tuple(None if cell == "-" else cell for cell in column)
+
+
+def _frame(rows: Rows, number: int) -> Frame:
+    column = _FIRST_FRAME + number
+    spans = argument_spans(rows, column)
+    verbs = [span.start for span in spans if span.label == "V"]
+    if not verbs:
+        # A few predicates of OntoNotes have no V; columns are in the order of the framesets.
+        framesets = enumerate(rows.column(7))
+        verbs = [row for row, frameset in framesets if frameset != "-"][number : number + 1]
+    if not verbs:
+        raise ValueError(
+            f"{rows.place(0)}: expected (V*) in column {column + 1} or a frameset in column 8 "
+            f"for predicate {number + 1}, found neither"
+        )
+    index = min(verbs)
+    lemma, frameset = _optional(rows.cells[index][6:8])
+    return Frame(index, lemma, frameset, bio_tags(rows, spans))
 
 
 def format_propositions(
     num_tokens: int, predicates: Sequence[Tuple[int, str]], tags: Sequence[Sequence[str]]
 ) -> str:
     """
-    Writes the propositions of a sentence as the CoNLL-2005 scorer `srl-eval.pl` reads them: a line
-    per word with the predicate's lemma or `-`, then a bracket column per predicate.
+    Writes the propositions of a sentence as the CoNLL-2005 scorer `srl-eval.pl` reads them: one
+    line per word with the predicate's lemma or `-`, then a bracket column per predicate.
 
     # Parameters
 
@@ -18,19 +118,19 @@ def format_propositions(
     predicates : `Sequence[Tuple[int, str]]`
         Position and lemma of each predicate, in any order.
     tags : `Sequence[Sequence[str]]`
-        The BIO tags of each predicate. An `I-` that continues nothing begins a span.
+        The BIO tags of each predicate. An `I-X` that does not follow an `X` starts a new span.
 
     # Returns
 
     `str`
-        The lines, an empty one last.
+        The lines, the last one empty.
 
     # Raises
 
     `ValueError`
-        If the format cannot hold these propositions: two predicates at one word, a predicate
-        outside the sentence, a lemma that is `-`, empty or holds blanks, or numbers of tags that
-        differ from those of words and predicates.
+        If the format cannot represent the propositions: two predicates at one word, a predicate
+        outside the sentence, a lemma that is `-`, empty or contains blanks, or if the numbers of
+        tags do not match those of words and predicates.
     """
     if len(tags) != len(predicates) or any(len(column) != num_tokens for column in tags):
         raise ValueError(
@@ -46,7 +146,7 @@ def format_propositions(
     unusable = [lemma for lemma in lemmas.values() if lemma == "-" or lemma.split() != [lemma]]
     if unusable:
         raise ValueError(f"expected lemmas without blanks and other than '-', found {unusable}")
-    # The scorer gives the k-th column to the k-th line with a lemma.
+    # The scorer assigns the k-th column to the k-th line with a lemma.
     order = sorted(range(len(predicates)), key=lambda column: predicates[column][0])
     columns = [_proposition_column(tags[column]) for column in order]
     lines = (

@@ -18,17 +18,20 @@ def write(tmp_path, text, name="dev.gold_conll"):
     return path
 
 
-def rows(*columns, entities=None, coreference=None, framesets=None):
+def document(sentences):
+    return f"#begin document (a); part 000\n{sentences}#end document\n"
+
+
+def rows(*columns, coreference=None, framesets=None):
     """A sentence with the given predicate columns, each a string of cells."""
     cells = [column.split() for column in columns]
-    num_tokens = len((cells or [(coreference or entities).split()])[0])
-    entities = (entities or "* " * num_tokens).split()
+    num_tokens = len((cells or [coreference.split()])[0])
     coreference = (coreference or "- " * num_tokens).split()
     framesets = (framesets or "- " * num_tokens).split()
     return "".join(
         " ".join(
             ["doc", "0", str(row), f"w{row}", "NN", "*", "-", framesets[row], "-", "-"]
-            + [entities[row], *(column[row] for column in cells), coreference[row]]
+            + ["*", *(column[row] for column in cells), coreference[row]]
         )
         + "\n"
         for row in range(num_tokens)

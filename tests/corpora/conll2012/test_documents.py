@@ -58,20 +58,23 @@ def test_litbank_is_read_as_it_is_published(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change",
+    "change, is_read_for_srl",
     [
-        (" (ARG1*) ", " (ARG1* "),
-        (" (V* ", " (V* (V* "),
-        (" (PERSON) ", " _ "),
-        ("tc/talk/0001 3 ", "tc/talk/0001 x "),
+        ((" (ARG1*) ", " (ARG1* "), True),
+        ((" (V* ", " (V* (V* "), True),
+        ((" (PERSON) ", " _ "), False),
+        (("tc/talk/0001 3 ", "tc/talk/0001 x "), False),
     ],
 )
-def test_columns_that_coreference_does_not_need_may_hold_anything(tmp_path, change):
+def test_columns_that_are_not_needed_may_hold_anything(tmp_path, change, is_read_for_srl):
     expected = list(read_documents(write(tmp_path, INSTANCE)))
     path = write(tmp_path, INSTANCE.replace(*change))
     assert list(read_documents(path)) == expected
-    with pytest.raises(ValueError, match="dev.gold_conll:"):
-        list(read_sentences(path))
+    if is_read_for_srl:
+        with pytest.raises(ValueError, match="dev.gold_conll:"):
+            list(read_sentences(path))
+    else:
+        assert len(list(read_sentences(path))) == 1
 
 
 def test_too_few_columns_or_no_coreference_is_refused(tmp_path):
@@ -99,13 +102,13 @@ def test_mentions_come_in_the_order_in_which_the_scorer_meets_them(tmp_path):
         (
             "#begin document (a); part 000\n{}",
             "1: expected #end document for the document begun here, found the end of the file. "
-            "Put the line after the document's last sentence, or copy the file again if it was cut "
+            "Add the line after the document's last sentence, or copy the file again if it was cut "
             "off.",
         ),
         (
             "#begin document (a); part 000\n{}#begin document (b); part 000\n{}#end document\n",
             "1: expected #end document for the document begun here, "
-            "found #begin document at line 3. Put the line after the document's last sentence, or "
+            "found #begin document at line 3. Add the line after the document's last sentence, or "
             "copy the file again if it was cut off.",
         ),
         (
@@ -121,12 +124,12 @@ def test_mentions_come_in_the_order_in_which_the_scorer_meets_them(tmp_path):
         (
             "#begin document a\n{}#end document\n",
             "1: expected #begin document (ID); part 000, found #begin document a. Put the name in "
-            "brackets, without a # at its start: that begins a comment.",
+            "brackets, and do not start it with #, which starts a comment.",
         ),
         (
             "#begin document (#a); part 000\n{}#end document\n",
             "1: expected #begin document (ID); part 000, found #begin document (#a); part 000. Put "
-            "the name in brackets, without a # at its start: that begins a comment.",
+            "the name in brackets, and do not start it with #, which starts a comment.",
         ),
         (
             "#begin document (a); part 000\n{}#end document\n"
