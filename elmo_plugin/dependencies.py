@@ -2,76 +2,68 @@
 Names what is missing or too new before it shows as a puzzling error deep inside AllenNLP.
 
 AllenNLP 2.10.1 must be installed without its pins, so nothing keeps a later `pip install` of
-something else from moving one of the packages it stands on to a version that it cannot import.
+something else from moving one of the packages it imports to a version that it cannot import.
 """
 
 import platform
+import shlex
+import tomllib
 from importlib import metadata
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import List, Optional
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 __all__ = ["check_dependencies"]
 
-ALLENNLP = "allennlp==2.10.*"
-CURE = (
-    "pip install -r requirements.txt -c constraints.txt && pip install --no-deps allennlp==2.10.1"
-)
-# Those of the requirements whose wrong version breaks an import.
-FRAGILE = (
-    "torch",
-    "transformers",
-    "huggingface-hub",
-    "numpy",
-    "h5py",
-    "jsonnet",
-    "overrides",
-    "safetensors",
-    "spacy",
-)
+ALLENNLP = Requirement("allennlp==2.10.1")
 
 
 def check_dependencies() -> None:
     """
-    Compares the installed versions with the declared ones; imports none of the packages.
-
-    The declared ones are those of `requirements.txt` in a checkout, else those that were
-    recorded when `elmo-plugin` was installed.
+    Compares the installed versions with the declared ones, those of the extra `allennlp` included;
+    imports none of the packages.
 
     # Raises
 
     `ImportError`
-        If a package is missing or its version does not fit: a sentence for each, saying what was
-        expected and what was found, and the command that mends it.
+        If a package is missing or its version does not fit: a sentence for each, with what was
+        expected and what was found, and the commands that install what fits.
     """
     declared = _declared_requirements()
-    expected = [Requirement(ALLENNLP)]
-    expected += [declared[name] for name in FRAGILE if name in declared]
-    problems = [_version_problem(requirement) for requirement in expected]
-    problems.append(_torchvision_problem())
-    sentences = [problem for problem in problems if problem is not None]
+    problems = {requirement: _version_problem(requirement) for requirement in declared}
+    wrong = [requirement for requirement in declared if problems[requirement]]
+    commands = [f"pip install {shlex.join(map(str, wrong))}"] if wrong else []
+    problems[ALLENNLP] = _version_problem(ALLENNLP)
+    if problems[ALLENNLP]:
+        commands.append(f"pip install --no-deps {ALLENNLP}")
+    sentences = [problem for problem in [*problems.values(), _torchvision_problem()] if problem]
+    if commands:
+        sentences.append(f"To correct it: {' && '.join(commands)}")
     if sentences:
-        sentences.append(f"To mend it, in the checkout of elmo_plugin: {CURE} (or: make setup).")
         raise ImportError("\n".join(sentences))
 
 
-def _declared_requirements() -> Dict[str, Requirement]:
-    """The requirements by name; a checkout is asked first, what pip recorded may be older."""
+def _declared_requirements() -> List[Requirement]:
+    """Those of the checkout, where there is one: what pip has recorded may be older."""
     checkout = Path(__file__).resolve().parent.parent
-    listing = checkout / "requirements.txt"
-    if listing.is_file() and (checkout / "setup.py").is_file():
-        lines = listing.read_text(encoding="utf-8").splitlines()
+    if (checkout / "setup.py").is_file():
+        settings = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
+        project = settings["project"]
+        lines = project["dependencies"] + project["optional-dependencies"]["allennlp"]
     else:
         try:
             lines = metadata.requires("elmo-plugin") or []
         except metadata.PackageNotFoundError:
             lines = []
-    bare = (line.split("#")[0].strip() for line in lines)
-    requirements = (Requirement(line) for line in bare if line)
-    return {canonicalize_name(requirement.name): requirement for requirement in requirements}
+    # A marker says which extra a requirement belongs to.
+    parsed = [Requirement(line) for line in lines]
+    extra = {"extra": "allennlp"}
+    needed = [each for each in parsed if each.marker is None or each.marker.evaluate(extra)]
+    for requirement in needed:
+        requirement.marker = None
+    return needed
 
 
 def _version_problem(requirement: Requirement) -> Optional[str]:
@@ -85,11 +77,9 @@ def _version_problem(requirement: Requirement) -> Optional[str]:
 
 
 def _torchvision_problem() -> Optional[str]:
-    """AllenNLP imports torchvision at start, which imports with its partner torch only."""
+    """AllenNLP imports torchvision, which works only with the torch it was released for."""
     torch, torchvision = _installed_version("torch"), _installed_version("torchvision")
-    if torchvision is None:
-        return "AllenNLP imports torchvision, but torchvision is not installed."
-    if torch is None:
+    if torchvision is None or torch is None:
         return None
     for wanted in _required_by_torchvision():
         if not wanted.specifier.contains(torch, prereleases=True):

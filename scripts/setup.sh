@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the virtual environment $VENV with $PYTHON and installs what the project needs.
-# Safe to call again: what is there stays, what is missing is added.
+# It can be called again: what is installed stays, what is missing is added.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,13 +34,13 @@ check_interpreter() {
 make_environment() {
     local present
     present=$(version_of "$venv/bin/python")
-    # What is there is good enough unless the caller asks for an interpreter by name.
+    # An environment of another version is kept unless the caller names an interpreter.
     if [ -n "$present" ] && [ -z "$chosen" ]; then
         python="$venv/bin/python"
     fi
     check_interpreter
     if [ "$present" != "$(version_of "$python")" ]; then
-        [ -z "$present" ] || echo "set-up: $venv holds Python $present; making it anew"
+        [ -z "$present" ] || echo "set-up: $venv holds Python $present; making it again"
         "$python" -m venv --clear "$venv"
     elif ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
         "$python" -m venv "$venv"
@@ -49,12 +49,12 @@ make_environment() {
 
 install() {
     "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-warn-conflicts "$@" ||
-        fail "pip could not install: $*. Mend what it says above and call make again."
+        fail "pip could not install: $*. Correct what it says above and call make again."
 }
 
 make_environment
 echo "set-up: installing into $venv (about 3 minutes and 5.5 GB the first time)"
-install -r requirements.txt -c constraints.txt
+install -c constraints.txt setuptools
+install -c constraints.txt --no-build-isolation -e '.[allennlp,dev]'
 install --no-deps allennlp==2.10.1
-install --no-deps --no-build-isolation -e .
 echo "set-up: done"

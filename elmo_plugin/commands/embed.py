@@ -153,7 +153,7 @@ def _add_bilm_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--options-file",
         default=os.environ["ELMO_OPTIONS"],
-        help="options of the biLM, path or URL (default: ELMO_OPTIONS, or the one that comes along)",
+        help="options of the biLM, path or URL (default: ELMO_OPTIONS)",
     )
     parser.add_argument(
         "--weight-file",
