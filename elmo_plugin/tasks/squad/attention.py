@@ -111,8 +111,8 @@ class SelfAttention(torch.nn.Module):
         # A query's own projection is the same for all of its keys. Instead of adding it to the
         # scores of the tokens, it is subtracted from the score of the null key, the last one.
         # Shape: (batch_size, num_tokens, input_dim + 1)
-        null_scores = self.null_logit - self.query_projection(text)
-        queries = torch.cat([text * self.product_weight, null_scores], dim=2)
+        products = text * self.product_weight
+        queries = torch.cat([products, self.null_logit - self.query_projection(text)], dim=2)
         keys = pad(text, (0, 1, 0, 1))
         keys[:, -1, -1] = 1.0
         # Shape: (batch_size, 1, num_tokens + 1)
