@@ -1,4 +1,4 @@
-"""What AllenNLP's trainer needs besides its own parts. Of ours, imports `util` only."""
+"""Trainers, checkpointers, schedulers and optimizers that AllenNLP lacks. Imports `util` only."""
 
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer, save_atomically
 from elmo_plugin.training.decay_by_batches import DecayByBatches

@@ -18,11 +18,11 @@ __all__ = ["AtomicCheckpointer", "save_atomically"]
 @Checkpointer.register("elmo-atomic")
 class AtomicCheckpointer(Checkpointer):
     """
-    AllenNLP's `Checkpointer`, but a run killed while it saves can still be recovered.
+    AllenNLP's `Checkpointer`, but a run that is killed while it saves can still be recovered.
 
-    AllenNLP writes the model's state under its final name, then the trainer's; killed in between,
-    `--recover` finds half a checkpoint and fails. Here each file appears whole or not at all, and
-    the model's, which AllenNLP looks for, last. All parameters are AllenNLP's.
+    AllenNLP writes the model state and then the trainer state; if a run is killed before both are
+    complete, `--recover` fails. Here each file is written atomically, and the model state, by which
+    AllenNLP finds the latest checkpoint, last. The parameters are AllenNLP's.
 
     # Raises
 
@@ -37,9 +37,9 @@ class AtomicCheckpointer(Checkpointer):
         moment = (num_epochs_completed, num_batches_in_epoch_completed)
         saved = super().maybe_save_checkpoint(trainer, *moment)
         if saved:
-            # AllenNLP notes it in the process that writes only; the others would ask their
-            # trainers for a checkpoint after every batch from then on.
-            self._note(*moment)
+            # AllenNLP records this in the primary process only; the others would then request a
+            # checkpoint after every batch.
+            self._record_save(*moment)
         return saved
 
     @overrides
@@ -50,8 +50,8 @@ class AtomicCheckpointer(Checkpointer):
         if paths is None:
             return None
         checkpoint = TrainerCheckpoint(*(_load(path, paths) for path in paths))
-        # A recovered run saves when it would have.
-        self._note(*_moment(checkpoint))
+        # A recovered run saves at the same batches as an uninterrupted one.
+        self._record_save(*_moment(checkpoint))
         return checkpoint
 
     @overrides
@@ -61,11 +61,11 @@ class AtomicCheckpointer(Checkpointer):
             moment = _moment(checkpoint)
             save_atomically(checkpoint.trainer_state, self._training_state_path(*moment))
             save_atomically(checkpoint.model_state, self._model_state_path(*moment))
-        # Finds the files written, and removes old ones.
+        # AllenNLP does not overwrite these files; it removes old checkpoints.
         super().save_checkpoint(trainer)
 
     def _remove_leftovers(self) -> None:
-        """Of a run killed while it wrote a checkpoint or removed one."""
+        """Removes incomplete checkpoints of a run that was killed."""
         folder = Path(self._serialization_dir)
         for path in folder.glob("training_state_e*_b*.th"):
             if not path.with_name(path.name.replace("training", "model", 1)).exists():
@@ -74,13 +74,13 @@ class AtomicCheckpointer(Checkpointer):
             for path in folder.glob(f"{name}{UNFINISHED}"):
                 path.unlink()
 
-    def _note(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
+    def _record_save(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
         self._last_save_num_epochs_completed = epochs_completed
         self._last_save_num_batches_in_epoch_completed = batches_in_epoch_completed
 
 
 def save_atomically(state: Any, path: str) -> None:
-    """`torch.save` that leaves either the whole file under its name or what was there before."""
+    """`torch.save`, but an existing file is replaced only by a complete one."""
     with atomic_write(path) as unfinished, open(unfinished, "wb") as opened:
         torch.save(state, opened)
 
@@ -90,14 +90,14 @@ def _load(path: str, paths: Tuple[str, str]) -> Dict[str, Any]:
         return read_state(path, path)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{_without_colors(str(error))} Where there is no other copy, delete "
-            f"{' and '.join(filter(os.path.exists, paths))}; --recover then goes on from the "
-            "checkpoint before, or begins anew if there is none."
+            f"{_without_colors(str(error))} If there is no other copy, delete "
+            f"{' and '.join(filter(os.path.exists, paths))}; --recover then continues from the "
+            "checkpoint before, or starts again if there is none."
         ) from error
 
 
 def _without_colors(message: str) -> str:
-    """torch sets parts of its messages in bold."""
+    """Removes escape codes: torch prints parts of its messages in bold."""
     return re.sub("\x1b\\[[0-9;]*m", "", message)
 
 

@@ -12,13 +12,13 @@ __all__ = ["DecayByBatches"]
 @LearningRateScheduler.register("elmo-decay-by-batches")
 class DecayByBatches(LearningRateScheduler):
     """
-    Multiplies the learning rate by `factor` each time that `num_batches` have been trained.
-    AllenNLP's `step` and `exponential` do so after epochs, which are as long as the corpus.
+    Multiplies the learning rate by `factor` after every `num_batches` batches. AllenNLP's `step`
+    and `exponential` count epochs, whose length depends on the corpus.
 
     # Parameters
 
     optimizer : `torch.optim.Optimizer`
-        Comes from the trainer; it has no entry in the configuration.
+        Given by the trainer, not in the configuration.
     factor : `float`
         Above 0, at most 1.
     num_batches : `int`
@@ -26,7 +26,7 @@ class DecayByBatches(LearningRateScheduler):
     # Raises
 
     `ConfigurationError`
-        If an argument has a value that no schedule can have.
+        If an argument is out of range.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, factor: float, num_batches: int) -> None:
@@ -42,7 +42,7 @@ class DecayByBatches(LearningRateScheduler):
 
     @overrides
     def step(self, metric: Optional[float] = None) -> None:
-        """After an epoch: nothing."""
+        """Called after each epoch; does nothing."""
 
     @overrides
     def step_batch(self, batch_num_total: Optional[int] = None) -> None:

@@ -7,21 +7,21 @@ from elmo_plugin.util.errors import ConfigurationError
 
 def require_labels(model: Model, labels: Optional[Any], expected: str) -> None:
     """
-    Refuses to train a model on instances without labels; AllenNLP's trainer names neither the task
-    nor what is missing.
+    Refuses to train a model on instances without labels. The error of AllenNLP's trainer names
+    neither the task nor the missing labels.
 
     # Parameters
 
     model : `Model`
     labels : `Optional[Any]`
-        What there is to learn from.
+        The labels of a batch, or `None`.
     expected : `str`
-        What that is and where a corpus has it, for the error.
+        What the labels are and where a corpus has them, for the error.
 
     # Raises
 
     `ConfigurationError`
-        If the model is training and there is nothing to learn from.
+        If the model is training and `labels` is `None`.
     """
     if model.training and labels is None:
         raise ConfigurationError(

@@ -14,21 +14,21 @@ __all__ = ["LinearDecay"]
 @LearningRateScheduler.register("elmo-linear-decay")
 class LinearDecay(LearningRateScheduler):
     """
-    Lets the learning rate fall linearly to zero over a given time, for training within a budget of
-    minutes instead of epochs. The trainer `elmo-bilm` stops when the time is over.
+    Decays the learning rate linearly to zero over a time budget in minutes. The trainer `elmo-bilm`
+    stops when the budget is used up.
 
-    Time counts while batches are trained; what a run had used before it was killed counts on when
-    it is recovered. Results then depend on the speed of the machine: to repeat a run exactly,
-    use AllenNLP's `linear_with_warmup`, which counts batches.
+    Only training time counts, not validation; a recovered run continues with the time used so far.
+    Results depend on the speed of the machine. For exactly repeatable runs, use AllenNLP's
+    `linear_with_warmup`, which counts batches.
 
     # Parameters
 
     optimizer : `torch.optim.Optimizer`
-        Comes from the trainer; it has no entry in the configuration.
+        Given by the trainer, not in the configuration.
     minutes : `float`
-        Length of the training.
+        The time budget.
     warmup_steps : `int`, optional (default = `0`)
-        Batches over which the rate first rises to its value.
+        Number of batches over which the rate first increases to its full value.
 
     # Raises
 
@@ -50,17 +50,17 @@ class LinearDecay(LearningRateScheduler):
 
     @property
     def is_over(self) -> bool:
-        """Whether the time has been used up."""
+        """True if the budget is used up."""
         return self.progress >= 1.0
 
     @property
     def progress(self) -> float:
-        """The share of the time that has been used."""
+        """The fraction of the budget that is used up."""
         return min(1.0, self._elapsed / (60.0 * self.minutes))
 
     @overrides
     def step(self, metric: Optional[float] = None) -> None:
-        # Validation, which lies between the last batch and now, is not training.
+        # Called after validation, whose time does not count.
         self._last_time = time.monotonic()
 
     @overrides
@@ -70,7 +70,7 @@ class LinearDecay(LearningRateScheduler):
             self._elapsed += now - self._last_time
         self._last_time = now
         if is_distributed():
-            # Every process must use the same rate, or their parameters drift apart.
+            # All processes must use the same rate, or their parameters would diverge.
             elapsed = torch.tensor([self._elapsed], dtype=torch.float64)
             elapsed = elapsed.to(self.optimizer.param_groups[0]["params"][0].device)
             torch.distributed.broadcast(elapsed, src=0)
@@ -81,8 +81,8 @@ class LinearDecay(LearningRateScheduler):
 
     @overrides
     def get_values(self) -> Any:
-        warmth = min(1.0, self._num_batches / self.warmup_steps) if self.warmup_steps else 1.0
-        return [rate * warmth * (1.0 - self.progress) for rate in self.base_values]
+        warmup = min(1.0, self._num_batches / self.warmup_steps) if self.warmup_steps else 1.0
+        return [rate * warmup * (1.0 - self.progress) for rate in self.base_values]
 
     @overrides
     def state_dict(self) -> Dict[str, Any]:

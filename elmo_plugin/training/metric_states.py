@@ -26,35 +26,35 @@ _CONSTANTS = (
     types.ModuleType,
 )
 
-# What is neither a plain value nor of one of the classes dict, list and tuple is kept as a
-# dictionary with these keys.
+# A value of another class than plain values, dict, list and tuple is stored as a dictionary with
+# these keys.
 _CLASS, _PARTS = "elmo-class", "elmo-parts"
 _ARRAY, _LEFT_OUT = "numpy.ndarray", "left out"
 
 
 def metric_states(model: Model) -> Dict[str, Any]:
     """
-    What each metric of a model has counted so far, by its place in the model: all attributes of
-    the metric, and of plain objects that it consists of. Functions, modules, constants, and what
-    else AllenNLP builds from a configuration, such as a vocabulary, are left out. Holds only what
-    `torch.load` reads with `weights_only`.
+    The attributes of each metric of a model, by the metric's path in the model. Attributes that are
+    plain objects are stored with their attributes. Functions, modules, constants, and objects that
+    AllenNLP builds from a configuration, such as a vocabulary, are left out. `torch.load` can read
+    the result with `weights_only`.
 
     # Raises
 
     `ConfigurationError`
-        If an attribute can be neither kept nor left out.
+        If an attribute has a type that can be neither stored nor left out.
     """
     return {place: _attributes(metric, type(metric).__name__) for place, metric in _metrics(model)}
 
 
 def load_metric_states(model: Model, states: Dict[str, Any]) -> None:
     """
-    Undoes `metric_states`.
+    Restores `metric_states`.
 
     # Raises
 
     `ConfigurationError`
-        If a metric has no object that could take what such an object had counted.
+        If a stored object is missing in a metric, or has another class there.
     """
     for place, metric in _metrics(model):
         _restored(metric, states[place], type(metric).__name__)
@@ -106,7 +106,7 @@ def _state(value: Any, place: str) -> Any:
     elif hasattr(value, "__dict__"):
         parts = _attributes(value, place)
     else:
-        raise _not_kept(value, place)
+        raise _not_storable(value, place)
     if type(value) in (dict, list, tuple):
         return parts
     return {_CLASS: type(value).__qualname__, _PARTS: parts}
@@ -116,20 +116,20 @@ def _tensor(array: numpy.ndarray, place: str) -> torch.Tensor:
     try:
         return torch.tensor(array.copy())
     except (TypeError, ValueError) as error:
-        raise _not_kept(array, place) from error
+        raise _not_storable(array, place) from error
 
 
-def _not_kept(value: Any, place: str) -> ConfigurationError:
+def _not_storable(value: Any, place: str) -> ConfigurationError:
     kind = f"array of {value.dtype}" if isinstance(value, numpy.ndarray) else type(value).__name__
     return ConfigurationError(
         f"Metric {place}: expected numbers, strings, tensors, arrays of numbers, or lists, tuples, "
         f"sets, dictionaries and plain objects of them, found {kind}, which a checkpoint cannot "
-        "keep. Change the metric, or train with the trainer gradient_descent."
+        "store. Change the metric, or train with the trainer gradient_descent."
     )
 
 
 def _restored(value: Any, state: Any, place: str) -> Any:
-    """What `value` becomes: itself where it can be changed, so that it keeps its class."""
+    """Restores `value`, in place if it is mutable, so that it keeps its class."""
     if isinstance(state, dict) and _CLASS in state:
         kind, state = state[_CLASS], state.get(_PARTS)
         if kind == _LEFT_OUT:
@@ -138,8 +138,8 @@ def _restored(value: Any, state: Any, place: str) -> Any:
             return state.cpu().numpy()
         if type(value).__qualname__ != kind:
             raise ConfigurationError(
-                f"Metric {place}: expected a {kind} that takes what the checkpoint has, found "
-                f"{type(value).__name__}. Let the metric's constructor make it."
+                f"Metric {place}: expected a {kind} to restore from the checkpoint, found "
+                f"{type(value).__name__}. Create it in the metric's constructor."
             )
     if isinstance(state, (list, tuple)):
         before = list(value) if isinstance(value, (list, tuple)) else []

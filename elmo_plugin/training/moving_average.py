@@ -17,18 +17,17 @@ __all__ = ["RecoverableMovingAverage"]
 class RecoverableMovingAverage(ExponentialMovingAverage):
     """
     AllenNLP's `exponential` moving average, but a run that is killed and recovered has the same
-    averages as one that never was.
+    averages as an uninterrupted one.
 
-    AllenNLP keeps the parameters themselves in a checkpoint, and after `--recover` follows these
-    copies, which no longer learn: averages stand still, and what is validated and archived are
-    the last values. Here a checkpoint holds averages only.
+    AllenNLP stores the parameters in the checkpoint and, after `--recover`, averages these copies,
+    which are no longer updated by training. Here a checkpoint holds only the averages.
 
     # Parameters
 
     parameters : `Iterable[NamedParameter]`
-        Come from the trainer; they have no entry in the configuration.
+        Given by the trainer, not in the configuration.
     decay : `float`, optional (default = `0.999`)
-        What the average keeps of itself at each step; less at first, `(1 + steps) / (10 + steps)`.
+        The weight of the old average in each update; at most `(1 + steps) / (10 + steps)`.
     """
 
     def __init__(self, parameters: Iterable[NamedParameter], decay: float = 0.999) -> None:
@@ -55,21 +54,22 @@ class RecoverableMovingAverage(ExponentialMovingAverage):
         # Raises
 
         `ConfigurationError`
-            If the averages are those of other parameters.
+            If the checkpoint has averages of other parameters.
         """
         saved = state_dict["shadows"]
         if {name: value.shape for name, value in saved.items()} != {
             name: value.shape for name, value in self._shadows.items()
         }:
             raise ConfigurationError(
-                "The checkpoint holds moving averages of other parameters than those that are to "
-                "be trained. Recover with the experiment that wrote it."
+                "The checkpoint holds moving averages of other parameters than those of this "
+                "model. Recover with the experiment that wrote it."
             )
         for name, average in saved.items():
             self._shadows[name].copy_(average)
 
 
 def _set(parameter: torch.Tensor, value: torch.Tensor) -> None:
-    # Not through `data`: layers that keep a copy laid out for speed notice this by its version.
+    # Not through `data`, whose changes do not increase the version of the tensor: copies of
+    # weights in a faster layout are refreshed when the version changes.
     with torch.no_grad():
         parameter.copy_(value)

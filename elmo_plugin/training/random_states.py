@@ -9,8 +9,8 @@ __all__ = ["random_states", "set_random_states"]
 
 def random_states(device: torch.device) -> Dict[str, Any]:
     """
-    The states of the generators that training draws from: Python's, NumPy's, PyTorch's and, if
-    `device` is a GPU, that GPU's. Holds only what `torch.load` reads with `weights_only`.
+    The states of the random generators of Python, NumPy, PyTorch and, if `device` is a GPU, that
+    GPU. `torch.load` can read them with `weights_only`.
     """
     name, keys, *rest = numpy.random.get_state()
     states = {
@@ -24,7 +24,7 @@ def random_states(device: torch.device) -> Dict[str, Any]:
 
 
 def set_random_states(states: Dict[str, Any], device: torch.device) -> None:
-    """Undoes `random_states`. The state of a GPU is left out if `device` is none."""
+    """Restores `random_states`. The state of a GPU is ignored if `device` is not a GPU."""
     random.setstate(states["python"])
     numpy.random.set_state(states["numpy"])
     torch.set_rng_state(states["torch"])

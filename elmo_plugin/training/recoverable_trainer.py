@@ -21,39 +21,38 @@ from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["RecoverableTrainer"]
 
-# Our own part of a checkpoint, beside AllenNLP's.
+# The key of our additions to the trainer state.
 _KEY = "elmo-recoverable"
 
 
 @Trainer.register("elmo-recoverable", constructor="from_partial_objects")
 class RecoverableTrainer(GradientDescentTrainer):
     """
-    AllenNLP's trainer, but a run that was killed and recovered ends with the parameters and
-    metrics that it would have had without interruption, bit for bit on a CPU.
+    AllenNLP's trainer, but a run that is killed and recovered ends with the same parameters and
+    metrics as an uninterrupted one, bit for bit on a CPU.
 
-    AllenNLP's checkpoint lacks the states of the random generators, from which dropout and the
-    order of the batches are drawn; the sums of losses and metrics in the epoch so far; the metrics
-    of the epochs before; and the best weights of an epoch whose end was interrupted. A recovered
-    run of AllenNLP also iterates over all batches of the epochs that are over. Finished epochs are
-    skipped here. In the interrupted epoch the batches before the checkpoint are built again, to
-    advance the data order, but not trained on.
+    AllenNLP's checkpoints lack the states of the random generators (for dropout and the order of
+    batches), the accumulated losses and metrics of the current epoch, the metrics of the previous
+    epochs, and the best weights if an epoch was interrupted at its end. They are added here.
+    Finished epochs are skipped. In the interrupted epoch, the batches before the checkpoint are
+    loaded again, to restore the order of the data, but not trained on.
 
-    Before it saves a checkpoint, the trainer calls `before_checkpoint()` on each module of the
-    model that has such a method, so that a module can write to disk what no `state_dict` holds, as
-    ELMo does with its cache.
+    Before a checkpoint, the trainer calls `before_checkpoint()` on each module of the model that
+    has this method, so that a module can write data to disk that is not in its `state_dict`, such
+    as ELMo's cache.
 
-    Not restored is what the model itself carries from batch to batch outside its `state_dict`,
-    such as the states of an ELMo with `stateful`, and what workers of a lazy data loader draw.
+    Not restored are states that a model carries between batches outside of its `state_dict`, such
+    as those of a `stateful` ELMo, and random numbers drawn by the workers of a lazy data loader.
 
-    Parameters are those of AllenNLP's `GradientDescentTrainer`; use the checkpointer `elmo-atomic`
-    with it.
+    Parameters are those of AllenNLP's `GradientDescentTrainer`; it needs the checkpointer
+    `elmo-atomic`.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._record = _Record()
         self._callbacks.append(self._record)
-        # Of the process that wrote the checkpoint from which this run goes on.
+        # The process state of the checkpoint from which this run continues.
         self._recovered: Optional[Dict[str, Any]] = None
         self._random_at_start: Dict[str, Any] = {}
 
@@ -74,7 +73,7 @@ class RecoverableTrainer(GradientDescentTrainer):
         return TrainerCheckpoint(checkpoint.model_state, _without_numpy(checkpoint.trainer_state))
 
     def _process_state(self) -> Dict[str, Any]:
-        """What this process adds to a checkpoint. Tensors and plain values only."""
+        """The part of a checkpoint that differs between processes: tensors and plain values."""
         now = random_states(self.cuda_device)
         is_at_start = self._batches_in_epoch_completed == 0
         return {
@@ -85,14 +84,14 @@ class RecoverableTrainer(GradientDescentTrainer):
         }
 
     def _load_process_state(self, state: Dict[str, Any]) -> None:
-        """Undoes `_process_state`, but for the random states: these when the epoch begins."""
+        """Restores `_process_state`; random states are restored when the epoch begins."""
         self._recovered = state
         self._record.losses = dict(state["losses"])
         load_metric_states(self.model, move_to_device(state["metrics"], self.cuda_device))
 
     @overrides
     def _maybe_restore_checkpoint(self) -> None:
-        # Says now what is wrong, not at the first checkpoint.
+        # Fail now, not at the first checkpoint.
         self._check_checkpointer()
         averaged = self._moving_average and self._moving_average._parameters
         super()._maybe_restore_checkpoint()
@@ -100,9 +99,9 @@ class RecoverableTrainer(GradientDescentTrainer):
         if not latest:
             return
         if self._moving_average:
-            # AllenNLP averages copies from the checkpoint from now on, which learn no more.
+            # AllenNLP has replaced these by copies from the checkpoint, which are not trained.
             self._moving_average._parameters = averaged
-        # It removes its hooks after the first batch of the first epoch, which is over.
+        # This callback removes its hooks after the first batch of the first epoch only.
         self._callbacks = [
             TrainerCallback("") if isinstance(callback, ConfidenceChecksCallback) else callback
             for callback in self._callbacks
@@ -119,13 +118,13 @@ class RecoverableTrainer(GradientDescentTrainer):
         self._load_process_state(ours["processes"][self._rank])
         self._record.metrics = json.loads(ours["metrics"])
         batches = self._start_after_batches_in_epoch_completed
-        # AllenNLP counts the batches of the started epoch again.
+        # AllenNLP counts the skipped batches of the interrupted epoch again.
         self._total_batches_completed = ours["total_batches_completed"] - batches
         if self._start_after_epochs_completed and not batches:
             self._end_epoch()
 
     def _end_epoch(self) -> None:
-        """What a run killed after the checkpoint at the end of an epoch may not have come to."""
+        """Finishes an epoch, in case the run was killed after the checkpoint at its end."""
         if self._record.metrics["best_epoch"] == self._start_after_epochs_completed - 1:
             self._best_model_filename = os.path.join(self._serialization_dir, "best.th")
             if self._primary:
@@ -152,7 +151,7 @@ class RecoverableTrainer(GradientDescentTrainer):
     @overrides
     def _try_train(self) -> Tuple[Dict[str, Any], int]:
         metrics, epoch = super()._try_train()
-        # Where all epochs were over, AllenNLP knows the best one only.
+        # If no epoch is left, AllenNLP returns the metrics of the best epoch only.
         return self._record.metrics or metrics, epoch
 
     @overrides
@@ -173,12 +172,12 @@ class RecoverableTrainer(GradientDescentTrainer):
             )
         metrics = super()._train_epoch(epoch)
         self.data_loader = loader
-        return self._of_whole_epoch(metrics)
+        return self._whole_epoch_metrics(metrics)
 
-    def _of_whole_epoch(self, metrics: Dict[str, float]) -> Dict[str, float]:
-        """The metrics of an epoch, with what was trained before a checkpoint in it."""
+    def _whole_epoch_metrics(self, metrics: Dict[str, float]) -> Dict[str, float]:
+        """The metrics of an epoch, including its part before the checkpoint."""
         if "loss" not in metrics:
-            # AllenNLP has none where the last batch was trained before the checkpoint.
+            # The checkpoint was saved after the last batch, so AllenNLP trained none.
             metrics.update(self.model.get_metrics(reset=True))
         num_batches = dist_reduce_sum(self._batches_in_epoch_completed)
         for name, loss in self._record.losses.items():
@@ -190,13 +189,13 @@ class RecoverableTrainer(GradientDescentTrainer):
         saves_alone = not isinstance(self._checkpointer, (AtomicCheckpointer, type(None)))
         if self._distributed and saves_alone:
             raise ConfigurationError(
-                "Expected the checkpointer elmo-atomic where several processes train, found "
-                f"{type(self._checkpointer).__name__}: its processes would wait for each other for "
-                "ever. Set `trainer.checkpointer.type`."
+                "Expected the checkpointer elmo-atomic for distributed training, found "
+                f"{type(self._checkpointer).__name__}, with which the processes would deadlock. "
+                "Set `trainer.checkpointer.type`."
             )
 
     def _gather(self, state: Dict[str, Any]) -> List[Dict[str, Any]]:
-        """What every process has, in the order of their ranks."""
+        """The states of all processes in the order of their ranks."""
         if not self._distributed:
             return [state]
         states: List[Optional[Dict[str, Any]]] = [None] * self._world_size
@@ -206,8 +205,8 @@ class RecoverableTrainer(GradientDescentTrainer):
 
 def _without_numpy(value: Any) -> Any:
     """
-    With Python numbers in place of numpy's, as metrics may return them: `torch.load` does not read
-    those with `weights_only`.
+    Replaces NumPy scalars, which metrics may return, by Python numbers: `torch.load` with
+    `weights_only` cannot read NumPy's.
     """
     if isinstance(value, numpy.generic):
         return value.item()
@@ -222,8 +221,8 @@ def _without_numpy(value: Any) -> Any:
 
 class _Record(TrainerCallback):
     """
-    Keeps what AllenNLP's trainer has in local variables only: the losses summed up in the epoch so
-    far, and all metrics at the end of the one before.
+    Records what AllenNLP's trainer keeps in local variables only: the accumulated losses of the
+    current epoch, and the metrics of the previous one.
     """
 
     def __init__(self) -> None:
@@ -253,7 +252,7 @@ class _Record(TrainerCallback):
     def on_epoch(
         self, trainer: GradientDescentTrainer, metrics: Dict[str, Any], **kwargs: Any
     ) -> None:
-        # A metric that only an earlier epoch has, such as that of a rare label, stays for good.
+        # AllenNLP keeps metrics that only an earlier epoch had, such as those of a rare label.
         for name, value in self.metrics.items():
             metrics.setdefault(name, value)
         self.metrics = dict(metrics)
@@ -264,8 +263,8 @@ class _Record(TrainerCallback):
 
 class _ResumedLoader:
     """
-    Iterates over a loader, and calls `resume` once `num_batches` are over, before the next one is
-    asked for: a loader that works ahead then draws from the restored random states.
+    Iterates over a loader, and calls `resume` after `num_batches`, before it requests the next
+    batch, so that a prefetching loader draws from the restored random states.
     """
 
     def __init__(self, loader: DataLoader, num_batches: int, resume: Callable[[], None]) -> None:

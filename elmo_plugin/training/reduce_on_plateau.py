@@ -1,4 +1,4 @@
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional
 
 import torch
 from allennlp.training.learning_rate_schedulers import LearningRateScheduler
@@ -12,44 +12,33 @@ __all__ = ["ReduceOnPlateau"]
 @LearningRateScheduler.register("elmo-reduce-on-plateau")
 class ReduceOnPlateau(LearningRateScheduler):
     """
-    Halves the learning rate when the validation metric has stopped improving.
+    Reduces the learning rate when the validation metric has stopped improving.
 
-    Wraps `torch.optim.lr_scheduler.ReduceLROnPlateau`. AllenNLP's own `reduce_on_plateau` cannot
-    be built any more: it passes `verbose`, which torch dropped. The arguments are those of
-    AllenNLP's without it; two things differ:
-
-    - `mode` must be given, and says which way the metric named in the trainer's
-      `validation_metric` improves: `"max"` beside `"+f1"`, `"min"` beside `"-perplexity"`. The
-      trainer hands over a metric with a minus already negated; here the minus is taken off
-      again, so that `"min"` watches the perplexity itself. (AllenNLP's version reduces the rate
-      after every improvement then.)
-    - `factor` is 0.5 by default, what the task papers use, not 0.1.
+    Wraps `torch.optim.lr_scheduler.ReduceLROnPlateau`. AllenNLP's own `reduce_on_plateau` fails
+    with current versions of torch, to which it passes the removed argument `verbose`. The trainer
+    negates a metric whose `validation_metric` starts with a minus; here the sign is restored, so
+    that `mode` `"min"` watches the perplexity itself.
 
     # Parameters
 
     optimizer : `torch.optim.Optimizer`
-        Comes from the trainer; it has no entry in the configuration.
+        Given by the trainer, not in the configuration.
     mode : `str`
-        `"max"` if more is better, `"min"` if less is better.
+        `"max"` for metrics such as `"+f1"`, `"min"` for metrics such as `"-perplexity"`.
     factor : `float`, optional (default = `0.5`)
-        What the learning rate is multiplied by, between 0 and 1.
+        Multiplies the learning rate; between 0 and 1.
     patience : `int`, optional (default = `10`)
-        Epochs without improvement that are put up with; the rate drops after the next one.
+        Number of epochs without improvement after which the rate is kept; it is reduced after the
+        next one.
     threshold_mode : `str`, optional (default = `"rel"`)
-        Whether `threshold` is a fraction of the best value (`"rel"`) or a difference (`"abs"`).
+        If `threshold` is a fraction of the best value (`"rel"`) or a difference (`"abs"`).
     threshold : `float`, optional (default = `1e-4`)
-        What counts as an improvement.
-    cooldown : `int`, optional (default = `0`)
-        Epochs after a reduction in which nothing is counted.
-    min_lr : `Union[float, List[float]]`, optional (default = `0`)
-        The rate never falls below this; a list has one entry per parameter group.
-    eps : `float`, optional (default = `1e-8`)
-        A reduction smaller than this is not made.
+        The smallest change that counts as an improvement.
 
     # Raises
 
     `ConfigurationError`
-        If an argument has a value that no schedule can have.
+        If an argument is out of range.
     """
 
     def __init__(
@@ -60,23 +49,13 @@ class ReduceOnPlateau(LearningRateScheduler):
         patience: int = 10,
         threshold_mode: str = "rel",
         threshold: float = 1e-4,
-        cooldown: int = 0,
-        min_lr: Union[float, List[float]] = 0,
-        eps: float = 1e-8,
     ) -> None:
         super().__init__(optimizer)
         _check_choice("mode", mode, ["min", "max"])
         _check_choice("threshold_mode", threshold_mode, ["rel", "abs"])
         if not 0 < factor < 1:
             raise ConfigurationError(
-                f"elmo-reduce-on-plateau multiplies the learning rate by `factor`, so it must lie "
-                f"between 0 and 1, but it is {factor}."
-            )
-        num_groups = len(optimizer.param_groups)
-        if isinstance(min_lr, list) and len(min_lr) != num_groups:
-            raise ConfigurationError(
-                f"elmo-reduce-on-plateau has {len(min_lr)} values in `min_lr`, but the optimizer "
-                f"has {num_groups} parameter groups: give one value, or one for each group."
+                f"elmo-reduce-on-plateau: `factor` must be between 0 and 1, but it is {factor}."
             )
         self._plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
             optimizer,
@@ -85,9 +64,6 @@ class ReduceOnPlateau(LearningRateScheduler):
             patience=patience,
             threshold=threshold,
             threshold_mode=threshold_mode,
-            cooldown=cooldown,
-            min_lr=min_lr,
-            eps=eps,
         )
 
     @overrides
@@ -103,7 +79,7 @@ class ReduceOnPlateau(LearningRateScheduler):
         # Parameters
 
         metric : `float`
-            The validation metric with the sign the trainer gives it: more is better.
+            The validation metric, negated by the trainer if lower is better.
 
         # Raises
 
@@ -126,12 +102,10 @@ class ReduceOnPlateau(LearningRateScheduler):
 
     @overrides
     def state_dict(self) -> Dict[str, Any]:
-        """What a checkpoint keeps: the best value so far and the epochs without a better one."""
         return self._plateau.state_dict()
 
     @overrides
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Goes on from what `state_dict` returned."""
         self._plateau.load_state_dict(state_dict)
 
 

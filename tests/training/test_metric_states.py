@@ -167,5 +167,7 @@ def test_an_object_that_a_new_metric_lacks_is_named():
     metric = Various()
     metric.late = Counts()
     states = metric_states(Measured(metric))
-    with pytest.raises(ConfigurationError, match=r"Various\.late: expected a Counts .* NoneType"):
+    with pytest.raises(
+        ConfigurationError, match=r"Various\.late: expected a Counts to .* NoneType"
+    ):
         load_metric_states(Measured(Various()), states)
