@@ -1,9 +1,9 @@
 """
-What the `allennlp` command shows by default: what is trained on what, progress bars with the
-metrics of each epoch, the result, warnings that a user can act on, and an error as one sentence.
-The rest of AllenNLP's log is in `out.log` of the training.
+Reduces the output of the `allennlp` command to the model and corpora, progress bars with the
+metrics of each epoch, results, warnings that a user can act on, and one sentence per error. The
+full log of a training run is in its `out.log`.
 
-With `ALLENNLP_DEBUG` or `ALLENNLP_LOG_LEVEL` in the environment AllenNLP shows everything.
+If the environment variable `ALLENNLP_DEBUG` or `ALLENNLP_LOG_LEVEL` is set, nothing is hidden.
 """
 
 import json
@@ -19,7 +19,7 @@ from typing import Optional, Tuple, Type
 
 __all__ = ["explanation", "quieten_command"]
 
-# Logger, and how its messages begin that are worth a line on the console.
+# Loggers, and the beginnings of their messages that are shown.
 _SHOWN = (
     ("allennlp.commands.find_learning_rate", ("Saving",)),
     ("allennlp.commands.test_install", ("",)),
@@ -31,24 +31,24 @@ _SHOWN = (
     ("root", ("Training interrupted",)),
     ("elmo_plugin", ("",)),
 )
-# About what experiments choose on purpose.
+# Warnings about deliberate choices of our experiments.
 _HIDDEN_WARNINGS = (
     "Your label namespace was",
     "You provided a validation dataset but patience was set to None",
     'Metrics with names beginning with "_"',
     "vocabulary serialization directory",
 )
-# Libraries whose `UserWarning`s nobody can act on.
+# Libraries whose `UserWarning`s a user cannot act on.
 _NOISY_MODULES = r"(allennlp|fairscale|spacy|torch\.(?!cuda)|torchvision|transformers)"
-# The cache says in each epoch how large it is, word vectors whenever a model is built.
+# Repeated in each epoch, or whenever a model is built.
 _HIDDEN_INFORMATION = (
     "elmo_plugin.elmo.cache.layer_cache",
     "elmo_plugin.modules.token_embedders.word_vectors",
 )
-_OF_ONE_LABEL = re.compile(r"(precision|recall|f1-measure)-(?!overall)")
+_SINGLE_LABEL = re.compile(r"(precision|recall|f1-measure)-(?!overall)")
 
 _INTERRUPTIONS = {"KeyboardInterrupt", "SigTermReceived"}
-# By name, because from another process an exception comes as text.
+# By name, because exceptions of other processes arrive as text.
 _USER_ERRORS = {"ConfigurationError", "OSError", "FileNotFoundError", "PermissionError"}
 _USER_ERRORS |= {"IsADirectoryError", "NotADirectoryError", "UnicodeDecodeError"}
 _PLACE = re.compile(r"[^\n]*:\d+: ")
@@ -58,32 +58,32 @@ _JSONNET = re.compile(r"(?:RUNTIME|STATIC) ERROR: ([^\n]*)(?:\n\s*([^\t\n]+))?")
 
 def quieten_command() -> None:
     """
-    Arranges logging, warnings and uncaught exceptions, if this process is the `allennlp` command
-    (or one of its workers) and the user has not asked for another log level.
+    Configures logging, warnings and uncaught exceptions, if this process is the `allennlp` command
+    (or one of its workers) and the user has not set another log level.
     """
     program = Path(sys.argv[0])
     is_command = program.stem == "allennlp" or program.parts[-2:] == ("allennlp", "__main__.py")
-    is_asked_for = os.environ.get("ALLENNLP_DEBUG") or os.environ.get("ALLENNLP_LOG_LEVEL")
-    if not is_command or is_asked_for:
+    is_log_level_set = os.environ.get("ALLENNLP_DEBUG") or os.environ.get("ALLENNLP_LOG_LEVEL")
+    if not is_command or is_log_level_set:
         return
     if not sys.warnoptions:
         for category in (DeprecationWarning, FutureWarning):
             warnings.filterwarnings("ignore", category=category, module="(?!elmo_plugin)")
         warnings.filterwarnings("ignore", category=UserWarning, module=_NOISY_MODULES)
-    _arrange_console()
-    logging.getLogger("allennlp").addHandler(_Rearranger())
+    _configure_console()
+    logging.getLogger("allennlp").addHandler(_Reconfigurer())
 
 
 def explanation(error: BaseException) -> Optional[str]:
     """
-    What a user is told of an uncaught exception.
+    The message for an uncaught exception.
 
     # Returns
 
     `Optional[str]`
-        One line, if it is something that a user can cause, in this process or in a worker of it:
-        wrong settings or files, a malformed corpus, broken jsonnet, an interruption. `None` for
-        what needs its traceback.
+        One line for errors that a user can cause, in this process or a worker: wrong settings or
+        files, a malformed corpus, invalid jsonnet, an interruption. `None` for errors that need
+        their traceback.
     """
     names = {kind.__name__ for kind in type(error).__mro__}
     message = str(error)
@@ -99,11 +99,11 @@ def explanation(error: BaseException) -> Optional[str]:
 
 
 def _names_a_place(message: str) -> bool:
-    """True if a message begins with a file and perhaps a line of it."""
+    """True if a message begins with `file:` or `file:line:`."""
     return bool(_PLACE.match(message)) or os.path.exists(message.partition(": ")[0])
 
 
-def _arrange_console() -> None:
+def _configure_console() -> None:
     sys.excepthook = _log_uncaught
     for handler in logging.root.handlers:
         is_console = type(handler) is logging.StreamHandler
@@ -112,21 +112,21 @@ def _arrange_console() -> None:
             handler.addFilter(_is_worth_showing)
 
 
-class _Rearranger(logging.Handler):
+class _Reconfigurer(logging.Handler):
     """
-    When a training starts, AllenNLP gives the root logger new handlers and sets another
-    `sys.excepthook`. A handler of the logger `allennlp` is called before those of the root, so
-    the new ones are arranged before they print their first record.
+    When training starts, AllenNLP replaces the handlers of the root logger and `sys.excepthook`.
+    This handler of the logger `allennlp` runs before those of the root logger, so it can configure
+    the new ones before they print their first record.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        _arrange_console()
+        _configure_console()
 
 
 def _log_uncaught(
     kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]
 ) -> None:
-    # Files of the log get the traceback, the console what its formatter makes of it.
+    # Log files get the traceback, and the console one sentence by its formatter.
     logging.root.critical("Uncaught exception", exc_info=(kind, error, traceback))
 
 
@@ -140,7 +140,7 @@ class _ConsoleFormatter(logging.Formatter):
 
 
 def _hint(exc_info: Tuple[Type[BaseException], BaseException, Optional[TracebackType]]) -> str:
-    """How to see where an error of the system came from: its message may say too little."""
+    """For errors of the operating system, whose messages may not suffice: how to see where."""
     _, error, traceback = exc_info
     frames = traceback_module.extract_tb(traceback)
     is_ours = bool(frames) and Path(frames[-1].filename).is_relative_to(Path(__file__).parent)
@@ -150,7 +150,7 @@ def _hint(exc_info: Tuple[Type[BaseException], BaseException, Optional[Traceback
 
 
 def _is_library(logger: str) -> bool:
-    """False for the packages that a user works on."""
+    """True if a logger belongs to an installed package, not to the user's own code."""
     module = sys.modules.get(logger.partition(".")[0])
     return "site-packages" in (getattr(module, "__file__", None) or "site-packages")
 
@@ -158,7 +158,7 @@ def _is_library(logger: str) -> bool:
 def _is_worth_showing(record: logging.LogRecord) -> bool:
     if record.levelno >= logging.WARNING:
         return not str(record.msg).startswith(_HIDDEN_WARNINGS)
-    # A model's table of metrics is for `evaluate`: those of an epoch are in its progress bars.
+    # Tables of metrics are for `evaluate`; in training, metrics are in the progress bars.
     is_table_of_epoch = sys.argv[1:2] == ["train"] and record.name.endswith(".model")
     if record.name in _HIDDEN_INFORMATION or is_table_of_epoch:
         return False
@@ -170,11 +170,11 @@ def _is_worth_showing(record: logging.LogRecord) -> bool:
 
 
 def _without_details(message: str) -> str:
-    """Of metrics, those over all labels in one line; of a training, those of the best epoch."""
+    """Shortens metrics to one line: no single labels, and of a training run the best epoch only."""
     if not message.startswith("Metrics: "):
         return message
     metrics = json.loads(message.removeprefix("Metrics: "))
-    overall = {name: value for name, value in metrics.items() if not _OF_ONE_LABEL.search(name)}
+    overall = {name: value for name, value in metrics.items() if not _SINGLE_LABEL.search(name)}
     best = {name: overall[name] for name in overall if name.startswith(("best_", "test_"))}
     has_best = any(name.startswith("best_validation_") for name in best)
     shown = (best if has_best else overall).items()

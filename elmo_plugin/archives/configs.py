@@ -1,4 +1,4 @@
-"""What the config.json of an archive may name, and what of it limits how much is read."""
+"""Checks the config.json of untrusted archives, and lifts its limits on reading files."""
 
 import os
 from contextlib import ExitStack, contextmanager
@@ -13,7 +13,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 _READERS = ("dataset_reader", "validation_dataset_reader")
 _LIMITS = ("max_instances", "batches_per_epoch", "drop_last")
-# Code of a model of transformers; folders and scripts of scorers of AllenNLP, which runs them.
+# Settings by which transformers and AllenNLP execute code: of a model, or a scorer.
 _EXECUTED = ("trust_remote_code", "evalb_directory_path", "srl_eval_path")
 
 
@@ -24,13 +24,13 @@ def check_config(config: Dict[str, Any], place: str) -> None:
     config : `Dict[str, Any]`
         The configuration of an archive.
     place : `str`
-        What error messages call the archive.
+        The name of the archive in error messages.
 
     # Raises
 
     `ConfigurationError`
-        If a `type` in it is the path of a class instead of a registered name, if it says what is
-        to be executed, or if it allows weight files to be executed.
+        If a `type` is the path of a class instead of a registered name, or a setting names code to
+        execute or allows weight files to execute code.
     """
     for path, value in _settings(config):
         setting = path[-1]
@@ -51,22 +51,22 @@ def check_config(config: Dict[str, Any], place: str) -> None:
 @contextmanager
 def registered_types_only(place: str) -> Iterator[None]:
     """
-    Within it AllenNLP constructs registered types only. Otherwise it takes a `type` with a dot
-    for the path of a class or a function, imports its module and calls it.
+    Within this context AllenNLP constructs registered types only. Without it, AllenNLP treats a
+    `type` with a dot as the path of a class or function, imports its module and calls it.
 
-    What these types load is not executed either: `torch.load` reads tensors only, whatever its
-    caller and the environment say, transformers does not ask whether to run a model's code, and a
-    missing model of spaCy is not installed.
+    Code in files that these types load is not executed either: `torch.load` reads only tensors,
+    whatever its arguments and the environment, transformers refuses to run code of a model, and
+    missing spaCy models are not installed.
 
     # Parameters
 
     place : `str`
-        What error messages call the archive.
+        The name of the archive in error messages.
 
     # Raises
 
     `ConfigurationError`
-        If something else is to be constructed, or a model of spaCy is missing.
+        If another type is to be constructed, or a spaCy model is missing.
     """
     resolve = Registrable.__dict__["resolve_class_name"]
 
@@ -78,15 +78,15 @@ def registered_types_only(place: str) -> Iterator[None]:
     def refuse_to_install(model: str) -> None:
         raise ConfigurationError(
             f"{place} is refused: its configuration names the spaCy model {model!r}, which is not "
-            "installed, and installing it would execute what an archive chooses. If you trust it, "
-            "install it yourself with python -m spacy download."
+            "installed, and installing it would execute code that the archive names. If you trust "
+            "it, install it yourself with python -m spacy download."
         )
 
     with ExitStack() as replaced:
         replaced.enter_context(_tensors_only())
         for owner, name, value in (
             (Registrable, "resolve_class_name", classmethod(resolve_registered)),
-            # With no time for an answer, the code is refused.
+            # transformers asks the user, and refuses to run code when this time is up.
             (dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 0),
             (allennlp_util, "spacy_download", refuse_to_install),
         ):
@@ -97,7 +97,7 @@ def registered_types_only(place: str) -> Iterator[None]:
 
 @contextmanager
 def _tensors_only() -> Iterator[None]:
-    """Within it `torch.load` unpickles nothing but tensors, even if called to do otherwise."""
+    """Within this context `torch.load` reads only tensors, even with `weights_only=False`."""
     names = ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
     before = {name: os.environ.pop(name) for name in names if name in os.environ}
     os.environ[names[0]] = "1"
@@ -117,17 +117,17 @@ def without_limits(
     config : `Dict[str, Any]`
         The configuration of an archive.
     overrides : `Union[str, Dict[str, Any]]`
-        What the user wants to be different, in AllenNLP's form.
+        The user's overrides, in AllenNLP's form.
 
     # Returns
 
     `Tuple[Dict[str, Any], Dict[str, Any]]`
-        The overrides, with others that lift what keeps readers and data loaders of the archive
-        from reading a whole file, unless the user's decide about it; and the limits lifted.
+        The overrides, extended by those that lift limits (such as `max_instances`) of readers and
+        data loaders which the user's overrides do not set; and the lifted limits.
     """
     given = parse_overrides(overrides) if isinstance(overrides, str) else overrides
     validation = "validation_data_loader"
-    # Of two data loaders, evaluation takes that one.
+    # Evaluation uses the validation data loader if there is one.
     reading = (*_READERS, validation if config.get(validation) else "data_loader")
     limits = {}
     for path, value in _settings({name: config[name] for name in reading if name in config}):
@@ -139,7 +139,7 @@ def without_limits(
 
 
 def _settings(config: Any, path: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[str, ...], Any]]:
-    """Every value at any depth, after the keys that lead to it."""
+    """The path and value of every setting, at any depth."""
     if isinstance(config, dict):
         items = list(config.items())
     else:
@@ -156,6 +156,6 @@ def _is_class_path(name: str) -> bool:
 def _refusal(name: str, place: str) -> ConfigurationError:
     return ConfigurationError(
         f"{place} is refused: expected the registered name of a type, found {name!r}, which would "
-        "import and call what an archive chooses. If you trust it, register the class, import its "
-        "package with --include-package, and give the registered name in --overrides."
+        "import and call code that the archive names. If you trust it, register the class, import "
+        "its package with --include-package, and give the registered name in --overrides."
     )

@@ -30,12 +30,12 @@ def load_archive(
     every_instance: bool = False,
 ) -> Archive:
     """
-    AllenNLP's `load_archive` for untrusted archives: nothing in one is executed, it is unpacked
-    into a temporary folder only, and a damaged one is refused.
+    AllenNLP's `load_archive` for untrusted archives: no code in an archive is executed, nothing is
+    written outside of a temporary folder, and damaged archives are refused.
 
-    Of an archive only registered types are constructed: AllenNLP's, this plugin's, and those of
-    packages that were imported before. They may read files and URLs that its config.json names, and
-    ELMo's `cache` writes to a folder that it names. Archives that it names are checked as well.
+    Only registered types are constructed: those of AllenNLP, this plugin, and packages that were
+    imported before. They may read files and URLs named in config.json, and ELMo's `cache` writes to
+    a folder named there. Archives named there are checked in the same way.
 
     # Parameters
 
@@ -45,12 +45,12 @@ def load_archive(
     cuda_device : `int`, optional (default = `-1`)
         Number of the GPU, -1 for the CPU.
     overrides : `Union[str, Dict[str, Any]]`, optional (default = `""`)
-        What replaces settings of the archive, in AllenNLP's form.
+        Overrides of settings of the archive, in AllenNLP's form.
     weights_file : `Optional[str]`, optional (default = `None`)
-        Weights instead of the archive's.
+        Weights to load instead of the archive's.
     every_instance : `bool`, optional (default = `False`)
-        Lift what keeps the archive's readers and data loaders from reading whole files
-        (`max_instances`, `batches_per_epoch`, `drop_last`), unless `overrides` set it.
+        Lift the limits of the archive's readers and data loaders (`max_instances`,
+        `batches_per_epoch`, `drop_last`) that `overrides` does not set.
 
     # Returns
 
@@ -59,8 +59,8 @@ def load_archive(
     # Raises
 
     `ConfigurationError`
-        If there is no such archive, it is damaged or no trained model, its parts do not fit each
-        other, or it is not safe to load.
+        If the archive does not exist, is damaged, holds no trained model, is inconsistent, or is
+        not safe to load.
     """
     place = str(archive_file)
     with unpacked(archive_file) as folder:
@@ -85,15 +85,15 @@ def _whole_files(
     overrides, limits = without_limits(config, overrides)
     for setting, value in limits.items():
         logger.warning(
-            f"{place} was trained with {setting} = {value!r}; whole files are read now. To limit "
-            "them, set it in --overrides."
+            f"{place} was trained with {setting} = {value!r}; this limit is lifted, to read whole "
+            "files. To keep it, set it in --overrides."
         )
     return overrides
 
 
 @contextmanager
 def _archives_checked() -> Iterator[None]:
-    """Within it AllenNLP checks the archives that it opens: of a model `from_archive`, say."""
+    """Within this context AllenNLP checks all archives that it opens, such as `from_archive`."""
     extracted_archive = archival.extracted_archive
     archival.extracted_archive = _extracted_archive
     try:
@@ -104,7 +104,7 @@ def _archives_checked() -> Iterator[None]:
 
 @contextmanager
 def _extracted_archive(path: str, cleanup: bool = True) -> Iterator[str]:
-    """In place of AllenNLP's function, which unpacks whatever a tar file holds."""
+    """Replaces AllenNLP's function, which unpacks archives without checks."""
     folder = tempfile.mkdtemp()
     try:
         unpack(path, folder, path)
@@ -120,10 +120,10 @@ def _extracted_archive(path: str, cleanup: bool = True) -> Iterator[str]:
 
 
 def _read_config(folder: Path, place: str) -> Dict[str, Any]:
-    """The configuration, which is read before AllenNLP evaluates it as jsonnet."""
+    """Reads the configuration as JSON, before AllenNLP evaluates it as jsonnet."""
     file = folder / archival.CONFIG_NAME
     if not file.is_file():
-        raise ConfigurationError(f"{place} is no trained model: it holds no {file.name}.")
+        raise ConfigurationError(f"{place} holds no trained model: {file.name} is missing.")
     try:
         config = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -133,14 +133,18 @@ def _read_config(folder: Path, place: str) -> Dict[str, Any]:
         ) from error
     for part in ("dataset_reader", "model"):
         if not isinstance(config, dict) or not isinstance(config.get(part), dict):
-            raise ConfigurationError(f"{place} is no trained model: {file.name} has no {part!r}.")
+            raise ConfigurationError(
+                f"{place} holds no trained model: {file.name} has no {part!r}."
+            )
     return config
 
 
 def _check_parts(folder: Path, place: str, weights_file: Optional[str]) -> None:
-    # AllenNLP would take a file of this name for an archive, and unpack it.
+    # If this were a file, AllenNLP would unpack it as an archive.
     if not (folder / "vocabulary").is_dir():
-        raise ConfigurationError(f"{place} is no trained model: it holds no folder 'vocabulary'.")
+        raise ConfigurationError(
+            f"{place} holds no trained model: the folder 'vocabulary' is missing."
+        )
     weights = Path(weights_file or archival.get_weights_path(folder))
     if not weights.is_file():
         missing = weights_file or "weights.th or best.th"

@@ -19,27 +19,27 @@ _BLOCK = 1 << 20
 
 def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str) -> None:
     """
-    Unpacks a tar file, compressed or not, and checks the checksum of its compression.
+    Unpacks a tar file, compressed or not, and verifies the checksum of the compression.
 
     # Parameters
 
     path : `Union[str, PathLike]`
         A local file.
     folder : `Union[str, PathLike]`
-        An empty folder; outside of it nothing is written.
+        An empty folder; nothing is written outside of it.
     place : `str`
-        What error messages call the archive.
+        The name of the archive in error messages.
 
     # Raises
 
     `ConfigurationError`
-        If it is damaged or no tar file; if it holds anything but files and folders, or a path that
-        leads out of the folder; or if there is no room for it.
+        If it is damaged or not a tar file; if it contains links or devices, or a path outside of
+        the folder; or if the disk is too small.
     """
     try:
         with tarfile.open(path) as archive:
             archive.extractall(folder, _checked_members(archive, folder, place), filter="data")
-            # A tar file ends before its compressed stream does, where the checksum stands.
+            # Read to the end of the compressed stream, where its checksum is.
             while archive.fileobj.read(_BLOCK):
                 pass
     except tarfile.FilterError as error:
@@ -52,7 +52,7 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str)
         zlib.error,
         lzma.LZMAError,
         OSError,
-        # A damaged header can ask for anything.
+        # From damaged headers.
         ValueError,
         OverflowError,
     ) as error:
@@ -66,18 +66,17 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str)
 @contextmanager
 def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
     """
-    The folder of a training run, or a temporary one with what an archive contains.
+    Yields the folder of a training run, or a temporary folder with the contents of an archive.
 
     # Parameters
 
     archive : `Union[str, PathLike]`
-        A `model.tar.gz` or a folder: a local path or a URL, see
-        `local_path`.
+        A `model.tar.gz` or a folder, see `local_path`.
 
     # Raises
 
     `ConfigurationError`
-        If it does not exist, and as `unpack` does.
+        If it does not exist, or `unpack` refuses it.
     """
     try:
         path = local_path(archive)
@@ -98,16 +97,16 @@ def _checked_members(
     archive: tarfile.TarFile, folder: Union[str, PathLike], place: str
 ) -> Iterator[tarfile.TarInfo]:
     for member in archive:
-        # AllenNLP writes no links, and following them is how archives reach other files.
+        # AllenNLP writes no links, and through links an archive could reach other files.
         if not (member.isfile() or member.isdir()):
             raise ConfigurationError(
-                f"{place} is refused: expected files and folders in it, found that "
-                f"{member.name!r} is a link or a device."
+                f"{place} is refused: expected only files and folders, found "
+                f"{member.name!r}, a link or a device."
             )
         free = shutil.disk_usage(folder).free
         if member.size > free:
             raise ConfigurationError(
-                f"{place} holds {member.name!r} of {member.size / 1e9:.1f} GB, and {folder} has "
-                f"room for {free / 1e9:.1f} GB. Name a larger folder in TMPDIR."
+                f"{place} holds {member.name!r} of {member.size / 1e9:.1f} GB, but {folder} has "
+                f"only {free / 1e9:.1f} GB free. Set TMPDIR to a folder on a larger disk."
             )
         yield member

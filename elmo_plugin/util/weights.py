@@ -11,34 +11,34 @@ from elmo_plugin.util.errors import ConfigurationError
 
 def read_state(path: Union[str, PathLike], place: str) -> Dict[str, Any]:
     """
-    Reads a state dict after checking its checksums, which `torch.load` does not look at.
+    Reads a state dict, and verifies its checksums, which `torch.load` ignores.
 
     # Parameters
 
     path : `Union[str, PathLike]`
         A local file.
     place : `str`
-        What error messages call it.
+        The name of the file in error messages.
 
     # Returns
 
     `Dict[str, Any]`
-        Its tensors, on disk until they are used.
+        The tensors, memory-mapped if the format allows it.
 
     # Raises
 
     `ConfigurationError`
-        If it is damaged, or holds more than tensors in a dictionary.
+        If it is damaged, or contains anything but a dictionary of tensors.
     """
     try:
-        # Files written before torch 1.6 are no zip files and have no checksums.
+        # Files of torch before 1.6 are not zip files and have no checksums.
         is_zip = zipfile.is_zipfile(path)
         if is_zip:
             _check_members(path)
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
         if not isinstance(state, dict):
             raise ValueError(f"expected a state dict, found {type(state).__name__}")
-    # In files without checksums, damage leads to errors of any kind.
+    # In files without checksums, damage can cause any exception.
     except Exception as error:
         raise _unreadable(place, error) from error
     return state
@@ -48,7 +48,7 @@ def _check_members(path: Union[str, PathLike]) -> None:
     with zipfile.ZipFile(path) as opened:
         damaged = opened.testzip()
     if damaged is not None:
-        raise ValueError(f"{damaged!r} in it differs from its checksum")
+        raise ValueError(f"{damaged!r} in it does not match its checksum")
 
 
 def _unreadable(place: str, error: BaseException) -> ConfigurationError:

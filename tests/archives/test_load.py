@@ -67,11 +67,11 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(tagger, tmp_path):
     [
         (member("../escaped", tarfile.REGTYPE), "leads out of the archive"),
         (member("vocabulary/../../escaped", tarfile.REGTYPE), "leads out of the archive"),
-        (member("link", tarfile.SYMTYPE, "/etc/passwd"), "'link' is a link or a device"),
-        (member("link", tarfile.SYMTYPE, "config.json"), "'link' is a link or a device"),
-        (member("link", tarfile.LNKTYPE, "../../secret"), "'link' is a link or a device"),
-        (member("pipe", tarfile.FIFOTYPE), "'pipe' is a link or a device"),
-        (member("null", tarfile.CHRTYPE), "'null' is a link or a device"),
+        (member("link", tarfile.SYMTYPE, "/etc/passwd"), "'link', a link or a device"),
+        (member("link", tarfile.SYMTYPE, "config.json"), "'link', a link or a device"),
+        (member("link", tarfile.LNKTYPE, "../../secret"), "'link', a link or a device"),
+        (member("pipe", tarfile.FIFOTYPE), "'pipe', a link or a device"),
+        (member("null", tarfile.CHRTYPE), "'null', a link or a device"),
     ],
     ids=lambda value: value.name if isinstance(value, tarfile.TarInfo) else None,
 )
@@ -91,7 +91,7 @@ def test_an_absolute_path_stays_in_the_archive(tagger, tmp_path):
 def test_an_archive_that_does_not_fit_the_disk_is_not_unpacked(tagger, monkeypatch):
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1000))
-    refused(tagger, "has room for 0.0 GB. Name a larger folder in TMPDIR")
+    refused(tagger, "has only 0.0 GB free. Set TMPDIR to a folder")
 
 
 def set_at(*keys):
@@ -221,7 +221,7 @@ def test_archives_that_a_configuration_names_are_loaded_in_the_same_way(
 def test_a_vocabulary_that_is_an_archive_is_not_unpacked(tagger, tmp_path):
     packed = {"vocabulary": tagger.read_bytes()}
     evil = repack(tagger, tmp_path / "evil.tar.gz", without=["vocabulary"], files=packed)
-    refused(evil, "no trained model: it holds no folder 'vocabulary'")
+    refused(evil, "no trained model: the folder 'vocabulary' is missing")
 
 
 class Executed:
@@ -244,9 +244,9 @@ def test_weights_are_not_executed_whatever_the_environment_says(
 @pytest.mark.parametrize(
     "without, expected",
     [
-        ("config.json", "is no trained model: it holds no config.json"),
+        ("config.json", "holds no trained model: config.json is missing"),
         ("weights.th", "holds no trained model: expected weights.th or best.th"),
-        ("vocabulary", "is no trained model: it holds no folder 'vocabulary'"),
+        ("vocabulary", "holds no trained model: the folder 'vocabulary' is missing"),
     ],
 )
 def test_what_an_archive_lacks_is_named(tagger, tmp_path, without, expected):
@@ -263,7 +263,7 @@ def test_what_is_no_archive_is_refused(tagger, tmp_path, weight_file):
     refused(tmp_path / "text.tar.gz", "damaged, cut short, or no model.tar.gz")
     for config in ("{}", "[]", '{"model": {}, "dataset_reader": "x"}'):
         other = repack(tagger, tmp_path / "other.tar.gz", lambda _, config=config: config)
-        refused(other, "is no trained model: config.json has no '")
+        refused(other, "holds no trained model: config.json has no '")
 
 
 def test_weights_that_do_not_fit_are_named_with_the_first_difference(tagger, tmp_path):
