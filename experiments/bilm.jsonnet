@@ -1,15 +1,16 @@
-// The biLM of Peters et al. (2018), sections 3.1 and 3.4, trained as bilm-tf trains it: 10 epochs
-// of the 1 Billion Word Benchmark, whose folders `training-monolingual.tokenized.shuffled` and
-// `heldout-…` belong in $ELMO_DATA/lm/1b. Two weeks on three GPUs of 2017.
-// bilm-tf multiplies the loss by its 20 steps before it takes gradients. Adagrad from an
-// accumulator of 1 and a norm clipped at 10 are then, for gradients of the loss itself, Adagrad
-// from 1 / 20^2 and a norm clipped at 10 / 20; the learning rate stays.
-// Differs: products in bfloat16. Both directions of a row read the same sentences, so that the
-// character encoder runs once per word. Sampled words are weighed without bias, and the words to
-// predict in a batch all count. The softmax starts as the unigram model. The best epoch is chosen
-// on held-out shard 1; shard 0 is for testing and is read as bilm-tf does, in 256 streams.
-// GPUs: `processes` shares out a batch of 3 x 128 rows, whatever their number; null for one.
-// Paper: 39.7 perplexity, mean of both directions. Ours: not run.
+// The biLM of Peters et al. (2018), sections 3.1 and 3.4, trained as in bilm-tf: 10 epochs of the 1
+// Billion Word Benchmark, whose folders `training-monolingual.tokenized.shuffled` and
+// `heldout-monolingual.tokenized.shuffled` belong in $ELMO_DATA/lm/1b. The authors needed two weeks
+// on three GPUs.
+// bilm-tf multiplies the loss by its 20 steps before it computes gradients. For gradients of the
+// unscaled loss, its Adagrad with initial accumulator 1 and norm clipped at 10 is equivalent to an
+// initial accumulator of 1 / 20^2 and a norm clipped at 10 / 20; the learning rate is the same.
+// Differences: matrix products in bfloat16; both directions of a row read the same sentences, so
+// that the character encoder runs once per word; the sampled softmax is unbiased, and all targets
+// of a batch are among its samples; the softmax is initialised as a unigram model; the best epoch
+// is chosen on held-out shard 1. Shard 0 is for testing and read as in bilm-tf, in 256 streams.
+// `processes` shares a batch of 3 x 128 rows among any number of GPUs; null for one GPU.
+// Paper: perplexity 39.7, mean of both directions. Ours: not run.
 local paths = import 'lib/paths.libsonnet';
 
 (import 'lib/bilm.libsonnet') {

@@ -1,13 +1,13 @@
-// One epoch on the text of a task, from the biLM of ELMO_OPTIONS and ELMO_WEIGHTS (section 3.4 and
-// Table 7). Text is tokenised, one sentence a line: `settings.corpus`. Words are those that the
-// biLM was trained to predict, in `vocabulary.txt` beside its weights (elsewhere:
-// `settings.vocabulary_file` and `settings.initial.vocabulary_file`), with its softmax: in the weight
-// file, or in `softmax.hdf5` beside it. To go on from an archive, write these files with `allennlp
-// elmo-export` first.
+// Fine-tunes the biLM of ELMO_OPTIONS and ELMO_WEIGHTS for one epoch on the text of a task (section
+// 3.4 and Table 7). `settings.corpus` is tokenised text, one sentence per line. The vocabulary is
+// the one that the biLM was trained with, `vocabulary.txt` beside its weights (or
+// `settings.vocabulary_file` and `settings.initial.vocabulary_file`); its softmax is in the weight
+// file or in `softmax.hdf5` beside it. To continue from an archive, first export these files with
+// `allennlp elmo-export`.
 // metrics_before.json and metrics.json hold the perplexities before and after; the log has both.
-// Differs: bilm-tf goes on with Adagrad at 0.2, its accumulators and its streams. Weight files
-// hold no accumulators, so this is Adam with a rate that falls to zero over the epoch, and each
-// sentence is read by itself, as ELMo will read it.
+// Differences: bilm-tf continues with Adagrad at 0.2, its accumulators and its text streams. Weight
+// files contain no accumulators, so this is Adam with a rate that decays to zero over the epoch,
+// and each sentence is processed separately, as ELMo will do.
 // Paper: 72.1 -> 16.8 on SNLI (appendix, Table 7). Ours: pretrained/small/README.md.
 local paths = import 'lib/paths.libsonnet';
 

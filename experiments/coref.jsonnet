@@ -1,18 +1,19 @@
 // Coreference without ELMo: the baseline of Peters et al. (2018), section 4.
-// Model: Lee et al. (2017), as in the authors' program - word vectors fixed, of ELMO_GLOVE and, if
-// there are any, of ELMO_TURIAN; a CNN over characters (8 wide, 50 filters over 3, 4 and 5 each); a
-// BiLSTM of 200 over each sentence; spans of up to 10 words, of which 0.4 per word are kept, none
-// that crosses a better one; 250 antecedents; networks of two layers of 150; 20 numbers each for
-// width, distance, speaker and genre; dropout 0.5 on words, 0.2 elsewhere. Training: Adam at 0.001,
-// 0.999 of that after each 100 documents, gradient norm 5, documents cut to 50 sentences, 150
-// epochs (400,000 documents are 143 of OntoNotes). Not in the paper: an end after 10 epochs without
-// a better F1 on dev.
-// Differs: theirs scales word vectors to length 1 and has zeros for unknown words, where ours takes
-// them as they are, and random ones; its LSTM has one gate for input and forgetting, learned first
-// states, and dropout within and on each token of its output, where ours drops the same numbers of
-// the output for all tokens of a sentence; ours drops features once for a whole batch or document.
-// Zeros stand before and after a word's characters, not after them alone.
-// Paper: 67.2 average F1 on CoNLL-2012 test. Ours, on which data, and by which command: README.md.
+// Model: Lee et al. (2017), as in the authors' program - fixed word vectors (ELMO_GLOVE and, if
+// set, ELMO_TURIAN); a character CNN (8 dimensions, 50 filters each of widths 3, 4 and 5); a BiLSTM
+// of 200 over each sentence; spans of up to 10 words, of which pruning keeps 0.4 per word, without
+// crossing spans; 250 antecedents; feed-forward networks with two layers of 150; embeddings of 20
+// dimensions for span width, distance, speaker and genre; dropout 0.5 on words, 0.2 elsewhere.
+// Training: Adam at 0.001, multiplied by 0.999 after every 100 documents, gradient norm 5,
+// documents truncated to 50 sentences, 150 epochs (400,000 documents are 143 epochs of OntoNotes).
+// Not in the paper: training stops after 10 epochs without a better F1 on dev.
+// Differences: the authors normalise word vectors to length 1 and use zeros for unknown words, we
+// use the vectors as they are and random ones; their LSTM has coupled input and forget gates,
+// learned initial states, and independent dropout of each token of its output, ours drops the same
+// dimensions for all tokens of a sentence; our dropout of feature embeddings is the same for a
+// whole batch or document; our character CNN pads words with zeros on both sides, not only at the
+// end.
+// Paper: 67.2 average F1 on CoNLL-2012 test. Ours, with data and commands: README.md.
 local characters = import 'lib/characters.libsonnet';
 local paths = import 'lib/paths.libsonnet';
 local words = import 'lib/words.libsonnet';

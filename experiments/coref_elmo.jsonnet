@@ -1,7 +1,7 @@
-// Coreference with ELMo at the input: coref.jsonnet and what follows.
-// ELMo: all layers, dropout 0.5, no penalty on their weights, no layer norm. The head of a span
-// stays a mean of word vectors, as in the authors' later program.
-// Paper: 70.4 average F1 on CoNLL-2012 test, 3.2 over the baseline. Ours: README.md.
+// Coreference with ELMo at the input of coref.jsonnet.
+// ELMo: all layers, dropout 0.5, no penalty on the layer scores, no layer norm. The head attention
+// averages word vectors without ELMo, as in the authors' later program.
+// Paper: 70.4 average F1 on CoNLL-2012 test, 3.2 above the baseline. Ours: README.md.
 (import 'coref.jsonnet') {
   settings+: { elmo: (import 'lib/elmo.libsonnet') { dropout: 0.5, lambda: 0 } },
 }

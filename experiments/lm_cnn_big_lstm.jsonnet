@@ -1,14 +1,14 @@
-// The forward language model that section 3.4 starts from: CNN-BIG-LSTM of Jozefowicz et al. (2016,
+// The forward language model that section 3.4 builds on: CNN-BIG-LSTM of Jozefowicz et al. (2016,
 // "BIG LSTM+CNN inputs"), two layers of 8192 cells projected to 1024, 4096 character filters,
-// dropout 0.25, on the 1 Billion Word Benchmark. Three weeks on 32 GPUs of 2016.
-// Their public code multiplies the loss by its 20 steps; see bilm.jsonnet for what follows.
-// Differs: they do not say how wide the filters are, so those are ELMo's and 2048 of width 8; the
-// activation is that of Kim et al. (2016), whom they follow. Eight processes share a batch of
-// 8 x 128 rows where 32 worked without waiting for each other, for 10 epochs instead of until
-// nothing improves. The norm of all gradients is clipped at 10, not that of the LSTMs' at 1. And as
-// in bilm.jsonnet: bfloat16, unbiased samples, a softmax that starts as the unigram model, held-out
-// shard 1.
-// Paper: 30.0 perplexity. Ours: not run.
+// dropout 0.25, on the 1 Billion Word Benchmark. The authors needed three weeks on 32 GPUs.
+// Their public code multiplies the loss by its 20 steps; see bilm.jsonnet for the consequences.
+// Differences: the paper does not give the widths of the filters, so we use ELMo's and 2048 of
+// width 8; the activation is that of Kim et al. (2016), on which the encoder is based; eight
+// synchronous processes share a batch of 8 x 128 rows, instead of 32 asynchronous workers; 10
+// epochs, instead of training until convergence; the norm of all gradients is clipped at 10, not
+// that of the LSTMs at 1. As in bilm.jsonnet: bfloat16, unbiased samples, a softmax initialised as
+// a unigram model, held-out shard 1.
+// Paper: perplexity 30.0. Ours: not run.
 (import 'bilm.jsonnet') {
   settings+: {
     bidirectional: false,

@@ -1,13 +1,14 @@
-// The character-aware language model whose encoder ELMo took: LSTM-Char-Large of Kim et al. (2016)
-// on the Penn Treebank as Mikolov prepared it: `ptb.train.txt` and so on in $ELMO_DATA/lm/ptb. Two
-// layers of 650 cells over min(200, 50 w) tanh filters of each width w from 1 to 7 and two highway
-// layers, dropout 0.5, SGD of rate 1 that is halved when dev perplexity falls by less than 1.
-// Their gradients are summed over the 35 steps, not averaged; for averaged ones the rate is 35 and
-// the norm is clipped at 5 / 35.
-// Differs: dropout also between highway and LSTM; a hidden 1 on the forget gate's bias; the rate
-// is halved by comparison with the best epoch, not with the last; a row's next sentence is
-// another row's neighbour, so that what is carried over a sentence's end tells little.
-// Paper: 78.9 perplexity on test (Kim et al.). Ours: not run.
+// The character-aware language model whose encoder ELMo adopted: LSTM-Char-Large of Kim et al.
+// (2016) on Mikolov's version of the Penn Treebank, `ptb.train.txt` and so on in $ELMO_DATA/lm/ptb.
+// Two layers of 650 cells over min(200, 50 w) tanh filters of each width w from 1 to 7 and two
+// highway layers; dropout 0.5; SGD at rate 1, halved when dev perplexity falls by less than 1.
+// The authors sum gradients over the 35 steps. Here they are averaged, so the rate is 35 and the
+// norm is clipped at 5 / 35.
+// Differences: dropout also between highway and LSTM; a constant 1 is added to the forget gate's
+// bias; the rate is halved by comparison with the best epoch, not the previous one; consecutive
+// sentences are in different rows, so that the state carried into a sentence comes from unrelated
+// text.
+// Paper: perplexity 78.9 on test (Kim et al.). Ours: not run.
 local paths = import 'lib/paths.libsonnet';
 
 (import 'lib/bilm.libsonnet') {

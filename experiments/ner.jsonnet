@@ -1,14 +1,16 @@
 // Named entities without ELMo: the baseline of Peters et al. (2018), section 4.
-// Model and training: their appendix - word vectors fine-tuned, beside them a CNN over characters
-// (16 wide, 128 filters over 3, ReLU, maximum), BiLSTMs of 200 and 100 with variational dropout on
-// the input of each, a CRF with Viterbi over legal tags, Adam at 1e-3, gradient norm 5, stopped
-// early by F1 on dev. The paper names neither the rate of the dropout nor the batch: 0.5 and 32.
-// Differs: the vectors are those of ELMO_GLOVE (paper: 50 of Senna); each word without a vector has a
-// random one of its own, and a word that is new at prediction the untrained one of the unknown word
-// (the authors: one unknown vector, trained); a zero stands before and after a word's characters, so
-// that words of one or two letters have a window of three too. From AllenNLP's configuration differ:
-// the CRF also learns scores of the first and the last tag, and patience is 10 epochs (theirs: 25).
-// Paper: 90.15 F1 on CoNLL-2003 test, mean of 5 runs. Ours, and by which command: README.md.
+// Model and training: the paper's appendix - fine-tuned word vectors and a character CNN (16
+// dimensions, 128 filters of width 3, ReLU, max pooling), BiLSTMs of 200 and 100 with variational
+// dropout on the input of each, a CRF with constrained Viterbi decoding, Adam at 1e-3, gradient
+// norm 5, early stopping by F1 on dev. The paper gives neither dropout rate nor batch size: 0.5 and
+// 32.
+// Differences: the vectors are those of ELMO_GLOVE (paper: Senna's, 50 dimensions); each training
+// word without a vector has its own random vector, and words that are new at prediction time share
+// an untrained one (the authors: one trained vector for all unknown words); words are padded with
+// one zero character on both sides, so that words of one or two letters fill a filter of width 3.
+// Unlike AllenNLP's configuration, the CRF also learns scores of the first and last tag, and
+// patience is 10 epochs (theirs: 25).
+// Paper: 90.15 F1 on CoNLL-2003 test, mean of 5 runs. Ours, with commands: README.md.
 local characters = import 'lib/characters.libsonnet';
 local paths = import 'lib/paths.libsonnet';
 local words = import 'lib/words.libsonnet';

@@ -1,6 +1,6 @@
-// Question answering with ELMo at input and output: squad.jsonnet and what follows.
-// ELMo: all layers, no layer norm, no penalty, dropout 0.5; a paragraph is read as one text.
-// Differs: the paper's biLM was fine-tuned on the paragraphs of SQuAD.
+// Question answering with ELMo at input and output of squad.jsonnet.
+// ELMo: all layers, no layer norm, no penalty, dropout 0.5; a paragraph is one input of the biLM.
+// Difference: the paper's biLM was fine-tuned on the paragraphs of SQuAD.
 // Paper: 85.8 F1 on SQuAD's hidden test set, 85.6 on dev. Ours: README.md.
 (import 'squad.jsonnet') {
   settings+: { elmo: (import 'lib/elmo.libsonnet') { at: 'both', lambda: 0 } },

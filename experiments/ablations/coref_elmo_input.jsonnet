@@ -1,2 +1,2 @@
-// ELMo at the input: coref_elmo.jsonnet itself, named as its like of other tasks are.
+// ELMo at the input: coref_elmo.jsonnet itself, named as for other tasks.
 (import '../coref_elmo.jsonnet') { settings+: { elmo+: { at: 'input' } } }

@@ -1,2 +1,2 @@
-// ELMo at the output only: beside the encoded tokens at which a span begins and ends.
+// ELMo at the output only: concatenated to the encoded first and last token of a span.
 (import '../coref_elmo.jsonnet') { settings+: { elmo+: { at: 'output' } } }

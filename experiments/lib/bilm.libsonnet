@@ -1,19 +1,19 @@
-// A language model from text: reader, vocabulary, model and training. No width is written twice:
-// they stand in `options`, which is what an options.json holds, or in the options of the weights
-// that are fine-tuned.
+// A language model from text: reader, vocabulary, model and training. Widths are set only once, in
+// `options`, which has the fields of an options.json, or in the options file of the weights to
+// fine-tune.
 
 local paths = import 'paths.libsonnet';
 
-// All a variant may change.
+// The settings that a variant may change.
 local defaults = {
   corpus: error 'bilm: set settings.corpus to { train, heldout }',
-  // Null: token embeddings, of the words that are predicted, instead of characters.
+  // Null: embeddings of the words of the vocabulary, instead of characters.
   filters: error 'bilm: set settings.filters to a list of [width, number], or to null',
   character_dim: 16,
   max_characters_per_token: 50,
   activation: 'relu',  // or 'tanh'
   n_highway: 2,
-  character_projection: true,  // false: the LSTM reads the highway layers themselves
+  character_projection: true,  // false: the input of the LSTM is the output of the highway layers
   dim: error 'bilm: set settings.dim to the number of cells',
   projection_dim: null,  // null: no projection
   n_layers: 2,
@@ -21,14 +21,14 @@ local defaults = {
   proj_clip: 3,
   use_skip_connections: true,
   bidirectional: true,
-  num_words: error 'bilm: set settings.num_words to how many words to predict, null for all',
+  num_words: error 'bilm: set settings.num_words to the size of the vocabulary, null for all words',
   vocabulary_file: null,  // from `allennlp elmo-vocabulary`; null: counted from the text
   num_samples: 8192,  // null: full softmax
   dropout: 0.1,
   mixed_precision: false,
   initializer: null,  // of AllenNLP; null: bilm-tf's
-  // { options_file, weight_file }: fine-tune these, whatever the widths above. And
-  // vocabulary_file: the words of their softmax, if not those of the vocabulary.txt beside them.
+  // { options_file, weight_file }: the biLM to fine-tune; its widths replace those above. Optional
+  // vocabulary_file: the vocabulary of its softmax, if not vocabulary.txt in the same folder.
   initial: null,
   batches: { order: 'streams', batch_size: 128, num_steps: 20 },
   heldout_batches: { order: 'sentences', tokens_per_batch: 4096 },
@@ -37,7 +37,7 @@ local defaults = {
   schedule: null,
   grad_norm: null,  // null: gradients are not clipped
   num_epochs: 10,
-  processes: null,  // or a list of devices, -1 for a CPU: a process each, which share a batch
+  processes: null,  // or a list of devices (-1: CPU), one process each, which share a batch
   accumulate: 1,
   save_every_num_batches: 2000,
   random_seed: paths.random_seed,

@@ -1,5 +1,5 @@
-// A word as its characters: a CNN over them, the maximum of each of `number` filters over `width`,
-// or over each of several widths.
+// The characters of a word: a CNN with `number` filters of `width` (or of each of several widths),
+// and max pooling.
 function(dim, width, number) {
   local widest = if std.isArray(width) then std.foldl(std.max, width, 1) else width,
   name: 'characters',

@@ -1,7 +1,7 @@
-// Coreference after Lee et al. (2017). No width is written twice: the model measures words and ELMo
-// itself and builds its layers to fit.
+// Coreference after Lee et al. (2017). The model derives all widths from its word representations
+// and ELMo.
 
-// All a variant may change, beside what task.libsonnet lists.
+// The settings that a variant may change, besides those of task.libsonnet.
 local defaults = {
   hidden_size: 200,  // per direction
   lexical_dropout: 0.5,  // on words
@@ -29,7 +29,7 @@ local defaults = {
     scoring: s.scoring,
     max_training_sentences: s.max_training_sentences,
   },
-  // One by one: documents are long, and a batch of several is no faster.
+  // Documents are long, so larger batches are not faster.
   validation_data_loader+: { batch_sampler:: null, batch_size: 1 },
   trainer+: {
     optimizer: { type: 'adam', lr: s.learning_rate },

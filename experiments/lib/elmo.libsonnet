@@ -1,7 +1,8 @@
-// ELMo in an experiment: the settings, and what they make of reader and model.
+// ELMo in an experiment: its settings, and the parts of reader and model derived from them.
 local paths = import 'paths.libsonnet';
 
-// All a variant may change; what each means: python -c 'from elmo_plugin import Elmo; help(Elmo)'
+// The settings that a variant may change. Their meaning:
+// python -c 'from elmo_plugin import Elmo; help(Elmo)'
 local defaults = {
   options_file: paths.bilm.options_file,
   weight_file: paths.bilm.weight_file,
@@ -12,12 +13,13 @@ local defaults = {
   dropout: 0.5,
   lambda: 0.001,  // strength of the L2 penalty on the layer scores (section 3.2)
   trainable: false,
-  // Each sentence starts from a zero state; the authors' programs carry the state over from batch to
-  // batch (`stateful`). Which is better with the published weights has not been measured.
+  // By default each sentence starts from a zero state. The authors' programs carry the state from
+  // batch to batch (true). Which is better with the published weights has not been measured.
   stateful: false,
   warm_up: false,
   dtype: 'float32',
-  // Keep layers on disk, in ELMO_CACHE, so that the biLM reads each sentence once; or a folder.
+  // True: cache layers in the folder ELMO_CACHE, so that the biLM processes each sentence only
+  // once. Or the path of another folder.
   cache: !(self.trainable || self.stateful),
 };
 

@@ -1,7 +1,7 @@
-// Named entity recognition after Peters et al. (2017, 2018). No width is written twice: the model
-// measures words and ELMo and builds its layers to fit.
+// Named entity recognition after Peters et al. (2017, 2018). The model derives all widths from its
+// word representations and ELMo.
 
-// All a variant may change, beside what task.libsonnet lists.
+// The settings that a variant may change, besides those of task.libsonnet.
 local defaults = {
   hidden_sizes: [200, 100],  // of the lower and the upper BiLSTM, per direction
   dropout: 0.5,  // of the input of each

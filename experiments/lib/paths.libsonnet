@@ -1,5 +1,5 @@
-// Where everything is, and the seed. The only file that reads environment variables; the plugin gives
-// each of them a default.
+// All paths, and the random seed. The only file that reads environment variables; the plugin sets a
+// default for each of them.
 local data = std.extVar('ELMO_DATA');
 
 local text(name) = {
@@ -10,8 +10,8 @@ local text(name) = {
 local vectors(name) = if std.extVar(name) == '' then null else {
   file: std.extVar(name),
   dim: if std.extVar(name + '_DIM') != '' then std.parseInt(std.extVar(name + '_DIM'))
-  else error 'No word vectors can be read from ' + self.file + ', which ' + name + ' names: is the '
-             + 'path right, and the file whole? For a URL, set ' + name + '_DIM to their width.',
+  else error 'Cannot read word vectors from ' + self.file + ', the value of ' + name + ': is the '
+             + 'path right, and the file complete? For a URL, set ' + name + '_DIM to their width.',
   cased: std.extVar(name + '_CASED') != '',
 };
 
@@ -20,13 +20,13 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   bilm: {
     options_file: std.extVar('ELMO_OPTIONS'),
     weight_file: std.extVar('ELMO_WEIGHTS'),
-    // The words that it was trained to predict, beside the weights.
+    // The vocabulary of its softmax, in the folder of the weights.
     vocabulary_file: std.join('/', std.split(self.weight_file, '/')[:-1] + ['vocabulary.txt']),
   },
-  // Null for none.
+  // Null if the variable is empty.
   word_vectors: vectors('ELMO_GLOVE'),
   second_word_vectors: vectors('ELMO_TURIAN'),
-  // Tokenised text, one sentence a line.
+  // Tokenised text, one sentence per line.
   lm: {
     large: { train: data + '/lm/large/train-*.txt*', heldout: data + '/lm/large/heldout.txt' },
     small: text('small'),
@@ -34,13 +34,13 @@ local vectors(name) = if std.extVar(name) == '' then null else {
     snli: text('snli'),
     sst: text('sst'),
     ewt: text('ewt'),
-    // The 1 Billion Word Benchmark: the two folders of text of its archive.
+    // The 1 Billion Word Benchmark: the two folders of its archive.
     one_billion: {
       local folder = data + '/lm/1b/',
       train: folder + 'training-monolingual.tokenized.shuffled/news.en-*',
       heldout: folder + 'heldout-monolingual.tokenized.shuffled/news.en.heldout-00001-of-00050',
     },
-    // The Penn Treebank as Mikolov prepared it.
+    // Mikolov's version of the Penn Treebank.
     ptb: { train: data + '/lm/ptb/ptb.train.txt', heldout: data + '/lm/ptb/ptb.valid.txt' },
   },
   srl: {

@@ -1,9 +1,9 @@
-// Textual entailment with ESIM (Chen et al. 2017). No width is written twice: the model measures
-// words and ELMo itself and builds its layers to fit.
+// Textual entailment with ESIM (Chen et al. 2017). The model derives all widths from its word
+// representations and ELMo.
 
-// All a variant may change, beside what task.libsonnet lists.
+// The settings that a variant may change, besides those of task.libsonnet.
 local defaults = {
-  hidden_size: 300,  // of each direction of both LSTMs, and of the feed-forward layers
+  hidden_size: 300,  // per direction of both LSTMs, and of the feed-forward layers
   dropout: 0.5,
   attention_dropout: 0.0,
   batch_size: 32,

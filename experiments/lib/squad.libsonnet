@@ -1,15 +1,15 @@
-// Question answering after Clark and Gardner (2017). No width is written twice: the model measures
-// words and ELMo and builds its layers to fit.
+// Question answering after Clark and Gardner (2017). The model derives all widths from its word
+// representations and ELMo.
 
-// All a variant may change, beside what task.libsonnet lists.
+// The settings that a variant may change, besides those of task.libsonnet.
 local defaults = {
-  hidden_size: 90,  // of each direction of the GRUs; the layers after the attentions are twice that
+  hidden_size: 90,  // per direction of the GRUs; layers after the attentions are twice as wide
   dropout: 0.2,
   max_answer_length: 17,
-  by_sentence: false,  // the biLM reads a passage sentence by sentence, and none is read ahead
+  by_sentence: false,  // true: the biLM processes each sentence of a passage separately
   batch_size: 45,
   num_epochs: 24,
-  decay: 0.999,  // of the moving averages of all weights, which are what is scored and saved
+  decay: 0.999,  // of the moving averages of all weights, which are evaluated and saved
 };
 
 (import 'task.libsonnet')('squad', ['passage', 'question'], defaults) {

@@ -1,7 +1,7 @@
-// Semantic role labelling after He et al. (2017). No width is written twice: the model measures
-// words, ELMo and predicate mark itself and builds its encoder to fit.
+// Semantic role labelling after He et al. (2017). The model derives all widths from its word
+// representations and ELMo.
 
-// All a variant may change, beside what task.libsonnet lists.
+// The settings that a variant may change, besides those of task.libsonnet.
 local defaults = {
   predicate_dim: 100,
   hidden_size: 300,

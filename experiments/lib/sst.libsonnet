@@ -1,11 +1,11 @@
-// Sentiment: the biattentive classification network of McCann et al. (2017) with ReLU layers. No
-// width is written twice: the model measures words and ELMo and builds its layers to fit.
+// Sentiment: the biattentive classification network of McCann et al. (2017) with ReLU layers. The
+// model derives all widths from its word representations and ELMo.
 
-// All a variant may change, beside what task.libsonnet lists.
+// The settings that a variant may change, besides those of task.libsonnet.
 local defaults = {
   granularity: '5-class',  // or '2-class': SST-2
   min_phrase_tokens: 4,  // phrases to train on; null: whole sentences only
-  dropout: 0.25,  // on the vectors of the tokens, ELMo at the input included
+  dropout: 0.25,  // on the token vectors, including ELMo at the input
   feedforward_dim: 300,
   feedforward_dropout: 0.25,
   hidden_size: 300,  // per direction, of encoder and integrator

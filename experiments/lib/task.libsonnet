@@ -1,4 +1,4 @@
-// What every task shares: words, ELMo, batches, seeds. A task adds its own model and training.
+// What all tasks share: words, ELMo, batches, seeds. A task adds its own model and training.
 //
 //   local task = import 'task.libsonnet';
 //   task('ner', ['tokens'], { hidden_size: 200, batch_size: 32 }) {
@@ -14,15 +14,15 @@ local shared(name) = {
   words: error name + ': set settings.words to a list from words.libsonnet',
   elmo: null,  // or elmo.libsonnet
   batch_size: error name + ': set settings.batch_size',
-  max_validation_tokens: 4096,  // in a batch, padding included
+  max_validation_tokens: 4096,  // per batch, including padding
   penalties: [],  // AllenNLP's regularizers, each [pattern, { type, alpha }]
   num_epochs: error name + ': set settings.num_epochs',
-  save_every_num_batches: 1000,  // and after each epoch; what `--recover` goes on from
-  patience: null,  // epochs without a better score on dev before training ends; null: never
+  save_every_num_batches: 1000,  // and after each epoch: the checkpoints of `--recover`
+  patience: null,  // training stops after so many epochs without a better score on dev
   random_seed: paths.random_seed,
 };
 
-// `texts` are the fields by whose lengths batches are made.
+// `texts` are the fields by whose lengths instances are sorted into batches.
 function(name, texts, defaults) {
   local known = shared(name) + defaults,
   settings:: known,  // hidden from AllenNLP
@@ -30,7 +30,7 @@ function(name, texts, defaults) {
   local unknown = std.setDiff(std.objectFields(s), std.objectFields(known)),
   assert unknown == [] : name + ': no such settings: ' + std.join(', ', unknown),
   assert s.words != [] :
-         name + ': settings.words is empty; ELMo joins words, it does not replace them',
+         name + ': settings.words is empty; ELMo is added to words and does not replace them',
 
   local elmo = if s.elmo == null then { indexers: {}, regexes: [], data_loader: {} } else {
     indexers: { elmo: s.elmo.indexer },
@@ -56,7 +56,7 @@ function(name, texts, defaults) {
   data_loader: elmo.data_loader {
     batch_sampler: { type: 'bucket', batch_size: s.batch_size, sorting_keys: texts },
   },
-  // Without dropout the batch does not matter: many short texts, or few long ones.
+  // The score does not depend on the batches: many short texts, or few long ones.
   validation_data_loader: elmo.data_loader {
     batch_sampler: {
       type: 'max_tokens_sampler',

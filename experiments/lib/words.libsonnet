@@ -4,8 +4,8 @@ local file = paths.word_vectors;
 local second = paths.second_word_vectors;
 
 {
-  // Word vectors from ELMO_GLOVE, as wide and in the case that they are there; where that is empty,
-  // `dim` wide and learned from nothing. Fine-tuned unless `trainable` is false.
+  // Word vectors from ELMO_GLOVE, with the width and case of that file. If the variable is empty:
+  // random vectors of width `dim`. Trained unless `trainable` is false.
   vectors(dim, lowercase=file == null || !file.cased, trainable=true): {
     name: 'words',
     indexer: { type: 'single_id', lowercase_tokens: lowercase },
@@ -13,7 +13,7 @@ local second = paths.second_word_vectors;
     else { embedding_dim: file.dim, pretrained_file: file.file, trainable: trainable },
   },
 
-  // Beside them the fixed vectors from ELMO_TURIAN, a list of one; where that is empty, of none.
+  // A list with the fixed vectors from ELMO_TURIAN, or an empty list if the variable is empty.
   second_vectors: if second == null then [] else [{
     name: 'second_words',
     indexer: {

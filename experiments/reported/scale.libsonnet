@@ -1,5 +1,6 @@
-// How the scores in ../README.md were made in an hour or less: fewer epochs, smaller layers, or a part
-// of the data. Everything else is as in the experiment, and the same with and without ELMo.
+// The scale of the scores in ../README.md, each made in an hour or less: fewer epochs, smaller
+// layers, or a part of the data. Everything else is as in the experiment, and the same with and
+// without ELMo.
 local first(training, dev) = {
   dataset_reader+: { max_instances: training },
   validation_dataset_reader+: { max_instances: dev },
