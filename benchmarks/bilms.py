@@ -1,4 +1,4 @@
-"""BiLMs of the published sizes with random weights: ours, and the same one in AllenNLP."""
+"""BiLMs of the published sizes with random weights, ours and AllenNLP's."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ from elmo_plugin import Bilm, BilmOptions, Elmo, save_weights
 from elmo_plugin.bilm.io.pretrained import DTYPES
 
 ELEMENT_SIZES = {"float32": 4, "bfloat16": 2, "int8": 1}
-# How far a layer may be from AllenNLP's, as a part of its norm.
+# The largest allowed difference of a layer from AllenNLP's, relative to its norm.
 LARGEST_ERRORS = {"float32": "<= 1e-5 relative", "bfloat16": "<= 0.01 relative"}
 PUBLISHED_FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 
@@ -28,19 +28,19 @@ class Size(NamedTuple):
 SIZES = {
     "small": Size(1024, 128, 1, PUBLISHED_FILTERS),
     "full": Size(4096, 512, 2, PUBLISHED_FILTERS),
-    # Of no use but to see that a benchmark runs.
+    # Only for testing the benchmarks.
     "tiny": Size(16, 8, 1, [[1, 4], [2, 4], [3, 8]]),
 }
 
 
 class Pair(NamedTuple):
-    """AllenNLP's and ours with the same weights; ours once for each dtype."""
+    """AllenNLP's biLM and ours with the same weights, ours in several dtypes."""
 
     peer: AllenNlpElmo
     ours: Dict[str, Elmo]
 
     def largest_errors(self, batches: Sequence[torch.Tensor]) -> Dict[str, float]:
-        """Per dtype the largest relative error of a layer over the batches."""
+        """The largest relative error of a layer over the batches, by dtype."""
         errors: Dict[str, float] = dict.fromkeys(self.ours, 0.0)
         for ids in batches:
             # AllenNLP carries state from batch to batch; ours does not.
@@ -55,7 +55,7 @@ class Pair(NamedTuple):
 
 
 def options_of(size: str) -> Dict[str, Any]:
-    """What options.json would say."""
+    """The contents of options.json."""
     dim, projection_dim, n_highway, filters = SIZES[size]
     return {
         "char_cnn": {
@@ -78,7 +78,7 @@ def options_of(size: str) -> Dict[str, Any]:
 
 
 def load_pair(size: str, dtypes: Optional[Sequence[str]] = None) -> Pair:
-    """Both without dropout, ready to read sentences; ours in all dtypes that there are."""
+    """Both biLMs in evaluation mode, ours in all dtypes."""
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as directory:
         files = (f"{directory}/options.json", f"{directory}/weights.hdf5")

@@ -1,14 +1,14 @@
 """
-How fast layers of sentences are written to disk and read back: ELMo's cache, which is LMDB with a
-checksum per sentence, against other ways of keeping them.
+Speed of writing layers of sentences to disk and reading them: ELMo's cache (LMDB with a checksum
+per sentence) against other formats.
 
     python benchmarks/cache_stores.py
     python benchmarks/cache_stores.py --sentences 1000 --output results.json
 
-Needs no corpus. Sentences of 3 to 60 tokens, 640 half-precision numbers each, as a 512/128 biLM
-gives; written in groups of 16 MB that are made durable, read in random order from the page cache
-into float32. `peer` is HDF5 with a dataset per sentence, HDF5 with one dataset of all tokens, and a
-bare memory-mapped file whose index is in memory and whose content nobody checks.
+Needs no corpus. Sentences have 3 to 60 tokens of 640 half-precision numbers each, as from a 512/128
+biLM. They are written and synced in groups of 16 MB, and read in random order from the page cache
+into float32. `peer` is HDF5 with a dataset per sentence, HDF5 with one dataset for all tokens, or a
+memory-mapped file with its index in RAM and without checksums.
 """
 
 import os
@@ -54,7 +54,7 @@ def sync(file: h5py.File) -> None:
 
 
 class Cache:
-    """What ELMo uses."""
+    """ELMo's cache."""
 
     def __init__(self, folder: Path) -> None:
         self.cache = LayerCache(folder, WIDTH)
@@ -69,7 +69,7 @@ class Cache:
 
 
 class DatasetPerSentence:
-    """HDF5, as `allennlp elmo` lays out its vectors."""
+    """HDF5 with a dataset per sentence, as written by `allennlp elmo`."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -87,7 +87,7 @@ class DatasetPerSentence:
 
 
 class OneDataset:
-    """HDF5, all tokens in a row of chunks."""
+    """HDF5 with one chunked dataset for all tokens."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -113,7 +113,7 @@ class OneDataset:
 
 
 class MappedFile:
-    """Tokens one after the other in a file, mapped into memory."""
+    """A memory-mapped file of consecutive tokens."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()

@@ -1,16 +1,16 @@
 """
-What the benchmarks share: a row of results, measuring by turns, the limits of the machine.
+Shared by the benchmarks: rows of results, interleaved measurements, the limits of the machine.
 
-A row says what `ours` and `peer` reached in `unit`, measured in one run. `ratio` is ours / peer,
-whatever the unit: above one is better for a rate, below one for a time. `share_of_limit` is ours
-over what the machine's limit allows (for a time, the reverse), one at best. `floor` and `aim` say
-what is asked for, at least and ideally, and of which figure:
+A row has the results of `ours` and `peer` in `unit`, measured in one run. `ratio` is ours / peer,
+above one is better for a rate, below one for a time. `share_of_limit` is ours / limit of the
+machine (for a time, limit / ours), at most one. `floor` and `aim` are the required and the desired
+value of one of these figures:
 
     ">= 2x", "<= 1.25x"          of the ratio
     ">= 85 % of limit"           of the share of the limit
     "<= 0.3 s"                   of ours, in the row's own unit
 
-What does not apply is `None`, in JSON null.
+Figures that do not apply are `None`, in JSON null.
 """
 
 import argparse
@@ -38,7 +38,7 @@ REQUIREMENT = re.compile(r"(>=|<=) ([\d.,]+(?:e-?\d+)?)(x| .+)")
 
 
 def machine() -> str:
-    """Processor, threads that compute, and the GPU when there is one."""
+    """The processor, its number of compute threads, and the GPU if there is one."""
     name = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -59,12 +59,12 @@ def versions() -> Dict[str, str]:
 @dataclass(frozen=True)
 class Row:
     """
-    One line of the results; see the head of this file.
+    One row of the results; see the docstring of this file.
 
     # Raises
 
     `ValueError`
-        If a figure cannot be, or `floor` or `aim` asks for one that the row lacks.
+        If a figure is out of range, or `floor` or `aim` needs a figure that the row lacks.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Row:
     date: str = field(default_factory=lambda: date.today().isoformat())
 
     def __post_init__(self) -> None:
-        # A difference, of which there are rows too, may be below 0.
+        # Some rows are differences, which may be negative.
         least = {"ours": -math.inf, "peer": 0.0, "share_of_limit": 0.0}
         for name, bound in least.items():
             value = getattr(self, name)
@@ -94,7 +94,7 @@ class Row:
                 self.meets(requirement)
 
     def meets(self, requirement: str) -> bool:
-        """Whether `requirement`, written as `floor` and `aim` are, is fulfilled."""
+        """Whether `requirement`, written as `floor` and `aim` are, is met."""
         parsed = REQUIREMENT.fullmatch(requirement)
         figures = {
             "x": (self.ratio, 1.0),
@@ -124,8 +124,8 @@ def read_rows(path: Path) -> List[Row]:
 
 def merge_rows(path: Path, rows: Iterable[Row]) -> None:
     """
-    Writes `rows` into the results at `path`: each takes the place of the row of its name, a new
-    one comes last. Interrupted, the file is what it was.
+    Merges `rows` into the results at `path`: a row replaces the one with its name, or is appended.
+    The file is written atomically.
     """
     merged = {row.name: row for row in (read_rows(path) if path.exists() else [])}
     merged.update((row.name, row) for row in rows)
@@ -137,9 +137,9 @@ def merge_rows(path: Path, rows: Iterable[Row]) -> None:
 
 def by_turns(runs: Dict[str, Callable[[int], Any]], turns: int) -> Dict[str, List[float]]:
     """
-    Seconds that each run took at each turn. All run once per turn, one after the other, so that
-    a slow moment of the machine meets all; each is given the number of the turn. Turn 0 warms up
-    and does not count.
+    Seconds of each run in each turn. In a turn, every run is called once with the number of the
+    turn, so that changes of the speed of the machine affect all runs. Turn 0 is a warm-up and not
+    counted.
     """
     seconds: Dict[str, List[float]] = {name: [] for name in runs}
     for turn in range(turns + 1):
@@ -154,7 +154,7 @@ def by_turns(runs: Dict[str, Callable[[int], Any]], turns: int) -> Dict[str, Lis
 
 
 def median_rate(seconds: List[float], amounts: Iterable[float]) -> float:
-    """Median over the turns of what each got done per second."""
+    """The median over the turns of the amount per second."""
     return statistics.median(amount / value for amount, value in zip(amounts, seconds))
 
 
@@ -171,7 +171,7 @@ def best_rate(run: Callable[[], Any], amount: float, seconds: float = 1.0) -> fl
 
 @lru_cache(maxsize=None)
 def product_rate(dtype: torch.dtype) -> float:
-    """The processor's best rate of matrix products, operations per second, at a biLM's shapes."""
+    """The best rate of matrix products at a biLM's shapes, in operations per second."""
     rates = []
     for rows, inner, columns in ((800, 2048, 2048), (256, 4096, 512), (1024, 1024, 1024)):
         pair = torch.randn(rows, inner).to(dtype), torch.randn(inner, columns).to(dtype)
@@ -182,13 +182,13 @@ def product_rate(dtype: torch.dtype) -> float:
 
 @lru_cache(maxsize=None)
 def read_bandwidth() -> float:
-    """The best rate of reading what is in no cache, bytes per second."""
+    """The best rate of reading uncached memory, in bytes per second."""
     memory = torch.ones(128 * 1024 * 1024)
     return best_rate(memory.sum, 4.0 * memory.numel())
 
 
 def read_sentences(path: Path, number: int) -> List[List[str]]:
-    """`number` sentences of a text, in an order that is random and always the same."""
+    """`number` sentences of a text, in a random order that is the same in every run."""
     if not path.exists():
         raise SystemExit(f"{path} does not exist. Set ELMO_DATA or name a text.")
     sentences = [list(words) for _, words in sentence_per_line.read_sentences(path) if words]
@@ -206,14 +206,14 @@ def default_text(name: str) -> Path:
 
 
 def argument_parser(description: str) -> argparse.ArgumentParser:
-    """Shows the head of a script as it is written."""
+    """A parser that prints the docstring of a script unchanged."""
     return argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 
 def measuring_parser(description: str, turns: Optional[int] = None) -> argparse.ArgumentParser:
-    """With `--output`, and `--turns` where the script has a default for them."""
+    """A parser with `--output`, and `--turns` if the script has a default for it."""
     parser = argument_parser(description)
     parser.add_argument("--output", type=Path, help="results as JSON, in which to renew the rows")
     if turns is not None:
@@ -224,7 +224,7 @@ def measuring_parser(description: str, turns: Optional[int] = None) -> argparse.
 
 
 def report(rows: Iterable[Row], output: Optional[Path]) -> None:
-    """Prints each row as it comes and, where an output is given, merges it into that."""
+    """Prints each row and, if there is an output file, merges it into that file."""
     print(f"{'':<58}{'ours':>12}{'peer':>12}{'ratio':>8}{'of limit':>10}  {'unit':<16}asked for")
     for row in rows:
         figures = [f"{row.ours:>12,.5g}"]

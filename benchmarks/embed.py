@@ -1,14 +1,14 @@
 """
-Tokens per second of a biLM: ours against AllenNLP's, same weights, same sentences, one run.
+Tokens per second of a biLM, ours against AllenNLP's, with the same weights and sentences.
 
     python benchmarks/embed.py                       # $ELMO_DATA/lm/small/heldout.txt
     python benchmarks/embed.py sentences.txt --size full --batch-size 1 64 --output results.json
 
-Needs a text of 1,536 sentences, tokenised, one a line (fewer with smaller batches or fewer turns).
-Both give all layers of the biLM blended to one vector per token, without gradients, from the
-same character ids. Sentences are shuffled; the two take turns, each turn on sentences of its own;
-the median of the turns counts. The limit is the time that the needed arithmetic (or, at batch 1,
-reading the weights once per token) takes at the best rate this machine reaches.
+Needs a tokenised text of 1,536 sentences, one per line (fewer with smaller batches or fewer turns).
+Both compute the scalar mix of all layers from the same character ids, without gradients. Sentences
+are shuffled. The two are measured alternately, each turn on other sentences, and the median of the
+turns is reported. The limit is the time for the arithmetic (or, at batch 1, for reading the weights
+once per token) at the best rate of this machine.
 """
 
 import statistics
@@ -44,21 +44,21 @@ REQUIREMENTS = {
 
 
 class Turn(NamedTuple):
-    """The batches of one measurement."""
+    """The batches of one turn."""
 
     batches: List[torch.Tensor]
     num_tokens: int
 
 
 def sentences_per_turn(size: str, batch_size: int) -> int:
-    """For a turn of a few seconds."""
+    """The number of sentences for a turn of a few seconds."""
     return max(2 * batch_size, 8) if size == "full" else max(4 * batch_size, 32)
 
 
 def make_turns(
     sentences: List[List[str]], characters: CharacterMap, batch_size: int, per_turn: int
 ) -> List[Turn]:
-    """As many as there are sentences for."""
+    """As many turns as there are sentences for."""
     turns = []
     for first in range(0, len(sentences) - per_turn + 1, per_turn):
         chosen = sentences[first : first + per_turn]
@@ -71,7 +71,7 @@ def make_turns(
 
 
 def needed_seconds(bilm: Bilm, batches: List[torch.Tensor], dtype: str) -> float:
-    """Time the arithmetic and the reading of recurrent weights need at the machine's best."""
+    """The time for arithmetic and reading recurrent weights at the best rates of the machine."""
     cnn, lstm = bilm.options.char_cnn, bilm.options.lstm
     recurrent = (4 * lstm.dim + lstm.dim) * lstm.projection_dim
     per_token = 2 * (recurrent + 4 * lstm.dim * lstm.projection_dim) * 2 * lstm.n_layers
@@ -100,7 +100,7 @@ def reader_of(model: Callable[..., Any], turns: List[Turn]) -> Callable[[int], N
 
 
 def compare(pair: Pair, size: str, batch_size: int, turns: List[Turn]) -> List[Row]:
-    """A row per dtype."""
+    """One row per dtype."""
     readers = {"AllenNLP": reader_of(pair.peer, turns)}
     readers.update((dtype, reader_of(elmo, turns)) for dtype, elmo in pair.ours.items())
     seconds = by_turns(readers, len(turns) - 1)

@@ -1,13 +1,14 @@
 """
-Milliseconds that ELMo takes for one sentence at a time: ours in each dtype against AllenNLP's in
-float32, same weights, same sentences, one run.
+Milliseconds of ELMo for a batch of one sentence, ours in each dtype against AllenNLP's in float32,
+with the same weights and sentences.
 
     python benchmarks/latency.py                     # $ELMO_DATA/lm/small/heldout.txt
     python benchmarks/latency.py sentences.txt --size small --turns 20 --output results.json
 
-Needs a text of 101 sentences, tokenised, one a line (one more than turns). `text` is a sentence of
-it each turn, in random order; `20 tokens` is the same 20 words each turn. All take turns; the
-median and the 95th percentile of the turns are given. The first turn warms up.
+Needs a tokenised text of 101 sentences, one per line (one more than turns). In the rows `text`,
+each turn is a sentence of the text, in random order; in `20 tokens`, each turn is the same 20
+words. All variants are measured alternately; rows give the median and the 95th percentile of the
+turns. The first turn is a warm-up and not counted.
 """
 
 import statistics
@@ -19,7 +20,7 @@ from bilms import SIZES, Pair, error_rows, load_pair
 from common import Row, by_turns, default_text, measuring_parser, read_sentences, report
 
 NUM_TOKENS = 20
-# For how many sentences the layers are compared.
+# Number of sentences whose layers are compared.
 NUM_COMPARED = 8
 
 

@@ -1,12 +1,13 @@
 """
-Memory that reading takes beyond the loaded biLM: a long line, a longer one, many short ones.
+Peak memory of running a biLM on a long line, a longer one and many short ones, without the memory
+of the loaded biLM.
 
     python benchmarks/memory.py
     python benchmarks/memory.py --size tiny --tokens 500 --output results.json
 
-Needs no corpus, but Linux. Each reading is a process of its own, in which the system is asked for
-the highest resident memory. `peer` is AllenNLP's `Elmo`; what is ten times as long is read by ours
-alone. The vectors themselves, which are the result, are counted too.
+Needs Linux and no corpus. Each measurement is a separate process and gives its peak resident
+memory, including the resulting vectors. `peer` is AllenNLP's `Elmo`; inputs of ten times the length
+are measured for ours only.
 """
 
 import multiprocessing
@@ -23,7 +24,7 @@ STATUS = Path("/proc/self/status")
 
 
 def resident(what: str) -> float:
-    """`VmRSS`, what is resident now, or `VmHWM`, the highest so far; in MB."""
+    """`VmRSS` (current resident memory) or `VmHWM` (its peak), in MB."""
     found = re.search(rf"^{what}:\s*(\d+) kB", STATUS.read_text(), re.MULTILINE)
     return int(found.group(1)) / 1024
 
@@ -35,10 +36,10 @@ def measure_in_process(
     characters = pair.ours["float32"].bilm.characters
     reader = pair.peer if which == "peer" else pair.ours["float32"]
     with torch.inference_mode():
-        # What is prepared once.
+        # Exclude one-time preparations.
         reader(characters.batch_ids([["a", "word"]]))
         ids = characters.batch_ids(sentences)
-        # Begins the highest anew.
+        # Resets the peak.
         Path("/proc/self/clear_refs").write_text("5")
         before = resident("VmRSS")
         reader(ids)
@@ -46,7 +47,7 @@ def measure_in_process(
 
 
 def measure_memory(which: str, size: str, sentences: List[List[str]]) -> float:
-    """MB that reading these sentences as one batch takes."""
+    """Peak memory of one batch of these sentences, in MB."""
     processes = multiprocessing.get_context("spawn")
     receiver, sender = processes.Pipe(duplex=False)
     process = processes.Process(target=measure_in_process, args=(which, size, sentences, sender))
@@ -63,7 +64,7 @@ def measure_memory(which: str, size: str, sentences: List[List[str]]) -> float:
 
 
 def made_up_line(num_tokens: int) -> List[str]:
-    """Words of two to five characters, of which five thousand differ."""
+    """Random words of two to five characters, five thousand distinct ones."""
     return [f"w{number * 7 % 5000}" for number in range(num_tokens)]
 
 

@@ -1,5 +1,5 @@
 """
-Held-out perplexity of n-gram models: the measure to hold a biLM's perplexity against.
+Held-out perplexity of n-gram models, for comparison with a biLM.
 
     python benchmarks/ngram_perplexity.py --train $ELMO_DATA/lm/large/train-0*.txt.gz \\
         --test $ELMO_DATA/lm/large/heldout.txt.gz $ELMO_DATA/lm/small/heldout.txt
@@ -7,14 +7,14 @@ Held-out perplexity of n-gram models: the measure to hold a biLM's perplexity ag
 
 The vocabulary is that of a biLM: `<S>`, `</S>`, `<UNK>` and the most frequent training words,
 ties by word; any other word is `<UNK>` and counts as a word. A sentence of n words makes n + 1
-predictions, the words and `</S>`; backwards, the words from the last one and `<S>`. Perplexity
+predictions, the words and `</S>`; backward, the words in reverse order and `<S>`. Perplexity
 is exp(mean negative log-likelihood per prediction); `both` is the geometric mean of the two.
 
-`unigram` is a word's relative frequency: infinite when the test alone holds `<UNK>`. The other
+`unigram` is the relative frequency of a word: infinite if only the test text has `<UNK>`. The other
 model is interpolated modified Kneser-Ney smoothing, unpruned (Chen & Goodman 1998, An Empirical
 Study of Smoothing Techniques for Language Modeling), with the conventions of KenLM's lmplz: one
 `<S>` per sentence, n-grams that start with it keep their own count at every length, unigrams are
-interpolated with a uniform distribution over all that can be predicted.
+interpolated with a uniform distribution over the vocabulary.
 27 million training words take a minute per direction and 5 GB.
 """
 

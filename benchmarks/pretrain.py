@@ -1,16 +1,15 @@
 """
-Tokens per second of training a biLM: ours against the same model composed of AllenNLP's parts, in
-one run on the same batches.
+Tokens per second of training a biLM, ours against the same model built from AllenNLP's modules, on
+the same batches.
 
     python benchmarks/pretrain.py                    # $ELMO_DATA/lm/small/train.txt
     python benchmarks/pretrain.py text.txt --size full --device cuda --output results.json
 
-Needs a text of 30,000 tokens, tokenised, a sentence a line (fewer with smaller batches).
-AllenNLP's parts are `CnnHighwayEncoder`, `ElmoLstm` and `SampledSoftmaxLoss` in float32, each
-direction with half of the LSTM's output, both through one softmax. A step is what training does:
-loss, gradients, clipping of their norm, Adagrad. All take turns; the median of the turns counts.
-The limit is how fast the matrix products alone of our LSTMs and softmax are, each over all tokens
-at once, in our dtype.
+Needs a tokenised text of 30,000 tokens, one sentence per line (fewer with smaller batches).
+AllenNLP's modules are `CnnHighwayEncoder`, `ElmoLstm` and `SampledSoftmaxLoss` in float32; the
+directions share one softmax. A step computes loss, gradients, gradient clipping and Adagrad. All
+are measured alternately, and the median of the turns is reported. The limit is the rate of the
+matrix products of our LSTMs and softmax alone, each over all tokens at once, in our dtype.
 """
 
 from functools import partial
@@ -47,7 +46,7 @@ Step = Callable[[Batch], None]
 
 
 class Setting(NamedTuple):
-    """What is trained, on what."""
+    """Model, batches and device."""
 
     size: str = "small"
     batch_size: int = 128
@@ -57,7 +56,7 @@ class Setting(NamedTuple):
 
 
 class AllenNlpBilm(torch.nn.Module):
-    """The peer: reads every token's characters, as AllenNLP's language model does."""
+    """The peer: encodes the characters of every token, as AllenNLP's language model does."""
 
     def __init__(self, setting: Setting, num_words: int) -> None:
         super().__init__()
@@ -149,7 +148,7 @@ def matrix_products(setting: Setting, dtype: str) -> Step:
 def read_batches(
     text: Path, setting: Setting, number: int
 ) -> Tuple[SoftmaxVocabulary, List[Batch]]:
-    """`number` batches. Only whole windows: AllenNLP's side cannot take others."""
+    """`number` batches of full windows: AllenNLP's modules need them."""
     if not text.exists():
         raise SystemExit(f"{text} does not exist. Set ELMO_DATA or name a text.")
     vocab = SoftmaxVocabulary.from_text(str(text), size=setting.num_words)

@@ -1,14 +1,14 @@
 """
-Tokens per second of the SRL encoder, forward and backward: ours against AllenNLP's in float32, in
-one run.
+Tokens per second of the SRL encoder, forward and backward pass, ours against AllenNLP's in float32.
 
     python benchmarks/srl_encoder.py                 # 8 x 300, batches of 80, 5 to 40 tokens
     python benchmarks/srl_encoder.py --batch-size 16 --turns 20 --output results.json
 
-Needs no corpus. Both train on the same random sentences with recurrent dropout and gradients for
-inputs and all weights. They take turns; the median of the turns counts. The limit is how fast the
-matrix products alone are that one step needs, each over all tokens at once, in the same dtype.
-bfloat16 are products under `torch.autocast`; weights and memories are float32 in both.
+Needs no corpus. Both train on the same random sentences with recurrent dropout and gradients of
+inputs and all weights. They are measured alternately, and the median of the turns is reported. The
+limit is the rate of the matrix products of one step alone, each over all tokens at once, in the
+same dtype. bfloat16 means matrix products under `torch.autocast`; weights and cell states are
+float32.
 """
 
 from functools import partial
@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 def sentence_lengths(batch_size: int) -> torch.Tensor:
-    """From 5 to 40 tokens, about 20 in the mean, longest first; the same whatever the seed."""
+    """From 5 to 40 tokens, 20 on average, longest first; independent of the seed."""
     quantiles = torch.linspace(1, 0, batch_size)
     return (5 + 35 * quantiles**1.3).long()
 

@@ -1,12 +1,12 @@
 """
-Seconds that the plugin adds to the start of `allennlp`.
+Seconds that the plugin adds to the start-up time of `allennlp`.
 
     python benchmarks/startup.py
     python benchmarks/startup.py --turns 3 --output results.json
 
 Needs no corpus. `allennlp elmo --help` in a folder whose `.allennlp_plugins` names the plugin
-against `allennlp --help` in an empty one, each a new process, by turns. A home folder without
-plugins hides what the user's own `~/.allennlp/plugins` may name.
+against `allennlp --help` in an empty one, alternately, each in a new process. An empty home folder
+hides the user's own `~/.allennlp/plugins`.
 """
 
 import os
@@ -25,7 +25,7 @@ WITH, WITHOUT = ("elmo", "--help"), ("--help",)
 
 
 def run_allennlp(folder: Path, arguments: Sequence[str], _: int = 0) -> str:
-    """What `allennlp` prints when it is started in `folder`."""
+    """The output of `allennlp` when started in `folder`."""
     finished = subprocess.run(
         [sys.executable, "-m", "allennlp", *arguments],
         cwd=folder,

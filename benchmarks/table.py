@@ -19,7 +19,7 @@ HEAD = [
 
 
 def format_number(value: Optional[float]) -> str:
-    """Three digits that count; whole numbers from a hundred on."""
+    """Three significant digits; integers from 100 on."""
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -46,7 +46,7 @@ def format_row(row: Row) -> str:
 
 
 def summary(rows: List[Row]) -> str:
-    """How many floors and aims there are, and which of them are missed."""
+    """The number of floors and aims, and the missed ones."""
     sentences = []
     for label, name in (("Floors", "floor"), ("Aims", "aim")):
         asked = [row for row in rows if getattr(row, name) is not None]
@@ -57,7 +57,7 @@ def summary(rows: List[Row]) -> str:
 
 
 def render(rows: List[Row]) -> str:
-    """A table for each machine, set of versions and day, and what of it all is met."""
+    """One table per machine, set of versions and day, and a summary."""
     groups: Dict[str, List[Row]] = {}
     for row in rows:
         names = ", ".join(f"{name} {version}" for name, version in row.versions.items())
@@ -74,7 +74,7 @@ def update(readme: Path, rows: List[Row]) -> None:
     # Raises
 
     `ValueError`
-        If the readme does not have both markers once, in their order.
+        If the README does not have each marker once, in this order.
     """
     text = readme.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)

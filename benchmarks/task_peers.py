@@ -1,21 +1,21 @@
 """
-The models of allennlp-models 2.10.1 beside ours, for tasks.py: what each is made of.
+Builds the models of allennlp-models 2.10.1 that tasks.py compares with ours.
 
-allennlp-models is never installed into the project: it asks for versions of its own of what the
-project has too, so that it lives in a folder apart, without what it depends on.
+The requirements of allennlp-models conflict with those of this project, so it is installed into a
+separate folder, without its requirements.
 
-A peer has the widths, layers and dropout of the model that it stands beside, word vectors and
-characters through AllenNLP's embedders, and reads the same tensors. What remains:
+A peer has the widths, layers and dropout of our model, AllenNLP's embedders for word vectors and
+characters, and the same input tensors. Remaining differences:
 
-- `crf_tagger`: ordinary dropout, before and after the encoder, in place of variational dropout at
-  each layer. It decodes and counts entities in training too, which no option turns off.
-- `bcn` has its ReLU option, and is then the same network.
-- `esim` is the same network; it reads premises and hypotheses in two batches, ours in one.
-- `bidaf` is another, smaller network: without highway layers, with GRUs as wide as ours in place of
-  its LSTMs, it has three of our four of them and no self-attention.
-- `coref` has neither speakers nor genres, lets spans cross, encodes a document as one sentence, and
-  scores its clusters in training too. Of a long document both train on 50 sentences. It is handed
-  its candidate spans; ours makes them as it reads.
+- `crf_tagger`: ordinary dropout before and after the encoder, instead of variational dropout at
+  each layer. It also decodes and counts entities in training, which cannot be turned off.
+- `bcn`: with its ReLU option, it is the same network.
+- `esim`: the same network; it encodes premises and hypotheses in two batches, ours in one.
+- `bidaf`: a smaller network. Without its highway layers and with GRUs of our width instead of
+  LSTMs, it has three of our four GRUs and no self-attention.
+- `coref`: no speakers or genres, crossing spans are allowed, a document is encoded as one sentence,
+  and clusters are also scored in training. Both train on 50 sentences of a long document. Its
+  candidate spans are part of its input; ours computes them.
 """
 
 import sys
@@ -52,14 +52,14 @@ Tensors = Dict[str, Any]
 
 
 class Peer(NamedTuple):
-    """A model, and what it reads of our batch."""
+    """A model, and a function that selects its inputs from our batch."""
 
     model: Model
     batch: Callable[[Tensors], Tensors]
 
 
 def find_peers(folder: Optional[Path]) -> bool:
-    """Makes allennlp-models importable from `folder`, if it is there."""
+    """Makes allennlp-models importable from `folder` if it is installed there."""
     if folder is not None and str(folder) not in sys.path:
         # Last: what the project has too is the project's.
         sys.path.append(str(folder))
@@ -71,7 +71,7 @@ def lstm(ours: Seq2SeqEncoder) -> LstmSeq2SeqEncoder:
 
 
 def feedforward(input_dim: int, dims: List[int], dropout: List[float], last: str) -> FeedForward:
-    """Layers with a ReLU, the last one with an activation of its own."""
+    """Layers with ReLU, the last one with another activation."""
     activations = [Activation.by_name("relu")() for _ in dims[1:]] + [Activation.by_name(last)()]
     return FeedForward(input_dim, len(dims), dims, activations, dropout)
 
@@ -81,7 +81,7 @@ def label_vocabulary(labels: Sequence[str]) -> Vocabulary:
 
 
 def embedders(ours: TextFieldEmbedder) -> TextFieldEmbedder:
-    """Copies, AllenNLP's where ours are of the plugin."""
+    """Copies of our embedders, with AllenNLP's classes in place of the plugin's."""
     copies = deepcopy(ours._token_embedders)
     for name, embedder in copies.items():
         if isinstance(embedder, WordVectors):
@@ -99,7 +99,7 @@ def embedders(ours: TextFieldEmbedder) -> TextFieldEmbedder:
 
 
 def their_tokens(tokens: TextFieldTensors, ours: Model) -> TextFieldTensors:
-    """Words that only ours has a vector for become the unknown one."""
+    """Maps words that only our model has vectors for to the unknown word."""
     sizes = [len(module.weight) for module in ours.modules() if isinstance(module, WordVectors)]
     ids = tokens["words"]["tokens"]
     return {**tokens, "words": {"tokens": ids.masked_fill(ids >= sizes[0], 1)}}

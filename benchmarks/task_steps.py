@@ -1,4 +1,4 @@
-"""What tasks.py times: a step of training, and prediction."""
+"""The operations that tasks.py measures: a training step, and prediction."""
 
 from copy import deepcopy
 from itertools import islice
@@ -15,7 +15,7 @@ Tensors = Dict[str, Any]
 
 
 def unlabelled(reader: DatasetReader, path: str, number: int) -> List[Instance]:
-    """The first instances of a file, as a predictor would make them."""
+    """The first instances of a file without labels, as from a predictor."""
     instances = []
     for instance in islice(reader.read(path), number):
         instances.append(reader.text_to_instance(*texts(instance)))
@@ -24,7 +24,7 @@ def unlabelled(reader: DatasetReader, path: str, number: int) -> List[Instance]:
 
 
 def texts(instance: Instance) -> List[Any]:
-    """What `text_to_instance` was given: tokens or, where answers are pieces of it, raw text."""
+    """The arguments of `text_to_instance`: tokens, or raw text if answers are parts of it."""
     metadata = instance["metadata"].metadata
     if "passage" in metadata:
         return [metadata["question"], metadata["passage"]]
@@ -41,7 +41,7 @@ def tensors(instances: List[Instance], vocab: Vocabulary) -> Tensors:
 
 
 def training(model: Model, trainer: Params, batches: List[Tensors]) -> Callable[[int], None]:
-    """A step of an experiment's `trainer`: forward, backward, gradient norm, optimizer."""
+    """A training step: forward and backward pass, gradient clipping, optimizer."""
     learned = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
     optimizer = Optimizer.from_params(
         params=Params(deepcopy(trainer["optimizer"])), model_parameters=learned

@@ -1,27 +1,26 @@
 """
-Tasks, two ways: what ELMo adds to a training epoch, and training and prediction without ELMo
-against the models of allennlp-models 2.10.1.
+Two measurements of tasks: the cost of ELMo in a training epoch, and training and prediction without
+ELMo against the models of allennlp-models 2.10.1.
 
     python benchmarks/tasks.py                       # $ELMO_DATA, the first 2,000 instances of each
     python benchmarks/tasks.py --task srl --instances 500 --epochs 3 --output results.json
     python benchmarks/tasks.py --task ner sst snli --of steps --peers /folder/of/allennlp-models
 
 Needs the training and dev files of the tasks below ELMO_DATA, and word vectors in ELMO_GLOVE. The
-experiments are those of the project, but for the number of instances and validation, which is left
-out.
+experiments are those of the project with fewer instances and without validation.
 
-`--of epochs`: seconds of an epoch without ELMo, with ELMo computed each time, and with ELMo from a
-cache on disk, in the epoch that fills it and in those that follow. Their epochs take turns; the
-cache begins as an empty folder. `peer` is the same task without ELMo. The median of the epochs
-counts, but for the first ones: those warm up, and fill the cache.
+`--of epochs`: seconds of an epoch without ELMo, with ELMo computed in each epoch, and with ELMo
+from a cache on disk, in the first epoch, which fills the empty cache, and in later ones. Epochs of
+the variants alternate. `peer` is the same task without ELMo. The median of the epochs after the
+first one is reported.
 
 `--of steps`: instances per second of the experiment without ELMo and of the model that
-allennlp-models has for the task, of equal sizes, on the same tensors and by turns; task_peers.py
-says what is not equal. Training is forward, backward, gradient norm and optimizer over batches of
-the experiment; prediction goes through dev as `allennlp predict` does, from tensors to readable
-answers. Of coreference, whose instances are whole documents, 50 are read, one by one. A row says
-what memory a step of its training takes, or one of question answering. Left out where
-allennlp-models is not; to have it:
+allennlp-models has for the task, with equal sizes, on the same tensors, measured alternately;
+task_peers.py lists the differences. Training is forward and backward pass, gradient clipping and
+optimizer on batches of the experiment; prediction runs over dev as `allennlp predict` does, from
+tensors to readable answers. For coreference, whose instances are whole documents, 50 instances are
+used, one per batch. For coreference and question answering, rows also give the memory of a training
+step. Skipped if allennlp-models is not installed; to install it:
 
     pip install --no-deps --target FOLDER allennlp-models==2.10.1 word2number
 """
@@ -59,8 +58,8 @@ LONG = 50
 @dataclass(frozen=True)
 class Task:
     """
-    The experiments of a task, what an instance of it is called, and the model of allennlp-models;
-    `long`, if an instance is so long that it is read alone, `large`, if memory counts.
+    The experiments of a task, the name of its instances, and the model of allennlp-models; `long`
+    if instances are so long that each is a batch, `large` if memory is measured.
     """
 
     name: str
@@ -94,7 +93,7 @@ TASKS = {
 
 
 def render(experiment: Path, settings: str, num_instances: int) -> Params:
-    """An experiment with other settings, read as `allennlp train` does, without validation."""
+    """An experiment with other settings and without validation."""
     source = f"""
     (import {json.dumps(str(experiment))}) {{
       settings+: {settings},
@@ -111,7 +110,7 @@ def render(experiment: Path, settings: str, num_instances: int) -> Params:
 def build_trainer(
     params: Params, directory: Path, task: Task, wanted: int
 ) -> GradientDescentTrainer:
-    """As `allennlp train` does, up to the first epoch."""
+    """As in `allennlp train`, up to the first epoch."""
     place = params["train_data_path"]
     prepare_environment(params)
     directory.mkdir()
@@ -131,7 +130,7 @@ def build_trainer(
 def time_epochs(
     trainers: Dict[str, GradientDescentTrainer], num_epochs: int
 ) -> Dict[str, List[float]]:
-    """Seconds of each trainer's epochs; all train one epoch before any trains the next."""
+    """Seconds of each trainer's epochs; epochs of the trainers alternate."""
     seconds: Dict[str, List[float]] = {name: [] for name in trainers}
     # `train` knows no pause between epochs, so what it does is done here.
     for trainer in trainers.values():
@@ -149,7 +148,7 @@ def time_epochs(
 def build_variants(
     task: Task, directory: Path, num_instances: int
 ) -> Dict[str, GradientDescentTrainer]:
-    """A trainer without ELMo, one that computes it, one that keeps it below `directory`."""
+    """Trainers without ELMo, with ELMo, and with ELMo cached below `directory`."""
     cache = json.dumps(str(directory / "cache"))
     variants = {
         "without": (task.without_elmo, "{}"),
@@ -177,9 +176,9 @@ def measure(task: Task, num_instances: int, num_epochs: int) -> Iterator[Row]:
 
 
 def added_memory(run: Callable[[int], None]) -> float:
-    """MB that the first turn of a run takes at most, beyond what is there before it."""
+    """Peak memory of the first turn of a run, without what was used before, in MB."""
     gc.collect()
-    # Begins the highest anew.
+    # Resets the peak.
     Path("/proc/self/clear_refs").write_text("5")
     before = resident("VmRSS")
     run(0)

@@ -1,14 +1,13 @@
 """
-Where the time goes: shares of the parts of a model and of the kinds of operation, by
-`torch.profiler`.
+Shares of time of the parts of a model and of kinds of operations, measured by `torch.profiler`.
 
     python benchmarks/time_shares.py                 # $ELMO_DATA/lm/small and $ELMO_DATA/srl
     python benchmarks/time_shares.py --of embed_small encoder
     python benchmarks/time_shares.py --of epoch --instances 200
 
-Needs what embed.py, pretrain.py and tasks.py need. Backward passes count to the part whose gradient
-they compute. Profiling itself costs time at every operation, so that small ones seem larger than
-they are: shares are for finding what to improve, the rates are those of the other scripts.
+Needs the corpora of embed.py, pretrain.py and tasks.py. Backward passes count for the part whose
+gradient they compute. Profiling slows down every operation, so the shares of small operations are
+too large: use the shares to find what to improve, and the other scripts for rates.
 """
 
 import os
@@ -40,7 +39,7 @@ Shares = Dict[Tuple[str, str], float]
 
 
 def kind_of(name: str) -> str:
-    """Of an operation as the profiler names it, `aten::addmm`."""
+    """The kind of an operation with a name of the profiler such as `aten::addmm`."""
     space, _, operation = name.rpartition("::")
     if not space or space.startswith("autograd"):
         return "the rest"
@@ -50,7 +49,7 @@ def kind_of(name: str) -> str:
 
 
 def mark(module: torch.nn.Module, part: str) -> None:
-    """What happens in the module's `forward` counts to `part`."""
+    """Counts the time of the module's `forward` for `part`."""
     ranges: List[Any] = []
 
     def begin(*_: Any) -> None:
@@ -65,7 +64,7 @@ def mark(module: torch.nn.Module, part: str) -> None:
 
 
 class MarkedData:
-    """A data loader, the work of which counts to `data`."""
+    """A data loader whose time counts for `data`."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
