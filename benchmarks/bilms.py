@@ -43,7 +43,7 @@ class Pair(NamedTuple):
         """The largest relative error of a layer over the batches, by dtype."""
         errors: Dict[str, float] = dict.fromkeys(self.ours, 0.0)
         for ids in batches:
-            # AllenNLP carries state from batch to batch; ours does not.
+            # AllenNLP carries state from batch to batch, ours does not.
             self.peer._elmo_lstm._elmo_lstm.reset_states()
             with torch.no_grad():
                 exact = self.peer._elmo_lstm(ids)["activations"]

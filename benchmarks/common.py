@@ -225,7 +225,7 @@ def measuring_parser(description: str, turns: Optional[int] = None) -> argparse.
 
 def report(rows: Iterable[Row], output: Optional[Path]) -> None:
     """Prints each row and, if there is an output file, merges it into that file."""
-    print(f"{'':<58}{'ours':>12}{'peer':>12}{'ratio':>8}{'of limit':>10}  {'unit':<16}asked for")
+    print(f"{'':<58}{'ours':>12}{'peer':>12}{'ratio':>8}{'of limit':>10}  {'unit':<16}floor / aim")
     for row in rows:
         figures = [f"{row.ours:>12,.5g}"]
         figures.append(f"{row.peer:>12,.5g}" if row.peer is not None else 12 * " ")

@@ -38,7 +38,7 @@ FALLBACK_DISCOUNTS = numpy.array([0.0, 0.5, 1.0, 1.5])
 
 
 class Text(NamedTuple):
-    """Sentences with both boundaries, one after the other, and the positions each one takes."""
+    """Concatenated sentences with both boundaries, and the positions of each sentence."""
 
     # Shape: (num_positions,)
     ids: numpy.ndarray
@@ -46,7 +46,7 @@ class Text(NamedTuple):
     lengths: numpy.ndarray
 
     def places(self) -> numpy.ndarray:
-        """Each position's number in its sentence; 0 is the boundary, which is not predicted."""
+        """The index of each position in its sentence; 0 is the boundary, which is not predicted."""
         starts = numpy.cumsum(self.lengths) - self.lengths
         return numpy.arange(len(self.ids)) - numpy.repeat(starts, self.lengths)
 
@@ -55,7 +55,7 @@ class Text(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The distinct n-grams of one length; a row number stands for an n-gram. Sorted by key."""
+    """The distinct n-grams of one length, one per row, sorted by key."""
 
     # Row of the n-gram without its last word, times vocabulary size, plus the last word.
     keys: numpy.ndarray
@@ -65,7 +65,7 @@ class Counts(NamedTuple):
 
 
 class Level(NamedTuple):
-    """What predicts with n-grams of one length: each n-gram's key and last word's probability."""
+    """The keys of the n-grams of one length and the probabilities of their last words."""
 
     keys: numpy.ndarray
     probabilities: numpy.ndarray
@@ -80,7 +80,7 @@ def read_words(paths: Sequence[Path]) -> Iterator[Sequence[str]]:
 
 
 def make_vocabulary(sentences: Iterable[Sequence[str]], size: int) -> Dict[str, int]:
-    """Ids of the boundaries, the unknown word, and the most frequent words."""
+    """Ids of the boundaries, the unknown word and the most frequent words."""
     counts: Counter = Counter()
     for words in sentences:
         counts.update(words)
@@ -94,7 +94,7 @@ def make_vocabulary(sentences: Iterable[Sequence[str]], size: int) -> Dict[str, 
 def encode(sentences: Iterable[Sequence[str]], vocabulary: Dict[str, int]) -> Text:
     """The ids of the sentences with their boundaries."""
     start, end, unknown = (vocabulary[word] for word in BOUNDARIES_AND_UNKNOWN)
-    # A word of the text that is written as a boundary is none.
+    # A word of the text that is spelled like a boundary is not a boundary.
     known = {**vocabulary, "<S>": unknown, "</S>": unknown}
     lengths: List[int] = []
 
@@ -139,7 +139,7 @@ def count_ngrams(text: Text, order: int, vocabulary_size: int) -> List[Counts]:
 
 
 def adjusted_counts(shorter: Counts, longer: Counts) -> numpy.ndarray:
-    """Words seen before each n-gram of `shorter`; where only a boundary can be, its own count."""
+    """The number of words seen before each n-gram; its count if it starts a sentence."""
     preceding = numpy.bincount(longer.suffixes, minlength=len(shorter.keys))
     return numpy.where(preceding > 0, preceding, shorter.counts)
 
@@ -166,7 +166,7 @@ def smooth(
     discounts = discounts_of(counts)[numpy.minimum(counts, 3)]
     totals = numpy.bincount(prefixes, weights=counts, minlength=len(shorter))
     saved = numpy.bincount(prefixes, weights=discounts, minlength=len(shorter))
-    # After an n-gram that ends its sentence nothing was counted.
+    # An n-gram at the end of a sentence has no continuation.
     gammas = numpy.divide(saved, totals, out=numpy.ones_like(saved), where=totals > 0)
     probabilities = (counts - discounts) / totals[prefixes]
     probabilities += gammas[prefixes] * shorter[level.suffixes]
@@ -195,12 +195,12 @@ class KneserNey:
                 shorter[text.ids[0]] = 0.0
 
     def probabilities(self, text: Text) -> numpy.ndarray:
-        """Of all that is predicted in a text, in order."""
+        """The probabilities of all predictions in a text, in order."""
         places, rows = text.places(), text.ids
         result = self.levels[0].probabilities[text.ids]
         for length, level in enumerate(self.levels[1:], start=2):
             ends = numpy.flatnonzero(places >= length - 1)
-            # Where the context was never seen, the shorter one has the last word.
+            # For unseen contexts, the probability is that of the shorter context.
             ends = ends[rows[ends - 1] >= 0]
             contexts = rows[ends - 1]
             keys = contexts * self.vocabulary_size + text.ids[ends]
@@ -214,7 +214,7 @@ class KneserNey:
 
 
 def unigram_probabilities(train: Text, test: Text, vocabulary_size: int) -> numpy.ndarray:
-    """Relative frequencies in `train` of all that is predicted in `test`, in order."""
+    """Relative frequencies in `train` of all predictions in `test`, in order."""
     predicted = train.ids[train.places() > 0]
     counts = numpy.bincount(predicted, minlength=vocabulary_size)
     return counts[test.ids[test.places() > 0]] / len(predicted)
@@ -229,7 +229,7 @@ def perplexity_of(probabilities: numpy.ndarray) -> float:
 def compare(
     train: Text, tests: Dict[str, Text], order: int, vocabulary: Dict[str, int], direction: str
 ) -> List[Row]:
-    """Both models' rows for every test text, in one direction."""
+    """The rows of both models for every test text, in one direction."""
     if direction == "backward":
         train, tests = train.reversed(), {name: text.reversed() for name, text in tests.items()}
     model = KneserNey(train, order, len(vocabulary))

@@ -45,7 +45,9 @@ def measure(turns: int) -> Iterator[Row]:
             folder.mkdir()
         (plugged / ".allennlp_plugins").write_text("elmo_plugin\n", encoding="utf-8")
         if " elmo " in run_allennlp(empty, WITHOUT):
-            raise SystemExit("`allennlp` loads the plugin unasked: nothing to compare with.")
+            raise SystemExit(
+                "`allennlp` loads the plugin in an empty folder too, so there is no baseline."
+            )
         seconds = by_turns(
             {
                 "without": partial(run_allennlp, empty, WITHOUT),

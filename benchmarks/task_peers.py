@@ -61,7 +61,7 @@ class Peer(NamedTuple):
 def find_peers(folder: Optional[Path]) -> bool:
     """Makes allennlp-models importable from `folder` if it is installed there."""
     if folder is not None and str(folder) not in sys.path:
-        # Last: what the project has too is the project's.
+        # Appended, so that packages of the project take precedence.
         sys.path.append(str(folder))
     return util.find_spec("allennlp_models") is not None
 
@@ -113,7 +113,7 @@ def crf_tagger(ours: Model) -> Peer:
         label_encoding="BIOUL",
         dropout=ours.dropout.p,
     )
-    # Our namespace of tags begins with padding and the unknown one.
+    # The first two entries of our tag namespace are padding and the unknown tag.
     first = ours.vocab.get_token_index(ours.tags[0], "entities")
 
     def batch(given: Tensors) -> Tensors:
@@ -196,7 +196,7 @@ def bidaf(ours: Model) -> Peer:
         found = {name: their_tokens(given[name], ours) for name in ("question", "passage")}
         if "answer_span" in given:
             found["span_start"], found["span_end"] = given["answer_span"].split(1, dim=1)
-        # It scores its answers in training too, as ours does.
+        # It also scores its answers in training, like ours.
         found["metadata"] = [
             {**each, "original_passage": each["passage"], "answer_texts": each["answers"]}
             for each in given["metadata"]

@@ -117,7 +117,7 @@ def build_trainer(
     trainer = TrainModel.from_params(
         params=params, serialization_dir=str(directory), local_rank=0
     ).trainer
-    # Reads what the loader has not read yet, so that no epoch has to.
+    # Loads the remaining instances before the first epoch.
     found = sum(1 for _ in trainer.data_loader.iter_instances())
     if found < wanted:
         raise SystemExit(
@@ -132,7 +132,7 @@ def time_epochs(
 ) -> Dict[str, List[float]]:
     """Seconds of each trainer's epochs; epochs of the trainers alternate."""
     seconds: Dict[str, List[float]] = {name: [] for name in trainers}
-    # `train` knows no pause between epochs, so what it does is done here.
+    # `train` cannot pause between epochs, so its steps are repeated here.
     for trainer in trainers.values():
         for callback in trainer._callbacks:
             callback.on_start(trainer, is_primary=True)
@@ -170,7 +170,7 @@ def measure(task: Task, num_instances: int, num_epochs: int) -> Iterator[Row]:
     name = f"{task.name} training epoch, {num_instances:,} {task.instances}, ELMo"
     without = later["without"]
     yield Row(f"{name} computed", "s", later["computed"], without)
-    # The others have warmed up before it.
+    # The other variants have been warmed up before.
     yield Row(f"{name} cached, first epoch", "s", seconds["cached"][0], without)
     yield Row(f"{name} cached, later epochs", "s", later["cached"], without, floor=FLOOR, aim=AIM)
 
@@ -194,12 +194,12 @@ def measure_steps(task: Task, num_instances: int, turns: int) -> Iterator[Row]:
 
     def row(what: str, runs: Dict[str, Callable[[int], None]], amounts: List[int]) -> Row:
         seconds = by_turns(runs, turns)
-        # The first turn warms up and is not among the seconds.
+        # The first turn is a warm-up and not counted.
         rates = {name: median_rate(values, amounts[1:]) for name, values in seconds.items()}
         name, unit = f"{task.name} {what}, against {task.peer}", f"{task.instances}/s"
         return Row(name, unit, rates["ours"], rates["peer"], floor=STEPS_FLOOR, aim=STEPS_AIM)
 
-    # Again from the first where there are fewer batches than turns.
+    # Starts again from the first batch if there are fewer batches than turns.
     batches = list(islice(cycle(list(trainer.data_loader)), turns + 1))
     sizes = [len(batch["metadata"]) for batch in batches]
     steps = {

@@ -97,7 +97,7 @@ def shares_of(events: List[Any]) -> Shares:
         parent = event.cpu_parent
         part = own_part(event) or (parts.get(id(parent)) if parent is not None else None)
         if event.name.startswith("autograd::engine::evaluate_function"):
-            # The last operation forward that saw a number is the one whose gradient bears it.
+            # A backward operation has the sequence number of its last forward operation.
             part = forward_parts.get(event.sequence_nr) or part
         elif event.sequence_nr >= 0 and not is_backward(event):
             forward_parts[event.sequence_nr] = part

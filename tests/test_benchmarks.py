@@ -158,7 +158,7 @@ def test_startup_compares_a_folder_with_the_plugin_to_one_without(monkeypatch):
     assert added.ours == pytest.approx(whole.ours - whole.peer)
     assert added.floor == "<= 0.3 s"
     monkeypatch.setattr(startup, "run_allennlp", lambda *_: "  elmo   write vectors")
-    with pytest.raises(SystemExit, match="loads the plugin unasked"):
+    with pytest.raises(SystemExit, match="loads the plugin in an empty folder"):
         list(startup.measure(1))
 
 

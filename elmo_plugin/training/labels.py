@@ -25,6 +25,6 @@ def require_labels(model: Model, labels: Optional[Any], expected: str) -> None:
     """
     if model.training and labels is None:
         raise ConfigurationError(
-            f"{model.default_predictor}: expected {expected} to learn from, found instances "
+            f"{model.default_predictor}: expected {expected} for training, found instances "
             "without. Set `train_data_path` to a corpus that has them."
         )

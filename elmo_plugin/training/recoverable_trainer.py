@@ -113,7 +113,7 @@ class RecoverableTrainer(GradientDescentTrainer):
         if ours is None or len(ours["processes"]) != self._world_size:
             raise ConfigurationError(
                 f"{path} was written by another trainer or another number of processes. Recover "
-                "with what it was trained with."
+                "with the same trainer and number of processes."
             )
         self._load_process_state(ours["processes"][self._rank])
         self._record.metrics = json.loads(ours["metrics"])

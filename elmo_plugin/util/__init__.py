@@ -1,1 +1,1 @@
-"""What several packages need, and none of them owns; imports nothing else of ours."""
+"""Helpers that several packages share. Imports no other package of this project."""

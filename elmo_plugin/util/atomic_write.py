@@ -6,16 +6,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Iterator, Union
 
-#: What the name of a file ends in while it is written.
+#: The suffix of a file while it is written.
 UNFINISHED = ".unfinished"
 
 
 @contextmanager
 def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     """
-    Yields the path of a temporary file in the same folder, which is renamed to `path` at the end:
-    under its own name, the file is either complete and on disk or what it was before. After an
-    exception the temporary file is removed.
+    Yields the path of a temporary file in the same folder, which is synced and renamed to `path` at
+    the end, so that `path` is either the complete new file or unchanged. After an exception the
+    temporary file is removed.
 
     # Parameters
 

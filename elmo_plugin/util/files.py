@@ -1,4 +1,4 @@
-"""Local copies of files that may lie behind a URL."""
+"""Local paths of files that may be at a URL."""
 
 import os
 from os import PathLike
@@ -8,14 +8,14 @@ from typing import Union
 
 def local_path(path: Union[str, PathLike]) -> str:
     """
-    The local file or folder that a path or URL stands for.
+    The local file or folder of a path or URL.
 
     # Parameters
 
     path : `Union[str, PathLike]`
         A local path, `~` and `file://` included, or a URL that the library `cached_path` reads
-        (`https://`, `s3://`, `gs://`, `hf://` …), which is downloaded once and kept where AllenNLP
-        keeps its downloads. A member of an archive is written `https://host/archive.zip!folder/file`.
+        (`https://`, `s3://`, `gs://`, `hf://` …), which is downloaded once, into AllenNLP's cache
+        folder. A member of an archive is written `https://host/archive.zip!folder/file`.
 
     # Raises
 
@@ -26,13 +26,13 @@ def local_path(path: Union[str, PathLike]) -> str:
     """
     path = os.fspath(path)
     if "://" in path and not path.startswith("file://"):
-        # Its import costs a second and many packages, which users of local files should not pay.
+        # Not imported at module level: it takes a second, and is not needed for local files.
         try:
             from cached_path import cached_path
         except ImportError as error:
             raise ImportError(
-                f"{path} is a URL, and to download it the package cached-path is needed: "
-                "pip install cached-path. Or download the file and name its local path."
+                f"{path} is a URL, and downloading it needs the package cached-path: "
+                "pip install cached-path. Or download the file and use its local path."
             ) from error
         root = Path(os.environ.get("ALLENNLP_CACHE_ROOT") or Path.home() / ".allennlp")
         return str(cached_path(path, cache_dir=root / "cache", extract_archive="!" in path))

@@ -95,7 +95,7 @@ def test_an_archive_that_does_not_fit_the_disk_is_not_unpacked(tagger, monkeypat
 
 
 def set_at(*keys):
-    """Sets a value in a configuration, making what is missing on the way."""
+    """Sets a value in a configuration, creating missing dictionaries."""
 
     def change(config):
         *path, last, value = keys

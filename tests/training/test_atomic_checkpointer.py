@@ -15,7 +15,7 @@ from elmo_plugin.training import AtomicCheckpointer, save_atomically
 
 
 class Killed(Exception):
-    """Stands for the end of the process."""
+    """Simulates that the process is killed."""
 
 
 class ScriptedTrainer:

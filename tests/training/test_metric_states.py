@@ -1,4 +1,4 @@
-"""What metrics have counted, written to a file and read again."""
+"""The states of metrics, written to a file and read again."""
 
 import re
 from collections import Counter, defaultdict, deque
@@ -35,7 +35,7 @@ def spans(metric, first):
     metric(logits, torch.arange(len(TAGS)).unsqueeze(0))
 
 
-# How each is made and fed; numbers of the batch let two batches differ.
+# How each metric is updated; the number of the batch makes batches different.
 METRICS = {
     CategoricalAccuracy: lambda metric, n: metric(torch.eye(3)[: n + 1], torch.zeros(n + 1).long()),
     SpanBasedF1Measure: spans,
@@ -81,7 +81,7 @@ class Counts:
 
 
 class Nested(Metric):
-    """Of objects, whose classes must stay, and of what is no count."""
+    """Has objects, whose classes must be kept, and attributes that are not counts."""
 
     def __init__(self, vocab: Vocabulary) -> None:
         self.parts = [Counts(), Counts()]
@@ -111,7 +111,7 @@ class Totals(NamedTuple):
 
 
 class Various(Metric):
-    """Of what metrics of others consist of."""
+    """Has attributes of kinds that metrics of other projects may have."""
 
     def __init__(self) -> None:
         self.confusion = numpy.zeros((2, 2), dtype=numpy.int64)

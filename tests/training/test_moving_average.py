@@ -20,7 +20,7 @@ NUM_EPOCHS, NUM_BATCHES = 4, 5
 
 
 class Killed(Exception):
-    """Stands for the end of the process."""
+    """Simulates that the process is killed."""
 
 
 class Kill(TrainerCallback):
@@ -37,7 +37,7 @@ class Kill(TrainerCallback):
 
 
 class Line(Model):
-    """Remembers what it was asked with while it was not learning."""
+    """Records its weights whenever it is called outside training."""
 
     def __init__(self, vocab: Vocabulary) -> None:
         super().__init__(vocab)

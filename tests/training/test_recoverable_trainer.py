@@ -1,4 +1,4 @@
-"""A run that is interrupted and recovered ends as the run that was left alone, bit for bit."""
+"""A recovered run ends like an uninterrupted one, bit for bit."""
 
 import copy
 import json
@@ -26,12 +26,12 @@ OF_CLOCK_OR_RAM = re.compile("duration|memory")
 
 
 class Killed(Exception):
-    """Stands for the end of the process."""
+    """Simulates that the process is killed."""
 
 
 @TrainerCallback.register("elmo-test-kill")
 class Kill(TrainerCallback):
-    """At a batch of the training, counted from the first of all; 0 is never."""
+    """Kills training at the batch number `at`, counted from its first batch; 0: never."""
 
     at = 0
 
@@ -43,7 +43,7 @@ class Kill(TrainerCallback):
 
 @Model.register("elmo-test-noisy")
 class NoisyModel(Model):
-    """Draws from every generator, and has a metric that is seldom there."""
+    """Draws from every random generator, and has a metric that only some epochs report."""
 
     def __init__(self, vocab: Vocabulary, **kwargs) -> None:
         super().__init__(vocab, **kwargs)

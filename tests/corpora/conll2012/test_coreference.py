@@ -60,7 +60,7 @@ def test_words_that_look_like_mentions_are_none_to_the_scorer():
 
 
 def nests(mention, mentions):
-    """Whether the format can tell the mention from those of its cluster."""
+    """True if the format can represent the mention among those of its cluster."""
     return not any(
         mention.cluster_id == other.cluster_id
         and (

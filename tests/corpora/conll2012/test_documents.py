@@ -1,4 +1,4 @@
-"""Documents: the columns that coreference needs, whatever stands in the others."""
+"""Documents: only the columns that coreference needs are read."""
 
 import pytest
 
