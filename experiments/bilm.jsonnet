@@ -6,9 +6,10 @@
 // unscaled loss, its Adagrad with initial accumulator 1 and norm clipped at 10 is equivalent to an
 // initial accumulator of 1 / 20^2 and a norm clipped at 10 / 20; the learning rate is the same.
 // Differences: matrix products in bfloat16; both directions of a row read the same sentences, so
-// that the character encoder runs once per word; the sampled softmax is unbiased, and all targets
-// of a batch are among its samples; the softmax is initialised as a unigram model; the best epoch
-// is chosen on held-out shard 1. Shard 0 is for testing and read as in bilm-tf, in 256 streams.
+// that the character encoder runs once per word; the estimated normaliser of the sampled softmax is
+// unbiased and includes all targets of a batch; the softmax is initialised as a unigram model; the
+// best epoch is chosen on held-out shard 1. Shard 0 is for testing and read as in bilm-tf, in 256
+// streams.
 // `processes` shares a batch of 3 x 128 rows among any number of GPUs; null for one GPU.
 // Paper: perplexity 39.7, mean of both directions. Ours: not run.
 local paths = import 'lib/paths.libsonnet';
