@@ -4,7 +4,7 @@ from typing import Collection, Dict, List, Tuple
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.metrics.label_counts import over_processes
+from elmo_plugin.metrics.span_counts import sum_over_processes
 from elmo_plugin.tasks.coref.clusters import (
     Counts,
     b_cubed,
@@ -74,7 +74,7 @@ class CorefScores(Metric):
             `mention_recall`. Fractions, summed over all processes. Empty if there were no
             documents.
         """
-        (sums,) = over_processes([self._sums])
+        (sums,) = sum_over_processes([self._sums])
         if not sums["documents", ""]:
             return {}
         scores = {

@@ -1,13 +1,13 @@
 """Precision, recall and F1 of predicted entities, as CoNLL's `conlleval` counts them."""
 
 from collections import Counter
-from typing import Dict, List, Sequence
+from typing import Dict, List
 
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import bio_tags, find_entities
-from elmo_plugin.metrics.label_counts import LabelCounts, over_processes
+from elmo_plugin.metrics.span_counts import SpanCounts, aligned_tags, sum_over_processes
 
 
 @Metric.register("elmo-entity-f1")
@@ -24,17 +24,17 @@ class EntityF1(Metric):
     """
 
     def __init__(self) -> None:
-        self._counts = LabelCounts()
+        self._counts = SpanCounts()
         self._tokens: Counter = Counter()
 
     @overrides(check_signature=False)
-    def __call__(self, predicted: List[Sequence[str]], gold: List[Sequence[str]]) -> None:
+    def __call__(self, predicted: List[List[str]], gold: List[List[str]]) -> None:
         """
         # Parameters
 
-        predicted : `List[Sequence[str]]`
+        predicted : `List[List[str]]`
             The tags of each sentence, in any of the schemes.
-        gold : `List[Sequence[str]]`
+        gold : `List[List[str]]`
             The gold tags of the same sentences.
 
         # Raises
@@ -42,25 +42,18 @@ class EntityF1(Metric):
         `ValueError`
             If the numbers of sentences differ, or the numbers of tags of a sentence.
         """
-        if len(predicted) != len(gold):
-            raise ValueError(
-                f"EntityF1 needs the gold tags of each sentence: {len(predicted)} sentences were "
-                f"predicted, {len(gold)} are gold."
-            )
-        for number, (predicted_tags, gold_tags) in enumerate(zip(predicted, gold)):
-            if len(predicted_tags) != len(gold_tags):
-                raise ValueError(
-                    f"EntityF1 compares tags token by token: sentence {number} of the batch has "
-                    f"{len(predicted_tags)} predicted and {len(gold_tags)} gold tags."
-                )
-            found, wanted = find_entities(predicted_tags), find_entities(gold_tags)
+        for predicted_tags, gold_tags in aligned_tags(predicted, gold):
+            predicted_entities, gold_entities = map(find_entities, (predicted_tags, gold_tags))
             self._counts.add(
-                *([(entity.label, entity) for entity in entities] for entities in (found, wanted))
+                [(entity.label, entity) for entity in predicted_entities],
+                [(entity.label, entity) for entity in gold_entities],
             )
             num_tokens = len(gold_tags)
-            pairs = zip(bio_tags(found, num_tokens), bio_tags(wanted, num_tokens))
-            self._tokens[_ALL] += num_tokens
-            self._tokens[_RIGHT] += sum(ours == theirs for ours, theirs in pairs)
+            pairs = zip(
+                bio_tags(predicted_entities, num_tokens), bio_tags(gold_entities, num_tokens)
+            )
+            self._tokens["all"] += num_tokens
+            self._tokens["correct"] += sum(one == other for one, other in pairs)
 
     @overrides
     def get_metric(self, reset: bool = False) -> Dict[str, float]:
@@ -72,10 +65,10 @@ class EntityF1(Metric):
             the same three for every type seen so far, for example `f1-measure-PER`; fractions, not
             percentages, summed over all processes. Empty if there were no tokens.
         """
-        (tokens,) = over_processes([self._tokens])
+        (tokens,) = sum_over_processes([self._tokens])
         metrics = {}
-        if tokens[_ALL]:
-            metrics = {"accuracy": tokens[_RIGHT] / tokens[_ALL], **self._counts.scores()}
+        if tokens["all"]:
+            metrics = {"accuracy": tokens["correct"] / tokens["all"], **self._counts.scores()}
         if reset:
             self.reset()
         return metrics
@@ -89,19 +82,16 @@ class EntityF1(Metric):
             summed over all processes, so every process must call this.
         """
         columns = {
-            "correct": lambda correct, found, gold: correct,
-            "found": lambda correct, found, gold: found,
-            "gold": lambda correct, found, gold: gold,
+            "correct": lambda row: row.true_positives,
+            "found": lambda row: row.predicted,
+            "gold": lambda row: row.gold,
         }
-        (tokens,) = over_processes([self._tokens])
-        accuracy = 100 * tokens[_RIGHT] / max(tokens[_ALL], 1)
-        last = f"Accuracy {accuracy:.2f} over {tokens[_ALL]} tokens."
+        (tokens,) = sum_over_processes([self._tokens])
+        accuracy = 100 * tokens["correct"] / max(tokens["all"], 1)
+        last = f"Accuracy {accuracy:.2f} over {tokens['all']} tokens."
         return "\n".join([*self._counts.table(columns), last])
 
     @overrides
     def reset(self) -> None:
         self._counts.reset()
         self._tokens.clear()
-
-
-_ALL, _RIGHT = "all", "right"

@@ -5,7 +5,7 @@ from typing import Dict, List, Tuple
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.metrics.label_counts import LabelCounts
+from elmo_plugin.metrics.span_counts import SpanCounts, aligned_tags
 
 Span = Tuple[int, int]
 Argument = Tuple[str, Tuple[Span, ...]]
@@ -53,7 +53,7 @@ def arguments(tags: List[str]) -> List[Argument]:
     # Returns
 
     `List[Argument]`
-        Label and spans of each argument; more than one span if it is discontinuous.
+        The label and the spans of each argument; a discontinuous one has several.
     """
     found: List[Tuple[str, List[Span]]] = []
     latest: Dict[str, List[Span]] = {}
@@ -82,7 +82,7 @@ class SrlSpanF1(Metric):
     """
 
     def __init__(self) -> None:
-        self._counts = LabelCounts(apart=[VERB])
+        self._counts = SpanCounts(separate=[VERB])
 
     @overrides(check_signature=False)
     def __call__(self, predicted: List[List[str]], gold: List[List[str]]) -> None:
@@ -99,17 +99,7 @@ class SrlSpanF1(Metric):
         `ValueError`
             If the numbers of predicates differ, or the numbers of tags of a predicate.
         """
-        if len(predicted) != len(gold):
-            raise ValueError(
-                f"SrlSpanF1 needs the gold tags of each predicate: {len(predicted)} predicates "
-                f"were predicted, {len(gold)} are gold."
-            )
-        for number, (predicted_tags, gold_tags) in enumerate(zip(predicted, gold)):
-            if len(predicted_tags) != len(gold_tags):
-                raise ValueError(
-                    f"SrlSpanF1 compares tags token by token: predicate {number} of the batch has "
-                    f"{len(predicted_tags)} predicted and {len(gold_tags)} gold tags."
-                )
+        for predicted_tags, gold_tags in aligned_tags(predicted, gold):
             self._counts.add(arguments(predicted_tags), arguments(gold_tags))
 
     @overrides
@@ -120,12 +110,13 @@ class SrlSpanF1(Metric):
         `Dict[str, float]`
             `precision-overall`, `recall-overall` and `f1-measure-overall`, and the same three for
             every label seen so far, for example `f1-measure-ARG0`; fractions, not percentages.
-            Counts are summed over all processes.
+            Counts are summed over all processes. Empty if there were no arguments.
         """
         metrics = self._counts.scores()
         if reset:
             self.reset()
-        return metrics
+        # Three of them are the overall ones.
+        return metrics if len(metrics) > 3 else {}
 
     def table(self) -> str:
         """
@@ -136,9 +127,9 @@ class SrlSpanF1(Metric):
             last. Counts are summed over all processes, so every process must call this.
         """
         columns = {
-            "corr.": lambda correct, found, gold: correct,
-            "excess": lambda correct, found, gold: found - correct,
-            "missed": lambda correct, found, gold: gold - correct,
+            "corr.": lambda row: row.true_positives,
+            "excess": lambda row: row.predicted - row.true_positives,
+            "missed": lambda row: row.gold - row.true_positives,
         }
         return "\n".join(self._counts.table(columns))
 

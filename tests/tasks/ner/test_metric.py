@@ -223,7 +223,7 @@ def test_is_built_from_its_registered_name():
 
 
 def test_errors_say_what_does_not_align():
-    with pytest.raises(ValueError, match="1 sentences were predicted, 0 are gold"):
+    with pytest.raises(ValueError, match="1 predicted and 0 gold sequences"):
         EntityF1()([["O"]], [])
-    with pytest.raises(ValueError, match="sentence 1 of the batch has 1 predicted and 2 gold"):
+    with pytest.raises(ValueError, match="1 predicted and 2 gold tags in sequence 1 of the batch"):
         EntityF1()([["O"], ["O"]], [["O"], ["O", "O"]])

@@ -1,14 +1,16 @@
-from elmo_plugin.metrics.label_counts import LabelCounts
+import pytest
+
+from elmo_plugin.metrics.span_counts import SpanCounts, aligned_tags
 
 
 def counted():
-    counts = LabelCounts(apart=["V"])
+    counts = SpanCounts(separate=["V"])
     counts.add([("A", 1), ("A", 2), ("V", 0)], [("A", 1), ("B", 2), ("V", 0)])
     counts.add([], [("B", 3)])
     return counts
 
 
-def test_rows_have_right_found_and_gold_things_and_labels_apart_come_last():
+def test_rows_have_true_positives_predicted_and_gold_spans_and_separate_labels_come_last():
     rows = counted().rows()
     assert rows == {"overall": (1, 2, 3), "A": (1, 2, 1), "B": (0, 0, 2), "V": (1, 1, 1)}
     assert list(rows) == ["overall", "A", "B", "V"]
@@ -22,15 +24,27 @@ def test_scores_follow_from_the_counts():
     assert scores["f1-measure-V"] == 1.0
 
 
-def test_a_table_has_the_columns_asked_for():
-    columns = {"missed": lambda correct, found, gold: gold - correct}
+def test_a_table_has_the_columns_it_is_given():
+    columns = {"missed": lambda row: row.gold - row.true_positives}
     lines = [line.split() for line in counted().table(columns)]
     assert lines[0] == ["missed", "prec.", "rec.", "F1"]
     assert lines[1] == ["Overall", "2", "50.00", "33.33", "40.00"]
     assert lines[4] == ["V", "0", "100.00", "100.00", "100.00"]
 
 
-def test_after_a_reset_nothing_is_counted():
+def test_after_a_reset_all_counts_are_zero():
     counts = counted()
     counts.reset()
     assert counts.rows() == {"overall": (0, 0, 0)}
+
+
+@pytest.mark.parametrize(
+    "predicted, message",
+    [
+        ([["O"]], "found 1 predicted and 2 gold sequences"),
+        ([["O"], ["O"]], "found 1 predicted and 2 gold tags in sequence 1 of the batch"),
+    ],
+)
+def test_tags_that_do_not_align_are_refused(predicted, message):
+    with pytest.raises(ValueError, match=message):
+        list(aligned_tags(predicted, [["O"], ["O", "O"]]))
