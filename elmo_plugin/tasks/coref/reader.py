@@ -2,38 +2,29 @@ import logging
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
-from allennlp.data import DatasetReader, Field, Instance, Token, TokenIndexer
+from allennlp.data import DatasetReader, Field, Instance, Token
 from allennlp.data.fields import LabelField, ListField, MetadataField, TensorField, TextField
-from allennlp.data.token_indexers import SingleIdTokenIndexer
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import Document, read_documents
+from elmo_plugin.tasks.reader import TaskReader
 
 logger = logging.getLogger(__name__)
 
-# Does not end in "labels": a genre that training never saw is the unknown one.
+# Does not end in "labels", so that AllenNLP maps a genre that the training corpus lacks to unknown.
 GENRES = "coref_genres"
-# In place of the speaker or the genre where there is none.
+# Stands for a speaker or a genre that is not known.
 UNKNOWN = "-"
 
 Clusters = List[List[Tuple[int, int]]]
 
 
 @DatasetReader.register("elmo-coref")
-class CorefReader(DatasetReader):
+class CorefReader(TaskReader):
     """
-    Reads CoNLL-2012 columns; one instance per part of a document, whole, in the order of the file.
-    A part without mentions is labelled too: as having none. Of the columns, words, speakers and
-    coreference are read; what the others hold does not matter (see `read_documents`).
-
-    # Parameters
-
-    token_indexers : `Optional[Dict[str, TokenIndexer]]`
-        Default: single ids. ELMo needs an `elmo-characters` indexer named `elmo`.
-    max_instances : `Optional[int]`, optional (default = `None`)
-        Read only so many parts.
-    serialization_dir : `Optional[str]`
-        Given by AllenNLP.
+    Reads CoNLL-2012 columns; one instance per part of a document, uncut, in the order of the file.
+    A part without mentions counts as labelled, with no clusters. Only the columns of words,
+    speakers and coreference are used (see `read_documents`). For its parameters see `TaskReader`.
 
     # Raises
 
@@ -41,19 +32,7 @@ class CorefReader(DatasetReader):
         If a file is malformed; the message names file and line.
     """
 
-    def __init__(
-        self,
-        token_indexers: Optional[Dict[str, TokenIndexer]] = None,
-        max_instances: Optional[int] = None,
-        serialization_dir: Optional[str] = None,
-    ) -> None:
-        super().__init__(
-            max_instances=max_instances,
-            manual_distributed_sharding=True,
-            manual_multiprocess_sharding=True,
-            serialization_dir=serialization_dir,
-        )
-        self._token_indexers = token_indexers or {"words": SingleIdTokenIndexer()}
+    text_fields = ("sentences",)
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
@@ -71,11 +50,8 @@ class CorefReader(DatasetReader):
                 begin_line=document.begin_line,
             )
         if num_documents and not num_mentions:
-            logger.warning(
-                "%s: the last column holds no mention: the file can be predicted, but nothing can "
-                "be learned from it or scored",
-                file_path,
-            )
+            message = "%s: the last column holds no mention, as training and scoring need"
+            logger.warning(message, file_path)
 
     @overrides(check_signature=False)
     def text_to_instance(
@@ -93,21 +69,21 @@ class CorefReader(DatasetReader):
         # Parameters
 
         sentences : `List[List[Token]]`
-            None of them empty.
+            Each with at least one token.
         speakers : `Optional[Sequence[Optional[str]]]`
-            One per token of the document, where they are known.
+            One per token of the document; `None` if unknown.
         genre : `str`, optional (default = `"-"`)
         clusters : `Optional[List[List[Tuple[int, int]]]]`
-            Positions in the document of the first and the last token of each mention, where they
-            are known. Of a mention in two clusters, training learns the later one, and scores count
-            both, as the reference scorer does.
+            Positions in the document of the first and the last token of each mention; `None` if
+            unknown. A mention may be in two clusters: the loss uses the later one, and the metric
+            counts both, as the reference scorer does.
         document_id : `str`, optional (default = `"-"`)
         part : `int`, optional (default = `0`)
         begin_line : `Optional[str]`, optional (default = `None`)
             The line that begins the document in its file, for CoNLL output.
         """
         names = [speaker or UNKNOWN for speaker in speakers or [None] * sum(map(len, sentences))]
-        # Numbered as they come in.
+        # Numbered by first occurrence.
         numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
         fields: Dict[str, Field] = {
             "sentences": ListField([TextField(sentence) for sentence in sentences]),
@@ -115,7 +91,7 @@ class CorefReader(DatasetReader):
             "genre": LabelField(genre, GENRES),
         }
         if clusters is not None:
-            # Not sorted themselves: of a mention in two of them, the later one counts.
+            # The clusters keep their order: if a mention is in two, the loss uses the later one.
             clusters = [sorted(cluster) for cluster in clusters]
             mentions = sorted(
                 (*mention, number) for number, cluster in enumerate(clusters) for mention in cluster
@@ -136,15 +112,10 @@ class CorefReader(DatasetReader):
         )
         return Instance(fields)
 
-    @overrides
-    def apply_token_indexers(self, instance: Instance) -> None:
-        for sentence in instance["sentences"]:
-            sentence.token_indexers = self._token_indexers
-
 
 def genre_of(document_id: str) -> str:
     """
-    The genre that the name of a document tells.
+    The genre in the name of a document.
 
     # Parameters
 
@@ -153,9 +124,9 @@ def genre_of(document_id: str) -> str:
     # Returns
 
     `str`
-        The first folder if it has two letters, as in OntoNotes: `nw` of `nw/xinhua/00/chtb_0001`.
-        Otherwise the folder that the document is in: `news` of `gum/news/GUM_news_asylum`,
-        `litbank` of `litbank/940`. A dash if it is in none.
+        The first folder if it has two letters, as in OntoNotes: `nw` in `nw/xinhua/00/chtb_0001`.
+        Otherwise the last folder: `news` in `gum/news/GUM_news_asylum`, `litbank` in
+        `litbank/940`. A dash if the name has no folder.
     """
     folders = [folder for folder in document_id.split("/")[:-1] if folder]
     if not folders:
@@ -174,7 +145,7 @@ def _clusters(document: Document, file_path: str) -> Clusters:
             cluster = clusters.setdefault(mention.cluster_id, [])
             if span in seen:
                 logger.warning(
-                    "%s:%d: %r is a mention a second time, of cluster %d and now of cluster %d; %s",
+                    "%s:%d: %r is a mention of cluster %d and again of cluster %d; %s",
                     file_path,
                     sentence.line_number + mention.start,
                     " ".join(sentence.words[mention.start : mention.end + 1]),
@@ -182,8 +153,8 @@ def _clusters(document: Document, file_path: str) -> Clusters:
                     mention.cluster_id,
                     "it counts once"
                     if span in cluster
-                    else "scores count both, as the reference scorer does, and training takes the "
-                    "one that begins later in the document",
+                    else "the metric counts both, as the reference scorer does, and training uses "
+                    "the cluster that begins later in the document",
                 )
             seen[span] = mention.cluster_id
             if span not in cluster:

@@ -1,56 +1,34 @@
 from typing import Dict, Iterable, List, Optional, Sequence
 
-from allennlp.data import DatasetReader, Field, Instance, Token, TokenIndexer
+from allennlp.data import DatasetReader, Field, Instance, Token
 from allennlp.data.dataset_readers.dataset_utils import to_bioul
 from allennlp.data.fields import MetadataField, SequenceLabelField, TextField
-from allennlp.data.token_indexers import SingleIdTokenIndexer
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import bio_tags, find_entities, read_sentences
+from elmo_plugin.tasks.reader import TaskReader
 
-# Not called "tags" or "labels": a test corpus may hold types that training never saw, and AllenNLP
-# gives namespaces of these names no entry for the unknown.
+# Not "tags" or "labels": a test corpus may hold types that the training corpus lacks, and AllenNLP
+# gives namespaces of these names no entry for unknown labels.
 ENTITIES = "entities"
 
 
 @DatasetReader.register("elmo-ner")
-class NerReader(DatasetReader):
+class NerReader(TaskReader):
     """
-    Reads CoNLL-2003 columns; one instance per sentence, in the order of the file.
+    Reads CoNLL-2003 columns; one instance per sentence, in the order of the file. For its
+    parameters see `TaskReader`.
 
-    Tags may be those of IOB1, BIO, BIOES or BIOUL, which need not be said: each means what the
-    shared task's scorer takes it for. The model learns them as BIOUL. A file of words alone is
-    read too; its instances have no tags. No sentence runs over a `-DOCSTART-` line, and where
-    these stood is kept for output in columns.
-
-    # Parameters
-
-    token_indexers : `Optional[Dict[str, TokenIndexer]]`
-        Default: single ids. ELMo needs an `elmo-characters` indexer named `elmo`.
-    max_instances : `Optional[int]`, optional (default = `None`)
-        Read only so many sentences.
-    serialization_dir : `Optional[str]`
-        Given by AllenNLP.
+    Tags may follow IOB1, BIO, BIOES or BIOUL: the reader finds the entities as the shared task's
+    scorer does, whatever the scheme, and writes them as BIOUL. A file of words alone gives
+    instances without tags. A `-DOCSTART-` line ends a sentence; the metadata keeps its position,
+    for output in columns.
 
     # Raises
 
     `ValueError`
         If a file is malformed; the message names file and line.
     """
-
-    def __init__(
-        self,
-        token_indexers: Optional[Dict[str, TokenIndexer]] = None,
-        max_instances: Optional[int] = None,
-        serialization_dir: Optional[str] = None,
-    ) -> None:
-        super().__init__(
-            max_instances=max_instances,
-            manual_distributed_sharding=True,
-            manual_multiprocess_sharding=True,
-            serialization_dir=serialization_dir,
-        )
-        self._token_indexers = token_indexers or {"words": SingleIdTokenIndexer()}
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
@@ -75,9 +53,9 @@ class NerReader(DatasetReader):
         tokens : `List[Token]`
             The sentence.
         tags : `Optional[Sequence[str]]`
-            A tag per token in any of the schemes, where they are known.
+            One tag per token in any of the schemes; `None` for a sentence without labels.
         is_document_start : `bool`, optional (default = `False`)
-            Whether a new document starts with the sentence.
+            Whether the sentence is the first of its document.
         """
         text = TextField(tokens)
         fields: Dict[str, Field] = {"tokens": text}
@@ -93,7 +71,3 @@ class NerReader(DatasetReader):
             }
         )
         return Instance(fields)
-
-    @overrides
-    def apply_token_indexers(self, instance: Instance) -> None:
-        instance["tokens"].token_indexers = self._token_indexers

@@ -1,16 +1,16 @@
 import logging
 from dataclasses import dataclass
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import torch
-from allennlp.data import DatasetReader, Field, Instance, Token, TokenIndexer
+from allennlp.data import DatasetReader, Field, Instance, Token
 from allennlp.data.fields import MetadataField, SpanField, TensorField, TextField
-from allennlp.data.token_indexers import SingleIdTokenIndexer
 from overrides import overrides
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
 from elmo_plugin.corpora.squad import Answer, Question, read_paragraphs
+from elmo_plugin.tasks.reader import TaskReader
 from elmo_plugin.tasks.tokenizer import tokenize_with_spacy
 
 logger = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ Offsets = List[Tuple[int, int]]
 
 @dataclass(frozen=True)
 class _Passage:
-    """What all questions on a paragraph share, so that memory does not grow with their number."""
+    """The fields that all questions on a paragraph share, to save memory."""
 
     text: str
     field: TextField
@@ -30,27 +30,23 @@ class _Passage:
 
 
 @DatasetReader.register("elmo-squad")
-class SquadReader(DatasetReader):
+class SquadReader(TaskReader):
     """
-    Reads SQuAD's JSON; one instance per question, in the order of the file. Words are those of
-    spaCy's English rules. They divide words with hyphens, so that more answers begin and end where
-    words do than with the Penn Treebank's: all but 1.4 % of SQuAD's dev, against 2.6 %. Paragraphs
-    are never cut. Questions without answers are read for prediction.
+    Reads SQuAD's JSON; one instance per question, in the order of the file. Text is tokenised by
+    spaCy's English rules, which split words at hyphens: 1.4 % of the answers in SQuAD's dev set
+    then begin or end inside a token, against 2.6 % with the Penn Treebank's rules. Paragraphs are
+    never cut. Questions without answers are read for prediction.
 
-    A model learns from the first answer to a question. One that does not begin and end where
-    words do is learned as the words that it touches; the number of those is logged.
+    The training target is the first answer to a question. If it begins or ends inside a token, the
+    target is the tokens that it overlaps; the number of such answers is logged.
 
     # Parameters
 
-    token_indexers : `Optional[Dict[str, TokenIndexer]]`
-        Default: single ids. ELMo needs an `elmo-characters` indexer named `elmo`.
     by_sentence : `bool`, optional (default = `False`)
-        Say of each word of a passage in which sentence it is, by spaCy's rules, so that a biLM
-        can read one sentence at a time; it reads whole passages otherwise.
-    max_instances : `Optional[int]`, optional (default = `None`)
-        Read only so many questions.
-    serialization_dir : `Optional[str]`
-        Given by AllenNLP.
+        Add the sentence number of each token of a passage, by spaCy's rules, so that the biLM
+        processes each sentence separately instead of the whole passage.
+    **kwargs : `Any`
+        Those of `TaskReader`.
 
     # Raises
 
@@ -58,20 +54,10 @@ class SquadReader(DatasetReader):
         If a file is malformed; the message names article, paragraph and question.
     """
 
-    def __init__(
-        self,
-        token_indexers: Optional[Dict[str, TokenIndexer]] = None,
-        by_sentence: bool = False,
-        max_instances: Optional[int] = None,
-        serialization_dir: Optional[str] = None,
-    ) -> None:
-        super().__init__(
-            max_instances=max_instances,
-            manual_distributed_sharding=True,
-            manual_multiprocess_sharding=True,
-            serialization_dir=serialization_dir,
-        )
-        self._token_indexers = token_indexers or {"words": SingleIdTokenIndexer()}
+    text_fields = ("question", "passage")
+
+    def __init__(self, by_sentence: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self._by_sentence = by_sentence
         self._passage: Optional[_Passage] = None
 
@@ -89,21 +75,15 @@ class SquadReader(DatasetReader):
                     num_inexact += not _is_exact(instance, question.answers[0])
                 yield instance
         finally:
-            # Whoever wanted only so many questions does not come back for the end.
+            # Reached with `max_instances`, too: the generator is then closed before its end.
             if num_questions and not num_answers:
-                logger.info(
-                    "%s: no question has an answer: they can be predicted, not learned or scored",
-                    file_path,
-                )
+                message = "%s: no question has an answer, as training and scoring need"
+                logger.info(message, file_path)
             if num_inexact:
-                logger.info(
-                    "%s: %d of %d answers (%.2f%%) do not begin and end where words do; each is "
-                    "learned as the words that it touches",
-                    file_path,
-                    num_inexact,
-                    num_answers,
-                    100 * num_inexact / num_answers,
-                )
+                message = "%s: %d of %d answers (%.2f%%) begin or end inside a token; the training "
+                message += "target is the tokens that they overlap"
+                percentage = 100 * num_inexact / num_answers
+                logger.info(message, file_path, num_inexact, num_answers, percentage)
 
     @overrides(check_signature=False)
     def text_to_instance(
@@ -118,18 +98,18 @@ class SquadReader(DatasetReader):
         # Parameters
 
         question, passage : `str`
-            Neither may be empty.
+            Each with at least one word.
         answers : `Sequence[Answer]`, optional (default = `()`)
-            The answers, where they are known; the first is learned.
+            The gold answers, none if unknown; the training target is the first.
         question_id : `Optional[str]`
-            What the question is called in its corpus.
+            The question's identifier in its corpus.
 
         # Raises
 
         `ValueError`
             If question or passage has no words, or the first answer is beyond the passage.
         """
-        shared = self._shared(passage)
+        shared = self._tokenised(passage)
         question_words = [token.text for token in tokenize_with_spacy(question)]
         if not shared.words or not question_words:
             raise ValueError(
@@ -141,7 +121,8 @@ class SquadReader(DatasetReader):
             "passage": shared.field,
         }
         if answers:
-            fields["answer_span"] = SpanField(*_touched(shared.offsets, answers[0]), shared.field)
+            span = _overlapping(shared.offsets, answers[0])
+            fields["answer_span"] = SpanField(*span, shared.field)
         if shared.sentences is not None:
             fields["passage_sentences"] = shared.sentences
         fields["metadata"] = MetadataField(
@@ -157,13 +138,8 @@ class SquadReader(DatasetReader):
         )
         return Instance(fields)
 
-    @overrides
-    def apply_token_indexers(self, instance: Instance) -> None:
-        for name in ("question", "passage"):
-            instance[name].token_indexers = self._token_indexers
-
-    def _shared(self, passage: str) -> _Passage:
-        """The passage of the question before, if it is the same."""
+    def _tokenised(self, passage: str) -> _Passage:
+        """Kept for the next question, which is usually on the same passage."""
         if self._passage is None or self._passage.text != passage:
             tokens = tokenize_with_spacy(passage)
             words = [token.text for token in tokens]
@@ -183,20 +159,20 @@ def _questions(path: str) -> Iterator[Tuple[str, Question]]:
             yield paragraph.context, question
 
 
-def _touched(offsets: Offsets, answer: Answer) -> Tuple[int, int]:
-    """The first and the last word that have a character of the answer."""
+def _overlapping(offsets: Offsets, answer: Answer) -> Tuple[int, int]:
+    """The first and the last token that the answer overlaps."""
     end = answer.start + len(answer.text)
-    touched = [
+    tokens = [
         number
         for number, (start, stop) in enumerate(offsets)
         if start < end and answer.start < stop
     ]
-    if not touched:
+    if not tokens:
         raise ValueError(
             f"expected an answer within the passage, found {answer.text!r} at character "
-            f"{answer.start}. Correct where it starts."
+            f"{answer.start}. Correct its `answer_start`."
         )
-    return touched[0], touched[-1]
+    return tokens[0], tokens[-1]
 
 
 def _is_exact(instance: Instance, answer: Answer) -> bool:
@@ -206,7 +182,7 @@ def _is_exact(instance: Instance, answer: Answer) -> bool:
 
 
 def _sentences(doc: Doc) -> TensorField:
-    """The number of the sentence of each word, from 0."""
+    """The sentence number of each token, from 0."""
     # Shape: (num_passage_tokens,)
     numbers = torch.tensor(
         [
@@ -216,5 +192,5 @@ def _sentences(doc: Doc) -> TensorField:
             if not token.is_space
         ]
     )
-    # Space alone may be taken for a sentence, but is none.
+    # The rules may find a sentence of white space only, whose number is skipped here.
     return TensorField(numbers.unique_consecutive(return_inverse=True)[1], padding_value=-1)

@@ -1,39 +1,35 @@
 import logging
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
 
-from allennlp.data import DatasetReader, Field, Instance, Token, TokenIndexer
+from allennlp.data import DatasetReader, Field, Instance, Token
 from allennlp.data.fields import MetadataField, SequenceLabelField, TextField
-from allennlp.data.token_indexers import SingleIdTokenIndexer
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import Frame, Sentence, read_sentences
+from elmo_plugin.tasks.reader import TaskReader
 from elmo_plugin.util.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
 
-# Not called "labels": a test corpus may hold roles that training never saw, and AllenNLP gives
-# namespaces of that name no entry for the unknown.
+# Not "labels": a test corpus may hold roles that the training corpus lacks, and AllenNLP gives
+# namespaces of that name no entry for unknown labels.
 ROLES = "roles"
 
 
 @DatasetReader.register("elmo-srl")
-class SrlReader(DatasetReader):
+class SrlReader(TaskReader):
     """
     Reads CoNLL-2012 columns; one instance per predicate, in the order of the file.
 
-    A file without predicate columns is read too: the predicates are then the words that have a
-    frameset, and the instances have no tags.
+    In a file without predicate columns, the predicates are the words that have a frameset, and the
+    instances have no tags.
 
     # Parameters
 
-    token_indexers : `Optional[Dict[str, TokenIndexer]]`
-        Default: single ids. ELMo needs an `elmo-characters` indexer named `elmo`.
     max_tokens : `Optional[int]`, optional (default = `None`)
-        Leave longer sentences out, as He et al. (2017) do in training. Their number is logged.
-    max_instances : `Optional[int]`, optional (default = `None`)
-        Read only so many predicates.
-    serialization_dir : `Optional[str]`
-        Given by AllenNLP.
+        Skip longer sentences, as He et al. (2017) do in training; their number is logged.
+    **kwargs : `Any`
+        Those of `TaskReader`.
 
     # Raises
 
@@ -43,20 +39,8 @@ class SrlReader(DatasetReader):
         If a file holds no predicate.
     """
 
-    def __init__(
-        self,
-        token_indexers: Optional[Dict[str, TokenIndexer]] = None,
-        max_tokens: Optional[int] = None,
-        max_instances: Optional[int] = None,
-        serialization_dir: Optional[str] = None,
-    ) -> None:
-        super().__init__(
-            max_instances=max_instances,
-            manual_distributed_sharding=True,
-            manual_multiprocess_sharding=True,
-            serialization_dir=serialization_dir,
-        )
-        self._token_indexers = token_indexers or {"words": SingleIdTokenIndexer()}
+    def __init__(self, max_tokens: Optional[int] = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self._max_tokens = max_tokens
 
     @overrides
@@ -66,7 +50,7 @@ class SrlReader(DatasetReader):
             for sentence in self._sentences(file_path)
             for number, frame in enumerate(_frames(sentence), start=1)
         )
-        # Processes share predicates out, not sentences, so that each gets the same number.
+        # Predicates are sharded, not sentences, so that each process gets the same number.
         for sentence, frame, is_last in self.shard_iterable(predicates):
             yield self.text_to_instance(
                 [Token(word) for word in sentence.words],
@@ -94,12 +78,12 @@ class SrlReader(DatasetReader):
         predicate_index : `int`
             Position of the predicate's first word.
         tags : `Optional[Sequence[str]]`
-            BIO tags, where they are known.
+            BIO tags; `None` if unknown.
         lemma : `Optional[str]`
-            What the predicate is called in CoNLL output; its word when not given.
+            Name of the predicate in CoNLL output; by default its word.
         is_last_of_sentence : `bool`, optional (default = `True`)
-            Whether no further predicate of the same sentence follows; CoNLL output writes a
-            sentence when its last predicate is done.
+            Whether this is the last predicate of its sentence; CoNLL output writes a sentence
+            after its last predicate.
         """
         text = TextField(tokens)
         indicator = [int(position == predicate_index) for position in range(len(tokens))]
@@ -121,16 +105,12 @@ class SrlReader(DatasetReader):
         )
         return Instance(fields)
 
-    @overrides
-    def apply_token_indexers(self, instance: Instance) -> None:
-        instance["tokens"].token_indexers = self._token_indexers
-
     def _sentences(self, file_path: str) -> Iterator[Sentence]:
-        num_predicates = num_left_out = 0
+        num_predicates = num_skipped = 0
         for sentence in read_sentences(file_path):
             num_predicates += len(_frames(sentence))
             if self._max_tokens is not None and len(sentence.words) > self._max_tokens:
-                num_left_out += 1
+                num_skipped += 1
             else:
                 yield sentence
         if not num_predicates:
@@ -138,17 +118,13 @@ class SrlReader(DatasetReader):
                 f"{file_path} holds no predicate. Expected CoNLL-2012 columns with a column per "
                 "predicate, or at least framesets in column 8."
             )
-        if num_left_out:
-            logger.info(
-                "%s: left out %d sentences over %d tokens",
-                file_path,
-                num_left_out,
-                self._max_tokens,
-            )
+        if num_skipped:
+            message = "%s: skipped %d sentences of more than %d tokens"
+            logger.info(message, file_path, num_skipped, self._max_tokens)
 
 
 def _frames(sentence: Sentence) -> Sequence[Frame]:
-    """The frames of a sentence; without tags where the file marks predicates only."""
+    """The frames of a sentence; without tags if the file marks predicates only."""
     if sentence.frames:
         return sentence.frames
     return [

@@ -1,8 +1,7 @@
 from pathlib import Path
 
 import pytest
-from allennlp.data import DatasetReader, Token
-from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
+from allennlp.data import Token
 
 from elmo_plugin.tasks.ner import NerReader
 
@@ -58,21 +57,3 @@ def test_a_malformed_line_is_named_by_file_and_number(tmp_path):
     path.write_text(TEXT.replace("B-PER", "PER"))
     with pytest.raises(ValueError, match=r"x.conll:5: expected a tag .* found 'PER'"):
         list(NerReader().read(path))
-
-
-def test_only_so_many_sentences_are_read():
-    assert len(list(NerReader(max_instances=3).read(CORPUS))) == 3
-
-
-def test_workers_share_the_sentences_out():
-    class Worker(NerReader):
-        def __init__(self, number):
-            super().__init__()
-            self._set_worker_info(WorkerInfo(2, number))
-
-    def contents(reader: DatasetReader):
-        return [instance["metadata"].metadata["words"] for instance in reader.read(CORPUS)]
-
-    halves = [contents(Worker(0)), contents(Worker(1))]
-    assert sorted(halves[0] + halves[1]) == sorted(contents(NerReader()))
-    assert abs(len(halves[0]) - len(halves[1])) <= 1

@@ -2,7 +2,6 @@ import json
 from pathlib import Path
 
 import pytest
-from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
 
 from elmo_plugin.corpora.snli import LABELS
 from elmo_plugin.tasks.snli import SnliReader
@@ -41,24 +40,6 @@ def test_pairs_without_labels_are_read_for_prediction(tmp_path):
     assert instance["metadata"].metadata["pair_id"] is None
 
 
-def test_only_so_many_pairs_are_read(tmp_path):
-    assert len(read(tmp_path, *[PAIR] * 5, max_instances=3)) == 3
-
-
 def test_a_malformed_line_is_named_by_file_and_number(tmp_path):
     with pytest.raises(ValueError, match=r'x.jsonl:2: expected "gold_label" .* found "maybe"'):
         read(tmp_path, PAIR, {**PAIR, "gold_label": "maybe"})
-
-
-def test_workers_share_the_pairs_out():
-    class Worker(SnliReader):
-        def __init__(self, number):
-            super().__init__()
-            self._set_worker_info(WorkerInfo(2, number))
-
-    def names(reader):
-        return [instance["metadata"].metadata["pair_id"] for instance in reader.read(CORPUS)]
-
-    first, second, whole = names(Worker(0)), names(Worker(1)), names(SnliReader())
-    assert len(first) == len(second) == 36
-    assert sorted(first + second) == sorted(whole)

@@ -47,12 +47,12 @@ def test_a_file_without_predicate_columns_is_read_without_tags(tmp_path):
     assert instance["metadata"].metadata["predicate_index"] == 1
 
 
-def test_sentences_over_the_limit_are_left_out_and_counted(tmp_path, caplog):
+def test_sentences_over_the_limit_are_skipped_and_counted(tmp_path, caplog):
     path = tmp_path / "x.gold_conll"
     path.write_text(TWO_PREDICATES)
     caplog.set_level("INFO")
     assert list(SrlReader(max_tokens=3).read(path)) == []
-    assert "left out 1 sentences over 3 tokens" in caplog.text
+    assert "skipped 1 sentences of more than 3 tokens" in caplog.text
 
 
 def test_a_file_without_predicates_is_refused(tmp_path):
@@ -67,22 +67,3 @@ def test_a_malformed_line_is_named_by_file_and_number(tmp_path):
     path.write_text(TWO_PREDICATES.replace("x 0 2 to TO * - - - - * (ARG1* * -", "x 0 2 to TO"))
     with pytest.raises(ValueError, match=r"x.gold_conll:4: expected .* columns, found 5"):
         list(SrlReader().read(path))
-
-
-def test_workers_share_the_sentences_out():
-    from allennlp.data import DatasetReader
-    from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
-
-    class Worker(SrlReader):
-        def __init__(self, number):
-            super().__init__()
-            self._set_worker_info(WorkerInfo(2, number))
-
-    def contents(reader: DatasetReader):
-        return [
-            (instance["metadata"].metadata["words"], instance["metadata"].metadata["lemma"])
-            for instance in reader.read(CORPUS)
-        ]
-
-    both = contents(Worker(0)) + contents(Worker(1))
-    assert sorted(both) == sorted(contents(SrlReader()))

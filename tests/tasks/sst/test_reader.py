@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 from allennlp.common.checks import ConfigurationError
-from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
 
 import elmo_plugin  # noqa: F401
 from elmo_plugin.tasks.sst import SstReader
@@ -94,25 +93,6 @@ def test_a_sentence_without_a_label_is_an_instance_too():
     instance = SstReader().text_to_instance([Token("Dull")])
     assert set(instance.fields) == {"tokens", "metadata"}
     assert instance["metadata"].metadata == {"words": ["Dull"], "label": None}
-
-
-@pytest.mark.parametrize("settings", [{}, {"min_phrase_tokens": 2}])
-def test_workers_share_the_phrases_out(settings):
-    class Worker(SstReader):
-        def __init__(self, number):
-            super().__init__(**settings)
-            self._set_worker_info(WorkerInfo(2, number))
-
-    def read(reader):
-        return [contents(instance) for instance in reader.read(CORPUS)]
-
-    first, second = read(Worker(0)), read(Worker(1))
-    assert abs(len(first) - len(second)) <= 1
-    assert sorted(first + second) == sorted(read(SstReader(**settings)))
-
-
-def test_no_more_is_read_than_asked_for(read):
-    assert len(read(min_phrase_tokens=1, max_instances=4)) == 4
 
 
 def test_a_malformed_tree_is_named_by_file_line_and_column(read):
