@@ -1,7 +1,8 @@
 """Parses input lines of the coreference predictor."""
 
 import json
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from functools import partial
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Token
@@ -51,21 +52,20 @@ def document_of(line: Dict[str, Any], place: str) -> InputDocument:
     `ValueError`
         If the object has another form, or no words.
     """
-    if ("text" in line) == ("sentences" in line):
-        raise _error(place, 'either "text" or "sentences"', line)
-    document_id = _name(line, place, "id")
-    genre = _name(line, place, "genre", default=genre_of(document_id))
+    check = partial(_check, place)
+    check(("text" in line) != ("sentences" in line), 'either "text" or "sentences"', line)
+    for key in ("id", "genre"):
+        name = line.get(key)
+        check(name is None or isinstance(name, str) and name, f'"{key}" to be a name', name)
+    document_id = line.get("id") or UNKNOWN
+    genre = line.get("genre") or genre_of(document_id)
     if "sentences" in line:
-        sentences, speakers = _sentences(line, place), _speakers(line, place)
-        return InputDocument(document_id, sentences, speakers, genre)
+        return InputDocument(document_id, line["sentences"], _speakers(line, check), genre)
     text = line["text"]
-    if not isinstance(text, str):
-        raise _error(place, '"text" to be a string', text)
-    if line.get("speakers") is not None:
-        raise _error(place, '"speakers" only with "sentences", one for each', line)
+    check(isinstance(text, str), '"text" to be a string', text)
+    check(line.get("speakers") is None, '"speakers" only with "sentences", one for each', line)
     sentences = split_sentences(text)
-    if not sentences:
-        raise _error(place, '"text" with at least one word', text)
+    check(sentences, '"text" with at least one word', text)
     return InputDocument(
         document_id,
         [[token.text for token in sentence] for sentence in sentences],
@@ -95,48 +95,28 @@ def split_sentences(text: str) -> List[List[Token]]:
     return [sentence for sentence in sentences if sentence]
 
 
-def _sentences(line: Dict[str, Any], place: str) -> List[List[str]]:
-    sentences = line["sentences"]
-    if not isinstance(sentences, list) or not sentences:
-        raise _error(place, '"sentences" to be a list of sentences, at least one', sentences)
+def _speakers(line: Dict[str, Any], check: Callable[..., None]) -> Optional[List[str]]:
+    """The speaker of each token, after checking sentences and speakers."""
+    sentences, speakers = line["sentences"], line.get("speakers")
+    is_list = isinstance(sentences, list) and sentences
+    check(is_list, '"sentences" to be a list of sentences, at least one', sentences)
     for number, words in enumerate(sentences):
-        if (
-            not isinstance(words, list)
-            or not words
-            or not all(isinstance(word, str) and word for word in words)
-        ):
-            expected = f'sentence {number} of "sentences" to be a list of words, none of them empty'
-            raise _error(place, expected, words)
-    return sentences
-
-
-def _speakers(line: Dict[str, Any], place: str) -> Optional[List[str]]:
-    speakers = line.get("speakers")
+        is_list = isinstance(words, list) and words
+        check(
+            is_list and all(isinstance(word, str) and word for word in words),
+            f'sentence {number} of "sentences" to be a list of words, none of them empty',
+            words,
+        )
     if speakers is None:
         return None
-    if not isinstance(speakers, list) or not all(isinstance(name, str) for name in speakers):
-        raise _error(place, '"speakers" to be a list of names, one for each sentence', speakers)
-    if len(speakers) != len(line["sentences"]):
-        raise _error(
-            place,
-            f'"speakers" to name one for each of {len(line["sentences"])} sentences, "-" where it '
-            "is not known",
-            speakers,
-        )
-    return [
-        speaker for speaker, words in zip(speakers, line["sentences"]) for _ in range(len(words))
-    ]
+    is_list = isinstance(speakers, list) and all(isinstance(name, str) for name in speakers)
+    check(is_list, '"speakers" to be a list of names, one for each sentence', speakers)
+    expected = f'"speakers" to name one for each of {len(sentences)} sentences, "-" if not known'
+    check(len(speakers) == len(sentences), expected, speakers)
+    return [speaker for speaker, words in zip(speakers, sentences) for _ in words]
 
 
-def _name(line: Dict[str, Any], place: str, key: str, default: str = UNKNOWN) -> str:
-    name = line.get(key)
-    if name is None:
-        return default
-    if not isinstance(name, str) or not name:
-        raise _error(place, f'"{key}" to be a name', name)
-    return name
-
-
-def _error(place: str, expected: str, found: Any) -> ValueError:
-    shown = excerpt(json.dumps(found, ensure_ascii=False))
-    return ValueError(f"{place}: expected {expected}, found {shown}. A line is like {EXAMPLE}")
+def _check(place: str, is_valid: Any, expected: str, found: Any) -> None:
+    if not is_valid:
+        shown = excerpt(json.dumps(found, ensure_ascii=False))
+        raise ValueError(f"{place}: expected {expected}, found {shown}. A line is like {EXAMPLE}")

@@ -1,141 +1,75 @@
-import json
 from bisect import bisect_right
 from itertools import accumulate
 from typing import Any, Dict, List, Sequence, Tuple
 
 from allennlp.common.util import JsonDict
-from allennlp.data import DatasetReader, Instance, Token
-from allennlp.models import Model
+from allennlp.data import Instance, Token
 from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import Mention, check_columns, format_coreference
-from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.tasks.coref.input import EXAMPLE, document_of
-from elmo_plugin.util.errors import ConfigurationError
-
-OUTPUT_FORMATS = ("json", "conll")
+from elmo_plugin.tasks.predictor import TaskPredictor
 
 
 @Predictor.register("elmo-coref")
-class CorefPredictor(Predictor):
+class CorefPredictor(TaskPredictor):
     """
-    Finds the mentions of a document that refer to the same thing.
+    Finds the mentions of a document that refer to the same entity.
 
-    A line of input is JSON: `{"text": "Anna lost her keys. She was late."}`, in which spaCy's
-    English rules find words, which they divide at hyphens as OntoNotes does, and sentences; or
-    `{"sentences": [["Anna", "lost", …], …]}`, then perhaps with `"speakers": ["Tom", …]`, one for
-    each sentence, `-` where it is not known. Either may have an `"id"`, and a `"genre"`, such as
-    one of those the model was trained on; without one it is what the folders of the `id` tell. With
-    `--use-dataset-reader` the input is a CoNLL-2012 file.
+    A line of input is JSON: `{"text": "Anna lost her keys. She was late."}`, split into sentences
+    and tokens by spaCy's English rules, which split words at hyphens as OntoNotes does; or
+    `{"sentences": [["Anna", "lost", …], …]}`, optionally with `"speakers": ["Tom", …]`, one for
+    each sentence, `-` if not known. Both may have an `"id"` and a `"genre"`, one of the genres of
+    training; by default it is derived from the folders in the `id`. With `--use-dataset-reader`
+    the input is a CoNLL-2012 file.
 
-    # Parameters
-
-    model : `Model`
-    dataset_reader : `DatasetReader`
-    output_format : `str`, optional (default = `"json"`)
-        `json` lines, or `conll`: the columns of CoNLL-2012, separated by tabs, which the reference
-        scorer reads. The last one holds what was found, those between the words and it are empty.
-        Of a file, the lines `#begin document` stay as they are: the scorer finds documents by
-        them.
-
-    # Raises
-
-    `ConfigurationError`
-        If the output format is none of these.
+    The output format `json` has for each document its `id`, `part` and `sentences`; `clusters`,
+    each a list of mentions in the order of the text: number of the `sentence`, position there of
+    the first and the last token (`start`, `end`), `text`, and, for raw text, the offsets of its
+    `characters`; and `marked_text`, a sentence per line: `[0 Anna ] lost [1 [0 her ] keys ] .` For
+    a labelled corpus it also has `gold_clusters`. The format `conll` has the columns of CoNLL-2012,
+    separated by tabs, as the reference scorer reads them. The last column holds the predicted
+    clusters, the columns between it and the words are empty. The `#begin document` lines of a file
+    are kept, since the scorer finds documents by them. For the parameters see `TaskPredictor`.
     """
 
-    def __init__(
-        self, model: Model, dataset_reader: DatasetReader, output_format: str = "json"
-    ) -> None:
-        super().__init__(model, dataset_reader)
-        if output_format not in OUTPUT_FORMATS:
-            raise ConfigurationError(
-                f"Expected `output_format` to be one of {OUTPUT_FORMATS}, found {output_format!r}."
-            )
-        self._output_format = output_format
-        self._num_lines = 0
+    example = EXAMPLE
+    output_formats = ("json", "conll")
 
     def predict(self, text: str) -> JsonDict:
-        """Finds the clusters of one raw text; see `predict_batch_instance` for the result."""
+        """The prediction for a raw text."""
         return self.predict_json({"text": text})
-
-    @overrides
-    def predict_instance(self, instance: Instance) -> JsonDict:
-        return self.predict_batch_instance([instance])[0]
 
     @overrides
     def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
         """
-        # Returns
-
-        `List[JsonDict]`
-            For each document its `id`, `part` and `sentences`; `clusters`, each a list of
-            mentions in the order of the text, with number of the `sentence`, position there of the
-            first and the last word in `start` and `end`, and `text`; and `marked_text`, a sentence
-            a line: `[0 Anna ] lost [1 [0 her ] keys ] .` Mentions of a raw text also have
-            `characters`: where in it they begin and end. `gold_clusters` where they are known.
-
         # Raises
 
         `ValueError`
-            If a document has a name or words that the output has no room for.
+            If the output format cannot hold a document's name or words.
         """
-        if not instances:
-            return []
         for instance in instances:
             metadata = instance["metadata"].metadata
             name = metadata["document_id"]
-            self._check(name, metadata["sentences"], f"document {name!r}")
-            self._dataset_reader.apply_token_indexers(instance)
-        outputs = self._model.forward_on_instances(instances)
-        answers = [_answer(output) for output in outputs]
-        if self._output_format == "conll":
-            for answer, output in zip(answers, outputs):
-                answer["begin_line"] = output["metadata"]["begin_line"]
-        return answers
+            self._check_columns(name, metadata["sentences"], f"document {name!r}")
+        return super().predict_batch_instance(instances)
 
     @overrides
-    def load_line(self, line: str) -> JsonDict:
-        """
-        # Raises
-
-        `ValueError`
-            If the line is not JSON, holds no document, or words that the output has no room for.
-        """
-        self._num_lines += 1
-        place = f"non-empty line {self._num_lines}"
-        found = parse_object(line, place, EXAMPLE)
-        document = document_of(found, place)
-        if found.get("id") is None:
+    def _checked(self, line: JsonDict, place: str) -> JsonDict:
+        document = document_of(line, place)
+        if line.get("id") is None:
             # The scorer tells documents apart by their names.
             document = document._replace(document_id=f"line_{self._num_lines}")
-        self._check(document.document_id, document.sentences, place)
-        return {**found, "id": document.document_id}
+        self._check_columns(document.document_id, document.sentences, place)
+        return {**line, "id": document.document_id}
 
-    @overrides
-    def dump_line(self, outputs: JsonDict) -> str:
-        if self._output_format == "json":
-            return json.dumps(outputs, ensure_ascii=False) + "\n"
-        mentions: List[List[Mention]] = [[] for _ in outputs["sentences"]]
-        for number, cluster in enumerate(outputs["clusters"]):
-            for mention in cluster:
-                place = Mention(number, mention["start"], mention["end"])
-                mentions[mention["sentence"]].append(place)
-        return format_coreference(
-            outputs["id"],
-            outputs["part"],
-            outputs["sentences"],
-            mentions,
-            outputs.get("begin_line"),
-        )
-
-    def _check(self, document_id: str, sentences: List[List[str]], place: str) -> None:
+    def _check_columns(self, document_id: str, sentences: List[List[str]], place: str) -> None:
         if self._output_format == "conll":
             try:
                 check_columns(document_id, sentences)
             except ValueError as error:
-                raise ValueError(f"{place}: {error}. JSON output has room for it.") from error
+                raise ValueError(f"{place}: {error}. JSON output can hold it.") from error
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
@@ -150,26 +84,43 @@ class CorefPredictor(Predictor):
             instance["metadata"].metadata.update(text=document.text, characters=document.characters)
         return instance
 
+    @overrides
+    def _described(self, output: Dict[str, Any]) -> JsonDict:
+        metadata = output["metadata"]
+        clusters = _in_order(output["clusters"], metadata)
+        described = {
+            "id": metadata["document_id"],
+            "part": metadata["part"],
+            "sentences": metadata["sentences"],
+            "clusters": clusters,
+            "marked_text": _marked(metadata["sentences"], clusters),
+        }
+        if metadata["clusters"] is not None:
+            described["gold_clusters"] = _in_order(metadata["clusters"], metadata)
+        if self._output_format == "conll" and metadata["begin_line"] is not None:
+            described["begin_line"] = metadata["begin_line"]
+        return described
 
-def _answer(output: Dict[str, Any]) -> JsonDict:
-    metadata = output["metadata"]
-    clusters = _described(output["clusters"], metadata)
-    answer = {
-        "id": metadata["document_id"],
-        "part": metadata["part"],
-        "sentences": metadata["sentences"],
-        "clusters": clusters,
-        "marked_text": _marked(metadata["sentences"], clusters),
-    }
-    if metadata["clusters"] is not None:
-        answer["gold_clusters"] = _described(metadata["clusters"], metadata)
-    return answer
+    @overrides
+    def _columns(self, outputs: JsonDict) -> str:
+        mentions: List[List[Mention]] = [[] for _ in outputs["sentences"]]
+        for number, cluster in enumerate(outputs["clusters"]):
+            for mention in cluster:
+                place = Mention(number, mention["start"], mention["end"])
+                mentions[mention["sentence"]].append(place)
+        return format_coreference(
+            outputs["id"],
+            outputs["part"],
+            outputs["sentences"],
+            mentions,
+            outputs.get("begin_line"),
+        )
 
 
-def _described(
+def _in_order(
     clusters: Sequence[Sequence[Tuple[int, int]]], metadata: Dict[str, Any]
 ) -> List[List[JsonDict]]:
-    """Clusters in the order of their first mentions, with what is known of each mention."""
+    """The clusters, sorted by their first mentions, as they are written."""
     sentences = metadata["sentences"]
     firsts = list(accumulate(map(len, sentences), initial=0))
     ordered = sorted(sorted((int(a), int(b)) for a, b in cluster) for cluster in clusters)
@@ -192,7 +143,7 @@ def _marked(sentences: List[List[str]], clusters: List[List[JsonDict]]) -> str:
     opening = [[""] * len(words) for words in sentences]
     closing = [[""] * len(words) for words in sentences]
     mentions = [(mention, number) for number, cluster in enumerate(clusters) for mention in cluster]
-    # The outer one of nested mentions opens first.
+    # Of nested mentions that begin together, the longest comes first.
     for mention, number in sorted(mentions, key=lambda pair: -pair[0]["end"]):
         opening[mention["sentence"]][mention["start"]] += f"[{number} "
         closing[mention["sentence"]][mention["end"]] += " ]"

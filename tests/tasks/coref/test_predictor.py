@@ -3,10 +3,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from allennlp.commands.train import train_model_from_file
-from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
-from allennlp.models import Model, load_archive
+from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
 
@@ -51,13 +49,9 @@ def make(**settings):
     return CorefPredictor(Repetitions(), CorefReader(), **settings)
 
 
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory):
-    out = tmp_path_factory.mktemp("coref") / "out"
-    train_model_from_file(
-        FIXTURES / "experiments/coref.jsonnet", out, overrides={"trainer.num_epochs": 4}
-    )
-    return load_archive(out / "model.tar.gz")
+@pytest.fixture
+def archive(trained):
+    return trained("coref")
 
 
 def test_a_trained_model_finds_clusters_and_scores_them(archive):
@@ -77,16 +71,6 @@ def test_a_trained_model_finds_clusters_and_scores_them(archive):
     scores = archive.model.get_metrics(reset=True)
     assert scores.pop("mention_recall") > expected.pop("mention_recall")
     assert scores == pytest.approx(expected)
-
-
-def test_a_line_alone_gives_what_it_gives_in_a_batch(archive):
-    predictor = Predictor.from_archive(archive)
-    lines = [
-        predictor.load_line(line)
-        for line in (FIXTURES / "predict/coref.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    together = predictor.predict_batch_json(lines)
-    assert together == [predictor.predict_json(line) for line in lines]
 
 
 def test_a_text_gets_clusters_with_their_places_and_words():
@@ -204,7 +188,7 @@ def test_a_name_that_the_columns_have_no_room_for_is_refused_before_it_is_read(t
     path.write_text("#begin document (a b); part 000\n" + rest, encoding="utf-8")
     (instance, *_) = CorefReader().read(path)
     make().predict_instance(instance)
-    with pytest.raises(ValueError, match="document 'a b': .*without blanks.*JSON output has room"):
+    with pytest.raises(ValueError, match="document 'a b': .*without blanks.*JSON output can hold"):
         make(output_format="conll").predict_instance(instance)
 
 
@@ -226,14 +210,6 @@ def test_columns_can_be_read_back(tmp_path):
     ]
 
 
-def test_json_is_one_line_that_keeps_every_script_readable():
-    assert make().dump_line({"marked_text": "日本\n"}) == '{"marked_text": "日本\\n"}\n'
-
-
-def test_no_lines_give_no_output():
-    assert make().predict_batch_json([]) == []
-
-
 @pytest.mark.parametrize(
     "text, sentences",
     [
@@ -253,7 +229,6 @@ def test_sentences_end_at_full_stops_and_empty_lines(text, sentences):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ('{"text": "A dog"', 'expected a JSON object like {"text": .* cut off'),
         ({"sentence": "A dog."}, 'either "text" or "sentences", found {"sentence": "A dog'),
         ({"text": "A dog.", "sentences": [["A"]]}, 'either "text" or "sentences", found'),
         ({"text": ["A", "dog"]}, '"text" to be a string, found .*"A"'),
@@ -269,7 +244,7 @@ def test_sentences_end_at_full_stops_and_empty_lines(text, sentences):
         ({"sentences": [["A"]], "speakers": [1]}, '"speakers" to be a list of names'),
         (
             {"sentences": [["A"], ["B"]], "speakers": ["Tom"]},
-            'one for each of 2 sentences, "-" where it is not known, found ."Tom"',
+            'one for each of 2 sentences, "-" if not known, found ."Tom"',
         ),
         ({"text": "A", "genre": 3}, '"genre" to be a name, found 3'),
         ({"text": "A", "id": ""}, '"id" to be a name, found ""'),
@@ -291,10 +266,5 @@ def test_a_wrong_line_is_named_by_its_number(line, message):
 )
 def test_what_the_columns_cannot_hold_is_named_by_its_line(line, message):
     make().load_line(json.dumps(line))
-    with pytest.raises(ValueError, match=f"line 1: .*{message}. JSON output has room for it"):
+    with pytest.raises(ValueError, match=f"line 1: .*{message}. JSON output can hold it"):
         make(output_format="conll").load_line(json.dumps(line))
-
-
-def test_an_output_format_that_does_not_exist_is_refused():
-    with pytest.raises(ConfigurationError, match="output_format"):
-        make(output_format="xml")

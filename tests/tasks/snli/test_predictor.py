@@ -2,8 +2,6 @@ import json
 from pathlib import Path
 
 import pytest
-from allennlp.commands.train import train_model_from_file
-from allennlp.models import load_archive
 from allennlp.predictors import Predictor
 
 import elmo_plugin  # noqa: F401
@@ -14,13 +12,9 @@ FIXTURES = Path(__file__).parents[3] / "fixtures"
 TEST = FIXTURES / "corpora/snli/snli_1.0_test.jsonl"
 
 
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory):
-    out = tmp_path_factory.mktemp("snli") / "out"
-    train_model_from_file(
-        FIXTURES / "experiments/snli.jsonnet", out, overrides={"trainer.num_epochs": 2}
-    )
-    return load_archive(out / "model.tar.gz")
+@pytest.fixture
+def archive(trained):
+    return trained("snli")
 
 
 @pytest.fixture
@@ -56,19 +50,6 @@ def test_raw_text_tokens_and_a_line_of_the_corpus_are_the_same_question(predicto
     assert alone[0] == alone[1] == alone[2]
 
 
-def test_a_line_alone_gives_what_it_gives_in_a_batch(predictor):
-    lines = [
-        predictor.load_line(line)
-        for line in (FIXTURES / "predict/snli.jsonl").read_text().splitlines()
-    ]
-    together = predictor.predict_batch_json(lines)
-    assert len(together) == 3
-    for line, output in zip(lines, together):
-        alone = predictor.predict_json(line)
-        assert alone["premise_tokens"] == output["premise_tokens"]
-        assert alone["probabilities"] == pytest.approx(output["probabilities"], abs=1e-6)
-
-
 def test_a_corpus_is_labelled_in_its_order(predictor, archive):
     instances = list(archive.validation_dataset_reader.read(TEST))
     outputs = predictor.predict_batch_instance(instances)
@@ -84,14 +65,9 @@ def test_a_corpus_is_labelled_in_its_order(predictor, archive):
     assert archive.model.get_metrics(reset=True) == {"accuracy": right / len(outputs)}
 
 
-def test_json_is_one_line_that_keeps_every_script_readable(predictor):
-    assert predictor.dump_line({"premise_tokens": ["日本"]}) == '{"premise_tokens": ["日本"]}\n'
-
-
 @pytest.mark.parametrize(
     "line, message",
     [
-        ('{"premise": "A dog runs."', "expected a JSON object like .*hypothesis.*cut off"),
         ({"premise": "A dog runs."}, 'expected "hypothesis" .* or "hypothesis_tokens"'),
         ({"premise": "", "hypothesis": "It moves."}, "expected at least one word"),
         ({"premise": "A dog.", "hypothesis_tokens": "It moves"}, "a list of words"),

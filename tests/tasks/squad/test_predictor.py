@@ -4,10 +4,9 @@ from pathlib import Path
 import pytest
 import torch
 from allennlp.commands.predict import _PredictManager
-from allennlp.commands.train import train_model_from_file
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
-from allennlp.models import Model, load_archive
+from allennlp.models import Model
 from allennlp.predictors import Predictor
 
 import elmo_plugin  # noqa: F401
@@ -80,10 +79,6 @@ def test_a_line_alone_gives_what_it_gives_in_a_batch(make, tmp_path):
     assert predictor.predict_batch_instance([]) == []
 
 
-def test_json_is_one_line_that_keeps_every_script_readable(make):
-    assert make().dump_line({"answer": "日本"}) == '{"answer": "日本"}\n'
-
-
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
 def test_the_official_file_has_the_answer_to_every_question(make, tmp_path, batch_size):
     official = tmp_path / "predictions.json"
@@ -117,13 +112,13 @@ def test_lines_with_ids_fill_the_official_file_too(make, tmp_path):
 
 
 def test_an_official_file_in_a_folder_that_is_not_there_is_refused_at_once(make, tmp_path):
-    with pytest.raises(ConfigurationError, match="Make the folder, or correct the path"):
+    with pytest.raises(ConfigurationError, match="Create the folder, or correct the path"):
         make(official_file=str(tmp_path / "missing" / "predictions.json"))
 
 
 @pytest.mark.parametrize(
     "changes, message",
-    [({}, 'expected an "id" of its own, .* found none'), ({"id": "1"}, "found '1' a second time")],
+    [({}, 'expected a unique "id", .* found none'), ({"id": "1"}, "found '1' a second time")],
 )
 def test_a_line_that_the_official_file_cannot_name_is_refused(make, tmp_path, changes, message):
     predictor = make(official_file=str(tmp_path / "predictions.json"))
@@ -136,7 +131,6 @@ def test_a_line_that_the_official_file_cannot_name_is_refused(make, tmp_path, ch
 @pytest.mark.parametrize(
     "line, message",
     [
-        ('{"passage": "Tea is hot."', "expected a JSON object like .*question.*cut off"),
         (
             {"passage": "Tea."},
             r"expected a \"question\" .* found the fields \['passage'\]. Fill it",
@@ -144,7 +138,10 @@ def test_a_line_that_the_official_file_cannot_name_is_refused(make, tmp_path, ch
         ({"passage": "Tea.", "question": " "}, 'a "question" with some text, found " ".*leave the'),
         ({"passage": "", "question": "Who?"}, 'a "passage" with some text, found ""'),
         ({"passage": ["Tea"], "question": "Who?"}, 'a "passage" with some text'),
-        ({"passage": "Tea.", "question": "Who?", "id": 7}, '"id" to be a text, found 7. Put it in'),
+        (
+            {"passage": "Tea.", "question": "Who?", "id": 7},
+            '"id" to be a string, found 7. Put it in',
+        ),
     ],
 )
 def test_a_wrong_line_is_named_by_its_number(make, line, message):
@@ -159,13 +156,9 @@ def test_an_empty_question_is_refused_without_a_line_too(make):
         make().predict("", PASSAGE)
 
 
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory):
-    out = tmp_path_factory.mktemp("squad") / "out"
-    train_model_from_file(
-        FIXTURES / "experiments/squad.jsonnet", out, overrides={"trainer.num_epochs": 2}
-    )
-    return load_archive(out / "model.tar.gz")
+@pytest.fixture
+def archive(trained):
+    return trained("squad")
 
 
 def test_a_trained_model_answers_best_first_alone_as_in_a_batch(archive):

@@ -1,0 +1,91 @@
+import json
+from typing import Any, Dict, List, Tuple
+
+from allennlp.common.util import JsonDict, sanitize
+from allennlp.data import DatasetReader, Instance
+from allennlp.models import Model
+from allennlp.predictors import Predictor
+from overrides import overrides
+
+from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.util.errors import ConfigurationError
+
+
+class TaskPredictor(Predictor):
+    """
+    The base of the tasks' predictors: reads JSON lines, predicts in batches, and writes JSON lines
+    or, where the task has one, the format of its official scorer.
+
+    # Parameters
+
+    model : `Model`
+    dataset_reader : `DatasetReader`
+    output_format : `str`, optional (default = `"json"`)
+        One of the class's `output_formats`.
+
+    # Raises
+
+    `ConfigurationError`
+        If the output format is not one of these.
+    """
+
+    #: A line of input, for the error.
+    example: str
+    output_formats: Tuple[str, ...] = ("json",)
+
+    def __init__(
+        self, model: Model, dataset_reader: DatasetReader, output_format: str = "json"
+    ) -> None:
+        super().__init__(model, dataset_reader)
+        if output_format not in self.output_formats:
+            raise ConfigurationError(
+                f"Expected `output_format` to be one of {self.output_formats}, found "
+                f"{output_format!r}."
+            )
+        self._output_format = output_format
+        self._num_lines = 0
+
+    @overrides
+    def load_line(self, line: str) -> JsonDict:
+        """
+        # Raises
+
+        `ValueError`
+            If the line is not a JSON object, or not an input of the task; the message has the
+            number of the line.
+        """
+        self._num_lines += 1
+        place = f"non-empty line {self._num_lines}"
+        return self._checked(parse_object(line, place, self.example), place)
+
+    @overrides
+    def predict_instance(self, instance: Instance) -> JsonDict:
+        return self.predict_batch_instance([instance])[0]
+
+    @overrides
+    def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
+        """See the class for what a prediction holds."""
+        if not instances:
+            return []
+        for instance in instances:
+            self._dataset_reader.apply_token_indexers(instance)
+        outputs = self._model.forward_on_instances(instances)
+        return [sanitize(self._described(output)) for output in outputs]
+
+    @overrides
+    def dump_line(self, outputs: JsonDict) -> str:
+        if self._output_format == "json":
+            return json.dumps(outputs, ensure_ascii=False) + "\n"
+        return self._columns(outputs)
+
+    def _checked(self, line: JsonDict, place: str) -> JsonDict:
+        """The input that a line holds. Raises a `ValueError` that begins with the place if none."""
+        raise NotImplementedError
+
+    def _described(self, output: Dict[str, Any]) -> JsonDict:
+        """The prediction, from what the model returns for an instance."""
+        raise NotImplementedError
+
+    def _columns(self, outputs: JsonDict) -> str:
+        """The prediction in the format of the official scorer."""
+        raise NotImplementedError
