@@ -31,7 +31,7 @@ def allennlp(*arguments, **environment):
     )
 
 
-def test_a_training_prints_what_a_person_reads_and_logs_everything(tmp_path):
+def test_training_prints_a_summary_and_logs_everything(tmp_path):
     epochs = json.dumps({"trainer.num_epochs": 2})
     done = allennlp("train", EXPERIMENT, "-s", tmp_path / "out", "-o", epochs)
     assert done.returncode == 0, done.stderr
@@ -88,7 +88,7 @@ def test_broken_jsonnet_is_one_line_before_training(tmp_path):
         (AssertionError(), None),
     ],
 )
-def test_what_a_user_can_cause_is_a_sentence_and_a_bug_is_not(error, sentence):
+def test_errors_a_user_can_cause_are_one_sentence_and_bugs_are_not(error, sentence):
     assert explanation(error) == sentence
 
 
@@ -100,7 +100,7 @@ def test_what_a_user_can_cause_is_a_sentence_and_a_bug_is_not(error, sentence):
         (ValueError("shapes do not match"), None),
     ],
 )
-def test_errors_of_workers_are_told_as_those_of_the_process_itself(raised, sentence):
+def test_errors_of_workers_are_shown_like_those_of_the_process(raised, sentence):
     loader = torch.utils.data.DataLoader(_Failing(raised), num_workers=1)
     with pytest.raises(type(raised)) as of_torch:
         next(iter(loader))

@@ -70,7 +70,7 @@ class Executed:
         return pytest.fail, ("a file that an archive names was executed",)
 
 
-def test_no_caller_and_no_environment_can_have_weights_executed(monkeypatch):
+def test_neither_arguments_nor_environment_let_weights_execute_code(monkeypatch):
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
     before = dict(os.environ)
     evil = saved({"a": Executed()})
@@ -81,7 +81,7 @@ def test_no_caller_and_no_environment_can_have_weights_executed(monkeypatch):
     assert dict(os.environ) == before
 
 
-def test_nobody_is_asked_whether_to_run_the_code_of_a_transformer(tmp_path, monkeypatch):
+def test_code_of_a_transformer_is_refused_without_asking(tmp_path, monkeypatch):
     config = '{"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config"}}'
     (tmp_path / "config.json").write_text(config)
     (tmp_path / "evil.py").write_text("import pytest; pytest.fail('it was executed')\n")

@@ -75,7 +75,9 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(tagger, tmp_path):
     ],
     ids=lambda value: value.name if isinstance(value, tarfile.TarInfo) else None,
 )
-def test_what_reaches_out_of_an_archive_is_refused(tagger, tmp_path, monkeypatch, added, reason):
+def test_links_devices_and_paths_outside_of_an_archive_are_refused(
+    tagger, tmp_path, monkeypatch, added, reason
+):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "deep" / "temporary"))
     (tmp_path / "deep" / "temporary").mkdir(parents=True)
     refused(repack(tagger, tmp_path / "evil.tar.gz", members=[added]), reason)
@@ -155,7 +157,7 @@ def test_a_type_registered_by_another_package_is_constructed(tagger, tmp_path):
     assert same(archive, load_archive(tagger))
 
 
-def test_outside_of_the_door_allennlp_is_as_it_was(tagger, tmp_path):
+def test_allennlp_is_unchanged_outside_of_the_context(tagger, tmp_path):
     before = Registrable.__dict__["resolve_class_name"], archival.extracted_archive
     load_archive(tagger)
     refused(repack(tagger, tmp_path / "evil.tar.gz", set_at("model", "type", "os.system")))
@@ -249,14 +251,14 @@ def test_weights_are_not_executed_whatever_the_environment_says(
         ("vocabulary", "holds no trained model: the folder 'vocabulary' is missing"),
     ],
 )
-def test_what_an_archive_lacks_is_named(tagger, tmp_path, without, expected):
+def test_a_missing_part_of_an_archive_is_named(tagger, tmp_path, without, expected):
     refused(repack(tagger, tmp_path / "half.tar.gz", without=[without]), expected)
     with tarfile.open(tmp_path / "half.tar.gz") as archive:
         archive.extractall(tmp_path / "folder", filter="data")
     refused(tmp_path / "folder", expected)
 
 
-def test_what_is_no_archive_is_refused(tagger, tmp_path, weight_file):
+def test_files_that_are_not_archives_are_refused(tagger, tmp_path, weight_file):
     refused(tmp_path / "none.tar.gz", "does not exist. Expected a model.tar.gz or the folder of")
     refused(weight_file, "damaged, cut short, or no model.tar.gz")
     (tmp_path / "text.tar.gz").write_bytes(gzip.compress(b"no tar file\n" * 99))

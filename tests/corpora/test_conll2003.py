@@ -125,7 +125,7 @@ def test_ill_formed_tags_mean_what_conlleval_makes_of_them(rule, tags, expected)
     assert find_entities(tags.split()) == [Entity(*entity) for entity in expected]
 
 
-def test_entities_survive_being_written_as_tags():
+def test_entities_written_as_tags_read_back():
     random.seed(1)
     for _ in range(200):
         prefixes = random.choices("BIESLUO", k=8)

@@ -18,5 +18,5 @@ from elmo_plugin.corpora.penn_treebank import plain_word
         ("\\", "\\"),
     ],
 )
-def test_what_the_treebank_escapes_is_written_plainly(written, plain):
+def test_escapes_of_the_treebank_are_removed(written, plain):
     assert plain_word(written) == plain

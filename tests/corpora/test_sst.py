@@ -94,7 +94,7 @@ def test_blanks_and_empty_lines_do_not_change_a_tree(read):
         (")", 1, "expected (, found ')'"),
     ],
 )
-def test_what_is_no_tree_is_refused_with_its_place_and_cure(read, line, column, message):
+def test_a_malformed_tree_is_refused_with_its_place_and_cure(read, line, column, message):
     with pytest.raises(ValueError) as error:
         read(f"(2 Fine)\n\n{line}\n")
     assert f"x.txt:3:{column}: {message}. A tree is one line like" in str(error.value)

@@ -207,7 +207,7 @@ def test_unfinished_files_of_other_programs_stay(tmp_path):
     assert names(tmp_path) == ["vectors.hdf5.unfinished"]
 
 
-def test_what_a_kill_left_half_done_is_removed(tmp_path):
+def test_files_left_incomplete_by_a_kill_are_removed(tmp_path):
     train(make(tmp_path), ScriptedTrainer())
     whole = names(tmp_path)
     for name in ("training_state_e0_b7.th", "model_state_e0_b7.th.unfinished"):

@@ -23,7 +23,7 @@ def train(scheduler, optimizer, num_batches):
     return rates
 
 
-def test_rates_fall_after_so_many_batches_whatever_an_epoch_is():
+def test_rates_fall_after_a_number_of_batches_not_of_epochs():
     scheduler, optimizer = make(1.0, 0.1, factor=0.5, num_batches=3)
     assert train(scheduler, optimizer, 2) == [1.0, 1.0]
     scheduler.step()
@@ -31,7 +31,7 @@ def test_rates_fall_after_so_many_batches_whatever_an_epoch_is():
     assert scheduler.get_values() == [0.25, 0.025]
 
 
-def test_goes_on_where_it_was_after_a_restart():
+def test_a_restored_schedule_continues():
     scheduler, optimizer = make(1.0, factor=0.5, num_batches=2)
     train(scheduler, optimizer, 3)
     again, its_optimizer = make(1.0, factor=0.5, num_batches=2)

@@ -52,7 +52,7 @@ def test_steps_are_those_of_allennlp(name, settings):
 
 
 @pytest.mark.parametrize("name", ["elmo-adam", "elmo-adagrad"])
-def test_a_saved_state_goes_on_where_it_was(name, tmp_path):
+def test_a_restored_state_continues(name, tmp_path):
     whole, halved = make_model(), make_model()
     step(whole, make_optimizer(name, whole, {}), num_steps=6)
     optimizer = make_optimizer(name, halved, {})

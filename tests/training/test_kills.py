@@ -49,7 +49,7 @@ def assert_same_end(found: Path, expected: Path) -> None:
 # Adam and a CRF; adadelta and moving averages. Both with ELMo, whose loader is a batch ahead, and
 # whose layers are rounded: computed in other batches, some would differ.
 @pytest.mark.parametrize("name, seed", [("ner_elmo", 0), ("squad_elmo", 1)])
-def test_a_killed_task_ends_as_if_it_had_lived(tmp_path, name, seed):
+def test_a_killed_task_ends_like_an_uninterrupted_one(tmp_path, name, seed):
     assert train(load(name, tmp_path / "cache"), tmp_path / "whole")
     draw = Random(seed)
     lives = train_in_lives(
@@ -61,7 +61,7 @@ def test_a_killed_task_ends_as_if_it_had_lived(tmp_path, name, seed):
     assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
 
 
-def test_no_kind_of_moment_is_deadly(tmp_path):
+def test_a_run_recovers_from_a_kill_at_every_kind_of_event(tmp_path):
     experiment = load("ner")
     assert train(experiment, tmp_path / "whole")
     events = count_events(tmp_path / "whole")
@@ -84,7 +84,7 @@ def test_what_elmo_s_cache_got_before_a_checkpoint_outlives_a_kill(tmp_path):
         assert cache.stat()["entries"] > 10
 
 
-def test_two_killed_processes_end_as_if_they_had_lived(tmp_path):
+def test_two_killed_processes_end_like_uninterrupted_ones(tmp_path):
     experiment = {**load("ner"), "distributed": {"cuda_devices": [-1, -1]}}
     assert train(experiment, tmp_path / "whole")
     assert train_in_lives(experiment, tmp_path / "killed", iter([14, 20, None])) == 3

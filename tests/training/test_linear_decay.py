@@ -81,7 +81,7 @@ def test_epochs_of_one_batch_take_time_too(clock):
     assert scheduler.is_over
 
 
-def test_a_recovered_run_goes_on_with_the_time_it_had(clock):
+def test_a_recovered_run_continues_with_the_time_used(clock):
     scheduler, _ = make(1.0, minutes=1, warmup_steps=100)
     train(scheduler, clock, 0.0, 10.0, 20.0)
     state = scheduler.state_dict()

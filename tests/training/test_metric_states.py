@@ -60,7 +60,7 @@ def make(kind):
 
 
 @pytest.mark.parametrize("kind", METRICS, ids=lambda kind: kind.__name__)
-def test_a_metric_counts_on_where_it_was(tmp_path, kind):
+def test_a_restored_metric_continues_counting(tmp_path, kind):
     whole, first, second = make(kind), make(kind), make(kind)
     feed = METRICS[kind]
     for number in (0, 1, 2):
@@ -156,7 +156,7 @@ def test_arrays_and_what_appears_while_counting_are_kept(tmp_path):
 @pytest.mark.parametrize(
     "value, found", [(deque([1]), "deque"), (numpy.array(["a"]), "array of <U1"), (1j, "complex")]
 )
-def test_what_cannot_be_kept_is_named(value, found):
+def test_attributes_that_cannot_be_stored_are_named(value, found):
     metric = Various()
     metric.last = {"a": [value]}
     with pytest.raises(ConfigurationError, match=rf"Various\.last\['a'\]\[0\].* found {found},"):

@@ -97,7 +97,7 @@ def run(folder, kind="elmo-exponential", killed_at=0):
 
 # In the first epoch before and after a checkpoint, after an epoch, in the last.
 @pytest.mark.parametrize("killed_at", [1, 3, 6, 13, 19])
-def test_a_recovered_run_is_one_that_was_never_killed(tmp_path, killed_at):
+def test_a_recovered_run_ends_like_an_uninterrupted_one(tmp_path, killed_at):
     whole, recovered = run(tmp_path / "a"), run(tmp_path / "b", killed_at=killed_at)
     torch.testing.assert_close(recovered, whole, rtol=0, atol=0)
 

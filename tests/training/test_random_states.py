@@ -18,7 +18,7 @@ def draws():
     ]
 
 
-def test_the_same_is_drawn_again(tmp_path):
+def test_restored_states_give_the_same_random_numbers(tmp_path):
     # Half of a pair of normal numbers is left for the next draw.
     draws()
     torch.save(random_states(CPU), tmp_path / "states")

@@ -132,7 +132,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize(
     "killed_at", [[1], [2], [3], [6], [7], [9], [12], [17], [18], [5, 1, 6], [13, 2, 2]]
 )
-def test_a_recovered_run_is_one_that_was_never_killed(tmp_path, experiment, killed_at):
+def test_a_recovered_run_ends_like_an_uninterrupted_one(tmp_path, experiment, killed_at):
     whole = run(experiment, tmp_path / "whole")
     assert whole[0]["validation_rare"] == 1.0 and whole[0]["training_reg_loss"] > 0
     assert_same(run(experiment, tmp_path / "killed", killed_at), whole)
@@ -161,7 +161,9 @@ VARIANTS = {
 
 @pytest.mark.parametrize("killed_at", [[3], [5], [8], [11]])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_whatever_the_trainer_is_set_to_do(tmp_path, experiment, variant, killed_at):
+def test_recovery_is_exact_with_other_settings_of_the_trainer(
+    tmp_path, experiment, variant, killed_at
+):
     experiment["trainer"].update(VARIANTS[variant])
     if "num_gradient_accumulation_steps" in VARIANTS[variant]:
         killed_at = [-(-batch // 2) for batch in killed_at]
@@ -169,7 +171,7 @@ def test_whatever_the_trainer_is_set_to_do(tmp_path, experiment, variant, killed
     assert_same(run(experiment, tmp_path / "killed", killed_at), whole)
 
 
-def test_recovering_what_has_ended_trains_nothing_and_keeps_all_metrics(folder, experiment):
+def test_recovering_a_finished_run_trains_nothing_and_keeps_all_metrics(folder, experiment):
     whole = run(experiment, folder)
     files = sorted(path.name for path in folder.iterdir())
     (folder / "model.tar.gz").write_bytes(b"half an archive")
@@ -180,7 +182,7 @@ def test_recovering_what_has_ended_trains_nothing_and_keeps_all_metrics(folder, 
     assert Model.from_archive(folder / "model.tar.gz").state_dict().keys() == whole[1].keys()
 
 
-def test_batches_of_epochs_that_are_over_are_not_made_again(folder, experiment, monkeypatch):
+def test_batches_of_finished_epochs_are_not_loaded_again(folder, experiment, monkeypatch):
     with pytest.raises(Killed):
         Kill.at = 2 * NUM_BATCHES + 1
         train_model(Params(copy.deepcopy(experiment)), folder)
@@ -264,7 +266,7 @@ def test_a_metric_may_return_numbers_of_numpy(tmp_path, experiment):
     assert_same(run(experiment, tmp_path / "killed", [9]), whole)
 
 
-def test_modules_are_told_of_a_checkpoint_and_keep_their_mode(folder, experiment, monkeypatch):
+def test_modules_are_notified_of_a_checkpoint_and_keep_their_mode(folder, experiment, monkeypatch):
     experiment["model"]["type"] = "elmo-test-numpy"
     monkeypatch.setattr(FrozenPart, "modes", [])
     modes_after = []

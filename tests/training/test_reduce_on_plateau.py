@@ -105,7 +105,7 @@ def test_the_arguments_are_those_of_torch():
     assert scheduler.get_values()[0] < 0.01
 
 
-def test_a_saved_state_goes_on_where_it_stopped():
+def test_a_restored_state_continues():
     scores = [0.1, 0.3, 0.3, 0.2, 0.3, 0.4, 0.4, 0.4]
     whole = rates(make(mode="max", patience=1), scores)
     first, optimizer = make(mode="max", patience=1), make_optimizer()

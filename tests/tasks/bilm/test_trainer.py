@@ -295,7 +295,7 @@ def test_two_processes_learn_what_one_does(tmp_path, order):
             assert metrics[1][name] == pytest.approx(metrics[0][name], rel=1e-5)
 
 
-def test_two_killed_processes_end_as_if_they_had_lived(tmp_path):
+def test_two_killed_processes_end_like_uninterrupted_ones(tmp_path):
     experiment = make_experiment(tmp_path, "streams")
     experiment["distributed"] = {"cuda_devices": [-1, -1]}
     assert train(experiment, tmp_path / "whole")

@@ -91,7 +91,7 @@ def test_scores_far_apart_give_a_loss_and_gradients():
     assert total.isfinite() and large.scores.grad.isfinite().all()
 
 
-def test_the_likeliest_antecedent_is_taken_if_it_is_likelier_than_none():
+def test_the_best_antecedent_is_chosen_if_it_scores_above_none():
     scorer, kept = make(23, 5)
     kept = kept._replace(scores=kept.scores - 1.5)
     found = torch.cat([best_antecedents(block) for block in scorer(kept)]).tolist()
@@ -105,7 +105,7 @@ def test_the_likeliest_antecedent_is_taken_if_it_is_likelier_than_none():
 @pytest.mark.parametrize(
     "antecedents", [[None], [None, 0, 1, 2, 3, 4, 5], [None, None, 0, None, 1, 2, 3, None, 6]]
 )
-def test_clusters_are_what_is_linked(antecedents):
+def test_clusters_are_the_linked_spans(antecedents):
     places = [span if other is None else other for span, other in enumerate(antecedents)]
     assert clusters_from(torch.tensor(places)) == linked(antecedents)
 

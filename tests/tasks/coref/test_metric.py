@@ -142,7 +142,7 @@ def score(*documents):
 
 
 @pytest.mark.parametrize("name, predicted, gold, figures", CASES, ids=[case[0] for case in CASES])
-def test_figures_of_the_reference_scorer_and_by_hand(name, predicted, gold, figures):
+def test_scores_are_those_of_the_reference_scorer_and_by_hand(name, predicted, gold, figures):
     scores = score((clusters(predicted), clusters(gold)))
     for measure, (precision, recall) in figures.items():
         f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0

@@ -68,7 +68,7 @@ def test_head_scores_far_apart_give_numbers(scorer, text):
     assert scores.isfinite().all() and vectors.weights.sum(dim=1).allclose(torch.ones(()).double())
 
 
-def test_what_a_span_has_does_not_depend_on_its_neighbours(scorer, text):
+def test_mention_scores_do_not_depend_on_other_spans(scorer, text):
     encoded, embedded, _ = text
     spans = spans_within(torch.tensor([14]), scorer.max_width)
     scores, _ = scorer(encoded, embedded, spans)

@@ -178,7 +178,7 @@ def test_scores_are_fractions_over_all_batches():
     }
 
 
-def test_accuracy_does_not_hang_on_the_scheme():
+def test_accuracy_does_not_depend_on_the_scheme():
     metric = EntityF1()
     metric([["U-PER", "B-LOC", "L-LOC", "O"]], [["I-PER", "I-LOC", "I-LOC", "O"]])
     assert metric.get_metric()["accuracy"] == 1.0
@@ -222,7 +222,7 @@ def test_is_built_from_its_registered_name():
     assert isinstance(Metric.from_params(Params({"type": "elmo-entity-f1"})), EntityF1)
 
 
-def test_errors_say_what_does_not_align():
+def test_errors_name_the_sequence_that_does_not_align():
     with pytest.raises(ValueError, match="1 predicted and 0 gold sequences"):
         EntityF1()([["O"]], [])
     with pytest.raises(ValueError, match="1 predicted and 2 gold tags in sequence 1 of the batch"):

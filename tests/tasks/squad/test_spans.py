@@ -31,7 +31,7 @@ def test_probabilities_of_all_spans_add_up_to_one():
     assert ((probabilities > 0).sum(dim=1) == 9 * 4 - 6).all()
 
 
-def test_the_likeliest_start_and_end_need_not_make_the_likeliest_span():
+def test_the_best_start_and_end_need_not_make_the_best_span():
     starts = torch.tensor([[0.0, 0.0, 5.0]])
     ends = torch.tensor([[6.0, 0.0, 4.0]])
     spans, _ = best_spans(starts, ends, 3, 2)

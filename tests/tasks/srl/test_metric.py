@@ -212,7 +212,7 @@ def test_is_built_from_its_registered_name():
     assert isinstance(Metric.from_params(Params({"type": "elmo-srl-f1"})), SrlSpanF1)
 
 
-def test_errors_say_what_does_not_align():
+def test_errors_name_the_sequence_that_does_not_align():
     with pytest.raises(ValueError, match="1 predicted and 0 gold sequences"):
         SrlSpanF1()([["O"]], [])
     with pytest.raises(ValueError, match="1 predicted and 2 gold tags in sequence 1 of the batch"):
