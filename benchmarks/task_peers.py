@@ -124,7 +124,7 @@ def crf_tagger(ours: Model) -> Peer:
 
 
 def bcn(ours: Model) -> Peer:
-    classifier, projection = ours.classifier, ours.class_projection
+    classifier, projection = ours.classifier, ours.output_projection
     hidden = [layer.out_features for layer in classifier._linear_layers]
     labels = ours.vocab.get_index_to_token_vocabulary("labels")
     package = import_module("allennlp_models.classification")
@@ -160,9 +160,9 @@ def esim(ours: Model) -> Peer:
         encoder=lstm(ours.encoder),
         matrix_attention=DotProductMatrixAttention(),
         projection_feedforward=feedforward(projection.in_features, [hidden_size], [0.0], "relu"),
-        inference_encoder=lstm(ours.composition),
+        inference_encoder=lstm(ours.composition_encoder),
         output_feedforward=feedforward(
-            4 * ours.composition.get_output_dim(), [hidden_size], [dropout], "relu"
+            4 * ours.composition_encoder.get_output_dim(), [hidden_size], [dropout], "relu"
         ),
         output_logit=feedforward(hidden_size, [len(SNLI_LABELS)], [0.0], "linear"),
         dropout=dropout,

@@ -11,7 +11,7 @@
   settings+: {
     elmo: (import 'lib/elmo.libsonnet') { at: 'both', dropout: 0.0, layer_norm: true },
     penalties: [
-      ['^(encoder|composition|projection|decision).*weight', { type: 'l2', alpha: 1e-4 }],
+      ['^(encoder|composition_encoder|projection|classifier).*weight', { type: 'l2', alpha: 1e-4 }],
     ],
     attention_dropout: 0.5,
   },

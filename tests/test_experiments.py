@@ -319,7 +319,7 @@ def test_sentiment_is_dropped_out_as_in_allennlp():
     )
     model, tensors = model_and_batch("sst_elmo")
     elmo = slice(-model.placement.output_dim, None)
-    assert share_of_zeros(model, tensors, model.pooling_scores, elmo) == 0.0
+    assert share_of_zeros(model, tensors, model.pooling_attention, elmo) == 0.0
 
 
 def test_a_misspelt_key_is_refused_by_name(tmp_path):

@@ -3,7 +3,6 @@
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer, save_atomically
 from elmo_plugin.training.decay_by_batches import DecayByBatches
 from elmo_plugin.training.fused_optimizers import FusedAdagrad, FusedAdam
-from elmo_plugin.training.labels import require_labels
 from elmo_plugin.training.linear_decay import LinearDecay
 from elmo_plugin.training.moving_average import RecoverableMovingAverage
 from elmo_plugin.training.recoverable_trainer import RecoverableTrainer
@@ -18,6 +17,5 @@ __all__ = [
     "RecoverableMovingAverage",
     "RecoverableTrainer",
     "ReduceOnPlateau",
-    "require_labels",
     "save_atomically",
 ]

@@ -17,7 +17,7 @@ local defaults = {
 
   model+: {
     encoder: lstm,
-    composition: lstm,
+    composition_encoder: lstm,
     feedforward_dim: s.hidden_size,
     dropout: s.dropout,
     attention_dropout: s.attention_dropout,

@@ -1,8 +1,8 @@
-"""Coreference: which words of a document speak of the same thing?"""
+"""Coreference: the mentions of a document that refer to the same entity."""
 
 from elmo_plugin.tasks.coref.metric import CorefScores
-from elmo_plugin.tasks.coref.model import Coref
+from elmo_plugin.tasks.coref.model import CoreferenceResolver
 from elmo_plugin.tasks.coref.predictor import CorefPredictor
 from elmo_plugin.tasks.coref.reader import CorefReader
 
-__all__ = ["Coref", "CorefPredictor", "CorefReader", "CorefScores"]
+__all__ = ["CorefPredictor", "CorefReader", "CorefScores", "CoreferenceResolver"]

@@ -98,19 +98,21 @@ def split_sentences(text: str) -> List[List[Token]]:
 def _speakers(line: Dict[str, Any], check: Callable[..., None]) -> Optional[List[str]]:
     """The speaker of each token, after checking sentences and speakers."""
     sentences, speakers = line["sentences"], line.get("speakers")
-    is_list = isinstance(sentences, list) and sentences
-    check(is_list, '"sentences" to be a list of sentences, at least one', sentences)
+    check(
+        isinstance(sentences, list) and sentences,
+        '"sentences" to be a list of sentences, at least one',
+        sentences,
+    )
     for number, words in enumerate(sentences):
-        is_list = isinstance(words, list) and words
         check(
-            is_list and all(isinstance(word, str) and word for word in words),
+            isinstance(words, list) and words and all(isinstance(w, str) and w for w in words),
             f'sentence {number} of "sentences" to be a list of words, none of them empty',
             words,
         )
     if speakers is None:
         return None
-    is_list = isinstance(speakers, list) and all(isinstance(name, str) for name in speakers)
-    check(is_list, '"speakers" to be a list of names, one for each sentence', speakers)
+    are_names = isinstance(speakers, list) and all(isinstance(name, str) for name in speakers)
+    check(are_names, '"speakers" to be a list of names, one for each sentence', speakers)
     expected = f'"speakers" to name one for each of {len(sentences)} sentences, "-" if not known'
     check(len(speakers) == len(sentences), expected, speakers)
     return [speaker for speaker, words in zip(speakers, sentences) for _ in words]

@@ -1,4 +1,4 @@
-"""Named entity recognition: the names in a text, and what they are names of."""
+"""Named entity recognition: the names in a text, and their types."""
 
 from elmo_plugin.tasks.ner.metric import EntityF1
 from elmo_plugin.tasks.ner.model import NamedEntityRecognizer

@@ -1,8 +1,8 @@
-"""Question answering: which words of a passage answer a question on it?"""
+"""Question answering: the span of a passage that answers a question."""
 
 from elmo_plugin.tasks.squad.metric import SquadScores
-from elmo_plugin.tasks.squad.model import Squad
+from elmo_plugin.tasks.squad.model import BidafSelfAttention
 from elmo_plugin.tasks.squad.predictor import SquadPredictor
 from elmo_plugin.tasks.squad.reader import SquadReader
 
-__all__ = ["Squad", "SquadPredictor", "SquadReader", "SquadScores"]
+__all__ = ["BidafSelfAttention", "SquadPredictor", "SquadReader", "SquadScores"]

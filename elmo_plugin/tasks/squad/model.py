@@ -2,56 +2,43 @@ from typing import Any, Dict, List, Optional
 
 import torch
 from allennlp.common import Lazy
-from allennlp.data import TextFieldTensors, Vocabulary
+from allennlp.data import TextFieldTensors
 from allennlp.models import Model
-from allennlp.modules import InputVariationalDropout, Seq2SeqEncoder, TextFieldEmbedder
-from allennlp.nn import RegularizerApplicator
+from allennlp.modules import InputVariationalDropout, Seq2SeqEncoder
 from allennlp.nn.util import get_text_field_mask
 from overrides import overrides
 from torch.nn.functional import cross_entropy
 
-from elmo_plugin.elmo import Placement
-from elmo_plugin.elmo.placement import Nowhere, PlacedText
+from elmo_plugin.tasks.model import TaskModel
 from elmo_plugin.tasks.squad.attention import BiAttention, SelfAttention
 from elmo_plugin.tasks.squad.metric import SquadScores
 from elmo_plugin.tasks.squad.spans import best_spans
-from elmo_plugin.training import require_labels
 from elmo_plugin.util.errors import ConfigurationError
-
-# What is needed to learn from, for the error.
-_LABELS = "answers, in the field `answers` of each question,"
 
 
 @Model.register("elmo-squad")
-class Squad(Model):
+class BidafSelfAttention(TaskModel):
     """
     The model of [Clark and Gardner (2017)](https://arxiv.org/abs/1710.10723) for one paragraph, as
-    Peters et al. (2018) use it: passage and question go through one encoder, the passage attends
-    to the question, then, in a residual block with an encoder of its own, to itself, and two more
-    encoders say where the answer starts and, knowing what the first said, where it ends. ELMo joins
-    the words, the shared encoder's output, or both, with scores that both texts share.
+    Peters et al. (2018) use it. One encoder reads passage and question; bidirectional attention
+    joins the question to the passage; a residual block of an encoder and self-attention follows;
+    and two more encoders predict the start of the answer and, reading the first one's output too,
+    its end. ELMo is concatenated with the words, with the shared encoder's output, or both; both
+    texts share its layer scores.
 
     # Parameters
 
-    vocab : `Vocabulary`
-    text_field_embedder : `TextFieldEmbedder`
-        Embeds the words.
     encoder : `Lazy[Seq2SeqEncoder]`
-        All four encoders are built from it; their `input_size` is given by the model. The width of
-        its output is that of both attentions' results too.
-    placement : `Optional[Placement]`, optional (default = `None`)
-        Where ELMo joins; nowhere by default.
+        All four encoders are built from it; their `input_size` is set by the model. Both attention
+        layers have its output width.
     dropout : `float`, optional (default = `0.2`)
-        On what goes into the encoders of texts, and what comes out of them, the same for all
-        tokens of a text.
+        On inputs and outputs of the text encoders, with the same mask for all tokens of a text.
     max_answer_length : `int`, optional (default = `17`)
-        Most tokens of an answer that is predicted.
+        Largest number of tokens of a predicted answer.
     num_best : `int`, optional (default = `20`)
-        How many answers are returned.
-    regularizer : `Optional[RegularizerApplicator]`
-        The paper's λ.
-    serialization_dir : `Optional[str]`
-        Given by AllenNLP.
+        Number of answers returned.
+    **kwargs : `Any`
+        Those of `TaskModel`.
 
     # Raises
 
@@ -60,42 +47,35 @@ class Squad(Model):
     """
 
     default_predictor = "elmo-squad"
+    labels = "answers, in the field `answers` of each question,"
 
     def __init__(
         self,
-        vocab: Vocabulary,
-        text_field_embedder: TextFieldEmbedder,
         encoder: Lazy[Seq2SeqEncoder],
-        placement: Optional[Placement] = None,
         dropout: float = 0.2,
         max_answer_length: int = 17,
         num_best: int = 20,
-        regularizer: Optional[RegularizerApplicator] = None,
-        serialization_dir: Optional[str] = None,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(vocab, regularizer, serialization_dir)
+        super().__init__(**kwargs)
         if min(max_answer_length, num_best) < 1:
             raise ConfigurationError(
                 "elmo-squad: expected `max_answer_length` and `num_best` of at least 1, found "
                 f"{max_answer_length} and {num_best}."
             )
-        self.text_field_embedder = text_field_embedder
-        self.placement = placement or Nowhere()
-        self.encoder = encoder.construct(
-            input_size=text_field_embedder.get_output_dim() + self.placement.input_dim
-        )
+        self.encoder = encoder.construct(input_size=self.input_dim)
         dim = self.encoder.get_output_dim()
-        self.attention = BiAttention(dim + self.placement.output_dim, dim)
-        self.passage_encoder = encoder.construct(input_size=dim)
+        self.bi_attention = BiAttention(dim + self.placement.output_dim, dim)
+        self.residual_encoder = encoder.construct(input_size=dim)
         self.self_attention = SelfAttention(dim, dim)
         self.start_encoder = encoder.construct(input_size=dim)
         self.end_encoder = encoder.construct(input_size=2 * dim)
-        self.start = torch.nn.Linear(dim, 1)
-        self.end = torch.nn.Linear(dim, 1)
+        self.start_projection = torch.nn.Linear(dim, 1)
+        self.end_projection = torch.nn.Linear(dim, 1)
         self.dropout = InputVariationalDropout(dropout)
         self.max_answer_length = max_answer_length
         self.num_best = num_best
-        self.scores = SquadScores()
+        self.metric = SquadScores()
 
     @overrides(check_signature=False)
     def forward(
@@ -111,33 +91,35 @@ class Squad(Model):
 
         question, passage : `TextFieldTensors`
         metadata : `List[Dict[str, Any]]`
-            What `SquadReader` says of each question.
+            From `SquadReader`.
         answer_span : `Optional[torch.Tensor]`
             Shape `(batch_size, 2)`. First and last token of the answer.
         passage_sentences : `Optional[torch.Tensor]`
-            Shape `(batch_size, num_passage_tokens)`. Which sentence each token is in, for the biLM.
+            Shape `(batch_size, num_passage_tokens)`. Sentence number of each token, for the biLM.
 
         # Returns
 
         `Dict[str, Any]`
-            `best_spans` and `best_span_probabilities`, see `best_spans`; the metadata; and `loss`
-            where there are answers.
+            `best_spans` and `best_span_probabilities`, see `best_spans`; `metadata`; and `loss` if
+            there are answers.
         """
-        require_labels(self, answer_span, _LABELS)
+        self.require_labels(answer_span)
         question_mask, passage_mask = get_text_field_mask(question), get_text_field_mask(passage)
-        asked = self._encode(self.placement(question), question_mask)
-        read = self._encode(self.placement(passage, passage_sentences), passage_mask)
+        encoded_question = self._encode(question_mask, question)
+        encoded_passage = self._encode(passage_mask, passage, passage_sentences)
         # Shape: (batch_size, num_passage_tokens, dim)
-        merged = self.attention(read, asked, passage_mask, question_mask)
-        encoded = self.dropout(self.passage_encoder(self.dropout(merged), passage_mask))
-        modelled = self.dropout(merged + self.self_attention(encoded, passage_mask))
-        started = self.start_encoder(modelled, passage_mask)
-        ended = self.end_encoder(torch.cat([modelled, started], dim=2), passage_mask)
+        attended = self.bi_attention(encoded_passage, encoded_question, passage_mask, question_mask)
+        encoded = self.dropout(self.residual_encoder(self.dropout(attended), passage_mask))
+        residual = self.dropout(attended + self.self_attention(encoded, passage_mask))
+        starts = self.start_encoder(residual, passage_mask)
+        ends = self.end_encoder(torch.cat([residual, starts], dim=2), passage_mask)
         # Shape: (2, batch_size, num_passage_tokens)
-        logits = torch.stack([self.start(started), self.end(ended)]).squeeze(3)
+        logits = torch.stack([self.start_projection(starts), self.end_projection(ends)]).squeeze(3)
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         logits = logits.masked_fill(~passage_mask, -torch.inf)
-        spans, probabilities = best_spans(*logits, self.max_answer_length, self.num_best)
+        spans, probabilities = best_spans(
+            logits[0], logits[1], self.max_answer_length, self.num_best
+        )
         outputs = {
             "best_spans": spans,
             "best_span_probabilities": probabilities,
@@ -145,34 +127,29 @@ class Squad(Model):
         }
         if answer_span is not None:
             outputs["loss"] = sum(map(cross_entropy, logits, answer_span.unbind(dim=1)))
-        labelled = [number for number, each in enumerate(metadata) if each["answers"]]
-        if labelled:
-            answers = _best_answers(spans, metadata)
-            self.scores(
-                [answers[number] for number in labelled],
-                [metadata[number]["answers"] for number in labelled],
-            )
+        gold = [question["answers"] for question in metadata]
+        self.score(_best_answers(spans, metadata), gold)
         return outputs
 
-    def _encode(self, text: PlacedText, mask: torch.Tensor) -> torch.Tensor:
-        """Shape `(batch_size, num_tokens, encoded_dim)`."""
-        embedded = text.at_input(self.text_field_embedder(text.words))
+    def _encode(self, mask: torch.Tensor, *tokens: Any) -> torch.Tensor:
+        """Shape `(batch_size, num_tokens, encoded_dim)`, from the arguments of `embed`."""
+        text, embedded = self.embed(*tokens)
         return text.at_output(self.dropout(self.encoder(self.dropout(embedded), mask)))
 
     @overrides(check_signature=False)
     def make_output_human_readable(self, output_dict: Dict[str, Any]) -> Dict[str, Any]:
-        """Adds `answer`, the text of the likeliest."""
+        """Adds `answer`, the text of the most probable span."""
         answers = _best_answers(output_dict["best_spans"], output_dict["metadata"])
         return {**output_dict, "answer": answers}
 
     @overrides
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
-        """`em` and `f1`; nothing where the corpus has no answers."""
-        return self.scores.get_metric(reset)
+        """`em` and `f1`, also in training; empty for a corpus without answers."""
+        return self.metric.get_metric(reset)
 
 
 def _best_answers(spans: torch.Tensor, metadata: List[Dict[str, Any]]) -> List[str]:
-    """The text of the likeliest answer to each question."""
+    """The text of the most probable answer to each question."""
     answers = []
     for (first, last), question in zip(spans[:, 0].tolist(), metadata):
         offsets = question["token_offsets"]

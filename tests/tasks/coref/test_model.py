@@ -3,14 +3,13 @@ from pathlib import Path
 import pytest
 import torch
 from allennlp.common import Params
-from allennlp.common.testing import ModelTestCase
-from allennlp.data import Batch, Token, Vocabulary
+from allennlp.data import Token, Vocabulary
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 from allennlp.models import Model
 
 import elmo_plugin
-from elmo_plugin.elmo.placement import Nowhere
 from elmo_plugin.tasks.coref import CorefReader
+from tests.tasks.batches import make_batch, placement
 from tests.tasks.coref.oracle import every_span, greedy, linked, marginal_loss, pair_scores
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -41,10 +40,6 @@ def linking(model: Model) -> None:
     torch.nn.init.normal_(model.antecedent_scorer.feedforward.output_layer.weight)
 
 
-def placement(at: str) -> dict:
-    return {"type": "elmo-placement", "at": at, "elmo": {"dropout": 0.0}}
-
-
 @pytest.fixture(scope="module")
 def reader():
     return CorefReader(
@@ -63,12 +58,8 @@ def vocab(instances):
 
 
 def tensors(model, instances):
-    batch = Batch(instances)
-    batch.index_instances(model.vocab)
-    found = batch.as_tensor_dict()
-    if isinstance(model.placement, Nowhere):
-        del found["sentences"]["elmo"]
-    return found
+    has_elmo = model.placement.input_dim + model.placement.output_dim > 0
+    return make_batch(model.vocab, instances, elmo=has_elmo)
 
 
 def document(reader, *sentences, clusters=(), speakers=None, genre="nw"):
@@ -78,29 +69,6 @@ def document(reader, *sentences, clusters=(), speakers=None, genre="nw"):
     )
     reader.apply_token_indexers(instance)
     return instance
-
-
-class TestTraining(ModelTestCase):
-    @pytest.mark.parametrize("experiment", ["coref", "coref_elmo"])
-    def test_trains_saves_loads_and_predicts_the_same(self, experiment):
-        # The comparison needs batches in a fixed order, and of more than one document.
-        param_file = self.TEST_DIR / "experiment.jsonnet"
-        loader = "{ batch_sampler:: null, batch_size: 2 }"
-        param_file.write_text(
-            f"(import '{FIXTURES}/experiments/{experiment}.jsonnet')"
-            f" {{ data_loader+: {loader}, validation_data_loader+: {loader} }}"
-        )
-        self.set_up_model(param_file, CORPUS / "train.gold_conll")
-        self.ensure_model_can_train_save_and_load(
-            self.param_file,
-            overrides='{"trainer.num_epochs": 1, "trainer.patience": 1}',
-            # What is added to all scores of a softmax alike changes nothing.
-            gradients_to_ignore={"mention_scorer.head_attention.bias"},
-        )
-
-    def test_predictions_do_not_depend_on_the_batch(self):
-        self.set_up_model(FIXTURES / "experiments/coref_elmo.jsonnet", CORPUS / "dev.gold_conll")
-        self.ensure_batch_predictions_are_consistent(keys_to_ignore=["loss"])
 
 
 @pytest.mark.parametrize("at", [None, "input", "output", "both"])
@@ -228,14 +196,6 @@ def test_a_genre_that_training_never_saw_is_the_unknown_one(vocab, reader):
         for genre in ("zz", "yy", "nw")
     ]
     assert outputs[0] == outputs[1] != outputs[2]
-
-
-def test_a_corpus_without_labels_has_neither_loss_nor_scores(vocab, reader):
-    model = build(vocab).eval()
-    instance = document(reader, "He saw him .", "He slept .", clusters=None)
-    output = model(**tensors(model, [instance]))
-    assert output.keys() == {"clusters", "top_spans", "metadata"}
-    assert model.get_metrics() == model.get_metrics(reset=True) == {}
 
 
 def test_a_document_without_mentions_is_scored_and_teaches_that_there_are_none(vocab, reader):

@@ -5,15 +5,12 @@ import pytest
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.common.testing import ModelTestCase
 from allennlp.data import DatasetReader, Token, Vocabulary
-from allennlp.data.batch import Batch
 from allennlp.models import Model
-from allennlp.nn.util import get_text_field_mask
 
 import elmo_plugin  # noqa: F401
 from elmo_plugin.modules.viterbi import decode
-from elmo_plugin.tasks.ner import NerReader
+from tests.tasks.batches import make_batch, placement
 from tests.tasks.ner import slow
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -43,10 +40,6 @@ def build(vocab: Vocabulary, **settings) -> Model:
     )
 
 
-def placement(at: str) -> dict:
-    return {"type": "elmo-placement", "at": at, "elmo": {"dropout": 0.0}}
-
-
 @pytest.fixture(scope="module")
 def reader():
     return DatasetReader.from_params(Params(EXPERIMENT["dataset_reader"]).duplicate())
@@ -62,36 +55,6 @@ def vocab(instances):
     return Vocabulary.from_instances(instances)
 
 
-def tensors_of(instances, vocab, elmo=False):
-    batch = Batch(instances)
-    batch.index_instances(vocab)
-    tensors = batch.as_tensor_dict()
-    if not elmo:
-        del tensors["tokens"]["elmo"]
-    return tensors
-
-
-class TestTraining(ModelTestCase):
-    @pytest.mark.parametrize("experiment", ["ner", "ner_elmo"])
-    def test_trains_saves_loads_and_predicts_the_same(self, experiment):
-        # The comparison needs batches in a fixed order.
-        param_file = self.TEST_DIR / "experiment.jsonnet"
-        param_file.write_text(
-            f"(import '{FIXTURES}/experiments/{experiment}.jsonnet')"
-            " { data_loader: { batch_size: 16 }, validation_data_loader: { batch_size: 16 } }"
-        )
-        self.set_up_model(param_file, CORPUS)
-        self.ensure_model_can_train_save_and_load(
-            self.param_file, overrides='{"trainer.num_epochs": 1}'
-        )
-
-    def test_predictions_do_not_depend_on_the_batch(self):
-        self.set_up_model(
-            FIXTURES / "experiments/ner_elmo.jsonnet", FIXTURES / "corpora/ner/dev.conll"
-        )
-        self.ensure_batch_predictions_are_consistent(keys_to_ignore=["loss"])
-
-
 @pytest.mark.parametrize(
     "at, lower_input, upper_input", [("input", 43, 14), ("output", 11, 46), ("both", 43, 46)]
 )
@@ -99,23 +62,6 @@ def test_widths_follow_the_placement(vocab, at, lower_input, upper_input):
     model = build(vocab, placement=placement(at))
     assert model.lower_encoder.get_input_dim() == lower_input
     assert model.upper_encoder.get_input_dim() == upper_input
-
-
-def test_without_placement_nothing_is_added(vocab):
-    model = build(vocab)
-    assert model.lower_encoder.get_input_dim() == 11
-    assert not [name for name, _ in model.named_parameters() if "elmo" in name]
-
-
-def test_only_layer_scores_are_penalised(vocab):
-    penalty = {"regexes": [["layer_scores", {"type": "l2", "alpha": 0.5}]]}
-    model = build(vocab, placement=placement("input"), regularizer=penalty)
-    assert model.get_regularization_penalty().item() == 0.0
-    with torch.no_grad():
-        model.placement.elmo.mixes[0].layer_scores.copy_(torch.tensor([1.0, 2.0, 0.0]))
-        model.placement.elmo.mixes[0].gamma.fill_(100.0)
-    # Gamma left out: 0.5 * (1 + 4).
-    assert model.get_regularization_penalty().item() == 2.5
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +89,7 @@ def test_forward_is_what_the_equations_say(tiny, tiny_vocab):
     torch.manual_seed(3)
     model = build(tiny_vocab, dropout=0.0).eval()
     assert model.tags == ["O", "U-LOC", "U-PER", "B-PER", "L-PER"]
-    tensors = tensors_of(tiny, tiny_vocab)
+    tensors = make_batch(tiny_vocab, tiny, elmo=False)
     weights = {name: w.detach().double() for name, w in model.state_dict().items()}
     embedders = slow.below(weights, "text_field_embedder")
     characters = slow.below(embedders, "token_embedder_characters")
@@ -196,7 +142,7 @@ def test_answers_are_legal_whatever_the_scores(vocab, instances):
     model = build(vocab).eval()
     with torch.no_grad():
         model.tag_projection.bias.copy_(torch.randn(len(model.tags)) * 20)
-    for tags in model(**tensors_of(instances[:30], vocab))["tags"]:
+    for tags in model(**make_batch(vocab, instances[:30], elmo=False))["tags"]:
         assert is_legal(tags)
 
 
@@ -208,7 +154,7 @@ def test_dropout_silences_the_same_inputs_in_all_words_of_a_sentence(vocab, inst
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(0.1)
-    model.train()(**tensors_of(instances[:8], vocab))
+    model.train()(**make_batch(vocab, instances[:8], elmo=False))
     for vectors, mask in seen:
         silenced = vectors.eq(0).all(dim=1)
         assert silenced.any() and not silenced.all()
@@ -223,7 +169,7 @@ def test_a_short_word_has_characters_too(vocab, reader):
     for word in ("I", "U", "UK", "UN"):
         instance = reader.text_to_instance([Token(word)])
         reader.apply_token_indexers(instance)
-        tokens = tensors_of([instance], vocab)["tokens"]
+        tokens = make_batch(vocab, [instance], elmo=False)["tokens"]
         vectors.append(model.text_field_embedder(tokens)[0, 0, :5])
     for first, second in itertools.combinations(vectors, 2):
         assert not torch.equal(first, second)
@@ -234,20 +180,11 @@ def test_a_type_that_training_never_saw_is_scored_but_not_learned_from(vocab, re
     path.write_text("Ada I-NEW\nsings O\n\nAda I-PER\n")
     unseen, known = reader.read(path)
     model = build(vocab).eval()
-    both = model(**tensors_of([unseen, known], vocab))["loss"]
+    both = model(**make_batch(vocab, [unseen, known], elmo=False))["loss"]
     assert model.get_metrics(reset=True)["recall-NEW"] == 0.0
-    alone = model(**tensors_of([known], vocab))["loss"]
+    alone = model(**make_batch(vocab, [known], elmo=False))["loss"]
     torch.testing.assert_close(2 * both, alone)
-    assert model(**tensors_of([unseen], vocab))["loss"].item() == 0.0
-
-
-def test_a_corpus_without_gold_tags_has_no_scores(vocab, reader, tmp_path):
-    path = tmp_path / "x.conll"
-    path.write_text("Ada\nsings\n")
-    model = build(vocab).eval()
-    outputs = model(**tensors_of(list(reader.read(path)), vocab))
-    assert "loss" not in outputs and len(outputs["tags"][0]) == 2
-    assert model.get_metrics() == model.get_metrics(reset=True) == {}
+    assert model(**make_batch(vocab, [unseen], elmo=False))["loss"].item() == 0.0
 
 
 def test_a_training_corpus_without_tags_is_refused(reader, tmp_path):
@@ -268,7 +205,7 @@ def test_the_model_can_learn_a_corpus_by_heart(vocab, instances):
         lower_encoder={"type": "elmo-bilstm", "hidden_size": 32},
         upper_encoder={"type": "elmo-bilstm", "hidden_size": 16},
     )
-    batches = [tensors_of(instances[first : first + 5], vocab, True) for first in range(0, 20, 5)]
+    batches = [make_batch(vocab, instances[first : first + 5]) for first in range(0, 20, 5)]
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.02)
     for _ in range(40):
         for batch in batches:
@@ -279,18 +216,3 @@ def test_the_model_can_learn_a_corpus_by_heart(vocab, instances):
     for batch in batches:
         model(**batch)
     assert model.get_metrics(reset=True)["f1-measure-overall"] == 1.0
-
-
-def test_padding_does_not_change_the_loss(vocab, instances):
-    model = build(vocab, dropout=0.0).eval()
-    few = sorted(instances, key=lambda instance: len(instance["tokens"]))[:5] + instances[:5]
-    together = model(**tensors_of(few, vocab))["loss"]
-    alone = [model(**tensors_of([instance], vocab))["loss"] for instance in few]
-    torch.testing.assert_close(together, torch.stack(alone).mean())
-    assert get_text_field_mask(tensors_of(few, vocab)["tokens"]).logical_not().any()
-
-
-def test_words_are_read_by_default():
-    instance = NerReader().text_to_instance([Token("Ada")])
-    NerReader().apply_token_indexers(instance)
-    assert set(instance["tokens"].token_indexers) == {"words"}

@@ -46,8 +46,10 @@ def restated(model, texts, at_output):
     premise = [torch.cat([a, elmo]) for a, elmo in zip(premise, at_output[0])]
     hypothesis = [torch.cat([b, elmo]) for b, elmo in zip(hypothesis, at_output[1])]
     comparisons = compared(model, premise, hypothesis), compared(model, hypothesis, premise)
-    features = torch.cat([pooled(both_directions(model.composition, c)) for c in comparisons])
-    first, last = model.decision[1], model.decision[4]
+    features = torch.cat(
+        [pooled(both_directions(model.composition_encoder, c)) for c in comparisons]
+    )
+    first, last = model.classifier[1], model.classifier[4]
     hidden = (first.weight @ features + first.bias).clamp(min=0)
     exponentials = (last.weight @ hidden + last.bias).exp()
     return exponentials / exponentials.sum()

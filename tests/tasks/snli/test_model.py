@@ -3,15 +3,14 @@ from pathlib import Path
 import pytest
 import torch
 from allennlp.common import Params
-from allennlp.common.testing import ModelTestCase
 from allennlp.data import Vocabulary
-from allennlp.data.batch import Batch
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 from allennlp.data.tokenizers import Token
 from allennlp.models import Model
 
 import elmo_plugin
 from elmo_plugin.tasks.snli import SnliReader
+from tests.tasks.batches import make_batch, placement
 from tests.tasks.snli.oracle import restated
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -29,16 +28,12 @@ def build(vocab, **settings) -> Model:
                     "token_embedders": {"words": {"type": "embedding", "embedding_dim": 6}}
                 },
                 "encoder": {"type": "elmo-bilstm", "hidden_size": 5},
-                "composition": {"type": "elmo-bilstm", "hidden_size": 4},
+                "composition_encoder": {"type": "elmo-bilstm", "hidden_size": 4},
                 "feedforward_dim": 7,
                 **settings,
             }
         ),
     )
-
-
-def placement(at: str) -> dict:
-    return {"type": "elmo-placement", "at": at, "elmo": {"dropout": 0.0, "layer_norm": True}}
 
 
 @pytest.fixture(scope="module")
@@ -58,16 +53,6 @@ def vocab(instances):
     return Vocabulary.from_instances(instances)
 
 
-def tensors(vocab, instances, elmo=True):
-    batch = Batch(instances)
-    batch.index_instances(vocab)
-    found = batch.as_tensor_dict()
-    if not elmo:
-        for name in ("premise", "hypothesis"):
-            del found[name]["elmo"]
-    return found
-
-
 def pair(reader, premise, hypothesis, label="neutral"):
     words = ([Token(word) for word in text.split()] for text in (premise, hypothesis))
     instance = reader.text_to_instance(*words, label)
@@ -75,39 +60,19 @@ def pair(reader, premise, hypothesis, label="neutral"):
     return instance
 
 
-class TestTraining(ModelTestCase):
-    @pytest.mark.parametrize("experiment", ["snli", "snli_elmo"])
-    def test_trains_saves_loads_and_predicts_the_same(self, experiment):
-        # The comparison needs batches in a fixed order.
-        param_file = self.TEST_DIR / "experiment.jsonnet"
-        param_file.write_text(
-            f"(import '{FIXTURES}/experiments/{experiment}.jsonnet')"
-            " { data_loader: { batch_size: 16 }, validation_data_loader: { batch_size: 16 } }"
-        )
-        self.set_up_model(param_file, CORPUS / "snli_1.0_train.jsonl")
-        self.ensure_model_can_train_save_and_load(
-            self.param_file,
-            overrides='{"trainer.num_epochs": 1, "trainer.patience": 1}',
-        )
-
-    def test_predictions_do_not_depend_on_the_batch(self):
-        self.set_up_model(FIXTURES / "experiments/snli_elmo.jsonnet", CORPUS / "snli_1.0_dev.jsonl")
-        self.ensure_batch_predictions_are_consistent(keys_to_ignore=["loss"])
-
-
 @pytest.mark.parametrize("at", [None, "input", "output", "both"])
 def test_the_answer_is_that_of_the_equations(vocab, instances, at):
     torch.manual_seed(0)
     encoder = {"type": "lstm", "hidden_size": 5, "bidirectional": True}
-    settings = {} if at is None else {"placement": placement(at)}
-    model = build(vocab, encoder=encoder, composition=encoder, **settings).double().eval()
+    settings = {} if at is None else {"placement": placement(at, layer_norm=True)}
+    model = build(vocab, encoder=encoder, composition_encoder=encoder, **settings).double().eval()
     # Embeddings and scores so large that the softmax over tokens is far from even.
     model.text_field_embedder.token_embedder_words.weight.data *= 8
     with torch.no_grad():
-        batch = tensors(vocab, instances[4:15], elmo=at is not None)
+        batch = make_batch(vocab, instances[4:15], elmo=at is not None)
         answers = model(**batch)["probabilities"]
         for number, instance in enumerate(instances[4:15]):
-            alone = tensors(vocab, [instance], elmo=at is not None)
+            alone = make_batch(vocab, [instance], elmo=at is not None)
             texts, at_output = [], []
             for name in ("premise", "hypothesis"):
                 text = model.placement(alone[name])
@@ -125,11 +90,11 @@ def test_the_answer_is_that_of_the_equations(vocab, instances, at):
 
 
 def test_padding_and_order_of_the_batch_do_not_matter(vocab, instances, reader):
-    model = build(vocab, placement=placement("both")).eval()
+    model = build(vocab, placement=placement("both", layer_norm=True)).eval()
     long = pair(reader, "a dog " * 20, "A dog is asleep . " * 9)
     with torch.no_grad():
-        alone = model(**tensors(vocab, instances[:6]))["probabilities"]
-        padded = model(**tensors(vocab, [long, *instances[5::-1]]))["probabilities"]
+        alone = model(**make_batch(vocab, instances[:6]))["probabilities"]
+        padded = model(**make_batch(vocab, [long, *instances[5::-1]]))["probabilities"]
     torch.testing.assert_close(padded[1:].flip(0), alone)
 
 
@@ -155,8 +120,8 @@ def test_scores_far_below_zero_still_outweigh_padding(vocab):
     ],
 )
 def test_empty_texts_give_numbers_and_gradients(vocab, reader, texts):
-    model = build(vocab, placement=placement("both"))
-    outputs = model(**tensors(vocab, [pair(reader, *text) for text in texts]))
+    model = build(vocab, placement=placement("both", layer_norm=True))
+    outputs = model(**make_batch(vocab, [pair(reader, *text) for text in texts]))
     outputs["loss"].backward()
     assert outputs["probabilities"].isfinite().all()
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
@@ -164,16 +129,16 @@ def test_empty_texts_give_numbers_and_gradients(vocab, reader, texts):
 
 
 def test_an_empty_text_does_not_change_its_neighbours(vocab, reader, instances):
-    model = build(vocab, placement=placement("both")).eval()
+    model = build(vocab, placement=placement("both", layer_norm=True)).eval()
     with torch.no_grad():
-        alone = model(**tensors(vocab, instances[:3]))["probabilities"]
-        beside = model(**tensors(vocab, [*instances[:3], pair(reader, "A dog .", "")]))
+        alone = model(**make_batch(vocab, instances[:3]))["probabilities"]
+        beside = model(**make_batch(vocab, [*instances[:3], pair(reader, "A dog .", "")]))
     torch.testing.assert_close(beside["probabilities"][:3], alone)
 
 
 def test_half_precision_gives_nearly_the_same(vocab, instances):
-    model = build(vocab, placement=placement("both")).eval()
-    batch = tensors(vocab, instances[:6])
+    model = build(vocab, placement=placement("both", layer_norm=True)).eval()
+    batch = make_batch(vocab, instances[:6])
     with torch.no_grad():
         exact = model(**batch)["probabilities"]
         with torch.autocast("cpu", torch.bfloat16):
@@ -185,7 +150,7 @@ def test_half_precision_gives_nearly_the_same(vocab, instances):
     "at, encoder_input, compared", [(None, 6, 40), ("input", 38, 40), ("output", 6, 168)]
 )
 def test_widths_follow_the_placement(vocab, at, encoder_input, compared):
-    model = build(vocab, placement=placement(at)) if at else build(vocab)
+    model = build(vocab, placement=placement(at, layer_norm=True)) if at else build(vocab)
     assert model.encoder.get_input_dim() == encoder_input
     assert model.projection.in_features == compared
 
@@ -193,14 +158,14 @@ def test_widths_follow_the_placement(vocab, at, encoder_input, compared):
 def test_the_penalties_are_what_the_experiment_says(vocab):
     params = Params.from_file(FIXTURES.parent / "experiments/snli_elmo.jsonnet")
     regularizer = params["model"]["regularizer"].as_dict(quiet=True)
-    model = build(vocab, placement=placement("both"), regularizer=regularizer)
+    model = build(vocab, placement=placement("both", layer_norm=True), regularizer=regularizer)
     encoders = [
         layer[0]
-        for encoder in (model.encoder, model.composition)
+        for encoder in (model.encoder, model.composition_encoder)
         for layer in (encoder.forward_layers, encoder.backward_layers)
     ]
     matrices = [matrix.weight for lstm in encoders for matrix in (lstm.input, lstm.recurrent)]
-    matrices += [model.projection.weight, model.decision[1].weight, model.decision[4].weight]
+    matrices += [model.projection.weight, model.classifier[1].weight, model.classifier[4].weight]
     squares = sum((matrix.detach().double() ** 2).sum().item() for matrix in matrices)
     with torch.no_grad():
         for mix in model.placement.elmo.mixes:
@@ -221,9 +186,9 @@ def test_dropout_is_the_same_for_all_tokens_of_a_text(vocab, instances):
     torch.manual_seed(0)
     model = build(vocab)
     seen = []
-    for encoder in (model.encoder, model.composition):
+    for encoder in (model.encoder, model.composition_encoder):
         encoder.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    model(**tensors(vocab, instances[:4], elmo=False))
+    model(**make_batch(vocab, instances[:4], elmo=False))
     words = seen[0]
     for text in words:
         real = text[(text != 0).any(dim=1)]
@@ -237,13 +202,13 @@ def test_the_model_can_learn_pairs_by_heart(vocab, instances):
     lstm = {"type": "elmo-bilstm", "hidden_size": 48}
     model = build(
         vocab,
-        placement=placement("both"),
+        placement=placement("both", layer_norm=True),
         encoder=lstm,
-        composition=lstm,
+        composition_encoder=lstm,
         feedforward_dim=48,
         dropout=0.0,
     )
-    batch = tensors(vocab, instances[:20])
+    batch = make_batch(vocab, instances[:20])
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.003)
     for _ in range(40):
         optimizer.zero_grad()
@@ -253,9 +218,3 @@ def test_the_model_can_learn_pairs_by_heart(vocab, instances):
     model.eval()
     model(**batch)
     assert model.get_metrics(reset=True) == {"accuracy": 1.0}
-
-
-def test_a_corpus_without_labels_has_no_scores(vocab, reader):
-    model = build(vocab, placement=placement("input")).eval()
-    model.forward_on_instances([pair(reader, "A dog .", "A cat .", label=None)])
-    assert model.get_metrics() == model.get_metrics(reset=True) == {}

@@ -4,15 +4,14 @@ import pytest
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.common.testing import ModelTestCase
 from allennlp.data import DatasetReader, Vocabulary
-from allennlp.data.batch import Batch
 from allennlp.models import Model
 
 import elmo_plugin  # noqa: F401
 from elmo_plugin.corpora.squad import Answer
 from elmo_plugin.tasks.squad import SquadReader
 from elmo_plugin.tasks.squad.metric import exact_match, f1
+from tests.tasks.batches import make_batch, placement
 from tests.tasks.squad import oracle
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -41,10 +40,6 @@ def build(vocab: Vocabulary, **settings) -> Model:
     )
 
 
-def placement(at: str) -> dict:
-    return {"type": "elmo-placement", "at": at, "elmo": {"dropout": 0.0}}
-
-
 def make_reader(**settings) -> SquadReader:
     params = {**EXPERIMENT["dataset_reader"], **settings}
     return DatasetReader.from_params(Params(params).duplicate())
@@ -65,16 +60,6 @@ def vocab(instances):
     return Vocabulary.from_instances(instances)
 
 
-def tensors(vocab, instances, elmo=True):
-    batch = Batch(instances)
-    batch.index_instances(vocab)
-    found = batch.as_tensor_dict()
-    if not elmo:
-        for name in ("question", "passage"):
-            del found[name]["elmo"]
-    return found
-
-
 def asked(reader, question, passage, answers=()):
     instance = reader.text_to_instance(question, passage, answers)
     reader.apply_token_indexers(instance)
@@ -82,28 +67,11 @@ def asked(reader, question, passage, answers=()):
 
 
 # What is added to all scores of a softmax alike changes nothing: gradients are 0 or rounding.
-WITHOUT_EFFECT = {"attention.similarity._bias", "start.bias", "end.bias"}
-
-
-class TestTraining(ModelTestCase):
-    @pytest.mark.parametrize("experiment", ["squad", "squad_elmo"])
-    def test_trains_saves_loads_and_predicts_the_same(self, experiment):
-        # The comparison needs batches in a fixed order.
-        param_file = self.TEST_DIR / "experiment.jsonnet"
-        param_file.write_text(
-            f"(import '{FIXTURES}/experiments/{experiment}.jsonnet')"
-            " { data_loader: { batch_size: 16 }, validation_data_loader: { batch_size: 16 } }"
-        )
-        self.set_up_model(param_file, CORPUS / "dev-v1.1.json")
-        self.ensure_model_can_train_save_and_load(
-            self.param_file,
-            overrides='{"trainer.num_epochs": 1}',
-            gradients_to_ignore=WITHOUT_EFFECT,
-        )
-
-    def test_predictions_do_not_depend_on_the_batch(self):
-        self.set_up_model(FIXTURES / "experiments/squad_elmo.jsonnet", CORPUS / "dev-v1.1.json")
-        self.ensure_batch_predictions_are_consistent(keys_to_ignore=["loss"])
+WITHOUT_EFFECT = {
+    "bi_attention.similarity._bias",
+    "start_projection.bias",
+    "end_projection.bias",
+}
 
 
 def restated(model, alone):
@@ -115,13 +83,13 @@ def restated(model, alone):
         mask = torch.ones(embedded.shape[:2], dtype=torch.bool)
         encoded.append(text.at_output(model.encoder(embedded, mask))[0].tolist())
     merged = torch.tensor(
-        [oracle.bi_attention(model.attention, encoded[1], encoded[0])], dtype=torch.float64
+        [oracle.bi_attention(model.bi_attention, encoded[1], encoded[0])], dtype=torch.float64
     )
-    within = model.passage_encoder(merged, mask)[0].tolist()
+    within = model.residual_encoder(merged, mask)[0].tolist()
     modelled = merged + torch.tensor(oracle.self_attention(model.self_attention, within))
     started = model.start_encoder(modelled, mask)
     ended = model.end_encoder(torch.cat([modelled, started], dim=2), mask)
-    return model.start(started)[0, :, 0], model.end(ended)[0, :, 0]
+    return model.start_projection(started)[0, :, 0], model.end_projection(ended)[0, :, 0]
 
 
 @pytest.mark.parametrize("at", [None, "input", "output", "both"])
@@ -134,12 +102,12 @@ def test_the_answer_is_that_of_the_equations(vocab, instances, at):
     chosen = instances[3:9:2]
     with torch.no_grad():
         # So large that answers are not equally likely.
-        model.start.weight.mul_(20)
-        model.end.weight.mul_(20)
-        batch = model(**tensors(vocab, chosen, elmo=at is not None))
+        model.start_projection.weight.mul_(20)
+        model.end_projection.weight.mul_(20)
+        batch = model(**make_batch(vocab, chosen, elmo=at is not None))
         losses = []
         for row, instance in enumerate(chosen):
-            alone = tensors(vocab, [instance], elmo=at is not None)
+            alone = make_batch(vocab, [instance], elmo=at is not None)
             starts, ends = restated(model, alone)
             expected = oracle.spans(starts.tolist(), ends.tolist(), 4)[:7]
             found = batch["best_spans"][row].tolist()
@@ -160,10 +128,10 @@ def test_padding_and_order_of_the_batch_do_not_matter(vocab, instances, reader):
     ]
     name = "best_span_probabilities"
     with torch.no_grad():
-        padded = model(**tensors(vocab, [*others, *chosen[::-1]]))[name]
-        torch.testing.assert_close(padded[2:].flip(0), model(**tensors(vocab, chosen))[name])
+        padded = model(**make_batch(vocab, [*others, *chosen[::-1]]))[name]
+        torch.testing.assert_close(padded[2:].flip(0), model(**make_batch(vocab, chosen))[name])
         for row, instance in enumerate(others):
-            torch.testing.assert_close(padded[row], model(**tensors(vocab, [instance]))[name][0])
+            torch.testing.assert_close(padded[row], model(**make_batch(vocab, [instance]))[name][0])
 
 
 def test_a_passage_of_one_token_has_one_answer(vocab, reader):
@@ -173,7 +141,7 @@ def test_a_passage_of_one_token_has_one_answer(vocab, reader):
     assert outputs["answer"] == "Because"
     assert outputs["best_spans"].tolist() == [[0, 0]] + [[-1, -1]] * 19
     assert outputs["best_span_probabilities"].tolist() == [1.0] + [0.0] * 19
-    learned = model.train()(**tensors(vocab, [instance]), answer_span=torch.zeros(1, 2).long())
+    learned = model.train()(**make_batch(vocab, [instance]), answer_span=torch.zeros(1, 2).long())
     learned["loss"].backward()
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
     assert gradients and all(gradient.isfinite().all() for gradient in gradients)
@@ -181,7 +149,7 @@ def test_a_passage_of_one_token_has_one_answer(vocab, reader):
 
 def test_every_parameter_learns(vocab, instances):
     model = build(vocab, placement=placement("both"))
-    model(**tensors(vocab, instances[:8]))["loss"].backward()
+    model(**make_batch(vocab, instances[:8]))["loss"].backward()
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             largest = float(parameter.grad.abs().max())
@@ -191,9 +159,9 @@ def test_every_parameter_learns(vocab, instances):
 def test_sentences_can_be_read_apart(vocab, instances):
     model = build(vocab, placement=placement("both")).eval()
     apart = list(make_reader(by_sentence=True).read(CORPUS / "train-v1.1.json"))
-    batch = tensors(vocab, apart[:4])
+    batch = make_batch(vocab, apart[:4])
     with torch.no_grad():
-        whole = model(**tensors(vocab, instances[:4]))["loss"]
+        whole = model(**make_batch(vocab, instances[:4]))["loss"]
         assert not torch.allclose(model(**batch)["loss"], whole)
         batch["passage_sentences"].clamp_(max=0)
         torch.testing.assert_close(model(**batch)["loss"], whole)
@@ -203,8 +171,8 @@ def test_sentences_are_nothing_to_the_baseline(vocab, instances):
     model = build(vocab).eval()
     apart = list(make_reader(by_sentence=True).read(CORPUS / "train-v1.1.json"))
     with torch.no_grad():
-        whole = model(**tensors(vocab, instances[:4], elmo=False))["loss"]
-        assert torch.equal(model(**tensors(vocab, apart[:4], elmo=False))["loss"], whole)
+        whole = model(**make_batch(vocab, instances[:4], elmo=False))["loss"]
+        assert torch.equal(model(**make_batch(vocab, apart[:4], elmo=False))["loss"], whole)
 
 
 def test_answers_are_pieces_of_the_text_and_scored_against_all_gold_answers(vocab):
@@ -225,21 +193,15 @@ def test_answers_are_pieces_of_the_text_and_scored_against_all_gold_answers(voca
     assert model.get_metrics() == {}
 
 
-def test_a_corpus_without_answers_has_no_scores(vocab, reader):
-    model = build(vocab, placement=placement("input")).eval()
-    (outputs,) = model.forward_on_instances([asked(reader, "Who?", "Ada and Bob")])
-    assert "loss" not in outputs and model.get_metrics(reset=True) == {}
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_half_precision_gives_nearly_the_same(vocab, instances, seed):
     torch.manual_seed(seed)
     model = build(vocab, placement=placement("both")).eval()
-    batch = tensors(vocab, instances[:6])
+    batch = make_batch(vocab, instances[:6])
     with torch.no_grad():
         # Of a model that is sure of something: the loss of one that guesses hardly moves.
-        model.start.weight.mul_(60)
-        model.end.weight.mul_(60)
+        model.start_projection.weight.mul_(60)
+        model.end_projection.weight.mul_(60)
         exact = model(**batch)
         with torch.autocast("cpu", torch.bfloat16):
             nearly = model(**batch)
@@ -254,16 +216,16 @@ def test_half_precision_gives_nearly_the_same(vocab, instances, seed):
 def test_widths_follow_the_placement(vocab, at, encoder_input, attended):
     model = build(vocab, placement=placement(at)) if at else build(vocab)
     assert model.encoder.get_input_dim() == encoder_input
-    assert model.attention.merge.in_features == 4 * attended
-    assert model.attention.merge.out_features == model.self_attention.merge.out_features == 10
+    assert model.bi_attention.merge.in_features == 4 * attended
+    assert model.bi_attention.merge.out_features == model.self_attention.merge.out_features == 10
 
 
 def test_dropout_is_the_same_for_all_tokens_of_a_text(vocab, instances):
     torch.manual_seed(0)
     model, seen = build(vocab, dropout=0.5), []
-    for module in (model.encoder, model.passage_encoder):
+    for module in (model.encoder, model.residual_encoder):
         module.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    model(**tensors(vocab, instances[:4], elmo=False))
+    model(**make_batch(vocab, instances[:4], elmo=False))
     assert len(seen) == 3
     for vectors in seen:
         is_dropped = (vectors == 0).all(dim=1)
@@ -283,7 +245,7 @@ def test_the_model_can_learn_answers_by_heart(vocab, instances):
         encoder={"type": "elmo-bigru", "hidden_size": 24},
         dropout=0.0,
     )
-    batch = tensors(vocab, instances[:8])
+    batch = make_batch(vocab, instances[:8])
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.01)
     for _ in range(50):
         optimizer.zero_grad()

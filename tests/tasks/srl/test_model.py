@@ -3,13 +3,12 @@ from pathlib import Path
 import pytest
 import torch
 from allennlp.common import Params
-from allennlp.common.testing import ModelTestCase
 from allennlp.data import Vocabulary
-from allennlp.data.batch import Batch
 from allennlp.models import Model, load_archive
 
 import elmo_plugin  # noqa: F401
 from elmo_plugin.tasks.srl import SrlReader
+from tests.tasks.batches import make_batch, placement
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 ELMO_TOKENS = {"elmo": {"type": "elmo-characters"}}
@@ -33,14 +32,10 @@ def build(vocab: Vocabulary, **settings) -> Model:
     )
 
 
-def placement(at: str) -> dict:
-    return {"type": "elmo-placement", "at": at, "elmo": {"dropout": 0.0}}
-
-
 @pytest.fixture(scope="module")
 def instances():
     reader = SrlReader(
-        {
+        token_indexers={
             "words": SrlReader()._token_indexers["words"],
             "elmo": elmo_plugin.bilm.CharacterIndexer(),
         }
@@ -53,54 +48,13 @@ def vocab(instances):
     return Vocabulary.from_instances(instances)
 
 
-class TestTraining(ModelTestCase):
-    @pytest.mark.parametrize("experiment", ["srl", "srl_elmo"])
-    def test_trains_saves_loads_and_predicts_the_same(self, experiment):
-        # The comparison needs batches in a fixed order.
-        param_file = self.TEST_DIR / "experiment.jsonnet"
-        param_file.write_text(
-            f"(import '{FIXTURES}/experiments/{experiment}.jsonnet')"
-            " { data_loader: { batch_size: 16 }, validation_data_loader: { batch_size: 16 } }"
-        )
-        self.set_up_model(param_file, FIXTURES / "corpora/srl/train.gold_conll")
-        self.ensure_model_can_train_save_and_load(
-            self.param_file,
-            overrides='{"trainer.num_epochs": 1, "trainer.patience": 1}',
-        )
-
-    def test_predictions_do_not_depend_on_the_batch(self):
-        self.set_up_model(
-            FIXTURES / "experiments/srl_elmo.jsonnet",
-            FIXTURES / "corpora/srl/dev.gold_conll",
-        )
-        self.ensure_batch_predictions_are_consistent(keys_to_ignore=["loss"])
-
-
 @pytest.mark.parametrize(
     "at, encoder_input, projection_input", [("input", 43, 7), ("output", 11, 39), ("both", 43, 39)]
 )
 def test_widths_follow_the_placement(vocab, at, encoder_input, projection_input):
     model = build(vocab, placement=placement(at))
     assert model.encoder.get_input_dim() == encoder_input
-    assert model.role_projection.in_features == projection_input
-
-
-def test_without_placement_nothing_is_added(vocab):
-    model = build(vocab)
-    assert model.encoder.get_input_dim() == 11
-    assert not [name for name, _ in model.named_parameters() if "elmo" in name]
-
-
-def test_only_layer_scores_are_penalised(vocab):
-    penalty = {"regexes": [["layer_scores", {"type": "l2", "alpha": 0.5}]]}
-    model = build(vocab, placement=placement("both"), regularizer=penalty)
-    assert model.get_regularization_penalty().item() == 0.0
-    with torch.no_grad():
-        for mix, scores in zip(model.placement.elmo.mixes, ([1.0, 2.0, 0.0], [0.0, 0.0, 3.0])):
-            mix.layer_scores.copy_(torch.tensor(scores))
-            mix.gamma.fill_(100.0)
-    # Both placements, gamma left out: 0.5 * (1 + 4 + 9).
-    assert model.get_regularization_penalty().item() == 7.0
+    assert model.tag_projection.in_features == projection_input
 
 
 def test_answers_are_legal_and_never_padding_or_the_unknown_role(vocab, instances):
@@ -108,12 +62,8 @@ def test_answers_are_legal_and_never_padding_or_the_unknown_role(vocab, instance
     model = build(vocab).eval()
     for index in (0, 1):
         with torch.no_grad():
-            model.role_projection.bias[index] = 100.0
-    batch = Batch(instances[:20])
-    batch.index_instances(vocab)
-    tensors = batch.as_tensor_dict()
-    tensors["tokens"] = {"words": tensors["tokens"]["words"]}
-    for tags in model(**tensors)["tags"]:
+            model.tag_projection.bias[index] = 100.0
+    for tags in model(**make_batch(vocab, instances[:20], elmo=False))["tags"]:
         before = "O"
         for tag in tags:
             assert tag == "O" or tag[:2] in ("B-", "I-")
@@ -146,9 +96,7 @@ def test_the_model_can_learn_a_corpus_by_heart(vocab, instances):
             "recurrent_dropout": 0.0,
         },
     )
-    batch = Batch(instances[:20])
-    batch.index_instances(vocab)
-    tensors = batch.as_tensor_dict()
+    tensors = make_batch(vocab, instances[:20])
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.01)
     for _ in range(60):
         optimizer.zero_grad()
@@ -193,11 +141,3 @@ def test_an_archive_predicts_after_its_elmo_files_are_gone(tmp_path):
 def _with_words(instance):
     SrlReader().apply_token_indexers(instance)
     return instance
-
-
-def test_a_corpus_without_gold_roles_has_no_scores(vocab, tmp_path):
-    path = tmp_path / "x.gold_conll"
-    path.write_text("x 0 0 Mary NNP (TOP* - - - - * -\nx 0 1 sings VBZ *) sing 02 - - * -\n")
-    model = build(vocab).eval()
-    model.forward_on_instances([_with_words(instance) for instance in SrlReader().read(path)])
-    assert model.get_metrics() == model.get_metrics(reset=True) == {}

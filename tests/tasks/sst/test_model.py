@@ -4,13 +4,12 @@ import numpy
 import pytest
 import torch
 from allennlp.common import Params
-from allennlp.common.testing import ModelTestCase
 from allennlp.data import Token, Vocabulary
-from allennlp.data.batch import Batch
 from allennlp.models import Model
 
 import elmo_plugin
 from elmo_plugin.tasks.sst import SstReader
+from tests.tasks.batches import make_batch, placement
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 RELU = {"num_layers": 1, "activations": "relu"}
@@ -37,50 +36,16 @@ def build(vocab: Vocabulary, **settings) -> Model:
     )
 
 
-def placement(at: str) -> dict:
-    return {"type": "elmo-placement", "at": at, "elmo": {"dropout": 0.0}}
-
-
 @pytest.fixture(scope="module")
 def instances():
     words = SstReader()._token_indexers["words"]
-    reader = SstReader({"words": words, "elmo": elmo_plugin.bilm.CharacterIndexer()})
+    reader = SstReader(token_indexers={"words": words, "elmo": elmo_plugin.bilm.CharacterIndexer()})
     return list(reader.read(FIXTURES / "corpora/sst/train.txt"))
 
 
 @pytest.fixture(scope="module")
 def vocab(instances):
     return Vocabulary.from_instances(instances)
-
-
-def tensors_of(instances, vocab, with_elmo=True):
-    batch = Batch(instances)
-    batch.index_instances(vocab)
-    tensors = batch.as_tensor_dict()
-    if not with_elmo:
-        del tensors["tokens"]["elmo"]
-    return tensors
-
-
-class TestTraining(ModelTestCase):
-    @pytest.mark.parametrize("experiment", ["sst", "sst_elmo"])
-    def test_trains_saves_loads_and_predicts_the_same(self, experiment):
-        # The comparison needs batches in a fixed order.
-        param_file = self.TEST_DIR / "experiment.jsonnet"
-        param_file.write_text(
-            f"(import '{FIXTURES}/experiments/{experiment}.jsonnet')"
-            " { data_loader: { batch_size: 16 }, validation_data_loader: { batch_size: 16 } }"
-        )
-        self.set_up_model(param_file, FIXTURES / "corpora/sst/train.txt")
-        self.ensure_model_can_train_save_and_load(
-            self.param_file, overrides='{"trainer.num_epochs": 1}'
-        )
-
-    def test_predictions_do_not_depend_on_the_batch(self):
-        self.set_up_model(
-            FIXTURES / "experiments/sst_elmo.jsonnet", FIXTURES / "corpora/sst/dev.txt"
-        )
-        self.ensure_batch_predictions_are_consistent(keys_to_ignore=["loss"])
 
 
 @pytest.mark.parametrize("at", [None, "input", "output", "both"])
@@ -95,7 +60,7 @@ def test_probabilities_are_those_of_the_equations_word_by_word(vocab, instances,
     chosen = sorted(instances, key=lambda instance: len(instance["tokens"]))
     chosen = [chosen[0], chosen[len(chosen) // 2], chosen[-1]]
     assert [len(instance["tokens"]) for instance in chosen][0] <= 2
-    tensors = tensors_of(chosen, vocab, with_elmo=at is not None)
+    tensors = make_batch(vocab, chosen, elmo=at is not None)
     with torch.no_grad():
         outputs = model(**tensors)
         placed = model.placement(tensors["tokens"])
@@ -127,7 +92,9 @@ def slow_probabilities(weights, ids, at_input, at_output):
         with_context.append(numpy.concatenate([word, word - context, word * context]))
     integrated = slow_bilstm(weights, "integrator", with_context)
     vectors = [numpy.append(integrated[t], at_output[t]) for t in range(len(ids))]
-    attention = slow_softmax([weights["pooling_scores.weight"][0] @ vector for vector in vectors])
+    attention = slow_softmax(
+        [weights["pooling_attention.weight"][0] @ vector for vector in vectors]
+    )
     pooled = [[max(column), sum(column) / len(column), min(column)] for column in zip(*vectors)]
     pooled = numpy.array(pooled).T.reshape(-1)
     own = sum(weight * vector for weight, vector in zip(attention, vectors))
@@ -135,7 +102,7 @@ def slow_probabilities(weights, ids, at_input, at_output):
     for layer in range(2):
         hidden = relu(weights, f"classifier._linear_layers.{layer}", hidden)
     return slow_softmax(
-        weights["class_projection.weight"] @ hidden + weights["class_projection.bias"]
+        weights["output_projection.weight"] @ hidden + weights["output_projection.bias"]
     )
 
 
@@ -173,7 +140,7 @@ def sigmoid(values):
 def test_padding_does_not_drown_scores_far_below_zero(vocab):
     model = build(vocab)
     with torch.no_grad():
-        model.pooling_scores.weight.fill_(1.0)
+        model.pooling_attention.weight.fill_(1.0)
     vectors = -100.0 * torch.rand(2, 5, 8, generator=torch.Generator().manual_seed(0)) - 100.0
     mask = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
     vectors[1, 2:] = 0.0
@@ -190,20 +157,9 @@ def test_padding_does_not_drown_scores_far_below_zero(vocab):
 def test_widths_follow_the_placement(vocab, at, feedforward_input, pooled):
     model = build(vocab, placement=placement(at))
     assert model.feedforward.get_input_dim() == feedforward_input
-    assert model.pooling_scores.in_features == pooled
+    assert model.pooling_attention.in_features == pooled
     assert model.classifier.get_input_dim() == 4 * pooled
     assert model.integrator.get_input_dim() == 3 * model.encoder.get_output_dim()
-
-
-def test_only_layer_scores_are_penalised(vocab):
-    penalty = {"regexes": [["layer_scores", {"type": "l2", "alpha": 0.5}]]}
-    model = build(vocab, placement=placement("both"), regularizer=penalty)
-    assert model.get_regularization_penalty().item() == 0.0
-    with torch.no_grad():
-        for mix in model.placement.elmo.mixes:
-            mix.layer_scores.copy_(torch.tensor([1.0, 2.0, 0.0]))
-            mix.gamma.fill_(100.0)
-    assert model.get_regularization_penalty().item() == 5.0
 
 
 @pytest.mark.parametrize("elmo", [{}, {"placement": placement("both")}])
@@ -220,7 +176,7 @@ def test_the_model_can_learn_a_corpus_by_heart(vocab, instances, elmo):
         pooled_dropout=0.0,
         **elmo,
     )
-    tensors = tensors_of(instances[:40:2], vocab, with_elmo=bool(elmo))
+    tensors = make_batch(vocab, instances[:40:2], elmo=bool(elmo))
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.005)
     for _ in range(120):
         optimizer.zero_grad()
@@ -234,11 +190,11 @@ def test_the_model_can_learn_a_corpus_by_heart(vocab, instances, elmo):
 def test_accuracy_is_the_share_of_sentences_that_are_right(vocab, instances):
     model = build(vocab).eval()
     with torch.no_grad():
-        model.class_projection.weight.zero_()
-        model.class_projection.bias[vocab.get_token_index("neutral", "labels")] = 9.0
+        model.output_projection.weight.zero_()
+        model.output_projection.bias[vocab.get_token_index("neutral", "labels")] = 9.0
     # Two batches of different sizes: sentences count, not batches.
     for part in (instances[:30], instances[30:]):
-        model(**tensors_of(part, vocab, with_elmo=False))
+        model(**make_batch(vocab, part, elmo=False))
     neutral = sum(instance["label"].label == "neutral" for instance in instances)
     assert model.get_metrics(reset=True)["accuracy"] == pytest.approx(neutral / len(instances))
 

@@ -4,9 +4,9 @@ from typing import List
 import torch
 
 from elmo_plugin.modules.viterbi import decode
-from elmo_plugin.tasks.srl.decoding import bio_constraints
+from elmo_plugin.tasks.legal_tags import legal_scores
 
-LABELS = {0: "O", 1: "B-A", 2: "I-A", 3: "I-B", 4: "B-B"}
+LABELS = ["O", "B-A", "I-A", "I-B", "B-B"]
 
 
 def is_legal(tags: List[str]) -> bool:
@@ -20,17 +20,18 @@ def best_by_enumeration(log_probabilities: torch.Tensor) -> List[int]:
     """Scores every legal sequence."""
     legal = [
         sequence
-        for sequence in product(LABELS, repeat=len(log_probabilities))
+        for sequence in product(range(len(LABELS)), repeat=len(log_probabilities))
         if is_legal([LABELS[label] for label in sequence])
     ]
     steps = torch.arange(len(log_probabilities))
     return list(max(legal, key=lambda labels: log_probabilities[steps, list(labels)].sum().item()))
 
 
-def test_constraints_forbid_an_inside_without_its_beginning():
-    start_scores, transition_scores = bio_constraints(LABELS)
+def test_an_inside_without_its_beginning_is_illegal():
+    start_scores, transition_scores, end_scores = legal_scores(LABELS, "BIO")
     never = float("-inf")
     assert start_scores.tolist() == [0, 0, never, never, 0]
+    assert end_scores.tolist() == [0, 0, 0, 0, 0]
     assert transition_scores.tolist() == [
         [0, 0, never, never, 0],
         [0, 0, 0, never, 0],
@@ -38,6 +39,12 @@ def test_constraints_forbid_an_inside_without_its_beginning():
         [0, 0, never, 0, 0],
         [0, 0, never, 0, 0],
     ]
+
+
+def test_padding_and_the_unknown_label_are_illegal():
+    start_scores, transition_scores, _ = legal_scores(["@@PADDING@@", "@@UNKNOWN@@", "O"], "BIO")
+    assert start_scores.isneginf().tolist() == [True, True, False]
+    assert transition_scores.isneginf()[:, :2].all()
 
 
 def test_decodes_the_best_of_all_legal_sequences():
@@ -50,4 +57,4 @@ def test_decodes_the_best_of_all_legal_sequences():
             best_by_enumeration(sentence[:length]) if length else []
             for sentence, length in zip(log_probabilities, lengths)
         ]
-        assert decode(log_probabilities, mask, *bio_constraints(LABELS)) == expected
+        assert decode(log_probabilities, mask, *legal_scores(LABELS, "BIO")) == expected

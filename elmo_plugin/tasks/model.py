@@ -1,0 +1,121 @@
+import logging
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+import torch
+from allennlp.data import TextFieldTensors, Vocabulary
+from allennlp.models import Model
+from allennlp.modules import TextFieldEmbedder
+from allennlp.nn import RegularizerApplicator
+from overrides import overrides
+
+from elmo_plugin.elmo import Placement
+from elmo_plugin.elmo.placement import Nowhere, PlacedText
+from elmo_plugin.util.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
+
+
+class TaskModel(Model):
+    """
+    The base of the tasks' models: embeds text, with ELMo where a `Placement` adds it, and reports
+    the metrics of evaluation. A subclass sets `metric`.
+
+    # Parameters
+
+    vocab : `Vocabulary`
+    text_field_embedder : `TextFieldEmbedder`
+        Embeds the words.
+    placement : `Optional[Placement]`, optional (default = `None`)
+        Where ELMo is added; by default it is not.
+    regularizer : `Optional[RegularizerApplicator]`
+        The paper's λ: `{regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
+    serialization_dir : `Optional[str]`
+        Given by AllenNLP.
+
+    # Raises
+
+    `ConfigurationError`
+        If there are other settings: AllenNLP does not check the settings of a model whose
+        constructor takes `**kwargs`.
+    """
+
+    #: The labels that training needs and where a corpus has them, for the error.
+    labels: str
+    #: Set by the subclass's constructor.
+    metric: Any
+    #: The metrics that the progress bar shows; all others are reported after the last batch.
+    running_metrics: Tuple[str, ...] = ()
+    #: Heading of the metric's `table` in the log, if it has one.
+    table_heading: str = ""
+
+    def __init__(
+        self,
+        vocab: Vocabulary,
+        text_field_embedder: TextFieldEmbedder,
+        placement: Optional[Placement] = None,
+        regularizer: Optional[RegularizerApplicator] = None,
+        serialization_dir: Optional[str] = None,
+        **unknown: Any,
+    ) -> None:
+        if unknown:
+            raise ConfigurationError(
+                f"{type(self).__name__} has no settings {sorted(unknown)}. Correct or remove them."
+            )
+        super().__init__(vocab, regularizer, serialization_dir)
+        self.text_field_embedder = text_field_embedder
+        self.placement = placement or Nowhere()
+        self.input_dim = text_field_embedder.get_output_dim() + self.placement.input_dim
+
+    def embed(
+        self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None
+    ) -> Tuple[PlacedText, torch.Tensor]:
+        """
+        # Parameters
+
+        tokens : `TextFieldTensors`
+        sentences : `Optional[torch.Tensor]`
+            See `Placement.forward`.
+
+        # Returns
+
+        `Tuple[PlacedText, torch.Tensor]`
+            The text, whose `at_output` adds ELMo to an encoder's output, and its embedded tokens
+            with ELMo at the input, shape `(batch_size, num_tokens, input_dim)`.
+        """
+        text = self.placement(tokens, sentences)
+        return text, text.at_input(self.text_field_embedder(text.words))
+
+    def require_labels(self, labels: Optional[Any]) -> None:
+        """
+        # Raises
+
+        `ConfigurationError`
+            If the model is training and `labels` is `None`. AllenNLP's trainer would only report
+            that there is no loss.
+        """
+        if self.training and labels is None:
+            raise ConfigurationError(
+                f"{self.default_predictor}: expected {self.labels} to train on, found instances "
+                "without. Set `train_data_path` to a corpus that has them."
+            )
+
+    def score(self, predicted: Sequence[Any], gold: Sequence[Any]) -> None:
+        """Updates the metric with the predictions whose gold answers are known, if any are."""
+        labelled = [pair for pair in zip(predicted, gold) if pair[1]]
+        if labelled:
+            self.metric(*map(list, zip(*labelled)))
+
+    @overrides
+    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
+        """
+        All metrics with `reset`, after the last batch, logged as a table too if the metric has one;
+        `running_metrics` before. Empty in training, where nothing is decoded, and for a corpus
+        without labels.
+        """
+        if self.training:
+            return {}
+        table = self.metric.table() if reset and self.table_heading else ""
+        metrics = self.metric.get_metric(reset)
+        if metrics and table:
+            logger.info("%s:\n%s", self.table_heading, table)
+        return {n: v for n, v in metrics.items() if reset or n in self.running_metrics}
