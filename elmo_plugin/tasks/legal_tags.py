@@ -28,5 +28,6 @@ def legal_scores(labels: List[str], scheme: str) -> Scores:
     # AllenNLP's indices of the start and the end of a sequence.
     start, end = len(labels), len(labels) + 1
     scores = torch.full((len(labels) + 2, len(labels) + 2), float("-inf"))
-    scores[tuple(zip(*allowed_transitions(scheme, dict(enumerate(labels)))))] = 0.0
+    for row, column in allowed_transitions(scheme, dict(enumerate(labels))):
+        scores[row, column] = 0.0
     return scores[start, :start], scores[:start, :start], scores[:start, end]

@@ -45,6 +45,7 @@ def test_padding_and_the_unknown_label_are_illegal():
     start_scores, transition_scores, _ = legal_scores(["@@PADDING@@", "@@UNKNOWN@@", "O"], "BIO")
     assert start_scores.isneginf().tolist() == [True, True, False]
     assert transition_scores.isneginf()[:, :2].all()
+    assert legal_scores(["@@PADDING@@"], "BIO")[0].isneginf().all()
 
 
 def test_decodes_the_best_of_all_legal_sequences():
