@@ -1,0 +1,165 @@
+"""The commands and examples of the guide run, and its links lead somewhere."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import _jsonnet
+import pytest
+
+from tests.docs_server import write_client
+from tests.guide import PROJECT, blocks, make_workplace, with_places
+
+GUIDE = sorted((PROJECT / "docs").glob("*.md"))
+PAGES = [PROJECT / "README.md", *GUIDE]
+READMES = [PROJECT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md")]
+READMES += [
+    PROJECT / folder / "README.md"
+    for folder in ("benchmarks", "experiments", "fixtures", "pretrained/small")
+]
+PROGRAMS = ("allennlp", "elmo", "python")
+ARCHIVE = re.compile(r"out/(\w+)/model\.tar\.gz")
+COMMAND = re.compile(r"(?:^|[\s&;|])(allennlp|elmo) ([a-z][\w-]*)((?:\\\n|[^\n|;&])*)")
+
+
+def named(page):
+    return str(page.relative_to(PROJECT))
+
+
+class Shell:
+    """Runs bash with programs that a server of Python processes runs."""
+
+    def __init__(self, folder):
+        self.programs = folder / "bin"
+        self.home = folder
+        self.programs.mkdir()
+        path = str(folder / "socket")
+        for name in PROGRAMS:
+            write_client(self.programs / name, path)
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("ELMO_")}
+        environment["PYTHONPATH"] = str(PROJECT)
+        command = [sys.executable, "-m", "tests.docs_server", path]
+        self.server = subprocess.Popen(command, cwd=PROJECT, env=environment)
+        for _ in range(1200):
+            if os.path.exists(path) or self.server.poll() is not None:
+                break
+            time.sleep(0.1)
+        assert os.path.exists(path)
+
+    def run(self, script, folder):
+        """What a script printed; an `AssertionError` with it if the script failed."""
+        environment = {
+            "HOME": str(self.home),
+            "OMP_NUM_THREADS": "1",
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
+            "PYTHONPATH": str(PROJECT),
+        }
+        ended = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+        )
+        assert ended.returncode == 0, f"{script}\n{ended.stdout[-5000:]}"
+        return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory):
+    shell = Shell(tmp_path_factory.mktemp("shell"))
+    yield shell
+    shell.server.kill()
+    shell.server.wait()
+
+
+@pytest.fixture(scope="module")
+def archive_of(shell, tmp_path_factory):
+    """The folder of a training of `experiments/<name>.jsonnet`, trained when first asked for."""
+    folder = tmp_path_factory.mktemp("trained")
+    make_workplace(folder)
+
+    def train(name):
+        if not (folder / f"out/{name}").exists():
+            shell.run(f"allennlp train experiments/{name}.jsonnet -s out/{name}", folder)
+        return folder / f"out/{name}"
+
+    return train
+
+
+def run(block, shell, folder):
+    text = with_places(block.text)
+    if block.file is not None:
+        path = folder / block.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    elif block.language == "bash":
+        shell.run(text, folder)
+    elif block.language == "python":
+        (folder / "example.py").write_text(text, encoding="utf-8")
+        shell.run("python example.py", folder)
+    if block.language == "jsonnet":
+        place = str(folder / (block.file or "experiments/ablations/example.jsonnet"))
+        _jsonnet.evaluate_snippet(place, text, ext_vars=dict(os.environ))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_what_a_page_shows_runs(page, shell, archive_of, tmp_path):
+    make_workplace(tmp_path)
+    to_run = [block for block in blocks(page) if block.reason is None]
+    text = "".join(block.text for block in to_run)
+    for name in set(ARCHIVE.findall(text)):
+        if f"-s out/{name}" not in text:
+            shutil.copytree(archive_of(name), tmp_path / "out" / name)
+    for block in to_run:
+        try:
+            run(block, shell, tmp_path)
+        except (AssertionError, RuntimeError) as error:
+            pytest.fail(f"{block}: {error}")
+
+
+@pytest.mark.parametrize("page", PAGES + READMES, ids=named)
+def test_what_is_not_run_has_the_form_of_what_runs(page, shell, tmp_path):
+    for block in blocks(page):
+        if block.language == "python":
+            compile(block.text, str(block), "exec")
+        elif block.language == "bash":
+            (tmp_path / "block.sh").write_text(block.text, encoding="utf-8")
+            shell.run("bash -n block.sh", tmp_path)
+            for program, command, arguments in COMMAND.findall(block.text):
+                known = shell.run(f"{program} {command} --help", tmp_path)
+                for option in re.findall(r"\s(--[a-z][\w-]*)", arguments):
+                    assert option in known, f"{block}: {program} {command} {option}"
+
+
+@pytest.mark.parametrize("page", PAGES + READMES, ids=named)
+def test_links_lead_to_files_and_headings(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        file, _, heading = target.partition("#")
+        path = (page.parent / file).resolve() if file else page
+        assert path.exists(), f"{page}: {target}"
+        if heading:
+            titles = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
+            assert heading in anchors, f"{page}: {target}"
+
+
+def test_the_index_names_every_page():
+    index = (PROJECT / "docs/README.md").read_text(encoding="utf-8")
+    for page in GUIDE:
+        assert page.name == "README.md" or f"({page.name})" in index, page
+
+
+def test_every_environment_variable_is_explained():
+    source = (PROJECT / "elmo_plugin/environment.py").read_text(encoding="utf-8")
+    page = (PROJECT / "docs/data.md").read_text(encoding="utf-8")
+    for name in set(re.findall(r"ELMO_[A-Z_]*[A-Z]", source)):
+        assert f"`{name}`" in page, name
