@@ -84,6 +84,23 @@ def make_workplace(folder: Path) -> None:
     (folder / "experiments/lib").symlink_to(PROJECT / "experiments/lib")
 
 
+def write_file(block: Block, folder: Path) -> None:
+    """
+    Writes the file that a block shows. A block of the language `diff` changes lines of a file that
+    is there: `-` and `+` in the first column, and unchanged lines around them.
+    """
+    path, text = folder / block.file, with_places(block.text)
+    if block.language == "diff":
+        before, after = (
+            "".join(line[1:] or "\n" for line in text.splitlines(keepends=True) if line[0] in marks)
+            for marks in ("\n -", "\n +")
+        )
+        whole = path.read_text(encoding="utf-8")
+        assert whole.count(before) == 1, f"{block}: {block.file} does not have these lines once"
+        text = whole.replace(before, after)
+    _write(path, text)
+
+
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

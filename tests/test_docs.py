@@ -11,11 +11,13 @@ import _jsonnet
 import pytest
 
 from tests.docs_server import write_client
-from tests.guide import PROJECT, blocks, make_workplace, with_places
+from tests.guide import PROJECT, blocks, make_workplace, with_places, write_file
 
 GUIDE = sorted((PROJECT / "docs").glob("*.md"))
-PAGES = [PROJECT / "README.md", *GUIDE]
-READMES = [PROJECT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md")]
+# They change the package, so each runs in a copy of it.
+FOR_DEVELOPERS = [PROJECT / f"docs/adding-a-{what}.md" for what in ("task",)]
+PAGES = [PROJECT / "README.md", *(page for page in GUIDE if page not in FOR_DEVELOPERS)]
+READMES = FOR_DEVELOPERS + [PROJECT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md")]
 READMES += [
     PROJECT / folder / "README.md"
     for folder in ("benchmarks", "experiments", "fixtures", "pretrained/small")
@@ -96,9 +98,7 @@ def archive_of(shell, tmp_path_factory):
 def run(block, shell, folder):
     text = with_places(block.text)
     if block.file is not None:
-        path = folder / block.file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_file(block, folder)
     elif block.language == "bash":
         shell.run(text, folder)
     elif block.language == "python":
@@ -122,6 +122,26 @@ def test_what_a_page_shows_runs(page, shell, archive_of, tmp_path):
             run(block, shell, tmp_path)
         except (AssertionError, RuntimeError) as error:
             pytest.fail(f"{block}: {error}")
+
+
+@pytest.mark.parametrize("page", FOR_DEVELOPERS, ids=named)
+def test_the_package_is_extended_as_a_page_says(page, tmp_path):
+    for name in ("elmo_plugin", "experiments", "fixtures", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(PROJECT / name, tmp_path / name, ignore=ignored)
+    shutil.copy(PROJECT / "pyproject.toml", tmp_path)
+    (tmp_path / "pretrained").symlink_to(PROJECT / "pretrained")
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)}
+    for block in blocks(page):
+        if block.file is not None:
+            write_file(block, tmp_path)
+        elif block.language == "bash" and block.reason is None:
+            command = ["bash", "-euo", "pipefail", "-c", block.text]
+            ended = subprocess.run(
+                command, cwd=tmp_path, env=environment, capture_output=True, text=True
+            )
+            assert ended.returncode == 0, f"{block}: {ended.stdout[-5000:]}{ended.stderr[-2000:]}"
 
 
 @pytest.mark.parametrize("page", PAGES + READMES, ids=named)
