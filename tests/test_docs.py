@@ -15,7 +15,7 @@ from tests.guide import PROJECT, blocks, make_workplace, with_places, write_file
 
 GUIDE = sorted((PROJECT / "docs").glob("*.md"))
 # They change the package, so each runs in a copy of it.
-FOR_DEVELOPERS = [PROJECT / f"docs/adding-a-{what}.md" for what in ("task",)]
+FOR_DEVELOPERS = [PROJECT / f"docs/adding-a-{what}.md" for what in ("task", "cell")]
 PAGES = [PROJECT / "README.md", *(page for page in GUIDE if page not in FOR_DEVELOPERS)]
 READMES = FOR_DEVELOPERS + [PROJECT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md")]
 READMES += [
@@ -53,11 +53,15 @@ class Shell:
 
     def run(self, script, folder):
         """What a script printed; an `AssertionError` with it if the script failed."""
+        caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         environment = {
+            "ELMO_CACHE": str(self.home / "layers"),
             "HOME": str(self.home),
             "OMP_NUM_THREADS": "1",
             "PATH": f"{self.programs}:{os.environ['PATH']}",
             "PYTHONPATH": str(PROJECT),
+            # Of compiled kernels.
+            "XDG_CACHE_HOME": caches,
         }
         ended = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
