@@ -37,6 +37,6 @@ def test_training_without_labels_names_the_task_and_what_is_missing(task, field,
         model = Model.from_params(vocab=vocab, params=params["model"])
         model(**batch.as_tensor_dict())
     assert str(error.value) == (
-        f"elmo-{task}: expected {expected} for training, found instances without. Set "
+        f"elmo-{task}: expected {expected} to train on, found instances without. Set "
         "`train_data_path` to a corpus that has them."
     )
