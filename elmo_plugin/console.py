@@ -15,7 +15,7 @@ import traceback as traceback_module
 import warnings
 from pathlib import Path
 from types import TracebackType
-from typing import Optional, Tuple, Type
+from typing import Optional, Type
 
 __all__ = ["explanation", "quieten_command"]
 
@@ -132,17 +132,17 @@ def _log_uncaught(
 
 class _ConsoleFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        if record.exc_info and (sentence := explanation(record.exc_info[1])) is not None:
-            return f"error: {sentence}{_hint(record.exc_info)}"
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and (sentence := explanation(error)) is not None:
+            return f"error: {sentence}{_hint(error)}"
         if record.levelno >= logging.WARNING:
             return f"{record.levelname.lower()}: {super().format(record)}"
         return _without_details(super().format(record))
 
 
-def _hint(exc_info: Tuple[Type[BaseException], BaseException, Optional[TracebackType]]) -> str:
+def _hint(error: BaseException) -> str:
     """For errors of the operating system, whose messages may not suffice: how to see where."""
-    _, error, traceback = exc_info
-    frames = traceback_module.extract_tb(traceback)
+    frames = traceback_module.extract_tb(error.__traceback__)
     is_ours = bool(frames) and Path(frames[-1].filename).is_relative_to(Path(__file__).parent)
     if is_ours or not isinstance(error, OSError):
         return ""

@@ -67,6 +67,7 @@ class CharacterMap:
     def from_options(cls, options: BilmOptions) -> "CharacterMap":
         """The map that a biLM of these options was trained with."""
         cnn = options.char_cnn
+        assert cnn is not None
         return cls(cnn.max_characters_per_token, cnn.n_characters, cnn.character_unit)
 
     @property

@@ -50,6 +50,7 @@ class TokenEmbeddings(torch.nn.Module):
     def __init__(self, options: BilmOptions) -> None:
         super().__init__()
         self.output_dim = options.token_dim
+        assert options.words is not None
         num_words = len(options.words)
         self.embedding = torch.nn.Embedding(num_words + 1, self.output_dim, padding_idx=0)
         # As bilm-tf draws them, which has no row for padding.

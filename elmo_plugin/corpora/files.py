@@ -5,7 +5,7 @@ import gzip
 import io
 import os
 import zlib
-from typing import BinaryIO, Iterator, Optional, TextIO, Tuple, Union
+from typing import Iterator, Optional, TextIO, Tuple, Union
 
 from elmo_plugin.util.files import local_path
 
@@ -13,6 +13,7 @@ __all__ = ["find_file", "numbered_lines", "open_text"]
 
 # A path or a URL, or standard input as an open binary file.
 Source = Union[str, os.PathLike, io.BufferedReader]
+_Peekable = Union[io.BufferedReader, gzip.GzipFile]
 
 # What text of users may do with bytes that are not UTF-8; the built-in `open` knows more.
 DECODING_ERRORS = ("strict", "replace")
@@ -78,6 +79,7 @@ def open_text(path: Source, *, newline: Optional[str] = None, errors: str = "str
     `ValueError`
         If the file is UTF-16 or UTF-32.
     """
+    binary: _Peekable
     if isinstance(path, io.BufferedReader):
         binary = path
     else:
@@ -89,7 +91,7 @@ def open_text(path: Source, *, newline: Optional[str] = None, errors: str = "str
     if binary.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
         compressed = gzip.GzipFile(fileobj=binary)
         # Closed together with the gzip file.
-        compressed.myfileobj = binary
+        compressed.myfileobj = binary  # type: ignore[assignment]  # Any file does.
         binary = compressed
     _refuse_wide_encodings(binary, _name(path))
     return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline=newline)
@@ -143,7 +145,7 @@ def _name(path: Source) -> str:
     return "standard input" if isinstance(path, io.BufferedReader) else os.fspath(path)
 
 
-def _refuse_wide_encodings(binary: BinaryIO, name: str) -> None:
+def _refuse_wide_encodings(binary: _Peekable, name: str) -> None:
     """
     Detects UTF-16 and UTF-32 by the byte order mark, or by many NUL bytes: every second byte of
     English text in UTF-16 is NUL, which is valid UTF-8, so that decoding would not fail.

@@ -81,7 +81,7 @@ def _parsed(line: str, place: str) -> Tree:
     ends: List[int] = []
     labels: List[int] = []
     open_phrases: List[int] = []
-    legal = _AT_START
+    legal: Tuple[str, ...] = _AT_START
     for match in _PIECE.finditer(line):
         piece = match.group()[0] if match.group()[0] in "()" else "word"
         if piece not in legal:

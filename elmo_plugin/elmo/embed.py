@@ -53,7 +53,7 @@ def embed_sentences(
     remaining = _checked(sentences)
     while window := list(islice(remaining, _BATCHES_AHEAD * batch_size)):
         # A stateful biLM has to read in the order given.
-        order = range(len(window))
+        order: Sequence[int] = range(len(window))
         if not bilm.stateful:
             order = sorted(order, key=lambda number: len(window[number]))
         embedded: List[torch.Tensor] = [torch.empty(0)] * len(window)

@@ -10,7 +10,7 @@ IMPOSSIBLE = -1e30
 
 def decode(
     scores: torch.Tensor,
-    mask: torch.BoolTensor,
+    mask: torch.Tensor,
     start_scores: torch.Tensor,
     transition_scores: torch.Tensor,
     end_scores: Optional[torch.Tensor] = None,
@@ -22,7 +22,7 @@ def decode(
 
     scores : `torch.Tensor`
         Shape `(batch_size, num_tokens, num_labels)`. Of each label at each token.
-    mask : `torch.BoolTensor`
+    mask : `torch.Tensor`
         Shape `(batch_size, num_tokens)`, real tokens first in each row.
     start_scores : `torch.Tensor`
         Shape `(num_labels,)`. Of a label at a sentence's first token.

@@ -12,7 +12,9 @@ def random_states(device: torch.device) -> Dict[str, Any]:
     The states of the random generators of Python, NumPy, PyTorch and, if `device` is a GPU, that
     GPU. `torch.load` can read them with `weights_only`.
     """
-    name, keys, *rest = numpy.random.get_state()
+    # With its default arguments it returns a tuple.
+    of_numpy: Any = numpy.random.get_state()
+    name, keys, *rest = of_numpy
     states = {
         "python": random.getstate(),
         "numpy": (name, keys.tolist(), *rest),

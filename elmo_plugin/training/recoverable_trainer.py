@@ -48,6 +48,9 @@ class RecoverableTrainer(GradientDescentTrainer):
     `elmo-atomic`.
     """
 
+    data_loader: DataLoader
+    _callbacks: List[TrainerCallback]
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._record = _Record()
@@ -198,7 +201,7 @@ class RecoverableTrainer(GradientDescentTrainer):
         """The states of all processes in the order of their ranks."""
         if not self._distributed:
             return [state]
-        states: List[Optional[Dict[str, Any]]] = [None] * self._world_size
+        states: List[Any] = [None] * self._world_size
         torch.distributed.all_gather_object(states, state)
         return states
 

@@ -59,11 +59,11 @@ class ReduceOnPlateau(LearningRateScheduler):
             )
         self._plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
             optimizer,
-            mode=mode,
+            mode=mode,  # type: ignore[arg-type]  # Checked above, as is `threshold_mode`.
             factor=factor,
             patience=patience,
             threshold=threshold,
-            threshold_mode=threshold_mode,
+            threshold_mode=threshold_mode,  # type: ignore[arg-type]
         )
 
     @overrides

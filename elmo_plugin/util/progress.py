@@ -3,7 +3,7 @@
 import sys
 import time
 from contextlib import contextmanager
-from typing import Callable, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional
 
 # Between two lines, where there is no bar.
 _SECONDS = 5.0
@@ -12,7 +12,7 @@ _SECONDS = 5.0
 @contextmanager
 def progress(
     unit: str, total: Optional[int] = None, as_lines: bool = False
-) -> Iterator[Callable[[int], object]]:
+) -> Iterator[Callable[[int], Any]]:
     """
     Within it, calls of what it yields show how far the work is: as a bar of `tqdm` where that is
     installed and standard error is a terminal, else as a line every five seconds.
@@ -28,7 +28,7 @@ def progress(
 
     # Returns
 
-    `Iterator[Callable[[int], object]]`
+    `Iterator[Callable[[int], Any]]`
         A function to call with the number of units done since the last call.
     """
     make_bar = None if as_lines or not sys.stderr.isatty() else _tqdm()

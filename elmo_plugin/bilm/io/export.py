@@ -15,7 +15,7 @@ from elmo_plugin.bilm.io.softmax_files import (
 )
 from elmo_plugin.bilm.io.weight_files import save_weights
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, write_vocabulary
+from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, Entry, write_vocabulary
 from elmo_plugin.util.errors import ConfigurationError
 
 OPTIONS_FILE = "options.json"
@@ -75,7 +75,7 @@ def save_bilm(
             save_softmax(softmax, unfinished, dtype)
             options["n_tokens_vocab"] = len(softmax.words)
         elif bilm.options.words is not None:
-            entries = [(word, None) for word in bilm.options.words]
+            entries: List[Entry] = [(word, None) for word in bilm.options.words]
             write_vocabulary(entries, unfinished / VOCABULARY_FILE)
         text = json.dumps(options, indent=4, ensure_ascii=False)
         (unfinished / OPTIONS_FILE).write_text(f"{text}\n", encoding="utf-8")

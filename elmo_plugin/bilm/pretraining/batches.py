@@ -203,7 +203,9 @@ class StreamBatches:
                 return
             yield _sorted(plan)
 
-    def _advance(self, rest: Optional[Segment], sentences: Iterator[List[str]]):
+    def _advance(
+        self, rest: Optional[Segment], sentences: Iterator[List[str]]
+    ) -> Tuple[List[Segment], Optional[Segment]]:
         segments: List[Segment] = []
         num_left = self.num_steps
         while num_left:

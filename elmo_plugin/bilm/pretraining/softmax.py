@@ -93,6 +93,7 @@ class Softmax(torch.nn.Module):
         self, targets: torch.Tensor, generator: Optional[torch.Generator]
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Words that count, the logarithm of how often each is drawn, and targets among them."""
+        assert self.num_samples is not None
         samples, log_probability = sample_log_uniform(
             len(self.weight), self.num_samples, targets.device, generator
         )
@@ -153,9 +154,9 @@ class _NextWordLoss(torch.autograd.Function):
         weight: torch.Tensor,
         bias: torch.Tensor,
         targets: torch.Tensor,
-        learns: bool,
+        requires_grad: bool,
     ) -> torch.Tensor:
-        """See `next_word_loss`; `learns` says whether gradients are wanted."""
+        """See `next_word_loss`; gradients are computed here if `requires_grad`."""
         device = hidden.device.type
         dtype = hidden.dtype
         if torch.is_autocast_enabled(device):
@@ -163,28 +164,29 @@ class _NextWordLoss(torch.autograd.Function):
         full = bias.dtype
         hidden_, weight_ = hidden.to(dtype), weight.to(dtype)
         loss = bias.new_zeros(())
-        d_hidden = torch.empty_like(hidden_) if learns else None
-        d_weight = torch.zeros_like(weight) if learns else None
-        d_bias = torch.zeros_like(bias) if learns else None
+        gradients = None
+        if requires_grad:
+            gradients = torch.empty_like(hidden_), torch.zeros_like(weight), torch.zeros_like(bias)
         size = max(_MIN_ROWS, _MAX_LOGITS // len(weight))
         for first in range(0, len(hidden), size):
             rows = slice(first, first + size)
             # Shape: (size, num_words)
             logits = linear(hidden_[rows], weight_).to(full).add_(bias)
             target = targets[rows].unsqueeze(1)
-            if not learns:
+            if gradients is None:
                 loss += (logits.logsumexp(dim=1, keepdim=True) - logits.gather(1, target)).sum()
                 continue
             chances = torch.log_softmax(logits, dim=1)
             chance = chances.gather(1, target)
             loss -= chance.sum()
             chances.exp_().scatter_(1, target, chance.exp() - 1.0)
+            d_hidden, d_weight, d_bias = gradients
             d_bias += chances.sum(dim=0)
             chances = chances.to(dtype)
             d_hidden[rows] = chances @ weight_
             d_weight += chances.t() @ hidden_[rows]
-        if learns:
-            ctx.save_for_backward(d_hidden, d_weight, d_bias)
+        if gradients is not None:
+            ctx.save_for_backward(*gradients)
             ctx.dtype = hidden.dtype
         return loss
 

@@ -20,5 +20,5 @@ class Speed:
         elapsed = time.monotonic() - self._since if self._since is not None else 0.0
         speed = self._num_tokens / elapsed if elapsed else 0.0
         if reset:
-            self.__init__()
+            self._num_tokens, self._since = 0, None
         return speed

@@ -3,7 +3,7 @@
 import glob
 import os
 from random import Random
-from typing import Iterable, Iterator, List, Optional, Sequence, Union
+from typing import Iterable, Iterator, List, Optional, Sequence, Set, Union
 
 from elmo_plugin.corpora.files import DECODING_ERRORS, numbered_lines
 from elmo_plugin.util.errors import ConfigurationError
@@ -81,7 +81,9 @@ class Text:
             order.shuffle(shards)
         # Universal newlines would end a sentence at a lone carriage return.
         settings = {"newline": "\n", "errors": self._decoding_errors}
-        lines = (line for shard in shards for _, line in numbered_lines(shard, **settings))
+        lines: Iterator[str] = (
+            line for shard in shards for _, line in numbered_lines(shard, **settings)
+        )
         if order is not None and self._shuffle_lines > 1:
             lines = _shuffled(lines, order, self._shuffle_lines)
         for line in lines:
@@ -134,9 +136,8 @@ def find_shards(data_path: TextPath) -> List[str]:
     `ConfigurationError`
         If a part of it stands for no file.
     """
-    is_one = isinstance(data_path, (str, os.PathLike))
-    shards = set()
-    for path in [data_path] if is_one else data_path:
+    shards: Set[str] = set()
+    for path in [data_path] if isinstance(data_path, (str, os.PathLike)) else data_path:
         shards.update(_matches(os.fspath(path)))
     if not shards:
         raise ConfigurationError("Expected at least one file of text, found an empty list.")

@@ -73,9 +73,9 @@ class WordVectors(TokenEmbedder):
         self._namespace = vocab_namespace
         # A copy: the vocabulary may be about to grow.
         words = dict(vocab.get_token_to_index_vocabulary(vocab_namespace))
-        num_trained = _num_trained(vocab, vocab_namespace)
-        has_grown = num_trained is not None
-        num_trained = num_trained if has_grown else len(words)
+        num_before = _num_trained(vocab, vocab_namespace)
+        has_grown = num_before is not None
+        num_trained = len(words) if num_before is None else num_before
         weight = torch.empty(num_trained, embedding_dim)
         found: Dict[str, numpy.ndarray] = {}
         if pretrained_file:

@@ -1,4 +1,4 @@
-from typing import Iterator, List, NamedTuple, Sequence
+from typing import Dict, Iterator, List, NamedTuple, Sequence
 
 import torch
 from torch.nn.functional import embedding_bag
@@ -84,6 +84,8 @@ class AntecedentScorer(torch.nn.Module):
     settings : `ScoringSettings`
     """
 
+    _buckets: torch.Tensor
+
     def __init__(
         self,
         encoded_dim: int,
@@ -106,7 +108,7 @@ class AntecedentScorer(torch.nn.Module):
             [sum(self.part_dims)] * 3 + [feature_dim] * 3, settings
         )
         nearest = torch.tensor(_DISTANCES)
-        buckets = torch.bucketize(torch.arange(1, nearest[-1] + 1), nearest, right=True) - 1
+        buckets = torch.bucketize(torch.arange(1, _DISTANCES[-1] + 1), nearest, right=True) - 1
         self.register_buffer("_buckets", buckets, persistent=False)
 
     def forward(self, kept: KeptSpans) -> Iterator[Block]:
@@ -253,7 +255,7 @@ def clusters_from(antecedents: torch.Tensor) -> List[List[int]]:
         if torch.equal(further, antecedents):
             break
         antecedents = further
-    clusters = {}
+    clusters: Dict[int, List[int]] = {}
     for number, first in enumerate(antecedents.tolist()):
         clusters.setdefault(first, []).append(number)
     return [cluster for cluster in clusters.values() if len(cluster) > 1]

@@ -8,7 +8,7 @@ counts in both, as in that scorer.
 """
 
 from collections import Counter
-from typing import Dict, NamedTuple, Sequence, Tuple
+from typing import Dict, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy
 from scipy.optimize import linear_sum_assignment
@@ -136,7 +136,7 @@ def ceaf_mentions(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Cou
 
 
 def _best_mapping(
-    predicted: Clusters, gold: Clusters, similarities: Dict[Tuple[int, int], float]
+    predicted: Clusters, gold: Clusters, similarities: Mapping[Tuple[int, int], float]
 ) -> float:
     matrix = numpy.zeros((len(predicted), len(gold)))
     for pair, similarity in similarities.items():

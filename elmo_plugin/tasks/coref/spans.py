@@ -1,4 +1,4 @@
-from typing import NamedTuple, Tuple
+from typing import NamedTuple, Tuple, Union
 
 import torch
 from torch.nn.functional import embedding_bag
@@ -19,7 +19,7 @@ class Spans(NamedTuple):
     starts: torch.Tensor
     ends: torch.Tensor
 
-    def chosen(self, which: torch.Tensor) -> "Spans":
+    def chosen(self, which: Union[torch.Tensor, slice]) -> "Spans":
         """The spans at some indices or of a slice."""
         return Spans(self.starts[which], self.ends[which])
 

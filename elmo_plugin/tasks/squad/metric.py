@@ -3,7 +3,7 @@
 import re
 import string
 from collections import Counter
-from typing import Dict, List, Sequence
+from typing import Any, Dict, List, Sequence
 
 from allennlp.training.metrics import Metric
 from overrides import overrides
@@ -47,7 +47,7 @@ class SquadScores(Metric):
     """
 
     def __init__(self) -> None:
-        self._sums: Counter = Counter()
+        self._sums: Any = Counter()
 
     @overrides(check_signature=False)
     def __call__(self, answers: Sequence[str], gold_answers: Sequence[Sequence[str]]) -> None:
