@@ -71,7 +71,7 @@ def make_workplace(folder: Path) -> None:
     The folders of the project that the guide names. Experiments train for one epoch, as small as
     those of the fixtures.
     """
-    for name in ("fixtures", "pretrained", "scripts", "benchmarks"):
+    for name in ("benchmarks", "examples", "fixtures", "pretrained", "scripts"):
         (folder / name).symlink_to(PROJECT / name)
     one_epoch = "{ settings+: { num_epochs: 1 } }\n"
     for path in (FIXTURES / "experiments").glob("*.jsonnet"):

@@ -17,7 +17,9 @@ GUIDE = sorted((PROJECT / "docs").glob("*.md"))
 # They change the package, so each runs in a copy of it.
 FOR_DEVELOPERS = [PROJECT / f"docs/adding-a-{what}.md" for what in ("task", "cell")]
 PAGES = [PROJECT / "README.md", *(page for page in GUIDE if page not in FOR_DEVELOPERS)]
-READMES = FOR_DEVELOPERS + [PROJECT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md")]
+READMES = FOR_DEVELOPERS + [
+    PROJECT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+]
 READMES += [
     PROJECT / folder / "README.md"
     for folder in ("benchmarks", "experiments", "fixtures", "pretrained/small")
