@@ -31,7 +31,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 
 import torch
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora import sentence_per_line
 
 REQUIREMENT = re.compile(r"(>=|<=) ([\d.,]+(?:e-?\d+)?)(x| .+)")

@@ -27,7 +27,7 @@ from bilms import SIZES, options_of
 from common import Row, by_turns, default_text, measuring_parser, median_rate, report
 
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
-from elmo_plugin.tasks.bilm.model import LanguageModel
+from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 from elmo_plugin.training import FusedAdagrad
@@ -95,8 +95,8 @@ def learning_step(
     return step
 
 
-def our_model(setting: Setting, vocab: SoftmaxVocabulary, dtype: str) -> LanguageModel:
-    return LanguageModel(
+def our_model(setting: Setting, vocab: SoftmaxVocabulary, dtype: str) -> BilmModel:
+    return BilmModel(
         vocab,
         options_of(setting.size),
         num_samples=setting.num_samples,
@@ -105,7 +105,7 @@ def our_model(setting: Setting, vocab: SoftmaxVocabulary, dtype: str) -> Languag
     ).to(setting.device)
 
 
-def our_step(model: LanguageModel) -> Step:
+def our_step(model: BilmModel) -> Step:
     optimizer = FusedAdagrad(list(model.named_parameters()), **ADAGRAD)
     return learning_step(model, optimizer, lambda batch: model(**batch)["loss"])
 

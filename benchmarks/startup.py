@@ -43,7 +43,7 @@ def measure(turns: int) -> Iterator[Row]:
         empty, plugged = Path(directory, "empty"), Path(directory, "plugged")
         for folder in (empty, plugged):
             folder.mkdir()
-        (plugged / ".allennlp_plugins").write_text("elmo_plugin\n", encoding="utf-8")
+        (plugged / ".allennlp_plugins").write_text("elmo_plugin.plugin\n", encoding="utf-8")
         if " elmo " in run_allennlp(empty, WITHOUT):
             raise SystemExit(
                 "`allennlp` loads the plugin in an empty folder too, so there is no baseline."

@@ -1,33 +1,19 @@
 """
-ELMo (Peters et al. 2018, "Deep contextualized word representations") for AllenNLP.
+ELMo (Peters et al. 2018, "Deep contextualized word representations").
 
-Importing the package registers everything AllenNLP finds by name and gives the environment
-variables of the experiments their defaults.
+The public names need torch, NumPy, h5py and safetensors, and `load_archive` needs AllenNLP. Each
+is imported when it is first used. AllenNLP finds what this package registers through the module
+`elmo_plugin.plugin`.
 """
 
-from elmo_plugin.console import quieten_command
-from elmo_plugin.dependencies import check_dependencies
-from elmo_plugin.environment import set_defaults
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, List
 
-# A wrong dependency fails deep inside AllenNLP's imports: name it first.
-check_dependencies()
-quieten_command()
-set_defaults()
-
-import allennlp.common.checks  # noqa: E402
-
-import elmo_plugin.bilm.character_indexer  # noqa: E402
-import elmo_plugin.commands.evaluate  # noqa: E402
-import elmo_plugin.commands.find_learning_rate  # noqa: E402
-import elmo_plugin.commands.predict  # noqa: E402
-import elmo_plugin.commands.subcommands  # noqa: E402
-import elmo_plugin.modules.seq2seq_encoders  # noqa: E402
-import elmo_plugin.modules.token_embedders  # noqa: E402
-import elmo_plugin.tasks  # noqa: E402
-import elmo_plugin.training  # noqa: E402, F401
-from elmo_plugin.archives import load_archive  # noqa: E402
-from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights  # noqa: E402
-from elmo_plugin.elmo import Elmo, ScalarMix, embed_sentences  # noqa: E402
+if TYPE_CHECKING:
+    from elmo_plugin.archives import load_archive
+    from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
+    from elmo_plugin.elmo import Elmo, ScalarMix, embed_sentences
 
 __version__ = "0.2.0"
 
@@ -42,3 +28,25 @@ __all__ = [
     "load_weights",
     "save_weights",
 ]
+
+_MODULES = {
+    **dict.fromkeys(("Elmo", "ScalarMix", "embed_sentences"), "elmo_plugin.elmo"),
+    # Archives name registered types, and the plugin registers ours.
+    "load_archive": "elmo_plugin.plugin",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES.get(name, "elmo_plugin.bilm")), name)
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__all__})
+
+
+# `elmo_plugin` may be the line in .allennlp_plugins or the argument of --include-package.
+if "allennlp" in sys.modules:
+    import_module("elmo_plugin.plugin")

@@ -27,6 +27,7 @@ import numpy  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
+import elmo_plugin.plugin  # noqa: E402, F401
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm  # noqa: E402
 from elmo_plugin.elmo.cache.layer_cache import LayerCache  # noqa: E402
 from tests.tagger import train  # noqa: E402

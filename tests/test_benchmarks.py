@@ -154,7 +154,7 @@ def test_startup_compares_a_folder_with_the_plugin_to_one_without(monkeypatch):
 
     monkeypatch.setattr(startup, "run_allennlp", run_allennlp)
     whole, added = startup.measure(1)
-    assert set(calls) == {(False, ("--help",)), ("elmo_plugin\n", ("elmo", "--help"))}
+    assert set(calls) == {(False, ("--help",)), ("elmo_plugin.plugin\n", ("elmo", "--help"))}
     assert added.ours == pytest.approx(whole.ours - whole.peer)
     assert added.floor == "<= 0.3 s"
     monkeypatch.setattr(startup, "run_allennlp", lambda *_: "  elmo   write vectors")

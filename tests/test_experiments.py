@@ -12,7 +12,7 @@ from allennlp.data import DataLoader, DatasetReader, Vocabulary
 from allennlp.data.batch import Batch
 from allennlp.models import Model
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 
 PROJECT = Path(__file__).parents[1]

@@ -15,7 +15,7 @@ from allennlp.commands.evaluate import evaluate_from_archive
 from allennlp.commands.train import train_model
 from allennlp.common import Params
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 
 PROJECT = Path(__file__).parents[1]
 TEXT = PROJECT / "fixtures/corpora/lm"

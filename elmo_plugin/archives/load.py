@@ -17,7 +17,7 @@ from allennlp.models import Archive, archival
 from elmo_plugin.archives.configs import check_config, registered_types_only, without_limits
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.unpacking import unpack, unpacked
-from elmo_plugin.util.weights import read_state
+from elmo_plugin.util.weights import read_state, trained_weights
 
 logger = logging.getLogger(__name__)
 
@@ -145,14 +145,13 @@ def _check_parts(folder: Path, place: str, weights_file: Optional[str]) -> None:
         raise ConfigurationError(
             f"{place} holds no trained model: the folder 'vocabulary' is missing."
         )
-    weights = Path(weights_file or archival.get_weights_path(folder))
-    if not weights.is_file():
-        missing = weights_file or "weights.th or best.th"
-        raise ConfigurationError(
-            f"{place} holds no trained model: expected {missing}. A training run writes best.th "
-            "after its first validation."
-        )
-    read_state(weights, weights_file or f"{place} ({weights.name})")
+    if weights_file is None:
+        weights = trained_weights(folder, place)
+        read_state(weights, f"{place} ({weights.name})")
+    elif Path(weights_file).is_file():
+        read_state(weights_file, weights_file)
+    else:
+        raise ConfigurationError(f"Weights file {weights_file} does not exist.")
 
 
 def _explained(error: RuntimeError, place: str, weights_file: Optional[str]) -> Exception:

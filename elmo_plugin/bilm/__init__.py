@@ -1,7 +1,6 @@
 """The bidirectional language model: characters in, layers out."""
 
 from elmo_plugin.bilm.bilm import Bilm, BilmOutput
-from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.io.pretrained import load_bilm, read_options
 from elmo_plugin.bilm.io.weight_files import load_weights, save_weights
@@ -11,7 +10,6 @@ __all__ = [
     "Bilm",
     "BilmOptions",
     "BilmOutput",
-    "CharacterIndexer",
     "CharacterMap",
     "load_bilm",
     "load_weights",

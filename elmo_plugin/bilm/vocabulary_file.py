@@ -1,8 +1,8 @@
-"""The words that a biLM predicts, or reads whole, chosen by their counts, and their file."""
+"""The words that a biLM predicts, or has token embeddings of, and their file."""
 
 import os
 from collections import Counter
-from typing import List, Optional, Set, Tuple, Union
+from typing import List, Optional, Sequence, Set, Tuple, Union
 
 from elmo_plugin.corpora.files import find_file, numbered_lines
 from elmo_plugin.corpora.word_counts import WordCounts
@@ -16,7 +16,7 @@ END_SENTENCE = "</S>"
 UNKNOWN = "<UNK>"
 SPECIALS = (BEGIN_SENTENCE, END_SENTENCE, UNKNOWN)
 
-# A word and how often it is predicted; `None` where that is not known.
+# A word and how often it is predicted; `None` if that is not known.
 Entry = Tuple[str, Optional[int]]
 
 
@@ -46,7 +46,7 @@ def choose_words(counts: WordCounts, size: Optional[int] = None, min_count: int 
     """
     check_choice(size, min_count)
     given = Counter({BEGIN_SENTENCE: counts.num_sentences, END_SENTENCE: counts.num_sentences})
-    # Text in which somebody else has marked sentences or unknown words.
+    # The text itself may contain marks of sentences or unknown words.
     given.update({word: counts.words[word] for word in SPECIALS})
     words = [item for item in counts.words.items() if item[0] not in SPECIALS]
     words.sort(key=lambda item: (-item[1], item[0]))
@@ -60,7 +60,7 @@ def check_choice(size: Optional[int], min_count: int) -> None:
     # Raises
 
     `ConfigurationError`
-        If `choose_words` cannot be asked for this.
+        If these are no possible arguments of `choose_words`.
     """
     if size is not None and size <= len(SPECIALS):
         raise ConfigurationError(
@@ -71,10 +71,25 @@ def check_choice(size: Optional[int], min_count: int) -> None:
         raise ConfigurationError(f"Expected `min_count` of at least 1, found {min_count}.")
 
 
-def write_vocabulary(entries: List[Entry], path: Union[str, os.PathLike]) -> None:
+def check_specials(words: Sequence[str], place: str) -> None:
     """
-    Writes `word<TAB>count` per line, the word alone where no count is known; the file appears only
-    when it is complete.
+    # Raises
+
+    `ConfigurationError`
+        If these are not the words of a language model; `place` is what the message calls them.
+    """
+    first = list(words[: len(SPECIALS)])
+    if first != list(SPECIALS):
+        raise ConfigurationError(
+            f"{place}: expected words to predict that begin with {', '.join(SPECIALS)}, found "
+            f"{first}. Set `vocabulary` to one of type elmo-bilm."
+        )
+
+
+def write_vocabulary(entries: Sequence[Entry], path: Union[str, os.PathLike]) -> None:
+    """
+    Writes `word<TAB>count` per line, or the word alone if its count is not known, through
+    `atomic_write`.
     """
     with atomic_write(path) as unfinished:
         with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
@@ -94,7 +109,7 @@ def read_vocabulary(
     path : `Union[str, os.PathLike]`
         The file, plain or gzip.
     size, min_count : `Optional[int]`, `int`
-        See `choose_words`: words at the end of the file can be left out.
+        See `choose_words`: leave out words at the end of the file.
 
     # Raises
 
@@ -111,7 +126,7 @@ def read_vocabulary(
             word, count = _entry(line, place)
             _check_entry(word, count, entries, place)
             if word in seen:
-                raise ConfigurationError(f"{place}: `{word}` stands in the file twice.")
+                raise ConfigurationError(f"{place}: `{word}` occurs in the file twice.")
             seen.add(word)
             entries.append((word, count))
     except FileNotFoundError:
@@ -162,7 +177,7 @@ def _entry(line: str, place: str) -> Entry:
 
 
 def _check_entry(word: str, count: Optional[int], before: List[Entry], place: str) -> None:
-    """Whether a line may follow those before it."""
+    """Raises an error if a line cannot follow those before it."""
     number = len(before)
     if number < len(SPECIALS) and word != SPECIALS[number]:
         raise ConfigurationError(

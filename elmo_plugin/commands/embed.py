@@ -10,6 +10,7 @@ from elmo_plugin.bilm import Bilm, load_bilm
 from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
 from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, bilm_identity, dump_embeddings
+from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 
@@ -152,12 +153,12 @@ def _positive(text: str) -> int:
 def _add_bilm_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--options-file",
-        default=os.environ["ELMO_OPTIONS"],
+        default=setting("ELMO_OPTIONS"),
         help="options of the biLM, path or URL (default: ELMO_OPTIONS)",
     )
     parser.add_argument(
         "--weight-file",
-        default=os.environ["ELMO_WEIGHTS"],
+        default=setting("ELMO_WEIGHTS"),
         help="weights of the biLM, path or URL (default: ELMO_WEIGHTS)",
     )
     parser.add_argument(

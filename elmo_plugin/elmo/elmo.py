@@ -1,30 +1,25 @@
-import os
 from pathlib import Path
 from typing import List, Optional, Union
 
 import torch
-from allennlp.modules import TokenEmbedder
-from overrides import overrides
 
 from elmo_plugin.bilm import load_bilm
 from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
 from elmo_plugin.elmo.scalar_mix import ScalarMix
+from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
 
 
-@TokenEmbedder.register("elmo-token-embedder")
-class Elmo(TokenEmbedder):
+class Elmo(torch.nn.Module):
     """
     ELMo: task-specific blends of the layers of a biLM (section 3.2 of the paper).
 
-    As a token embedder of any AllenNLP model it gives one vector per token. With `num_mixes` it
-    learns several blends of one pass over the sentence, which is how `ElmoPlacement` serves a
-    task's input and output.
+    `forward` computes one vector per token. With `num_mixes` above 1, `blend` computes several
+    from one forward pass of the biLM, each with its own weights.
 
-    The biLM is frozen by default. With `trainable` it learns along; its parameters all have
-    `bilm` in their names, so `optimizer: {parameter_groups: [[['bilm'], {lr: 1e-5}]]}` gives it
-    a learning rate of its own. The paper's λ is a regulariser of the model:
-    `regularizer: {regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
+    The biLM is frozen by default. With `trainable` it is trained with the task; its parameters
+    all have `bilm` in their names, so that an optimizer can give them a learning rate of their
+    own. The paper's λ is an L2 penalty on the parameters `layer_scores`.
 
     # Parameters
 
@@ -32,7 +27,7 @@ class Elmo(TokenEmbedder):
         The two files of a biLM; default `ELMO_OPTIONS` and `ELMO_WEIGHTS`. A trained archive
         contains the biLM and does not need them.
     num_mixes : `int`, optional (default = `1`)
-        How many blends are learned.
+        Number of blends.
     layers : `Union[str, List[int]]`, optional (default = `"all"`)
         Which layers are blended: `all`, `last`, or numbers, 0 being the token layer.
     layer_norm : `Union[bool, str]`, optional (default = `False`)
@@ -42,20 +37,20 @@ class Elmo(TokenEmbedder):
     dropout : `float`, optional (default = `0.5`)
         Dropout on the blended vectors.
     trainable : `bool`, optional (default = `False`)
-        Whether the biLM itself learns.
+        Whether the parameters of the biLM require gradients.
     stateful, warm_up : `bool`
-        What a sentence starts from; see `Bilm`.
+        The state that a sentence starts from; see `Bilm`.
     dtype : `str`, optional (default = `"float32"`)
         `bfloat16` for a faster, slightly less exact biLM, `int8` for single sentences through a
         large one on a CPU; see `load_bilm`.
     cache : `Union[bool, str]`, optional (default = `False`)
-        Where to keep the layers of every sentence on disk, so that the biLM reads it once and
-        never again, in this run or another: `true` for the folder in `ELMO_CACHE` (nowhere if
-        that is empty), or a folder. Layers then have half precision:
+        A folder in which to keep the layers of every sentence, so that the biLM reads a sentence
+        once, in this run and in later ones; `true` for the folder in `ELMO_CACHE` (no cache if
+        that is empty). Needs the package lmdb. Layers then have half precision:
         `2 * (token_dim + 2 * n_layers * projection_dim)` bytes per token, 5,120 for the
         published biLM. An archive works without it.
     serialization_dir : `Optional[str]`
-        Given by AllenNLP.
+        The folder of an unpacked archive; see `load_bilm`.
 
     # Raises
 
@@ -82,12 +77,12 @@ class Elmo(TokenEmbedder):
         super().__init__()
         if cache and (trainable or stateful):
             raise ConfigurationError(
-                "ELMo's `cache` keeps what a sentence gives for good: expected `trainable` and "
+                "ELMo's `cache` needs layers that never change: expected `trainable` and "
                 f"`stateful` false, found `trainable` {trainable} and `stateful` {stateful}. Set "
                 "`cache` to false."
             )
         if trainable and dtype != "float32":
-            raise ConfigurationError("A biLM that learns needs `dtype` float32.")
+            raise ConfigurationError(f"A `trainable` biLM needs `dtype` float32, found {dtype}.")
         self.bilm = load_bilm(
             options_file,
             weight_file,
@@ -103,18 +98,18 @@ class Elmo(TokenEmbedder):
         )
         self.dropout = torch.nn.Dropout(dropout)
 
-    @overrides
     def get_output_dim(self) -> int:
+        """Width of a blend."""
         return self.bilm.output_dim
 
-    @overrides(check_signature=False)
     def forward(self, elmo_tokens: torch.Tensor) -> torch.Tensor:
         """
         # Parameters
 
         elmo_tokens : `torch.Tensor`
-            Shape `(batch_size, ..., num_tokens, max_characters_per_token)`. Character ids, as
-            the indexers `elmo-characters` and `elmo_characters` give them.
+            Shape `(batch_size, ..., num_tokens, max_characters_per_token)`. Character ids:
+            `elmo.bilm.characters.batch_ids(sentences)`, or those of AllenNLP's indexers
+            `elmo-characters` and `elmo_characters`.
 
         # Returns
 
@@ -125,7 +120,7 @@ class Elmo(TokenEmbedder):
 
     def blend(self, elmo_tokens: torch.Tensor) -> List[torch.Tensor]:
         """
-        All blends of one pass over the sentences; see `forward` for the shapes.
+        All blends of one forward pass of the biLM; see `forward` for the shapes.
         """
         # Shape: (num_sentences, num_tokens, max_characters_per_token)
         ids = elmo_tokens.flatten(end_dim=-3)
@@ -149,22 +144,22 @@ class Elmo(TokenEmbedder):
             blends.append(self.dropout(blend).view(*elmo_tokens.shape[:-1], blend.size(-1)))
         return blends
 
-    @overrides(check_signature=False)
     def train(self, mode: bool = True) -> "Elmo":
-        # The trainer says so when an epoch begins and when it is validated.
+        # A trainer calls this at the beginning of each epoch and before each validation.
         self._frozen_layers.report()
         return super().train(mode)
 
     def before_checkpoint(self) -> None:
         """
-        Called by `RecoverableTrainer`. A recovered run must find the layers that this one computed:
-        in other batches, their last bits could differ.
+        Writes to the cache what was not written yet; `RecoverableTrainer` calls it. A recovered
+        run must find the layers that this run computed, because the last bits of layers depend on
+        the batch in which they are computed.
         """
         self._frozen_layers.flush()
 
 
 def _cache_folder(cache: Union[bool, str]) -> Optional[Path]:
-    folder = os.environ["ELMO_CACHE"] if cache is True else cache
+    folder = setting("ELMO_CACHE") if cache is True else cache
     return Path(folder) if folder else None
 
 
@@ -173,10 +168,11 @@ def _chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
         return list(range(num_layers))
     if layers == "last":
         return [num_layers - 1]
-    known = isinstance(layers, list) and set(layers) <= set(range(num_layers))
-    if not known or not layers or len(set(layers)) != len(layers):
+    numbers = layers if isinstance(layers, list) else []
+    known = set(numbers) <= set(range(num_layers))
+    if not numbers or not known or len(set(numbers)) != len(numbers):
         raise ConfigurationError(
             'Expected `layers` to be "all", "last", or different numbers from 0 (the token layer) '
             f"to {num_layers - 1}, found {layers!r}."
         )
-    return list(layers)
+    return list(numbers)

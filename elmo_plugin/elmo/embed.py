@@ -14,19 +14,19 @@ def embed_sentences(
     bilm: Bilm, sentences: Iterable[Sequence[str]], batch_size: int = 64
 ) -> Iterator[torch.Tensor]:
     """
-    Runs a biLM over tokenised sentences: the way to ELMo's vectors without an experiment.
+    Runs a biLM over tokenised sentences.
 
-    Streams: memory holds `16 * batch_size` sentences and their vectors at a time. Unless the
-    biLM is stateful, what a sentence gives depends on nothing but the sentence.
+    Streams: at most `16 * batch_size` sentences and their vectors are in memory at a time. Unless
+    the biLM is stateful, the vectors of a sentence depend on that sentence only.
 
     # Parameters
 
     bilm : `Bilm`
         See `load_bilm`.
     sentences : `Iterable[Sequence[str]]`
-        Words of each sentence; may be empty.
+        The words of each sentence; a sentence may be empty.
     batch_size : `int`, optional (default = `64`)
-        Sentences per batch; fewer where they are long.
+        Sentences per batch; fewer if they are long.
 
     # Returns
 
@@ -39,7 +39,7 @@ def embed_sentences(
         If `batch_size` is not above 0.
 
     `TypeError`
-        If a sentence is no list of strings; says which one, and which word.
+        If a sentence is no list of strings; the message names the sentence and the word.
 
     # Examples
 
@@ -52,7 +52,7 @@ def embed_sentences(
         raise ValueError(f"Expected a `batch_size` above 0, found {batch_size}.")
     remaining = _checked(sentences)
     while window := list(islice(remaining, _BATCHES_AHEAD * batch_size)):
-        # A stateful biLM has to read in the order given.
+        # A stateful biLM has to read sentences in the given order.
         order: Sequence[int] = range(len(window))
         if not bilm.stateful:
             order = sorted(order, key=lambda number: len(window[number]))

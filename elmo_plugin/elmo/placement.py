@@ -6,21 +6,21 @@ from allennlp.common import Lazy, Registrable
 from allennlp.data import TextFieldTensors
 from overrides import overrides
 
-from elmo_plugin.elmo.elmo import Elmo
+from elmo_plugin.elmo.token_embedder import ElmoTokenEmbedder
 from elmo_plugin.util.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
 class PlacedText:
     """
-    A batch of text as a task model sees it through a `Placement`.
+    What a `Placement` returns for a batch of text.
 
     # Parameters
 
     words : `TextFieldTensors`
-        What is left for the task's own text field embedder.
+        The input of the task's own text field embedder.
     input_vectors, output_vectors : `Optional[torch.Tensor]`
-        Shape `(batch_size, num_tokens, dim)`. What joins the task's input and output, if any.
+        Shape `(batch_size, num_tokens, dim)`. ELMo vectors for the task's input and output.
     """
 
     words: TextFieldTensors
@@ -38,23 +38,24 @@ class PlacedText:
 
 class Placement(torch.nn.Module, Registrable):
     """
-    Where a task model meets ELMo (sections 3.3 and 5.2): at its input, at its output, at both or
-    nowhere. A task model passes its text through a placement, joins what comes out of it, asks
-    for the widths, and is otherwise the same with and without ELMo.
+    Where a task model uses ELMo (sections 3.3 and 5.2): at its input, at its output, at both, or
+    not at all. A task model passes its text through a placement and concatenates the vectors that
+    it returns; `input_dim` and `output_dim` are their widths. With and without ELMo, the rest of
+    the model is the same.
 
         text = self.placement(tokens)
         embedded = text.at_input(self.text_field_embedder(text.words))
         encoded = text.at_output(self.encoder(embedded, mask))
 
-    Texts passed through the same placement share its scores (question and context, premise and
-    hypothesis); input and output have scores of their own.
+    Texts passed through the same placement share its scalar mixes (question and passage, premise
+    and hypothesis); input and output have separate ones.
     """
 
-    default_implementation = "elmo-nowhere"
+    default_implementation = "elmo-none"
 
-    #: Width that joins a task's input.
+    #: Width of `input_vectors`.
     input_dim: int = 0
-    #: Width that joins a task's output.
+    #: Width of `output_vectors`.
     output_dim: int = 0
 
     def forward(
@@ -66,16 +67,16 @@ class Placement(torch.nn.Module, Registrable):
         tokens : `TextFieldTensors`
             All indexers of a text field.
         sentences : `Optional[torch.Tensor]`
-            Shape `(batch_size, num_tokens)`. Which sentence of its text each token is in: numbers
-            that never fall, of any kind at padding. The biLM then reads each sentence by itself.
-            Default: a text is read as one sentence.
+            Shape `(batch_size, num_tokens)`. The number of the sentence that each token is in,
+            never decreasing within a text, anything at padding. The biLM then reads each sentence
+            by itself. Default: it reads a text as one sentence.
         """
         raise NotImplementedError
 
 
-@Placement.register("elmo-nowhere")
-class Nowhere(Placement):
-    """The baseline: adds nothing."""
+@Placement.register("elmo-none")
+class NoElmo(Placement):
+    """The baseline: adds no vectors."""
 
     @overrides(check_signature=False)
     def forward(
@@ -87,16 +88,16 @@ class Nowhere(Placement):
 @Placement.register("elmo-placement")
 class ElmoPlacement(Placement):
     """
-    ELMo at a task's input, output or both, from one pass of the biLM.
+    ELMo at a task's input, output or both, from one forward pass of the biLM.
 
     # Parameters
 
-    elmo : `Lazy[Elmo]`
-        Everything that `Elmo` can be told, except `num_mixes`.
+    elmo : `Lazy[ElmoTokenEmbedder]`
+        All parameters of `Elmo` except `num_mixes`.
     at : `str`, optional (default = `"input"`)
         `input`, `output` or `both`.
     indexer : `str`, optional (default = `"elmo"`)
-        Name of the token indexer that gives the characters. Its ids go to ELMo alone.
+        Name of the token indexer that makes the character ids. Only ELMo reads them.
 
     # Raises
 
@@ -104,7 +105,9 @@ class ElmoPlacement(Placement):
         If `at` is none of these, or the text has no such indexer.
     """
 
-    def __init__(self, elmo: Lazy[Elmo], at: str = "input", indexer: str = "elmo") -> None:
+    def __init__(
+        self, elmo: Lazy[ElmoTokenEmbedder], at: str = "input", indexer: str = "elmo"
+    ) -> None:
         super().__init__()
         if at not in ("input", "output", "both"):
             raise ConfigurationError(
@@ -142,8 +145,8 @@ class ElmoPlacement(Placement):
         self, sentences: torch.Tensor, elmo_tokens: torch.Tensor
     ) -> List[torch.Tensor]:
         """
-        As `Elmo.blend`, of character ids of shape `(batch_size, num_tokens, num_characters)`.
-        Memory grows with the number of sentences times the length of the longest.
+        As `Elmo.blend`, for character ids of shape `(batch_size, num_tokens, num_characters)`.
+        Memory grows with the number of sentences times the length of the longest one.
         """
         # Shape: (batch_size, num_tokens)
         mask = (elmo_tokens > 0).any(dim=-1)

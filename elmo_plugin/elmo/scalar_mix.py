@@ -1,10 +1,12 @@
 from typing import List, Optional, Union
 
 import torch
-from allennlp.nn.util import tiny_value_of_dtype
 from torch.nn.functional import layer_norm as normalise
 
 from elmo_plugin.util.errors import ConfigurationError
+
+# AllenNLP's, of float32 and float64.
+_EPSILON = 1e-13
 
 
 class ScalarMix(torch.nn.Module):
@@ -12,19 +14,20 @@ class ScalarMix(torch.nn.Module):
     Blends the layers of a biLM into one vector per token.
 
     Equation 1 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365). A softmax over one
-    learned score per layer says which layers a task reads; `gamma` says how loudly it hears them.
-    The scores are the parameter `layer_scores`, which is what the paper's λ regularises.
+    learned score per layer weights the layers; `gamma` scales the mixed vector. The scores are
+    the parameter `layer_scores`, on which the paper's λ is an L2 penalty.
 
     # Parameters
 
     num_layers : `int`
         Number of layers to blend. The context-free token layer counts as one.
     layer_norm : `Union[bool, str]`, optional (default = `False`)
-        Whether each layer is normalised first: every token over its own numbers. `"batch"`
-        normalises over all tokens of the batch together, as AllenNLP does, so that a sentence's
-        vectors depend on what it is batched with; for comparison with AllenNLP only.
+        Whether each layer is normalised first, every token over its own numbers. `"batch"`
+        normalises over all tokens of the batch together, as AllenNLP does, so that the vectors of
+        a sentence depend on the rest of its batch; for comparison with AllenNLP only.
     fixed_weights : `Optional[List[float]]`, optional (default = `None`)
-        Weights to use as they are, after the softmax; nothing is learned then and `gamma` is 1.
+        Constant weights in place of the softmax of the scores; there are no parameters then and
+        `gamma` is 1.
 
     # Raises
 
@@ -61,7 +64,7 @@ class ScalarMix(torch.nn.Module):
         # Returns
 
         `torch.Tensor`
-            Shape `(num_layers,)`. Weight of each layer, `gamma` left out.
+            Shape `(num_layers,)`. The weight of each layer, without `gamma`.
         """
         if hasattr(self, "fixed_weights"):
             return self.fixed_weights
@@ -113,4 +116,4 @@ def _normalise_over_batch(layers: torch.Tensor, mask: torch.Tensor) -> torch.Ten
     # Shape: (num_layers, 1, 1, 1)
     mean = (layers * mask).sum(dim=(1, 2, 3), keepdim=True) / count
     variance = (((layers - mean) * mask) ** 2).sum(dim=(1, 2, 3), keepdim=True) / count
-    return (layers - mean) / torch.sqrt(variance + tiny_value_of_dtype(layers.dtype))
+    return (layers - mean) / torch.sqrt(variance + _EPSILON)

@@ -8,8 +8,7 @@ from allennlp.modules import TextFieldEmbedder
 from allennlp.nn import RegularizerApplicator
 from overrides import overrides
 
-from elmo_plugin.elmo import Placement
-from elmo_plugin.elmo.placement import Nowhere, PlacedText
+from elmo_plugin.elmo.placement import NoElmo, PlacedText, Placement
 from elmo_plugin.util.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
@@ -63,7 +62,7 @@ class TaskModel(Model):
             )
         super().__init__(vocab, regularizer, serialization_dir)
         self.text_field_embedder = text_field_embedder
-        self.placement = placement or Nowhere()
+        self.placement = placement or NoElmo()
         self.input_dim = text_field_embedder.get_output_dim() + self.placement.input_dim
 
     def embed(

@@ -1,17 +1,39 @@
-"""Reads files of `torch.save` without executing anything in them."""
+"""Reads the weights of trained AllenNLP models without executing anything in the files."""
 
 import zipfile
 from os import PathLike
+from pathlib import Path
 from typing import Any, Dict, Union
 
 import torch
 
 from elmo_plugin.util.errors import ConfigurationError
 
+_WEIGHTS = ("weights.th", "best.th")
 
-def read_state(path: Union[str, PathLike], place: str) -> Dict[str, Any]:
+
+def trained_weights(folder: Union[str, PathLike], place: str) -> Path:
     """
-    Reads a state dict, and verifies its checksums, which `torch.load` ignores.
+    The file of weights of a trained AllenNLP model: `weights.th` in an unpacked archive, `best.th`
+    in the folder of a training run.
+
+    # Raises
+
+    `ConfigurationError`
+        If the folder holds neither; `place` is what the message calls it.
+    """
+    for name in _WEIGHTS:
+        if Path(folder, name).is_file():
+            return Path(folder, name)
+    raise ConfigurationError(
+        f"{place} holds no trained model: expected {' or '.join(_WEIGHTS)} in it. A training run "
+        "writes the latter after its first validation."
+    )
+
+
+def read_state(path: Union[str, PathLike], place: str, check: bool = True) -> Dict[str, Any]:
+    """
+    Reads a state dict.
 
     # Parameters
 
@@ -19,6 +41,9 @@ def read_state(path: Union[str, PathLike], place: str) -> Dict[str, Any]:
         A local file.
     place : `str`
         The name of the file in error messages.
+    check : `bool`, optional (default = `True`)
+        Compare the checksums of the file, which `torch.load` does not, at the cost of reading all
+        of it.
 
     # Returns
 
@@ -33,7 +58,7 @@ def read_state(path: Union[str, PathLike], place: str) -> Dict[str, Any]:
     try:
         # Files of torch before 1.6 are not zip files and have no checksums.
         is_zip = zipfile.is_zipfile(path)
-        if is_zip:
+        if is_zip and check:
             _check_members(path)
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
         if not isinstance(state, dict):

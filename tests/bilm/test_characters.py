@@ -15,7 +15,8 @@ from allennlp.data import Batch, Instance, Token, TokenIndexer, Vocabulary
 from allennlp.data.fields import ListField, TextField
 from allennlp.data.token_indexers.elmo_indexer import ELMoCharacterMapper
 
-from elmo_plugin.bilm import BilmOptions, CharacterIndexer, CharacterMap, characters
+from elmo_plugin.bilm import BilmOptions, CharacterMap, characters
+from elmo_plugin.bilm.character_indexer import CharacterIndexer
 
 ODD = ["", "<S>", "</S>", "<s>", " ", "\0", "\ud800", "a\udfffb", "🙂", "é", "e\u0301", "\uffff"]
 LONG = ["a" * 47, "a" * 48, "a" * 49, "é" * 24, "a" + "é" * 24, "日" * 17, "a" * 100_000]

@@ -10,7 +10,7 @@ from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids
 
 from elmo_plugin.bilm import load_bilm
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.tasks.bilm.model import LanguageModel
+from elmo_plugin.tasks.bilm.model import BilmModel
 from tests.bilm.oracle import assert_layers_equal
 from tests.bilm.trained import WORDS, StandIn, save_run, vocabulary
 from tests.commands import running
@@ -46,7 +46,7 @@ def test_a_language_model_becomes_files_that_allennlp_reads(archive, make_bilm, 
 
 def test_the_language_model_that_we_train_is_exported(make_options, tmp_path, capsys):
     options = make_options(bidirectional=False, projection_dim=None)
-    model = LanguageModel(vocabulary(tmp_path), options)
+    model = BilmModel(vocabulary(tmp_path), options)
     folder, _ = save_run(model, model.vocab, tmp_path / "run")
     run(folder, tmp_path / "out")
     assert "Elmo cannot read it: `bidirectional` is false." in capsys.readouterr().out

@@ -40,7 +40,7 @@ def test_the_file_is_a_vocabulary(folder):
     run("a.txt", "out.txt", "--size", 5)
     written = SoftmaxVocabulary.from_text(file="out.txt")
     counted = SoftmaxVocabulary.from_text(text="a.txt", size=5)
-    assert written.counts.tolist() == counted.counts.tolist()
+    assert written.counts == counted.counts
     assert written.get_token_to_index_vocabulary("softmax_labels") == (
         counted.get_token_to_index_vocabulary("softmax_labels")
     )

@@ -3,7 +3,7 @@ import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 
-from elmo_plugin.elmo import ElmoPlacement, Placement
+from elmo_plugin.elmo.placement import ElmoPlacement, Placement
 
 
 def make(at, **elmo):
@@ -101,7 +101,7 @@ def test_texts_without_a_token_have_no_sentences(shared_bilm):
     assert text.input_vectors.shape == (2, 3, 32) and not text.input_vectors.any()
 
 
-@pytest.mark.parametrize("settings", [{}, {"type": "elmo-nowhere"}])
+@pytest.mark.parametrize("settings", [{}, {"type": "elmo-none"}])
 def test_the_baseline_adds_nothing(tokens, settings):
     placement = Placement.from_params(Params(settings))
     text, vectors = placement(tokens), torch.randn(2, 3, 5)

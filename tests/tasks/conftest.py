@@ -6,7 +6,7 @@ import pytest
 from allennlp.commands.train import train_model_from_file
 from allennlp.models import Archive, load_archive
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 # As many as make the model predict something other than the most frequent label.

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 import torch
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload([__name__, "elmo_plugin", "allennlp.commands.train"])
+_SERVER.set_forkserver_preload([__name__, "elmo_plugin.plugin", "allennlp.commands.train"])
 
 _KILLED = -signal.SIGKILL
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from allennlp.common import Params
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 from tests.training.lives import count_events, train, train_in_lives
 
 EXPERIMENTS = Path(__file__).parents[2] / "fixtures" / "experiments"

@@ -6,7 +6,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.data import Batch, DatasetReader, Vocabulary
 from allennlp.models import Model
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 
 EXPERIMENTS = Path(__file__).parents[2] / "fixtures/experiments"
 

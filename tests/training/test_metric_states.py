@@ -12,7 +12,7 @@ from allennlp.data import Vocabulary
 from allennlp.models import Model
 from allennlp.training.metrics import CategoricalAccuracy, Metric, SpanBasedF1Measure
 
-from elmo_plugin.bilm.pretraining.perplexity import Perplexity
+from elmo_plugin.tasks.bilm.metric import PerplexityMetric
 from elmo_plugin.tasks.coref.metric import CorefScores
 from elmo_plugin.tasks.ner.metric import EntityF1
 from elmo_plugin.tasks.squad.metric import SquadScores
@@ -39,7 +39,9 @@ def spans(metric, first):
 METRICS = {
     CategoricalAccuracy: lambda metric, n: metric(torch.eye(3)[: n + 1], torch.zeros(n + 1).long()),
     SpanBasedF1Measure: spans,
-    Perplexity: lambda metric, n: metric(("forward", "backward")[n % 2], torch.tensor(0.3 + n), 2),
+    PerplexityMetric: lambda metric, n: metric(
+        ("forward", "backward")[n % 2], torch.tensor(0.3 + n), 2
+    ),
     CorefScores: lambda metric, n: metric([[(0, 1), (2, 2)]], [[(0, 1), (2, n)]], [(0, 1)]),
     EntityF1: lambda metric, n: metric([TAGS], [TAGS[n:] + TAGS[:n]]),
     SquadScores: lambda metric, n: metric(["one two", "three"], [["one"] * n + ["two"], ["three"]]),

@@ -17,7 +17,7 @@ from allennlp.models import Model
 from allennlp.training.callbacks import TrainerCallback
 from allennlp.training.metrics import CategoricalAccuracy
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.elmo.cache.prefetch import PrefetchingDataLoader
 from elmo_plugin.training import RecoverableTrainer
 

@@ -5,23 +5,18 @@ import os
 import tarfile
 from dataclasses import asdict, dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, Dict, List, Optional, Union
 
 import torch
-from allennlp.data import Vocabulary
 
 from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.io.predicted_words import read_predicted_words
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 from elmo_plugin.util.unpacking import unpacked
-from elmo_plugin.util.weights import read_state
+from elmo_plugin.util.weights import read_state, trained_weights
 
-# An archive has the first; the folder of a training run the second, and the first if it was
-# unpacked from an archive.
-_WEIGHTS, _BEST_WEIGHTS = "weights.th", "best.th"
-_SOFTMAX_WORDS = "vocabulary/softmax_labels.txt"
 _IDENTITY = "options_json"
 
 
@@ -30,21 +25,23 @@ class TrainedModel:
     """
     The parameters of a trained model, from its `model.tar.gz` or its serialization directory.
 
-    Nothing in the archive is executed and no class of it is needed: a `Bilm` keeps its options
-    beside its parameters, so that it is found in any model, under any name.
+    Nothing in the archive is executed and none of its classes is needed: a `Bilm` keeps its
+    options beside its parameters, so that it is found in any model, under any name.
 
     # Parameters
 
     parameters : `Dict[str, torch.Tensor]`
         The state dict, on disk until it is used.
-    vocabulary : `Optional[Vocabulary]`
-        What it predicts, if it is a language model.
+    words, counts : `Optional[List[str]]`, `Optional[List[int]]`
+        Of a language model: the words it predicts, and how often each occurs in its training text
+        if that is known.
     place : `str`
         What error messages call it.
     """
 
     parameters: Dict[str, torch.Tensor]
-    vocabulary: Optional[Vocabulary]
+    words: Optional[List[str]]
+    counts: Optional[List[int]]
     place: str
 
     @classmethod
@@ -53,8 +50,7 @@ class TrainedModel:
         # Parameters
 
         archive : `Union[str, PathLike]`
-            A `model.tar.gz` or a serialization directory: a local path or a URL, see
-        `local_path`.
+            A `model.tar.gz` or a serialization directory: a local path or a URL, see `local_path`.
 
         # Raises
 
@@ -62,21 +58,9 @@ class TrainedModel:
             If there is no such archive, it cannot be read, or it is not safe to unpack.
         """
         with unpacked(archive) as folder:
-            return cls._from_folder(folder, str(archive))
-
-    @classmethod
-    def _from_folder(cls, folder: Path, place: str) -> "TrainedModel":
-        weights = [name for name in (_WEIGHTS, _BEST_WEIGHTS) if (folder / name).exists()]
-        if not weights:
-            raise ConfigurationError(
-                f"{place} holds no trained model: expected {_WEIGHTS} or {_BEST_WEIGHTS} in it. A "
-                "training run writes the latter after its first validation."
-            )
-        parameters = read_state(folder / weights[0], f"{place} ({weights[0]})")
-        vocabulary = None
-        if (folder / _SOFTMAX_WORDS).exists():
-            vocabulary = Vocabulary.from_files(folder / "vocabulary")
-        return cls(parameters, vocabulary, place)
+            weights = trained_weights(folder, str(archive))
+            parameters = read_state(weights, f"{archive} ({weights.name})")
+            return cls(parameters, *read_predicted_words(folder), str(archive))
 
     def bilm(self, name: Optional[str] = None) -> Bilm:
         """
@@ -85,7 +69,8 @@ class TrainedModel:
         # Parameters
 
         name : `Optional[str]`, optional (default = `None`)
-            Where it stands in the model; not needed when there is only one.
+            Its name in the model, such as `text_field_embedder.token_embedder_elmo.bilm`; not
+            needed when there is only one.
 
         # Raises
 
@@ -93,9 +78,9 @@ class TrainedModel:
             If there is no biLM, or none of that name, or several and no name.
         """
         prefix = self._prefix(name)
-        identity = self._identity(prefix)
-        options = BilmOptions.from_dict(identity["options"], self.place)
-        bilm = Bilm(options, source=identity["options_file"])
+        stored = stored_bilms(self.parameters)[prefix]
+        options = BilmOptions.from_dict(stored["options"], self.place)
+        bilm = Bilm(options, source=stored["options_file"])
         bilm.load_state_dict(self._below(prefix))
         return bilm.eval()
 
@@ -116,7 +101,8 @@ class TrainedModel:
             As `bilm`, and if the options differ.
         """
         prefix = self._prefix(name)
-        found = BilmOptions.from_dict(self._identity(prefix)["options"], self.place)
+        stored = stored_bilms(self.parameters)[prefix]
+        found = BilmOptions.from_dict(stored["options"], self.place)
         if found != bilm.options:
             raise ConfigurationError(
                 f"{self.place} does not fit the options: {_difference(bilm.options, found)}. Take "
@@ -124,12 +110,8 @@ class TrainedModel:
             )
         bilm.load_state_dict(self._below(prefix))
 
-    def _prefixes(self) -> List[str]:
-        names = [name for name in self.parameters if name.split(".")[-1] == _IDENTITY]
-        return [name.removesuffix(_IDENTITY) for name in names]
-
     def _prefix(self, name: Optional[str]) -> str:
-        prefixes = self._prefixes()
+        prefixes = list(stored_bilms(self.parameters))
         names = ", ".join(prefix.removesuffix(".") for prefix in prefixes)
         if not prefixes:
             raise ConfigurationError(
@@ -146,9 +128,6 @@ class TrainedModel:
             )
         return prefixes[0] if name is None else f"{name}."
 
-    def _identity(self, prefix: str) -> Dict[str, Any]:
-        return json.loads(bytes(self.parameters[prefix + _IDENTITY].numpy()))
-
     def _below(self, prefix: str) -> Dict[str, torch.Tensor]:
         return {
             name.removeprefix(prefix): value
@@ -157,8 +136,20 @@ class TrainedModel:
         }
 
 
+def stored_bilms(parameters: Dict[str, torch.Tensor]) -> Dict[str, Dict[str, Any]]:
+    """
+    What the biLMs of a model store beside their parameters: the content of `options_json`, see
+    `Bilm`, by the prefix of the biLM's parameter names.
+    """
+    return {
+        name.removesuffix(_IDENTITY): json.loads(bytes(value.numpy()))
+        for name, value in parameters.items()
+        if name.split(".")[-1] == _IDENTITY
+    }
+
+
 def is_archive(path: Union[str, PathLike]) -> bool:
-    """Whether this is a trained model rather than a file of weights; false if it is not there."""
+    """True for a trained model, false for a file of weights and for a missing file."""
     try:
         local = local_path(path)
     except FileNotFoundError:
@@ -168,7 +159,7 @@ def is_archive(path: Union[str, PathLike]) -> bool:
     try:
         return tarfile.is_tarfile(local)
     except EOFError:
-        # A compressed one that is cut short; reading it says so.
+        # Of a truncated compressed file; reading it raises the error for users.
         return True
 
 
@@ -188,7 +179,7 @@ def _difference(expected: BilmOptions, found: BilmOptions) -> str:
     ]
     names = {**sides[0], **sides[1]}
     name = next(name for name in names if sides[0].get(name) != sides[1].get(name))
-    values = [side.get(name) for side in sides]
+    values: List[Any] = [side.get(name) for side in sides]
     if name == "vocabulary":
         return f"expected a `vocabulary` of {len(values[0])} words, found {len(values[1])} others"
     return f"expected `{name}` {values[0]!r}, found {values[1]!r}"

@@ -1,16 +1,15 @@
-import json
 import os
 from os import PathLike
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Union
 
-import torch
-
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.io.archives import TrainedModel, is_archive
+from elmo_plugin.bilm.io.archives import TrainedModel, is_archive, stored_bilms
 from elmo_plugin.bilm.io.weight_files import check_weights, load_weights
 from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.weights import read_state
 
 DTYPES = ("float32", "bfloat16", "int8")
 
@@ -30,18 +29,18 @@ def load_bilm(
     # Parameters
 
     options_file, weight_file : `Optional[Union[str, PathLike]]`
-        The two files of a biLM: local paths or URLs, see `local_path`.
-        Default: the environment's `ELMO_OPTIONS` and `ELMO_WEIGHTS`, which start as the biLM
-        that comes with the project. The weights may also stand in the archive or the
-        serialization directory of a trained model that holds a biLM, an `elmo-bilm` for example.
+        The two files of a biLM: local paths or URLs, see `local_path`. Default: the environment's
+        `ELMO_OPTIONS` and `ELMO_WEIGHTS`, or the biLM that comes with the project. The weights may
+        also be in the archive or the serialization directory of a trained model that holds a biLM,
+        an `elmo-bilm` for example.
     stateful, warm_up : `bool`
         See `Bilm`.
     dtype : `str`, optional (default = `"float32"`)
         `bfloat16` trades an error below 1 % for about twice the speed at the published size.
         `int8` is for reading one sentence at a time on a CPU; see `Bilm.to_int8`.
     serialization_dir : `Optional[str]`
-        Where AllenNLP has unpacked an archive. The options are then read from the archive's own
-        weights, and loading the weights is left to AllenNLP: the files are not needed any more.
+        The folder into which AllenNLP has unpacked an archive. The options are then read from the
+        archive's weights, which AllenNLP loads afterwards: the two files are not needed.
 
     # Raises
 
@@ -51,14 +50,14 @@ def load_bilm(
     """
     if dtype not in DTYPES:
         raise ConfigurationError(f"Expected `dtype` to be one of {DTYPES}, found {dtype!r}.")
-    # Of a default, an archive keeps that it was one: the path differs from machine to machine.
+    # An archive stores an empty path for the default, which differs from machine to machine.
     source = "" if options_file is None else str(options_file)
-    options_file = os.environ["ELMO_OPTIONS"] if options_file is None else options_file
-    weight_file = os.environ["ELMO_WEIGHTS"] if weight_file is None else weight_file
+    options_file = setting("ELMO_OPTIONS") if options_file is None else options_file
+    weight_file = setting("ELMO_WEIGHTS") if weight_file is None else weight_file
     archived = _archived_options([options_file, weight_file], serialization_dir, source)
     options = archived or BilmOptions.from_file(options_file)
     _check_blendable(options, str(options_file))
-    # Before it is built: options that belong to other weights may ask for any size.
+    # Before the model is built: options of other weights could need any amount of memory.
     if archived is None and not is_archive(weight_file):
         check_weights(options, weight_file)
     bilm = Bilm(options, stateful=stateful, warm_up=warm_up, source=source)
@@ -89,13 +88,12 @@ def read_weights_into(
     bilm: Bilm, weight_file: Union[str, PathLike], name: Optional[str] = None
 ) -> None:
     """
-    Gives a biLM the weights that were trained for its options, wherever they stand. Reading
-    executes nothing of what is in the file.
+    Loads the weights of a biLM from a file of any kind. Nothing in the file is executed.
 
     # Parameters
 
     bilm : `Bilm`
-        Of any shape: of one direction too.
+        Built from the options that belong to the weights; it may have one direction only.
     weight_file : `Union[str, PathLike]`
         HDF5, `.safetensors`, a `model.tar.gz` or a serialization directory of any model that
         holds a biLM: a local path or a URL, see `local_path`.
@@ -137,7 +135,7 @@ def read_options(
         If the file is missing or wrong.
     """
     source = "" if options_file is None else str(options_file)
-    options_file = os.environ["ELMO_OPTIONS"] if options_file is None else options_file
+    options_file = setting("ELMO_OPTIONS") if options_file is None else options_file
     archived = _archived_options([options_file], serialization_dir, source)
     return archived or BilmOptions.from_file(options_file)
 
@@ -176,9 +174,9 @@ def _archived_options(
     files: List[Union[str, PathLike]], serialization_dir: Optional[str], source: str
 ) -> Optional[BilmOptions]:
     """
-    Options kept in a trained model's weights (`Bilm` stores them there), or `None` where there
-    is no trained model. An archive answers first, since the files may have changed since then; a
-    directory of a training run answers only when one of them is gone.
+    Options from the weights of a trained model, where `Bilm` stores them, or `None` without a
+    trained model. Those of an archive come before `files`, which may have changed since then;
+    those of a training run's folder are used only if one of `files` is missing.
     """
     if serialization_dir is None:
         return None
@@ -187,10 +185,9 @@ def _archived_options(
         weights = Path(serialization_dir) / "best.th"
     if not weights.exists():
         return None
-    stored = torch.load(weights, map_location="cpu", weights_only=True, mmap=True)
-    for name, value in stored.items():
-        if name.endswith("options_json"):
-            identity: Dict[str, Any] = json.loads(bytes(value.numpy()))
-            if identity["options_file"] == source:
-                return BilmOptions.from_dict(identity["options"], str(files[0]))
+    # AllenNLP reads all of the weights next; only then do their checksums matter.
+    parameters = read_state(weights, str(weights), check=False)
+    for stored in stored_bilms(parameters).values():
+        if stored["options_file"] == source:
+            return BilmOptions.from_dict(stored["options"], str(files[0]))
     return None

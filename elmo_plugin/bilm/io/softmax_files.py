@@ -1,20 +1,25 @@
 """
-The softmax of a language model in files: `softmax.hdf5` with bilm-tf's names, or any weight file
-that holds them too, and `vocabulary.txt` beside it.
+The softmax of a language model in files: `softmax.hdf5` or any weight file, with bilm-tf's tensor
+names, and `vocabulary.txt` beside it.
 """
 
 import os
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import List, Optional, Union
+from typing import List, Optional, Sequence, Union
 
 import torch
 
 from elmo_plugin.bilm.io.archives import TrainedModel, is_archive
 from elmo_plugin.bilm.io.array_files import read_arrays, read_shapes, write_arrays
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, read_vocabulary, write_vocabulary
+from elmo_plugin.bilm.vocabulary_file import (
+    VOCABULARY_FILE,
+    check_specials,
+    read_vocabulary,
+    write_vocabulary,
+)
 from elmo_plugin.util.errors import ConfigurationError
 
 SOFTMAX_FILE = "softmax.hdf5"
@@ -56,7 +61,7 @@ class SoftmaxWeights:
         # Raises
 
         `ConfigurationError`
-            If rows and words differ in number, or its width is not that of one direction.
+            If the numbers of rows and words differ, or its width is not that of one direction.
         """
         num_words, dim = self.weight.shape
         expected = options.lstm.output_dim
@@ -87,7 +92,7 @@ def read_softmax(
     options : `BilmOptions`
         Of the language model it belongs to.
     vocabulary_file : `Optional[Union[str, PathLike]]`, optional (default = `None`)
-        The words of a file; the `vocabulary.txt` beside it when not given. An archive has its own.
+        The words of a file; default: the `vocabulary.txt` beside it. An archive has its own.
 
     # Raises
 
@@ -107,7 +112,7 @@ def read_softmax(
 
 
 def has_softmax(weight_file: Union[str, PathLike]) -> bool:
-    """Whether a file of weights holds the weight or the bias of a softmax."""
+    """True if a file of weights holds the weight or the bias of a softmax."""
     shapes = read_shapes(weight_file)
     return _WEIGHT in shapes or _BIAS in shapes
 
@@ -121,28 +126,20 @@ def softmax_of(model: TrainedModel) -> Optional[SoftmaxWeights]:
     `ConfigurationError`
         If its vocabulary is not that of a language model.
     """
-    # The language model in turn imports this file.
-    from elmo_plugin.tasks.bilm.vocabulary import softmax_counts, softmax_ids
-
     names = ("softmax.weight", "softmax.bias")
-    if model.vocabulary is None or not all(name in model.parameters for name in names):
+    if model.words is None or not all(name in model.parameters for name in names):
         return None
+    check_specials(model.words, model.place)
     weight, bias = (model.parameters[name] for name in names)
-    counts = softmax_counts(model.vocabulary)
-    return SoftmaxWeights(
-        weight,
-        bias,
-        list(softmax_ids(model.vocabulary)),
-        None if counts is None else counts.tolist(),
-    )
+    return SoftmaxWeights(weight, bias, model.words, model.counts)
 
 
 def save_softmax(
     softmax: SoftmaxWeights, folder: Union[str, PathLike], dtype: str = "float32"
 ) -> None:
     """
-    Writes `softmax.hdf5` and `vocabulary.txt`, a word or `word<TAB>count` per line; each appears
-    only when it is whole.
+    Writes `softmax.hdf5` and `vocabulary.txt`, a word or `word<TAB>count` per line, each through
+    `atomic_write`.
 
     # Parameters
 
@@ -163,7 +160,7 @@ def save_softmax(
         for name, tensor in ((_WEIGHT, softmax.weight), (_BIAS, softmax.bias))
     }
     write_arrays(arrays, Path(folder) / SOFTMAX_FILE, dtype)
-    counts = softmax.counts or [None] * len(softmax.words)
+    counts: Sequence[Optional[int]] = softmax.counts or [None] * len(softmax.words)
     write_vocabulary(list(zip(softmax.words, counts)), Path(folder) / VOCABULARY_FILE)
 
 

@@ -1,9 +1,9 @@
 """
-Which words stand in which batch of a biLM's training, as cheap plans of word lists.
+Plans of the batches of a biLM's training: lists of words, which are cheap to make.
 
 A sentence of `n` words is read as `<S> w1 … wn </S>` and has `n + 1` positions: reading forward,
 position `i` sees item `i` and predicts the next one, so `<S>` is never predicted and `</S>` never
-seen; the backward direction does the same to the sentence turned round.
+seen; the backward direction does the same to the reversed sentence.
 """
 
 from itertools import accumulate
@@ -27,8 +27,8 @@ class Segment(NamedTuple):
 
 class Row(NamedTuple):
     """
-    What one row of a batch reads: the positions of its segments, one after the other. `number` is
-    the stream that it continues, or its place in the batch where sentences stand alone.
+    One row of a batch: the positions of its segments, one after the other. `number` is the stream
+    that it continues, or its index in a batch of whole sentences.
     """
 
     number: int
@@ -44,17 +44,17 @@ Plan = List[Row]
 
 
 def rows_of(plan: Plan, rank: int, world_size: int) -> List[Row]:
-    """The rows of a plan that are up to process `rank` of `world_size`, longest first."""
+    """The rows of a plan for process `rank` of `world_size`, longest first."""
     return [row for row in plan if row.number % world_size == rank]
 
 
 class SentenceBatches:
     """
-    Batches of whole sentences of about the same length, each to be read from a zero state.
+    Batches of whole sentences of about the same length, each read from a zero state.
 
-    The stream is sorted by length in pools of 64 batches, which bounds both memory and the time
-    lost to short sentences waiting for long ones. A pool is cut into batches of nearly equal
-    numbers of predictions; what is left at the end of the text joins the last pool.
+    The text is sorted by length in pools of 64 batches, which bounds both memory and padding. A
+    pool is cut into batches of nearly equal numbers of predictions; the rest at the end of the text
+    is added to the last pool.
 
     # Parameters
 
@@ -78,7 +78,7 @@ class SentenceBatches:
         order : `Optional[Random]`, optional (default = `None`)
             Shuffles the batches of a pool; `None` leaves the longest sentences first.
         world_size : `int`, optional (default = `1`)
-            Number of processes: each gets a row of every batch.
+            Number of processes: each gets at least one row of every batch.
 
         # Raises
 
@@ -103,7 +103,7 @@ class SentenceBatches:
             size += len(words) + 1
             if not end and size >= pool_size:
                 end, end_size = len(pool), size
-            # Only now is it sure that the pool which follows fills a batch.
+            # Wait until the next pool is sure to fill a batch.
             if end and size >= end_size + self.tokens_per_batch:
                 yield pool[:end]
                 pool, size, end = pool[end:], size - end_size, 0
@@ -111,7 +111,7 @@ class SentenceBatches:
             yield pool
 
     def _cut(self, sizes: List[int], world_size: int) -> List[range]:
-        """Which sentences of a pool make up each batch."""
+        """The sentences of each batch of a pool."""
         if len(sizes) < world_size:
             raise ConfigurationError(
                 f"Expected a sentence in every batch for each of {world_size} processes, found "
@@ -137,12 +137,12 @@ def _whole_row(number: int, sentence: Tuple[int, str]) -> Row:
 
 class StreamBatches:
     """
-    Batches of a fixed number of rows, each of which reads on where it stopped in the last batch.
+    Batches of a fixed number of rows, each of which continues where it stopped in the last batch.
 
-    A row that is done with a sentence takes the next of the text, so all rows together read it
-    once; both directions of a row read the same sentences in the same order, each from its own
-    end. When the text runs out, rows end at different times and the last batches are smaller.
-    With several processes, what would leave one of them without a row joins the batch before.
+    A row that has finished a sentence takes the next one of the text, so that all rows together
+    read it once; both directions of a row read the same sentences in the same order, each from its
+    own end. At the end of the text, rows end at different times and the last batches are smaller.
+    With several processes, a batch without a row for each of them is added to the batch before.
 
     # Parameters
 
@@ -167,7 +167,7 @@ class StreamBatches:
         order : `Optional[Random]`
             Not used: the order is that of `sentences`.
         world_size : `int`, optional (default = `1`)
-            Number of processes: each gets a row of every batch.
+            Number of processes: each gets at least one row of every batch.
 
         # Raises
 
@@ -191,7 +191,7 @@ class StreamBatches:
             yield waiting
 
     def _windows(self, sentences: Iterator[List[str]]) -> Iterator[Plan]:
-        # What each row still has to read of its sentence.
+        # The rest of the current sentence of each row.
         rests: List[Optional[Segment]] = [None] * self.num_streams
         while True:
             plan: Plan = []

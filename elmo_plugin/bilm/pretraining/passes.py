@@ -4,7 +4,6 @@ from typing import Any, Dict, Iterator, Optional, Tuple, Union
 
 import numpy
 import torch
-from allennlp.common.util import is_distributed
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from elmo_plugin.bilm.pretraining.batches import Plan, SentenceBatches, StreamBatches, rows_of
@@ -15,23 +14,23 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class TextPass(IterableDataset):
     """
-    The batches of one pass over a text, as one of several processes sees them.
+    The batches of one pass over a text, for one of several processes.
 
-    Every worker walks through the plans of all batches, which is cheap, and builds its share.
+    Every worker computes the plans of all batches, which is cheap, and builds its share of them.
 
     # Parameters
 
     text : `Text`
     kind : `Union[SentenceBatches, StreamBatches]`
-        What batches are made.
+        The kind of batches.
     builder : `Optional[BatchBuilder]`
         Not needed for plans.
-    seed : `Optional[str]`
-        What the order is drawn from; `None` for that of the text.
-    first : `int`
-        Number of the first batch that is wanted.
-    process : `Tuple[int, int]`
-        Which process this is, from 0, and of how many.
+    seed : `Optional[str]`, optional (default = `None`)
+        Seed of the order; `None` for the order of the text.
+    first : `int`, optional (default = `0`)
+        Number of the first batch to build.
+    process : `Tuple[int, int]`, optional (default = `(0, 1)`)
+        Number of this process, from 0, and how many there are.
     """
 
     def __init__(
@@ -39,9 +38,9 @@ class TextPass(IterableDataset):
         text: Text,
         kind: Union[SentenceBatches, StreamBatches],
         builder: Optional[BatchBuilder],
-        seed: Optional[str],
-        first: int,
-        process: Tuple[int, int],
+        seed: Optional[str] = None,
+        first: int = 0,
+        process: Tuple[int, int] = (0, 1),
     ) -> None:
         self._text = text
         self._kind = kind
@@ -72,7 +71,8 @@ class TextPass(IterableDataset):
 
     def batches(self, num_workers: int) -> Iterator[Dict[str, Any]]:
         """
-        The batches of this process, built by so many workers in the background, or here and now.
+        The batches of this process, built by this number of workers in the background; with 0,
+        built by this process.
         """
         if num_workers == 0:
             return iter(self)
@@ -108,15 +108,8 @@ class TextPass(IterableDataset):
         }
 
 
-def process() -> Tuple[int, int]:
-    """Which process this is, from 0, and of how many."""
-    if is_distributed():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    return 0, 1
-
-
 def _as_arrays(batch: Dict[str, Any]) -> Dict[str, Any]:
-    """How a batch leaves a worker: each tensor would open a file and a connection of its own."""
+    """A batch as a worker sends it: sending a tensor would open a file and a connection."""
     return {
         name: value.numpy() if isinstance(value, torch.Tensor) else value
         for name, value in batch.items()

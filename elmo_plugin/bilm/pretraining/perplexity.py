@@ -2,32 +2,30 @@ import math
 from typing import Dict
 
 import torch
-from allennlp.nn.util import dist_reduce_sum
-from allennlp.training.metrics import Metric
-from overrides import overrides
+
+from elmo_plugin.util.distributed import sum_over_processes
 
 __all__ = ["Perplexity"]
 
 
-@Metric.register("elmo-perplexity")
-class Perplexity(Metric):
+class Perplexity:
     """
     The mean negative log-likelihood per predicted token of a language model, and its exponential.
 
-    Every token counts the same, however it was batched. A sentence of n words is n + 1 predictions
-    per direction: its words and the mark at its end (forward) or its beginning (backward). With
-    several processes, values are those of this process until the last one, which resets.
+    Every token counts the same in any batch. A sentence of n words is n + 1 predictions per
+    direction: its words and the mark at its end (forward) or at its beginning (backward). With
+    several processes, values are those of this process until a call with `reset`, which sums over
+    all processes.
     """
 
     def __init__(self) -> None:
         self.reset()
 
-    @overrides
     def reset(self) -> None:
+        """Forgets all predictions."""
         self._loss: Dict[str, float] = {}
         self._num_tokens: Dict[str, int] = {}
 
-    @overrides(check_signature=False)
     def __call__(self, direction: str, loss: torch.Tensor, num_tokens: int) -> None:
         """
         # Parameters
@@ -47,19 +45,18 @@ class Perplexity(Metric):
         means = [self._loss[name] / self._num_tokens[name] for name in self._loss]
         return sum(means) / len(means) if means else math.nan
 
-    @overrides
     def get_metric(self, reset: bool = False) -> Dict[str, float]:
         """
         # Returns
 
         `Dict[str, float]`
-            `forward_perplexity`, `backward_perplexity` and their geometric mean, `perplexity`; a
-            direction that was not read is missing.
+            `forward_perplexity` and `backward_perplexity` of the directions that were read, and
+            their geometric mean, `perplexity`.
         """
         if reset:
             for name in self._loss:
-                self._loss[name] = dist_reduce_sum(self._loss[name])
-                self._num_tokens[name] = dist_reduce_sum(self._num_tokens[name])
+                self._loss[name] = sum_over_processes(self._loss[name])
+                self._num_tokens[name] = sum_over_processes(self._num_tokens[name])
         result = {"perplexity": _exp(self.mean_loss())}
         for name in self._loss:
             result[f"{name}_perplexity"] = _exp(self._loss[name] / self._num_tokens[name])

@@ -34,7 +34,7 @@ class Softmax(torch.nn.Module):
     num_words : `int`
         Size of the vocabulary.
     dim : `int`
-        Width of what predicts.
+        Width of the hidden states.
     num_samples : `Optional[int]`, optional (default = `None`)
         Words drawn per batch while training; all words when not given, and always in evaluation.
     """
@@ -53,7 +53,7 @@ class Softmax(torch.nn.Module):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether `forward` would estimate the loss now."""
+        """True if `forward` would now estimate the loss from samples."""
         return self.training and self.num_samples is not None
 
     def forward(
@@ -63,7 +63,7 @@ class Softmax(torch.nn.Module):
         generator: Optional[torch.Generator] = None,
     ) -> torch.Tensor:
         """
-        Memory is bounded: rows are taken in pieces of about eight million logits.
+        Memory is bounded: at most about eight million logits exist at a time.
 
         # Parameters
 
@@ -92,7 +92,10 @@ class Softmax(torch.nn.Module):
     def _candidates(
         self, targets: torch.Tensor, generator: Optional[torch.Generator]
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Words that count, the logarithm of how often each is drawn, and targets among them."""
+        """
+        The words of the estimate, the logarithm of the probability of each, and the rows of the
+        targets among them.
+        """
         assert self.num_samples is not None
         samples, log_probability = sample_log_uniform(
             len(self.weight), self.num_samples, targets.device, generator
@@ -128,8 +131,9 @@ def next_word_loss(
     hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, targets: torch.Tensor
 ) -> torch.Tensor:
     """
-    Summed cross-entropy of `hidden @ weight.t() + bias`, without ever holding all logits: gradients
-    are made along with the loss, piece by piece. Products follow `torch.autocast`.
+    Summed cross-entropy of `hidden @ weight.t() + bias`, computed in pieces so that not all logits
+    are in memory at once; the forward pass computes the gradients too. Products follow
+    `torch.autocast`.
 
     # Parameters
 

@@ -3,7 +3,7 @@ from typing import Optional
 
 
 class Speed:
-    """Tokens per second since the last reset, time between epochs left out."""
+    """Tokens per second since the last reset, without the time between epochs."""
 
     def __init__(self) -> None:
         self._num_tokens = 0

@@ -1,4 +1,4 @@
-"""Plans of batches become the tensors that a language model reads."""
+"""Turns plans of batches into tensors."""
 
 from itertools import chain
 from typing import Any, Collection, Dict, List, Tuple
@@ -24,9 +24,9 @@ class BatchBuilder:
 
     characters : `CharacterMap`
     softmax_ids : `Dict[str, int]`
-        What is predicted for each word; `<UNK>` for all others.
+        The id to predict for each word; all other words are predicted as `<UNK>`.
     bidirectional : `bool`, optional (default = `True`)
-        Whether the backward direction is wanted too.
+        Build the input of the backward direction too.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class BatchBuilder:
         # Parameters
 
         rows : `List[Row]`
-            What this process reads, longest first.
+            The rows of this process, longest first.
 
         # Returns
 
@@ -78,7 +78,7 @@ class BatchBuilder:
 
 
 class _WordTable(Dict[str, int]):
-    """Characters and softmax ids of words met before; which row is a word's, by the word."""
+    """Characters and softmax ids of words looked up before; maps a word to its row."""
 
     def __init__(self, characters: CharacterMap, softmax_ids: Dict[str, int]) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class _WordTable(Dict[str, int]):
 
 
 def _forward_words(rows: List[Row]) -> Tuple[List[str], List[str]]:
-    """What each position of each row reads and predicts, row after row."""
+    """The words that each position of each row reads and predicts, row after row."""
     inputs: List[str] = []
     targets: List[str] = []
     for row in rows:

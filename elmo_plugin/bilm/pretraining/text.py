@@ -15,9 +15,9 @@ class Text:
     """
     Tokenised text, one sentence a line and white space between words, in one or many files.
 
-    Read in the order of the files, or shuffled: the files among each other, and their lines
-    through a buffer from which a random one leaves whenever a line enters. Memory grows with the
-    buffer and the longest line, never with a file. Lines without a word are left out.
+    It is read in the order of the files, or shuffled: the order of the files is random, and each
+    line that is read replaces a random line of a buffer, which is yielded. Memory grows with the
+    buffer and the longest line, not with the files. Lines without a word are left out.
 
     # Parameters
 
@@ -35,8 +35,7 @@ class Text:
     # Raises
 
     `ConfigurationError`
-        If a part of `data_path` stands for no file, or for a pipe, or if `decoding_errors` is
-        something else.
+        If a part of `data_path` names no file or a pipe, or if `decoding_errors` is something else.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class Text:
         # Parameters
 
         order : `Optional[Random]`, optional (default = `None`)
-            Decides the order; `None` for that of the files.
+            Draws the order; `None` for the order of the files.
 
         # Returns
 
@@ -124,7 +123,7 @@ def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:
 
 def find_shards(data_path: TextPath) -> List[str]:
     """
-    The files that a path stands for, each once, in the order of their names.
+    The files that a path names, each once, in the order of their names.
 
     # Parameters
 
@@ -134,14 +133,14 @@ def find_shards(data_path: TextPath) -> List[str]:
     # Raises
 
     `ConfigurationError`
-        If a part of it stands for no file.
+        If a part of it names no file.
     """
     shards: Set[str] = set()
     for path in [data_path] if isinstance(data_path, (str, os.PathLike)) else data_path:
         shards.update(_matches(os.fspath(path)))
     if not shards:
         raise ConfigurationError("Expected at least one file of text, found an empty list.")
-    # Of a file and its compressed twin, and of two names of one file, one is read.
+    # A file is read once, even if its compressed copy or another name of it is listed too.
     twins = {shard + ".gz" for shard in shards}
     distinct = {_identity(shard): shard for shard in sorted(shards - twins, reverse=True)}
     return sorted(distinct.values())

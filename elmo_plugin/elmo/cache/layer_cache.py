@@ -7,11 +7,18 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
-import lmdb
 import numpy
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.cache.keys import entry_width, identity
+
+try:
+    import lmdb
+except ImportError:
+    # ELMo works without a cache; `LayerCache.open` warns.
+    _HAS_LMDB = False
+else:
+    _HAS_LMDB = True
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +30,7 @@ _MIN_FREE_BYTES = 20 * 2**30
 _MAP_SIZE = 2**40
 # LMDB counts pages at the end that a commit gave up unwritten.
 _MAX_UNUSED_BYTES = 2**20
-_DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.PanicError)
+_DAMAGE = ("CorruptedError", "PageNotFoundError", "InvalidError", "PanicError")
 # Before the layers of an entry: checksum and number of tokens.
 _HEADER = struct.Struct("<II")
 
@@ -98,6 +105,12 @@ class LayerCache:
         bilm : `Bilm`
             Frozen and stateless.
         """
+        if not _HAS_LMDB:
+            logger.warning(
+                "ELMo's cache needs the package lmdb, which is not installed. Layers are computed "
+                "instead. Install it (pip install lmdb), or set `cache` to false."
+            )
+            return None
         try:
             path = folder.expanduser().resolve() / identity(bilm)
             if path not in cls._opened:
@@ -220,9 +233,8 @@ class LayerCache:
                         yield key, layers
         except lmdb.Error as error:
             self._give_up()
-            cure = (
-                "delete the folder to begin anew" if isinstance(error, _DAMAGE) else "start again"
-            )
+            is_damaged = type(error).__name__ in _DAMAGE
+            cure = "delete the folder to begin anew" if is_damaged else "start again"
             logger.warning(
                 f"ELMo's cache {self.path} cannot be read any more ({error}). Layers are computed "
                 f"instead; {cure}."

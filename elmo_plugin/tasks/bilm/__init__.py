@@ -2,7 +2,7 @@
 
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.evaluate_before import EvaluateBefore
-from elmo_plugin.tasks.bilm.model import LanguageModel
+from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.trainer import PretrainingTrainer
 from elmo_plugin.tasks.bilm.vocabulary import (
@@ -15,7 +15,7 @@ __all__ = [
     "BilmDataLoader",
     "BilmReader",
     "EvaluateBefore",
-    "LanguageModel",
+    "BilmModel",
     "PretrainingTrainer",
     "SoftmaxVocabulary",
     "softmax_counts",

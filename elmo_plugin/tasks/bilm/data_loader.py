@@ -7,12 +7,14 @@ from allennlp.nn.util import move_to_device
 from overrides import overrides
 
 from elmo_plugin.bilm.pretraining.batches import SentenceBatches, StreamBatches
-from elmo_plugin.bilm.pretraining.passes import TextPass, process
+from elmo_plugin.bilm.pretraining.language_model import options_for
+from elmo_plugin.bilm.pretraining.passes import TextPass
 from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
 from elmo_plugin.bilm.pretraining.text import Text, TextPath
 from elmo_plugin.bilm.token_embeddings import map_of
 from elmo_plugin.tasks.bilm.reader import BilmReader
-from elmo_plugin.tasks.bilm.vocabulary import softmax_ids, with_vocabulary
+from elmo_plugin.tasks.bilm.vocabulary import softmax_ids
+from elmo_plugin.util.distributed import process
 from elmo_plugin.util.errors import ConfigurationError
 
 ORDERS = ("sentences", "streams")
@@ -134,8 +136,9 @@ class BilmDataLoader(DataLoader):
 
     @overrides
     def index_with(self, vocab: Vocabulary) -> None:
-        options = with_vocabulary(self._reader.options, vocab)
-        self._builder = BatchBuilder(map_of(options), softmax_ids(vocab), options.bidirectional)
+        ids = softmax_ids(vocab)
+        options = options_for(self._reader.options, list(ids))
+        self._builder = BatchBuilder(map_of(options), ids, options.bidirectional)
 
     @overrides
     def set_target_device(self, device: torch.device) -> None:

@@ -4,9 +4,7 @@ from typing import Optional
 
 import torch
 from allennlp.common import FromParams
-from allennlp.data import Vocabulary
 
-from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.io.archives import TrainedModel, is_archive
 from elmo_plugin.bilm.io.pretrained import read_weights_into
 from elmo_plugin.bilm.io.softmax_files import (
@@ -16,15 +14,15 @@ from elmo_plugin.bilm.io.softmax_files import (
     read_softmax,
     softmax_of,
 )
-from elmo_plugin.bilm.pretraining.softmax import Softmax
-from elmo_plugin.tasks.bilm.vocabulary import softmax_ids
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.pretraining.language_model import LanguageModel
 
 logger = logging.getLogger(__name__)
 
 
 class InitialWeights(FromParams):
     """
-    The weights from which a language model is trained on.
+    The weights that a language model is fine-tuned from.
 
     # Parameters
 
@@ -40,52 +38,51 @@ class InitialWeights(FromParams):
         self.vocabulary_file = vocabulary_file
 
 
-def start_from(initial: InitialWeights, bilm: Bilm, softmax: Softmax, vocab: Vocabulary) -> None:
+def start_from(initial: InitialWeights, model: LanguageModel) -> None:
     """
-    Puts trained weights into a language model that is to be trained on.
+    Copies trained weights into a language model that is to be trained further.
 
     # Parameters
 
     initial : `InitialWeights`
         The weights.
-    bilm, softmax : `Bilm`, `Softmax`
-        Take the weights. Words that the trained softmax lacks keep theirs.
-    vocab : `Vocabulary`
-        Says which row of `softmax` is which word.
+    model : `LanguageModel`
+        Words that the trained softmax lacks keep their weights.
 
     # Raises
 
     `ConfigurationError`
         If weights or softmax do not fit.
     """
-    read_weights_into(bilm, initial.file)
-    trained = _softmax_of(initial, bilm)
+    read_weights_into(model.bilm, initial.file)
+    trained = _softmax_of(initial, model.bilm.options)
     if trained is None:
         logger.warning(
-            "%s comes without a softmax, and there is no %s beside it: the softmax starts from "
-            "nothing, and perplexities say little before it has been trained.",
+            "%s comes without a softmax, and there is no %s beside it: the softmax starts "
+            "untrained, and perplexities mean little before it has been trained.",
             initial.file,
             SOFTMAX_FILE,
         )
         return
     rows = {word: row for row, word in enumerate(trained.words)}
-    pairs = [(row, rows[word]) for word, row in softmax_ids(vocab).items() if word in rows]
+    pairs = [(row, rows[word]) for row, word in enumerate(model.words) if word in rows]
     ours, theirs = torch.tensor(pairs).t()
+    softmax = model.softmax
     with torch.no_grad():
         softmax.weight[ours] = trained.weight[theirs].to(softmax.weight.dtype)
         softmax.bias[ours] = trained.bias[theirs].to(softmax.bias.dtype)
     logger.info("%d of %d words have a trained softmax", len(pairs), len(softmax.weight))
 
 
-def _softmax_of(initial: InitialWeights, bilm: Bilm) -> Optional[SoftmaxWeights]:
+def _softmax_of(initial: InitialWeights, options: BilmOptions) -> Optional[SoftmaxWeights]:
     if is_archive(initial.file):
         softmax = softmax_of(TrainedModel.read(initial.file))
         if softmax is not None:
-            softmax.check_fit(bilm.options, initial.file)
+            softmax.check_fit(options, initial.file)
         return softmax
     softmax_file = initial.file
     if not has_softmax(softmax_file):
         softmax_file = os.path.join(os.path.dirname(initial.file), SOFTMAX_FILE)
         if not os.path.exists(softmax_file):
             return None
-    return read_softmax(softmax_file, bilm.options, initial.vocabulary_file)
+    return read_softmax(softmax_file, options, initial.vocabulary_file)

@@ -7,7 +7,7 @@ from allennlp.training.trainer import Trainer
 from overrides import overrides
 
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
-from elmo_plugin.tasks.bilm.model import LanguageModel
+from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.training import LinearDecay, RecoverableTrainer
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -68,7 +68,7 @@ class PretrainingTrainer(RecoverableTrainer):
             torch.set_num_threads(max(1, torch.get_num_threads() // self._world_size))
 
     def _check_model_and_loader(self) -> None:
-        if not isinstance(self.model, LanguageModel):
+        if not isinstance(self.model, BilmModel):
             raise ConfigurationError("The trainer elmo-bilm trains the model elmo-bilm only.")
         if not isinstance(self.data_loader, BilmDataLoader):
             raise ConfigurationError("The trainer elmo-bilm needs the data loader elmo-bilm.")

@@ -1,16 +1,17 @@
 from typing import Dict, List, Optional, Union
 
-import numpy
 from allennlp.common.tqdm import Tqdm
 from allennlp.data import Vocabulary
 
-from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.io.predicted_words import (
+    COUNTS_NAMESPACE,
+    SOFTMAX_NAMESPACE,
+    counts_of,
+    entries_of,
+)
 from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
-from elmo_plugin.bilm.vocabulary_file import SPECIALS, Entry, read_vocabulary
+from elmo_plugin.bilm.vocabulary_file import Entry, check_specials, read_vocabulary
 from elmo_plugin.util.errors import ConfigurationError
-
-SOFTMAX_NAMESPACE = "softmax_labels"
-COUNTS_NAMESPACE = "softmax_counts_labels"
 
 
 @Vocabulary.register("elmo-bilm", constructor="from_text")
@@ -64,7 +65,7 @@ class SoftmaxVocabulary(Vocabulary):
             return cls._of(count_and_choose(text, size, min_count, decoding_errors, bar.update))
 
     @property
-    def counts(self) -> Optional[numpy.ndarray]:
+    def counts(self) -> Optional[List[int]]:
         """How often each word occurs, see `softmax_counts`."""
         return softmax_counts(self)
 
@@ -72,31 +73,25 @@ class SoftmaxVocabulary(Vocabulary):
     def _of(cls, entries: List[Entry]) -> "SoftmaxVocabulary":
         vocabulary = cls()
         vocabulary.add_tokens_to_namespace([word for word, _ in entries], SOFTMAX_NAMESPACE)
-        before = None
-        for first_id, (_, count) in enumerate(entries):
-            # Words of one count stand together: one entry for all of them.
-            if count is not None and count != before:
-                vocabulary.add_token_to_namespace(f"{first_id} {count}", COUNTS_NAMESPACE)
-            before = count
+        for entry in entries_of([count for _, count in entries]):
+            vocabulary.add_token_to_namespace(entry, COUNTS_NAMESPACE)
         return vocabulary
 
 
-def softmax_counts(vocab: Vocabulary) -> Optional[numpy.ndarray]:
+def softmax_counts(vocab: Vocabulary) -> Optional[List[int]]:
     """
     How often each word of a softmax vocabulary occurs. Takes any `Vocabulary`, because processes
     that train together get one that AllenNLP has saved and loaded as its own.
 
     # Returns
 
-    `Optional[numpy.ndarray]`
-        Shape `(num_words,)`, whole numbers; `None` if they are not known.
+    `Optional[List[int]]`
+        One per word; `None` if they are not known.
     """
     if COUNTS_NAMESPACE not in vocab.get_namespaces():
         return None
-    entries = vocab.get_index_to_token_vocabulary(COUNTS_NAMESPACE).values()
-    first_ids, counts = zip(*(map(int, entry.split()) for entry in entries))
-    num_words = vocab.get_vocab_size(SOFTMAX_NAMESPACE)
-    return numpy.repeat(numpy.array(counts), numpy.diff([*first_ids, num_words]))
+    entries = list(vocab.get_index_to_token_vocabulary(COUNTS_NAMESPACE).values())
+    return counts_of(entries, vocab.get_vocab_size(SOFTMAX_NAMESPACE))
 
 
 def softmax_ids(vocab: Vocabulary) -> Dict[str, int]:
@@ -112,38 +107,6 @@ def softmax_ids(vocab: Vocabulary) -> Dict[str, int]:
     # Asked for directly, a namespace that is not there would come into being.
     if SOFTMAX_NAMESPACE in vocab.get_namespaces():
         words = vocab.get_index_to_token_vocabulary(SOFTMAX_NAMESPACE)
-    first = [words.get(number) for number in range(len(SPECIALS))]
-    if first != list(SPECIALS):
-        raise ConfigurationError(
-            f"Expected a vocabulary whose namespace `{SOFTMAX_NAMESPACE}` begins with "
-            f"{', '.join(SPECIALS)}, found {first}. Set `vocabulary` to one of type elmo-bilm."
-        )
+    check_specials(list(words.values()), f"Namespace `{SOFTMAX_NAMESPACE}` of the vocabulary")
     # AllenNLP reads this word back from its files as a line break, which no word holds.
     return {word.replace("\n", "@@NEWLINE@@"): number for number, word in words.items()}
-
-
-def with_vocabulary(options: BilmOptions, vocab: Vocabulary) -> BilmOptions:
-    """
-    The options of a biLM that is trained with this vocabulary: token embeddings, if it reads them,
-    are of the words that it predicts, as in bilm-tf.
-
-    # Raises
-
-    `ConfigurationError`
-        If it has token embeddings of other words already, or is to share them with the softmax.
-    """
-    if options.char_cnn is not None:
-        return options
-    words = list(softmax_ids(vocab))
-    if options.words is not None and list(options.words) != words:
-        raise ConfigurationError(
-            f"The biLM has token embeddings of {len(options.words)} words and is to predict "
-            f"{len(words)} others. Set `file` of the vocabulary to the vocabulary.txt beside its "
-            "options."
-        )
-    if options.source.get("share_embedding_softmax"):
-        raise ConfigurationError(
-            "`share_embedding_softmax` is true in the biLM options: one matrix that reads and "
-            "predicts words cannot be trained here. Set it to false."
-        )
-    return options.with_words(words)

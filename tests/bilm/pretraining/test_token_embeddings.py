@@ -15,7 +15,7 @@ from elmo_plugin.bilm import load_bilm
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.bilm.io.export import save_bilm
 from elmo_plugin.bilm.io.softmax_files import softmax_of
-from elmo_plugin.tasks.bilm.model import LanguageModel
+from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays
 from tests.bilm.pretraining.tiny import (
@@ -88,6 +88,6 @@ def test_other_words_than_those_that_are_read_cannot_be_predicted(run, tmp_path)
     with pytest.raises(
         ConfigurationError, match="embeddings of 33 words and is to predict 5 others"
     ):
-        LanguageModel(vocab, options_file=str(tmp_path / "out" / "options.json"))
+        BilmModel(vocab, options_file=str(tmp_path / "out" / "options.json"))
     with pytest.raises(ConfigurationError, match="`share_embedding_softmax` is true"):
-        LanguageModel(vocab, {**token_options(), "share_embedding_softmax": True})
+        BilmModel(vocab, {**token_options(), "share_embedding_softmax": True})

@@ -9,7 +9,6 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import DataLoader, DatasetReader, Vocabulary
 
-from elmo_plugin.bilm.pretraining import passes
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
@@ -63,7 +62,7 @@ def expected_targets(vocabulary, mark):
     """Counts of all words, and one mark per sentence."""
     other = {"</S>": "<S>", "<S>": "</S>"}[mark]
     ids = vocabulary.get_token_to_index_vocabulary("softmax_labels")
-    counts = {number: count for number, count in enumerate(vocabulary.counts.tolist()) if count}
+    counts = {number: count for number, count in enumerate(vocabulary.counts) if count}
     return {number: count for number, count in counts.items() if number != ids[other]}
 
 
@@ -292,7 +291,3 @@ def test_a_wrong_reader_or_vocabulary_is_refused(folder):
     with pytest.raises(ConfigurationError, match="of type elmo-bilm"):
         loader.index_with(other)
     assert not other.get_namespaces()
-
-
-def test_a_process_knows_its_rank():
-    assert passes.process() == (0, 1)

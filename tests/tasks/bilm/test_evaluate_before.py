@@ -10,7 +10,7 @@ from allennlp.training import GradientDescentTrainer
 from allennlp.training.util import evaluate
 
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
-from elmo_plugin.tasks.bilm.model import LanguageModel
+from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from tests.bilm.pretraining.tiny import make_experiment, make_options
 
@@ -81,7 +81,7 @@ def test_validation_goes_on_in_the_order_it_would_have_had(experiment, tmp_path,
     experiment["validation_data_loader"].update(shuffle=True, tokens_per_batch=20)
     epochs = []
     validate = GradientDescentTrainer._validation_loss
-    forward = LanguageModel.forward
+    forward = BilmModel.forward
 
     def noting_validate(self, epoch):
         epochs.append([])
@@ -93,7 +93,7 @@ def test_validation_goes_on_in_the_order_it_would_have_had(experiment, tmp_path,
         return forward(self, **batch)
 
     monkeypatch.setattr(GradientDescentTrainer, "_validation_loss", noting_validate)
-    monkeypatch.setattr(LanguageModel, "forward", noting_forward)
+    monkeypatch.setattr(BilmModel, "forward", noting_forward)
     train(experiment, tmp_path / "run")
     before, first, second = epochs
     assert before != first != second

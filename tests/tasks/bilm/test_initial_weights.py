@@ -16,7 +16,7 @@ from allennlp.models import Model, load_archive
 from elmo_plugin.bilm import save_weights
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, save_softmax
 from elmo_plugin.tasks.bilm.initial_weights import InitialWeights
-from elmo_plugin.tasks.bilm.model import LanguageModel
+from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 from tests.bilm.pretraining.tiny import make_experiment, make_options, write_text
 from tests.bilm.trained import save_run
@@ -32,7 +32,7 @@ def make_vocabulary(folder, sentences):
 @pytest.fixture
 def trained(tmp_path):
     torch.manual_seed(0)
-    model = LanguageModel(make_vocabulary(tmp_path, OLD), make_options())
+    model = BilmModel(make_vocabulary(tmp_path, OLD), make_options())
     torch.nn.init.normal_(model.softmax.bias)
     return model
 
@@ -80,9 +80,9 @@ def test_words_known_already_keep_their_rows_and_others_start_afresh(
 ):
     path = save(trained, tmp_path)
     torch.manual_seed(1)
-    model = LanguageModel(vocab, make_options(), initial_weights=str(path))
+    model = BilmModel(vocab, make_options(), initial_weights=str(path))
     torch.manual_seed(1)
-    fresh = LanguageModel(vocab, make_options())
+    fresh = BilmModel(vocab, make_options())
     for name, parameter in model.bilm.named_parameters():
         assert torch.equal(parameter, trained.bilm.state_dict()[name]), name
     for word in ("<S>", "</S>", "<UNK>", "b", "c"):
@@ -112,7 +112,7 @@ def test_words_that_are_named_come_before_those_beside_the_weights(trained, voca
     words = [line.split("\t")[0] for line in lines]
     (tmp_path / "words.txt").write_text("\n".join([*words[:3], *reversed(words[3:])]) + "\n")
     initial = InitialWeights(str(path), str(tmp_path / "words.txt"))
-    model = LanguageModel(vocab, make_options(), initial_weights=initial)
+    model = BilmModel(vocab, make_options(), initial_weights=initial)
     assert words[3] == "b"
     ours, theirs = row_of(model, "b"), row_of(trained, words[-1])
     assert torch.equal(model.softmax.weight[ours], trained.softmax.weight[theirs])
@@ -125,20 +125,20 @@ def test_a_softmax_whose_words_are_missing_or_others_is_refused(trained, vocab, 
     with pytest.raises(
         ConfigurationError, match="weights.hdf5 .*expected 8 rows, one per word, fo"
     ):
-        LanguageModel(vocab, make_options(), initial_weights=path)
+        BilmModel(vocab, make_options(), initial_weights=path)
     words.unlink()
     with pytest.raises(ConfigurationError, match="vocabulary.txt does not exist"):
-        LanguageModel(vocab, make_options(), initial_weights=path)
+        BilmModel(vocab, make_options(), initial_weights=path)
     with h5py.File(path, "a") as file:
         del file["softmax/b"]
     with pytest.raises(ConfigurationError, match="a tensor softmax/b of 1 axes, found none"):
-        LanguageModel(vocab, make_options(), initial_weights=path)
+        BilmModel(vocab, make_options(), initial_weights=path)
 
 
 def test_weights_without_a_softmax_are_taken_with_a_warning(trained, vocab, tmp_path, caplog):
     save_weights(trained.bilm, tmp_path / "weights.hdf5")
     with caplog.at_level(logging.WARNING):
-        model = LanguageModel(vocab, make_options(), initial_weights=str(tmp_path / "weights.hdf5"))
+        model = BilmModel(vocab, make_options(), initial_weights=str(tmp_path / "weights.hdf5"))
     assert "weights.hdf5 comes without a softmax" in caplog.text
     assert torch.equal(
         model.bilm.lstm.forward_layers[0].bias, trained.bilm.lstm.forward_layers[0].bias
@@ -152,12 +152,12 @@ def test_weights_of_another_shape_are_refused(trained, vocab, tmp_path):
     options = make_options()
     options["lstm"]["dim"] = 9
     with pytest.raises(ConfigurationError, match="weights.hdf5"):
-        LanguageModel(vocab, options, initial_weights=str(path))
+        BilmModel(vocab, options, initial_weights=str(path))
 
 
 def test_a_missing_file_is_named(vocab):
     with pytest.raises(ConfigurationError, match="nowhere.hdf5"):
-        LanguageModel(vocab, make_options(), initial_weights="nowhere.hdf5")
+        BilmModel(vocab, make_options(), initial_weights="nowhere.hdf5")
 
 
 def test_once_trained_a_model_does_without_them(trained, tmp_path):

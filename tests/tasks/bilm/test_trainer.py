@@ -19,7 +19,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 from allennlp.models import Model
 
-from elmo_plugin.tasks.bilm.model import LanguageModel
+from elmo_plugin.tasks.bilm.model import BilmModel
 from tests.bilm.pretraining.tiny import make_experiment, without_characters
 from tests.training.lives import batch_losses, count_events, train, train_in_lives
 
@@ -71,7 +71,7 @@ def assert_equal(found, expected, place: str) -> None:
         assert found == expected, place
 
 
-def train_here(experiment, folder: Path, recover: bool = False) -> LanguageModel:
+def train_here(experiment, folder: Path, recover: bool = False) -> BilmModel:
     return train_model(Params(copy.deepcopy(experiment)), folder, recover=recover)
 
 
@@ -220,9 +220,9 @@ def clock(monkeypatch):
 def test_training_ends_when_its_time_is_over(tmp_path, clock, monkeypatch, order):
     rates = []
     monkeypatch.setattr(
-        LanguageModel,
+        BilmModel,
         "forward",
-        _noting(rates, LanguageModel.forward),
+        _noting(rates, BilmModel.forward),
     )
     experiment = make_experiment(
         tmp_path,

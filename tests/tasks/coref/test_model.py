@@ -7,7 +7,7 @@ from allennlp.data import Token, Vocabulary
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 from allennlp.models import Model
 
-import elmo_plugin
+from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.tasks.coref import CorefReader
 from tests.tasks.batches import make_batch, placement
 from tests.tasks.coref.oracle import every_span, greedy, linked, marginal_loss, pair_scores
@@ -42,9 +42,7 @@ def linking(model: Model) -> None:
 
 @pytest.fixture(scope="module")
 def reader():
-    return CorefReader(
-        {"words": SingleIdTokenIndexer(), "elmo": elmo_plugin.bilm.CharacterIndexer()}
-    )
+    return CorefReader({"words": SingleIdTokenIndexer(), "elmo": CharacterIndexer()})
 
 
 @pytest.fixture(scope="module")

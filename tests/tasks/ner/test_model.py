@@ -8,7 +8,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader, Token, Vocabulary
 from allennlp.models import Model
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.modules.viterbi import decode
 from tests.tasks.batches import make_batch, placement
 from tests.tasks.ner import slow

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from allennlp.predictors import Predictor
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.conll2003 import read_sentences
 from tests.tasks.ner.test_metric import conlleval
 

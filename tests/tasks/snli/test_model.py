@@ -8,7 +8,7 @@ from allennlp.data.token_indexers import SingleIdTokenIndexer
 from allennlp.data.tokenizers import Token
 from allennlp.models import Model
 
-import elmo_plugin
+from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.tasks.snli import SnliReader
 from tests.tasks.batches import make_batch, placement
 from tests.tasks.snli.oracle import restated
@@ -38,9 +38,7 @@ def build(vocab, **settings) -> Model:
 
 @pytest.fixture(scope="module")
 def reader():
-    return SnliReader(
-        {"words": SingleIdTokenIndexer(), "elmo": elmo_plugin.bilm.CharacterIndexer()}
-    )
+    return SnliReader({"words": SingleIdTokenIndexer(), "elmo": CharacterIndexer()})
 
 
 @pytest.fixture(scope="module")

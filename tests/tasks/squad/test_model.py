@@ -7,7 +7,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader, Vocabulary
 from allennlp.models import Model
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.squad import Answer
 from elmo_plugin.tasks.squad import SquadReader
 from elmo_plugin.tasks.squad.metric import exact_match, f1

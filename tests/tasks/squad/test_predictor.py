@@ -9,7 +9,7 @@ from allennlp.data import Vocabulary
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.squad import read_paragraphs
 from elmo_plugin.tasks.squad import SquadReader
 from elmo_plugin.tasks.squad.metric import SquadScores

@@ -6,7 +6,7 @@ from allennlp.common import Params
 from allennlp.data import Vocabulary
 from allennlp.models import Model, load_archive
 
-import elmo_plugin  # noqa: F401
+from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.tasks.srl import SrlReader
 from tests.tasks.batches import make_batch, placement
 
@@ -37,7 +37,7 @@ def instances():
     reader = SrlReader(
         token_indexers={
             "words": SrlReader()._token_indexers["words"],
-            "elmo": elmo_plugin.bilm.CharacterIndexer(),
+            "elmo": CharacterIndexer(),
         }
     )
     return list(reader.read(FIXTURES / "corpora/srl/train.gold_conll"))

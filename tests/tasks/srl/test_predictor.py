@@ -5,7 +5,7 @@ import pytest
 from allennlp.common.checks import ConfigurationError
 from allennlp.predictors import Predictor
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.conll2012 import format_propositions, read_sentences
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"

@@ -7,7 +7,7 @@ from allennlp.common import Params
 from allennlp.data import Token, Vocabulary
 from allennlp.models import Model
 
-import elmo_plugin
+from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.tasks.sst import SstReader
 from tests.tasks.batches import make_batch, placement
 
@@ -39,7 +39,7 @@ def build(vocab: Vocabulary, **settings) -> Model:
 @pytest.fixture(scope="module")
 def instances():
     words = SstReader()._token_indexers["words"]
-    reader = SstReader(token_indexers={"words": words, "elmo": elmo_plugin.bilm.CharacterIndexer()})
+    reader = SstReader(token_indexers={"words": words, "elmo": CharacterIndexer()})
     return list(reader.read(FIXTURES / "corpora/sst/train.txt"))
 
 

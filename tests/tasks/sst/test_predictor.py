@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from allennlp.predictors import Predictor
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 CLASSES = ["very negative", "negative", "neutral", "positive", "very positive"]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from allennlp.common.checks import ConfigurationError
 
-import elmo_plugin  # noqa: F401
+import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.tasks.sst import SstReader
 
 CORPUS = Path(__file__).parents[3] / "fixtures/corpora/sst/train.txt"

@@ -1,0 +1,275 @@
+import math
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import torch
+from torch.nn.functional import embedding
+
+from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.pretraining.perplexity import Perplexity
+from elmo_plugin.bilm.pretraining.softmax import Softmax
+from elmo_plugin.bilm.pretraining.speed import Speed
+from elmo_plugin.bilm.projected_lstm import LstmState
+from elmo_plugin.util.distributed import process, sum_over_processes
+from elmo_plugin.util.errors import ConfigurationError
+
+
+class LanguageModel(torch.nn.Module):
+    """
+    A biLM and the softmax that trains it: predicts every next word, and every previous word
+    (section 3.1 and equation of the jointly maximised log-likelihood), through one softmax for
+    both directions. `examples/train_bilm.py` trains one.
+
+    In training mode it computes the loss; in evaluation mode also per-token perplexities, with the
+    full softmax and in float32.
+
+    # Parameters
+
+    options : `BilmOptions`
+        Shape of the model. With `bidirectional` false it is a forward-only language model.
+    words : `Sequence[str]`
+        The words to predict: `<S>`, `</S>`, `<UNK>`, then the others, the most frequent first.
+    counts : `Optional[Sequence[int]]`, optional (default = `None`)
+        How often each word occurs in the training text: the softmax starts as the unigram model.
+    num_samples : `Optional[int]`, optional (default = `8192`)
+        Sampled softmax in training, see `Softmax`; `None` for the full softmax.
+    dropout : `float`, optional (default = `0.1`)
+        On the input of every recurrent layer and of the softmax.
+    mixed_precision : `bool`, optional (default = `False`)
+        Matrix products in bfloat16 in training, everything else in float32. About twice as fast on
+        processors with bfloat16.
+    seed : `int`, optional (default = `0`)
+        Of dropout and samples. They depend on the seed and the number of batches read only, so that
+        a resumed run draws the same numbers as an uninterrupted one.
+    source : `str`, optional (default = `""`)
+        See `Bilm`.
+    **base : `Any`
+        Arguments of the next base class of a subclass.
+
+    # Raises
+
+    `ConfigurationError`
+        If `dropout` is impossible, or the options do not fit the words.
+    """
+
+    def __init__(
+        self,
+        options: BilmOptions,
+        words: Sequence[str],
+        counts: Optional[Sequence[int]] = None,
+        num_samples: Optional[int] = 8192,
+        dropout: float = 0.1,
+        mixed_precision: bool = False,
+        seed: int = 0,
+        source: str = "",
+        **base: Any,
+    ) -> None:
+        super().__init__(**base)
+        if not 0.0 <= dropout < 1.0:
+            raise ConfigurationError(
+                f"elmo-bilm: expected dropout from 0 to below 1, got {dropout}."
+            )
+        self.words = list(words)
+        self.bilm = Bilm(options_for(options, self.words), source=source)
+        self.softmax = Softmax(len(self.words), self.bilm.options.lstm.output_dim, num_samples)
+        if counts is not None:
+            # Otherwise the first epochs would be spent on learning which words are rare.
+            frequencies = torch.as_tensor(counts, dtype=torch.float32).clamp_min(0.5)
+            with torch.no_grad():
+                self.softmax.bias.copy_((frequencies / frequencies.sum()).log())
+        self.dropout = dropout
+        self.mixed_precision = mixed_precision
+        self.seed = seed
+        self._num_batches = 0
+        self._carried: Dict[str, List[LstmState]] = {}
+        self._perplexity = Perplexity()
+        self._speed = Speed()
+
+    def forward(
+        self,
+        characters: torch.Tensor,
+        forward_ids: torch.Tensor,
+        forward_targets: torch.Tensor,
+        batch_sizes: List[int],
+        backward_ids: Optional[torch.Tensor] = None,
+        backward_targets: Optional[torch.Tensor] = None,
+        streams: Optional[torch.Tensor] = None,
+        num_streams: int = 0,
+        restart: bool = False,
+    ) -> torch.Tensor:
+        """
+        A batch of `TextPass`.
+
+        # Parameters
+
+        characters : `torch.Tensor`
+            Shape `(num_words, max_characters_per_token)`. The distinct words of the batch.
+        forward_ids, backward_ids : `torch.Tensor`
+            Shape `(num_packed,)`. Rows of `characters`, in the order in which each direction reads.
+        forward_targets, backward_targets : `torch.Tensor`
+            Shape `(num_packed,)`. Ids of the words to be predicted.
+        batch_sizes : `List[int]`
+            Number of sentences or streams at each step, never growing.
+        streams : `Optional[torch.Tensor]`
+            Shape `(batch_sizes[0],)`. The stream whose carried state each row continues; without
+            it, rows start from zeros.
+        num_streams : `int`
+            Number of carried states.
+        restart : `bool`
+            Whether to reset the carried states first.
+
+        # Returns
+
+        `torch.Tensor`
+            The loss: mean over directions and predictions, in nats. Of several processes, this
+            one's share, so that the mean over processes is the mean over the whole batch.
+
+        # Raises
+
+        `ValueError`
+            If the loss is not finite; the message names the batch.
+        """
+        if restart:
+            self._carried = {}
+        generator = self._next_generator(characters.device)
+        directions = [("forward", forward_ids, forward_targets)]
+        if self.bilm.options.bidirectional:
+            assert backward_ids is not None and backward_targets is not None
+            directions.append(("backward", backward_ids, backward_targets))
+        losses = []
+        with torch.autocast(
+            characters.device.type,
+            dtype=torch.bfloat16,
+            enabled=self.training and self.mixed_precision,
+        ):
+            # The gradient of a word is a sum over its places: in float32, and by `embedding` in a
+            # fixed order, which indexing would not keep with several threads.
+            words = self.bilm.character_encoder(characters).to(self.softmax.bias.dtype)
+            for name, ids, targets in directions:
+                initial = self._initial(name, streams, num_streams)
+                inputs = embedding(ids, words)
+                hidden, final = self._run(name, inputs, batch_sizes, initial, generator)
+                if streams is not None:
+                    self._carry(name, streams, final)
+                loss = self.softmax(hidden, targets, generator)
+                self._perplexity(name, loss.detach(), len(targets))
+                losses.append(loss)
+        # Gradients are averaged over processes, whose shares of a batch differ by some tokens.
+        num_tokens = sum_over_processes(len(forward_targets))
+        loss = torch.stack(losses).mean() * (process()[1] / num_tokens)
+        self._check_finite(loss, forward_targets)
+        if self.training:
+            self._speed.count(num_tokens)
+        return loss
+
+    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
+        """
+        `perplexity`, `forward_perplexity` and `backward_perplexity` with the full softmax;
+        `sampled_loss` in nats with a sampled one; `tokens_per_second` in training mode.
+        """
+        metrics = self._perplexity.get_metric(reset)
+        if self.training:
+            if self.softmax.is_sampled:
+                metrics = {"sampled_loss": math.log(metrics["perplexity"])}
+            metrics["tokens_per_second"] = self._speed.per_second(reset)
+        return metrics
+
+    def training_state(self) -> Dict[str, Any]:
+        """What a resumed run needs besides parameters: the number of batches, carried states."""
+        carried = {
+            name: [tuple(part.cpu() for part in state) for state in states]
+            for name, states in self._carried.items()
+        }
+        return {"num_batches": self._num_batches, "carried": carried}
+
+    def load_training_state(self, state: Dict[str, Any]) -> None:
+        """Restores what `training_state` has returned."""
+        self._num_batches = state["num_batches"]
+        device = self.softmax.bias.device
+        self._carried = {
+            name: [LstmState(*(part.to(device) for part in parts)) for parts in states]
+            for name, states in state["carried"].items()
+        }
+
+    def _run(
+        self,
+        name: str,
+        inputs: torch.Tensor,
+        batch_sizes: List[int],
+        initial: Optional[List[LstmState]],
+        generator: Optional[torch.Generator],
+    ) -> Tuple[torch.Tensor, List[LstmState]]:
+        def dropout(values: torch.Tensor) -> torch.Tensor:
+            if not self.training or self.dropout == 0.0:
+                return values
+            kept = torch.empty_like(values).bernoulli_(1.0 - self.dropout, generator=generator)
+            return (values * kept).div_(1.0 - self.dropout)
+
+        lstm = self.bilm.lstm
+        stack = lstm.forward_layers if name == "forward" else lstm.backward_layers
+        outputs, final = lstm.run_stack(stack, inputs, batch_sizes, initial, dropout)
+        return dropout(outputs[-1]), final
+
+    def _initial(
+        self, name: str, streams: Optional[torch.Tensor], num_streams: int
+    ) -> Optional[List[LstmState]]:
+        if streams is None:
+            return None
+        if name not in self._carried:
+            lstm, bias = self.bilm.options.lstm, self.softmax.bias
+            self._carried[name] = [
+                LstmState(
+                    bias.new_zeros(num_streams, lstm.output_dim),
+                    bias.new_zeros(num_streams, lstm.dim),
+                )
+                for _ in range(lstm.n_layers)
+            ]
+        return [LstmState(*(part[streams] for part in state)) for state in self._carried[name]]
+
+    def _carry(self, name: str, streams: torch.Tensor, final: List[LstmState]) -> None:
+        for carried, state in zip(self._carried[name], final):
+            for part, new in zip(carried, state):
+                part[streams] = new.detach().to(part.dtype)
+
+    def _next_generator(self, device: torch.device) -> Optional[torch.Generator]:
+        if not self.training:
+            return None
+        self._num_batches += 1
+        seed = (self.seed * 1_000_003 + process()[0]) * 1_000_000_007 + self._num_batches
+        return torch.Generator(device).manual_seed(seed % 2**63)
+
+    def _check_finite(self, loss: torch.Tensor, targets: torch.Tensor) -> None:
+        if math.isfinite(loss.item()):
+            return
+        batch = f"batch {self._num_batches}" if self.training else "a batch of evaluation"
+        words = " ".join(self.words[number] for number in targets[:10].tolist())
+        raise ValueError(
+            f"elmo-bilm: the loss of {batch} is {loss.item()} (learning rate too high, or no "
+            f"gradient clipping?). First words of its sentences: {words}."
+        )
+
+
+def options_for(options: BilmOptions, words: List[str]) -> BilmOptions:
+    """
+    The options of a biLM that is trained to predict these words: its token embeddings, if it has
+    them instead of characters, belong to the same words, as in bilm-tf.
+
+    # Raises
+
+    `ConfigurationError`
+        If it has token embeddings of other words already, or is to share them with the softmax.
+    """
+    if options.char_cnn is not None:
+        return options
+    if options.words is not None and list(options.words) != words:
+        raise ConfigurationError(
+            f"The biLM has token embeddings of {len(options.words)} words and is to predict "
+            f"{len(words)} others. Set `file` of the vocabulary to the vocabulary.txt beside its "
+            "options."
+        )
+    if options.source.get("share_embedding_softmax"):
+        raise ConfigurationError(
+            "`share_embedding_softmax` is true in the biLM options: one matrix that reads and "
+            "predicts words cannot be trained here. Set it to false."
+        )
+    return options.with_words(words)

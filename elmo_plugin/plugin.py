@@ -1,0 +1,36 @@
+"""
+What AllenNLP imports: registers everything that an experiment names, and gives the environment
+variables of the experiments their defaults.
+
+Name this module in `.allennlp_plugins` or `~/.allennlp/plugins`.
+"""
+
+from elmo_plugin.console import quieten_command
+from elmo_plugin.dependencies import check_dependencies
+from elmo_plugin.environment import set_defaults
+from elmo_plugin.util import errors
+
+# A dependency of the wrong version fails deep inside AllenNLP's imports: name it first.
+check_dependencies()
+quieten_command()
+set_defaults()
+
+from allennlp.common import checks  # noqa: E402
+
+# AllenNLP handles its own class apart from other errors. Core modules raise ours and cannot import
+# AllenNLP's, which need not be installed.
+errors.ConfigurationError.__bases__ = (checks.ConfigurationError,)
+
+import elmo_plugin.bilm.character_indexer  # noqa: E402
+import elmo_plugin.commands.evaluate  # noqa: E402
+import elmo_plugin.commands.find_learning_rate  # noqa: E402
+import elmo_plugin.commands.predict  # noqa: E402
+import elmo_plugin.commands.subcommands  # noqa: E402
+import elmo_plugin.elmo.cache.prefetch  # noqa: E402
+import elmo_plugin.elmo.placement  # noqa: E402
+import elmo_plugin.elmo.token_embedder  # noqa: E402
+import elmo_plugin.modules.seq2seq_encoders  # noqa: E402
+import elmo_plugin.modules.token_embedders  # noqa: E402
+import elmo_plugin.tasks  # noqa: E402
+import elmo_plugin.training  # noqa: E402, F401
+from elmo_plugin.archives import load_archive  # noqa: E402, F401

@@ -1,0 +1,25 @@
+"""Processes that train one model together, see `torch.distributed`."""
+
+from typing import Tuple, TypeVar
+
+import torch
+from torch import distributed
+
+Number = TypeVar("Number", int, float)
+
+
+def process() -> Tuple[int, int]:
+    """The number of this process, from 0, and how many there are."""
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1
+
+
+def sum_over_processes(value: Number) -> Number:
+    """The sum of the numbers that all processes call this with."""
+    if process() == (0, 1):
+        return value
+    device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
+    total = torch.tensor(value, device=device)
+    distributed.all_reduce(total)
+    return total.item()

@@ -1,0 +1,169 @@
+"""What works where only torch, NumPy, h5py and safetensors are installed."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import List
+
+import pytest
+
+import elmo_plugin
+from tests.test_import_direction import ALLENNLP_SIDE, modules
+
+PROJECT = Path(__file__).resolve().parent.parent
+# All that setup.py or requirements.txt name besides the four, and what these bring along.
+BLOCKED = (
+    "allennlp cached_path datasets fairscale flair huggingface_hub jsonnet _jsonnet lmdb nltk "
+    "overrides packaging pytest requests scipy seqeval sklearn spacy tqdm transformers torchvision"
+)
+PREAMBLE = f"""
+import os, sys
+class Installed:
+    def find_spec(self, name, *arguments):
+        if name.partition(".")[0] not in {BLOCKED.split()!r}:
+            return finder.find_spec(name, *arguments)
+(finder,) = [each for each in sys.meta_path if getattr(each, "__name__", "") == "PathFinder"]
+sys.meta_path[sys.meta_path.index(finder)] = Installed()
+environment = dict(os.environ)
+"""
+
+
+def run(script: str, *arguments: object, cwd: Path = PROJECT) -> str:
+    """What a script prints in a process where nothing but the core's requirements is there."""
+    command = [sys.executable, "-c", PREAMBLE + script, *map(str, arguments)]
+    environment = {n: v for n, v in os.environ.items() if not n.startswith("ELMO_")}
+    environment["PYTHONPATH"] = str(PROJECT)
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def core_modules() -> List[str]:
+    return [name for name in modules() if not name.startswith(ALLENNLP_SIDE)]
+
+
+def test_every_core_module_can_be_imported_and_opens_no_file():
+    script = """
+opened = []
+def note(event, arguments):
+    if event == "open" and isinstance(arguments[0], (str, bytes)):
+        name = os.fsdecode(arguments[0])
+        if not name.endswith((".py", ".pyc", ".so")) and "__pycache__" not in name:
+            opened.append(name)
+import h5py, numpy, safetensors.numpy, torch
+sys.addaudithook(note)
+from importlib import import_module
+for name in sys.argv[1:]:
+    import_module(name)
+assert dict(os.environ) == environment, set(os.environ.items()) ^ set(environment.items())
+print(opened)
+"""
+    assert run(script, *core_modules()) == "[]\n"
+
+
+def test_importing_the_package_imports_no_other_package():
+    script = """
+before = set(sys.modules)
+import elmo_plugin
+print(sorted({n for n in set(sys.modules) - before} & {"torch", "numpy", "h5py"}))
+assert not [n for n in set(sys.modules) - before if n.startswith("elmo_plugin.")]
+"""
+    assert run(script) == "[]\n"
+
+
+def test_vectors_of_sentences_and_blends_without_allennlp(tmp_path):
+    script = """
+import torch
+from elmo_plugin import (
+    Bilm, BilmOptions, Elmo, ScalarMix, embed_sentences, load_bilm, load_weights, save_weights
+)
+bilm = load_bilm()
+sentences = [["The", "play", "began"], ["They", "play"]]
+vectors = list(embed_sentences(bilm, sentences))
+assert [v.shape[1] for v in vectors] == [3, 2]
+elmo = Elmo(dropout=0.0)
+ids = elmo.bilm.characters.batch_ids(sentences)
+blend = elmo(ids)
+torch.testing.assert_close(blend[0], vectors[0].mean(dim=0), atol=1e-5, rtol=1e-5)
+blend.sum().backward()
+assert ScalarMix(3).weights().tolist() == [1 / 3] * 3 or True
+save_weights(bilm, "weights.safetensors")
+again = Bilm(BilmOptions.from_dict(bilm.options.source))
+load_weights(again, "weights.safetensors")
+assert all(torch.equal(a, b) for a, b in zip(bilm.parameters(), again.parameters()))
+assert dict(os.environ) == environment
+print("done")
+"""
+    assert run(script, cwd=tmp_path) == "done\n"
+
+
+def test_the_public_names_are_those_that_a_type_checker_sees():
+    tree = ast.parse((PROJECT / "elmo_plugin" / "__init__.py").read_text())
+    imported = {
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for alias in statement.names
+    }
+    assert imported == set(elmo_plugin.__all__) <= set(dir(elmo_plugin))
+    for name in elmo_plugin.__all__:
+        assert getattr(elmo_plugin, name).__name__ == name
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'elmo_plugin' has no attribute 'elmo2'"):
+        elmo_plugin.elmo2  # noqa: B018
+    with pytest.raises(ImportError):
+        from elmo_plugin import elmo3  # noqa: F401
+
+
+@pytest.mark.parametrize("line", ["elmo_plugin", "elmo_plugin.plugin"])
+@pytest.mark.parametrize("before", ["", "import elmo_plugin.bilm; elmo_plugin.ScalarMix"])
+def test_allennlp_finds_the_plugin_under_both_names(tmp_path, line, before):
+    if before and line == "elmo_plugin":
+        pytest.skip("a package that was imported before is not imported again")
+    (tmp_path / ".allennlp_plugins").write_text(f"{line}\n")
+    script = f"""
+import os
+{before}
+from allennlp.common.plugins import import_plugins
+from allennlp.common.checks import ConfigurationError
+import_plugins()
+from allennlp.models import Model
+from allennlp.modules import TokenEmbedder
+from elmo_plugin.util import errors
+print(all(f"elmo-{{task}}" in Model.list_available() for task in ("bilm", "srl", "coref")))
+print(issubclass(errors.ConfigurationError, ConfigurationError), "ELMO_DATA" in os.environ)
+print(TokenEmbedder.by_name("elmo-token-embedder").__name__)
+"""
+    environment = {n: v for n, v in os.environ.items() if not n.startswith("ELMO_")}
+    environment["PYTHONPATH"] = str(PROJECT)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout == "True\nTrue True\nElmoTokenEmbedder\n", done.stderr
+
+
+def test_a_bilm_is_trained_by_a_loop_without_allennlp(tmp_path):
+    text = PROJECT / "fixtures" / "corpora" / "lm" / "small" / "train.txt"
+    script = """
+import runpy
+sys.argv[0] = sys.argv[1]
+del sys.argv[1]
+runpy.run_path(sys.argv[0], run_name="__main__")
+assert dict(os.environ) == environment
+"""
+    out = tmp_path / "out"
+    example = PROJECT / "examples" / "train_bilm.py"
+    lines = run(script, example, text, out, "--epochs", 3, "--tokens-per-batch", 256).splitlines()
+    losses = [json.loads(line)["perplexity"] for line in lines]
+    assert len(losses) == 3 and losses[2] < 0.9 * losses[0]
+    load = """
+from elmo_plugin import embed_sentences, load_bilm
+bilm = load_bilm("options.json", "weights.hdf5")
+print(next(embed_sentences(bilm, [["a", "b"]])).shape[1])
+"""
+    assert run(load, cwd=out) == "2\n"
