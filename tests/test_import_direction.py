@@ -27,7 +27,14 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
     ),
     "bilm": (
         ("bilm.pretraining", "bilm.io", "bilm.character_indexer"),
-        ("bilm",),
+        # `Bilm` inherits its methods for files from `bilm.io.hub`.
+        ("bilm", "bilm.fingerprint"),
+        ("bilm.io.hub",),
+        ("bilm.io.weight_files", "bilm.io.option_files"),
+        ("bilm.io.weight_fit", "bilm.io.array_files"),
+        ("bilm.options",),
+        ("bilm.settings_reader",),
+        ("bilm.vocabulary_file",),
     ),
     "modules": (
         ("modules.seq2seq_encoders", "modules.token_embedders", "modules"),

@@ -6,6 +6,7 @@ import torch
 
 from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
 from elmo_plugin.bilm.character_encoder import CharacterEncoder
+from elmo_plugin.bilm.io.hub import PretrainedFiles
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.projected_lstm import LstmState
 from elmo_plugin.bilm.token_embeddings import TokenEmbeddings, map_of
@@ -34,13 +35,14 @@ class BilmOutput:
     mask: torch.Tensor
 
 
-class Bilm(torch.nn.Module):
+class Bilm(PretrainedFiles):
     """
     The bidirectional language model of Peters et al. (2018), sections 3.1 and 3.4, as a reader
     of sentences: characters in, or whole words where the options ask for token embeddings, and
     one vector per token and layer out.
 
-    It is built from options alone; `load_bilm` reads one with its weights from files. The same
+    It is built from options alone; `load_bilm` and `from_pretrained` read one with its weights
+    from files, and `save_pretrained` writes them. The same
     parts without a backward direction are a forward-only language model, its layers half as wide.
 
     # Parameters

@@ -5,21 +5,16 @@ import os
 import shutil
 from os import PathLike
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Union
+from typing import List, Optional, Union
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.io.softmax_files import (
-    SOFTMAX_FILE,
-    SoftmaxWeights,
-    save_softmax,
-)
+from elmo_plugin.bilm.io.option_files import OPTIONS_FILE, WEIGHT_FILE, written_options
+from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE, SoftmaxWeights, save_softmax
 from elmo_plugin.bilm.io.weight_files import save_weights
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, Entry, write_vocabulary
 from elmo_plugin.util.errors import ConfigurationError
 
-OPTIONS_FILE = "options.json"
-WEIGHT_FILE = "weights.hdf5"
 _EXPORTED = (OPTIONS_FILE, WEIGHT_FILE, SOFTMAX_FILE, VOCABULARY_FILE)
 
 
@@ -32,21 +27,21 @@ def save_bilm(
 ) -> List[Path]:
     """
     Writes `options.json` and `weights.hdf5` in the layout of the published biLMs, and with a
-    softmax `softmax.hdf5` and `vocabulary.txt`; of token embeddings the latter in any case. They
-    appear only when all of them are whole.
+    softmax `softmax.hdf5` and `vocabulary.txt`; with token embeddings the latter in any case. They
+    appear only when all of them are complete.
 
     # Parameters
 
     bilm : `Bilm`
         What to write.
     folder : `Union[str, PathLike]`
-        Made if it is not there.
+        Created if it does not exist.
     softmax : `Optional[SoftmaxWeights]`, optional (default = `None`)
         Output layer of the language model.
     dtype : `str`, optional (default = `"float32"`)
         `float32`, or `float16` for half the size.
     force : `bool`, optional (default = `False`)
-        Replace such files, those of a softmax too; others in the folder stay.
+        Replace these files, including those of a softmax; other files in the folder are kept.
 
     # Returns
 
@@ -56,20 +51,20 @@ def save_bilm(
     # Raises
 
     `ConfigurationError`
-        If a file is in the way, or the softmax does not fit.
+        If one of the files exists and `force` is false, or the softmax does not fit.
 
     `ValueError`
         If `dtype` is neither, or a weight too large for it.
     """
     folder = Path(folder)
     check_export_folder(folder, force)
-    # Within the folder where there is one: what stands beside it may be another disk.
+    # In the folder if it exists: its parent may be on another disk.
     is_there = folder.is_dir()
     unfinished = folder / "export.unfinished" if is_there else Path(f"{folder}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:
-        options = _written_options(bilm.options)
+        options = written_options(bilm.options)
         if softmax is not None:
             softmax.check_fit(bilm.options, "The softmax")
             save_softmax(softmax, unfinished, dtype)
@@ -113,7 +108,7 @@ def check_export_folder(folder: Union[str, PathLike], force: bool) -> None:
     # Raises
 
     `ConfigurationError`
-        If `save_bilm` could not write there: it is no folder, or holds such files.
+        If `save_bilm` could not write there: it is a file, or holds such files.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
@@ -128,34 +123,12 @@ def check_export_folder(folder: Union[str, PathLike], force: bool) -> None:
 
 def _move(unfinished: Path, folder: Path) -> None:
     if not folder.exists():
-        # All of them in one step.
+        # All files in one step.
         os.rename(unfinished, folder)
         return
     for name in _EXPORTED:
         if (unfinished / name).exists():
             os.replace(unfinished / name, folder / name)
         else:
-            # The softmax of another biLM would be taken for that of this one.
+            # Otherwise the softmax of another biLM would stay beside this one.
             (folder / name).unlink(missing_ok=True)
-
-
-def _written_options(options: BilmOptions) -> Dict[str, Any]:
-    """The options file, with every setting that AllenNLP and bilm-tf do not take for granted."""
-    cnn, lstm = options.char_cnn, options.lstm
-    written = {
-        **options.source,
-        "bidirectional": options.bidirectional,
-        "lstm": {
-            **options.source["lstm"],
-            "projection_dim": lstm.projection_dim,
-            "n_layers": lstm.n_layers,
-            "cell_clip": lstm.cell_clip,
-            "proj_clip": lstm.proj_clip,
-            "use_skip_connections": lstm.use_skip_connections,
-        },
-    }
-    if cnn is None:
-        # Its words stand in a file of their own.
-        return {name: value for name, value in written.items() if name != "vocabulary"}
-    encoder = {"activation": cnn.activation, "n_highway": cnn.n_highway}
-    return {**written, "char_cnn": {**options.source["char_cnn"], **encoder}}

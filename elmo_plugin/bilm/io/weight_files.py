@@ -9,17 +9,28 @@ them is read, see `weight_fit`.
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import Callable, Dict, Iterator, List, Tuple, Union
+from typing import Callable, Dict, Iterator, List, Protocol, Tuple, Union
 
 import numpy
 import torch
 
-from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.io.array_files import read_arrays, read_shapes, write_arrays
 from elmo_plugin.bilm.io.weight_fit import check_fit, published_name
 from elmo_plugin.bilm.options import BilmOptions, CharacterCnnOptions, LstmOptions
 from elmo_plugin.modules.linear.int8_linear import Int8Linear
 from elmo_plugin.util.errors import ConfigurationError
+
+
+class BilmLike(Protocol):
+    """What this module needs of a `Bilm`, which inherits from a class that imports this module."""
+
+    options: BilmOptions
+
+    def named_parameters(self) -> Iterator[Tuple[str, torch.nn.Parameter]]:
+        """See `torch.nn.Module`."""
+
+    def modules(self) -> Iterator[torch.nn.Module]:
+        """See `torch.nn.Module`."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class _Entry:
     to_file: Callable[[List[numpy.ndarray]], numpy.ndarray]
 
 
-def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
+def load_weights(bilm: BilmLike, weight_file: Union[str, PathLike]) -> None:
     """
     Reads the parameters of `bilm` from a file, float16 or float32, HDF5 or `.safetensors`.
 
@@ -84,7 +95,7 @@ def check_weights(options: BilmOptions, weight_file: Union[str, PathLike]) -> No
     check_fit(shapes, expected, options, str(weight_file))
 
 
-def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "float32") -> None:
+def save_weights(bilm: BilmLike, weight_file: Union[str, PathLike], dtype: str = "float32") -> None:
     """
     Writes the parameters of `bilm` in bilm-tf's layout. The file appears under its name only
     when it is whole.
@@ -123,7 +134,7 @@ def _no_change(shape: Tuple[int, ...]) -> numpy.ndarray:
     return numpy.eye(*shape) if len(shape) == 2 else numpy.zeros(shape)
 
 
-def _parameters(bilm: Bilm) -> Dict[str, torch.Tensor]:
+def _parameters(bilm: BilmLike) -> Dict[str, torch.Tensor]:
     if any(isinstance(module, Int8Linear) for module in bilm.modules()):
         raise ValueError(
             "Weight files hold real numbers: expected a biLM of float32 or bfloat16, found int8. "

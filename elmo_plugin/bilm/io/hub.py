@@ -1,0 +1,218 @@
+"""biLMs in folders and on the Hugging Face Hub."""
+
+import json
+import os
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any, Mapping, Optional, Type, TypeVar, Union
+
+import torch
+
+from elmo_plugin.bilm.io.option_files import OPTIONS_FILE, WEIGHT_FILE, written_options
+from elmo_plugin.bilm.io.weight_files import check_weights, load_weights, save_weights
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, write_vocabulary
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
+
+CONFIG_FILE = "config.json"
+SAFETENSORS_FILE = "model.safetensors"
+CARD_FILE = "README.md"
+# Options and weights; the first pair that a folder holds is read.
+_PAIRS = ((CONFIG_FILE, SAFETENSORS_FILE), (OPTIONS_FILE, WEIGHT_FILE))
+
+Self = TypeVar("Self", bound="PretrainedFiles")
+
+
+class PretrainedFiles(torch.nn.Module):
+    """
+    The methods of a biLM that read and write folders and repositories of the Hugging Face Hub.
+
+    They have the names and the meaning of those of `huggingface_hub.ModelHubMixin`, which is no
+    base class here: it would be imported with every biLM, and local folders need no package.
+    """
+
+    options: BilmOptions
+
+    @classmethod
+    def from_pretrained(
+        cls: Type[Self],
+        name: Union[str, PathLike],
+        revision: Optional[str] = None,
+        token: Optional[str] = None,
+        **settings: Any,
+    ) -> Self:
+        """
+        # Parameters
+
+        name : `Union[str, PathLike]`
+            A folder, or the name of a repository on the Hub, which needs the package
+            huggingface_hub. It holds `config.json` and `model.safetensors`, or `options.json` and
+            `weights.hdf5`; with token embeddings also `vocabulary.txt`.
+        revision, token : `Optional[str]`
+            Branch, tag or commit of the repository, and the access token for a private one.
+        **settings : `Any`
+            Other arguments of the class, such as `warm_up`.
+
+        # Raises
+
+        `ConfigurationError`
+            If there is no such folder or repository, a file is missing or damaged, or the two files
+            do not fit each other.
+        `ImportError`
+            If `name` is a repository and huggingface_hub is not installed.
+        """
+        folder = Path(name)
+        if not folder.is_dir():
+            folder = _downloaded(str(name), revision, token)
+        for options_file, weight_file in _PAIRS:
+            if (folder / options_file).exists():
+                options = BilmOptions.from_file(folder / options_file)
+                check_weights(options, folder / weight_file)
+                bilm = cls(options, source=str(folder / options_file), **settings)  # type: ignore[call-arg]
+                load_weights(bilm, folder / weight_file)
+                return bilm.eval()
+        pairs = ", or ".join(" and ".join(pair) for pair in _PAIRS)
+        raise ConfigurationError(f"{name} holds no biLM: expected {pairs} in it.")
+
+    def save_pretrained(
+        self,
+        folder: Union[str, PathLike],
+        metrics: Optional[Mapping[str, float]] = None,
+        dtype: str = "float32",
+    ) -> None:
+        """
+        Writes `config.json`, `model.safetensors`, with token embeddings `vocabulary.txt`, and a
+        model card, `README.md`. Replaces such files; a model card only if `metrics` are given.
+
+        # Parameters
+
+        folder : `Union[str, PathLike]`
+            Created if it does not exist.
+        metrics : `Optional[Mapping[str, float]]`, optional (default = `None`)
+            Measured numbers for the model card, by what they measure, for example
+            `{"perplexity on the held-out text": 39.7}`.
+        dtype : `str`, optional (default = `"float32"`)
+            `float32`, or `float16` for half the size.
+
+        # Raises
+
+        `ValueError`
+            If `dtype` is neither, or a weight is too large for it.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_weights(self, folder / SAFETENSORS_FILE, dtype)
+        if self.options.words is not None:
+            write_vocabulary(
+                [(word, None) for word in self.options.words], folder / VOCABULARY_FILE
+            )
+        text = json.dumps(written_options(self.options), indent=4, ensure_ascii=False)
+        _write_text(f"{text}\n", folder / CONFIG_FILE)
+        if metrics is not None or not (folder / CARD_FILE).exists():
+            _write_text(_model_card(self.options, metrics or {}), folder / CARD_FILE)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        metrics: Optional[Mapping[str, float]] = None,
+        private: Optional[bool] = None,
+        token: Optional[str] = None,
+        commit_message: str = "Upload a biLM of elmo_plugin",
+    ) -> str:
+        """
+        Uploads what `save_pretrained` writes; creates the repository if it does not exist.
+
+        # Parameters
+
+        repo_id : `str`
+            Name of the repository, `user/name`.
+        metrics : `Optional[Mapping[str, float]]`, optional (default = `None`)
+            See `save_pretrained`.
+        private, token, commit_message
+            See `huggingface_hub.HfApi.create_repo` and `upload_folder`.
+
+        # Returns
+
+        `str`
+            The URL of the commit.
+
+        # Raises
+
+        `ImportError`
+            If huggingface_hub is not installed.
+        """
+        api = _huggingface_hub(repo_id).HfApi(token=token)
+        repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
+        with TemporaryDirectory() as folder:
+            self.save_pretrained(folder, metrics)
+            commit = api.upload_folder(
+                repo_id=repo_id, folder_path=folder, commit_message=commit_message
+            )
+        return str(commit)
+
+
+def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Path:
+    if os.path.isabs(name) or name.startswith((".", "~")) or name.count("/") > 1:
+        raise ConfigurationError(f"Folder {name} does not exist (looked from {os.getcwd()}).")
+    hub = _huggingface_hub(name)
+    patterns = [file for pair in _PAIRS for file in pair] + [VOCABULARY_FILE]
+    try:
+        found = hub.snapshot_download(name, revision=revision, token=token, allow_patterns=patterns)
+    # The package raises errors of many classes, those of its HTTP library included.
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigurationError(
+            f"{name} is neither a folder (looked from {os.getcwd()}) nor a repository that can be "
+            f"read from the Hugging Face Hub ({reason})."
+        ) from error
+    return Path(found)
+
+
+def _huggingface_hub(name: str) -> ModuleType:
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise ImportError(
+            f"{name} is no folder (looked from {os.getcwd()}), and to use a repository of the "
+            "Hugging Face Hub, the package huggingface_hub is needed: pip install huggingface_hub."
+        ) from error
+    return huggingface_hub
+
+
+def _write_text(text: str, path: Path) -> None:
+    with atomic_write(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def _model_card(options: BilmOptions, metrics: Mapping[str, float]) -> str:
+    directions = "bidirectional" if options.bidirectional else "forward-only"
+    reads = "characters" if options.char_cnn is not None else "words"
+    lines = [
+        "---",
+        "library_name: elmo_plugin",
+        "pipeline_tag: feature-extraction",
+        "tags:",
+        "- elmo",
+        "---",
+        "",
+        f"# A {directions} language model for ELMo",
+        "",
+        f"It reads {reads} and has {options.num_layers} layers of {options.output_dim} numbers per "
+        f"token, the token layer included, and {options.num_parameters:,} parameters "
+        "([Peters et al. 2018](https://arxiv.org/abs/1802.05365)).",
+        "",
+        "```python",
+        "from elmo_plugin import Bilm, embed_sentences",
+        "",
+        'bilm = Bilm.from_pretrained("this folder, or the name of this repository")',
+        'layers = next(embed_sentences(bilm, [["The", "play", "began"]]))',
+        "```",
+        "",
+    ]
+    if metrics:
+        rows = [f"| {name} | {value:g} |" for name, value in metrics.items()]
+        lines += ["| measured | value |", "| --- | ---: |", *rows, ""]
+    return "\n".join(lines)
