@@ -17,47 +17,51 @@ from elmo_plugin.util.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
 
+Vectors = Dict[str, numpy.ndarray]
+
 
 @TokenEmbedder.register("elmo-word-vectors")
 class WordVectors(TokenEmbedder):
     """
-    Word vectors that are learned or read from a file, and more of the file for words that only
-    prediction meets.
+    Word vectors, pretrained or not, with further pretrained vectors for words that are not in the
+    training data.
 
-    Of the file, one pass keeps the vectors of the vocabulary's words and, up to a number, those of
-    the words that stand first in it, which in GloVe's files are the most frequent. The latter are
-    added to the vocabulary, are never trained, and are part of an archive. A word of the
-    vocabulary that the file lacks begins at random, with mean and deviation of what was read.
+    A pretrained file is read once. Its vectors of words of the vocabulary are trained. Those of
+    the first `num_extra_words` other words, the most frequent ones in the files of GloVe, are not
+    trained; these words are added to the vocabulary, and the vectors are part of an archive, so
+    that prediction uses them. Words of the vocabulary that the file lacks get random vectors with
+    the mean and the standard deviation of those that it contains.
 
-    The first embedder of a namespace decides which words these are; others of the same namespace
-    must be of this kind too.
+    The first embedder of a namespace adds words to it; further embedders of the same namespace
+    must be of this class too.
 
-    AllenNLP's `Embedding`, which does the rest of this, knows a word that is new at prediction only
-    as the unknown word, or trains all words of the file.
+    With AllenNLP's `Embedding` and a vocabulary with `min_pretrained_embeddings`, the optimizer
+    would process the further words too: with 100,000 of them, a step of Adam takes 7 times as long.
 
     # Parameters
 
     vocab : `Vocabulary`
-        Given by AllenNLP. Gains the words that are kept for prediction.
+        Given by AllenNLP. The further words are added to it.
     embedding_dim : `int`
         Width of a vector.
     pretrained_file : `Optional[str]`, optional (default = `None`)
-        Vectors in the format of GloVe, a word and its numbers a line: text, `.gz`, or an archive
-        such as `.zip`, path or URL; a file within a larger archive is `(archive.zip)#file.txt`. A
-        first line with the file's size is passed over. Nothing: all vectors are learned.
+        Vectors in the format of GloVe, one word and its numbers per line: text, `.gz`, or an
+        archive such as `.zip`, path or URL; a file within a larger archive is
+        `(archive.zip)#file.txt`. A first line with the number of words and the width is skipped.
+        Default: all vectors are initialised at random and trained.
     trainable : `bool`, optional (default = `True`)
-        Whether the vectors of words that training has seen are fine-tuned.
+        Whether the vectors of the words of the training data are trained.
     num_extra_words : `int`, optional (default = `100000`)
-        The most words to keep for prediction; memory and archive grow by `4 * embedding_dim`
-        bytes each.
+        How many further words are added at most. Each takes `4 * embedding_dim` bytes of memory and
+        of the archive.
     vocab_namespace : `str`, optional (default = `"tokens"`)
 
     # Raises
 
     `ConfigurationError`
-        If the file does not exist, holds vectors of another width or no word of the vocabulary.
+        If the file does not exist or contains no word of the vocabulary.
     `ValueError`
-        If a line of it holds no vector; with its number.
+        If a line is not a word and a vector of this width; names the line.
     """
 
     def __init__(
@@ -71,30 +75,30 @@ class WordVectors(TokenEmbedder):
     ) -> None:
         super().__init__()
         self._namespace = vocab_namespace
-        # A copy: the vocabulary may be about to grow.
+        # A copy, because words are added below.
         words = dict(vocab.get_token_to_index_vocabulary(vocab_namespace))
-        num_before = _num_trained(vocab, vocab_namespace)
-        has_grown = num_before is not None
-        num_trained = len(words) if num_before is None else num_before
-        weight = torch.empty(num_trained, embedding_dim)
-        found: Dict[str, numpy.ndarray] = {}
+        # Known for an archive, a recovered run, and a second embedder of the namespace.
+        num_trained = _num_trained(vocab, vocab_namespace)
+        is_extended = num_trained is not None
+        weight = torch.empty(len(words) if num_trained is None else num_trained, embedding_dim)
+        vectors: Vectors = {}
         if pretrained_file:
-            most = 0 if has_grown else num_extra_words
-            found, extra = _read(pretrained_file, embedding_dim, words, most)
-            _fill(weight, found, words, pretrained_file)
-            if not has_grown:
-                for word in extra:
+            max_others = 0 if is_extended else num_extra_words
+            vectors, others = _read(pretrained_file, embedding_dim, words, max_others)
+            _initialise(weight, vectors, words, pretrained_file)
+            if not is_extended:
+                for word in others:
                     vocab.add_token_to_namespace(word, vocab_namespace)
-                vocab.add_token_to_namespace(str(num_trained), vocab_namespace + _NUM_TRAINED)
-            found.update(extra)
+                vocab.add_token_to_namespace(str(len(words)), vocab_namespace + _NUM_TRAINED)
+            vectors.update(others)
         else:
             torch.nn.init.xavier_uniform_(weight)
         weight[0] = 0.0
         self.weight = torch.nn.Parameter(weight, requires_grad=trainable)
-        # A parameter that never learns, so that archives hold it and optimisers leave it alone.
+        # A parameter, so that it is in the state dict, but not one of the optimizer.
         self.extra = torch.nn.Parameter(torch.empty(0, embedding_dim), requires_grad=False)
-        self._add_rows(vocab.get_index_to_token_vocabulary(vocab_namespace), found)
-        logger.info("%d more words are kept for prediction.", len(self.extra))
+        self._add_rows(vocab.get_index_to_token_vocabulary(vocab_namespace), vectors)
+        logger.info("%d words were added for prediction.", len(self.extra))
 
     @overrides
     def get_output_dim(self) -> int:
@@ -106,7 +110,7 @@ class WordVectors(TokenEmbedder):
         # Parameters
 
         tokens : `torch.Tensor`
-            Shape `(batch_size, num_tokens)`. Ids of words, 0 for padding.
+            Shape `(batch_size, num_tokens)`. Word ids, 0 at padding.
 
         # Returns
 
@@ -127,56 +131,51 @@ class WordVectors(TokenEmbedder):
         model_path: Optional[str] = None,
     ) -> None:
         """
-        Makes room for the words that a vocabulary has gained, as `allennlp evaluate
-        --extend-vocab` asks for; they are not trained. Without a vector in
-        `extension_pretrained_file`, they have that of the unknown word.
+        Adds untrained vectors for words that were added to the vocabulary, for
+        `allennlp evaluate --extend-vocab`. Words that `extension_pretrained_file` lacks get the
+        vector of the unknown word.
         """
         names = extended_vocab.get_index_to_token_vocabulary(vocab_namespace or self._namespace)
         num_known = len(self.weight) + len(self.extra)
         words = {names[index]: index for index in range(num_known, len(names))}
-        if not words:
-            return
-        found: Dict[str, numpy.ndarray] = {}
-        if extension_pretrained_file:
-            found, _ = _read(extension_pretrained_file, self.get_output_dim(), words, 0)
-        self._add_rows(names, found)
-        logger.info("%s: %d of %d new words have vectors.", model_path, len(found), len(words))
+        vectors: Vectors = {}
+        if words and extension_pretrained_file:
+            vectors, _ = _read(extension_pretrained_file, self.get_output_dim(), words, 0)
+        self._add_rows(names, vectors)
+        logger.info("%s: %d of %d new words have vectors.", model_path, len(vectors), len(words))
 
-    def _add_rows(self, names: Dict[int, str], vectors: Dict[str, numpy.ndarray]) -> None:
-        """Extra rows for all words that have none; that of the unknown word where it must be."""
+    def _add_rows(self, names: Dict[int, str], vectors: Vectors) -> None:
+        """Extends `extra` to all words of the vocabulary."""
         num_known = len(self.weight) + len(self.extra)
-        if num_known == len(names):
-            return
-        unknown = self.weight[1].detach().cpu().numpy()
-        rows = [vectors.get(names[index], unknown) for index in range(num_known, len(names))]
-        new = torch.from_numpy(numpy.stack(rows)).to(self.extra)
-        self.extra.data = torch.cat([self.extra.data, new])
+        if num_known < len(names):
+            unknown = self.weight[1].detach().cpu().numpy()
+            rows = [vectors.get(names[index], unknown) for index in range(num_known, len(names))]
+            new = torch.from_numpy(numpy.stack(rows)).to(self.extra)
+            self.extra.data = torch.cat([self.extra.data, new])
 
 
-# Ends the name of a namespace in which a vocabulary remembers how many words of another are
-# trained. When an archive is read or a training goes on, nothing else tells these apart.
+# Suffix of a namespace with one entry, the number of words that are trained. The files of a
+# vocabulary have no other place for it. AllenNLP adds no unknown word to a namespace of tags.
 _NUM_TRAINED = "_num_trained_tags"
 
 
 def _num_trained(vocab: Vocabulary, namespace: str) -> Optional[int]:
-    """`None` if no words were added for prediction yet."""
+    """`None` before words were added for prediction."""
     if namespace + _NUM_TRAINED not in vocab.get_namespaces():
         return None
     return int(vocab.get_token_from_index(0, namespace + _NUM_TRAINED))
 
 
-def _read(
-    path: str, dim: int, words: Dict[str, int], num_extra_words: int
-) -> Tuple[Dict[str, numpy.ndarray], Dict[str, numpy.ndarray]]:
-    """The vectors of `words`, and those of the first `num_extra_words` others."""
-    found: Dict[str, numpy.ndarray] = {}
-    extra: Dict[str, numpy.ndarray] = {}
+def _read(path: str, dim: int, words: Dict[str, int], max_others: int) -> Tuple[Vectors, Vectors]:
+    """The vectors of `words`, and those of the first `max_others` other words."""
+    found: Vectors = {}
+    others: Vectors = {}
     for place, line in _lines(path):
-        # A few of GloVe's words hold blanks, so only the first line tells the width.
-        is_first = not (found or extra)
+        # Some words of GloVe contain spaces, so only the first line shows the width of the file.
+        is_first = not (found or others)
         word, *numbers = line.rsplit(" ", -1 if is_first else dim)
-        # Of a word that occurs twice, the first vector counts.
-        if word in found or word in extra or (word not in words and len(extra) >= num_extra_words):
+        # If a word occurs twice, the first vector counts.
+        if word in found or word in others or (word not in words and len(others) >= max_others):
             continue
         vector = _vector(numbers)
         if vector is None or len(vector) != dim:
@@ -184,12 +183,12 @@ def _read(
                 f"{place}: expected a word and the {dim} numbers of its vector, found "
                 f"{line[:60]!r}. Is it a file of word vectors, and of this width?"
             )
-        (found if word in words else extra)[word] = vector
-    return found, extra
+        (found if word in words else others)[word] = vector
+    return found, others
 
 
 def _lines(path: str) -> Iterator[Tuple[str, str]]:
-    """`file:line` and text of every line but the header."""
+    """`file:line` and text of each line except the header and empty lines."""
     number = 0
     try:
         with EmbeddingsTextFile(path) as lines:
@@ -201,13 +200,13 @@ def _lines(path: str) -> Iterator[Tuple[str, str]]:
                     yield f"{path}:{number}", line
     except FileNotFoundError as error:
         raise ConfigurationError(
-            f"No such file of word vectors: {path}. Set ELMO_GLOVE to one, or to nothing, and "
-            "vectors are learned."
+            f"No such file of word vectors: {path}. Set ELMO_GLOVE to an existing file, or to the "
+            "empty string to train all vectors."
         ) from error
     except (StopIteration, IndexError):
-        # The latter is AllenNLP's for an archive without files, which NUL bytes are to `tarfile`.
+        # AllenNLP raises the second for an archive without files; `tarfile` reads NUL bytes as one.
         raise ValueError(
-            f"{path}:1: expected word vectors, found an empty file or archive, or NUL bytes alone. "
+            f"{path}:1: expected word vectors, found an empty file or archive, or only NUL bytes. "
             "Copy or download the file again."
         ) from None
     except (EOFError, UnicodeDecodeError, BadGzipFile, zlib.error, BadZipFile) as error:
@@ -225,18 +224,15 @@ def _vector(numbers: List[str]) -> Optional[numpy.ndarray]:
     return vector if numpy.isfinite(vector).all() else None
 
 
-def _fill(
-    weight: torch.Tensor, found: Dict[str, numpy.ndarray], words: Dict[str, int], path: str
-) -> None:
-    """What was found of the words that are trained; random numbers for the others."""
-    found = {word: vector for word, vector in found.items() if words[word] < len(weight)}
-    logger.info("%s has vectors of %d of %d words.", path, len(found), len(weight))
-    if not found:
+def _initialise(weight: torch.Tensor, vectors: Vectors, words: Dict[str, int], path: str) -> None:
+    """Fills the rows of trained words with their vectors, or with random numbers."""
+    vectors = {word: vector for word, vector in vectors.items() if words[word] < len(weight)}
+    logger.info("%s contains %d of %d words.", path, len(vectors), len(weight))
+    if not vectors:
         raise ConfigurationError(
             f"{path} has no vector for any of the {len(weight):,} words of the corpus. Is it in "
             "another language, or are its words in lower case and those of the reader not?"
         )
-    vectors = numpy.stack(list(found.values()))
-    weight.normal_(float(vectors.mean()), float(vectors.std()))
-    rows = torch.tensor([words[word] for word in found])
-    weight[rows] = torch.from_numpy(vectors)
+    pretrained = numpy.stack(list(vectors.values()))
+    weight.normal_(float(pretrained.mean()), float(pretrained.std()))
+    weight[torch.tensor([words[word] for word in vectors])] = torch.from_numpy(pretrained)

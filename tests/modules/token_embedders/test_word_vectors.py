@@ -50,7 +50,7 @@ def test_words_have_the_vectors_of_the_file(tmp_path, vocab, name, header):
     assert embedder.weight.shape == (4, 3)
 
 
-def test_words_that_only_prediction_meets_have_vectors_that_are_not_trained(vocab, path):
+def test_words_outside_the_training_data_have_vectors_that_are_not_trained(vocab, path):
     embedder = WordVectors(vocab, 3, path)
     assert vocab.get_vocab_size() == 4 + 4
     words = ["Zeus", "play", "hut", "at the"]
@@ -61,14 +61,14 @@ def test_words_that_only_prediction_meets_have_vectors_that_are_not_trained(voca
     assert embedder.weight.grad.sum() == 3 and embedder.extra.grad is None
 
 
-def test_as_many_are_kept_as_asked_for_and_the_first(vocab, path):
+def test_the_first_num_extra_words_are_added(vocab, path):
     embedder = WordVectors(vocab, 3, path, num_extra_words=2)
     names = vocab.get_index_to_token_vocabulary()
     assert [names[index] for index in range(4, len(names))] == ["the", "at the"]
     assert len(embedder.extra) == 2
 
 
-def test_a_word_that_the_file_lacks_begins_at_random_and_padding_is_zero(vocab, path):
+def test_a_word_that_the_file_lacks_gets_a_random_vector_and_padding_is_zero(vocab, path):
     torch.manual_seed(0)
     embedder = WordVectors(vocab, 3, path)
     rows = [vocab.get_token_index(word) for word in ("ball", "never seen")]
@@ -78,19 +78,19 @@ def test_a_word_that_the_file_lacks_begins_at_random_and_padding_is_zero(vocab, 
     assert embedder(torch.tensor([[0]])).tolist() == [[[0, 0, 0]]]
 
 
-def test_without_a_file_vectors_are_learned(vocab):
+def test_without_a_file_all_vectors_are_trained(vocab):
     embedder = WordVectors(vocab, 5)
     assert embedder.weight.requires_grad and len(embedder.extra) == 0
     assert embedder.get_output_dim() == 5 and vocab.get_vocab_size() == 4
 
 
-def test_frozen_vectors_do_not_learn(vocab, path):
+def test_frozen_vectors_are_not_trained(vocab, path):
     assert not WordVectors(vocab, 3, path, trainable=False).weight.requires_grad
 
 
 def test_a_saved_embedder_needs_no_file(vocab, path, tmp_path):
     embedder = WordVectors(vocab, 3, path, num_extra_words=2)
-    # So AllenNLP loads an archive: the vocabulary with all words, and no file.
+    # AllenNLP loads an archive with the extended vocabulary and without the file.
     vocab.save_to_files(tmp_path / "vocabulary")
     vocab = Vocabulary.from_files(tmp_path / "vocabulary")
     loaded = TokenEmbedder.from_params(
@@ -99,7 +99,7 @@ def test_a_saved_embedder_needs_no_file(vocab, path, tmp_path):
     loaded.load_state_dict(embedder.state_dict())
     words = ["the", "play", "at the", "ball", "unknown"]
     assert vectors_of(loaded, vocab, words) == vectors_of(embedder, vocab, words)
-    # So it recovers a training that was stopped: with all words, and the file.
+    # It recovers a training with the extended vocabulary and the file.
     again = WordVectors(vocab, 3, path, num_extra_words=2)
     assert torch.equal(again.extra, embedder.extra)
     again.load_state_dict(embedder.state_dict())
@@ -156,7 +156,7 @@ def test_an_extended_vocabulary_finds_vectors_or_the_unknown_words(vocab, path):
         (["the 1 2 3", "play nan 5 6"], r"v\.txt:2: expected a word and the 3 numbers"),
     ],
 )
-def test_a_line_that_is_no_vector_is_refused(tmp_path, vocab, lines, message):
+def test_a_line_without_a_vector_is_refused(tmp_path, vocab, lines, message):
     with pytest.raises(ValueError, match=message):
         WordVectors(vocab, 3, write(tmp_path / "v.txt", lines))
 
