@@ -22,7 +22,7 @@ import os
 import zipfile
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Dict, List
+from typing import IO, Dict, List, Union
 
 from elmo_plugin.util.resources import shipped
 
@@ -95,7 +95,7 @@ def _first_lines(path: str, number: int = 1000) -> List[str]:
     return [line for line in lines[1 if is_header else 0 :] if " " in line]
 
 
-def _open(path: str) -> BinaryIO:
+def _open(path: str) -> Union[IO[bytes], gzip.GzipFile]:
     archive, _, member = path.lstrip("(").partition(")#")
     if zipfile.is_zipfile(archive):
         return zipfile.ZipFile(archive).open(member or zipfile.ZipFile(archive).namelist()[0])

@@ -67,6 +67,9 @@ class Bilm(PretrainedFiles):
         If both `stateful` and `warm_up` are asked for.
     """
 
+    boundary_ids: torch.Tensor
+    options_json: torch.Tensor
+
     def __init__(
         self,
         options: BilmOptions,

@@ -50,9 +50,9 @@ def choose_words(counts: WordCounts, size: Optional[int] = None, min_count: int 
     given.update({word: counts.words[word] for word in SPECIALS})
     words = [item for item in counts.words.items() if item[0] not in SPECIALS]
     words.sort(key=lambda item: (-item[1], item[0]))
-    kept = [item for item in words[: _num_words(size)] if item[1] >= min_count]
+    kept: List[Entry] = [item for item in words[: _num_words(size)] if item[1] >= min_count]
     given[UNKNOWN] += sum(count for _, count in words[len(kept) :])
-    return [(word, given[word]) for word in SPECIALS] + kept
+    return [*((word, given[word]) for word in SPECIALS), *kept]
 
 
 def check_choice(size: Optional[int], min_count: int) -> None:
@@ -166,14 +166,14 @@ def _num_words(size: Optional[int]) -> Optional[int]:
 def _entry(line: str, place: str) -> Entry:
     word, tab, count = line.rpartition("\t")
     if not tab:
-        word, count = line.strip(), None
+        word = line.strip()
     elif not count.strip().isdecimal():
         raise ConfigurationError(
             f"{place}: expected `word<TAB>count` with a whole number, found {line[:80]!r}."
         )
     if not word:
         raise ConfigurationError(f"{place}: expected a word, found none.")
-    return word, None if count is None else int(count)
+    return word, int(count) if tab else None
 
 
 def _check_entry(word: str, count: Optional[int], before: List[Entry], place: str) -> None:
@@ -189,7 +189,7 @@ def _check_entry(word: str, count: Optional[int], before: List[Entry], place: st
             f"{place}: expected a count after every word or after none, found "
             f"{'none' if count is None else count} after `{word}`."
         )
-    if number > len(SPECIALS) and count is not None and count > before[-1][1]:
+    if number > len(SPECIALS) and count is not None and count > (before[-1][1] or 0):
         raise ConfigurationError(
             f"{place}: expected words in descending order of their counts, found `{word}` "
             f"({count}) after `{before[-1][0]}` ({before[-1][1]}). Sampled softmax would draw "
@@ -214,6 +214,7 @@ def _cut(
                 "out, or write the file anew with `allennlp elmo-vocabulary`."
             )
         return specials + kept
-    kept = [item for item in kept if item[1] >= min_count]
-    unknown = specials[-1][1] + sum(count for _, count in words[len(kept) :])
+    # From here on every word has a count.
+    kept = [(word, count) for word, count in kept if (count or 0) >= min_count]
+    unknown = sum(count or 0 for _, count in [specials[-1], *words[len(kept) :]])
     return [*specials[:-1], (UNKNOWN, unknown), *kept]

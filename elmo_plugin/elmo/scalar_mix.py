@@ -67,7 +67,7 @@ class ScalarMix(torch.nn.Module):
             Shape `(num_layers,)`. The weight of each layer, without `gamma`.
         """
         if hasattr(self, "fixed_weights"):
-            return self.fixed_weights
+            return self.get_buffer("fixed_weights")
         return self.layer_scores.softmax(dim=0)
 
     def forward(self, layers: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

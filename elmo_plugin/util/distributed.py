@@ -22,4 +22,4 @@ def sum_over_processes(value: Number) -> Number:
     device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
     total = torch.tensor(value, device=device)
     distributed.all_reduce(total)
-    return total.item()
+    return type(value)(total.item())

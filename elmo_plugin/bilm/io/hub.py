@@ -71,7 +71,7 @@ class PretrainedFiles(torch.nn.Module):
             if (folder / options_file).exists():
                 options = BilmOptions.from_file(folder / options_file)
                 check_weights(options, folder / weight_file)
-                bilm = cls(options, source=str(folder / options_file), **settings)  # type: ignore[call-arg]
+                bilm = cls(options, source=str(folder / options_file), **settings)
                 load_weights(bilm, folder / weight_file)
                 return bilm.eval()
         pairs = ", or ".join(" and ".join(pair) for pair in _PAIRS)

@@ -147,6 +147,7 @@ def _entries(options: BilmOptions) -> Iterator[_Entry]:
     """The table: every tensor of a weight file of these options."""
     lstm = options.lstm
     if options.char_cnn is None:
+        assert options.words is not None
         yield _embedding("embedding", (len(options.words), options.token_dim))
     else:
         yield from _character_encoder(options.char_cnn, options.token_dim)

@@ -97,6 +97,7 @@ class TextPass(IterableDataset):
             yield self._built(index, plan)
 
     def _built(self, index: int, plan: Plan) -> Dict[str, Any]:
+        assert self._builder is not None
         rows = rows_of(plan, self._rank, self._world_size)
         num_streams = len(range(self._rank, self._kind.num_streams, self._world_size))
         numbers = [row.number // self._world_size for row in rows]
@@ -108,7 +109,7 @@ class TextPass(IterableDataset):
         }
 
 
-def _as_arrays(batch: Dict[str, Any]) -> Dict[str, Any]:
+def _as_arrays(batch: Any) -> Dict[str, Any]:
     """A batch as a worker sends it: sending a tensor would open a file and a connection."""
     return {
         name: value.numpy() if isinstance(value, torch.Tensor) else value

@@ -62,10 +62,11 @@ class CharacterCnn(TokenEmbedder):
         self.filters = torch.nn.ModuleList(
             torch.nn.Linear(width * embedding_dim, num_filters) for width in self.widths
         )
+        self._output_dim = num_filters * len(self.widths)
 
     @overrides
     def get_output_dim(self) -> int:
-        return sum(filters.out_features for filters in self.filters)
+        return self._output_dim
 
     @overrides(check_signature=False)
     def forward(self, token_characters: torch.Tensor) -> torch.Tensor:

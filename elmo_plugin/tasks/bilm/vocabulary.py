@@ -61,6 +61,7 @@ class SoftmaxVocabulary(Vocabulary):
             )
         if file is not None:
             return cls._of(read_vocabulary(file, size, min_count))
+        assert text is not None
         with Tqdm.tqdm(desc="counting words", unit=" lines") as bar:
             return cls._of(count_and_choose(text, size, min_count, decoding_errors, bar.update))
 
