@@ -1,0 +1,121 @@
+"""What the package is without its checkout: built, installed, and used from another folder."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from argparse import Namespace
+from pathlib import Path
+from shutil import copy, copytree, ignore_patterns
+
+import h5py
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+SOURCES = ["elmo_plugin", "experiments", "fixtures", "pretrained"]
+SOURCES += ["LICENSE", "README.md", "pyproject.toml", "setup.py"]
+BUILD_SDIST = "from setuptools import build_meta; print(build_meta.build_sdist('..'))"
+SMALL_EXPERIMENT = """
+(import 'mine/sst_elmo.jsonnet') {
+  settings+: { hidden_size: 8, feedforward_dim: 8, classifier_dims: [8, 8], num_epochs: 1 },
+}
+"""
+
+
+def run(*command, cwd, **options):
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The source distribution, and the wheel that pip makes of it."""
+    folder = tmp_path_factory.mktemp("built")
+    # Where setuptools may leave its files, and finds none of an earlier version.
+    (folder / "sources").mkdir()
+    for name in SOURCES:
+        source, target = PROJECT / name, folder / "sources" / name
+        if source.is_dir():
+            copytree(source, target, ignore=ignore_patterns("__pycache__"))
+        else:
+            copy(source, target)
+    lines = run(sys.executable, "-c", BUILD_SDIST, cwd=folder / "sources").splitlines()
+    sdist = folder / lines[-1]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-index"]
+    run(*pip, "--no-deps", "--no-build-isolation", sdist, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    return Namespace(sdist=sdist, wheel=wheel)
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory):
+    """An environment with the wheel, and a folder and variables in which to use it."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder / "env", with_pip=False)
+    python = folder / "env" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+    run(*pip, "install", "--no-index", "--no-deps", built.wheel, cwd=folder)
+    # Dependencies are those of these tests. Further .pth files there, such as that of an editable
+    # elmo_plugin, are not read.
+    (site_packages,) = folder.glob("env/lib/*/site-packages")
+    libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (site_packages / "dependencies.pth").write_text("\n".join(libraries))
+    (folder / "work").mkdir()
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("ELMO_", "PYTHON")) or name == "ELMO_CACHE"
+    }
+    return Namespace(bin=python.parent, options={"cwd": folder / "work", "env": variables})
+
+
+def test_the_wheel_holds_the_package_and_what_ships_with_it(built):
+    with zipfile.ZipFile(built.wheel) as wheel:
+        found = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    expected = [path.relative_to(PROJECT) for path in (PROJECT / "elmo_plugin").rglob("*.*")]
+    expected = {str(path) for path in expected if "__pycache__" not in path.parts}
+    for pattern in ("experiments/**/*.*sonnet", "fixtures/corpora/**/*.*", "pretrained/small/*"):
+        expected.update(
+            f"elmo_plugin/{path.relative_to(PROJECT)}" for path in PROJECT.glob(pattern)
+        )
+    assert {path for path in found if not path.endswith("experiments/README.md")} == expected
+
+
+def test_its_metadata_needs_no_more_than_the_core(built):
+    with zipfile.ZipFile(built.wheel) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
+        lines = wheel.read(name).decode().splitlines()
+    needed = [line for line in lines if line.startswith("Requires-Dist: ") and "extra" not in line]
+    names = [line.split()[1].split(">")[0] for line in needed]
+    assert sorted(names) == ["h5py", "numpy", "safetensors", "torch"]
+
+
+def test_a_biLM_reads_sentences_from_python(installed):
+    script = (
+        "import elmo_plugin, sys; bilm = elmo_plugin.load_bilm()\n"
+        "(layers,) = elmo_plugin.embed_sentences(bilm, [['They', 'play', 'chess']])\n"
+        "print(elmo_plugin.__file__, tuple(layers.shape), 'allennlp' in sys.modules)"
+    )
+    shown = run(installed.bin / "python", "-c", script, **installed.options).split(maxsplit=1)
+    assert Path(shown[0]).is_relative_to(installed.bin.parent)
+    assert shown[1] == "(3, 3, 256) False\n"
+
+
+def test_elmo_embeds_a_text_with_the_biLM_that_ships(installed):
+    folder = installed.options["cwd"]
+    (folder / "text.txt").write_text("They play chess\n")
+    run(installed.bin / "elmo", "embed", "text.txt", "out.hdf5", "--top", **installed.options)
+    with h5py.File(folder / "out.hdf5") as file:
+        assert file["0"].shape == (3, 256)
+
+
+def test_experiments_are_copied_and_trained_elsewhere(installed):
+    folder = installed.options["cwd"]
+    run(installed.bin / "elmo", "experiments", "mine", **installed.options)
+    (folder / "small.jsonnet").write_text(SMALL_EXPERIMENT)
+    train = [installed.bin / "python", "-m", "allennlp", "train", "small.jsonnet", "-s", "out"]
+    run(*train, "--include-package", "elmo_plugin", **installed.options)
+    assert (folder / "out" / "model.tar.gz").is_file()
