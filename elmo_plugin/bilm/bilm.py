@@ -1,8 +1,10 @@
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import torch
+from torch.nn.functional import pad
 
 from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
 from elmo_plugin.bilm.character_encoder import CharacterEncoder
@@ -89,6 +91,7 @@ class Bilm(PretrainedFiles):
             TokenEmbeddings(options) if options.char_cnn is None else CharacterEncoder(options)
         )
         self.lstm = BidirectionalLstm(options)
+        self.weights_version = 0  #: Grows when weights may have changed; see `train`.
         self._memory: Optional[TokenMemory] = None
         self._state: Optional[BilstmState] = None
         self.register_buffer(
@@ -126,6 +129,8 @@ class Bilm(PretrainedFiles):
             the layers differ in width.
         """
         self._check_widths()
+        if torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters()):
+            self.weights_version += 1
         mask = self.checked_mask(character_ids)
         tokens, lengths = self._token_layer(character_ids, mask)
         packing = Packing.from_lengths(lengths, tokens.size(1))
@@ -201,16 +206,24 @@ class Bilm(PretrainedFiles):
                 if isinstance(layer, PackedLinear) and parent is not convolutions:
                     setattr(parent, name, Int8Linear.from_linear(layer))
         self._memory = None
+        self.weights_version += 1
         return self.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> "Bilm":
+        """To be called (or `eval`) after weights were changed in place, as through their `data`."""
+        self.weights_version += 1
+        return super().train(mode)
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "Bilm":
         # Neither is a parameter, so neither would follow to another device or type.
         self._memory = self._state = None
+        self.weights_version += 1
         return super()._apply(fn, recurse)
 
     def _load_from_state_dict(
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
     ) -> None:
+        self.weights_version += 1
         name = f"{prefix}options_json"
         if name in state_dict:
             stored = BilmOptions.from_dict(json.loads(bytes(state_dict[name].cpu()))["options"])
@@ -261,41 +274,28 @@ class Bilm(PretrainedFiles):
     def _initial_state(self, batch_size: int) -> Optional[BilstmState]:
         if self.warm_up:
             return self._warm_state(batch_size)
-        if self._state is None:
-            return None
-        return [
-            tuple(LstmState(*(_fit_rows(part, batch_size) for part in side)) for side in pair)
-            for pair in self._state
-        ]
+        return self._state and _map_state(partial(_fit_rows, batch_size), self._state)
 
     def _warm_state(self, batch_size: int) -> BilstmState:
         tokens = self.character_encoder(self.boundary_ids).unsqueeze(0)
         lengths = torch.full((1,), 2, device=tokens.device)
         _, state = self.lstm(tokens, Packing.from_lengths(lengths, 2))
-        return [
-            tuple(LstmState(*(part.expand(batch_size, -1) for part in side)) for side in pair)
-            for pair in state
-        ]
+        return _map_state(lambda part: part.expand(batch_size, -1), state)
 
     def _remember_state(self, state: BilstmState) -> None:
         """Keeps the state of rows that this batch did not have."""
-        before = self._state or state
-        self._state = [
-            tuple(
-                LstmState(
-                    *(
-                        torch.cat([new, old[len(new) :]]).detach()
-                        for new, old in zip(new_side, old_side)
-                    )
-                )
-                for new_side, old_side in zip(new_pair, old_pair)
-            )
-            for new_pair, old_pair in zip(state, before)
-        ]
+        self._state = _map_state(_replace_rows, state, self._state or state)
 
 
-def _fit_rows(part: torch.Tensor, batch_size: int) -> torch.Tensor:
-    missing = batch_size - len(part)
-    if missing <= 0:
-        return part[:batch_size]
-    return torch.cat([part, part.new_zeros(missing, part.size(1))])
+def _map_state(function: Callable[..., torch.Tensor], *states: BilstmState) -> BilstmState:
+    return [
+        tuple(LstmState(*map(function, *sides)) for sides in zip(*pairs)) for pairs in zip(*states)
+    ]
+
+
+def _fit_rows(batch_size: int, part: torch.Tensor) -> torch.Tensor:
+    return pad(part[:batch_size], (0, 0, 0, max(0, batch_size - len(part))))
+
+
+def _replace_rows(new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
+    return torch.cat([new, old[len(new) :]]).detach()

@@ -125,7 +125,6 @@ class Elmo(torch.nn.Module):
         # Shape: (num_sentences, num_tokens, max_characters_per_token)
         ids = elmo_tokens.flatten(end_dim=-3)
         if any(parameter.requires_grad for parameter in self.bilm.parameters()):
-            self._frozen_layers.forget()
             output = self.bilm(ids)
         elif self.bilm.stateful:
             with torch.no_grad():

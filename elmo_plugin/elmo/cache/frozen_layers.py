@@ -1,7 +1,7 @@
 import logging
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -15,45 +15,45 @@ logger = logging.getLogger(__name__)
 
 class FrozenLayers:
     """
-    The layers of a biLM that does not learn and carries no state.
+    The layers of a biLM that is not trained and not stateful.
 
-    A sentence that a batch repeats is read once, and sentences are read in batches of similar
-    length and bounded size. With a cache, those met before are not read at all; layers then have
-    half precision whether they were found or not, so that results do not depend on what was there.
+    Each distinct sentence of a batch is computed once, in batches of similar length and bounded
+    size. With a cache, sentences that it contains are not computed at all; all layers are then
+    rounded to half precision, so that results do not depend on what the cache contains.
 
     # Parameters
 
     bilm : `Bilm`
-        The biLM. When its weights change, so do its entries in the cache; a change through
-        `weight.data` is not noticed, call `forget` then.
+        When its weights change, other entries of the cache are used. Changes in place, as through
+        `weight.data`, are noticed at the next `train()` or `eval()`; see `Bilm.weights_version`.
     cache_folder : `Optional[Path]`, optional (default = `None`)
-        Where `LayerCache` keeps layers, if at all.
+        The folder of `LayerCache`. Default: no cache.
     """
 
     def __init__(self, bilm: Bilm, cache_folder: Optional[Path] = None) -> None:
         self._bilm = bilm
         self._cache_folder = cache_folder
         self._cache: Optional[LayerCache] = None
-        self._state: List[Any] = []
+        # The weights for which the cache was opened.
+        self._cached_weights: Optional[Tuple[int, bool]] = None
 
     def __getstate__(self) -> Dict[str, Any]:
         # A copy opens the cache for itself.
-        return {**self.__dict__, "_cache": None, "_state": []}
+        return {**self.__dict__, "_cache": None, "_cached_weights": None}
 
     def __call__(self, character_ids: torch.Tensor) -> BilmOutput:
         """
-        What the biLM's own `forward` gives, in float32 or more.
-
-        Memory grows with `num_layers * batch_size * num_tokens * output_dim`; what is needed to
-        compute them, with 8,192 tokens or one longer sentence.
+        As `Bilm.forward`, in float32 or more. Memory grows with
+        `num_layers * batch_size * num_tokens * output_dim`; the intermediate results are those of
+        8,192 tokens or of one longer sentence.
         """
         mask = self._bilm.checked_mask(character_ids)
         lengths = mask.sum(dim=1).tolist()
         keys = sentence_keys(character_ids.cpu().numpy(), lengths)
-        # Where each distinct sentence stands, shortest first.
+        # The row of each distinct sentence, the shortest first.
         row_of = dict(sorted(zip(keys, range(len(keys))), key=lambda item: lengths[item[1]]))
         rows = list(row_of.values())
-        cache = self._opened_cache()
+        cache = self._current_cache()
         num_batches = sum(1 for _ in token_batches([lengths[row] for row in rows]))
         with torch.no_grad():
             if cache is None and num_batches == 1 and len(rows) == len(keys):
@@ -67,30 +67,24 @@ class FrozenLayers:
                 dtype=self._dtype() if cache is None else torch.float16,
                 device=mask.device if cache is None else "cpu",
             )
-            missing = range(len(rows))
-            if cache is not None:
-                missing = _read(cache, list(row_of), entries)
+            missing = range(len(rows)) if cache is None else _read(cache, list(row_of), entries)
             if not self._compute(character_ids, lengths, rows, missing, entries):
                 return self._without_cache(character_ids)
             if cache is not None:
                 written = [(number, rows[number]) for number in missing]
                 cache.write((keys[r], entries[n, : lengths[r] + 2].numpy()) for n, r in written)
-            number_of = {key: number for number, key in enumerate(row_of)}
-            if len(rows) < len(keys) or rows != list(range(len(rows))):
+            if rows != list(range(len(keys))):
+                number_of = {key: number for number, key in enumerate(row_of)}
                 entries = entries[[number_of[key] for key in keys]]
             return self._output(entries.to(mask.device), mask)
 
-    def forget(self) -> None:
-        """To be called when the weights may have changed without a trace, as by an optimizer."""
-        self._state = []
-
     def flush(self) -> None:
-        """Lets the cache, if there is one, write what waits."""
+        """Writes to the disk what the cache still holds in memory."""
         if self._cache is not None:
             self._cache.flush()
 
     def report(self) -> None:
-        """Lets the cache, if there is one, write what waits and log how much it found."""
+        """As `flush`; and logs how many sentences the cache contained."""
         if self._cache is not None:
             self._cache.report()
 
@@ -102,22 +96,20 @@ class FrozenLayers:
         missing: Sequence[int],
         entries: torch.Tensor,
     ) -> bool:
-        """Fills the missing entries; `False` if one is too large for half precision."""
+        """Fills the missing entries. `False` if a number in one is too large for the cache."""
+        # Autocast must not change what the cache contains.
         device_type = character_ids.device.type
         for batch in token_batches([lengths[rows[number]] for number in missing]):
             numbers = list(missing[batch])
             longest = lengths[rows[numbers[-1]]]
-            # What stands in the cache must not depend on how it was first asked for.
-            exact = (
-                nullcontext() if self._cache is None else torch.autocast(device_type, enabled=False)
-            )
-            with exact:
+            uncached = self._cache is None
+            with nullcontext() if uncached else torch.autocast(device_type, enabled=False):
                 layers = self._bilm(character_ids[[rows[n] for n in numbers], :longest]).layers
             # Shape: (num_layers - 1, num_sentences, longest + 2, output_dim)
             tokens, hidden = layers[0, ..., : self._bilm.options.token_dim], layers[1:]
             # Shape: (num_sentences, longest + 2, entry_width)
             computed = torch.cat([tokens, *hidden], dim=-1).to(entries)
-            if self._cache is not None and not bool(computed.isfinite().all()):
+            if not uncached and not bool(computed.isfinite().all()):
                 return False
             entries[numbers, : longest + 2] = computed
         return True
@@ -135,31 +127,27 @@ class FrozenLayers:
     def _dtype(self) -> torch.dtype:
         return torch.promote_types(torch.float32, next(self._bilm.parameters()).dtype)
 
-    def _opened_cache(self) -> Optional[LayerCache]:
-        if self._cache_folder is None:
-            return None
-        # The version counts changes in place; the address tells a new tensor.
-        state: List[Any] = [
-            (value.data_ptr(), 0 if value.is_inference() else value._version)
-            for value in (*self._bilm.parameters(), *self._bilm.buffers())
-        ]
-        state.append(self._bilm.warm_up)
-        if state != self._state:
-            self._state = state
+    def _current_cache(self) -> Optional[LayerCache]:
+        weights = (self._bilm.weights_version, self._bilm.warm_up)
+        if self._cache_folder is not None and self._cached_weights != weights:
+            self._cached_weights = weights
             self._cache = LayerCache.open(self._cache_folder, self._bilm)
+            if self._cache is None:
+                # Not tried again: one warning is enough.
+                self._cache_folder = None
         return self._cache
 
     def _without_cache(self, character_ids: torch.Tensor) -> BilmOutput:
         logger.warning(
-            "ELMo's cache is not used with these weights: a layer holds numbers that half "
-            "precision cannot (above 65,504, infinite or not a number). Check the biLM's weights."
+            "ELMo's cache is not used with these weights: a layer contains numbers that half "
+            "precision cannot represent (above 65,504, infinite or NaN). Check the biLM's weights."
         )
         self._cache = None
         return self(character_ids)
 
 
 def _read(cache: LayerCache, keys: List[bytes], entries: torch.Tensor) -> List[int]:
-    """Copies what the cache has into the entries; which numbers it lacks."""
+    """Copies what the cache contains into the entries. Returns the numbers of the others."""
     numbers = {key: number for number, key in enumerate(keys)}
     for key, layers in cache.read(keys):
         number = numbers.pop(key)

@@ -1,4 +1,4 @@
-"""What the layers of a sentence are filed under: the biLM's identity and the sentence's words."""
+"""The names of entries of the cache: one for each biLM, and below it one for each sentence."""
 
 import hashlib
 from typing import List
@@ -8,15 +8,12 @@ import numpy
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 
-# Changes when entries are laid out or computed differently.
+# To be changed when entries are laid out or computed differently.
 _FORMAT = "elmo_plugin layers 2"
 
 
-def identity(bilm: Bilm) -> str:
-    """
-    The name of a biLM's entries: its fingerprint, what a sentence starts from, and the layout of
-    an entry. Where its files are does not matter.
-    """
+def bilm_key(bilm: Bilm) -> str:
+    """A hash of the biLM's fingerprint, its initial state, and the layout of an entry."""
     text = f"{_FORMAT} warm_up={bilm.warm_up} {fingerprint(bilm)}"
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -33,13 +30,13 @@ def sentence_keys(character_ids: numpy.ndarray, lengths: List[int]) -> List[byte
     character_ids : `numpy.ndarray`
         Shape `(num_sentences, num_tokens, max_characters_per_token)`.
     lengths : `List[int]`
-        Tokens of each sentence.
+        Number of tokens of each sentence.
 
     # Returns
 
     `List[bytes]`
-        A hash for each sentence: equal for equal words, wherever they stand in a batch. Words that
-        the biLM cannot tell apart, being the same as far as it reads, are equal words.
+        A hash of each sentence's character ids without padding: equal for words that have the same
+        ids, as long words with the same beginning.
     """
     character_ids = character_ids.astype(numpy.int32)
     return [

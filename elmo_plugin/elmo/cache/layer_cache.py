@@ -5,12 +5,12 @@ import struct
 import zlib
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import numpy
 
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.elmo.cache.keys import entry_width, identity
+from elmo_plugin.elmo.cache.keys import bilm_key, entry_width
 
 try:
     import lmdb
@@ -22,41 +22,40 @@ else:
 
 logger = logging.getLogger(__name__)
 
-# Entries that wait to be written together.
+# Entries are written in groups of this size.
 _MAX_PENDING_BYTES = 16 * 2**20
-# Left free, or a tenth of a smaller disk: a full one would cost a training its checkpoints.
+# Free space to leave on the disk, or a tenth of a smaller disk: checkpoints need it.
 _MIN_FREE_BYTES = 20 * 2**30
-# Address space, not memory and not disk: where the file may grow to.
+# Address space, neither RAM nor disk: the file cannot become larger.
 _MAP_SIZE = 2**40
-# LMDB counts pages at the end that a commit gave up unwritten.
+# LMDB counts pages at the end of the file that a failed commit did not write.
 _MAX_UNUSED_BYTES = 2**20
-_DAMAGE = ("CorruptedError", "PageNotFoundError", "InvalidError", "PanicError")
-# Before the layers of an entry: checksum and number of tokens.
+# Before the layers of an entry: checksum and number of rows.
 _HEADER = struct.Struct("<II")
 
 
 class LayerCache:
     """
-    The layers of sentences that a frozen biLM has read, kept on disk in half precision.
+    Layers of a frozen biLM on the disk, in half precision, one entry per sentence.
 
-    An entry costs `2 * (token_dim + n_layers * 2 * projection_dim)` bytes for each token and for
-    each of the marks `<S>` and `</S>`: 5,120 at the published size (4096/512), 1,280 for 512/128;
-    the doubled half of the token layer is left out.
+    An entry takes `2 * (token_dim + n_layers * 2 * projection_dim)` bytes for each token and for
+    `<S>` and `</S>`: 5,120 for the published biLM (4096/512), 1,280 for 512/128. The token layer
+    is stored once, not doubled.
 
-    The store is LMDB: memory-mapped, read by any number of processes while one writes, and whole
-    after a kill or a power cut, because a commit appears at once or not at all. Entries wait in
-    memory until there are 16 MB of them. Each carries a checksum over its words and its layers; one
-    that is damaged counts as missing. When the store cannot be read or written, a warning
-    says so and layers are computed as without a cache. It stops growing when 20 GB of the disk,
-    or a tenth of a smaller one, are left. Not for network file systems, nor for containers that
-    share a folder but not their process numbers: there LMDB's locks do not hold.
+    The store is an LMDB file. Any number of processes can read it while one writes, and a kill or
+    a power cut cannot damage it, because a commit is either complete or absent. Entries are
+    collected in memory and written in groups of 16 MB. Each entry has a checksum of its key and
+    layers; a damaged entry counts as missing. If the store cannot be read or written, a warning
+    is logged, and layers are computed as without a cache. It stops growing when 20 GB of the
+    disk, or a tenth of a smaller disk, are left. The locks of LMDB do not work on network file
+    systems, nor between containers that share a folder but not their process numbers.
 
-    Use `open`; a process has a store open once.
+    Use `open`: a process must not have a store open twice.
 
     # Parameters
 
     path : `Path`
-        The folder of one biLM's entries, made if needed.
+        The folder of one biLM's entries; made if needed.
     width : `int`
         Numbers per token.
 
@@ -75,23 +74,23 @@ class LayerCache:
         self._environment = lmdb.open(
             os.fspath(path),
             map_size=_MAP_SIZE,
-            # Who else may write is the umask's to say.
+            # The umask decides who else may write.
             mode=0o666,
             max_readers=1024,
             readahead=False,
             readonly=not os.access(data if data.exists() else path, os.W_OK),
         )
-        # Readers that were killed would fill the table, and hold pages that could be used again.
+        # Killed readers would fill the table of readers and prevent the reuse of pages.
         self._environment.reader_check()
+        self._readable = True
         self._writable = not self._environment.flags()["readonly"]
         self._check_length()
-        self._readable = True
-        self._damaged = 0
+        self._found_damage = False
         self._pending: Dict[bytes, bytes] = {}
         self._pending_bytes = 0
-        # Of the last calls of `prefetch`.
-        self._ahead: Tuple[Dict[bytes, numpy.ndarray], ...] = ()
-        self._found = self._sought = 0
+        # The entries that the last two calls of `prefetch` read.
+        self._prefetched: Tuple[Dict[bytes, numpy.ndarray], ...] = ()
+        self._num_found = self._num_sought = 0
 
     @classmethod
     def open(cls, folder: Path, bilm: Bilm) -> Optional["LayerCache"]:
@@ -101,7 +100,7 @@ class LayerCache:
         # Parameters
 
         folder : `Path`
-            Below it, each biLM has a folder named by its `identity`.
+            Contains a folder for each biLM, named by `bilm_key`.
         bilm : `Bilm`
             Frozen and stateless.
         """
@@ -112,29 +111,28 @@ class LayerCache:
             )
             return None
         try:
-            path = folder.expanduser().resolve() / identity(bilm)
+            path = folder.expanduser().resolve() / bilm_key(bilm)
             if path not in cls._opened:
                 cls._opened[path] = cache = cls(path, entry_width(bilm))
                 logger.info(f"ELMo's cache {path}: {cache._size()}")
             return cls._opened[path]
-        # Of paths, `RuntimeError` says that there is no such user, or a circle of links.
+        # Paths raise `RuntimeError` for an unknown user and for a circle of links.
         except (OSError, RuntimeError, lmdb.Error) as error:
             logger.warning(
                 f"ELMo's cache in {folder} cannot be opened ({error}). Layers are computed "
-                "instead. Name another folder in `cache` or ELMO_CACHE; if the files are damaged, "
-                f"delete them; if memory is lacking, `ulimit -v` allows less than {_MAP_SIZE:,} "
-                "bytes."
+                "instead. Name another folder in `cache` or ELMO_CACHE, delete damaged files, or "
+                f"allow {_MAP_SIZE:,} bytes of address space (`ulimit -v`)."
             )
             return None
 
     @classmethod
     def opened(cls) -> List["LayerCache"]:
-        """All that this process has open."""
+        """All caches that this process has open."""
         return list(cls._opened.values())
 
     @classmethod
     def close_all(cls) -> None:
-        """Reports on all that this process has open, and closes them."""
+        """Calls `report` for all caches that this process has open, and closes them."""
         while cls._opened:
             _, cache = cls._opened.popitem()
             cache.report()
@@ -145,34 +143,34 @@ class LayerCache:
         # Parameters
 
         keys : `Iterable[bytes]`
-            Which sentences, by `sentence_keys`.
+            From `sentence_keys`.
 
         # Returns
 
         `Iterator[Tuple[bytes, numpy.ndarray]]`
-            Those that are here: shape `(num_tokens + 2, width)`, half precision, not to be
-            changed, and not to be used after the next one was asked for.
+            The entries that exist: shape `(num_tokens + 2, width)`, half precision. They must not
+            be changed, and each is valid only until the next one.
         """
         keys = list(keys)
-        self._sought += len(keys)
+        self._num_sought += len(keys)
         for key, layers in self._entries(keys):
-            self._found += 1
+            self._num_found += 1
             yield key, layers
 
     def prefetch(self, keys: Iterable[bytes]) -> None:
-        """Brings entries into memory, where the next calls of `read` find them; see there."""
-        ahead = {key: layers.copy() for key, layers in self._entries(list(keys))}
-        # One batch is being read while the next one is prepared.
-        self._ahead = (ahead, *self._ahead[:1])
+        """Reads entries into memory for the next calls of `read`; see there."""
+        prefetched = {key: layers.copy() for key, layers in self._entries(list(keys))}
+        # While the next batch is prefetched, the current one is still read.
+        self._prefetched = (prefetched, *self._prefetched[:1])
 
     def write(self, entries: Iterable[Tuple[bytes, numpy.ndarray]]) -> None:
         """
         # Parameters
 
         entries : `Iterable[Tuple[bytes, numpy.ndarray]]`
-            Sentences that were computed together, each with its layers: shape
-            `(num_tokens + 2, width)`, half precision. A kill loses all of them or none: computed
-            again apart, the last bits of some would differ.
+            Key and layers of sentences that were computed in one batch: shape
+            `(num_tokens + 2, width)`, half precision. A kill loses all of them or none: in another
+            batch, their last bits would differ.
         """
         if not self._writable:
             return
@@ -185,43 +183,46 @@ class LayerCache:
             self.flush()
 
     def flush(self) -> None:
-        """Writes what waits, for other processes to see and for good."""
-        if not self._pending:
-            return
+        """Writes the collected entries; from then on, other processes find them."""
         try:
-            self._check_room()
-            with self._environment.begin(write=True) as transaction:
-                for key, entry in self._pending.items():
-                    transaction.put(key, entry)
+            if self._pending:
+                self._check_free_space()
+                with self._environment.begin(write=True) as transaction:
+                    for key, entry in self._pending.items():
+                        transaction.put(key, entry)
         except (OSError, lmdb.Error) as error:
-            self._stop_writing(str(error))
-            return
+            self._writable = False
+            logger.warning(
+                f"ELMo's cache {self.path} does not grow any more: {error}. Its entries are still "
+                "used; other layers are computed each time. Free some space, or name another "
+                "folder in `cache` or ELMO_CACHE."
+            )
         self._pending, self._pending_bytes = {}, 0
 
     def report(self) -> None:
-        """Writes what waits, and logs how much was found since the last report."""
+        """As `flush`; and logs how many sentences were found since the last report."""
         self.flush()
-        if self._sought:
+        if self._num_sought:
             logger.info(
-                f"ELMo's cache: {self._found:,} of {self._sought:,} sentences found "
-                f"({self._found / self._sought:.1%}); {self._size()}"
+                f"ELMo's cache: {self._num_found:,} of {self._num_sought:,} sentences found "
+                f"({self._num_found / self._num_sought:.1%}); {self._size()}"
             )
-        self._found = self._sought = 0
+        self._num_found = self._num_sought = 0
 
     def _entries(self, keys: List[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
-        others = []
+        on_disk = []
         for key in keys:
-            layers = next((ahead[key] for ahead in self._ahead if key in ahead), None)
-            # Another thread may write what waits in between.
-            waiting = self._pending.get(key)
-            if layers is None and waiting is not None:
-                layers = self._decoded(key, waiting)
+            layers = next((p[key] for p in self._prefetched if key in p), None)
+            # Looked up once: another thread may write the entry meanwhile.
+            pending = self._pending.get(key)
+            if layers is None and pending is not None:
+                layers = self._decoded(key, pending)
             if layers is None:
-                others.append(key)
+                on_disk.append(key)
             else:
                 yield key, layers
-        if others and self._readable:
-            yield from self._on_disk(others)
+        if on_disk and self._readable:
+            yield from self._on_disk(on_disk)
 
     def _on_disk(self, keys: List[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
         try:
@@ -232,59 +233,48 @@ class LayerCache:
                     if layers is not None:
                         yield key, layers
         except lmdb.Error as error:
-            self._give_up()
-            is_damaged = type(error).__name__ in _DAMAGE
-            cure = "delete the folder to begin anew" if is_damaged else "start again"
+            self._disable()
             logger.warning(
                 f"ELMo's cache {self.path} cannot be read any more ({error}). Layers are computed "
-                f"instead; {cure}."
+                "instead. If this happens again in the next run, delete the folder."
             )
 
-    def _give_up(self) -> None:
+    def _disable(self) -> None:
         self._readable = self._writable = False
-        self._pending, self._pending_bytes, self._ahead = {}, 0, ()
+        self._pending, self._pending_bytes, self._prefetched = {}, 0, ()
 
-    def _decoded(self, key: bytes, entry: memoryview) -> Optional[numpy.ndarray]:
+    def _decoded(self, key: bytes, entry: Union[bytes, memoryview]) -> Optional[numpy.ndarray]:
         if len(entry) >= _HEADER.size:
             checksum, num_rows = _HEADER.unpack_from(entry)
             payload = memoryview(entry)[_HEADER.size :]
             if len(payload) == num_rows * self.width * 2 and checksum == _checksum(key, payload):
                 return numpy.frombuffer(payload, numpy.float16).reshape(num_rows, self.width)
-        self._damaged += 1
-        if self._damaged == 1:
+        if not self._found_damage:
             logger.warning(
-                f"ELMo's cache {self.path} holds a damaged entry, which is computed anew and "
-                "written again. If the disk is failing, delete the folder."
+                f"ELMo's cache {self.path} contains a damaged entry, which is computed and written "
+                "again. If the disk is failing, delete the folder."
             )
+        self._found_damage = True
         return None
 
-    def _check_room(self) -> None:
+    def _check_free_space(self) -> None:
         disk = shutil.disk_usage(self.path)
-        to_keep = min(_MIN_FREE_BYTES, disk.total // 10)
-        if disk.free - self._pending_bytes < to_keep:
+        reserve = min(_MIN_FREE_BYTES, disk.total // 10)
+        if disk.free - self._pending_bytes < reserve:
             raise OSError(
-                f"{disk.free / 2**20:,.0f} MB of its disk are free, of which "
-                f"{to_keep / 2**20:,.0f} are left to others"
+                f"the disk has {disk.free / 2**20:,.0f} MB free, and {reserve / 2**20:,.0f} MB "
+                "must stay free"
             )
 
-    def _stop_writing(self, reason: str) -> None:
-        self._writable = False
-        self._pending, self._pending_bytes = {}, 0
-        logger.warning(
-            f"ELMo's cache {self.path} does not grow any more: {reason}. What it holds is still "
-            "used, other layers are computed each time. Make room, or name another folder in "
-            "`cache` or ELMO_CACHE."
-        )
-
     def _check_length(self) -> None:
-        # Reading what a file that was cut short has lost would kill the process.
+        # If the file was cut short, the system kills a process that reads the missing part.
         needed = (self._environment.info()["last_pgno"] + 1) * self._environment.stat()["psize"]
         found = os.path.getsize(self.path / "data.mdb")
         if needed > found + _MAX_UNUSED_BYTES:
-            raise OSError(f"{found:,} bytes of {needed:,} are left of data.mdb")
+            raise OSError(f"expected {needed:,} bytes in data.mdb, found {found:,}")
         if needed > found and self._writable:
-            # Pages at the end may never have been used. Never shortens the file, whatever another
-            # process writes meanwhile.
+            # Pages at the end were never used. This does not shorten the file, whatever another
+            # process writes at the same time.
             with open(self.path / "data.mdb", "r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, needed)
 
@@ -294,17 +284,17 @@ class LayerCache:
         return f"{self._environment.stat()['entries']:,} sentences, {size:,.0f} MB on disk"
 
 
-def _checksum(key: bytes, payload: memoryview) -> int:
-    # The words count too: an entry under another key is no good.
+def _checksum(key: bytes, payload: Union[bytes, memoryview]) -> int:
+    # The key is included: an entry must not be taken for that of another sentence.
     return zlib.crc32(payload, zlib.crc32(key))
 
 
-def _forget_in_child() -> None:
-    # A child inherits the store, but may not use it.
+def _disable_in_child() -> None:
+    # A forked process must not use the stores of its parent.
     for cache in LayerCache.opened():
-        cache._give_up()
+        cache._disable()
 
 
-os.register_at_fork(after_in_child=_forget_in_child)
-# Unlike `atexit`, also at the end of the processes of a distributed training.
+os.register_at_fork(after_in_child=_disable_in_child)
+# Unlike `atexit`, this is also called when a process of a distributed training ends.
 Finalize(None, LayerCache.close_all, exitpriority=10)

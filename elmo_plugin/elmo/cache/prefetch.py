@@ -14,19 +14,19 @@ from elmo_plugin.elmo.cache.layer_cache import LayerCache
 @DataLoader.register("elmo-prefetch")
 class PrefetchingDataLoader(MultiProcessDataLoader):
     """
-    AllenNLP's `multiprocess` data loader, one batch ahead: while the model works on a batch, what
-    ELMo's caches hold of the next one is read from the disk.
+    AllenNLP's `multiprocess` data loader, which also reads ELMo's layers of the next batch from the
+    cache while the model processes the current one.
 
-    Gives the same batches in the same order, and has the same settings. (Where both it and the
-    model draw from Python's `random`, they do so in another order.) Only the reading has a thread
-    of its own: making batches is Python, which would keep the model waiting for the interpreter.
+    It has the same settings and gives the same batches in the same order. (Random numbers that both
+    it and the model draw from Python's `random` come in another order.) Only the cache is read in a
+    thread of its own: making batches there would compete with the model for the interpreter.
     """
 
     _target: Optional[torch.device] = None
 
     @overrides
     def set_target_device(self, device: torch.device) -> None:
-        # Batches are looked up where they are made, on the CPU, and moved afterwards.
+        # Batches stay on the CPU until their sentences were looked up in the cache.
         self._target = device
 
     @overrides
@@ -43,16 +43,15 @@ class PrefetchingDataLoader(MultiProcessDataLoader):
 
 
 def _prefetch(batch: Any) -> None:
-    """Looks up every text of a batch that has been indexed for ELMo, however deep it lies."""
+    """Reads the layers of all character ids in a batch, which may be nested."""
     if not isinstance(batch, dict):
         return
     for name, value in batch.items():
         if name != "elmo_tokens" or not isinstance(value, torch.Tensor):
             _prefetch(value)
             continue
-        # NumPy, since PyTorch would start a second team of threads from here, which would fight
-        # with the model's for the processor. Shape:
-        # (num_sentences, num_tokens, max_characters_per_token)
+        # NumPy, because PyTorch would start further threads here, which compete with those of the
+        # model. Shape: (num_sentences, num_tokens, max_characters_per_token)
         ids = value.flatten(end_dim=-3).cpu().numpy()
         keys = sentence_keys(ids, (ids > 0).any(axis=2).sum(axis=1).tolist())
         for cache in LayerCache.opened():

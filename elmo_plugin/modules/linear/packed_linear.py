@@ -72,6 +72,11 @@ class PackedLinear(torch.nn.Linear):
             self._packed, self._packed_version = packed, version
         return packed
 
+    def train(self, mode: bool = True) -> "PackedLinear":
+        # The weight may have been changed without a trace, through `weight.data`.
+        self._packed = None
+        return super().train(mode)
+
     def _apply(self, fn: Callable, recurse: bool = True) -> "PackedLinear":
         # To another type and back: rounded, at the old address perhaps, with the old version.
         self._packed = None

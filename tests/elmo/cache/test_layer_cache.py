@@ -1,4 +1,4 @@
-"""The cache on disk: shared, whole after a kill, and never wrong when something else is."""
+"""The cache on disk: shared by processes, not damaged by a kill, and never wrong."""
 
 import logging
 import multiprocessing
@@ -17,7 +17,7 @@ import torch
 
 from elmo_plugin.elmo.cache import layer_cache as module
 from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
-from elmo_plugin.elmo.cache.keys import entry_width, identity, sentence_keys
+from elmo_plugin.elmo.cache.keys import bilm_key, entry_width, sentence_keys
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 
 WIDTH = 640
@@ -27,7 +27,7 @@ Disk = namedtuple("Disk", "total used free")
 
 
 def entry(number):
-    """Key and layers of a made-up sentence, told by its number."""
+    """Key and layers of an invented sentence with that number."""
     generator = numpy.random.default_rng(number)
     layers = generator.standard_normal((3 + number % 40, WIDTH)).astype(numpy.float16)
     return number.to_bytes(16, "little"), layers
@@ -39,7 +39,7 @@ def fill(cache, numbers):
 
 
 def right_entries(cache, numbers):
-    """How many are found; none may be wrong."""
+    """The number of entries found; fails if one is wrong."""
     keys = [entry(number)[0] for number in numbers]
     found = 0
     for key, layers in cache.read(keys):
@@ -49,7 +49,7 @@ def right_entries(cache, numbers):
 
 
 def exit_code(function, *arguments):
-    """Of a process of its own."""
+    """Runs a function in another process."""
     process = PROCESSES.Process(target=function, args=arguments)
     process.start()
     process.join()
@@ -63,7 +63,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def reopen(path):
-    """Opens the store as a new process would; what the one before had not written is lost."""
+    """Opens the store again, as a new process would; entries not written before are lost."""
     opened = []
 
     def open_again(path=path):
@@ -86,7 +86,7 @@ def test_entries_come_back_bit_for_bit_before_and_after_they_are_written(reopen)
     assert right_entries(reopen(), range(200)) == 100
 
 
-def test_what_waits_in_memory_is_bounded(reopen, monkeypatch):
+def test_entries_in_memory_are_bounded(reopen, monkeypatch):
     monkeypatch.setattr(module, "_MAX_PENDING_BYTES", 100_000)
     cache = reopen()
     for number in range(100):
@@ -96,7 +96,7 @@ def test_what_waits_in_memory_is_bounded(reopen, monkeypatch):
     assert lost < 10 and right_entries(reopen(), range(100)) == 100 - lost
 
 
-def test_what_was_computed_together_is_lost_together(reopen, monkeypatch):
+def test_entries_of_one_batch_are_lost_together(reopen, monkeypatch):
     cache = reopen()
     monkeypatch.setattr(module, "_MAX_PENDING_BYTES", len(entry(0)[1].tobytes()) + 1)
     cache.write([entry(number) for number in range(10)])
@@ -117,7 +117,7 @@ def test_prefetched_entries_are_found_without_the_disk(reopen):
     assert right_entries(cache, range(10)) == 0
 
 
-def _write_for_ever(path, progress):
+def _write_forever(path, progress):
     cache = LayerCache(path, WIDTH)
     for number in range(10_000_000):
         cache.write([entry(number)])
@@ -126,11 +126,11 @@ def _write_for_ever(path, progress):
             progress.send(number)
 
 
-def test_a_writer_killed_at_any_moment_loses_only_what_waited(path, reopen):
+def test_a_killed_writer_loses_only_entries_in_memory(path, reopen):
     generator = random.Random(0)
     for _ in range(10):
         receiver, sender = PROCESSES.Pipe(duplex=False)
-        writer = PROCESSES.Process(target=_write_for_ever, args=(path, sender))
+        writer = PROCESSES.Process(target=_write_forever, args=(path, sender))
         writer.start()
         written = -1
         for _ in range(generator.randrange(1, 40)):
@@ -173,7 +173,7 @@ def _write(path, numbers):
     cache.flush()
 
 
-def _read_for_ever(path, progress):
+def _read_forever(path, progress):
     cache = LayerCache(path, WIDTH)
     entries = cache._on_disk([entry(0)[0]])
     next(entries)
@@ -181,13 +181,13 @@ def _read_for_ever(path, progress):
     signal.pause()
 
 
-def test_readers_that_were_killed_do_not_fill_its_table(path, reopen):
+def test_killed_readers_do_not_fill_the_table_of_readers(path, reopen):
     cache = reopen()
     fill(cache, range(1))
     cache.flush()
     receiver, sender = PROCESSES.Pipe(duplex=False)
     for _ in range(3):
-        reader = PROCESSES.Process(target=_read_for_ever, args=(path, sender))
+        reader = PROCESSES.Process(target=_read_forever, args=(path, sender))
         reader.start()
         receiver.recv()
         reader.kill()
@@ -212,7 +212,7 @@ def test_a_forked_child_leaves_the_store_alone(path, reopen, monkeypatch):
     assert right_entries(cache, range(15)) == 10
 
 
-def test_an_entry_written_elsewhere_meanwhile_is_found(path, reopen):
+def test_an_entry_that_another_process_wrote_is_found(path, reopen):
     cache = reopen()
     assert right_entries(cache, range(5)) == 0
     assert exit_code(_write, path, range(5)) == 0
@@ -266,7 +266,7 @@ def test_an_entry_under_another_key_is_not_taken(reopen):
     assert right_entries(cache, range(2)) == 1
 
 
-def test_a_full_disk_stops_the_writing_with_one_sentence(reopen, monkeypatch, caplog):
+def test_a_full_disk_stops_writing_with_one_warning(reopen, monkeypatch, caplog):
     cache = reopen()
     fill(cache, range(5))
     cache.flush()
@@ -277,7 +277,7 @@ def test_a_full_disk_stops_the_writing_with_one_sentence(reopen, monkeypatch, ca
     fill(cache, range(10, 20))
     cache.flush()
     (message,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert "9,216 MB of its disk are free, of which 10,240 are left to others" in message
+    assert "the disk has 9,216 MB free, and 10,240 MB must stay free" in message
     assert "ELMO_CACHE" in message and not cache._pending
     assert right_entries(cache, range(20)) == 5
 
@@ -294,7 +294,7 @@ def _fail_to_write(path, log):
     assert not cache._writable and right_entries(cache, range(200)) == 20
 
 
-def test_a_folder_deleted_meanwhile_costs_only_what_it_held(path, reopen, caplog):
+def test_a_folder_deleted_while_open_loses_only_its_entries(path, reopen, caplog):
     cache = reopen()
     fill(cache, range(5))
     cache.flush()
@@ -327,7 +327,7 @@ def test_a_folder_that_cannot_be_written_is_read(path, reopen, monkeypatch):
 
 
 @pytest.mark.parametrize("place", ["file", "circle/of/links", "~nosuchuser/cache"])
-def test_a_cache_that_cannot_be_opened_is_done_without(
+def test_without_a_usable_cache_layers_are_computed_and_one_warning_is_logged(
     bilm, sentences, tmp_path, caplog, monkeypatch, place
 ):
     monkeypatch.chdir(tmp_path)
@@ -353,7 +353,7 @@ def test_keys_tell_sentences_apart_and_padding_does_not_matter(shared_bilm):
     assert keys[0] == keys[1][:5] and len(set(keys[1])) == 6
 
 
-def test_the_identity_is_of_options_and_weights_wherever_they_lie(make_bilm, tmp_path):
+def test_the_key_of_a_bilm_depends_on_options_weights_and_warm_up(make_bilm):
     seen = set()
     for settings in (
         {}, {"seed": 1}, {"warm_up": True}, {"n_layers": 1}, {"cell_clip": 2.0},
@@ -361,8 +361,8 @@ def test_the_identity_is_of_options_and_weights_wherever_they_lie(make_bilm, tmp
     ):  # fmt: skip
         bilm = make_bilm(**settings)
         bilm.register_buffer("options_json", bilm.options_json.flip(0))
-        assert identity(bilm) == identity(make_bilm(**settings))
-        seen.add(identity(bilm))
+        assert bilm_key(bilm) == bilm_key(make_bilm(**settings))
+        seen.add(bilm_key(bilm))
     assert len(seen) == 6
 
 

@@ -1,4 +1,4 @@
-"""The data loader that works one batch ahead: AllenNLP's batches, and ELMo's layers in time."""
+"""The prefetching data loader gives AllenNLP's batches and reads ELMo's layers beforehand."""
 
 import random
 import threading
@@ -84,7 +84,7 @@ def test_the_next_batch_is_read_from_disk_before_it_is_asked_for(make_loader, el
         found, expected = elmo(ids_of(batch)), Elmo(dropout=0.0)(ids_of(batch))
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=5e-4)
     assert len(on_disk) == len(loader)
-    # Nobody could foresee the first.
+    # The first batch cannot be prefetched.
     assert sum(name.startswith("elmo-prefetch") for name, _ in on_disk) == len(loader) - 1
 
 
