@@ -1,15 +1,14 @@
 import errno
-import hashlib
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from typing import Dict, List, Optional
+from typing import List, Optional
 
 import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
 from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
 from elmo_plugin.corpora.files import numbered_lines
-from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, bilm_identity, dump_embeddings
+from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, dump_embeddings
 from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
@@ -32,7 +31,8 @@ published biLM that is 12,288 for --all and 4,096 for --top. RAM grows with --ba
 longest line, and with the distinct sentences unless --forget-sentences is given.
 
 If the command is interrupted, even by kill -9 or a full disk, give the same command again: it
-continues after the lines that are done, which are kept beside OUTPUT.
+continues after the lines that are done, which are kept in the folder OUTPUT.unfinished. From
+these, OUTPUT is written at the end, so the disk needs space for the vectors twice.
 """
 
 EPILOG = """\
@@ -73,7 +73,8 @@ def run(args: Namespace) -> str:
             raise
         raise ConfigurationError(
             f"no space left to write {args.output_file} ({error.strerror}). The lines done are "
-            "kept beside it: free some space and give the same command again."
+            f"kept in {args.output_file}.unfinished: free some space and give the same command "
+            "again."
         ) from error
 
 
@@ -89,17 +90,13 @@ def _dump(args: Namespace) -> DumpSummary:
     )
     input_path = "/dev/stdin" if args.input_file == "-" else args.input_file
     total = _count_lines(input_path, args.decoding_errors)
-    words = _vocabulary(args.vocab_path, args.decoding_errors)
-    bilm = _bilm(args, words)
-    identity: Dict[str, str] = bilm_identity(bilm, args.weight_file)
-    identity["vocabulary"] = hashlib.sha256("\n".join(words).encode()).hexdigest()
+    bilm = _bilm(args, _vocabulary(args.vocab_path, args.decoding_errors))
     with progress("sentences", total, args.file_friendly_logging) as advance:
         return dump_embeddings(
             bilm,
             input_path,
             args.output_file,
             options,
-            identity,
             force=args.force,
             on_progress=advance,
         )
@@ -196,6 +193,6 @@ def _add_output_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace OUTPUT, or what was begun with other arguments or another text",
+        help="replace OUTPUT, or what was begun with other arguments",
     )
     add_progress_argument(parser)

@@ -19,8 +19,8 @@ from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_we
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.bilm.io.export import allennlp_obstacle, save_bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, read_softmax
-from elmo_plugin.elmo.cache.keys import identity
-from elmo_plugin.elmo.dump.dump import bilm_identity
+from elmo_plugin.elmo.cache.keys import bilm_key
+from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings
 from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays, relative_error
 from tests.bilm.trained import COUNTS, WORDS, StandIn, save_run, vocabulary
 
@@ -238,12 +238,16 @@ def test_weights_of_other_words_are_refused(make_tokens, make_bilm, tmp_path):
 
 def test_the_cache_and_dumps_tell_vocabularies_apart(make_tokens, tmp_path):
     bilm, other = make_tokens(), make_tokens(words=[*WORDS[:3], *reversed(WORDS[3:])])
-    assert identity(bilm) == identity(make_tokens()) != identity(other)
-    (tmp_path / "weights").write_bytes(b"the same")
-    mine, others = (bilm_identity(each, tmp_path / "weights") for each in (bilm, other))
-    assert mine["bilm_sha256"] != others["bilm_sha256"]
-    # An attribute of an HDF5 file has room for 64 KB.
-    assert "naïve" not in json.loads(mine["bilm_options"]).get("vocabulary", [])
+    assert bilm_key(bilm) == bilm_key(make_tokens()) != bilm_key(other)
+    (tmp_path / "text").write_text("the\n")
+    attributes = []
+    for each in (bilm, other):
+        dump_embeddings(each, tmp_path / "text", tmp_path / "out", DumpOptions(), force=True)
+        with h5py.File(tmp_path / "out") as file:
+            attributes.append(dict(file.attrs))
+    assert attributes[0]["bilm_fingerprint"] != attributes[1]["bilm_fingerprint"]
+    # HDF5 attributes are limited to 64 KB.
+    assert "naïve" not in json.loads(attributes[0]["bilm_options"]).get("vocabulary", [])
 
 
 @pytest.mark.parametrize("with_softmax", [True, False])

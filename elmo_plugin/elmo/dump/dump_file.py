@@ -1,200 +1,240 @@
+import fcntl
 import json
+import math
 import os
+import shutil
 from importlib import metadata
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Dict, Optional, Type
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import h5py
 import numpy
 
-from elmo_plugin.elmo.dump.journaled_file import JournaledFile, journal_path, sync_directory
+from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
-FORMAT_VERSION = 1
-# Indexes that grow in place, however long the names, and compressed datasets without an index each;
-# HDF5 1.10 of 2016 reads them.
+# The file format of HDF5 1.10 (2016): names of any length, compact indexes of compressed datasets.
 _LIBVER = ("v110", "v110")
 _TOKENS_PER_CHUNK = 1024
+# More than HDF5 needs for a file and for each of its datasets, apart from names and content.
+_HDF5_BYTES, _HDF5_BYTES_PER_DATASET = 100_000, 1_000
 
 
 class DumpFile:
     """
-    The HDF5 file that `dump_embeddings` makes. Until `finish` it is `PATH.unfinished`, with its
-    journal beside it (see `JournaledFile`), and holds what was there at the last `commit`.
+    The HDF5 file that `dump_embeddings` writes, and the sentences done so far.
 
-    Attributes of the file: `format_version`, the settings, `elmo_plugin_version`, `input`,
-    `num_lines` and `text_sha256` (the lines done so far and their sentences), `complete`.
+    An HDF5 file is unreadable after its writer was killed. So each commit writes a plain file into
+    the folder `PATH.unfinished`, and `finish` copies the sentences of these parts into one HDF5
+    file, for which the disk needs the same space again.
 
     # Parameters
 
     path : `Path`
-        Where the finished file will be.
+        The HDF5 file to write.
     settings : `Dict[str, Any]`
-        Attributes; an unfinished file is continued only if it has the same.
+        Attributes of the HDF5 file. Unfinished work is continued only if it was begun with the
+        same. `compression` is a filter of HDF5 or `none`, `dtype` the type of the vectors.
     force : `bool`
-        Replace a finished file, and an unfinished one with other settings.
+        Replace a finished file, and unfinished work with other settings.
 
     # Raises
 
     `ConfigurationError`
-        If the file is finished, unfinished with other settings, unreadable, or in use, or if its
-        folder cannot be made.
+        If the file is finished; if the unfinished work has other settings, is damaged, or belongs
+        to a running process; if the folder cannot be made.
     """
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
-        self.path = path
-        self.unfinished = Path(f"{path}.unfinished")
+        self.path, self.folder = path, Path(f"{path}.unfinished")
+        #: The settings, and `num_lines` and `text_sha256` of the last commit.
+        self.progress = {**settings, "num_lines": 0, "text_sha256": ""}
+        self._whole = self.folder / "whole.hdf5"
+        self._added: List[Tuple[str, numpy.ndarray]] = []
         if path.is_dir():
             raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
-        if path.exists() and not force:
-            raise ConfigurationError(_finished_message(path))
+        self._lock = self._locked()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigurationError(
-                f"{path} cannot be written: {error.filename} is no folder and cannot be made one."
-            ) from error
-        if not self.unfinished.exists():
-            self._create(settings)
-        obstacle = self._open(settings)
-        if obstacle and force:
-            self._abandon()
-            self._create(settings)
-            obstacle = self._open(settings)
-        if obstacle:
-            self._abandon()
-            raise ConfigurationError(f"{self.unfinished} {obstacle}")
+            if self._whole.exists():
+                # A run was killed just before its end.
+                self._publish()
+            if path.exists() and not force:
+                raise ConfigurationError(_finished_message(path))
+            self._continue(force)
+        except BaseException:
+            self.close()
+            raise
 
-    def __enter__(self) -> "DumpFile":
-        return self
+    def add(self, key: str, vectors: numpy.ndarray) -> None:
+        """Adds the vectors of a sentence to the next commit. Of equal keys, the first counts."""
+        self._added.append((key, vectors))
 
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        self._abandon()
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._hdf5
-
-    @property
-    def num_lines(self) -> int:
-        """Lines done at the last commit."""
-        return int(self._hdf5.attrs["num_lines"])
-
-    @property
-    def text_sha256(self) -> str:
-        """Digest of the sentences of these lines."""
-        return str(self._hdf5.attrs["text_sha256"])
-
-    @property
-    def num_datasets(self) -> int:
-        """Sentences in the file."""
-        return len(self._hdf5)
-
-    def add(self, key: str, vectors: numpy.ndarray, compression: Optional[str]) -> None:
+    def commit(self, num_lines: int, text_sha256: str) -> None:
         """
-        Writes the vectors of a sentence.
+        Writes what was added: the sentences up to line `num_lines`.
 
         # Raises
 
         `OSError`
-            If the disk is full.
+            If the disk is full. Earlier commits are kept.
         """
-        if compression is None or vectors.size == 0:
-            self._hdf5.create_dataset(key, data=vectors)
+        self.progress.update(num_lines=num_lines, text_sha256=text_sha256)
+        shapes = [(key, vectors.shape) for key, vectors in self._added]
+        with atomic_write(self.folder / f"{num_lines:012}.part") as path, open(path, "wb") as part:
+            part.write(json.dumps([self.progress, shapes]).encode() + b"\n")
+            for _, vectors in self._added:
+                part.write(numpy.ascontiguousarray(vectors).data)
+        self._added = []
+
+    def finish(self, input_path: str, sentence_to_index: Optional[Dict[str, str]]) -> int:
+        """
+        Writes the HDF5 file and removes the parts. Returns the number of sentences in the file.
+
+        # Raises
+
+        `OSError`
+            If the disk is full. All commits are kept.
+        """
+        index = None if sentence_to_index is None else json.dumps(sentence_to_index)
+        with atomic_write(self._whole) as path:
+            self._reserve(path, len(index or ""))
+            with h5py.File(path, "r+", libver=_LIBVER, track_order=True) as hdf5:
+                for part in self._parts():
+                    for key, vectors in _read_part(part):
+                        if key not in hdf5:
+                            _create_dataset(hdf5, key, vectors, self.progress["compression"])
+                num_sentences = len(hdf5)
+                if index is not None:
+                    hdf5.create_dataset("sentence_to_index", 1, h5py.string_dtype())[0] = index
+                hdf5.attrs.update(self.progress, input=input_path, complete=True)
+                hdf5.attrs["elmo_plugin_version"] = _version()
+        self._publish()
+        return num_sentences
+
+    def close(self) -> None:
+        """Ends the work on the file. The folder stays if it contains anything to continue."""
+        if not self._parts() and not self._whole.exists():
+            shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._lock)
+
+    def _reserve(self, path: Path, index_size: int) -> None:
+        """Reserves disk space, because HDF5 crashes when a write fails."""
+        num_bytes = _HDF5_BYTES + index_size
+        for part in self._parts():
+            num_bytes += part.stat().st_size
+            num_bytes += _HDF5_BYTES_PER_DATASET * len(_read_header(part)[1])
+        h5py.File(path, "w", libver=_LIBVER, track_order=True).close()
+        with open(path, "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, num_bytes)
+
+    def _publish(self) -> None:
+        self._remove_parts()
+        os.replace(self._whole, self.path)
+
+    def _continue(self, force: bool) -> None:
+        parts = self._parts()
+        if not parts:
+            return
+        progress, _ = _read_header(parts[-1])
+        difference = _difference(progress, self.progress)
+        if not difference:
+            self.progress = progress
+        elif force:
+            self._remove_parts()
         else:
-            *layers, num_tokens, dim = vectors.shape
-            chunks = (*layers, min(num_tokens, _TOKENS_PER_CHUNK), dim)
-            # Numbers compress better with their first bytes side by side.
-            self._hdf5.create_dataset(
-                key, data=vectors, chunks=chunks, compression=compression, shuffle=True
-            )
-        if self._journaled.error is not None:
-            raise self._journaled.error
-
-    def commit(self, num_lines: int, text_sha256: str) -> None:
-        """Makes what was added survive, as the first `num_lines` lines."""
-        self._hdf5.attrs.modify("num_lines", num_lines)
-        self._hdf5.attrs.modify("text_sha256", text_sha256)
-        # Only a closed HDF5 file is whole.
-        self._hdf5.close()
-        self._journaled.commit()
-        self._hdf5 = h5py.File(self._journaled, "r+", libver=_LIBVER)
-
-    def finish(self, input_path: str, sentence_to_index: Optional[Dict[str, str]]) -> None:
-        """Gives the file its last parts and its name."""
-        if sentence_to_index is not None:
-            index = self._hdf5.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
-            index[0] = json.dumps(sentence_to_index)
-        self._hdf5.attrs["input"] = input_path
-        self._hdf5.attrs.modify("complete", True)
-        self._hdf5.close()
-        self._journaled.commit()
-        os.replace(self.unfinished, self.path)
-        journal_path(self.unfinished).unlink()
-        sync_directory(self.path.parent)
-
-    def _create(self, settings: Dict[str, Any]) -> None:
-        new = Path(f"{self.unfinished}.new")
-        with h5py.File(new, "w", libver=_LIBVER, track_order=True) as created:
-            created.attrs["format_version"] = FORMAT_VERSION
-            created.attrs["elmo_plugin_version"] = _version()
-            created.attrs.update(settings)
-            created.attrs.update(num_lines=0, text_sha256="0" * 64, complete=False)
-        # A journal left over from another file must not be applied to this one.
-        journal_path(self.unfinished).unlink(missing_ok=True)
-        sync_directory(self.path.parent)
-        os.replace(new, self.unfinished)
-
-    def _open(self, settings: Dict[str, Any]) -> str:
-        """
-        # Returns
-
-        `str`
-            Why the unfinished file cannot be continued; empty if it can.
-        """
-        self._hdf5: Optional[h5py.File] = None
-        try:
-            self._journaled = JournaledFile(self.unfinished)
-        except BlockingIOError:
             raise ConfigurationError(
-                f"{self.unfinished} is being written by another process. Wait for it, or give "
-                "another output."
-            ) from None
-        if not journal_path(self.unfinished).exists():
-            self._journaled.commit()
+                f"{self.folder} was begun with other settings: {difference}. Repeat that command "
+                "to continue it, name another output, or add --force to begin anew."
+            )
+
+    def _parts(self) -> List[Path]:
+        return sorted(self.folder.glob("*.part"))
+
+    def _remove_parts(self) -> None:
+        # From the last one, so that those that a killed process leaves can be continued.
+        for part in reversed(self._parts()):
+            part.unlink()
+
+    def _locked(self) -> int:
+        """Makes the folder and locks a file in it; returns the descriptor of that file."""
         try:
-            self._hdf5 = h5py.File(self._journaled, "r+", libver=_LIBVER)
-            return _difference(dict(self._hdf5.attrs), settings)
-        # What h5py raises for a damaged file depends on where the damage is.
-        except (OSError, RuntimeError, KeyError) as error:
-            return f"is damaged ({error}). Add --force to begin anew."
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{self.path} cannot be written: {error.filename} is not a folder and cannot be "
+                "made one."
+            ) from error
+        descriptor = _locked_file(self.folder / "lock")
+        if descriptor is None:
+            raise ConfigurationError(
+                f"{self.folder} is being written by another process. Wait until it ends, or name "
+                "another output."
+            )
+        return descriptor
 
-    def _abandon(self) -> None:
-        self._journaled.abandon()
-        if self._hdf5 is not None:
-            self._hdf5.close()
-        self._journaled.close()
+
+def _locked_file(path: Path) -> Optional[int]:
+    """Descriptor of a file that is now locked by this process; `None` if it is by another."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    is_locked = True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        is_locked = False
+    except OSError:
+        # Some network file systems have no locks; there, users must start one process only.
+        pass
+    # A process that ended after the file was opened has removed it.
+    if is_locked and os.fstat(descriptor).st_nlink:
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
-def _difference(found: Dict[str, Any], settings: Dict[str, Any]) -> str:
-    expected = {"format_version": FORMAT_VERSION, **settings}
-    differences = [
-        # Of digests and options the name says enough.
+def _read_header(path: Path) -> Tuple[Dict[str, Any], List[Tuple[str, List[int]]]]:
+    """The progress at that commit, and key and shape of each sentence."""
+    with open(path, "rb") as part:
+        try:
+            progress, shapes = json.loads(part.readline())
+        except ValueError:
+            raise ConfigurationError(_damage_message(path)) from None
+        return progress, shapes
+
+
+def _read_part(path: Path) -> Iterator[Tuple[str, numpy.ndarray]]:
+    progress, shapes = _read_header(path)
+    dtype = numpy.dtype(progress["dtype"])
+    with open(path, "rb") as part:
+        part.readline()
+        for key, shape in shapes:
+            content = part.read(math.prod(shape) * dtype.itemsize)
+            if len(content) != math.prod(shape) * dtype.itemsize:
+                raise ConfigurationError(_damage_message(path))
+            yield key, numpy.frombuffer(content, dtype).reshape(shape)
+
+
+def _create_dataset(hdf5: h5py.File, key: str, vectors: numpy.ndarray, compression: str) -> None:
+    if compression == "none" or vectors.size == 0:
+        hdf5.create_dataset(key, data=vectors)
+        return
+    *layers, num_tokens, dim = vectors.shape
+    chunks = (*layers, min(num_tokens, _TOKENS_PER_CHUNK), dim)
+    # Numbers compress better if their first bytes are side by side.
+    hdf5.create_dataset(key, data=vectors, chunks=chunks, compression=compression, shuffle=True)
+
+
+def _difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:
+    return "; ".join(
+        # A digest or an options file would not help to understand the message.
         f"{name} {found.get(name)}, now {value}" if len(str(value)) < 32 else f"another {name}"
         for name, value in expected.items()
-        if found.get(name) != value
-    ]
-    if not differences:
-        return ""
-    return (
-        f"was begun otherwise: {'; '.join(differences)}. Repeat the command of that time to "
-        "continue it, give another output, or add --force to begin anew."
+        if name not in ("num_lines", "text_sha256") and found.get(name) != value
     )
+
+
+def _damage_message(path: Path) -> str:
+    return f"{path} is damaged. Delete its folder and give the same command again."
 
 
 def _finished_message(path: Path) -> str:
