@@ -2,18 +2,24 @@ from typing import Callable, List, Optional, Sequence, Tuple
 
 import torch
 
-from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.projected_lstm import LstmState, ProjectedLstm
+from elmo_plugin.bilm.options import BilmOptions, LstmOptions
+from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
+from elmo_plugin.modules.recurrent.layer import RecurrentLayer
 from elmo_plugin.modules.recurrent.packing import Packing
+from elmo_plugin.modules.recurrent.scan import RecurrentState
 
-# One state per direction and layer: (forward, backward), or (forward,) alone.
-BilstmState = List[Tuple[LstmState, ...]]
+# One state per layer and direction: (forward, backward), or (forward,) alone.
+BilstmState = List[Tuple[RecurrentState, ...]]
 
 
 class BidirectionalLstm(torch.nn.Module):
     """
-    The recurrent layers of a biLM: two stacks that share nothing, one reading from the front of
-    a sentence and one from its end (section 3.1). A forward-only language model has one.
+    The recurrent layers of a biLM: two stacks without shared weights, one for each direction
+    (section 3.1). A forward-only language model has one.
+
+    Each layer is an LSTM whose cell state is clipped and whose output is projected and clipped,
+    as TensorFlow's `LSTMCell` in bilm-tf. That adds one to the forget gate's bias; the one is no
+    part of the parameter, so that a weight file is written back bit for bit.
 
     # Parameters
 
@@ -72,9 +78,9 @@ class BidirectionalLstm(torch.nn.Module):
         stack: torch.nn.ModuleList,
         inputs: torch.Tensor,
         batch_sizes: Sequence[int],
-        initial: Optional[Sequence[LstmState]] = None,
+        initial: Optional[Sequence[RecurrentState]] = None,
         dropout: Callable[[torch.Tensor], torch.Tensor] = lambda inputs: inputs,
-    ) -> Tuple[List[torch.Tensor], List[LstmState]]:
+    ) -> Tuple[List[torch.Tensor], List[RecurrentState]]:
         """
         One direction.
 
@@ -83,25 +89,25 @@ class BidirectionalLstm(torch.nn.Module):
         stack : `torch.nn.ModuleList`
             `forward_layers` or `backward_layers`.
         inputs : `torch.Tensor`
-            Shape `(num_packed, token_dim)`. Tokens in the order in which the direction reads them.
+            Shape `(num_packed, token_dim)`. Tokens in packed order for this direction.
         batch_sizes : `Sequence[int]`
             Number of sentences at each step, never growing.
-        initial : `Optional[Sequence[LstmState]]`
+        initial : `Optional[Sequence[RecurrentState]]`
             State of each layer before the first step, longest sentence first; zeros when not
             given.
         dropout : `Callable[[torch.Tensor], torch.Tensor]`
-            Applied to the input of each layer; what skips a layer is its input after dropout, as
+            Applied to the input of each layer; the skip connection adds the input after dropout, as
             in bilm-tf.
 
         # Returns
 
         outputs : `List[torch.Tensor]`
             One per layer, shape `(num_packed, output_dim)`.
-        finals : `List[LstmState]`
+        finals : `List[RecurrentState]`
             State of each layer after each sentence's last token.
         """
         outputs: List[torch.Tensor] = []
-        finals: List[LstmState] = []
+        finals: List[RecurrentState] = []
         for number, layer in enumerate(stack):
             inputs = dropout(inputs)
             output, final = layer(inputs, batch_sizes, initial and initial[number])
@@ -115,8 +121,23 @@ class BidirectionalLstm(torch.nn.Module):
 
 def _stack(options: BilmOptions) -> torch.nn.ModuleList:
     dims = [options.token_dim] + [options.lstm.output_dim] * (options.lstm.n_layers - 1)
-    return torch.nn.ModuleList(ProjectedLstm(dim, options.lstm) for dim in dims)
+    return torch.nn.ModuleList(_layer(dim, options.lstm) for dim in dims)
 
 
-def _reorder(state: LstmState, order: torch.Tensor) -> LstmState:
-    return LstmState(*(part[order] for part in state))
+def _layer(input_dim: int, options: LstmOptions) -> RecurrentLayer:
+    """With weights drawn as TensorFlow draws them by default: uniform, after Glorot and Bengio."""
+    cell = LstmCell(options.cell_clip, options.proj_clip, forget_bias=1.0)
+    layer = RecurrentLayer(cell, input_dim, options.dim, options.projection_dim)
+    # TensorFlow joins the input and the recurrent weights of all gates in one matrix.
+    bound = (6.0 / (input_dim + layer.output_dim + layer.bias.numel())) ** 0.5
+    with torch.no_grad():
+        for parameter in ("input", "recurrent"):
+            for weight in layer.gates(parameter).values():
+                torch.nn.init.uniform_(weight, -bound, bound)
+        if layer.projection is not None:
+            torch.nn.init.xavier_uniform_(layer.projection.weight)
+    return layer
+
+
+def _reorder(state: RecurrentState, order: torch.Tensor) -> RecurrentState:
+    return RecurrentState(*(part[order] for part in state))

@@ -10,13 +10,14 @@ from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
 from elmo_plugin.bilm.character_encoder import CharacterEncoder
 from elmo_plugin.bilm.io.hub import PretrainedFiles
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.projected_lstm import LstmState
 from elmo_plugin.bilm.token_embeddings import TokenEmbeddings, map_of
-from elmo_plugin.bilm.token_memory import TokenMemory
+from elmo_plugin.bilm.token_layer_table import TokenLayerTable
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
-from elmo_plugin.modules.linear.int8_linear import Int8Linear
-from elmo_plugin.modules.linear.packed_linear import PackedLinear
+from elmo_plugin.modules.linear.int8 import Int8Linear
+from elmo_plugin.modules.linear.packed import PackedLinear
 from elmo_plugin.modules.recurrent.packing import Packing
+from elmo_plugin.modules.recurrent.recurrence import tracks_gradients
+from elmo_plugin.modules.recurrent.scan import RecurrentState
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Bilm(PretrainedFiles):
         )
         self.lstm = BidirectionalLstm(options)
         self.weights_version = 0  #: Grows when weights may have changed; see `train`.
-        self._memory: Optional[TokenMemory] = None
+        self._token_table: Optional[TokenLayerTable] = None
         self._state: Optional[BilstmState] = None
         self.register_buffer(
             "boundary_ids", self.characters.batch_ids([[BEGIN_SENTENCE, END_SENTENCE]])[0], False
@@ -172,11 +173,11 @@ class Bilm(PretrainedFiles):
     def precompute(self, words: Sequence[str]) -> None:
         """
         Computes the token layer of these words now, so that reading them later skips the
-        character encoder. Only used while nothing learns; call it again after weights change.
-        Memory: `token_dim` numbers per word.
+        character encoder. Not used when gradients are tracked through that encoder; call it again
+        after its weights change. Takes `token_dim` numbers per word.
         """
-        self._memory = (
-            TokenMemory(self.character_encoder, self.characters, words) if words else None
+        self._token_table = (
+            TokenLayerTable(self.character_encoder, self.characters, words) if words else None
         )
 
     def reset_state(self) -> None:
@@ -192,12 +193,13 @@ class Bilm(PretrainedFiles):
 
     def to_int8(self) -> "Bilm":
         """
-        Rounds the weights to whole numbers of one byte, with a scale for each row of a matrix. For
-        reading a sentence at a time on a CPU with AVX-512 VNNI: at the published size about 1.3
-        times as fast as bfloat16 and 3.7 times as fast as float32 (`benchmarks/embed.py`), with
-        weights of a quarter of float32's; layers differ by about 1 %. On large batches bfloat16 is
-        faster, and so is float32 in a biLM so small that its weights stay in the processor's
-        cache. Nothing can learn any more.
+        Quantises the weights to int8, with a scale for each row of a matrix. For reading one
+        sentence at a time on a CPU with VNNI: at the published size two to three times as fast as
+        float32, which matters most on processors without bfloat16; where they have it, about 1.3
+        times as fast as bfloat16 (`benchmarks/embed.py`). Weights take a quarter of float32's
+        memory; layers differ by about 1 %. On large batches bfloat16 is faster, and so is float32
+        for a biLM so small that its weights stay in the processor's cache. The weights cannot be
+        trained any more.
         """
         convolutions = getattr(self.character_encoder, "convolutions", None)
         for parent in list(self.modules()):
@@ -205,7 +207,7 @@ class Bilm(PretrainedFiles):
                 # Convolutions have few weights and short rows: little to gain, and much to lose.
                 if isinstance(layer, PackedLinear) and parent is not convolutions:
                     setattr(parent, name, Int8Linear.from_linear(layer))
-        self._memory = None
+        self._token_table = None
         self.weights_version += 1
         return self.requires_grad_(False)
 
@@ -216,7 +218,7 @@ class Bilm(PretrainedFiles):
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "Bilm":
         # Neither is a parameter, so neither would follow to another device or type.
-        self._memory = self._state = None
+        self._token_table = self._state = None
         self.weights_version += 1
         return super()._apply(fn, recurse)
 
@@ -256,10 +258,9 @@ class Bilm(PretrainedFiles):
         lengths = mask.sum(dim=1) + 2
         rows.scatter_(1, lengths.unsqueeze(1) - 1, 1)
         words = torch.cat([self.boundary_ids, words])
-        learns = torch.is_grad_enabled() and any(
-            parameter.requires_grad for parameter in self.character_encoder.parameters()
-        )
-        encode = self.character_encoder if learns or self._memory is None else self._memory
+        encode = self._token_table or self.character_encoder
+        if tracks_gradients(*self.character_encoder.parameters()):
+            encode = self.character_encoder
         return encode(words)[rows], lengths
 
     def _check_widths(self) -> None:
@@ -289,7 +290,8 @@ class Bilm(PretrainedFiles):
 
 def _map_state(function: Callable[..., torch.Tensor], *states: BilstmState) -> BilstmState:
     return [
-        tuple(LstmState(*map(function, *sides)) for sides in zip(*pairs)) for pairs in zip(*states)
+        tuple(RecurrentState(*map(function, *sides)) for sides in zip(*pairs))
+        for pairs in zip(*states)
     ]
 
 

@@ -4,13 +4,8 @@ import torch
 
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.modules.linear.packed_linear import PackedLinear
-
-# Rows of convolution windows computed at once without gradients: bounds memory to about
-# 16 MB per thousand filters.
-_MAX_WINDOWS = 4096
-# Below this, another product costs more than the windows of padding that it saves.
-_MIN_WINDOWS = 128
+from elmo_plugin.modules import tuning
+from elmo_plugin.modules.linear.packed import PackedLinear
 
 
 class CharacterEncoder(torch.nn.Module):
@@ -174,7 +169,7 @@ def _groups(num_characters: List[int]) -> List[Tuple[int, int, int]]:
     Cuts words sorted by length into groups `(first, last, longest)` of similar length.
 
     A group ends when its next word is longer by a quarter than its first and it holds
-    `_MIN_WINDOWS` windows, or when it holds `_MAX_WINDOWS`.
+    `tuning.MIN_WINDOWS` windows, or when it holds `tuning.MAX_WINDOWS`.
     """
     groups: List[Tuple[int, int, int]] = []
     first = 0
@@ -182,8 +177,8 @@ def _groups(num_characters: List[int]) -> List[Tuple[int, int, int]]:
         if (
             last == len(num_characters)
             or num_characters[last] > 1.25 * num_characters[first] + 1
-            and (last - first) * num_characters[last - 1] > _MIN_WINDOWS
-            or (last + 1 - first) * num_characters[last] > _MAX_WINDOWS
+            and (last - first) * num_characters[last - 1] > tuning.MIN_WINDOWS
+            or (last + 1 - first) * num_characters[last] > tuning.MAX_WINDOWS
         ):
             groups.append((first, last, num_characters[last - 1]))
             first = last

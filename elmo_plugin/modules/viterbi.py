@@ -1,4 +1,4 @@
-"""The best sequence of labels under scores of labels and of what follows what."""
+"""Viterbi decoding: the best sequence of labels under label and transition scores."""
 
 from typing import List, Optional
 
@@ -46,7 +46,7 @@ def decode(
     dtype = torch.promote_types(scores.dtype, torch.float)
     emissions = scores.detach().to(dtype).nan_to_num(nan=IMPOSSIBLE)
     emissions = emissions.clamp(IMPOSSIBLE, -IMPOSSIBLE).transpose(0, 1)
-    # Shape: (num_labels, num_labels), a row now holds all ways into one label
+    # Shape: (num_labels, num_labels), a row now holds all transitions into one label
     arrivals = transition_scores.detach().to(emissions).t().contiguous()
     running = torch.arange(num_tokens, device=mask.device).unsqueeze(1) < lengths
     # Shape of each: (batch_size, num_labels)
@@ -57,7 +57,7 @@ def decode(
     last = totals[-1] if end_scores is None else totals[-1] + end_scores.detach().to(emissions)
     # Shape of each: (batch_size,)
     path = [last.argmax(dim=1)]
-    # Only the labels on the way back need to know where they came from.
+    # Predecessors are computed only for the labels of the best path.
     for before, still in zip(totals[-2::-1], running.flip(0)):
         path.append(torch.where(still, (before + arrivals[path[-1]]).argmax(dim=1), path[-1]))
     sequences = torch.stack(path[::-1], dim=1).tolist()

@@ -106,8 +106,7 @@ def _gradients(ours, theirs):
                 ("recurrent", layer.recurrent.weight, other.state_linearity.weight),
                 ("bias", layer.bias, other.state_linearity.bias),
             ):
-                i, f, o, g = found.grad.chunk(4)
-                yield f"{side} {number} {name}", torch.cat([i, f, g, o]), expected.grad
+                yield f"{side} {number} {name}", found.grad, expected.grad
             yield (
                 f"{side} {number} projection",
                 layer.projection.weight.grad,

@@ -6,8 +6,8 @@ import random
 import pytest
 import torch
 
-from elmo_plugin.bilm import Bilm, BilmOptions, character_encoder, save_weights
-from elmo_plugin.modules.recurrent import scan
+from elmo_plugin.bilm import Bilm, BilmOptions, save_weights
+from elmo_plugin.modules import tuning
 from tests.bilm.oracle import (
     SlowBilm,
     assert_layers_equal,
@@ -129,15 +129,13 @@ def test_a_repeated_word_has_one_token_layer_wherever_it_stands(shared_bilm):
     assert relative_error(layers[2, 1], layers[2, 20]) > 0.01
 
 
-@pytest.mark.parametrize(
-    "module, name", [(scan, "_MAX_GATES"), (character_encoder, "_MAX_WINDOWS")]
-)
+@pytest.mark.parametrize("name", ["MAX_INPUT_GATES", "MAX_WINDOWS"])
 @pytest.mark.parametrize("gradients", [True, False])
 @pytest.mark.parametrize("limit", [1, 700])
 def test_computing_in_smaller_pieces_changes_nothing(
-    bilm, sentences, golden, monkeypatch, module, name, gradients, limit
+    bilm, sentences, golden, monkeypatch, name, gradients, limit
 ):
-    monkeypatch.setattr(module, name, limit)
+    monkeypatch.setattr(tuning, name, limit)
     with torch.set_grad_enabled(gradients):
         for found, expected in zip(read(bilm, sentences), golden):
             assert_layers_equal(found, expected)
@@ -204,9 +202,7 @@ def test_forgetting_known_words_brings_the_encoder_back(bilm, sentences, golden)
 
 
 def test_known_words_are_computed_in_pieces(bilm, sentences, golden, monkeypatch):
-    from elmo_plugin.bilm import token_memory
-
-    monkeypatch.setattr(token_memory, "_WORDS_AT_ONCE", 2)
+    monkeypatch.setattr(tuning, "WORDS_AT_ONCE", 2)
     bilm.precompute([word for words in sentences for word in words])
     with torch.no_grad():
         for found, expected in zip(read(bilm, sentences), golden):

@@ -61,7 +61,7 @@ def test_a_frozen_character_encoder_gets_no_gradient(make_bilm):
 
 
 @pytest.mark.parametrize("fused", [False, True])
-def test_reading_follows_what_was_learned(make_bilm, fused):
+def test_results_follow_an_optimizer_step(make_bilm, fused):
     bilm = make_bilm()
     ids = bilm.characters.batch_ids([["a", "b"], ["c"]])
     with torch.no_grad():

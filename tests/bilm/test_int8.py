@@ -17,7 +17,7 @@ from allennlp.models import load_archive
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.elmo import Elmo
-from elmo_plugin.modules.linear.int8_linear import Int8Linear
+from elmo_plugin.modules.linear.int8 import Int8Linear
 from tests.bilm.oracle import relative_error
 
 SHAPE = dict(filters=[[1, 32], [2, 64], [3, 128]], dim=256, projection_dim=64, embedding=16)
@@ -152,7 +152,7 @@ def test_autocast_reads_with_it_too(bilm):
 
 def test_nothing_learns_unless_it_is_asked_to_and_then_it_says_why(bilm):
     assert not layers(bilm).requires_grad
-    with pytest.raises(RuntimeError, match="can learn, found int8"):
+    with pytest.raises(RuntimeError, match="can be trained, found int8"):
         layers(bilm.requires_grad_())
     with pytest.raises(ConfigurationError, match="needs `dtype` float32"):
         Elmo(trainable=True, dtype="int8")

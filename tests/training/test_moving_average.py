@@ -13,7 +13,7 @@ from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 from allennlp.training.moving_average import MovingAverage
 
-from elmo_plugin.modules.linear.packed_linear import PackedLinear
+from elmo_plugin.modules.linear.packed import PackedLinear
 from elmo_plugin.training import RecoverableMovingAverage
 
 NUM_EPOCHS, NUM_BATCHES = 4, 5
@@ -137,17 +137,20 @@ def test_the_average_is_that_of_the_formula():
 
 
 def test_layers_that_keep_a_copy_of_a_weight_notice_the_average():
-    layer, inputs = PackedLinear(300, 900), torch.randn(8, 300)
+    layer, inputs = PackedLinear(300, 900).eval(), torch.randn(8, 300)
     average = RecoverableMovingAverage(list(layer.named_parameters()))
     for _ in range(2):
         with torch.no_grad():
             before = layer(inputs)
             layer.weight.add_(1.0)
             average.assign_average_value()
+            layer.eval()
             torch.testing.assert_close(layer(inputs), before)
             average.restore()
+            layer.eval()
             assert not torch.allclose(layer(inputs), before, atol=1.0)
             layer.weight.sub_(1.0)
+            layer.eval()
 
 
 @pytest.mark.parametrize("other", [[("y", torch.zeros(2))], [("x", torch.zeros(3))], []])

@@ -17,7 +17,7 @@ import torch
 from elmo_plugin.bilm.io.array_files import read_arrays, read_shapes, write_arrays
 from elmo_plugin.bilm.io.weight_fit import check_fit, published_name
 from elmo_plugin.bilm.options import BilmOptions, CharacterCnnOptions, LstmOptions
-from elmo_plugin.modules.linear.int8_linear import Int8Linear
+from elmo_plugin.modules.linear.int8 import Int8Linear
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -76,6 +76,8 @@ def load_weights(bilm: BilmLike, weight_file: Union[str, PathLike]) -> None:
             array = arrays[entry.name] if entry.name in arrays else _no_change(entry.shape)
             for name, part in zip(entry.parameters, entry.to_parameters(array)):
                 parameters[name].copy_(torch.from_numpy(numpy.ascontiguousarray(part)))
+    # Drops packed copies of the weights, see `PackedLinear`.
+    bilm.train(bilm.training)
 
 
 def check_weights(options: BilmOptions, weight_file: Union[str, PathLike]) -> None:
@@ -209,28 +211,27 @@ def _convolution(name: str, shape: Tuple[int, int, int, int], parameter: str) ->
 
 
 def _lstm_cell(cell: str, parameter: str, input_dim: int, options: LstmOptions) -> Iterator[_Entry]:
-    """TensorFlow joins input and recurrent weights and orders the gates i, g, f, o."""
+    """TensorFlow joins input and recurrent weights; its gate order is i, g, f, o (see `Cell`)."""
     dim = options.dim
 
-    def reorder(array: numpy.ndarray, order: Tuple[int, ...]) -> numpy.ndarray:
-        gates = numpy.split(array, 4, axis=-1)
-        return numpy.concatenate([gates[gate] for gate in order], axis=-1)
+    def reorder(array: numpy.ndarray) -> numpy.ndarray:
+        """Exchanges the two middle gates, in both directions."""
+        first, second, third, fourth = numpy.split(array, 4, axis=-1)
+        return numpy.concatenate([first, third, second, fourth], axis=-1)
 
-    # Ours are i, f, o, g.
-    to_ours, to_theirs = (0, 2, 3, 1), (0, 3, 1, 2)
     yield _Entry(
         f"{cell}/W_0",
         (input_dim + options.output_dim, 4 * dim),
         (f"{parameter}.input.weight", f"{parameter}.recurrent.weight"),
-        lambda array: [part.T for part in numpy.split(reorder(array, to_ours), [input_dim])],
-        lambda parts: reorder(numpy.concatenate([part.T for part in parts]), to_theirs),
+        lambda array: [part.T for part in numpy.split(reorder(array), [input_dim])],
+        lambda parts: reorder(numpy.concatenate([part.T for part in parts])),
     )
     yield _Entry(
         f"{cell}/B",
         (4 * dim,),
         (f"{parameter}.bias",),
-        lambda array: [reorder(array, to_ours)],
-        lambda parts: reorder(parts[0], to_theirs),
+        lambda array: [reorder(array)],
+        lambda parts: reorder(parts[0]),
     )
     if options.projection_dim is not None:
         shape = (dim, options.projection_dim)

@@ -9,7 +9,7 @@ from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.pretraining.perplexity import Perplexity
 from elmo_plugin.bilm.pretraining.softmax import Softmax
 from elmo_plugin.bilm.pretraining.speed import Speed
-from elmo_plugin.bilm.projected_lstm import LstmState
+from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.distributed import process, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -81,7 +81,7 @@ class LanguageModel(torch.nn.Module):
         self.mixed_precision = mixed_precision
         self.seed = seed
         self._num_batches = 0
-        self._carried: Dict[str, List[LstmState]] = {}
+        self._carried: Dict[str, List[RecurrentState]] = {}
         self._perplexity = Perplexity()
         self._speed = Speed()
 
@@ -187,7 +187,7 @@ class LanguageModel(torch.nn.Module):
         self._num_batches = state["num_batches"]
         device = self.softmax.bias.device
         self._carried = {
-            name: [LstmState(*(part.to(device) for part in parts)) for parts in states]
+            name: [RecurrentState(*(part.to(device) for part in parts)) for parts in states]
             for name, states in state["carried"].items()
         }
 
@@ -196,9 +196,9 @@ class LanguageModel(torch.nn.Module):
         name: str,
         inputs: torch.Tensor,
         batch_sizes: List[int],
-        initial: Optional[List[LstmState]],
+        initial: Optional[List[RecurrentState]],
         generator: Optional[torch.Generator],
-    ) -> Tuple[torch.Tensor, List[LstmState]]:
+    ) -> Tuple[torch.Tensor, List[RecurrentState]]:
         def dropout(values: torch.Tensor) -> torch.Tensor:
             if not self.training or self.dropout == 0.0:
                 return values
@@ -212,21 +212,21 @@ class LanguageModel(torch.nn.Module):
 
     def _initial(
         self, name: str, streams: Optional[torch.Tensor], num_streams: int
-    ) -> Optional[List[LstmState]]:
+    ) -> Optional[List[RecurrentState]]:
         if streams is None:
             return None
         if name not in self._carried:
             lstm, bias = self.bilm.options.lstm, self.softmax.bias
             self._carried[name] = [
-                LstmState(
+                RecurrentState(
                     bias.new_zeros(num_streams, lstm.output_dim),
                     bias.new_zeros(num_streams, lstm.dim),
                 )
                 for _ in range(lstm.n_layers)
             ]
-        return [LstmState(*(part[streams] for part in state)) for state in self._carried[name]]
+        return [RecurrentState(*(part[streams] for part in state)) for state in self._carried[name]]
 
-    def _carry(self, name: str, streams: torch.Tensor, final: List[LstmState]) -> None:
+    def _carry(self, name: str, streams: torch.Tensor, final: List[RecurrentState]) -> None:
         for carried, state in zip(self._carried[name], final):
             for part, new in zip(carried, state):
                 part[streams] = new.detach().to(part.dtype)

@@ -1,31 +1,118 @@
-"""What a recurrent layer needs to know of its cell."""
+"""What a recurrent layer needs to know about its cell."""
 
-from typing import Optional, Protocol, Tuple
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple, Type
 
 import torch
 
 
-class Cell(Protocol):
+class Cell(ABC):
     """
-    The arithmetic within one step of a recurrent layer, between its matrix products.
+    The arithmetic of one step of a recurrent layer, between its matrix products.
 
-    `gates` has the shape `(num_sentences, num_blocks * dim)`, blocks side by side; the recurrence
-    is added to the first `num_state_blocks` of them, what comes from the inputs to the last
-    `num_input_blocks`. All else is `(num_sentences, dim)`. What goes to and comes from products
-    (`inputs`, `recurrent`, `output`, `d_gates`) may be of half the precision of all else.
+    A subclass is a frozen dataclass of its settings, one file in `cells/`; defining it registers
+    it in `Cell.registered`, and the tests of all cells then cover it. It needs `gates` and
+    `formula`; everything else has a default.
 
-    `formula` says what is computed; `forward` and `backward` do the same and its gradient, in place
-    and without autograd.
+    Gate order, the same for weights, biases, the `gates` of `formula` and compiled kernels: that of
+    `gates`. All LSTM cells begin as PyTorch does: input, forget, candidate, output. (The weight
+    files of bilm-tf have another order, which `bilm/io/weight_files.py` translates.)
+
+    The product with the previous hidden state is added to the first `num_recurrent_gates` gates,
+    the product with the inputs to the last `num_input_gates`.
     """
 
-    num_blocks: int
-    num_state_blocks: int
-    num_input_blocks: int
+    registered: ClassVar[Dict[str, Type["Cell"]]] = {}
+    # Names of the gates, in order.
+    gates: ClassVar[Tuple[str, ...]]
+    num_recurrent_gates: ClassVar[int]
+    num_input_gates: ClassVar[int]
+    # Gates that have a learned bias, counted from the first.
+    num_bias_gates: ClassVar[int]
+    # The order in which the gates' initial weights are drawn: part of what a seed gives.
+    draw_order: ClassVar[Tuple[str, ...]]
+    # Prefix of this cell's functions in `kernels/cell_kernels.cpp`; `None` without a kernel.
+    kernel: ClassVar[Optional[str]] = None
+    # Bound on the projected hidden state; `None` for no bound.
+    projection_clip: Optional[float] = None
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        for name in ("num_recurrent_gates", "num_input_gates", "num_bias_gates"):
+            if name not in cls.__dict__:
+                setattr(cls, name, len(cls.gates))
+        if "draw_order" not in cls.__dict__:
+            cls.draw_order = cls.gates
+        Cell.registered[cls.__name__] = cls
+
+    @abstractmethod
     def formula(
-        self, gates: torch.Tensor, previous: torch.Tensor
+        self, gates: torch.Tensor, cell_state: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
-        """New memory and output, from what goes into the gates and from the previous memory."""
+        """
+        # Parameters
+
+        gates : `torch.Tensor`
+            Shape `(num_sentences, num_gates * hidden_dim)`. Before their activation functions.
+        cell_state : `torch.Tensor`
+            Shape `(num_sentences, hidden_dim)`. Of the step before.
+
+        # Returns
+
+        `Tuple[torch.Tensor, torch.Tensor]`
+            New cell state and output, both of shape `(num_sentences, hidden_dim)`. The output is
+            the hidden state, or what is projected to it.
+        """
+
+    def full_bias(self, bias: torch.Tensor) -> torch.Tensor:
+        """The bias of all gates, from the learned one."""
+        missing = len(self.gates) - self.num_bias_gates
+        if not missing:
+            return bias
+        return torch.nn.functional.pad(bias, (0, missing * (len(bias) // self.num_bias_gates)))
+
+    def kernel_setting(self, num_sentences: int, hidden_dim: int) -> Any:
+        """What the kernel takes besides arrays: a number, or a dense float32 tensor."""
+        return 0.0
+
+    def run_torch_loop(
+        self,
+        inputs: torch.Tensor,
+        batch_sizes: torch.Tensor,
+        weights: Sequence[Sequence[torch.Tensor]],
+    ) -> Optional[torch.Tensor]:
+        """
+        Both directions of a layer over a few packed sentences, from a zero state and without
+        gradients, by a loop that costs less per step than ours.
+
+        # Parameters
+
+        inputs : `torch.Tensor`
+            Shape `(num_packed, input_dim)`.
+        batch_sizes : `torch.Tensor`
+            Shape `(num_steps,)`. Number of sentences at each step.
+        weights : `Sequence[Sequence[torch.Tensor]]`
+            Input weight, recurrent weight and full bias of the forward and backward layer.
+
+        # Returns
+
+        `Optional[torch.Tensor]`
+            Shape `(num_packed, 2 * hidden_dim)`, in the order of the inputs; `None` if there is no
+            such loop for this cell.
+        """
+        return None
+
+
+class FormulaStep:
+    """
+    The steps of any cell by its formula, differentiated by autograd one step at a time.
+
+    What comes from products and goes to them (`inputs`, `recurrent`, `output`, `d_gates`) may have
+    half the precision of everything else.
+    """
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
 
     def forward(
         self,
@@ -33,64 +120,49 @@ class Cell(Protocol):
         recurrent: Optional[torch.Tensor],
         previous: torch.Tensor,
         gates: Optional[torch.Tensor],
-        memory: torch.Tensor,
+        cell_state: torch.Tensor,
         output: torch.Tensor,
     ) -> None:
         """
-        Fills `memory`, `output` and, if given, `gates`, with what `backward` wants of them. What
-        goes into the gates is `inputs`, which may be overwritten, and `recurrent`, which is
-        missing before the first step where inputs have a part in every block.
+        Fills `cell_state`, `output` and, if given, `gates` with what `backward` needs.
+
+        # Parameters
+
+        inputs, recurrent : `torch.Tensor`
+            Products with the inputs and the previous hidden state; `recurrent` may be `None`
+            before the first step.
+        previous : `torch.Tensor`
+            Cell state of the step before.
         """
+        if gates is None:
+            gates = previous.new_empty(len(previous), len(self._cell.gates) * previous.size(1))
+        first_input = gates.size(1) - inputs.size(1)
+        gates[:, :first_input] = 0.0
+        gates[:, first_input:] = inputs
+        if recurrent is not None:
+            gates[:, : recurrent.size(1)] += recurrent
+        new_cell_state, new_output = self._cell.formula(gates, previous)
+        cell_state.copy_(new_cell_state)
+        output.copy_(new_output)
 
     def backward(
         self,
         gates: torch.Tensor,
         previous: torch.Tensor,
-        memory: torch.Tensor,
+        cell_state: torch.Tensor,
         d_output: torch.Tensor,
-        d_memory: torch.Tensor,
+        d_cell_state: torch.Tensor,
         d_gates: torch.Tensor,
     ) -> None:
         """
-        Fills `d_gates`, the gradient of what went into the gates; turns `d_memory` in place from
-        that of the memory into that of the previous one. `d_output` is used up.
+        Fills `d_gates` and turns `d_cell_state` in place from the gradient of the cell state into
+        that of the previous one. May overwrite `d_output`.
         """
-
-    @property
-    def projection_clip(self) -> Optional[float]:
-        """Bound on the projected output; `None` for no bound."""
-
-
-def add_recurrent(
-    inputs: torch.Tensor,
-    recurrent: Optional[torch.Tensor],
-    gates: Optional[torch.Tensor],
-    dtype: torch.dtype,
-) -> torch.Tensor:
-    """What goes into the gates, in `gates` if given."""
-    # A sum of halves would be rounded to a half first.
-    inputs = inputs.to(dtype)
-    gates = inputs if gates is None else gates
-    width = 0 if recurrent is None else recurrent.size(1)
-    if width:
-        torch.add(inputs[:, :width], recurrent, out=gates[:, :width])
-    if gates is not inputs and width < gates.size(1):
-        gates[:, width:] = inputs[:, width:]
-    return gates
-
-
-def stop_at_clip(gradient: torch.Tensor, clipped: torch.Tensor, clip: Optional[float]) -> None:
-    """Zeroes in place the gradient of what `clamp` has changed."""
-    if clip:
-        # In the type of what was clipped: there the bound was rounded too.
-        gradient.mul_(clipped.abs() < clip)
-
-
-def through_sigmoids(gradient: torch.Tensor, gates: torch.Tensor) -> None:
-    """Turns in place the gradient of `gates`, all sigmoids, into that of their arguments."""
-    torch.ops.aten.sigmoid_backward.grad_input(gradient, gates, grad_input=gradient)
-
-
-def through_tanh(gradient: torch.Tensor, squashed: torch.Tensor) -> None:
-    """Turns in place the gradient of a hyperbolic tangent into that of its argument."""
-    torch.ops.aten.tanh_backward.grad_input(gradient, squashed, grad_input=gradient)
+        arguments: List[torch.Tensor] = [gates.detach(), previous.detach()]
+        with torch.enable_grad():
+            for argument in arguments:
+                argument.requires_grad_()
+            results = self._cell.formula(*arguments)
+        gradients = torch.autograd.grad(results, arguments, (d_cell_state, d_output))
+        d_gates.copy_(gradients[0])
+        d_cell_state.copy_(gradients[1])

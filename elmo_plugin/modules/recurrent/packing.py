@@ -7,7 +7,7 @@ import torch
 @dataclass(frozen=True)
 class Packing:
     """
-    The order in which a recurrent layer meets the tokens of a batch.
+    The order in which a recurrent layer reads the tokens of a batch.
 
     Sentences are sorted, longest first, and their tokens laid out step by step: the first token
     of every sentence, then the second of those that have one. No step touches padding. Both
@@ -20,14 +20,25 @@ class Packing:
     batch_sizes : `List[int]`
         Number of sentences at each step. Sums to the number of real tokens, `num_packed`.
     forward_index, backward_index : `torch.Tensor`
-        Shape `(num_packed,)`. Where each packed token stands in the batch flattened to
-        `batch_size * num_tokens`, reading from the front and from the end.
+        Shape `(num_packed,)`. The position of each packed token in the batch flattened to
+        `batch_size * num_tokens`, for a forward and a backward layer.
     """
 
     order: torch.Tensor
     batch_sizes: List[int]
     forward_index: torch.Tensor
     backward_index: torch.Tensor
+
+    @classmethod
+    def from_mask(cls, mask: torch.Tensor) -> "Packing":
+        """
+        # Parameters
+
+        mask : `torch.BoolTensor`
+            Shape `(batch_size, num_tokens)`, real tokens first. Rows may be empty.
+        """
+        assert not bool((mask[:, 1:] & ~mask[:, :-1]).any()), "padding stands before a token"
+        return cls.from_lengths(mask.sum(dim=1), mask.size(1))
 
     @classmethod
     def from_lengths(cls, lengths: torch.Tensor, num_tokens: int) -> "Packing":
@@ -40,7 +51,7 @@ class Packing:
             Padded length of the batch.
         """
         if len(lengths) == 1:
-            # What follows, of a single sentence, in fewer operations than its layers have steps.
+            # The same for a single sentence, in fewer operations than its layers have steps.
             positions = torch.arange(int(lengths[0]), device=lengths.device)
             order = torch.zeros_like(lengths)
             return cls(order, [1] * len(positions), positions, positions.flip(0))
@@ -57,3 +68,16 @@ class Packing:
             forward_index=from_front[is_token],
             backward_index=from_end[is_token],
         )
+
+    def reversal(self) -> torch.Tensor:
+        """
+        Shape `(num_packed,)`. Indexing packed tokens with it reverses every sentence; applied twice
+        it changes nothing.
+        """
+        size = int(self.forward_index.max()) + 1 if len(self.forward_index) else 0
+        # The packed position of each token of the flattened batch.
+        packed_position = self.forward_index.new_empty(size)
+        packed_position[self.forward_index] = torch.arange(
+            len(self.forward_index), device=self.forward_index.device
+        )
+        return packed_position[self.backward_index]

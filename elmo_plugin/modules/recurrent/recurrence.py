@@ -1,81 +1,88 @@
-"""Recurrent layers over packed sentences, with one way back through time for every cell."""
+"""A recurrent layer over packed sentences as one differentiable function, for any cell."""
 
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 from torch.autograd.function import once_differentiable
 
-from elmo_plugin.modules.linear.packed_matrix import PackedMatrix
+from elmo_plugin.modules.linear.packed import PackedMatrix
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.kernels.fused_cells import fused
-from elmo_plugin.modules.recurrent.large_tensors import large_empty
-from elmo_plugin.modules.recurrent.reference import plain_recurrence
-from elmo_plugin.modules.recurrent.scan import State, Trace, walk, walk_back
+from elmo_plugin.modules.recurrent.kernels.kernel_step import Step, step_of
+from elmo_plugin.modules.recurrent.reference import reference_recurrence
+from elmo_plugin.modules.recurrent.scan import (
+    RecurrentState,
+    Trace,
+    backward_scan,
+    forward_scan,
+    large_buffer,
+    padded_rows,
+)
 from elmo_plugin.modules.recurrent.weights import Products, Weights
 
 
-def recur(
+def recurrence(
     cell: Cell,
     inputs: torch.Tensor,
     weights: Weights,
     batch_sizes: Sequence[int],
-    state: Optional[State] = None,
+    state: Optional[Tuple[torch.Tensor, torch.Tensor]] = None,
     products: Optional[Products] = None,
-) -> Tuple[torch.Tensor, State]:
+) -> Tuple[torch.Tensor, RecurrentState]:
     """
     All steps of one direction of one recurrent layer.
 
     Under `torch.autocast` products are in its type; what lies between them is never computed in
-    less than float32, so that memories do not drift over a long sentence. If something learns,
-    about `(num_blocks + 2) * dim` numbers per token are kept for the way back, and as many again
-    live on it; otherwise only what is returned grows with the number of tokens.
+    less than float32, so that cell states do not drift over a long sentence. If gradients are
+    tracked, about `(num_gates + 2) * hidden_dim` numbers per token are kept for the backward pass,
+    which allocates as many again; otherwise only the results grow with the number of tokens.
 
     # Parameters
 
     cell : `Cell`
-        What happens within a step.
+        The arithmetic of a step.
     inputs : `torch.Tensor`
         Shape `(num_packed, input_dim)`. Tokens in the order of a `Packing`.
     weights : `Weights`
-        What learns.
+        The weights.
     batch_sizes : `Sequence[int]`
         Number of sentences at each step, never growing.
-    state : `Optional[State]`
-        Output and memory before the first step, longest sentence first: shapes
-        `(batch_size, output_dim)` and `(batch_size, dim)`. Zeros when not given.
+    state : `Optional[Tuple[torch.Tensor, torch.Tensor]]`
+        Hidden state and cell state before the first step, longest sentence first: shapes
+        `(batch_size, output_dim)` and `(batch_size, hidden_dim)`. Zeros when not given.
     products : `Optional[Products]`
-        The products with `weights`, where the caller has them ready for when nothing learns.
+        The products with `weights`, if the caller has packed copies; used without gradients.
 
     # Returns
 
     outputs : `torch.Tensor`
-        Shape `(num_packed, output_dim)`.
-    state : `State`
-        Output and memory after each sentence's last token.
+        Shape `(num_packed, output_dim)`. The hidden states.
+    state : `RecurrentState`
+        After each sentence's last token.
     """
-    # Elsewhere nothing was ever tried: let autograd record the formulas.
+    # Nothing else was tried on other devices.
     if inputs.device.type not in ("cpu", "cuda"):
-        return plain_recurrence(cell, inputs, weights, batch_sizes, state)
-    dtype = _product_dtype(weights)
-    if state is None and weights.state_bias is not None:
-        # There is a recurrence before the first step already: its bias.
-        rows = max(batch_sizes, default=0)
-        state = (
-            weights.bias.new_zeros(rows, weights.output_dim),
-            weights.bias.new_zeros(rows, weights.dim(cell)),
-        )
+        outputs, final = reference_recurrence(cell, inputs, weights, batch_sizes, state)
+        return outputs, RecurrentState(*final)
+    dtype, dim = _product_dtype(weights), weights.hidden_dim(cell)
+    batch_size = max(batch_sizes, default=0)
+    if state is None and weights.recurrent_bias is not None:
+        # The first step has a recurrent product too: its bias.
+        zeros = weights.bias.new_zeros
+        state = zeros(batch_size, weights.output_dim), zeros(batch_size, dim)
+    state = None if state is None else RecurrentState(*state)
     _check_fit(cell, inputs, weights, batch_sizes, state)
-    cell = fused(cell, inputs.device, dtype, weights.dim(cell), max(batch_sizes, default=0))
-    if learns(inputs, *(state or ()), *weights):
-        hidden, memory = state or (None, None)
-        outputs, hidden, memory = _Recurrence.apply(
-            cell, list(batch_sizes), inputs, hidden, memory, *weights
+    step_function = step_of(cell, inputs.device, dtype, dim, batch_size)
+    if tracks_gradients(inputs, *(state or ()), *weights):
+        outputs, *final = _Recurrence.apply(
+            cell, step_function, list(batch_sizes), inputs, *(state or (None, None)), *weights
         )
-        return outputs, (hidden, memory)
+        return outputs, RecurrentState(*final)
     with torch.autocast(inputs.device.type, enabled=False):
         if products is None or dtype != weights.bias.dtype:
             products = weights.products(dtype)
-        return walk(cell, inputs.to(dtype), weights, batch_sizes, state, products, None)
+        return forward_scan(
+            cell, step_function, inputs.to(dtype), weights, batch_sizes, state, products, None
+        )
 
 
 def _check_fit(
@@ -83,20 +90,20 @@ def _check_fit(
     inputs: torch.Tensor,
     weights: Weights,
     batch_sizes: Sequence[int],
-    state: Optional[State],
+    state: Optional[RecurrentState],
 ) -> None:
-    """What is compiled looks at no shape."""
-    dim, sizes = weights.dim(cell), list(batch_sizes)
+    """The compiled kernels check no shapes."""
+    dim, sizes = weights.hidden_dim(cell), list(batch_sizes)
     assert sum(sizes) == len(inputs) and sizes == sorted(sizes, reverse=True), sizes
-    assert weights.state.size(0) == cell.num_state_blocks * dim, weights.state.shape
-    assert weights.inputs.size(0) == cell.num_input_blocks * dim, weights.inputs.shape
-    assert weights.bias.numel() == cell.num_blocks * dim, weights.bias.shape
+    assert weights.recurrent.size(0) == cell.num_recurrent_gates * dim, weights.recurrent.shape
+    assert weights.input.size(0) == cell.num_input_gates * dim, weights.input.shape
+    assert weights.bias.numel() == len(cell.gates) * dim, weights.bias.shape
     for part, width in zip(state or (), (weights.output_dim, dim)):
         assert len(part) >= max(sizes, default=0) and part.size(1) == width, part.shape
 
 
-def learns(*tensors: Optional[torch.Tensor]) -> bool:
-    """Whether what is computed from these has a way back."""
+def tracks_gradients(*tensors: Optional[torch.Tensor]) -> bool:
+    """True if autograd would track a result of these tensors."""
     return torch.is_grad_enabled() and any(
         tensor is not None and tensor.requires_grad for tensor in tensors
     )
@@ -104,57 +111,62 @@ def learns(*tensors: Optional[torch.Tensor]) -> bool:
 
 class _Recurrence(torch.autograd.Function):
     """
-    The steps with their own way back. Recorded by autograd, the gradient of each weight would be
-    one product per step; here it is one product over all steps.
+    The forward scan, with the backward scan as its gradient. If autograd recorded the steps, the
+    gradient of each weight would be one product per step; here it is one product over all steps.
     """
 
     @staticmethod
     def forward(
         ctx: Any,
         cell: Cell,
+        step_function: Step,
         batch_sizes: List[int],
         inputs: torch.Tensor,
         hidden: Optional[torch.Tensor],
-        memory: Optional[torch.Tensor],
+        cell_state: Optional[torch.Tensor],
         *parts: Optional[torch.Tensor],
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """`parts` are those of the `Weights`."""
         weights = Weights(*parts)
         dtype = _product_dtype(weights)
-        state = None if hidden is None else (hidden, memory)
+        state = None if hidden is None else RecurrentState(hidden, cell_state)
         with torch.autocast(inputs.device.type, enabled=False):
             inputs = inputs.to(dtype)
             trace, products = Trace.empty(cell, inputs, weights), weights.products(dtype)
-            outputs, final = walk(cell, inputs, weights, batch_sizes, state, products, trace)
-        ctx.save_for_backward(inputs, hidden, memory, *parts, *trace)
-        ctx.cell, ctx.batch_sizes = cell, batch_sizes
+            outputs, final = forward_scan(
+                cell, step_function, inputs, weights, batch_sizes, state, products, trace
+            )
+        ctx.save_for_backward(inputs, hidden, cell_state, *parts, *trace)
+        ctx.cell, ctx.step_function, ctx.batch_sizes = cell, step_function, batch_sizes
         return outputs, *final
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
-        """Gradients of the tensors that `forward` takes, from those of what it returns."""
-        inputs, hidden, memory, *saved = ctx.saved_tensors
+        """Gradients of the tensors that `forward` takes, from those of its results."""
+        inputs, hidden, cell_state, *saved = ctx.saved_tensors
         weights, trace = Weights(*saved[:4]), Trace(*saved[4:])
-        state = None if hidden is None else (hidden, memory)
+        state = None if hidden is None else RecurrentState(hidden, cell_state)
+        scan = (ctx.cell, ctx.step_function, weights, ctx.batch_sizes, state, trace, gradients)
         with torch.autocast(inputs.device.type, enabled=False):
-            # A few rows more, so that products need not copy it to fill them up.
-            room = large_empty(inputs, len(inputs) + 3, trace.gates.size(1), inputs.dtype)
-            room[len(inputs) :] = 0.0
-            d_gates = room[: len(inputs)]
-            d_projected = None if weights.projection is None else torch.empty_like(trace.outputs)
-            d_state = walk_back(
-                ctx.cell, weights, ctx.batch_sizes, state, trace, gradients, d_gates, d_projected
-            )
+            # A few rows more, so that products need not copy it to pad them.
+            num_rows = padded_rows(len(inputs))
+            buffer = large_buffer(inputs, num_rows, trace.gates.size(1), inputs.dtype)
+            buffer[len(inputs) :] = 0.0
+            d_gates = buffer[: len(inputs)]
+            d_projected = None
+            if weights.projection is not None:
+                d_projected = torch.empty_like(trace.hidden_states)
+            d_state = backward_scan(*scan, d_gates, d_projected)
             d_inputs = None
-            if ctx.needs_input_grad[2]:
-                through_inputs = PackedMatrix(weights.inputs.t().to(inputs.dtype))
-                rows = room[: len(room) // 4 * 4, -weights.inputs.size(0) :]
+            if ctx.needs_input_grad[3]:
+                through_inputs = PackedMatrix(weights.input.t().to(inputs.dtype))
+                rows = buffer[:, -weights.input.size(0) :]
                 d_inputs = through_inputs.product(rows)[: len(inputs)]
             d_weights = _weight_gradients(
                 weights, ctx.batch_sizes, inputs, hidden, trace, d_gates, d_projected
             )
-        return None, None, d_inputs, *((None, None) if state is None else d_state), *d_weights
+        return None, None, None, d_inputs, *((None, None) if state is None else d_state), *d_weights
 
 
 def _weight_gradients(
@@ -168,33 +180,36 @@ def _weight_gradients(
 ) -> Weights:
     """Each is one product over all steps."""
     full = weights.bias.dtype
-    # Outputs one step earlier, which the first step has none of unless a state was given.
+    # Hidden states of the step before; the first step has none unless a state was given.
     first_size = max(batch_sizes, default=0)
-    earlier = [trace.outputs[:0] if hidden is None else hidden[:first_size].to(inputs.dtype)]
+    earlier = [trace.hidden_states[:0] if hidden is None else hidden[:first_size].to(inputs.dtype)]
     start = 0
     for size, next_size in zip(batch_sizes, batch_sizes[1:]):
-        earlier.append(trace.outputs[start : start + next_size])
+        earlier.append(trace.hidden_states[start : start + next_size])
         start += size
     first = first_size if hidden is None else 0
-    d_state_gates = d_gates[first:, : weights.state.size(0)]
-    d_input_gates = d_gates[:, -weights.inputs.size(0) :]
+    d_recurrent_gates = d_gates[first:, : weights.recurrent.size(0)]
+    d_input_gates = d_gates[:, -weights.input.size(0) :]
+    d_projection = None
+    if d_projected is not None:
+        d_projection = _transposed_product(d_projected, trace.cell_outputs).to(full)
     return Weights(
         _transposed_product(d_input_gates, inputs).to(full),
-        _transposed_product(d_state_gates, torch.cat(earlier)).to(full),
+        _transposed_product(d_recurrent_gates, torch.cat(earlier)).to(full),
         _column_sums(d_gates).to(full),
-        None if d_projected is None else _transposed_product(d_projected, trace.squashed).to(full),
+        d_projection,
     )
 
 
 def _transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """`left.t() @ right`, the way round that is faster on a CPU."""
+    """`left.t() @ right`, computed in the order that is faster on a CPU."""
     if left.size(1) > right.size(1):
         return (right.t() @ left).t()
     return left.t() @ right
 
 
 def _column_sums(values: torch.Tensor) -> torch.Tensor:
-    # A sum would be rounded at each step or copy all halves to float32; a product does neither.
+    # In half precision a sum is rounded at each step; a product accumulates in float32.
     if values.dtype in (torch.bfloat16, torch.float16):
         return (values.new_ones(1, len(values)) @ values).squeeze(0)
     return values.sum(dim=0)

@@ -7,7 +7,7 @@ from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.weights import Weights
 
 
-def plain_recurrence(
+def reference_recurrence(
     cell: Cell,
     inputs: torch.Tensor,
     weights: Weights,
@@ -15,34 +15,35 @@ def plain_recurrence(
     state: Optional[Tuple[torch.Tensor, torch.Tensor]] = None,
 ) -> Tuple[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]:
     """
-    What `recur` computes, as it is read in a paper; autograd records it. See there for the
+    The same as `recurrence`, in the plainest form and recorded by autograd. See there for the
     parameters.
     """
     batch_size = max(batch_sizes, default=0)
-    hidden, memory = state or (
+    hidden, cell_state = state or (
         inputs.new_zeros(batch_size, weights.output_dim),
-        inputs.new_zeros(batch_size, weights.dim(cell)),
+        inputs.new_zeros(batch_size, weights.hidden_dim(cell)),
     )
     num_gates = weights.bias.numel()
-    of_inputs, of_state = weights.inputs.size(0), weights.state.size(0)
+    without_input = num_gates - weights.input.size(0)
+    without_recurrent = num_gates - weights.recurrent.size(0)
     outputs: List[torch.Tensor] = []
     ended: List[Tuple[torch.Tensor, torch.Tensor]] = []
-    # Shape: (num_packed, num_blocks * dim)
-    input_gates = pad(linear(inputs, weights.inputs), (num_gates - of_inputs, 0)) + weights.bias
+    # Shape: (num_packed, num_gates * hidden_dim)
+    input_gates = pad(linear(inputs, weights.input), (without_input, 0)) + weights.bias
     for gates in input_gates.split(list(batch_sizes)):
         size = len(gates)
-        ended.append((hidden[size:], memory[size:]))
-        hidden, memory = hidden[:size], memory[:size]
-        recurrent = pad(linear(hidden, weights.state), (0, num_gates - of_state))
-        memory, hidden = cell.formula(gates + recurrent, memory)
+        ended.append((hidden[size:], cell_state[size:]))
+        hidden, cell_state = hidden[:size], cell_state[:size]
+        recurrent = pad(linear(hidden, weights.recurrent), (0, without_recurrent))
+        cell_state, hidden = cell.formula(gates + recurrent, cell_state)
         if weights.projection is not None:
             hidden = linear(hidden, weights.projection)
             if cell.projection_clip:
                 hidden = hidden.clamp(-cell.projection_clip, cell.projection_clip)
         outputs.append(hidden)
     # Shorter sentences ended first but stand last.
-    hiddens, memories = zip(*reversed([*ended, (hidden, memory)]))
+    hidden_states, cell_states = zip(*reversed([*ended, (hidden, cell_state)]))
     return torch.cat([input_gates[:0, : weights.output_dim], *outputs]), (
-        torch.cat(hiddens),
-        torch.cat(memories),
+        torch.cat(hidden_states),
+        torch.cat(cell_states),
     )

@@ -1,102 +1,118 @@
-"""The steps of a recurrent layer over packed sentences, there and back, whatever its cell."""
+"""The forward and backward scan of a recurrent layer over packed sentences, for any cell."""
 
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+import numpy
 import torch
 
-from elmo_plugin.modules.linear.packed_matrix import PackedMatrix
-from elmo_plugin.modules.recurrent.cell import Cell, stop_at_clip
-from elmo_plugin.modules.recurrent.large_tensors import large_empty
+from elmo_plugin.modules import tuning
+from elmo_plugin.modules.linear.packed import PackedMatrix
+from elmo_plugin.modules.recurrent.cell import Cell
+from elmo_plugin.modules.recurrent.kernels.kernel_step import Step
 from elmo_plugin.modules.recurrent.weights import Products, Weights
 
-# Numbers of the gates that inputs fill in one product: enough for the product to run at full
-# speed, few enough to stay in cache until their steps have read them (4 MB in float32).
-_MAX_GATES = 1024 * 1024
 
-# Output and memory at one step, longest sentence first.
-State = Tuple[torch.Tensor, torch.Tensor]
+class RecurrentState(NamedTuple):
+    """
+    The state of a recurrent layer at one step.
+
+    # Parameters
+
+    hidden : `torch.Tensor`
+        Shape `(batch_size, output_dim)`.
+    cell : `torch.Tensor`
+        Shape `(batch_size, hidden_dim)`.
+    """
+
+    hidden: torch.Tensor
+    cell: torch.Tensor
 
 
 class Trace(NamedTuple):
     """
-    What the way back needs of all steps.
+    What the backward scan needs of all steps.
 
     # Parameters
 
     gates : `torch.Tensor`
-        Shape `(num_packed, num_blocks * dim)`. As the cell left them.
-    memories : `torch.Tensor`
-        Shape `(num_packed, dim)`.
-    squashed, outputs : `torch.Tensor`
-        Shape `(num_packed, dim)` and `(num_packed, output_dim)`, in the type of the products:
-        what the cell gave, before and after its projection; the same without one.
+        Shape `(num_packed, num_gates * hidden_dim)`. As the step function filled them.
+    cell_states : `torch.Tensor`
+        Shape `(num_packed, hidden_dim)`.
+    cell_outputs, hidden_states : `torch.Tensor`
+        Shape `(num_packed, hidden_dim)` and `(num_packed, output_dim)`, in the type of the
+        products: before and after the projection; the same tensor without one.
     """
 
     gates: torch.Tensor
-    memories: torch.Tensor
-    squashed: torch.Tensor
-    outputs: torch.Tensor
+    cell_states: torch.Tensor
+    cell_outputs: torch.Tensor
+    hidden_states: torch.Tensor
 
     @classmethod
     def empty(cls, cell: Cell, inputs: torch.Tensor, weights: Weights) -> "Trace":
-        """Uninitialised, in the types that `walk` wants."""
-        num_packed, dim, full = len(inputs), weights.dim(cell), at_least_float32(inputs.dtype)
-        outputs = inputs.new_empty(num_packed, weights.output_dim)
+        """Uninitialised, in the types that `forward_scan` needs."""
+        num_packed, dim = len(inputs), weights.hidden_dim(cell)
+        full = at_least_float32(inputs.dtype)
+        hidden_states = inputs.new_empty(num_packed, weights.output_dim)
         return cls(
-            large_empty(inputs, num_packed, cell.num_blocks * dim, full),
-            large_empty(inputs, num_packed, dim, full),
-            outputs if weights.projection is None else inputs.new_empty(num_packed, dim),
-            outputs,
+            large_buffer(inputs, num_packed, len(cell.gates) * dim, full),
+            large_buffer(inputs, num_packed, dim, full),
+            hidden_states if weights.projection is None else inputs.new_empty(num_packed, dim),
+            hidden_states,
         )
 
 
-def walk(
+def forward_scan(
     cell: Cell,
+    step_function: Step,
     inputs: torch.Tensor,
     weights: Weights,
     batch_sizes: Sequence[int],
-    state: Optional[State],
+    state: Optional[RecurrentState],
     products: Products,
     trace: Optional[Trace],
-) -> Tuple[torch.Tensor, State]:
+) -> Tuple[torch.Tensor, RecurrentState]:
     """
-    `recur` without a gradient. Fills `trace`; without one, memory beyond the outputs does not
-    depend on the number of steps.
+    `recurrence` without gradients. Fills `trace`; without one, what is allocated beside the hidden
+    states does not depend on the number of steps.
     """
-    full, dim = at_least_float32(inputs.dtype), weights.dim(cell)
+    full, dim = at_least_float32(inputs.dtype), weights.hidden_dim(cell)
     batch_size = max(batch_sizes, default=0)
-    outputs = trace.outputs if trace else inputs.new_empty(len(inputs), weights.output_dim)
-    hidden, memory = state or (None, outputs.new_zeros(batch_size, dim, dtype=full))
+    outputs = trace.hidden_states if trace else inputs.new_empty(len(inputs), weights.output_dim)
+    hidden, cell_state = state or (None, outputs.new_zeros(batch_size, dim, dtype=full))
     hidden = hidden if hidden is None else hidden.to(inputs.dtype)
-    memory = memory.to(full).contiguous()
-    squashed_now = outputs.new_empty(batch_size, dim)
-    ended: List[State] = []
+    cell_state = cell_state.to(full).contiguous()
+    buffer = outputs.new_empty(batch_size, dim)
+    ended: List[Tuple[torch.Tensor, torch.Tensor]] = []
     for step, input_gates in _steps(inputs, batch_sizes, weights, products):
         size = len(input_gates)
-        if len(memory) > size:
-            # Copies: a slice would keep the memories of all sentences.
-            ended.append((hidden[size:].clone(), memory[size:].clone()))
+        if len(cell_state) > size:
+            # Copies: a slice would keep the states of all sentences alive.
+            ended.append((hidden[size:].clone(), cell_state[size:].clone()))
         recurrent = None
         if hidden is not None:
-            recurrent = products.state(hidden[: _filled(size)])[:size]
+            recurrent = products.recurrent(hidden[: padded_rows(size)])[:size]
         gates = trace.gates[step] if trace else None
-        new_memory = trace.memories[step] if trace else torch.empty_like(memory[:size])
-        hidden = squashed = outputs[step]
+        new_cell_state = trace.cell_states[step] if trace else torch.empty_like(cell_state[:size])
+        hidden = cell_output = outputs[step]
         if products.projection is not None:
-            squashed = trace.squashed[step] if trace else squashed_now[:size]
-        cell.forward(input_gates, recurrent, memory[:size], gates, new_memory, squashed)
-        memory = new_memory
+            cell_output = trace.cell_outputs[step] if trace else buffer[:size]
+        step_function.forward(
+            input_gates, recurrent, cell_state[:size], gates, new_cell_state, cell_output
+        )
+        cell_state = new_cell_state
         if products.projection is not None:
-            _project(cell, products, squashed, hidden)
+            _project(cell, products, cell_output, hidden)
     if hidden is None:
         hidden = outputs
     # Shorter sentences ended first but stand last.
-    hiddens, memories = zip(*reversed([*ended, (hidden, memory)]))
-    return outputs, (torch.cat(hiddens), torch.cat(memories).to(weights.bias.dtype))
+    hidden_states, cell_states = zip(*reversed([*ended, (hidden, cell_state)]))
+    final = torch.cat(hidden_states), torch.cat(cell_states).to(weights.bias.dtype)
+    return outputs, RecurrentState(*final)
 
 
-def _project(cell: Cell, products: Products, squashed: torch.Tensor, out: torch.Tensor) -> None:
-    out.copy_(products.projection(squashed))
+def _project(cell: Cell, products: Products, cell_output: torch.Tensor, out: torch.Tensor) -> None:
+    out.copy_(products.projection(cell_output))
     if cell.projection_clip:
         out.clamp_(-cell.projection_clip, cell.projection_clip)
 
@@ -104,62 +120,71 @@ def _project(cell: Cell, products: Products, squashed: torch.Tensor, out: torch.
 def _steps(
     inputs: torch.Tensor, batch_sizes: Sequence[int], weights: Weights, products: Products
 ) -> Iterator[Tuple[slice, torch.Tensor]]:
-    """Where each step stands, and what its inputs put into the gates."""
+    """The rows of each step, and the products of its inputs."""
     start = 0
-    for sizes in _chunks(batch_sizes, _MAX_GATES // weights.inputs.size(0)):
-        # Shape: (num_packed of this chunk or a few more, num_blocks * dim)
-        gates = products.inputs(inputs[start : start + _filled(sum(sizes))])
+    for sizes in _chunks(batch_sizes, tuning.MAX_INPUT_GATES // weights.input.size(0)):
+        # Shape: (num_packed of this chunk or a few more, num_input_gates * hidden_dim)
+        gates = products.input(inputs[start : start + padded_rows(sum(sizes))])
         first = start
         for size in sizes:
             step, start = slice(start, start + size), start + size
             yield step, gates[step.start - first : step.stop - first]
 
 
-def walk_back(
+def backward_scan(
     cell: Cell,
+    step_function: Step,
     weights: Weights,
     batch_sizes: List[int],
-    state: Optional[State],
+    state: Optional[RecurrentState],
     trace: Trace,
     gradients: Tuple[torch.Tensor, ...],
     d_gates: torch.Tensor,
     d_projected: Optional[torch.Tensor],
-) -> State:
+) -> RecurrentState:
     """
-    From the gradients of outputs and last state. Fills `d_gates` and `d_projected`, those of what
-    goes into the gates and of the projections before their clip; returns that of the first state.
+    From the gradients of the hidden states and of the final state, fills `d_gates` (gradients of
+    the gates) and `d_projected` (of the projections before their clip), and returns the gradient of
+    the initial state.
     """
-    full, dtype = trace.memories.dtype, d_gates.dtype
-    d_outputs, d_hidden, d_memory = (gradient.to(full) for gradient in gradients)
-    d_hidden, d_memory = _dense_copy(d_hidden), _dense_copy(d_memory)
-    first_memory = torch.zeros_like(d_memory) if state is None else _dense_copy(state[1].to(full))
-    through_state = PackedMatrix(weights.state.t().to(dtype))
+    full, dtype = trace.cell_states.dtype, d_gates.dtype
+    d_outputs, d_hidden, d_cell = (gradient.to(full) for gradient in gradients)
+    d_hidden, d_cell = _dense_copy(d_hidden), _dense_copy(d_cell)
+    initial = torch.zeros_like(d_cell) if state is None else _dense_copy(state.cell.to(full))
+    through_recurrent = PackedMatrix(weights.recurrent.t().to(dtype))
     through_projection = None
     if d_projected is not None:
         through_projection = PackedMatrix(weights.projection.t().to(dtype))
-    room = torch.empty_like(d_hidden)
+    buffer = torch.empty_like(d_hidden)
     end = len(d_gates)
     for number in reversed(range(len(batch_sizes))):
         size = batch_sizes[number]
         step, end = slice(end - size, end), end - size
         before = end - batch_sizes[number - 1]
-        previous = trace.memories[before : before + size] if number else first_memory[:size]
-        d_output = torch.add(d_outputs[step], d_hidden[:size], out=room[:size])
+        previous = trace.cell_states[before : before + size] if number else initial[:size]
+        d_output = torch.add(d_outputs[step], d_hidden[:size], out=buffer[:size])
         if through_projection is not None:
-            stop_at_clip(d_output, trace.outputs[step], cell.projection_clip)
+            _stop_at_clip(d_output, trace.hidden_states[step], cell.projection_clip)
             d_projected[step] = d_output
-            rows = d_projected[end : end + _filled(size)]
+            rows = d_projected[end : end + padded_rows(size)]
             d_output = through_projection.product(rows)[:size].to(full)
-        of_step = (trace.gates[step], previous, trace.memories[step])
-        cell.backward(*of_step, d_output, d_memory[:size], d_gates[step])
+        of_step = (trace.gates[step], previous, trace.cell_states[step])
+        step_function.backward(*of_step, d_output, d_cell[:size], d_gates[step])
         if number or state is not None:
-            rows = d_gates[end : end + _filled(size), : weights.state.size(0)]
-            d_hidden[:size] = through_state.product(rows)[:size]
-    return d_hidden, d_memory
+            rows = d_gates[end : end + padded_rows(size), : weights.recurrent.size(0)]
+            d_hidden[:size] = through_recurrent.product(rows)[:size]
+    return RecurrentState(d_hidden, d_cell)
+
+
+def _stop_at_clip(gradient: torch.Tensor, clipped: torch.Tensor, clip: Optional[float]) -> None:
+    """Zeroes in place the gradient of values that `clamp` has changed."""
+    if clip:
+        # Compared in the type of the values, to which the bound was rounded too.
+        gradient.mul_(clipped.abs() < clip)
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
-    """What is computed in between products of this type."""
+    """The type of the computations between products of this type."""
     return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
 
 
@@ -167,12 +192,28 @@ def _dense_copy(values: torch.Tensor) -> torch.Tensor:
     return values.clone(memory_format=torch.contiguous_format)
 
 
-def _filled(num_rows: int) -> int:
+def large_buffer(like: torch.Tensor, rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
     """
-    Rows to ask for when `num_rows` are wanted: a `PackedMatrix` need not copy what is already a
-    multiple of this, and the rows that follow are there, of later steps or just ended sentences.
+    Uninitialised, of shape `(rows, columns)` and on the device of `like`.
+
+    The system hands out new memory page by page: for 40 MB that takes as long as a matrix product
+    of that size. NumPy asks for large pages, PyTorch does not.
     """
-    return -(-num_rows // 4) * 4
+    num_bytes = rows * columns * dtype.itemsize
+    if like.device.type != "cpu" or num_bytes < tuning.LARGE_BUFFER:
+        return torch.empty(rows, columns, dtype=dtype, device=like.device)
+    # Aligned as PyTorch aligns its own tensors.
+    buffer = torch.from_numpy(numpy.empty(num_bytes + 64, dtype=numpy.uint8))
+    start = -buffer.data_ptr() % 64
+    return buffer[start : start + num_bytes].view(dtype).view(rows, columns)
+
+
+def padded_rows(num_rows: int) -> int:
+    """
+    Rows to slice when `num_rows` are needed: a `PackedMatrix` copies its input unless this is a
+    multiple of `ROW_MULTIPLE`. The rows that follow exist, of later steps or of ended sentences.
+    """
+    return -(-num_rows // tuning.ROW_MULTIPLE) * tuning.ROW_MULTIPLE
 
 
 def _chunks(batch_sizes: Sequence[int], most: int) -> List[List[int]]:

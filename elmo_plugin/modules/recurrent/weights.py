@@ -4,7 +4,7 @@ from typing import Callable, NamedTuple, Optional
 import torch
 from torch.nn.functional import pad
 
-from elmo_plugin.modules.linear.packed_matrix import PackedMatrix
+from elmo_plugin.modules.linear.packed import PackedMatrix
 from elmo_plugin.modules.recurrent.cell import Cell
 
 Product = Callable[[torch.Tensor], torch.Tensor]
@@ -12,72 +12,73 @@ Product = Callable[[torch.Tensor], torch.Tensor]
 
 class Products(NamedTuple):
     """
-    The products of a recurrent layer, from rows to rows, without a gradient.
+    The matrix products of a recurrent layer, without gradients.
 
     # Parameters
 
-    inputs, state : `Product`
-        Inputs and previous outputs through their weights, with their biases.
+    input, recurrent : `Product`
+        Of the inputs and of the previous hidden states, with their parts of the bias.
     projection : `Optional[Product]`
-        What the cell gives through its projection.
+        Of the cell's outputs.
     """
 
-    inputs: Product
-    state: Product
+    input: Product
+    recurrent: Product
     projection: Optional[Product]
 
 
 class Weights(NamedTuple):
     """
-    What a recurrent layer learns; for the blocks see `Cell`.
+    The weights of a recurrent layer; for the order of the gates see `Cell`.
 
     # Parameters
 
-    inputs : `torch.Tensor`
-        Shape `(num_input_blocks * dim, input_dim)`.
-    state : `torch.Tensor`
-        Shape `(num_state_blocks * dim, output_dim)`.
+    input : `torch.Tensor`
+        Shape `(num_input_gates * hidden_dim, input_dim)`.
+    recurrent : `torch.Tensor`
+        Shape `(num_recurrent_gates * hidden_dim, output_dim)`.
     bias : `torch.Tensor`
-        Shape `(num_blocks * dim,)`.
+        Shape `(num_gates * hidden_dim,)`.
     projection : `Optional[torch.Tensor]`
-        Shape `(output_dim, dim)`; without it, outputs are what the cell gives.
+        Shape `(output_dim, hidden_dim)`; without it, the cell's output is the hidden state.
     """
 
-    inputs: torch.Tensor
-    state: torch.Tensor
+    input: torch.Tensor
+    recurrent: torch.Tensor
     bias: torch.Tensor
     projection: Optional[torch.Tensor] = None
 
     @property
     def output_dim(self) -> int:
-        """Width of the outputs."""
-        return self.state.size(1)
+        """Width of the hidden state."""
+        return self.recurrent.size(1)
 
-    def dim(self, cell: Cell) -> int:
-        """Width of the memory."""
-        return self.bias.numel() // cell.num_blocks
+    def hidden_dim(self, cell: Cell) -> int:
+        """Width of the cell state."""
+        return self.bias.numel() // len(cell.gates)
 
     @property
     def input_bias(self) -> torch.Tensor:
-        """Shape `(num_input_blocks * dim,)`. The part of the bias that comes with the inputs."""
-        return self.bias[-self.inputs.size(0) :]
+        """Shape `(num_input_gates * hidden_dim,)`. The bias of the gates that have inputs."""
+        return self.bias[-self.input.size(0) :]
 
     @property
-    def state_bias(self) -> Optional[torch.Tensor]:
+    def recurrent_bias(self) -> Optional[torch.Tensor]:
         """
-        Shape `(num_state_blocks * dim,)`. The part of the bias that comes with the recurrence,
-        where there are blocks in which inputs have no part.
+        Shape `(num_recurrent_gates * hidden_dim,)`. The bias of the gates without inputs, padded
+        with zeros; `None` if every gate has inputs.
         """
-        num_rest = self.bias.numel() - self.inputs.size(0)
-        return pad(self.bias[:num_rest], (0, self.state.size(0) - num_rest)) if num_rest else None
+        num_rest = self.bias.numel() - self.input.size(0)
+        padding = (0, self.recurrent.size(0) - num_rest)
+        return pad(self.bias[:num_rest], padding) if num_rest else None
 
     def products(self, dtype: torch.dtype) -> Products:
-        """With copies of the weights, in `dtype`, that are laid out for many small products."""
-        state_bias = self.state_bias
-        if state_bias is not None:
-            state_bias = state_bias.to(dtype)
+        """With packed copies of the weights in `dtype`, see `PackedMatrix`."""
+        recurrent_bias = self.recurrent_bias
+        if recurrent_bias is not None:
+            recurrent_bias = recurrent_bias.to(dtype)
         return Products(
-            partial(PackedMatrix(self.inputs.to(dtype)).product, bias=self.input_bias.to(dtype)),
-            partial(PackedMatrix(self.state.to(dtype)).product, bias=state_bias),
+            partial(PackedMatrix(self.input.to(dtype)).product, bias=self.input_bias.to(dtype)),
+            partial(PackedMatrix(self.recurrent.to(dtype)).product, bias=recurrent_bias),
             None if self.projection is None else PackedMatrix(self.projection.to(dtype)).product,
         )

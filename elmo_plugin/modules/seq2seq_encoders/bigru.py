@@ -1,28 +1,24 @@
-from ctypes import c_int64, c_void_p
-from typing import Any, List, Tuple
-
 import torch
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
 from overrides import overrides
 
+from elmo_plugin.modules.recurrent.bidirectional import (
+    draw_glorot_and_orthogonal,
+    encode_bidirectionally,
+)
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
-from elmo_plugin.modules.recurrent.direction import Direction, StandardWeights, read_both_ways
-from elmo_plugin.modules.recurrent.kernels.cell_kernels import cell_kernels
-from elmo_plugin.modules.recurrent.weights import Weights
-
-# Weights of a state above which a product of PyTorch's costs less than the compiled loop's.
-_LARGE = 192 * 1024
+from elmo_plugin.modules.recurrent.layer import RecurrentLayer
 
 
 @Seq2SeqEncoder.register("elmo-bigru")
 class BiGru(Seq2SeqEncoder):
     """
-    A bidirectional layer of gated recurrent units: one direction reads a sentence from its first
-    token and one from its last, and what comes out is what both say of a token, side by side.
+    A bidirectional layer of gated recurrent units; its output is the hidden states of both
+    directions side by side.
 
-    AllenNLP's `gru` with `bidirectional: true` computes the same function. On a CPU its way back
-    takes a time that grows with the square of the length of the sentences. Weights begin as those
-    of `Direction`; dropout is the caller's.
+    AllenNLP's `gru` with `bidirectional: true` computes the same function, but on a CPU the time of
+    its backward pass grows with the square of the sentence length. Initial weights are those of
+    `draw_glorot_and_orthogonal`, biases start at zero. Dropout is left to the model.
 
     # Parameters
 
@@ -36,8 +32,8 @@ class BiGru(Seq2SeqEncoder):
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
-        self.forward_direction = _gru(input_size, hidden_size)
-        self.backward_direction = _gru(input_size, hidden_size)
+        self.forward_layer = _gru(input_size, hidden_size)
+        self.backward_layer = _gru(input_size, hidden_size)
 
     @overrides
     def get_input_dim(self) -> int:
@@ -57,8 +53,8 @@ class BiGru(Seq2SeqEncoder):
         # Parameters
 
         inputs : `torch.Tensor`
-            Shape `(batch_size, num_tokens, input_size)`. Read in the weights' own dtype; under
-            `torch.autocast` products are in its type, memories are float32 nevertheless.
+            Shape `(batch_size, num_tokens, input_size)`. Converted to the weights' dtype; under
+            `torch.autocast` products are in its type, but cell states are float32.
         mask : `torch.BoolTensor`
             Shape `(batch_size, num_tokens)`, real tokens first. Sentences may be empty and in any
             order of length.
@@ -74,55 +70,10 @@ class BiGru(Seq2SeqEncoder):
         `ConfigurationError`
             If the inputs are not `input_size` wide.
         """
-        return read_both_ways([(self.forward_direction, self.backward_direction)], inputs, mask)
+        return encode_bidirectionally([(self.forward_layer, self.backward_layer)], inputs, mask)
 
 
-def _gru(input_size: int, hidden_size: int) -> Direction:
-    return Direction(GruCell(), input_size, hidden_size, _read_few, _in_standard_order)
-
-
-def _in_standard_order(weights: Weights) -> StandardWeights:
-    """From the order of `GruCell`'s blocks to PyTorch's: reset, update, candidate."""
-    recurrent, gates = weights.state.tensor_split([weights.output_dim])
-    of_recurrent, of_inputs = weights.bias.tensor_split([weights.output_dim])
-    return (
-        weights.inputs.detach(),
-        torch.cat([gates, recurrent]),
-        of_inputs.detach(),
-        torch.cat([torch.zeros_like(gates[:, 0]), of_recurrent]),
-    )
-
-
-def _read_few(
-    inputs: torch.Tensor,
-    steps: torch.Tensor,
-    state: torch.Tensor,
-    weights: List[torch.Tensor],
-    *settings: Any,
-) -> Tuple[torch.Tensor, ...]:
-    """`torch.gru` of packed sentences in both directions; the compiled loop where there is one."""
-    kernels, dim = cell_kernels(), state.size(2)
-    if kernels is None or inputs.dtype != torch.float32 or weights[1].numel() > _LARGE:
-        return torch.gru(inputs, steps, state, weights, *settings)
-    outputs = inputs.new_empty(len(inputs), 2 * dim)
-    for from_end, half in enumerate(outputs.split(dim, dim=1)):
-        of_inputs, of_state, input_bias, state_bias = weights[4 * from_end : 4 * from_end + 4]
-        tensors = (
-            torch.addmm(input_bias, inputs, of_inputs.t()),
-            of_state.t().contiguous(),
-            state_bias,
-            torch.zeros_like(state[0]),
-            inputs.new_empty(3 * dim),
-            half,
-        )
-        sizes = c_void_p(steps.data_ptr())
-        addresses = [c_void_p(tensor.data_ptr()) for tensor in tensors]
-        kernels.gru_read(
-            c_int64(len(steps)),
-            sizes,
-            c_int64(dim),
-            c_int64(from_end),
-            *addresses,
-            c_int64(2 * dim),
-        )
-    return (outputs,)
+def _gru(input_size: int, hidden_size: int) -> RecurrentLayer:
+    layer = RecurrentLayer(GruCell(), input_size, hidden_size)
+    draw_glorot_and_orthogonal(layer)
+    return layer

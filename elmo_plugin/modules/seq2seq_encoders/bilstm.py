@@ -2,23 +2,26 @@ import torch
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
 from overrides import overrides
 
-from elmo_plugin.modules.recurrent.cells.lstm import ProjectedCell
-from elmo_plugin.modules.recurrent.direction import Direction, StandardWeights, read_both_ways
-from elmo_plugin.modules.recurrent.weights import Weights
+from elmo_plugin.modules.recurrent.bidirectional import (
+    draw_glorot_and_orthogonal,
+    encode_bidirectionally,
+)
+from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
+from elmo_plugin.modules.recurrent.layer import RecurrentLayer
 from elmo_plugin.util.errors import ConfigurationError
 
 
 @Seq2SeqEncoder.register("elmo-bilstm")
 class BiLstm(Seq2SeqEncoder):
     """
-    A bidirectional LSTM: in each layer one direction reads a sentence from its first token and one
-    from its last, and what both say of a token, side by side, is what the next layer reads.
+    A bidirectional LSTM: each layer reads the hidden states of both directions of the layer before.
 
     AllenNLP's `lstm` with `bidirectional: true` computes the same function, and takes longer to
-    train on batches of sentences on a CPU. Weights begin as those of `Direction`, but the biases of
-    the forget gates at one, so that early gradients travel far
-    ([Jozefowicz et al. 2015](https://proceedings.mlr.press/v37/jozefowicz15.html)). Dropout is the
-    caller's.
+    train on batches of sentences on a CPU. Initial weights are those of
+    `draw_glorot_and_orthogonal`, with the biases of the forget gates at one, so that early
+    gradients reach far
+    ([Jozefowicz et al. 2015](https://proceedings.mlr.press/v37/jozefowicz15.html)). Dropout is left
+    to the model.
 
     # Parameters
 
@@ -63,8 +66,8 @@ class BiLstm(Seq2SeqEncoder):
         # Parameters
 
         inputs : `torch.Tensor`
-            Shape `(batch_size, num_tokens, input_size)`. Read in the weights' own dtype; under
-            `torch.autocast` products are in its type, memories are float32 nevertheless.
+            Shape `(batch_size, num_tokens, input_size)`. Converted to the weights' dtype; under
+            `torch.autocast` products are in its type, but cell states are float32.
         mask : `torch.BoolTensor`
             Shape `(batch_size, num_tokens)`, real tokens first. Sentences may be empty and in any
             order of length.
@@ -81,22 +84,12 @@ class BiLstm(Seq2SeqEncoder):
             If the inputs are not `input_size` wide.
         """
         layers = list(zip(self.forward_layers, self.backward_layers))
-        return read_both_ways(layers, inputs, mask)
+        return encode_bidirectionally(layers, inputs, mask)
 
 
-def _lstm(input_size: int, hidden_size: int) -> Direction:
-    direction = Direction(ProjectedCell(), input_size, hidden_size, torch.lstm, _in_standard_order)
+def _lstm(input_size: int, hidden_size: int) -> RecurrentLayer:
+    layer = RecurrentLayer(LstmCell(), input_size, hidden_size)
+    draw_glorot_and_orthogonal(layer)
     with torch.no_grad():
-        direction.bias[hidden_size : 2 * hidden_size] = 1.0
-    return direction
-
-
-def _in_standard_order(weights: Weights) -> StandardWeights:
-    """From the order of `ProjectedCell`'s gates, i, f, o, g, to PyTorch's: i, f, g, o."""
-
-    def ordered(weight: torch.Tensor) -> torch.Tensor:
-        i, f, o, g = weight.chunk(4)
-        return torch.cat([i, f, g, o])
-
-    bias = ordered(weights.bias)
-    return ordered(weights.inputs), ordered(weights.state), bias, torch.zeros_like(bias)
+        layer.gates("bias")["forget"].fill_(1.0)
+    return layer

@@ -4,10 +4,9 @@ import torch
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
 from overrides import overrides
 
-from elmo_plugin.modules.recurrent.alternating_packing import AlternatingPacking
-from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayCell
-from elmo_plugin.modules.recurrent.recurrence import recur
-from elmo_plugin.modules.recurrent.weights import Weights
+from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
+from elmo_plugin.modules.recurrent.layer import RecurrentLayer
+from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -19,17 +18,17 @@ class HighwayLstm(Seq2SeqEncoder):
     Section 2 of [He et al. (2017)](https://aclanthology.org/P17-1044), after
     [Zhang et al. (2016)](https://arxiv.org/abs/1510.08983). The first layer reads forward, the
     second backward from each sentence's own last token, and so on. With the layer's input
-    `x_t`, its LSTM output `o_t * tanh(c_t)` and the dropout mask `z`, a layer gives
+    `x_t`, its LSTM output `o_t * tanh(c_t)` and the dropout mask `z`, a layer computes
 
         h_t = z * (r_t * o_t * tanh(c_t) + (1 - r_t) * W x_t)
 
     where `r_t` is a gate like the others. `z` is one mask per sentence and layer, the same at
-    every step, on what the recurrence and the next layer read. Weights are initialised
-    orthogonally, block by block, and the forget gates' biases at one.
+    every step, applied to what the recurrence and the next layer read. Initial weights are
+    orthogonal, gate by gate, and the forget gates' biases one.
 
-    AllenNLP's `StackedAlternatingLstm` computes the same function, except that its dropout leaves
-    alone what the next layer reads, and takes about twice the time on a CPU. Memory grows with
-    the number of real tokens times `9 * hidden_size * num_layers`, padding costs nothing.
+    AllenNLP's `StackedAlternatingLstm` computes the same function, except that its dropout does not
+    apply to what the next layer reads, and takes about twice the time on a CPU. Memory grows with
+    the number of real tokens times `9 * hidden_size * num_layers`.
 
     # Parameters
 
@@ -40,7 +39,7 @@ class HighwayLstm(Seq2SeqEncoder):
     num_layers : `int`, optional (default = `8`)
         Number of layers, both directions counted.
     recurrent_dropout : `float`, optional (default = `0.1`)
-        Probability with which the mask silences a unit in training.
+        Probability with which the mask zeroes a unit in training.
 
     # Raises
 
@@ -66,25 +65,23 @@ class HighwayLstm(Seq2SeqEncoder):
         self.hidden_size = hidden_size
         self.recurrent_dropout = recurrent_dropout
         widths = [input_size] + [hidden_size] * (num_layers - 1)
-        num_gates = HighwayCell.num_state_blocks * hidden_size
-        self.input_weights = torch.nn.ParameterList(
-            torch.empty(HighwayCell.num_blocks * hidden_size, width) for width in widths
-        )
-        self.state_weights = torch.nn.ParameterList(
-            torch.empty(num_gates, hidden_size) for _ in widths
-        )
-        self.biases = torch.nn.ParameterList(torch.empty(num_gates) for _ in widths)
+        # Drawing the default weights, which are replaced, must not change what a seed gives.
+        with torch.random.fork_rng(devices=[]):
+            self.layers = torch.nn.ModuleList(
+                RecurrentLayer(HighwayLstmCell(), width, hidden_size) for width in widths
+            )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Orthogonal blocks; a forget gate that begins open lets early gradients travel far."""
+        """Draws orthogonal weights; open forget gates let early gradients reach far."""
         with torch.no_grad():
-            for weight in (*self.input_weights, *self.state_weights):
-                for block in weight.split(self.hidden_size):
-                    torch.nn.init.orthogonal_(block)
-            for bias in self.biases:
-                bias.zero_()
-                bias.split(self.hidden_size)[HighwayCell.BLOCKS.index("forget_gate")].fill_(1)
+            for parameter in ("input", "recurrent"):
+                for layer in self.layers:
+                    for weight in layer.gates(parameter).values():
+                        torch.nn.init.orthogonal_(weight)
+            for layer in self.layers:
+                layer.bias.zero_()
+                layer.gates("bias")["forget"].fill_(1.0)
 
     @overrides
     def get_input_dim(self) -> int:
@@ -104,8 +101,8 @@ class HighwayLstm(Seq2SeqEncoder):
         # Parameters
 
         inputs : `torch.Tensor`
-            Shape `(batch_size, num_tokens, input_size)`. Read in the weights' own dtype; under
-            `torch.autocast` products are in its type, memories are float32 nevertheless.
+            Shape `(batch_size, num_tokens, input_size)`. Converted to the weights' dtype; under
+            `torch.autocast` products are in its type, but cell states are float32.
         mask : `torch.BoolTensor`
             Shape `(batch_size, num_tokens)`, real tokens first. Sentences may be empty and in any
             order of length.
@@ -126,26 +123,22 @@ class HighwayLstm(Seq2SeqEncoder):
                 "Set `input_size` to the width of the embedded words and features together."
             )
         batch_size, num_tokens = mask.shape
-        packing = AlternatingPacking.of(mask)
-        inputs = inputs.reshape(-1, self.input_size).to(self.biases[0].dtype)
-        packed = self._encode(inputs.index_select(0, packing.positions), packing, batch_size)
+        packing = Packing.from_mask(mask)
+        positions = packing.forward_index
+        tokens = inputs.reshape(-1, self.input_size).to(self.layers[0].bias.dtype)
+        packed = self._encode(tokens.index_select(0, positions), packing, batch_size)
         padded = packed.new_zeros(batch_size * num_tokens, self.hidden_size)
-        padded = padded.index_copy(0, packing.positions, packed)
-        return padded.view(batch_size, num_tokens, self.hidden_size).to(inputs.dtype)
+        padded = padded.index_copy(0, positions, packed)
+        return padded.view(batch_size, num_tokens, self.hidden_size).to(tokens.dtype)
 
-    def _encode(
-        self, packed: torch.Tensor, packing: AlternatingPacking, batch_size: int
-    ) -> torch.Tensor:
-        backward = False
-        for inputs, state, bias in zip(self.input_weights, self.state_weights, self.biases):
-            dropout_mask = None
+    def _encode(self, packed: torch.Tensor, packing: Packing, batch_size: int) -> torch.Tensor:
+        reversal = packing.reversal()
+        for layer in self.layers:
+            cell = HighwayLstmCell()
             if self.training and self.recurrent_dropout > 0:
-                dropout_mask = torch.nn.functional.dropout(
-                    bias.new_ones(batch_size, self.hidden_size), self.recurrent_dropout
-                )
-            # The carry has no bias.
-            weights = Weights(inputs, state, torch.nn.functional.pad(bias, (0, self.hidden_size)))
-            packed, _ = recur(HighwayCell(dropout_mask), packed, weights, packing.batch_sizes)
-            packed = packed.index_select(0, packing.reversal)
-            backward = not backward
-        return packed.index_select(0, packing.reversal) if backward else packed
+                ones = layer.bias.new_ones(batch_size, self.hidden_size)
+                cell = HighwayLstmCell(torch.nn.functional.dropout(ones, self.recurrent_dropout))
+            packed, _ = layer(packed, packing.batch_sizes, cell=cell)
+            # For the next layer, which reads in the other direction.
+            packed = packed.index_select(0, reversal)
+        return packed.index_select(0, reversal) if len(self.layers) % 2 else packed

@@ -1,4 +1,4 @@
-"""`Int8Linear`: the layer it was made of, its state, and that it does not learn."""
+"""`Int8Linear`: the layer it was made of, its state, and that it cannot be trained."""
 
 import copy
 import pickle
@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from elmo_plugin.modules.linear import int8_matrix
-from elmo_plugin.modules.linear.int8_linear import Int8Linear
-from elmo_plugin.modules.linear.packed_linear import PackedLinear
+from elmo_plugin.modules.linear import int8
+from elmo_plugin.modules.linear.int8 import Int8Linear
+from elmo_plugin.modules.linear.packed import PackedLinear
 
 
 @pytest.fixture
 def exact():
-    """A layer that has learned."""
+    """A trained layer."""
     torch.manual_seed(0)
     return PackedLinear(40, 30).requires_grad_(False)
 
@@ -56,20 +56,20 @@ def test_what_multiplies_by_itself_gets_real_numbers(layer, monkeypatch):
     expected = layer.matrix.widened()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(layer.weight, expected)
-    monkeypatch.setattr(int8_matrix, "can_multiply_bytes", lambda: False)
+    monkeypatch.setattr(int8, "can_multiply_bytes", lambda: False)
     assert torch.equal(copy.deepcopy(layer).weight, expected)
 
 
-@pytest.mark.parametrize("learns", ["inputs", "bias"])
-def test_a_layer_does_not_learn_and_says_so(layer, learns):
+@pytest.mark.parametrize("requires_grad", ["inputs", "bias"])
+def test_gradients_are_refused(layer, requires_grad):
     inputs = torch.randn(5, 40)
-    (inputs if learns == "inputs" else layer).requires_grad_()
-    with pytest.raises(RuntimeError, match="can learn, found int8. Load .* `dtype` float32"):
+    (inputs if requires_grad == "inputs" else layer).requires_grad_()
+    with pytest.raises(RuntimeError, match="can be trained, found int8. Load .* `dtype` float32"):
         layer(inputs)
     with torch.no_grad():
         assert layer(inputs).shape == (5, 30)
     with pytest.raises(RuntimeError, match="found int8"):
-        layer.weight_to_learn()
+        layer.drop_packed()
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from elmo_plugin.modules.linear import int8_matrix
-from elmo_plugin.modules.linear.int8_matrix import Int8Matrix
+from elmo_plugin.modules.linear import int8
+from elmo_plugin.modules.linear.int8 import Int8Matrix
 
 
 @pytest.fixture(params=[True, False], ids=["whole numbers", "widened"])
 def processor(request, monkeypatch):
     """A processor with AVX-512 VNNI, if this is one, and one without."""
     if not request.param:
-        monkeypatch.setattr(int8_matrix, "can_multiply_bytes", lambda: False)
-    return request.param and int8_matrix.can_multiply_bytes()
+        monkeypatch.setattr(int8, "can_multiply_bytes", lambda: False)
+    return request.param and int8.can_multiply_bytes()
 
 
 @pytest.fixture

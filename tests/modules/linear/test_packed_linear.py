@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from elmo_plugin.modules.linear.packed_linear import PackedLinear
-from elmo_plugin.modules.linear.packed_matrix import _HAS_BFLOAT16, _HAS_ONEDNN
+from elmo_plugin.modules.linear.packed import _HAS_BFLOAT16, _HAS_ONEDNN, PackedLinear
 
 # So large that the packed copy is in oneDNN's own layout.
 NUM_IN, NUM_OUT = 440, 500
@@ -26,11 +25,11 @@ def assert_is_linear(layer, inputs, plus=None, most=1e-5):
 def layer():
     """A layer whose weight was used, and packed where that is possible."""
     torch.manual_seed(0)
-    layer = PackedLinear(NUM_IN, NUM_OUT)
+    layer = PackedLinear(NUM_IN, NUM_OUT).eval()
     with torch.no_grad():
         layer(torch.randn(4, NUM_IN))
     assert (layer._packed is not None) == _HAS_ONEDNN
-    assert not _HAS_ONEDNN or layer._packed._packed is not None
+    assert not _HAS_ONEDNN or layer._packed[1]._packed is not None
     return layer
 
 
@@ -39,7 +38,7 @@ def layer():
 @pytest.mark.parametrize("gradients", [True, False])
 def test_the_product_is_that_of_linear(bias, plus_shape, gradients):
     torch.manual_seed(1)
-    layer = PackedLinear(NUM_IN, NUM_OUT, bias=bias)
+    layer = PackedLinear(NUM_IN, NUM_OUT, bias=bias).eval()
     plus = None if plus_shape is None else torch.randn(plus_shape)
     with torch.set_grad_enabled(gradients):
         assert_is_linear(layer, torch.randn(7, NUM_IN), plus)
@@ -58,6 +57,7 @@ def test_no_rows_give_no_rows(layer, plus_shape):
 
 def _in_place(layer):
     layer.weight.mul_(2)
+    layer.eval()
 
 
 def _loaded(layer):
@@ -72,27 +72,76 @@ def _rounded(layer):
     layer.to(torch.bfloat16).to(torch.float32)
 
 
-def _optimised(layer):
+def _optimised(layer, fused=False):
     with torch.enable_grad():
         layer(torch.randn(3, NUM_IN)).square().sum().backward()
-    torch.optim.Adam(layer.parameters(), lr=0.1).step()
+    torch.optim.Adam(layer.parameters(), lr=0.1, fused=fused).step()
 
 
-def _averaged(layer):
-    # As AllenNLP's moving averages do it, between batches that learn.
+def _optimised_by_a_fused_kernel(layer):
+    _optimised(layer, fused=True)
+
+
+def _written_through_data(layer):
+    # As AllenNLP's moving averages do it.
     layer.weight.data.copy_(torch.randn(NUM_OUT, NUM_IN) / NUM_IN)
-    with torch.enable_grad():
-        layer(torch.randn(3, NUM_IN))
+    layer.eval()
 
 
-@pytest.mark.parametrize("change", [_in_place, _loaded, _replaced, _rounded, _optimised, _averaged])
-def test_a_changed_weight_is_packed_again(layer, change):
+def _written_while_in_training_mode(layer):
+    layer.train()
+    layer.weight.data.copy_(torch.randn(NUM_OUT, NUM_IN) / NUM_IN)
+
+
+def _data_replaced(layer):
+    layer.weight.data = torch.randn(NUM_OUT, NUM_IN) / NUM_IN
+    layer.train().eval()
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize(
+    "change",
+    [
+        _in_place,
+        _loaded,
+        _replaced,
+        _rounded,
+        _optimised,
+        _optimised_by_a_fused_kernel,
+        _written_through_data,
+        _written_while_in_training_mode,
+        _data_replaced,
+    ],
+)
+def test_a_changed_weight_is_packed_again(layer, change, frozen):
     inputs = torch.randn(5, NUM_IN)
     with torch.no_grad():
         before = layer(inputs)
         change(layer)
+        layer.requires_grad_(not frozen)
+        for _ in range(2):
+            assert_is_linear(layer, inputs)
+            assert not torch.equal(layer(inputs), before)
+
+
+def test_a_weight_in_training_is_never_kept_packed(layer):
+    layer.train()
+    inputs = torch.randn(5, NUM_IN)
+    with torch.no_grad():
+        layer(inputs)
+        assert layer._packed is None
+        layer.weight.data.mul_(2)
         assert_is_linear(layer, inputs)
-        assert not torch.equal(layer(inputs), before)
+
+
+@needs_onednn
+def test_a_frozen_layer_stays_packed_in_a_model_in_training(layer):
+    layer.requires_grad_(False)
+    torch.nn.Sequential(layer).train()
+    layer(torch.randn(5, NUM_IN))
+    packed = layer._packed
+    layer(torch.randn(5, NUM_IN))
+    assert packed is not None and layer._packed is packed
 
 
 @needs_onednn
@@ -119,6 +168,8 @@ def test_a_copy_packs_for_itself(layer, duplicate):
     with torch.no_grad():
         assert torch.equal(twin(inputs), layer(inputs))
         twin.weight.mul_(3)
+        # A shallow copy shares the weight.
+        twin.eval(), layer.eval()
         assert_is_linear(twin, inputs)
         assert_is_linear(layer, inputs)
 
@@ -141,20 +192,12 @@ def test_inference_mode_may_read_a_weight_made_outside(layer):
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_gradients_reach_inputs_and_weights_that_learn(layer, frozen):
+def test_gradients_reach_inputs_and_weights_that_require_them(layer, frozen):
     layer.requires_grad_(not frozen)
     inputs = torch.randn(5, NUM_IN, requires_grad=True)
     layer(inputs, torch.randn(NUM_OUT)).square().sum().backward()
     assert inputs.grad.abs().sum() > 0
     assert (layer.weight.grad is None) == frozen
-
-
-@needs_onednn
-def test_a_frozen_layer_is_packed_with_gradients_enabled(layer):
-    layer.requires_grad_(False)
-    layer._packed = None
-    assert_is_linear(layer, torch.randn(5, NUM_IN))
-    assert layer._packed is not None
 
 
 def test_autocast_decides_the_type(layer):
@@ -179,20 +222,21 @@ def test_inputs_of_another_type_are_refused_as_by_linear(layer):
         layer(torch.randn(5, NUM_IN, dtype=torch.float64))
 
 
-def test_a_weight_made_and_changed_in_inference_mode_is_not_remembered():
+def test_a_weight_made_and_changed_in_inference_mode_is_packed_again():
     with torch.inference_mode():
-        layer = PackedLinear(8, 16)
+        layer = PackedLinear(8, 16).eval()
         inputs = torch.randn(4, 8)
         layer(inputs)
         layer.weight.mul_(2)
+        layer.eval()
         expected = inputs @ layer.weight.t() + layer.bias
         torch.testing.assert_close(layer(inputs), expected)
 
 
 @pytest.mark.parametrize("num_rows", [63, 64, 65, 128, 200])
-def test_rows_are_filled_up_unseen(num_rows):
-    layer = PackedLinear(8, 16)
-    inputs, plus = torch.randn(num_rows, 8), torch.randn(num_rows, 16)
+def test_rows_are_padded_without_a_trace(num_rows):
+    layer = PackedLinear(NUM_IN, 16 * 32).eval()
+    inputs, plus = torch.randn(num_rows, NUM_IN), torch.randn(num_rows, 16 * 32)
     with torch.no_grad():
         expected = torch.nn.functional.linear(inputs, layer.weight, layer.bias)
         torch.testing.assert_close(layer(inputs), expected)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from elmo_plugin.modules.linear.packed_matrix import _HAS_BFLOAT16, _HAS_ONEDNN, PackedMatrix
+from elmo_plugin.modules.linear.packed import _HAS_BFLOAT16, _HAS_ONEDNN, PackedMatrix
 
 TYPES = [(torch.float32, 1e-5), (torch.float64, 1e-12), (torch.bfloat16, 0.02)]
 

@@ -43,3 +43,17 @@ def test_padding_further_changes_no_step():
     lengths = torch.tensor([2, 4, 3])
     assert Packing.from_lengths(lengths, 4).batch_sizes == [3, 3, 2, 1]
     assert Packing.from_lengths(lengths, 9).batch_sizes == [3, 3, 2, 1]
+
+
+def test_the_reversal_reverses_each_sentence():
+    mask = torch.arange(5) < torch.tensor([3, 0, 5, 1]).unsqueeze(1)
+    packing = Packing.from_mask(mask)
+    tokens = torch.arange(mask.numel())
+    packed = tokens[packing.forward_index]
+    assert torch.equal(packed[packing.reversal()], tokens[packing.backward_index])
+    assert torch.equal(packed[packing.reversal()][packing.reversal()], packed)
+
+
+def test_padding_before_a_token_is_refused():
+    with pytest.raises(AssertionError, match="padding stands before a token"):
+        Packing.from_mask(torch.tensor([[False, True]]))

@@ -1,19 +1,21 @@
-"""`recur` against a plain loop that autograd differentiates, for every cell."""
+"""`recurrence` against a plain loop that autograd differentiates, for every registered cell."""
 
 from typing import Callable, List, NamedTuple, Optional
 
 import pytest
 import torch
 
-from elmo_plugin.modules.recurrent import recurrence
+import elmo_plugin.modules.recurrent.cells  # noqa: F401
+from elmo_plugin.modules import tuning
+from elmo_plugin.modules.recurrent import recurrence as recurrence_module
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
-from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayCell
-from elmo_plugin.modules.recurrent.cells.lstm import ProjectedCell
-from elmo_plugin.modules.recurrent.kernels import fused_cells
+from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
+from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
+from elmo_plugin.modules.recurrent.kernels import kernel_step
 from elmo_plugin.modules.recurrent.kernels.cell_kernels import cell_kernels
-from elmo_plugin.modules.recurrent.recurrence import recur
-from elmo_plugin.modules.recurrent.reference import plain_recurrence
+from elmo_plugin.modules.recurrent.recurrence import recurrence
+from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.weights import Weights
 
 INPUT_DIM, DIM, PROJECTION_DIM = 5, 7, 3
@@ -21,36 +23,36 @@ INPUT_DIM, DIM, PROJECTION_DIM = 5, 7, 3
 UNEVEN = [6, 4, 4, 4, 2, 2]
 SHAPES = {"uneven": UNEVEN, "even": [3, 3, 3], "one row": [1, 1, 1, 1], "one step": [4]}
 MASK = torch.rand(6, DIM, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
-# With the values below about a quarter of the memories and of the projections meet the clips.
+# With the values below about a quarter of the cell_states and of the projections meet the clips.
 LAYERS = {
-    "clipped": (ProjectedCell(0.3, 0.2), True),
-    "free": (ProjectedCell(), True),
-    "memory clipped": (ProjectedCell(0.3, None), True),
-    "projection clipped": (ProjectedCell(None, 0.2), True),
-    "not projected": (ProjectedCell(), False),
-    "not projected, clipped": (ProjectedCell(0.3, None), False),
-    "highway": (HighwayCell(), False),
-    "highway with dropout": (HighwayCell(MASK), False),
+    "clipped": (LstmCell(0.3, 0.2), True),
+    "free": (LstmCell(), True),
+    "cell state clipped": (LstmCell(0.3, None), True),
+    "projection clipped": (LstmCell(None, 0.2), True),
+    "not projected": (LstmCell(), False),
+    "not projected, clipped": (LstmCell(0.3, None), False),
+    "highway": (HighwayLstmCell(), False),
+    "highway with dropout": (HighwayLstmCell(MASK), False),
     "gru": (GruCell(), False),
 }
 every_layer = pytest.mark.parametrize("cell, projects", LAYERS.values(), ids=LAYERS)
 
 
 class Values(NamedTuple):
-    """What learns."""
+    """All tensors that require gradients."""
 
     inputs: torch.Tensor
     weights: Weights
     hidden: Optional[torch.Tensor]
-    memory: Optional[torch.Tensor]
+    cell_state: Optional[torch.Tensor]
 
     @property
     def state(self):
-        return None if self.hidden is None else (self.hidden, self.memory)
+        return None if self.hidden is None else (self.hidden, self.cell_state)
 
     @property
-    def learning(self) -> List[torch.Tensor]:
-        parts = (self.inputs, *self.weights, self.hidden, self.memory)
+    def with_gradients(self) -> List[torch.Tensor]:
+        parts = (self.inputs, *self.weights, self.hidden, self.cell_state)
         return [part for part in parts if part is not None]
 
     def to(self, dtype: torch.dtype) -> "Values":
@@ -58,7 +60,7 @@ class Values(NamedTuple):
             return part if part is None else part.detach().to(dtype).requires_grad_()
 
         weights = Weights(*map(convert, self.weights))
-        return Values(convert(self.inputs), weights, convert(self.hidden), convert(self.memory))
+        return Values(convert(self.inputs), weights, convert(self.hidden), convert(self.cell_state))
 
 
 def make_values(
@@ -72,62 +74,69 @@ def make_values(
         return (values * scale).requires_grad_()
 
     weights = Weights(
-        draw(cell.num_input_blocks * DIM, INPUT_DIM),
-        draw(cell.num_state_blocks * DIM, output_dim),
-        draw(cell.num_blocks * DIM),
+        draw(cell.num_input_gates * DIM, INPUT_DIM),
+        draw(cell.num_recurrent_gates * DIM, output_dim),
+        draw(len(cell.gates) * DIM),
         draw(PROJECTION_DIM, DIM) if projects else None,
     )
-    hidden, memory = draw(batch_sizes[0], output_dim), draw(batch_sizes[0], DIM)
-    state = (hidden, memory) if starts else (None, None)
+    hidden, cell_state = draw(batch_sizes[0], output_dim), draw(batch_sizes[0], DIM)
+    state = (hidden, cell_state) if starts else (None, None)
     return Values(draw(sum(batch_sizes), INPUT_DIM), weights, *state)
 
 
-def projected_step(cell: ProjectedCell, gates, memory, row):
-    i, f, o, g = gates.split(DIM)
-    memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(g)
+def projected_step(cell: LstmCell, gates, cell_state, row):
+    i, f, g, o = gates.split(DIM)
+    cell_state = torch.sigmoid(f) * cell_state + torch.sigmoid(i) * torch.tanh(g)
     if cell.clip:
-        memory = memory.clamp(-cell.clip, cell.clip)
-    return memory, torch.sigmoid(o) * torch.tanh(memory)
+        cell_state = cell_state.clamp(-cell.clip, cell.clip)
+    return cell_state, torch.sigmoid(o) * torch.tanh(cell_state)
 
 
-def highway_step(cell: HighwayCell, gates, memory, row):
-    g, i, f, o, r, carry = gates.split(DIM)
-    memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(g)
+def highway_step(cell: HighwayLstmCell, gates, cell_state, row):
+    i, f, g, o, r, carry = gates.split(DIM)
+    cell_state = torch.sigmoid(f) * cell_state + torch.sigmoid(i) * torch.tanh(g)
     r = torch.sigmoid(r)
-    output = r * torch.sigmoid(o) * torch.tanh(memory) + (1 - r) * carry
-    return memory, output if cell.dropout_mask is None else output * cell.dropout_mask[row]
+    output = r * torch.sigmoid(o) * torch.tanh(cell_state) + (1 - r) * carry
+    return cell_state, output if cell.dropout_mask is None else output * cell.dropout_mask[row]
 
 
-def gru_step(cell: GruCell, gates, memory, row):
+def gru_step(cell: GruCell, gates, cell_state, row):
     recurrent, r, z, g = gates.split(DIM)
     z = torch.sigmoid(z)
-    memory = (1 - z) * torch.tanh(g + torch.sigmoid(r) * recurrent) + z * memory
-    return memory, memory
+    cell_state = (1 - z) * torch.tanh(g + torch.sigmoid(r) * recurrent) + z * cell_state
+    return cell_state, cell_state
 
 
-STEPS = {ProjectedCell: projected_step, HighwayCell: highway_step, GruCell: gru_step}
+def test_every_registered_cell_is_tested_here():
+    product_cells = {
+        cell for cell in Cell.registered.values() if cell.__module__.startswith("elmo_plugin.")
+    }
+    assert product_cells == {type(cell) for cell, _ in LAYERS.values()} == set(STEPS)
+
+
+STEPS = {LstmCell: projected_step, HighwayLstmCell: highway_step, GruCell: gru_step}
 
 
 def slow(cell: Cell, values: Values, batch_sizes: List[int]):
     """One sentence at a time, one token at a time."""
     weights, step_of = values.weights, STEPS[type(cell)]
-    of_state = slice(0, weights.state.size(0))
-    of_inputs = slice(len(weights.bias) - weights.inputs.size(0), None)
+    recurrent_rows = slice(0, weights.recurrent.size(0))
+    input_rows = slice(len(weights.bias) - weights.input.size(0), None)
     outputs = [[] for _ in batch_sizes]
-    hiddens, memories = [], []
+    hiddens, cell_states = [], []
     for row in range(batch_sizes[0]):
-        hidden = values.inputs.new_zeros(weights.state.size(1))
-        memory = values.inputs.new_zeros(DIM)
+        hidden = values.inputs.new_zeros(weights.recurrent.size(1))
+        cell_state = values.inputs.new_zeros(DIM)
         if values.hidden is not None:
-            hidden, memory = values.hidden[row], values.memory[row]
+            hidden, cell_state = values.hidden[row], values.cell_state[row]
         start = 0
         for step, size in enumerate(batch_sizes):
             if row >= size:
                 break
             gates = weights.bias.clone()
-            gates[of_inputs] += weights.inputs @ values.inputs[start + row]
-            gates[of_state] += weights.state @ hidden
-            memory, hidden = step_of(cell, gates, memory, row)
+            gates[input_rows] += weights.input @ values.inputs[start + row]
+            gates[recurrent_rows] += weights.recurrent @ hidden
+            cell_state, hidden = step_of(cell, gates, cell_state, row)
             if weights.projection is not None:
                 hidden = weights.projection @ hidden
                 if cell.projection_clip:
@@ -135,25 +144,25 @@ def slow(cell: Cell, values: Values, batch_sizes: List[int]):
             outputs[step].append(hidden)
             start += size
         hiddens.append(hidden)
-        memories.append(memory)
+        cell_states.append(cell_state)
     rows = [row for step in outputs for row in step]
-    return torch.stack(rows), torch.stack(hiddens), torch.stack(memories)
+    return torch.stack(rows), torch.stack(hiddens), torch.stack(cell_states)
 
 
-def run(cell: Cell, values: Values, batch_sizes: List[int], function: Callable = recur):
+def run(cell: Cell, values: Values, batch_sizes: List[int], function: Callable = recurrence):
     outputs, state = function(cell, values.inputs, values.weights, batch_sizes, values.state)
     return (outputs, *state)
 
 
 def gradients(results, values: Values, used=(0, 1, 2)) -> List[torch.Tensor]:
-    """Of a weighted sum of some results, by everything that learns."""
+    """Of a weighted sum of some results, by every tensor that requires them."""
     generator = torch.Generator().manual_seed(1)
     weights = [
         torch.randn(part.shape, generator=generator, dtype=torch.float64) for part in results
     ]
     total = sum((results[number].double() * weights[number]).sum() for number in used)
     return torch.autograd.grad(
-        total, values.learning, allow_unused=True, materialize_grads=True, retain_graph=True
+        total, values.with_gradients, allow_unused=True, materialize_grads=True, retain_graph=True
     )
 
 
@@ -170,7 +179,7 @@ def kernels(request, monkeypatch):
     if request.param == "compiled" and cell_kernels() is None:
         pytest.skip("no C++ compiler")
     if request.param == "not compiled":
-        monkeypatch.setattr(fused_cells, "cell_kernels", lambda: None)
+        monkeypatch.setattr(kernel_step, "cell_kernels", lambda: None)
 
 
 @pytest.mark.parametrize("dtype, most", [(torch.float64, 1e-10), (torch.float32, 1e-5)])
@@ -190,15 +199,15 @@ def test_values_and_gradients_are_those_of_a_loop(
 
 
 @every_layer
-def test_the_plain_recurrence_is_that_loop_too(cell, projects):
+def test_the_reference_recurrence_is_that_loop_too(cell, projects):
     values = make_values(cell, projects, UNEVEN)
     expected = slow(cell, values, UNEVEN)
-    found = run(cell, values, UNEVEN, plain_recurrence)
+    found = run(cell, values, UNEVEN, reference_recurrence)
     assert_same(found, expected, 1e-12)
     assert_same(gradients(found, values), gradients(expected, values), 1e-12)
 
 
-@pytest.mark.parametrize("used", [(0,), (1,), (2,)], ids=["outputs", "hidden", "memory"])
+@pytest.mark.parametrize("used", [(0,), (1,), (2,)], ids=["outputs", "hidden", "cell_state"])
 @every_layer
 def test_each_result_alone_has_the_right_gradients(kernels, cell, projects, used):
     exact = make_values(cell, projects, UNEVEN)
@@ -208,9 +217,9 @@ def test_each_result_alone_has_the_right_gradients(kernels, cell, projects, used
 
 
 def test_the_clips_of_these_tests_are_active_for_some_and_not_for_all():
-    cell = ProjectedCell(0.3, 0.2)
-    outputs, _, memories = slow(cell, make_values(cell, True, UNEVEN), UNEVEN)
-    for values, clip in ((outputs, 0.2), (memories, 0.3)):
+    cell = LstmCell(0.3, 0.2)
+    outputs, _, cell_states = slow(cell, make_values(cell, True, UNEVEN), UNEVEN)
+    for values, clip in ((outputs, 0.2), (cell_states, 0.3)):
         share = (values.abs() == clip).double().mean()
         assert 0.1 < share < 0.9
 
@@ -218,9 +227,9 @@ def test_the_clips_of_these_tests_are_active_for_some_and_not_for_all():
 @pytest.mark.parametrize(
     "cell, projects",
     [
-        (ProjectedCell(0.5), True),
-        (ProjectedCell(), False),
-        (HighwayCell(MASK), False),
+        (LstmCell(0.5), True),
+        (LstmCell(), False),
+        (HighwayLstmCell(MASK), False),
         (GruCell(), False),
     ],
 )
@@ -232,11 +241,11 @@ def test_gradients_equal_finite_differences(cell, projects):
         weights = Weights(*parts[:-2]) if projects else Weights(*parts[:-2], None)
         return run(cell, Values(inputs, weights, *parts[-2:]), [2, 2, 1])
 
-    assert torch.autograd.gradcheck(function, values.learning)
+    assert torch.autograd.gradcheck(function, values.with_gradients)
 
 
 @every_layer
-def test_reading_gives_what_learning_gives(kernels, cell, projects):
+def test_results_are_the_same_without_gradients(kernels, cell, projects):
     values = make_values(cell, projects, UNEVEN).to(torch.float32)
     learned = run(cell, values, UNEVEN)
     for context in (torch.no_grad, torch.inference_mode):
@@ -245,7 +254,7 @@ def test_reading_gives_what_learning_gives(kernels, cell, projects):
 
 
 @every_layer
-def test_going_back_twice_gives_the_same(kernels, cell, projects):
+def test_two_backward_passes_give_the_same(kernels, cell, projects):
     values = make_values(cell, projects, UNEVEN).to(torch.float32)
     results = run(cell, values, UNEVEN)
     assert_same(gradients(results, values), gradients(results, values), 0.0)
@@ -264,32 +273,34 @@ def test_a_sentence_gives_the_same_alone(kernels, cell, projects):
 @every_layer
 def test_pieces_joined_by_the_carried_state_are_the_whole(kernels, cell, projects):
     values = make_values(cell, projects, [3] * 5).to(torch.float32)
-    outputs, hidden, memory = run(cell, values, [3] * 5)
+    outputs, hidden, cell_state = run(cell, values, [3] * 5)
     first = run(cell, values._replace(inputs=values.inputs[:6]), [3, 3])
     rest = Values(values.inputs[6:], values.weights, *first[1:])
     second = run(cell, rest, [3, 3, 3])
-    assert_same((torch.cat([first[0], second[0]]), *second[1:]), (outputs, hidden, memory), 1e-6)
+    assert_same(
+        (torch.cat([first[0], second[0]]), *second[1:]), (outputs, hidden, cell_state), 1e-6
+    )
 
 
 def test_input_gates_made_in_pieces_are_the_same(kernels, monkeypatch):
-    cell = HighwayCell()
+    cell = HighwayLstmCell()
     values = make_values(cell, False, UNEVEN).to(torch.float32)
     expected = run(cell, values, UNEVEN)
     # Fewer than one step fills, then a few steps.
-    for most in (1, 9 * cell.num_blocks * DIM):
-        monkeypatch.setattr("elmo_plugin.modules.recurrent.scan._MAX_GATES", most)
+    for most in (1, 9 * len(cell.gates) * DIM):
+        monkeypatch.setattr(tuning, "MAX_INPUT_GATES", most)
         assert_same(run(cell, values, UNEVEN), expected, 1e-6)
 
 
 def test_large_and_odd_numbers_of_rows_are_the_same(kernels):
-    # Enough for memory from elsewhere, and for whole vectors of the processor and a rest.
+    # Enough for a large buffer, and for whole vectors of the processor and a rest.
     torch.manual_seed(0)
     sizes = [203, 201, 130, 66, 7]
     weights = Weights(torch.randn(4 * 530, 9), torch.randn(4 * 530, 11), torch.randn(4 * 530))
     weights = weights._replace(projection=torch.randn(11, 530) / 20)
     values = Values(torch.randn(sum(sizes), 9), weights, None, None).to(torch.float64)
-    cell = ProjectedCell(0.8, 0.9)
-    expected = run(cell, values, sizes, plain_recurrence)
+    cell = LstmCell(0.8, 0.9)
+    expected = run(cell, values, sizes, reference_recurrence)
     single = values.to(torch.float32)
     found = run(cell, single, sizes)
     assert_same(found, expected, 1e-5)
@@ -298,10 +309,10 @@ def test_large_and_odd_numbers_of_rows_are_the_same(kernels):
 
 @pytest.mark.parametrize("starts", [True, False], ids=["carried state", "zeros"])
 @every_layer
-def test_autocast_is_close_and_keeps_the_memory_exact(kernels, cell, projects, starts):
+def test_autocast_is_close_and_keeps_the_cell_state_in_float32(kernels, cell, projects, starts):
     # Where a clip begins, one rounding decides whether there is a gradient.
     if getattr(cell, "clip", None) or cell.projection_clip:
-        cell = ProjectedCell(3.0, 3.0 if projects else None)
+        cell = LstmCell(3.0, 3.0 if projects else None)
     exact = make_values(cell, projects, UNEVEN, starts, scale=0.5)
     expected = slow(cell, exact, UNEVEN)
     values = exact.to(torch.float32)
@@ -321,7 +332,7 @@ def test_autocast_is_close_and_keeps_the_memory_exact(kernels, cell, projects, s
 def test_a_clip_that_bfloat16_cannot_hold_stops_gradients_too(kernels):
     # Rounded, 0.7 is 0.69921875 and 0.3 is 0.30078125: clipped values must not count as free.
     for clip in (0.7, 0.3):
-        cell = ProjectedCell(None, clip)
+        cell = LstmCell(None, clip)
         values = make_values(cell, True, [3], scale=5.0).to(torch.float32)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             outputs, _, _ = run(cell, values, [3])
@@ -335,7 +346,7 @@ def test_a_clip_that_bfloat16_cannot_hold_stops_gradients_too(kernels):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @every_layer
-def test_what_is_no_number_is_passed_on(kernels, cell, projects, dtype):
+def test_nan_is_passed_on(kernels, cell, projects, dtype):
     values = make_values(cell, projects, UNEVEN).to(dtype)
     with torch.no_grad():
         values.inputs[0] = float("nan")
@@ -348,44 +359,48 @@ def test_what_is_no_number_is_passed_on(kernels, cell, projects, dtype):
 
 
 def test_huge_gates_saturate_without_overflow(kernels):
-    cell = ProjectedCell()
+    cell = LstmCell()
     values = make_values(cell, False, [4, 4], scale=1.0).to(torch.float32)
     values = values._replace(inputs=(values.inputs.detach() * 1e4).requires_grad_())
     results = run(cell, values, [4, 4])
-    expected = run(cell, values.to(torch.float64), [4, 4], plain_recurrence)
+    expected = run(cell, values.to(torch.float64), [4, 4], reference_recurrence)
     torch.testing.assert_close(results[0].double(), expected[0], rtol=1e-3, atol=1e-3)
     assert all(gradient.isfinite().all() for gradient in gradients(results, values))
 
 
 def test_gradients_of_any_layout_are_taken(kernels):
-    cell = HighwayCell()
+    cell = HighwayLstmCell()
     values = make_values(cell, False, [3, 3], starts=False).to(torch.float32)
-    outputs, hidden, memory = run(cell, values, [3, 3])
+    outputs, hidden, cell_state = run(cell, values, [3, 3])
     weights = torch.randn(DIM, 6), torch.randn(DIM, 3)
-    total = (outputs.t() * weights[0]).sum() + (memory.t() * weights[1]).sum() + hidden.sum()
+    total = (outputs.t() * weights[0]).sum() + (cell_state.t() * weights[1]).sum() + hidden.sum()
     found = torch.autograd.grad(total, values.inputs)
-    outputs, hidden, memory = run(cell, values, [3, 3], plain_recurrence)
-    total = (outputs.t() * weights[0]).sum() + (memory.t() * weights[1]).sum() + hidden.sum()
+    outputs, hidden, cell_state = run(cell, values, [3, 3], reference_recurrence)
+    total = (outputs.t() * weights[0]).sum() + (cell_state.t() * weights[1]).sum() + hidden.sum()
     assert_same(found, torch.autograd.grad(total, values.inputs), 1e-5)
 
 
 def test_an_initial_state_shared_by_all_rows_is_taken(kernels):
-    cell = ProjectedCell()
+    cell = LstmCell()
     values = make_values(cell, True, [3, 2]).to(torch.float32)
-    shared = values._replace(hidden=values.hidden[:1].expand(3, -1), memory=values.memory[:1])
-    shared = shared._replace(memory=shared.memory.expand(3, -1))
+    shared = values._replace(
+        hidden=values.hidden[:1].expand(3, -1), cell_state=values.cell_state[:1]
+    )
+    shared = shared._replace(cell_state=shared.cell_state.expand(3, -1))
     with torch.no_grad():
-        assert_same(run(cell, shared, [3, 2]), run(cell, shared, [3, 2], plain_recurrence), 1e-6)
+        assert_same(
+            run(cell, shared, [3, 2]), run(cell, shared, [3, 2], reference_recurrence), 1e-6
+        )
 
 
 @every_layer
 def test_no_token_at_all_gives_nothing_and_zero_gradients(cell, projects):
     values = make_values(cell, projects, [1], starts=False).to(torch.float32)
     values = values._replace(inputs=torch.zeros(0, INPUT_DIM, requires_grad=True))
-    outputs, hidden, memory = run(cell, values, [])
+    outputs, hidden, cell_state = run(cell, values, [])
     assert outputs.shape == hidden.shape == (0, values.weights.output_dim)
-    assert memory.shape == (0, DIM)
-    for gradient in gradients((outputs, hidden, memory), values):
+    assert cell_state.shape == (0, DIM)
+    for gradient in gradients((outputs, hidden, cell_state), values):
         assert (gradient == 0).all()
 
 
@@ -393,11 +408,11 @@ def test_no_token_at_all_gives_nothing_and_zero_gradients(cell, projects):
 @pytest.mark.parametrize("batch_sizes", [[3, 2], [2], []], ids=str)
 def test_a_state_may_have_rows_of_sentences_without_tokens(kernels, cell, projects, batch_sizes):
     if cell is LAYERS["highway with dropout"][0]:
-        cell = HighwayCell(MASK.float())
+        cell = HighwayLstmCell(MASK.float())
     values = make_values(cell, projects, [4]).to(torch.float32)
     values = values._replace(inputs=torch.randn(sum(batch_sizes), INPUT_DIM, requires_grad=True))
     found, expected = (
-        run(cell, values, batch_sizes, function) for function in (recur, plain_recurrence)
+        run(cell, values, batch_sizes, function) for function in (recurrence, reference_recurrence)
     )
     assert found[2].shape == (4, DIM)
     assert_same(found, expected, 1e-5)
@@ -407,10 +422,12 @@ def test_a_state_may_have_rows_of_sentences_without_tokens(kernels, cell, projec
 
 
 def test_shapes_that_do_not_fit_are_refused_before_anything_is_read(kernels):
-    cell = ProjectedCell()
+    cell = LstmCell()
     values = make_values(cell, True, [3, 2]).to(torch.float32)
-    short = values._replace(hidden=values.hidden[:1], memory=values.memory[:1])
-    narrow = values._replace(weights=values.weights._replace(state=values.weights.state[:DIM]))
+    short = values._replace(hidden=values.hidden[:1], cell_state=values.cell_state[:1])
+    narrow = values._replace(
+        weights=values.weights._replace(recurrent=values.weights.recurrent[:DIM])
+    )
     for wrong, batch_sizes in (
         (values, [3, 1]), (values, [2, 3]), (short, [3, 2]), (narrow, [3, 2])
     ):  # fmt: skip
@@ -419,7 +436,7 @@ def test_shapes_that_do_not_fit_are_refused_before_anything_is_read(kernels):
 
 
 def test_a_part_that_is_frozen_changes_no_other_gradient(kernels):
-    cell = ProjectedCell(0.3, 0.2)
+    cell = LstmCell(0.3, 0.2)
     values = make_values(cell, True, UNEVEN).to(torch.float32)
     expected = gradients(run(cell, values, UNEVEN), values)[1]
     frozen = values._replace(
@@ -427,23 +444,25 @@ def test_a_part_that_is_frozen_changes_no_other_gradient(kernels):
         weights=values.weights._replace(bias=values.weights.bias.detach()),
     )
     outputs = run(cell, frozen, UNEVEN)
-    only = frozen._replace(weights=Weights(values.weights.inputs, None, None), inputs=None)
-    only = only._replace(hidden=None, memory=None)
+    only = frozen._replace(weights=Weights(values.weights.input, None, None), inputs=None)
+    only = only._replace(hidden=None, cell_state=None)
     assert_same(gradients(outputs, only), [expected], 1e-6)
 
 
 def test_a_device_that_nobody_tried_is_left_to_autograd(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        recurrence, "plain_recurrence", lambda *args: seen.append(args) or plain_recurrence(*args)
+        recurrence_module,
+        "reference_recurrence",
+        lambda *args: seen.append(args) or reference_recurrence(*args),
     )
-    values = make_values(HighwayCell(), False, [2]).to(torch.float32)
-    run(HighwayCell(), values, [2])
+    values = make_values(HighwayLstmCell(), False, [2]).to(torch.float32)
+    run(HighwayLstmCell(), values, [2])
     assert not seen
     on_meta = Weights(
         *(part if part is None else part.detach().to("meta") for part in values.weights)
     )
-    outputs, _ = recur(HighwayCell(), values.inputs.detach().to("meta"), on_meta, [2])
+    outputs, _ = recurrence(HighwayLstmCell(), values.inputs.detach().to("meta"), on_meta, [2])
     assert len(seen) == 1 and outputs.shape == (2, DIM)
 
 
@@ -452,17 +471,17 @@ def test_a_device_that_nobody_tried_is_left_to_autograd(monkeypatch):
 def test_a_gpu_gives_what_the_processor_gives(cell, projects):
     values = make_values(cell, projects, UNEVEN)
     expected = run(cell, values, UNEVEN)
-    if isinstance(cell, HighwayCell) and cell.dropout_mask is not None:
-        cell = HighwayCell(cell.dropout_mask.cuda())
-    moved = [part.detach().cuda().requires_grad_() for part in values.learning]
+    if isinstance(cell, HighwayLstmCell) and cell.dropout_mask is not None:
+        cell = HighwayLstmCell(cell.dropout_mask.cuda())
+    moved = [part.detach().cuda().requires_grad_() for part in values.with_gradients]
     parts = moved[1:-2] if projects else [*moved[1:-2], None]
     there = Values(moved[0], Weights(*parts), *moved[-2:])
     found = run(cell, there, UNEVEN)
     assert_same([part.cpu() for part in found], expected, 1e-10)
     totals = [sum(part.sum() for part in results) for results in (found, expected)]
-    found_gradients = torch.autograd.grad(totals[0], there.learning)
+    found_gradients = torch.autograd.grad(totals[0], there.with_gradients)
     assert_same(
         [gradient.cpu() for gradient in found_gradients],
-        torch.autograd.grad(totals[1], values.learning),
+        torch.autograd.grad(totals[1], values.with_gradients),
         1e-10,
     )

@@ -6,15 +6,16 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.params import Params
 from allennlp.modules.seq2seq_encoders import PytorchSeq2SeqWrapper, Seq2SeqEncoder
 
-from elmo_plugin.modules.seq2seq_encoders import bigru
+from elmo_plugin.modules import tuning
+from elmo_plugin.modules.recurrent.cells import gru
 from elmo_plugin.modules.seq2seq_encoders.bigru import BiGru
 
 
 def make_encoder() -> BiGru:
     torch.manual_seed(1)
     encoder = BiGru(5, 6)
-    for direction in (encoder.forward_direction, encoder.backward_direction):
-        torch.nn.init.normal_(direction.bias)
+    for layer in (encoder.forward_layer, encoder.backward_layer):
+        torch.nn.init.normal_(layer.bias)
     return encoder
 
 
@@ -31,13 +32,13 @@ def make_batch(
 def with_torch_s_names(encoder: BiGru, gradients: bool = False) -> Dict[str, torch.Tensor]:
     """Parameters or their gradients; of torch's second biases only that of the candidate."""
     state = {}
-    for direction, suffix in (
-        (encoder.forward_direction, "_l0"),
-        (encoder.backward_direction, "_l0_reverse"),
+    for layer, suffix in (
+        (encoder.forward_layer, "_l0"),
+        (encoder.backward_layer, "_l0_reverse"),
     ):
         inputs, recurrent, bias = (
             parameter.grad if gradients else parameter.detach()
-            for parameter in (direction.input.weight, direction.recurrent.weight, direction.bias)
+            for parameter in (layer.input.weight, layer.recurrent.weight, layer.bias)
         )
         state[f"weight_ih{suffix}"] = inputs
         state[f"weight_hh{suffix}"] = torch.cat([recurrent[6:], recurrent[:6]])
@@ -48,7 +49,7 @@ def with_torch_s_names(encoder: BiGru, gradients: bool = False) -> Dict[str, tor
 
 def torch_twin(encoder: BiGru) -> torch.nn.GRU:
     twin = torch.nn.GRU(encoder.input_size, encoder.hidden_size, 1, True, True, 0.0, True)
-    twin.to(encoder.forward_direction.bias.dtype)
+    twin.to(encoder.forward_layer.bias.dtype)
     twin.load_state_dict(with_torch_s_names(encoder))
     return twin
 
@@ -77,13 +78,13 @@ def test_equals_torch_in_outputs_and_gradients(dtype, tolerance):
 
 @pytest.mark.parametrize("how", ["compiled", "not compiled", "too large", "double"])
 @pytest.mark.parametrize("lengths", [[5], [3, 7], [6, 6], [4, 0], [0, 5, 2], [2] * 15, [2] * 16])
-def test_equals_torch_when_nothing_learns_however_few_are_read(monkeypatch, lengths, how):
+def test_equals_torch_without_gradients_however_few_sentences_there_are(monkeypatch, lengths, how):
     if how == "not compiled":
-        monkeypatch.setattr(bigru, "cell_kernels", lambda: None)
+        monkeypatch.setattr(gru, "cell_kernels", lambda: None)
     if how == "too large":
-        monkeypatch.setattr(bigru, "_LARGE", 0)
+        monkeypatch.setattr(tuning, "MAX_COMPILED_GRU_WEIGHT", 0)
     dtype = torch.double if how == "double" else torch.float
-    encoder = make_encoder().to(dtype)
+    encoder = make_encoder().to(dtype).eval()
     inputs, mask = make_batch(lengths, dtype)
     for _ in range(2):
         expected = PytorchSeq2SeqWrapper(torch_twin(encoder))(inputs.nan_to_num(), mask).detach()
@@ -93,6 +94,7 @@ def test_equals_torch_when_nothing_learns_however_few_are_read(monkeypatch, leng
         with torch.no_grad():
             for parameter in encoder.parameters():
                 parameter.mul_(1.5)
+        encoder.eval()
 
 
 def test_padding_and_batch_order_change_nothing():
@@ -126,12 +128,12 @@ def test_a_batch_without_tokens_gives_zeros_and_no_gradient(shape):
 def test_weights_begin_orthogonal_and_biases_at_zero():
     torch.manual_seed(1)
     encoder = BiGru(5, 6)
-    for direction in (encoder.forward_direction, encoder.backward_direction):
-        for block in direction.recurrent.weight.split(6):
+    for layer in (encoder.forward_layer, encoder.backward_layer):
+        for block in layer.recurrent.weight.split(6):
             torch.testing.assert_close(block @ block.t(), torch.eye(6))
         bound = (6 / (5 + 6)) ** 0.5
-        assert 0.9 * bound < direction.input.weight.abs().max().item() <= bound
-        assert direction.bias.tolist() == [0.0] * 24
+        assert 0.9 * bound < layer.input.weight.abs().max().item() <= bound
+        assert layer.bias.tolist() == [0.0] * 24
 
 
 def test_halves_of_autocast_stay_near_and_keep_the_type_of_the_inputs():

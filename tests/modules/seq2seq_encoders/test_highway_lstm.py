@@ -7,18 +7,7 @@ from allennlp.common.params import Params
 from allennlp.modules.seq2seq_encoders import PytorchSeq2SeqWrapper, Seq2SeqEncoder
 from allennlp.modules.stacked_alternating_lstm import StackedAlternatingLstm
 
-from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayCell
 from elmo_plugin.modules.seq2seq_encoders.highway_lstm import HighwayLstm
-
-BLOCKS = HighwayCell.BLOCKS
-ALLENNLP_BLOCKS = (
-    "input_gate",
-    "forget_gate",
-    "candidate",
-    "output_gate",
-    "highway_gate",
-    "carry",
-)
 
 
 def make_encoder(num_layers: int = 4, recurrent_dropout: float = 0.0) -> HighwayLstm:
@@ -34,19 +23,16 @@ def make_batch(lengths: List[int], dtype: torch.dtype = torch.float, num_tokens:
     return inputs.masked_fill(~mask.unsqueeze(2), float("nan")), mask
 
 
-def reordered(tensor: torch.Tensor) -> torch.Tensor:
-    """Our blocks in AllenNLP's order."""
-    blocks = dict(zip(BLOCKS, tensor.split(6)))
-    return torch.cat([blocks[name] for name in ALLENNLP_BLOCKS if name in blocks])
+def parameters(encoder: HighwayLstm) -> List[List[torch.Tensor]]:
+    """Per layer; AllenNLP has the same gate order."""
+    return [[layer.input.weight, layer.recurrent.weight, layer.bias] for layer in encoder.layers]
 
 
 def allennlp_twin(encoder: HighwayLstm) -> StackedAlternatingLstm:
-    twin = StackedAlternatingLstm(5, 6, len(encoder.biases), use_input_projection_bias=False)
-    for layer, ours in zip(
-        twin.lstm_layers, zip(encoder.input_weights, encoder.state_weights, encoder.biases)
-    ):
+    twin = StackedAlternatingLstm(5, 6, len(encoder.layers), use_input_projection_bias=False)
+    for layer, ours in zip(twin.lstm_layers, parameters(encoder)):
         for theirs, weight in zip(allennlp_parameters(layer), ours):
-            theirs.data = reordered(weight.data).clone()
+            theirs.data = weight.data.clone()
     return twin
 
 
@@ -58,20 +44,18 @@ def allennlp_parameters(layer: torch.nn.Module) -> List[torch.Tensor]:
 def step_by_step(encoder: HighwayLstm, sentence: torch.Tensor, masks: torch.Tensor):
     """One sentence through equations 1 to 8 of the paper, token by token."""
     for layer, dropout_mask in enumerate(masks):
-        input_weight, state_weight, bias = (
-            encoder.input_weights[layer].split(6),
-            encoder.state_weights[layer].split(6),
-            encoder.biases[layer].split(6),
+        input_weight, recurrent_weight, bias = (
+            parameter.split(6) for parameter in parameters(encoder)[layer]
         )
-        hidden = memory = torch.zeros(6, dtype=sentence.dtype)
+        hidden = cell_state = torch.zeros(6, dtype=sentence.dtype)
         outputs = []
         for token in sentence.flip(0) if layer % 2 else sentence:
-            g, i, f, o, r = (
-                w @ token + u @ hidden + b for w, u, b in zip(input_weight, state_weight, bias)
+            i, f, g, o, r = (
+                w @ token + u @ hidden + b for w, u, b in zip(input_weight, recurrent_weight, bias)
             )
-            memory = i.sigmoid() * g.tanh() + f.sigmoid() * memory
+            cell_state = i.sigmoid() * g.tanh() + f.sigmoid() * cell_state
             r = r.sigmoid()
-            hidden = r * o.sigmoid() * memory.tanh() + (1 - r) * (input_weight[5] @ token)
+            hidden = r * o.sigmoid() * cell_state.tanh() + (1 - r) * (input_weight[5] @ token)
             hidden = hidden * dropout_mask
             outputs.append(hidden)
         sentence = torch.stack(outputs[::-1] if layer % 2 else outputs)
@@ -103,11 +87,9 @@ def test_equals_allennlp_in_outputs_and_gradients(
         assert (found - wanted).norm() <= gradient_tolerance * wanted.norm()
 
     assert_same_gradient(ours.grad, theirs.grad)
-    for layer, *parameters in zip(
-        twin.lstm_layers, encoder.input_weights, encoder.state_weights, encoder.biases
-    ):
-        for found, wanted in zip(parameters, allennlp_parameters(layer)):
-            assert_same_gradient(reordered(found.grad), wanted.grad)
+    for layer, ours in zip(twin.lstm_layers, parameters(encoder)):
+        for found, wanted in zip(ours, allennlp_parameters(layer)):
+            assert_same_gradient(found.grad, wanted.grad)
 
 
 def test_gradients_equal_finite_differences_with_dropout_and_empty_sentences():
@@ -196,13 +178,10 @@ def test_a_batch_without_any_token_gives_zeros_and_zero_gradients():
 
 def test_each_block_is_orthogonal_and_forget_gates_begin_open():
     encoder = HighwayLstm(6, 6, num_layers=2)
-    for weight in (*encoder.input_weights, *encoder.state_weights):
-        for block in weight.split(6):
+    for layer in encoder.layers:
+        for block in (*layer.input.weight.split(6), *layer.recurrent.weight.split(6)):
             torch.testing.assert_close(block @ block.t(), torch.eye(6), rtol=0, atol=1e-5)
-    for bias in encoder.biases:
-        blocks = dict(zip(BLOCKS, bias.split(6)))
-        assert bool((blocks.pop("forget_gate") == 1).all())
-        assert all(bool((block == 0).all()) for block in blocks.values())
+        assert layer.bias.tolist() == [0.0] * 6 + [1.0] * 6 + [0.0] * 18
 
 
 def test_works_without_gradients_and_when_back_propagated_twice():
@@ -213,8 +192,8 @@ def test_works_without_gradients_and_when_back_propagated_twice():
         assert torch.equal(encoder(inputs, mask), output)
     with torch.inference_mode():
         assert torch.equal(encoder(inputs, mask), output)
-    first = torch.autograd.grad(output.sum(), encoder.input_weights[0], retain_graph=True)
-    again = torch.autograd.grad(output.sum(), encoder.input_weights[0])
+    first = torch.autograd.grad(output.sum(), encoder.layers[0].input.weight, retain_graph=True)
+    again = torch.autograd.grad(output.sum(), encoder.layers[0].input.weight)
     assert torch.equal(first[0], again[0])
 
 
@@ -233,7 +212,7 @@ def test_autocast_stays_close_and_gives_the_dtype_of_the_weights():
     def relative_error(found, wanted):
         return float((found - wanted).detach().norm() / wanted.detach().norm())
 
-    # Bfloat16 rounds by up to 0.4 %, here in every layer and step; memories are float32.
+    # Bfloat16 rounds by up to 0.4 %, here in every layer and step; cell states are float32.
     assert output.dtype == torch.float and not torch.equal(output, expected)
     assert relative_error(output, expected) < 0.02
     for found, wanted in zip(found_gradients, expected_gradients):
@@ -255,10 +234,10 @@ def test_a_gpu_gives_what_the_processor_gives():
     encoder = make_encoder().double()
     inputs, mask = make_batch([3, 0, 4], torch.double)
     expected = encoder(inputs, mask)
-    expected_gradient = torch.autograd.grad(expected.sum(), encoder.state_weights[0])[0]
+    expected_gradient = torch.autograd.grad(expected.sum(), encoder.layers[0].recurrent.weight)[0]
     encoder.cuda()
     output = encoder(inputs.cuda(), mask.cuda())
-    gradient = torch.autograd.grad(output.sum(), encoder.state_weights[0])[0]
+    gradient = torch.autograd.grad(output.sum(), encoder.layers[0].recurrent.weight)[0]
     torch.testing.assert_close(output.cpu(), expected)
     torch.testing.assert_close(gradient.cpu(), expected_gradient)
 
@@ -266,7 +245,7 @@ def test_a_gpu_gives_what_the_processor_gives():
 def test_is_built_from_its_registered_name():
     params = {"type": "elmo-highway-lstm", "input_size": 5, "hidden_size": 6}
     encoder = Seq2SeqEncoder.from_params(Params(params))
-    assert isinstance(encoder, HighwayLstm) and len(encoder.biases) == 8
+    assert isinstance(encoder, HighwayLstm) and len(encoder.layers) == 8
     assert encoder.recurrent_dropout == 0.1
     assert (encoder.get_input_dim(), encoder.get_output_dim()) == (5, 6)
     assert not encoder.is_bidirectional()

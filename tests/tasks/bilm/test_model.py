@@ -14,7 +14,7 @@ from allennlp.models import Model, load_archive
 from allennlp.training.util import evaluate
 
 from elmo_plugin.bilm import save_weights
-from elmo_plugin.bilm.projected_lstm import LstmState
+from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.tasks.bilm.reader import BilmReader
@@ -238,7 +238,7 @@ def test_gradients_stop_where_a_window_begins(make_model, batches):
         for one, other in zip(found, gradients(model, model(**second)["loss"]))
     )
     model._carried = {
-        name: [LstmState(*(torch.zeros_like(part) for part in state)) for state in layers]
+        name: [RecurrentState(*(torch.zeros_like(part) for part in state)) for state in layers]
         for name, layers in states.items()
     }
     assert relative_error(gradients(model, model(**second)["loss"])[-1], found[-1]) > 1e-4

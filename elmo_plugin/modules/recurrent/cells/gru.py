@@ -1,72 +1,80 @@
+from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
-from typing import ClassVar, Optional, Tuple
+from typing import ClassVar, List, Optional, Sequence, Tuple
 
 import torch
 
-from elmo_plugin.modules.recurrent.cell import through_sigmoids
+from elmo_plugin.modules import tuning
+from elmo_plugin.modules.recurrent.cell import Cell
+from elmo_plugin.modules.recurrent.kernels.cell_kernels import cell_kernels
 
 
 @dataclass(frozen=True)
-class GruCell:
+class GruCell(Cell):
     """
     The gated recurrent unit of [Cho et al. (2014)](https://aclanthology.org/D14-1179) in the form
-    of cuDNN and PyTorch: the reset gate closes upon what comes out of the recurrent product.
+    of cuDNN and PyTorch: the reset gate is applied after the recurrent product.
 
-    Its blocks are that product for the candidate, the reset and the update gate, and what inputs
-    put into the candidate. Memory and output are one.
+    The candidate needs its recurrent part (first gate) and its input part (last gate) separately.
+    Cell state and hidden state are the same.
     """
 
-    projection_clip: ClassVar[Optional[float]] = None
-    num_blocks: ClassVar[int] = 4
-    num_state_blocks: ClassVar[int] = 3
-    num_input_blocks: ClassVar[int] = 3
+    gates: ClassVar[Tuple[str, ...]] = ("recurrent candidate", "reset", "update", "candidate")
+    num_recurrent_gates: ClassVar[int] = 3
+    num_input_gates: ClassVar[int] = 3
+    kernel: ClassVar[Optional[str]] = "gru"
 
     def formula(
-        self, gates: torch.Tensor, previous: torch.Tensor
+        self, gates: torch.Tensor, cell_state: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
         """See `Cell`."""
         recurrent, r, z, g = gates.chunk(4, dim=1)
-        memory = torch.lerp((g + r.sigmoid() * recurrent).tanh(), previous, z.sigmoid())
-        return memory, memory
+        cell_state = torch.lerp((g + r.sigmoid() * recurrent).tanh(), cell_state, z.sigmoid())
+        return cell_state, cell_state
 
-    def forward(
+    def run_torch_loop(
         self,
         inputs: torch.Tensor,
-        recurrent: torch.Tensor,
-        previous: torch.Tensor,
-        gates: Optional[torch.Tensor],
-        memory: torch.Tensor,
-        output: torch.Tensor,
-    ) -> None:
-        """See `Cell`."""
-        dim = memory.size(1)
-        if gates is None:
-            gates = memory.new_empty(len(memory), 4 * dim)
-        gates[:, : 3 * dim] = recurrent
-        gates[:, dim : 3 * dim].add_(inputs[:, : 2 * dim]).sigmoid_()
-        h, r, z, g = gates.chunk(4, dim=1)
-        torch.addcmul(inputs[:, 2 * dim :].to(memory.dtype), r, h, out=g).tanh_()
-        torch.lerp(g, previous, z, out=memory)
-        output.copy_(memory)
+        batch_sizes: torch.Tensor,
+        weights: Sequence[Sequence[torch.Tensor]],
+    ) -> Optional[torch.Tensor]:
+        """See `Cell`. The compiled loop where there is one, else `torch.gru`."""
+        flat = [part for layer in weights for part in _in_torch_order(*layer)]
+        hidden_dim = weights[0][1].size(1)
+        kernels = cell_kernels()
+        is_small = weights[0][1].numel() <= tuning.MAX_COMPILED_GRU_WEIGHT
+        if kernels is None or inputs.dtype != torch.float32 or not is_small:
+            zeros = inputs.new_zeros(2, int(batch_sizes[0]), hidden_dim)
+            return torch.gru(inputs, batch_sizes, zeros, flat, True, 1, 0.0, False, True)[0]
+        outputs = inputs.new_empty(len(inputs), 2 * hidden_dim)
+        for is_backward, half in enumerate(outputs.split(hidden_dim, dim=1)):
+            input_weight, recurrent_weight, input_bias, recurrent_bias = flat[4 * is_backward :][:4]
+            # Kept in a list: the kernel only gets their addresses.
+            tensors = [
+                torch.addmm(input_bias, inputs, input_weight.t()),
+                recurrent_weight.t().contiguous(),
+                recurrent_bias,
+                inputs.new_zeros(int(batch_sizes[0]), hidden_dim),
+                inputs.new_empty(3 * hidden_dim),
+                half,
+            ]
+            kernels.gru_loop(
+                c_int64(len(batch_sizes)),
+                c_void_p(batch_sizes.data_ptr()),
+                c_int64(hidden_dim),
+                c_int64(is_backward),
+                *(c_void_p(tensor.data_ptr()) for tensor in tensors),
+                c_int64(2 * hidden_dim),
+            )
+        return outputs
 
-    def backward(
-        self,
-        gates: torch.Tensor,
-        previous: torch.Tensor,
-        memory: torch.Tensor,
-        d_output: torch.Tensor,
-        d_memory: torch.Tensor,
-        d_gates: torch.Tensor,
-    ) -> None:
-        """See `Cell`."""
-        h, r, z, g = gates.chunk(4, dim=1)
-        d = d_output.add_(d_memory)
-        results = torch.empty_like(gates)
-        d_h, d_r, d_z, d_g = results.chunk(4, dim=1)
-        torch.mul(d, z, out=d_memory)
-        torch.sub(d, d_memory, out=d_g).mul_(1.0 - g * g)
-        torch.mul(d_g, r, out=d_h)
-        torch.mul(d_g, h, out=d_r)
-        torch.sub(previous, g, out=d_z).mul_(d)
-        through_sigmoids(results[:, g.size(1) : -g.size(1)], gates[:, g.size(1) : -g.size(1)])
-        d_gates.copy_(results)
+
+def _in_torch_order(
+    input_weight: torch.Tensor, recurrent_weight: torch.Tensor, bias: torch.Tensor
+) -> List[torch.Tensor]:
+    """Both weights and biases in PyTorch's gate order: reset, update, candidate."""
+    hidden_dim = recurrent_weight.size(1)
+    candidate, gates = recurrent_weight.tensor_split([hidden_dim])
+    candidate_bias, input_bias = bias.tensor_split([hidden_dim])
+    recurrent_bias = torch.cat([bias.new_zeros(2 * hidden_dim), candidate_bias])
+    return [input_weight, torch.cat([gates, candidate]), input_bias.contiguous(), recurrent_bias]

@@ -1,85 +1,64 @@
 from dataclasses import dataclass
-from typing import ClassVar, Optional, Tuple
+from math import inf
+from typing import ClassVar, Optional, Sequence, Tuple
 
 import torch
 
-from elmo_plugin.modules.recurrent.cell import (
-    add_recurrent,
-    stop_at_clip,
-    through_sigmoids,
-    through_tanh,
-)
+from elmo_plugin.modules.recurrent.cell import Cell
 
 
 @dataclass(frozen=True)
-class ProjectedCell:
+class LstmCell(Cell):
     """
-    The LSTM cell of a biLM, its memory clipped: [Sak et al. (2014)](https://arxiv.org/abs/1402.1128)
-    without peepholes. Its blocks are the input, forget and output gates and the candidate.
+    An LSTM cell without peepholes, after [Sak et al. (2014)](https://arxiv.org/abs/1402.1128):
+
+        i, f, o = sigmoid(...),  g = tanh(...)
+        c = clip(f * c + i * g),  output = o * tanh(c)
 
     # Parameters
 
     clip, projection_clip : `Optional[float]`
-        Bounds on the memory and on the projected output; `None` for no bound.
+        Bounds on the cell state and on the projected hidden state; `None` or 0 for no bound.
+    forget_bias : `float`, optional (default = `0.0`)
+        Constant added to the forget gate's learned bias, as in TensorFlow's `LSTMCell`.
     """
+
+    gates: ClassVar[Tuple[str, ...]] = ("input", "forget", "candidate", "output")
+    draw_order: ClassVar[Tuple[str, ...]] = ("input", "forget", "output", "candidate")
+    kernel: ClassVar[Optional[str]] = "lstm"
 
     clip: Optional[float] = None
     projection_clip: Optional[float] = None
-    num_blocks: ClassVar[int] = 4
-    num_state_blocks: ClassVar[int] = 4
-    num_input_blocks: ClassVar[int] = 4
+    forget_bias: float = 0.0
 
     def formula(
-        self, gates: torch.Tensor, previous: torch.Tensor
+        self, gates: torch.Tensor, cell_state: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
         """See `Cell`."""
-        i, f, o, g = gates.chunk(4, dim=1)
-        memory = f.sigmoid() * previous + i.sigmoid() * g.tanh()
+        i, f, g, o = gates.chunk(4, dim=1)
+        cell_state = f.sigmoid() * cell_state + i.sigmoid() * g.tanh()
         if self.clip:
-            memory = memory.clamp(-self.clip, self.clip)
-        return memory, o.sigmoid() * memory.tanh()
+            cell_state = cell_state.clamp(-self.clip, self.clip)
+        return cell_state, o.sigmoid() * cell_state.tanh()
 
-    def forward(
+    def full_bias(self, bias: torch.Tensor) -> torch.Tensor:
+        """See `Cell`."""
+        if not self.forget_bias:
+            return bias
+        i, f, g, o = bias.chunk(4)
+        return torch.cat([i, f + self.forget_bias, g, o])
+
+    def kernel_setting(self, num_sentences: int, hidden_dim: int) -> float:
+        """The bound on the cell state."""
+        return self.clip or inf
+
+    def run_torch_loop(
         self,
         inputs: torch.Tensor,
-        recurrent: Optional[torch.Tensor],
-        previous: torch.Tensor,
-        gates: Optional[torch.Tensor],
-        memory: torch.Tensor,
-        output: torch.Tensor,
-    ) -> None:
-        """See `Cell`."""
-        gates = add_recurrent(inputs, recurrent, gates, memory.dtype)
-        i, f, o, g = gates.chunk(4, dim=1)
-        gates[:, : -g.size(1)].sigmoid_()
-        g.tanh_()
-        torch.mul(f, previous, out=memory).addcmul_(i, g)
-        if self.clip:
-            memory.clamp_(-self.clip, self.clip)
-        output.copy_(memory.tanh().mul_(o))
-
-    def backward(
-        self,
-        gates: torch.Tensor,
-        previous: torch.Tensor,
-        memory: torch.Tensor,
-        d_output: torch.Tensor,
-        d_memory: torch.Tensor,
-        d_gates: torch.Tensor,
-    ) -> None:
-        """See `Cell`."""
-        i, f, o, g = gates.chunk(4, dim=1)
-        results = d_gates if d_gates.dtype == gates.dtype else torch.empty_like(gates)
-        d_i, d_f, d_o, d_g = results.chunk(4, dim=1)
-        squashed = torch.tanh(memory, out=d_f)
-        torch.mul(d_output, squashed, out=d_o)
-        d_memory.add_(d_output.mul_(o)).addcmul_(d_output.mul_(squashed), squashed, value=-1.0)
-        stop_at_clip(d_memory, memory, self.clip)
-        torch.mul(d_memory, g, out=d_i)
-        torch.mul(d_memory, previous, out=d_f)
-        torch.mul(d_memory, i, out=d_g)
-        through_sigmoids(results[:, : -g.size(1)], gates[:, : -g.size(1)])
-        through_tanh(d_g, g)
-        d_memory.mul_(f)
-        if results is not d_gates:
-            d_gates.copy_(results)
+        batch_sizes: torch.Tensor,
+        weights: Sequence[Sequence[torch.Tensor]],
+    ) -> Optional[torch.Tensor]:
+        """See `Cell`. `torch.lstm` has the same gate order, and a second bias."""
+        flat = [part for layer in weights for part in (*layer, torch.zeros_like(layer[2]))]
+        zeros = inputs.new_zeros(2, int(batch_sizes[0]), weights[0][1].size(1))
+        return torch.lstm(inputs, batch_sizes, (zeros, zeros), flat, True, 1, 0.0, False, True)[0]

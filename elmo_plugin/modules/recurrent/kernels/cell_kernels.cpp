@@ -1,8 +1,7 @@
-// The arithmetic of the recurrent cells, one pass over memory per step. What each line computes
-// stands in projected_cell.py, highway_cell.py and gru_cell.py, whose methods these functions replace for
-// float32 on a CPU. All arrays are dense, rows of one sentence each; blocks lie side by side. What
-// goes to and comes from matrix products may be bfloat16; all arithmetic is float32. Without
-// `gates`, what the way back needs is not kept.
+// The steps of the recurrent cells, one pass over memory each: the formulas in `cells/*.py` and
+// their gradients, for float32 on a CPU. All arrays are dense, one sentence per row; gates lie side
+// by side, in the order of each cell's `gates`. Inputs and results of matrix products may be
+// bfloat16; all arithmetic is float32. Without `gates`, nothing is kept for the backward pass.
 
 #include <cstdint>
 #include <cstring>
@@ -24,7 +23,7 @@ inline float load(Bfloat16 x) {
 
 inline void store(float* to, float x) { *to = x; }
 
-// To the nearest, to the even one of two; rounding must not carry a "not a number" over to zero.
+// Rounds to nearest, ties to even. NaN is written as such: rounding could turn it into zero.
 inline void store(Bfloat16* to, float x) {
     uint32_t bits;
     std::memcpy(&bits, &x, sizeof bits);
@@ -32,11 +31,11 @@ inline void store(Bfloat16* to, float x) {
     to->bits = static_cast<uint16_t>(x != x ? 0x7fc0 : rounded);
 }
 
-// Relative error below 3e-7. Not a number stays that: both comparisons are false for it.
+// Relative error below 3e-7. NaN stays NaN: both comparisons are false for it.
 inline float exponential(float x) {
     x = x < -87.0f ? -87.0f : x;
     x = x > 87.0f ? 87.0f : x;
-    // Adding and subtracting 1.5 * 2^23 rounds to the nearest whole number.
+    // Adding and subtracting 1.5 * 2^23 rounds to the nearest integer.
     const float shifted = x * 1.44269504f + 12582912.0f;
     const float whole = shifted - 12582912.0f;
     // The logarithm of 2 in two parts, the first of which has few bits.
@@ -58,7 +57,7 @@ inline float exponential(float x) {
 
 inline float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
-// The difference of two numbers near one another would lose the digits of a small result.
+// For small x, the subtraction from 1 would cancel most digits: use the Taylor series.
 inline float tangent(float x) {
     const float square = x * x;
     float series = 62.0f / 2835;
@@ -78,8 +77,8 @@ inline float clipped(float x, float clip) {
 inline float slope(float gate) { return gate - gate * gate; }
 
 template <class T, bool keeps>
-void projected_forward(int64_t rows, int64_t dim, float clip, const T* inputs, const T* recurrent,
-                       const float* previous, float* gates, float* memory,
+void lstm_forward(int64_t rows, int64_t dim, float clip, const T* inputs, const T* recurrent,
+                       const float* previous, float* gates, float* cell_state,
                        T* output) {
 #pragma omp parallel for if (rows * dim > 16384)
     for (int64_t row = 0; row < rows; ++row) {
@@ -87,20 +86,20 @@ void projected_forward(int64_t rows, int64_t dim, float clip, const T* inputs, c
         const T* re = recurrent + row * 4 * dim;
         float* out = keeps ? gates + row * 4 * dim : nullptr;
         const float* before = previous + row * dim;
-        float* now = memory + row * dim;
+        float* now = cell_state + row * dim;
         T* given = output + row * dim;
 #pragma GCC ivdep
         for (int64_t j = 0; j < dim; ++j) {
             const float i = sigmoid(load(in[j]) + load(re[j]));
             const float f = sigmoid(load(in[dim + j]) + load(re[dim + j]));
-            const float o = sigmoid(load(in[2 * dim + j]) + load(re[2 * dim + j]));
-            const float g = tangent(load(in[3 * dim + j]) + load(re[3 * dim + j]));
+            const float g = tangent(load(in[2 * dim + j]) + load(re[2 * dim + j]));
+            const float o = sigmoid(load(in[3 * dim + j]) + load(re[3 * dim + j]));
             const float c = clipped(f * before[j] + i * g, clip);
             if (keeps) {
                 store(out + j, i);
                 store(out + dim + j, f);
-                store(out + 2 * dim + j, o);
-                store(out + 3 * dim + j, g);
+                store(out + 2 * dim + j, g);
+                store(out + 3 * dim + j, o);
             }
             now[j] = c;
             store(given + j, o * tangent(c));
@@ -109,36 +108,36 @@ void projected_forward(int64_t rows, int64_t dim, float clip, const T* inputs, c
 }
 
 template <class T>
-void projected_backward(int64_t rows, int64_t dim, float clip, const float* gates,
-                        const float* previous, const float* memory, const float* d_output,
-                        float* d_memory, T* d_gates) {
+void lstm_backward(int64_t rows, int64_t dim, float clip, const float* gates,
+                        const float* previous, const float* cell_state, const float* d_output,
+                        float* d_cell_state, T* d_gates) {
 #pragma omp parallel for if (rows * dim > 16384)
     for (int64_t row = 0; row < rows; ++row) {
         const float* gate = gates + row * 4 * dim;
         T* out = d_gates + row * 4 * dim;
         const float* before = previous + row * dim;
-        const float* now = memory + row * dim;
+        const float* now = cell_state + row * dim;
         const float* d_given = d_output + row * dim;
-        float* d_now = d_memory + row * dim;
+        float* d_now = d_cell_state + row * dim;
 #pragma GCC ivdep
         for (int64_t j = 0; j < dim; ++j) {
-            const float i = gate[j], f = gate[dim + j], o = gate[2 * dim + j];
-            const float g = gate[3 * dim + j], c = now[j], d = d_given[j];
+            const float i = gate[j], f = gate[dim + j], g = gate[2 * dim + j];
+            const float o = gate[3 * dim + j], c = now[j], d = d_given[j];
             const float t = tangent(c);
             float d_c = d_now[j] + d * o * (1.0f - t * t);
             d_c = c >= clip || c <= -clip ? 0.0f : d_c;
             store(out + j, d_c * g * slope(i));
             store(out + dim + j, d_c * before[j] * slope(f));
-            store(out + 2 * dim + j, d * t * slope(o));
-            store(out + 3 * dim + j, d_c * i * (1.0f - g * g));
+            store(out + 2 * dim + j, d_c * i * (1.0f - g * g));
+            store(out + 3 * dim + j, d * t * slope(o));
             d_now[j] = d_c * f;
         }
     }
 }
 
 template <class T, bool keeps>
-void highway_forward(int64_t rows, int64_t dim, const float* dropout, const T* inputs,
-                     const T* recurrent, const float* previous, float* gates, float* memory,
+void highway_lstm_forward(int64_t rows, int64_t dim, const float* dropout, const T* inputs,
+                     const T* recurrent, const float* previous, float* gates, float* cell_state,
                      T* output) {
 #pragma omp parallel for if (rows * dim > 16384)
     for (int64_t row = 0; row < rows; ++row) {
@@ -147,21 +146,21 @@ void highway_forward(int64_t rows, int64_t dim, const float* dropout, const T* i
         float* out = keeps ? gates + row * 6 * dim : nullptr;
         const float* before = previous + row * dim;
         const float* mask = dropout + row * dim;
-        float* now = memory + row * dim;
+        float* now = cell_state + row * dim;
         T* given = output + row * dim;
 #pragma GCC ivdep
         for (int64_t j = 0; j < dim; ++j) {
-            const float g = tangent(load(in[j]) + load(re[j]));
-            const float i = sigmoid(load(in[dim + j]) + load(re[dim + j]));
-            const float f = sigmoid(load(in[2 * dim + j]) + load(re[2 * dim + j]));
+            const float i = sigmoid(load(in[j]) + load(re[j]));
+            const float f = sigmoid(load(in[dim + j]) + load(re[dim + j]));
+            const float g = tangent(load(in[2 * dim + j]) + load(re[2 * dim + j]));
             const float o = sigmoid(load(in[3 * dim + j]) + load(re[3 * dim + j]));
             const float r = sigmoid(load(in[4 * dim + j]) + load(re[4 * dim + j]));
             const float carry = load(in[5 * dim + j]);
             const float c = f * before[j] + i * g;
             if (keeps) {
-                store(out + j, g);
-                store(out + dim + j, i);
-                store(out + 2 * dim + j, f);
+                store(out + j, i);
+                store(out + dim + j, f);
+                store(out + 2 * dim + j, g);
                 store(out + 3 * dim + j, o);
                 store(out + 4 * dim + j, r);
                 store(out + 5 * dim + j, carry);
@@ -173,32 +172,32 @@ void highway_forward(int64_t rows, int64_t dim, const float* dropout, const T* i
 }
 
 template <class T>
-void highway_backward(int64_t rows, int64_t dim, const float* dropout, const float* gates,
-                      const float* previous, const float* memory, const float* d_output,
-                      float* d_memory, T* d_gates) {
+void highway_lstm_backward(int64_t rows, int64_t dim, const float* dropout, const float* gates,
+                      const float* previous, const float* cell_state, const float* d_output,
+                      float* d_cell_state, T* d_gates) {
 #pragma omp parallel for if (rows * dim > 16384)
     for (int64_t row = 0; row < rows; ++row) {
         const float* gate = gates + row * 6 * dim;
         T* out = d_gates + row * 6 * dim;
         const float* before = previous + row * dim;
-        const float* now = memory + row * dim;
+        const float* now = cell_state + row * dim;
         const float* mask = dropout + row * dim;
         const float* d_given = d_output + row * dim;
-        float* d_now = d_memory + row * dim;
+        float* d_now = d_cell_state + row * dim;
 #pragma GCC ivdep
         for (int64_t j = 0; j < dim; ++j) {
-            const float g = gate[j], i = gate[dim + j], f = gate[2 * dim + j];
+            const float i = gate[j], f = gate[dim + j], g = gate[2 * dim + j];
             const float o = gate[3 * dim + j], r = gate[4 * dim + j], carry = gate[5 * dim + j];
             const float d = d_given[j] * mask[j];
             const float t = tangent(now[j]);
-            const float d_squashed = d * r;
-            const float d_c = d_now[j] + d_squashed * o * (1.0f - t * t);
-            store(out + j, d_c * i * (1.0f - g * g));
-            store(out + dim + j, d_c * g * slope(i));
-            store(out + 2 * dim + j, d_c * before[j] * slope(f));
-            store(out + 3 * dim + j, d_squashed * t * slope(o));
+            const float d_activated = d * r;
+            const float d_c = d_now[j] + d_activated * o * (1.0f - t * t);
+            store(out + j, d_c * g * slope(i));
+            store(out + dim + j, d_c * before[j] * slope(f));
+            store(out + 2 * dim + j, d_c * i * (1.0f - g * g));
+            store(out + 3 * dim + j, d_activated * t * slope(o));
             store(out + 4 * dim + j, d * (o * t - carry) * slope(r));
-            store(out + 5 * dim + j, d - d_squashed);
+            store(out + 5 * dim + j, d - d_activated);
             d_now[j] = d_c * f;
         }
     }
@@ -206,14 +205,14 @@ void highway_backward(int64_t rows, int64_t dim, const float* dropout, const flo
 
 template <class T, bool keeps>
 void gru_forward(int64_t rows, int64_t dim, float, const T* inputs, const T* recurrent,
-                 const float* previous, float* gates, float* memory, T* output) {
+                 const float* previous, float* gates, float* cell_state, T* output) {
 #pragma omp parallel for if (rows * dim > 16384)
     for (int64_t row = 0; row < rows; ++row) {
         const T* in = inputs + row * 3 * dim;
         const T* re = recurrent + row * 3 * dim;
         float* out = keeps ? gates + row * 4 * dim : nullptr;
         const float* before = previous + row * dim;
-        float* now = memory + row * dim;
+        float* now = cell_state + row * dim;
         T* given = output + row * dim;
 #pragma GCC ivdep
         for (int64_t j = 0; j < dim; ++j) {
@@ -236,14 +235,14 @@ void gru_forward(int64_t rows, int64_t dim, float, const T* inputs, const T* rec
 
 template <class T>
 void gru_backward(int64_t rows, int64_t dim, float, const float* gates, const float* previous,
-                  const float*, const float* d_output, float* d_memory, T* d_gates) {
+                  const float*, const float* d_output, float* d_cell_state, T* d_gates) {
 #pragma omp parallel for if (rows * dim > 16384)
     for (int64_t row = 0; row < rows; ++row) {
         const float* gate = gates + row * 4 * dim;
         T* out = d_gates + row * 4 * dim;
         const float* before = previous + row * dim;
         const float* d_given = d_output + row * dim;
-        float* d_now = d_memory + row * dim;
+        float* d_now = d_cell_state + row * dim;
 #pragma GCC ivdep
         for (int64_t j = 0; j < dim; ++j) {
             const float h = gate[j], r = gate[dim + j], z = gate[2 * dim + j];
@@ -262,58 +261,59 @@ void gru_backward(int64_t rows, int64_t dim, float, const float* gates, const fl
 
 extern "C" {
 
-// All steps of one direction of a GRU over a few packed sentences, without a way back. `gates` has
-// what inputs put into reset gate, update gate and candidate; `weights`, dim rows of 3 * dim, and
-// `bias` are those of the state. `state` has a row of zeros for each sentence, `room` 3 * dim numbers.
-void gru_read(int64_t steps, const int64_t* sizes, int64_t dim, int64_t from_end,
+// All steps of one direction of a GRU over a few packed sentences, without gradients. `gates` is
+// the product with the inputs: reset gate, update gate and candidate. `weights`, dim rows of
+// 3 * dim, is the transposed recurrent weight. `state` starts as zeros; `buffer` holds 3 * dim
+// numbers.
+void gru_loop(int64_t steps, const int64_t* sizes, int64_t dim, int64_t is_backward,
               const float* gates, const float* weights, const float* bias, float* state,
-              float* room, float* output, int64_t output_width) {
+              float* buffer, float* output, int64_t output_width) {
     int64_t start = 0;
-    for (int64_t step = 0; from_end && step < steps; ++step) start += sizes[step];
+    for (int64_t step = 0; is_backward && step < steps; ++step) start += sizes[step];
     for (int64_t number = 0; number < steps; ++number) {
-        const int64_t step = from_end ? steps - 1 - number : number;
-        if (from_end) start -= sizes[step];
+        const int64_t step = is_backward ? steps - 1 - number : number;
+        if (is_backward) start -= sizes[step];
         for (int64_t row = 0; row < sizes[step]; ++row) {
             const float* in = gates + (start + row) * 3 * dim;
             float* now = state + row * dim;
             float* given = output + (start + row) * output_width;
-            std::memcpy(room, bias, 3 * dim * sizeof(float));
+            std::memcpy(buffer, bias, 3 * dim * sizeof(float));
             for (int64_t k = 0; k < dim; ++k) {
                 const float h = now[k];
                 const float* weight = weights + k * 3 * dim;
 #pragma GCC ivdep
-                for (int64_t j = 0; j < 3 * dim; ++j) room[j] += h * weight[j];
+                for (int64_t j = 0; j < 3 * dim; ++j) buffer[j] += h * weight[j];
             }
 #pragma GCC ivdep
             for (int64_t j = 0; j < dim; ++j) {
-                const float r = sigmoid(in[j] + room[j]);
-                const float z = sigmoid(in[dim + j] + room[dim + j]);
-                const float g = tangent(in[2 * dim + j] + r * room[2 * dim + j]);
+                const float r = sigmoid(in[j] + buffer[j]);
+                const float z = sigmoid(in[dim + j] + buffer[dim + j]);
+                const float g = tangent(in[2 * dim + j] + r * buffer[2 * dim + j]);
                 now[j] = given[j] = g + z * (now[j] - g);
             }
         }
-        if (!from_end) start += sizes[step];
+        if (!is_backward) start += sizes[step];
     }
 }
 
 #define CELL(name, setting, type, suffix)                                                          \
     void name##_forward_##suffix(int64_t rows, int64_t dim, setting with, const type* inputs,      \
                                  const type* recurrent, const float* previous, float* gates,       \
-                                 float* memory, type* output) {                                    \
+                                 float* state, type* output) {                                     \
         (gates ? name##_forward<type, true> : name##_forward<type, false>)(                        \
-            rows, dim, with, inputs, recurrent, previous, gates, memory, output);                  \
+            rows, dim, with, inputs, recurrent, previous, gates, state, output);                   \
     }                                                                                              \
     void name##_backward_##suffix(int64_t rows, int64_t dim, setting with, const float* gates,     \
-                                  const float* previous, const float* memory,                      \
-                                  const float* d_output, float* d_memory, type* d_gates) {         \
-        name##_backward<type>(rows, dim, with, gates, previous, memory, d_output, d_memory,        \
+                                  const float* previous, const float* state,                       \
+                                  const float* d_output, float* d_state, type* d_gates) {          \
+        name##_backward<type>(rows, dim, with, gates, previous, state, d_output, d_state,          \
                               d_gates);                                                            \
     }
 
-CELL(projected, float, float, float32)
-CELL(projected, float, Bfloat16, bfloat16)
-CELL(highway, const float*, float, float32)
-CELL(highway, const float*, Bfloat16, bfloat16)
+CELL(lstm, float, float, float32)
+CELL(lstm, float, Bfloat16, bfloat16)
+CELL(highway_lstm, const float*, float, float32)
+CELL(highway_lstm, const float*, Bfloat16, bfloat16)
 CELL(gru, float, float, float32)
 CELL(gru, float, Bfloat16, bfloat16)
 

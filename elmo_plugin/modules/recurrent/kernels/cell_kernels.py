@@ -16,6 +16,7 @@ from typing import List, Optional
 logger = logging.getLogger(__name__)
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
+_SWITCH = "ELMO_COMPILED_KERNELS"
 _FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fPIC", "-fopenmp")
 _MOST_SECONDS = 60
 
@@ -23,26 +24,30 @@ _MOST_SECONDS = 60
 @lru_cache(maxsize=None)
 def cell_kernels() -> Optional[ctypes.CDLL]:
     """
-    The functions of `cell_kernels.cpp`; `None` where they cannot be built.
+    The functions of `cell_kernels.cpp`; `None` where they cannot be built, or where the environment
+    variable `ELMO_COMPILED_KERNELS` is `0`.
 
-    Built at first use with the C++ compiler of the machine (`$CXX`, or `c++`) and kept in the
-    user's cache folder, under a name that tells the source, the compiler, the processor and what
-    the file must contain: one that is damaged, or another user's, is built anew.
+    They are built at first use with the machine's C++ compiler (`$CXX`, or `c++`) and kept in the
+    user's cache folder. The file name contains hashes of source, compiler, processor and content: a
+    file that is damaged, or belongs to another user, is built again.
     """
+    if os.environ.get(_SWITCH) == "0":
+        logger.info(f"Recurrent layers run without compiled kernels: {_SWITCH} is 0")
+        return None
     try:
         command = shlex.split(os.environ.get("CXX") or "c++")
         compiler = shutil.which(command[0])
         if compiler is None:
-            raise OSError(f"there is no {command[0]}")
+            raise OSError(f"found no compiler {command[0]}")
         command = [compiler, *command[1:], *_FLAGS]
         key = _hash(
             "\0".join([_SOURCE.read_text(encoding="utf-8"), *command, _processor()]).encode()
         )
         folder = _cache_folder()
         return ctypes.CDLL(str(_built(folder, key) or _build(command, folder, key)))
-    # No room, no rights, no home, a compiler that knows no such flag.
+    # A full disk, no permission, no home folder, or a compiler without one of the flags.
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
-        logger.info(f"Recurrent layers run without compiled cells, a little slower: {error}")
+        logger.info(f"Recurrent layers run without compiled kernels, more slowly: {error}")
         return None
 
 
@@ -58,14 +63,14 @@ def _build(command: List[str], cache: Path, key: str) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         parts, built = Path(folder) / "cells.o", Path(folder) / "cells.so"
-        # Linked without OpenMP: its functions are then those of the runtime that PyTorch has
-        # loaded. A second one would bring threads of its own.
+        # Not linked to OpenMP, so that its functions resolve to the runtime that PyTorch has
+        # loaded: a second runtime would start its own threads.
         for arguments in (
             [*command, "-c", str(_SOURCE), "-o", parts],
             [command[0], "-shared", parts, "-o", built],
         ):
             subprocess.run(arguments, check=True, capture_output=True, timeout=_MOST_SECONDS)
-        # What cannot be loaded is not kept.
+        # A file that cannot be loaded is not kept.
         ctypes.CDLL(str(built))
         library = cache / _name(key, built.read_bytes())
         # Several processes may build at once; each sees a whole file or none.
@@ -87,7 +92,7 @@ def _cache_folder() -> Path:
 
 
 def _processor() -> str:
-    """What decides which instructions there are: home folders are shared between machines."""
+    """The processor's instruction sets: a home folder may be shared between machines."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Building the compiled cells, and what happens where they cannot be built."""
+"""Building the compiled kernels, and what happens where they cannot be built."""
 
 import os
 import stat
@@ -6,11 +6,12 @@ import stat
 import pytest
 import torch
 
+from elmo_plugin.modules.recurrent.cell import FormulaStep
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
-from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayCell
-from elmo_plugin.modules.recurrent.cells.lstm import ProjectedCell
+from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
+from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
 from elmo_plugin.modules.recurrent.kernels.cell_kernels import cell_kernels
-from elmo_plugin.modules.recurrent.kernels.fused_cells import fused
+from elmo_plugin.modules.recurrent.kernels.kernel_step import KernelStep, step_of
 
 CPU = torch.device("cpu")
 
@@ -88,7 +89,7 @@ def test_without_a_home_folder_there_are_none(cache, monkeypatch, caplog):
     monkeypatch.setattr("pathlib.Path.home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
     with caplog.at_level("INFO"):
         assert cell_kernels() is None
-    assert "run without compiled cells, a little slower: no home" in caplog.text
+    assert "run without compiled kernels, more slowly: no home" in caplog.text
 
 
 def bits(values):
@@ -104,17 +105,17 @@ def test_bfloat16_is_rounded_as_pytorch_rounds_it():
     carry = memory[:, torch.isfinite(memory[0])]
     dim = carry.size(1)
     # The highway cell with a closed gate gives its carry; as a gradient it comes out too.
-    cell = fused(HighwayCell(), CPU, torch.bfloat16, dim, 1)
+    step = step_of(HighwayLstmCell(), CPU, torch.bfloat16, dim, 1)
     gates = torch.zeros(1, 6 * dim)
     d_gates = torch.empty(1, 6 * dim, dtype=torch.bfloat16)
     zeros = torch.zeros(1, dim)
-    cell.backward(gates, zeros, zeros, carry.clone(), zeros.clone(), d_gates)
+    step.backward(gates, zeros, zeros, carry.clone(), zeros.clone(), d_gates)
     assert torch.equal(bits(d_gates[:, 5 * dim :]), bits(carry.bfloat16()))
     not_numbers = torch.tensor([[0x7FFFFFFF, 0x7FC00000, -1]]).int().view(torch.float32)
-    cell = fused(HighwayCell(), CPU, torch.bfloat16, 3, 1)
+    step = step_of(HighwayLstmCell(), CPU, torch.bfloat16, 3, 1)
     d_gates = torch.empty(1, 18, dtype=torch.bfloat16)
     zeros = torch.zeros(1, 3)
-    cell.backward(torch.zeros(1, 18), zeros, zeros, not_numbers, zeros.clone(), d_gates)
+    step.backward(torch.zeros(1, 18), zeros, zeros, not_numbers, zeros.clone(), d_gates)
     assert d_gates[:, 15:].isnan().all()
 
 
@@ -122,11 +123,11 @@ def test_bfloat16_is_rounded_as_pytorch_rounds_it():
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 0.1, 0.299, 0.301, 1.0, 5.0])
 def test_small_activations_keep_their_digits(scale):
     gates = torch.zeros(1, 4 * 1000)
-    gates[:, 3000:] = torch.linspace(-scale, scale, 1000)
+    gates[:, 2000:3000] = torch.linspace(-scale, scale, 1000)
     memory, output = torch.empty(1, 1000), torch.empty(1, 1000)
-    for cell in (ProjectedCell(), fused(ProjectedCell(), CPU, torch.float32, 1000, 1)):
-        cell.forward(gates.clone(), None, torch.zeros(1, 1000), None, memory, output)
-        expected = 0.5 * gates[:, 3000:].double().tanh()
+    for step in (FormulaStep(LstmCell()), step_of(LstmCell(), CPU, torch.float32, 1000, 1)):
+        step.forward(gates.clone(), None, torch.zeros(1, 1000), None, memory, output)
+        expected = 0.5 * gates[:, 2000:3000].double().tanh()
         torch.testing.assert_close(memory.double(), expected, rtol=1e-6, atol=0.0)
         torch.testing.assert_close(output.double(), 0.5 * expected.tanh(), rtol=1e-6, atol=0.0)
 
@@ -135,10 +136,21 @@ def test_a_mask_may_be_laid_out_in_any_way():
     mask = torch.rand(7, 3).t()
     gates, previous = torch.randn(3, 42), torch.randn(3, 7)
     outputs = []
-    for cell in (HighwayCell(mask), fused(HighwayCell(mask), CPU, torch.float32, 7, 3)):
+    cell = HighwayLstmCell(mask)
+    for step in (FormulaStep(cell), step_of(cell, CPU, torch.float32, 7, 3)):
         outputs.append(torch.empty(3, 7))
-        cell.forward(gates.clone(), None, previous, None, torch.empty(3, 7), outputs[-1])
+        step.forward(gates.clone(), None, previous, None, torch.empty(3, 7), outputs[-1])
     torch.testing.assert_close(*outputs)
+
+
+@needs_compiler
+def test_an_environment_variable_turns_the_kernels_off(cache, monkeypatch, caplog):
+    assert isinstance(step_of(LstmCell(), CPU, torch.float32, 3, 2), KernelStep)
+    monkeypatch.setenv("ELMO_COMPILED_KERNELS", "0")
+    cell_kernels.cache_clear()
+    with caplog.at_level("INFO"):
+        assert isinstance(step_of(LstmCell(), CPU, torch.float32, 3, 2), FormulaStep)
+    assert "ELMO_COMPILED_KERNELS is 0" in caplog.text
 
 
 def fake_compiler(folder, script: str) -> str:
@@ -149,14 +161,11 @@ def fake_compiler(folder, script: str) -> str:
 
 
 @pytest.mark.parametrize("script", ["exit 1", "exit 0"], ids=["fails", "writes nothing"])
-def test_a_compiler_that_does_not_work_leaves_the_cells_as_they_are(
-    cache, tmp_path, monkeypatch, script
-):
+def test_a_compiler_that_does_not_work_leaves_the_formulas(cache, tmp_path, monkeypatch, script):
     monkeypatch.setenv("CXX", fake_compiler(tmp_path, script))
     assert cell_kernels() is None
     assert not list(cache.iterdir())
-    cell = ProjectedCell()
-    assert fused(cell, CPU, torch.float32, 3, 2) is cell
+    assert isinstance(step_of(LstmCell(), CPU, torch.float32, 3, 2), FormulaStep)
 
 
 def test_so_does_a_machine_without_one(cache, monkeypatch):
@@ -181,7 +190,7 @@ def test_a_file_that_is_no_library_is_not_loaded(cache, tmp_path, monkeypatch):
     ids=["GPU", "float64", "float16"],
 )
 @pytest.mark.parametrize(
-    "cell", [ProjectedCell(), HighwayCell(), GruCell()], ids=["projected", "highway", "gru"]
+    "cell", [LstmCell(), HighwayLstmCell(), GruCell()], ids=["lstm", "highway", "gru"]
 )
-def test_only_what_was_compiled_for_is_replaced(cell, device, dtype):
-    assert fused(cell, device, dtype, 3, 2) is cell
+def test_other_devices_and_types_use_the_formula(cell, device, dtype):
+    assert isinstance(step_of(cell, device, dtype, 3, 2), FormulaStep)

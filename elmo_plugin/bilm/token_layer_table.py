@@ -5,13 +5,12 @@ import torch
 from elmo_plugin.bilm.character_encoder import CharacterEncoder
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.token_embeddings import TokenEmbeddings
+from elmo_plugin.modules import tuning
 
-_WORDS_AT_ONCE = 1024
 
-
-class TokenMemory:
+class TokenLayerTable:
     """
-    The token layer of known words, computed once; other words go to the character encoder.
+    The token layer of given words, computed once; other words go to the character encoder.
 
     # Parameters
 
@@ -20,7 +19,7 @@ class TokenMemory:
     characters : `CharacterMap`
         Characters of that encoder.
     words : `Sequence[str]`
-        Words to know.
+        Words of the table.
     """
 
     def __init__(
@@ -35,9 +34,9 @@ class TokenMemory:
         self._vectors = weight.new_empty(len(words), encoder.output_dim)
         self._rows: Dict[bytes, int] = {}
         with torch.no_grad():
-            for first in range(0, len(words), _WORDS_AT_ONCE):
+            for first in range(0, len(words), tuning.WORDS_AT_ONCE):
                 # Shape: (num_words, max_characters_per_token)
-                ids = characters.batch_ids([words[first : first + _WORDS_AT_ONCE]])[0]
+                ids = characters.batch_ids([words[first : first + tuning.WORDS_AT_ONCE]])[0]
                 self._vectors[first : first + len(ids)] = encoder(ids.to(weight.device))
                 for row, word_ids in enumerate(ids.numpy(), start=first):
                     self._rows[word_ids.tobytes()] = row

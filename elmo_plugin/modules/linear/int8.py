@@ -1,0 +1,271 @@
+from functools import lru_cache
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+from torch.nn.functional import linear, pad
+
+from elmo_plugin.modules import tuning
+
+__all__ = ["Int8Linear", "Int8Matrix"]
+
+# Inputs are scaled to integers of at most this size, so that their high byte fits: 127 * 256.
+_LARGEST = 32512.0
+# Zero point of both bytes of such an integer, so that neither is negative. Adding 0.5 turns
+# truncation into rounding.
+_ZERO = 128
+_OFFSET = torch.tensor(_ZERO * 257 + 0.5)
+
+
+class Int8Matrix:
+    """
+    A matrix quantised to int8, from -127 to 127, with one scale per row.
+
+    A product of few rows takes as long as reading the matrix, and this one is a quarter as large as
+    in float32. On CPUs with VNNI the product is one of integers too. Inputs are rounded to 16 bits,
+    each row scaled by its own largest value, so that rows do not depend on each other and only the
+    matrix is coarse; their low and high bytes are rows of one product. Elsewhere the matrix is
+    converted to float32 for every product: small, but slow.
+
+    # Parameters
+
+    weight : `torch.Tensor`
+        Shape `(out_features, in_features)`, int8. Not kept where oneDNN's layout
+        replaces it.
+    scale : `torch.Tensor`
+        Shape `(out_features,)`, float32. The value of one unit, per row.
+    """
+
+    def __init__(self, weight: torch.Tensor, scale: torch.Tensor) -> None:
+        self.shape = weight.shape
+        self.scale = scale.detach()
+        self.is_packed = weight.device.type == "cpu" and can_multiply_bytes()
+        self._weight = weight.detach()
+        if self.is_packed:
+            self._weight = torch.ops.onednn.qlinear_prepack(self._weight, None)
+            self._unit = self.scale / _LARGEST
+            self._zeros = torch.zeros(len(scale), dtype=torch.int32)
+
+    @classmethod
+    def rounded(cls, weight: torch.Tensor) -> "Int8Matrix":
+        """Quantises a float matrix of shape `(out_features, in_features)`."""
+        weight = weight.detach().float()
+        # A row of zeros needs a scale too.
+        largest = weight.abs().amax(dim=1).clamp_min(torch.finfo(torch.float32).tiny * 127)
+        scale = largest / 127
+        return cls((weight / scale.unsqueeze(1)).round().to(torch.int8), scale)
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """Shape `(out_features, in_features)`, int8; a copy where the layout is another."""
+        return self._weight.to_dense().t().contiguous() if self.is_packed else self._weight
+
+    def widened(self) -> torch.Tensor:
+        """The matrix in float32."""
+        return self.weight * self.scale.unsqueeze(1)
+
+    def to(self, device: torch.device) -> "Int8Matrix":
+        """This matrix on a device."""
+        if device == self.scale.device:
+            return self
+        return Int8Matrix(self.weight.to(device), self.scale.to(device))
+
+    def product(
+        self,
+        inputs: torch.Tensor,
+        bias: Optional[torch.Tensor] = None,
+        plus: Optional[torch.Tensor] = None,
+    ) -> torch.Tensor:
+        """See `PackedMatrix.product`; of the type of `inputs`."""
+        product = self._product(inputs.float())
+        for addend in (bias, plus):
+            if addend is not None:
+                product.add_(addend)
+        return product.to(inputs.dtype)
+
+    def _product(self, inputs: torch.Tensor) -> torch.Tensor:
+        if not self.is_packed or not len(inputs):
+            return linear(inputs, self.widened())
+        num_rows = len(inputs)
+        multiple = tuning.INT8_ROW_MULTIPLE
+        extra_rows = -num_rows % multiple if num_rows > multiple else 0
+        if extra_rows:
+            inputs = pad(inputs, (0, 0, 0, extra_rows))
+        # A row of zeros has no largest value.
+        largest = inputs.abs().amax(dim=1, keepdim=True).clamp_min_(1e-30)
+        numbers = torch.add(_OFFSET, inputs / largest, alpha=_LARGEST).to(torch.int32)
+        # Shape: (2 * num_rows, in_features)
+        halves = torch.cat([numbers, numbers >> 8]).to(torch.uint8)
+        # Shape: (num_rows, out_features)
+        low, high = _product_of_bytes(halves, self._weight, self._unit, self._zeros).chunk(2)
+        return low.add_(high, alpha=256.0).mul_(largest)[:num_rows]
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # oneDNN's layout can be neither copied nor pickled; a copy packs again.
+        return Int8Matrix, (self.weight, self.scale)
+
+
+def _product_of_bytes(
+    inputs: torch.Tensor, packed: torch.Tensor, unit: torch.Tensor, zeros: torch.Tensor
+) -> torch.Tensor:
+    """Of uint8 inputs with zero point `_ZERO` and a matrix in oneDNN's layout; float32."""
+    return torch.ops.onednn.qlinear_pointwise(
+        inputs, 1.0, _ZERO, packed, unit, zeros, None, 1.0, 0, torch.float32, "none", [], ""
+    )
+
+
+@lru_cache(maxsize=None)
+def can_multiply_bytes() -> bool:
+    """
+    True if products of bytes are fast and exact on this machine. Without VNNI, or where oneDNN is
+    told not to use it, two products are added in 16 bits, which can overflow.
+    """
+    if not (torch.backends.mkldnn.is_available() and torch.cpu._is_vnni_supported()):
+        return False
+    try:
+        packed = torch.ops.onednn.qlinear_prepack(torch.full((16, 64), 127, dtype=torch.int8), None)
+        inputs = torch.full((1, 64), 255, dtype=torch.uint8)
+        product = _product_of_bytes(inputs, packed, torch.ones(16), torch.zeros(16).int())
+    # A PyTorch without these operations, or with others under their names.
+    except (AttributeError, RuntimeError):
+        return False
+    return bool((product == 64.0 * 127 * (255 - _ZERO)).all())
+
+
+class Int8Linear(torch.nn.Module):
+    """
+    A `PackedLinear` for inference only, whose weight is an `Int8Matrix`: it takes an eighth of the
+    memory of a packed float32 layer and cannot be trained.
+
+    A state dict holds the integers as `weight` and their scales as `scale`. The state of a
+    `PackedLinear` is quantised when it is loaded here; the state of an `Int8Linear` is converted
+    to float32 when it is loaded there.
+
+    # Parameters
+
+    matrix : `Int8Matrix`
+        The weight.
+    bias : `Optional[torch.nn.Parameter]`
+        Shape `(out_features,)`.
+    """
+
+    def __init__(self, matrix: Int8Matrix, bias: Optional[torch.nn.Parameter]) -> None:
+        super().__init__()
+        self.bias = bias
+        # A buffer, so that a biLM's fingerprint includes it.
+        self.register_buffer("scale", matrix.scale)
+        self.matrix = matrix
+
+    @classmethod
+    def from_linear(cls, layer: torch.nn.Linear) -> "Int8Linear":
+        """Quantises the weight of another layer."""
+        bias = layer.bias
+        if bias is not None:
+            bias = torch.nn.Parameter(bias.detach().float(), requires_grad=bias.requires_grad)
+        return cls(Int8Matrix.rounded(layer.weight), bias)
+
+    @property
+    def out_features(self) -> int:
+        """Width of the output."""
+        return self.matrix.shape[0]
+
+    @property
+    def in_features(self) -> int:
+        """Width of the input."""
+        return self.matrix.shape[1]
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """
+        Shape `(out_features, in_features)`, float32. Without values, on the device `meta`, where
+        only `forward` can multiply with it.
+        """
+        device = self.scale.device
+        if self.matrix.is_packed and not torch.is_autocast_enabled(device.type):
+            return torch.empty(self.matrix.shape, device="meta")
+        return self.matrix.widened()
+
+    @property
+    def keeps_packed(self) -> bool:
+        """Always true: the weight cannot change."""
+        return True
+
+    def drop_packed(self) -> None:
+        """
+        Called before a forward pass with gradients.
+
+        # Raises
+
+        `RuntimeError`
+            Always: gradients could not reach the weight.
+        """
+        raise RuntimeError(
+            "Expected weights that can be trained, found int8. Load the biLM with `dtype` float32, "
+            "or run it under `torch.no_grad()`."
+        )
+
+    def forward(self, inputs: torch.Tensor, plus: Optional[torch.Tensor] = None) -> torch.Tensor:
+        """
+        See `PackedLinear`.
+
+        # Raises
+
+        `RuntimeError`
+            If autograd would track the result.
+        """
+        bias = self.bias
+        requires_grad = inputs.requires_grad or bias is not None and bias.requires_grad
+        if requires_grad and torch.is_grad_enabled():
+            self.drop_packed()
+        return self.matrix.product(inputs, bias, plus)
+
+    def _apply(self, fn: Callable, recurse: bool = True) -> "Int8Linear":
+        super()._apply(fn, recurse)
+        # The scale moves, but stays float32.
+        self._set(self.matrix.to(self.scale.device))
+        return self
+
+    def _set(self, matrix: Int8Matrix) -> None:
+        self.matrix, self.scale = matrix, matrix.scale
+
+    def _save_to_state_dict(
+        self, destination: Dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[f"{prefix}weight"] = self.matrix.weight
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Dict[str, torch.Tensor],
+        prefix: str,
+        local_metadata: Dict[str, Any],
+        strict: bool,
+        missing_keys: List[str],
+        unexpected_keys: List[str],
+        error_msgs: List[str],
+    ) -> None:
+        names = (f"{prefix}weight", f"{prefix}scale")
+        weight, scale = map(state_dict.get, names)
+        rest = {name: value for name, value in state_dict.items() if name not in names}
+        super()._load_from_state_dict(
+            rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+        is_float = weight is not None and weight.is_floating_point()
+        if weight is None:
+            missing_keys.append(names[0])
+        # The base class misses the scale, which is computed here from float weights.
+        if (scale is not None or is_float) and names[1] in missing_keys:
+            missing_keys.remove(names[1])
+        if weight is None or not is_float and scale is None:
+            return
+        if weight.shape != self.matrix.shape:
+            error_msgs.append(
+                f"{names[0]}: expected shape {tuple(self.matrix.shape)}, found "
+                f"{tuple(weight.shape)}."
+            )
+            return
+        device = self.scale.device
+        if is_float:
+            self._set(Int8Matrix.rounded(weight.to(device)))
+        else:
+            # Copied: the loaded tensor may be memory-mapped.
+            self._set(Int8Matrix(weight.to(device, copy=True), scale.to(device, copy=True)))

@@ -1,0 +1,184 @@
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import torch
+from torch.nn.functional import linear, pad
+
+from elmo_plugin.modules import tuning
+
+__all__ = ["PackedLinear", "PackedMatrix"]
+
+_HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(
+    torch.ops.mkldnn, "_reorder_linear_weight"
+)
+_HAS_BFLOAT16 = _HAS_ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+class PackedMatrix:
+    """
+    A copy of a matrix for many products with few rows, as a recurrent layer needs them.
+
+    On a CPU PyTorch reorders a matrix for each product; here it is reordered once, into oneDNN's
+    blocked layout, which makes a product of 16 rows by 512 x 16,384 three times as fast. The copy
+    takes as much memory as the matrix and does not follow its changes. A small matrix is copied
+    transposed instead. On a GPU, or where PyTorch lacks the operation, products are
+    `torch.nn.functional.linear`.
+
+    # Parameters
+
+    weight : `torch.Tensor`
+        Shape `(out_features, in_features)`.
+    """
+
+    def __init__(self, weight: torch.Tensor) -> None:
+        self.weight = weight.detach()
+        self._packed = None
+        self._is_small_for_one_row = False
+        if not self.can_pack(weight.device, weight.dtype):
+            return
+        self._is_small_for_one_row = (
+            weight.dtype == torch.float32 and weight.numel() <= tuning.SMALL_MATRIX_FOR_ONE_ROW
+        )
+        if self._is_small_for_one_row and weight.numel() <= tuning.SMALL_MATRIX:
+            self.weight = self.weight.t().contiguous().t()
+        else:
+            self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, None)
+
+    @staticmethod
+    def can_pack(device: torch.device, dtype: torch.dtype) -> bool:
+        """True if packing speeds up such products on this machine."""
+        return (
+            _HAS_ONEDNN
+            and device.type == "cpu"
+            and (dtype == torch.float32 or _HAS_BFLOAT16 and dtype == torch.bfloat16)
+        )
+
+    def product(
+        self,
+        inputs: torch.Tensor,
+        bias: Optional[torch.Tensor] = None,
+        plus: Optional[torch.Tensor] = None,
+    ) -> torch.Tensor:
+        """
+        The product, without gradients.
+
+        # Parameters
+
+        inputs : `torch.Tensor`
+            Shape `(num_rows, in_features)`.
+        bias : `Optional[torch.Tensor]`
+            Shape `(out_features,)`; added to every row.
+        plus : `Optional[torch.Tensor]`
+            Shape `(num_rows, out_features)`; added as well.
+
+        # Returns
+
+        `torch.Tensor`
+            Shape `(num_rows, out_features)`.
+        """
+        num_rows = len(inputs)
+        is_one_row = num_rows == 1 and self._is_small_for_one_row
+        if self._packed is None or is_one_row or num_rows == 0:
+            if plus is None:
+                return linear(inputs, self.weight, bias)
+            plus = plus if bias is None else plus + bias
+            return torch.addmm(plus, inputs, self.weight.t())
+        multiple = tuning.ROW_MULTIPLE
+        extra_rows = -num_rows % multiple if num_rows > multiple else 0
+        if extra_rows:
+            inputs = pad(inputs, (0, 0, 0, extra_rows))
+        if plus is None:
+            product = torch.ops.mkldnn._linear_pointwise(inputs, self._packed, bias, "none", [], "")
+        else:
+            plus = pad(plus, (0, 0, 0, extra_rows)) if extra_rows else plus
+            product = torch.ops.mkldnn._linear_pointwise.binary(
+                inputs, plus, self._packed, bias, "add"
+            )
+        return product[:num_rows]
+
+
+class PackedLinear(torch.nn.Linear):
+    """
+    A linear layer that is fast on small batches when no gradient is tracked.
+
+    It then multiplies with a `PackedMatrix`. That copy is kept only while the weight should not
+    change: in evaluation mode, or while the weight does not require a gradient. `train()`,
+    `eval()`, loading a state dict, moving to another device or type, and any forward pass that
+    autograd tracks drop it. Whoever changes the weight in place between two forward passes without
+    gradients calls `eval()` or `train()` after the change.
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__(in_features, out_features, bias=bias)
+        # The weight that was packed, and its copy.
+        self._packed: Optional[Tuple[torch.nn.Parameter, PackedMatrix]] = None
+
+    def forward(self, inputs: torch.Tensor, plus: Optional[torch.Tensor] = None) -> torch.Tensor:
+        """
+        # Parameters
+
+        inputs : `torch.Tensor`
+            Shape `(num_rows, in_features)`.
+        plus : `Optional[torch.Tensor]`
+            Added to the product: shape `(out_features,)` or `(num_rows, out_features)`.
+
+        # Returns
+
+        `torch.Tensor`
+            Shape `(num_rows, out_features)`.
+        """
+        if torch.is_grad_enabled() and (self.weight.requires_grad or inputs.requires_grad):
+            self.drop_packed()
+        elif self.keeps_packed and self._can_pack(inputs):
+            packed = self._packed_matrix()
+            if plus is None or plus.dim() == 1:
+                bias = self.bias if plus is None or self.bias is None else self.bias + plus
+                return packed.product(inputs, bias=plus if bias is None else bias)
+            return packed.product(inputs, bias=self.bias, plus=plus)
+        product = linear(inputs, self.weight, self.bias)
+        return product if plus is None else product + plus
+
+    @property
+    def keeps_packed(self) -> bool:
+        """True while a packed copy is kept between forward passes without gradients."""
+        return not self.training or not self.weight.requires_grad
+
+    def drop_packed(self) -> None:
+        """Forgets the packed copy; the next forward pass without gradients makes a new one."""
+        self._packed = None
+
+    def _can_pack(self, inputs: torch.Tensor) -> bool:
+        return (
+            PackedMatrix.can_pack(inputs.device, inputs.dtype)
+            and inputs.dtype == self.weight.dtype
+            and not torch.is_autocast_enabled("cpu")
+            and inputs.size(0) > 0
+        )
+
+    def _packed_matrix(self) -> PackedMatrix:
+        if self._packed is None or self._packed[0] is not self.weight:
+            self._packed = (self.weight, PackedMatrix(self.weight))
+        return self._packed[1]
+
+    def train(self, mode: bool = True) -> "PackedLinear":
+        """Drops the packed copy too; `eval()` calls this."""
+        self.drop_packed()
+        return super().train(mode)
+
+    def _apply(self, fn: Callable, recurse: bool = True) -> "PackedLinear":
+        self.drop_packed()
+        return super()._apply(fn, recurse)
+
+    def _load_from_state_dict(
+        self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
+    ) -> None:
+        self.drop_packed()
+        name, scale = f"{prefix}weight", state_dict.get(f"{prefix}scale")
+        if scale is not None and name in state_dict:
+            # The state of an `Int8Linear`.
+            state_dict = {**state_dict, name: state_dict[name] * scale.unsqueeze(1)}
+            del state_dict[f"{prefix}scale"]
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # oneDNN's layout can be neither copied nor pickled; a copy of the layer packs again.
+        return {**self.__dict__, "_packed": None}

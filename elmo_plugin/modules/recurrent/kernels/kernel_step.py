@@ -1,0 +1,80 @@
+"""The steps of a cell in one pass over memory each, for float32 and bfloat16 on a CPU."""
+
+from ctypes import c_float, c_int64, c_void_p
+from typing import Any, Optional, Union
+
+import torch
+
+from elmo_plugin.modules.recurrent.cell import Cell, FormulaStep
+from elmo_plugin.modules.recurrent.kernels.cell_kernels import cell_kernels
+
+# The type of what comes from matrix products and goes to them; everything else is float32.
+_TYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+
+
+def step_of(
+    cell: Cell, device: torch.device, dtype: torch.dtype, hidden_dim: int, num_sentences: int
+) -> "Step":
+    """
+    The cell's kernel, or its formula where it has none that was compiled for this device and type.
+    """
+    if (
+        cell.kernel is None
+        or device.type != "cpu"
+        or dtype not in _TYPE_NAMES
+        or cell_kernels() is None
+    ):
+        return FormulaStep(cell)
+    return KernelStep(cell, dtype, cell.kernel_setting(num_sentences, hidden_dim))
+
+
+class KernelStep:
+    """The same as `FormulaStep`; all tensors must be dense."""
+
+    def __init__(self, cell: Cell, dtype: torch.dtype, setting: Union[float, torch.Tensor]) -> None:
+        self._recurrent_gates = cell.num_recurrent_gates
+        # A kernel only gets the address of a tensor, so it is kept here.
+        self._setting = setting
+        is_number = not isinstance(setting, torch.Tensor)
+        self._argument = c_float(setting) if is_number else c_void_p(setting.data_ptr())
+        self._forward = getattr(cell_kernels(), f"{cell.kernel}_forward_{_TYPE_NAMES[dtype]}")
+        self._backward = getattr(cell_kernels(), f"{cell.kernel}_backward_{_TYPE_NAMES[dtype]}")
+        for function in (self._forward, self._backward):
+            function.argtypes = [c_int64, c_int64, type(self._argument), *[c_void_p] * 6]
+
+    def forward(
+        self,
+        inputs: torch.Tensor,
+        recurrent: Optional[torch.Tensor],
+        previous: torch.Tensor,
+        gates: Optional[torch.Tensor],
+        cell_state: torch.Tensor,
+        output: torch.Tensor,
+    ) -> None:
+        """See `FormulaStep`."""
+        if recurrent is None:
+            recurrent = inputs.new_zeros(len(inputs), self._recurrent_gates * previous.size(1))
+        self._call(self._forward, inputs, recurrent, previous, gates, cell_state, output)
+
+    def backward(
+        self,
+        gates: torch.Tensor,
+        previous: torch.Tensor,
+        cell_state: torch.Tensor,
+        d_output: torch.Tensor,
+        d_cell_state: torch.Tensor,
+        d_gates: torch.Tensor,
+    ) -> None:
+        """See `FormulaStep`."""
+        self._call(self._backward, gates, previous, cell_state, d_output, d_cell_state, d_gates)
+
+    def _call(self, function: Any, *tensors: Optional[torch.Tensor]) -> None:
+        num_sentences, hidden_dim = tensors[2].shape
+        addresses = []
+        for tensor in tensors:
+            assert tensor is None or tensor.is_contiguous(), tensor.stride()
+            addresses.append(None if tensor is None else tensor.data_ptr())
+        function(num_sentences, hidden_dim, self._argument, *addresses)
+
+
+Step = Union[KernelStep, FormulaStep]

@@ -1,0 +1,110 @@
+"""The recurrent layer that all encoders and the biLM are made of."""
+
+from functools import partial
+from typing import Dict, Optional, Sequence, Tuple
+
+import torch
+
+from elmo_plugin.modules.linear.packed import PackedLinear
+from elmo_plugin.modules.recurrent.cell import Cell
+from elmo_plugin.modules.recurrent.recurrence import recurrence, tracks_gradients
+from elmo_plugin.modules.recurrent.scan import RecurrentState
+from elmo_plugin.modules.recurrent.weights import Products, Weights
+
+
+class RecurrentLayer(torch.nn.Module):
+    """
+    One direction of one recurrent layer over packed sentences, with any cell.
+
+    The owner draws the initial weights; the bias starts at zero. Without gradients the layer uses
+    packed copies of its weights, see `PackedLinear`.
+
+    # Parameters
+
+    cell : `Cell`
+        The arithmetic of a step, which also defines the order of the gates in all weights.
+    input_dim, hidden_dim : `int`
+        Widths of the inputs and of the cell state.
+    projection_dim : `Optional[int]`, optional (default = `None`)
+        Width to which the cell's output is projected; no projection when not given.
+    """
+
+    def __init__(
+        self, cell: Cell, input_dim: int, hidden_dim: int, projection_dim: Optional[int] = None
+    ) -> None:
+        super().__init__()
+        self.cell = cell
+        self.hidden_dim = hidden_dim
+        self.output_dim = hidden_dim if projection_dim is None else projection_dim
+        self.input = PackedLinear(input_dim, cell.num_input_gates * hidden_dim, bias=False)
+        self.recurrent = PackedLinear(
+            self.output_dim, cell.num_recurrent_gates * hidden_dim, bias=False
+        )
+        self.bias = torch.nn.Parameter(torch.zeros(cell.num_bias_gates * hidden_dim))
+        self.projection: Optional[PackedLinear] = None
+        if projection_dim is not None:
+            self.projection = PackedLinear(hidden_dim, projection_dim, bias=False)
+
+    def gates(self, parameter: str) -> Dict[str, torch.Tensor]:
+        """
+        Views of each gate's rows of the parameter `input`, `recurrent` or `bias`, in the order in
+        which initial values are drawn.
+        """
+        cell = self.cell
+        names, values = {
+            "input": (cell.gates[-cell.num_input_gates :], self.input.weight),
+            "recurrent": (cell.gates[: cell.num_recurrent_gates], self.recurrent.weight),
+            "bias": (cell.gates[: cell.num_bias_gates], self.bias),
+        }[parameter]
+        views = dict(zip(names, values.split(self.hidden_dim)))
+        return {name: views[name] for name in cell.draw_order if name in views}
+
+    def weights(self, cell: Optional[Cell] = None) -> Weights:
+        """The weights, with the full bias of the cell."""
+        return Weights(
+            self.input.weight,
+            self.recurrent.weight,
+            (cell or self.cell).full_bias(self.bias),
+            self.projection and self.projection.weight,
+        )
+
+    def forward(
+        self,
+        inputs: torch.Tensor,
+        batch_sizes: Sequence[int],
+        state: Optional[RecurrentState] = None,
+        cell: Optional[Cell] = None,
+    ) -> Tuple[torch.Tensor, RecurrentState]:
+        """
+        # Parameters
+
+        inputs : `torch.Tensor`
+            Shape `(num_packed, input_dim)`. Tokens in the order of a `Packing`.
+        batch_sizes : `Sequence[int]`
+            Number of sentences at each step, never growing.
+        state : `Optional[RecurrentState]`
+            State before the first step, sentences in packed order; zeros when not given.
+        cell : `Optional[Cell]`
+            The cell with other settings, for this call only.
+
+        # Returns
+
+        outputs : `torch.Tensor`
+            Shape `(num_packed, output_dim)`. The hidden states.
+        state : `RecurrentState`
+            State after each sentence's last token.
+        """
+        cell = cell or self.cell
+        layers = [layer for layer in (self.input, self.recurrent, self.projection) if layer]
+        products = None
+        if tracks_gradients(inputs, *(state or ()), *self.parameters()):
+            for layer in layers:
+                layer.drop_packed()
+        weights = self.weights(cell)
+        if all(layer.keeps_packed for layer in layers):
+            products = Products(
+                partial(self.input, plus=weights.input_bias),
+                partial(self.recurrent, plus=weights.recurrent_bias),
+                self.projection,
+            )
+        return recurrence(cell, inputs, weights, batch_sizes, state, products)

@@ -1,0 +1,34 @@
+"""
+Sizes at which a computation changes its path.
+
+Each was chosen by the benchmark named beside it; `benchmarks/README.md` describes the rows. They
+change speed and memory, not results (beyond rounding).
+"""
+
+# Rows of a product with a packed matrix are padded to a multiple of this, because oneDNN compiles
+# code for every new number of rows: `benchmarks/embed.py`, float32 and bfloat16.
+ROW_MULTIPLE = 4
+# The same for int8 products above this number of rows: `benchmarks/embed.py`, int8.
+INT8_ROW_MULTIPLE = 64
+# Elements of a float32 matrix up to which a transposed copy beats oneDNN's layout, for any number
+# of rows and for a single row: `benchmarks/latency.py`, small and full.
+SMALL_MATRIX = 192 * 1024
+SMALL_MATRIX_FOR_ONE_ROW = 512 * 1024
+# Gate values computed from the inputs in one product (4 MB in float32, so that they stay in the
+# cache until their steps read them): `benchmarks/embed.py`, batch 64.
+MAX_INPUT_GATES = 1024 * 1024
+# Bytes above which a buffer is allocated by NumPy, which asks for large pages:
+# `benchmarks/srl_encoder.py` and `benchmarks/pretrain.py`.
+LARGE_BUFFER = 4 * 1024 * 1024
+# Batches of fewer sentences are read by PyTorch's own loop when no gradient is needed:
+# `benchmarks/tasks.py`, prediction with batch 1.
+FEW_SENTENCES = 16
+# Elements of a GRU's recurrent weight above which `torch.gru` beats the compiled loop:
+# `benchmarks/tasks.py`, SQUAD prediction with batch 1.
+MAX_COMPILED_GRU_WEIGHT = 192 * 1024
+# Convolution windows of the character encoder computed at once (16 MB per thousand filters), and
+# the fewest for which another product pays: `benchmarks/memory.py` and `benchmarks/embed.py`.
+MAX_WINDOWS = 4096
+MIN_WINDOWS = 128
+# Words whose token layer `TokenLayerTable` computes at once: `benchmarks/memory.py`.
+WORDS_AT_ONCE = 1024

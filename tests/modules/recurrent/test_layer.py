@@ -1,0 +1,172 @@
+"""`RecurrentLayer` with and without gradients, and a cell defined in this file alone."""
+
+import pytest
+import torch
+
+from elmo_plugin.modules.recurrent.cell import Cell
+from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
+from elmo_plugin.modules.recurrent.layer import RecurrentLayer
+from elmo_plugin.modules.recurrent.reference import reference_recurrence
+from elmo_plugin.modules.recurrent.scan import RecurrentState
+from tests.bilm.oracle import relative_error
+
+INPUT_DIM, DIM, PROJECTION_DIM = 5, 7, 3
+# Sentences of 6, 6, 4, 4, 1 and 1 tokens.
+UNEVEN = [6, 4, 4, 4, 2, 2]
+
+
+@pytest.fixture
+def lstm():
+    torch.manual_seed(5)
+    lstm = RecurrentLayer(
+        LstmCell(0.3, 0.2, forget_bias=1.0), INPUT_DIM, DIM, PROJECTION_DIM
+    ).eval()
+    torch.nn.init.normal_(lstm.bias)
+    return lstm
+
+
+def assert_same(found, expected, most):
+    for one, other in zip(found, expected, strict=True):
+        assert relative_error(one, other) < most
+
+
+def test_results_are_the_same_without_gradients(lstm):
+    inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
+    state = RecurrentState(torch.randn(6, PROJECTION_DIM), torch.randn(6, DIM))
+    for first in (None, state):
+        learned, learned_state = lstm(inputs, UNEVEN, first)
+        with torch.no_grad():
+            read, read_state = lstm(inputs, UNEVEN, first)
+        assert learned.requires_grad and not read.requires_grad
+        assert_same([learned, *learned_state], [read, *read_state], 1e-6)
+
+
+def test_the_weights_of_a_frozen_layer_stay_packed(lstm):
+    inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
+    lstm.requires_grad_(False)
+    outputs, _ = lstm(inputs, UNEVEN)
+    packed = lstm.recurrent._packed
+    assert not outputs.requires_grad
+    lstm(inputs, UNEVEN)
+    assert lstm.recurrent._packed is packed
+    assert lstm(inputs.requires_grad_(), UNEVEN)[0].requires_grad
+
+
+def test_a_frozen_lstm_passes_on_the_gradient_of_its_first_state(lstm):
+    lstm.requires_grad_(False)
+    inputs = torch.randn(6, INPUT_DIM)
+    state = RecurrentState(torch.zeros(6, PROJECTION_DIM), torch.zeros(6, DIM).requires_grad_())
+    outputs, _ = lstm(inputs, [6], state)
+    (gradient,) = torch.autograd.grad(outputs.sum(), state.cell)
+    assert gradient.norm() > 0
+
+
+@pytest.mark.parametrize("gradients_between", [True, False])
+def test_a_weight_changed_through_its_data_is_seen(lstm, gradients_between):
+    inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
+    with torch.no_grad():
+        lstm(inputs, UNEVEN)
+    if gradients_between:
+        # Before an optimizer step there is a pass with gradients.
+        lstm(inputs, UNEVEN)
+    for layer in (lstm.input, lstm.recurrent, lstm.projection):
+        layer.weight.data.mul_(0.5)
+    if not gradients_between:
+        lstm.eval()
+    with torch.no_grad():
+        found, _ = lstm(inputs, UNEVEN)
+    expected, _ = lstm(inputs, UNEVEN)
+    assert_same([found], [expected], 1e-6)
+
+
+def test_weights_get_gradients_though_the_bias_is_frozen(lstm):
+    inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
+    weights = [lstm.input.weight, lstm.recurrent.weight, lstm.projection.weight]
+
+    def gradients():
+        outputs, state = lstm(inputs, UNEVEN)
+        return torch.autograd.grad(outputs.sum() + state.cell.sum(), weights)
+
+    expected = gradients()
+    lstm.bias.requires_grad_(False)
+    assert_same(gradients(), expected, 1e-5)
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_the_constant_forget_bias_is_added(lstm, gradients):
+    torch.nn.init.zeros_(lstm.bias)
+    inputs = torch.randn(1, INPUT_DIM)
+    cell = torch.full((1, DIM), 0.1)
+    with torch.set_grad_enabled(gradients):
+        _, state = lstm(inputs, [1], RecurrentState(torch.zeros(1, PROJECTION_DIM), cell))
+    i, f, g, _ = (lstm.input(inputs) + 0).split(DIM, dim=1)
+    expected = torch.sigmoid(f + 1) * cell + torch.sigmoid(i) * torch.tanh(g)
+    torch.testing.assert_close(state.cell, expected.clamp(-0.3, 0.3))
+
+
+def test_the_state_of_a_bfloat16_layer_has_its_type(lstm):
+    inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
+    with torch.no_grad():
+        expected, _ = lstm(inputs, UNEVEN)
+        outputs, state = lstm.bfloat16()(inputs.bfloat16(), UNEVEN)
+        again, _ = lstm(inputs.bfloat16(), UNEVEN, state)
+    assert {outputs.dtype, *(part.dtype for part in state), again.dtype} == {torch.bfloat16}
+    assert_same([outputs.float()], [expected], 0.02)
+
+
+def test_autocast_applies_without_gradients_too(lstm):
+    inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        learned, _ = lstm(inputs, UNEVEN)
+        with torch.no_grad():
+            read, _ = lstm(inputs, UNEVEN)
+    assert read.dtype == torch.bfloat16
+    assert torch.equal(learned, read)
+
+
+def test_packed_products_are_used_without_gradients_only(lstm):
+    used = []
+    for layer in (lstm.input, lstm.recurrent, lstm.projection):
+        layer.register_forward_hook(lambda *_: used.append(1))
+    inputs = torch.randn(2, INPUT_DIM)
+    lstm(inputs, [1, 1])
+    assert not used
+    with torch.no_grad():
+        lstm.train()(inputs, [1, 1])
+        assert not used
+        lstm.eval()(inputs, [1, 1])
+    # One product of the inputs, one of the first hidden state, two projections.
+    assert len(used) == 4
+
+
+def test_initial_values_are_drawn_gate_by_gate_in_the_order_of_the_cell(lstm):
+    gates = lstm.gates("recurrent")
+    assert list(gates) == ["input", "forget", "output", "candidate"]
+    gates["output"].data.fill_(3.0)
+    assert (lstm.recurrent.weight[3 * DIM :] == 3.0).all()
+    assert (lstm.recurrent.weight[: 3 * DIM] != 3.0).all()
+
+
+def test_a_new_cell_needs_nothing_but_its_formula():
+    class MinimalCell(Cell):
+        """A recurrent layer with a single gate."""
+
+        gates = ("update",)
+
+        def formula(self, gates, cell_state):
+            """See `Cell`."""
+            cell_state = gates.tanh() + 0.5 * cell_state
+            return cell_state, cell_state
+
+    try:
+        assert Cell.registered["MinimalCell"] is MinimalCell
+        layer = RecurrentLayer(MinimalCell(), INPUT_DIM, DIM)
+        inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
+        outputs, state = layer(inputs, UNEVEN)
+        expected, expected_state = reference_recurrence(layer.cell, inputs, layer.weights(), UNEVEN)
+        assert_same([outputs, *state], [expected, *expected_state], 1e-6)
+        found = torch.autograd.grad(outputs.square().sum(), list(layer.parameters()))
+        wanted = torch.autograd.grad(expected.square().sum(), list(layer.parameters()))
+        assert_same(found, wanted, 1e-5)
+    finally:
+        del Cell.registered["MinimalCell"]
