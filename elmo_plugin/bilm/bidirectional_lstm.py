@@ -64,9 +64,11 @@ class BidirectionalLstm(torch.nn.Module):
             directions.append((self.backward_layers, packing.backward_index))
         layers = tokens.new_zeros(n_layers, batch_size * num_tokens, len(directions) * dim)
         restore = packing.order.argsort()
-        final_states = []
+        final_states: List[List[RecurrentState]] = []
         for direction, (stack, index) in enumerate(directions):
-            initial = state and [_reorder(pair[direction], packing.order) for pair in state]
+            initial = None
+            if state is not None:
+                initial = [_reorder(pair[direction], packing.order) for pair in state]
             outputs, final = self.run_stack(stack, tokens[index], packing.batch_sizes, initial)
             for layer, output in enumerate(outputs):
                 layers[layer, index, direction * dim : (direction + 1) * dim] = output

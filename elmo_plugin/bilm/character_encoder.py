@@ -27,6 +27,7 @@ class CharacterEncoder(torch.nn.Module):
     def __init__(self, options: BilmOptions) -> None:
         super().__init__()
         cnn = options.char_cnn
+        assert cnn is not None
         self.output_dim = options.token_dim
         self._padding_id = CharacterMap.from_options(options).padding_id
         self._max_characters = cnn.max_characters_per_token
@@ -47,6 +48,7 @@ class CharacterEncoder(torch.nn.Module):
         torch.nn.init.uniform_(self.embedding.weight, -1.0, 1.0)
         self.reset_padding()
         for convolution in self.convolutions:
+            assert isinstance(convolution, PackedLinear)
             if activation == "relu":
                 torch.nn.init.uniform_(convolution.weight, -0.05, 0.05)
             else:

@@ -35,6 +35,8 @@ class ScalarMix(torch.nn.Module):
         If there are more or fewer fixed weights than layers, or `layer_norm` is none of these.
     """
 
+    fixed_weights: torch.Tensor
+
     def __init__(
         self,
         num_layers: int,

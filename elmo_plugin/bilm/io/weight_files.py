@@ -24,12 +24,16 @@ from elmo_plugin.util.errors import ConfigurationError
 class BilmLike(Protocol):
     """What this module needs of a `Bilm`, which inherits from a class that imports this module."""
 
+    training: bool
     options: BilmOptions
 
     def named_parameters(self) -> Iterator[Tuple[str, torch.nn.Parameter]]:
         """See `torch.nn.Module`."""
 
     def modules(self) -> Iterator[torch.nn.Module]:
+        """See `torch.nn.Module`."""
+
+    def train(self, mode: bool) -> torch.nn.Module:
         """See `torch.nn.Module`."""
 
 

@@ -264,7 +264,7 @@ class Int8Linear(torch.nn.Module):
             )
             return
         device = self.scale.device
-        if is_float:
+        if is_float or scale is None:
             self._set(Int8Matrix.rounded(weight.to(device)))
         else:
             # Copied: the loaded tensor may be memory-mapped.

@@ -110,7 +110,7 @@ class PackedLinear(torch.nn.Linear):
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias=bias)
         # The weight that was packed, and its copy.
-        self._packed: Optional[Tuple[torch.nn.Parameter, PackedMatrix]] = None
+        self._packed: Optional[Tuple[torch.Tensor, PackedMatrix]] = None
 
     def forward(self, inputs: torch.Tensor, plus: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
@@ -156,7 +156,8 @@ class PackedLinear(torch.nn.Linear):
 
     def _packed_matrix(self) -> PackedMatrix:
         if self._packed is None or self._packed[0] is not self.weight:
-            self._packed = (self.weight, PackedMatrix(self.weight))
+            self._packed = packed = (self.weight, PackedMatrix(self.weight))
+            return packed[1]
         return self._packed[1]
 
     def train(self, mode: bool = True) -> "PackedLinear":

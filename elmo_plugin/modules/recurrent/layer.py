@@ -65,7 +65,7 @@ class RecurrentLayer(torch.nn.Module):
             self.input.weight,
             self.recurrent.weight,
             (cell or self.cell).full_bias(self.bias),
-            self.projection and self.projection.weight,
+            None if self.projection is None else self.projection.weight,
         )
 
     def forward(

@@ -124,12 +124,14 @@ class _Recurrence(torch.autograd.Function):
         inputs: torch.Tensor,
         hidden: Optional[torch.Tensor],
         cell_state: Optional[torch.Tensor],
-        *parts: Optional[torch.Tensor],
+        *parts: Any,
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """`parts` are those of the `Weights`."""
         weights = Weights(*parts)
         dtype = _product_dtype(weights)
-        state = None if hidden is None else RecurrentState(hidden, cell_state)
+        state = None
+        if hidden is not None and cell_state is not None:
+            state = RecurrentState(hidden, cell_state)
         with torch.autocast(inputs.device.type, enabled=False):
             inputs = inputs.to(dtype)
             trace, products = Trace.empty(cell, inputs, weights), weights.products(dtype)

@@ -88,6 +88,7 @@ def forward_scan(
         size = len(input_gates)
         if len(cell_state) > size:
             # Copies: a slice would keep the states of all sentences alive.
+            assert hidden is not None
             ended.append((hidden[size:].clone(), cell_state[size:].clone()))
         recurrent = None
         if hidden is not None:
@@ -112,6 +113,7 @@ def forward_scan(
 
 
 def _project(cell: Cell, products: Products, cell_output: torch.Tensor, out: torch.Tensor) -> None:
+    assert products.projection is not None
     out.copy_(products.projection(cell_output))
     if cell.projection_clip:
         out.clamp_(-cell.projection_clip, cell.projection_clip)
@@ -153,7 +155,7 @@ def backward_scan(
     initial = torch.zeros_like(d_cell) if state is None else _dense_copy(state.cell.to(full))
     through_recurrent = PackedMatrix(weights.recurrent.t().to(dtype))
     through_projection = None
-    if d_projected is not None:
+    if weights.projection is not None:
         through_projection = PackedMatrix(weights.projection.t().to(dtype))
     buffer = torch.empty_like(d_hidden)
     end = len(d_gates)
@@ -163,7 +165,7 @@ def backward_scan(
         before = end - batch_sizes[number - 1]
         previous = trace.cell_states[before : before + size] if number else initial[:size]
         d_output = torch.add(d_outputs[step], d_hidden[:size], out=buffer[:size])
-        if through_projection is not None:
+        if through_projection is not None and d_projected is not None:
             _stop_at_clip(d_output, trace.hidden_states[step], cell.projection_clip)
             d_projected[step] = d_output
             rows = d_projected[end : end + padded_rows(size)]

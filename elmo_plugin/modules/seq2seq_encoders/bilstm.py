@@ -1,3 +1,5 @@
+from typing import Any
+
 import torch
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
 from overrides import overrides
@@ -83,7 +85,7 @@ class BiLstm(Seq2SeqEncoder):
         `ConfigurationError`
             If the inputs are not `input_size` wide.
         """
-        layers = list(zip(self.forward_layers, self.backward_layers))
+        layers: Any = list(zip(self.forward_layers, self.backward_layers))
         return encode_bidirectionally(layers, inputs, mask)
 
 

@@ -1,5 +1,7 @@
 """The encoder of He et al. (2017): a deep stack of highway LSTM layers that alternate direction."""
 
+from typing import Any
+
 import torch
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
 from overrides import overrides
@@ -67,7 +69,7 @@ class HighwayLstm(Seq2SeqEncoder):
         widths = [input_size] + [hidden_size] * (num_layers - 1)
         # Drawing the default weights, which are replaced, must not change what a seed gives.
         with torch.random.fork_rng(devices=[]):
-            self.layers = torch.nn.ModuleList(
+            self.layers: Any = torch.nn.ModuleList(
                 RecurrentLayer(HighwayLstmCell(), width, hidden_size) for width in widths
             )
         self.reset_parameters()

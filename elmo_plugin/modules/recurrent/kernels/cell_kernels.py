@@ -66,8 +66,8 @@ def _build(command: List[str], cache: Path, key: str) -> Path:
         # Not linked to OpenMP, so that its functions resolve to the runtime that PyTorch has
         # loaded: a second runtime would start its own threads.
         for arguments in (
-            [*command, "-c", str(_SOURCE), "-o", parts],
-            [command[0], "-shared", parts, "-o", built],
+            [*command, "-c", str(_SOURCE), "-o", str(parts)],
+            [command[0], "-shared", str(parts), "-o", str(built)],
         ):
             subprocess.run(arguments, check=True, capture_output=True, timeout=_MOST_SECONDS)
         # A file that cannot be loaded is not kept.

@@ -35,8 +35,9 @@ class KernelStep:
         self._recurrent_gates = cell.num_recurrent_gates
         # A kernel only gets the address of a tensor, so it is kept here.
         self._setting = setting
-        is_number = not isinstance(setting, torch.Tensor)
-        self._argument = c_float(setting) if is_number else c_void_p(setting.data_ptr())
+        self._argument = (
+            c_void_p(setting.data_ptr()) if isinstance(setting, torch.Tensor) else c_float(setting)
+        )
         self._forward = getattr(cell_kernels(), f"{cell.kernel}_forward_{_TYPE_NAMES[dtype]}")
         self._backward = getattr(cell_kernels(), f"{cell.kernel}_backward_{_TYPE_NAMES[dtype]}")
         for function in (self._forward, self._backward):
@@ -69,6 +70,7 @@ class KernelStep:
         self._call(self._backward, gates, previous, cell_state, d_output, d_cell_state, d_gates)
 
     def _call(self, function: Any, *tensors: Optional[torch.Tensor]) -> None:
+        assert tensors[2] is not None
         num_sentences, hidden_dim = tensors[2].shape
         addresses = []
         for tensor in tensors:
