@@ -174,7 +174,8 @@ class Bilm(PretrainedFiles):
         """
         Computes the token layer of these words now, so that reading them later skips the
         character encoder. Not used when gradients are tracked through that encoder; call it again
-        after its weights change. Takes `token_dim` numbers per word.
+        after its weights change. Loading a state dict forgets them. Takes `token_dim` numbers per
+        word.
         """
         self._token_table = (
             TokenLayerTable(self.character_encoder, self.characters, words) if words else None
@@ -195,11 +196,9 @@ class Bilm(PretrainedFiles):
         """
         Quantises the weights to int8, with a scale for each row of a matrix. For reading one
         sentence at a time on a CPU with VNNI: at the published size two to three times as fast as
-        float32, which matters most on processors without bfloat16; where they have it, about 1.3
-        times as fast as bfloat16 (`benchmarks/embed.py`). Weights take a quarter of float32's
-        memory; layers differ by about 1 %. On large batches bfloat16 is faster, and so is float32
-        for a biLM so small that its weights stay in the processor's cache. The weights cannot be
-        trained any more.
+        float32, and about 1.3 times as fast as bfloat16 (`benchmarks/embed.py`). Weights take a
+        quarter of float32's memory; layers differ by about 1 %. Large batches, and a biLM so small
+        that it stays in the processor's cache, are slower. The weights cannot be trained any more.
         """
         convolutions = getattr(self.character_encoder, "convolutions", None)
         for parent in list(self.modules()):
@@ -225,6 +224,7 @@ class Bilm(PretrainedFiles):
     def _load_from_state_dict(
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
     ) -> None:
+        self._token_table = None
         self.weights_version += 1
         name = f"{prefix}options_json"
         if name in state_dict:

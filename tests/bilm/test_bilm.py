@@ -201,6 +201,21 @@ def test_forgetting_known_words_brings_the_encoder_back(bilm, sentences, golden)
         assert relative_error(read(bilm, [["play"]])[0][0], golden[1][0, [0, 2, 4]]) > 0.01
 
 
+def test_loading_weights_forgets_known_words(bilm, sentences, golden):
+    changed = {
+        name: value * 2 if value.is_floating_point() else value
+        for name, value in bilm.state_dict().items()
+    }
+    other = Bilm(bilm.options).eval()
+    other.precompute(sentences[0])
+    with torch.no_grad():
+        other.load_state_dict(changed)
+        assert relative_error(read(other, sentences)[0][0], golden[0][0]) > 0.01
+        other.load_state_dict(bilm.state_dict())
+        for found, expected in zip(read(other, sentences), golden):
+            assert_layers_equal(found, expected)
+
+
 def test_known_words_are_computed_in_pieces(bilm, sentences, golden, monkeypatch):
     monkeypatch.setattr(tuning, "WORDS_AT_ONCE", 2)
     bilm.precompute([word for words in sentences for word in words])

@@ -144,7 +144,7 @@ class PretrainedFiles(torch.nn.Module):
         `ImportError`
             If huggingface_hub is not installed.
         """
-        api = _huggingface_hub(repo_id).HfApi(token=token)
+        api = _huggingface_hub(f"Uploading to {repo_id}").HfApi(token=token)
         repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
         with TemporaryDirectory() as folder:
             self.save_pretrained(folder, metrics)
@@ -157,7 +157,9 @@ class PretrainedFiles(torch.nn.Module):
 def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Path:
     if os.path.isabs(name) or name.startswith((".", "~")) or name.count("/") > 1:
         raise ConfigurationError(f"Folder {name} does not exist (looked from {os.getcwd()}).")
-    hub = _huggingface_hub(name)
+    hub = _huggingface_hub(
+        f"{name} is no folder (looked from {os.getcwd()}), and reading a repository"
+    )
     patterns = [file for pair in _PAIRS for file in pair] + [VOCABULARY_FILE]
     try:
         found = hub.snapshot_download(name, revision=revision, token=token, allow_patterns=patterns)
@@ -171,13 +173,13 @@ def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Pat
     return Path(found)
 
 
-def _huggingface_hub(name: str) -> ModuleType:
+def _huggingface_hub(purpose: str) -> ModuleType:
     try:
         import huggingface_hub
     except ImportError as error:
         raise ImportError(
-            f"{name} is no folder (looked from {os.getcwd()}), and to use a repository of the "
-            "Hugging Face Hub, the package huggingface_hub is needed: pip install huggingface_hub."
+            f"{purpose} on the Hugging Face Hub needs the package huggingface_hub: pip install "
+            "huggingface_hub."
         ) from error
     return huggingface_hub
 

@@ -24,8 +24,8 @@ class FrozenLayers:
     # Parameters
 
     bilm : `Bilm`
-        When its weights change, other entries of the cache are used. Changes in place, as through
-        `weight.data`, are noticed at the next `train()` or `eval()`; see `Bilm.weights_version`.
+        When its weights change, other entries of the cache are used. Changes through `weight.data`
+        are noticed at the next `train()` or `eval()`; see `Bilm.weights_version`.
     cache_folder : `Optional[Path]`, optional (default = `None`)
         The folder of `LayerCache`. Default: no cache.
     """
@@ -35,7 +35,7 @@ class FrozenLayers:
         self._cache_folder = cache_folder
         self._cache: Optional[LayerCache] = None
         # The weights for which the cache was opened.
-        self._cached_weights: Optional[Tuple[int, bool]] = None
+        self._cached_weights: Optional[Tuple[int, ...]] = None
 
     def __getstate__(self) -> Dict[str, Any]:
         # A copy opens the cache for itself.
@@ -128,8 +128,13 @@ class FrozenLayers:
         return torch.promote_types(torch.float32, next(self._bilm.parameters()).dtype)
 
     def _current_cache(self) -> Optional[LayerCache]:
-        weights = (self._bilm.weights_version, self._bilm.warm_up)
-        if self._cache_folder is not None and self._cached_weights != weights:
+        if self._cache_folder is None:
+            return self._cache
+        parameters = [p for p in self._bilm.parameters() if not p.is_inference()]
+        # Changes in place are counted by PyTorch.
+        versions = [parameter._version for parameter in parameters]
+        weights = (self._bilm.weights_version, self._bilm.warm_up, *versions)
+        if self._cached_weights != weights:
             self._cached_weights = weights
             self._cache = LayerCache.open(self._cache_folder, self._bilm)
             if self._cache is None:

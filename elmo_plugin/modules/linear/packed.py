@@ -102,15 +102,15 @@ class PackedLinear(torch.nn.Linear):
 
     It then multiplies with a `PackedMatrix`. That copy is kept only while the weight should not
     change: in evaluation mode, or while the weight does not require a gradient. `train()`,
-    `eval()`, loading a state dict, moving to another device or type, and any forward pass that
-    autograd tracks drop it. Whoever changes the weight in place between two forward passes without
-    gradients calls `eval()` or `train()` after the change.
+    `eval()`, loading a state dict, moving to another device or type, changing the weight in place,
+    and any forward pass that autograd tracks drop it. Changes that PyTorch does not count, those
+    through `weight.data` or in inference mode, are followed by a call of `eval()` or `train()`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias=bias)
-        # The weight that was packed, and its copy.
-        self._packed: Optional[Tuple[torch.Tensor, PackedMatrix]] = None
+        # The weight that was packed, its version, and its copy.
+        self._packed: Optional[Tuple[torch.Tensor, int, PackedMatrix]] = None
 
     def forward(self, inputs: torch.Tensor, plus: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
@@ -155,10 +155,12 @@ class PackedLinear(torch.nn.Linear):
         )
 
     def _packed_matrix(self) -> PackedMatrix:
-        if self._packed is None or self._packed[0] is not self.weight:
-            self._packed = packed = (self.weight, PackedMatrix(self.weight))
-            return packed[1]
-        return self._packed[1]
+        weight, packed = self.weight, self._packed
+        # PyTorch counts changes in place, but not those of tensors made in inference mode.
+        version = 0 if weight.is_inference() else weight._version
+        if packed is None or packed[0] is not weight or packed[1] != version:
+            self._packed = packed = (weight, version, PackedMatrix(weight))
+        return packed[2]
 
     def train(self, mode: bool = True) -> "PackedLinear":
         """Drops the packed copy too; `eval()` calls this."""
