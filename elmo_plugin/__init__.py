@@ -23,7 +23,6 @@ __all__ = [
     "Elmo",
     "ScalarMix",
     "embed_sentences",
-    "load_archive",
     "load_bilm",
     "load_weights",
     "save_weights",
@@ -31,13 +30,14 @@ __all__ = [
 
 _MODULES = {
     **dict.fromkeys(("Elmo", "ScalarMix", "embed_sentences"), "elmo_plugin.elmo"),
-    # Archives name registered types, and the plugin registers ours.
+    # Archives name registered types, and the plugin registers ours. Not in `__all__`, so that
+    # `from elmo_plugin import *` works without AllenNLP.
     "load_archive": "elmo_plugin.plugin",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in (*__all__, *_MODULES):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_MODULES.get(name, "elmo_plugin.bilm")), name)
     return value

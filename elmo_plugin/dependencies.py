@@ -12,8 +12,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import List, Optional
 
-from packaging.requirements import Requirement
-from packaging.version import Version
+try:
+    from packaging.requirements import Requirement
+    from packaging.version import Version
+except ImportError as error:
+    raise ImportError(
+        "This part of elmo_plugin needs AllenNLP. Install it: pip install 'elmo-plugin[allennlp]' "
+        "&& pip install --no-deps allennlp==2.10.1"
+    ) from error
 
 __all__ = ["check_dependencies"]
 

@@ -14,7 +14,7 @@ import elmo_plugin
 from tests.test_import_direction import ALLENNLP_SIDE, modules
 
 PROJECT = Path(__file__).resolve().parent.parent
-# All that setup.py or requirements.txt name besides the four, and what these bring along.
+# All that pyproject.toml names besides the four, and what these bring along.
 BLOCKED = (
     "allennlp cached_path datasets fairscale flair huggingface_hub jsonnet _jsonnet lmdb nltk "
     "overrides packaging pytest requests scipy seqeval sklearn spacy tqdm transformers torchvision"
@@ -89,7 +89,7 @@ ids = elmo.bilm.characters.batch_ids(sentences)
 blend = elmo(ids)
 torch.testing.assert_close(blend[0], vectors[0].mean(dim=0), atol=1e-5, rtol=1e-5)
 blend.sum().backward()
-assert ScalarMix(3).weights().tolist() == [1 / 3] * 3 or True
+torch.testing.assert_close(ScalarMix(3).weights(), torch.full((3,), 1 / 3))
 save_weights(bilm, "weights.safetensors")
 again = Bilm(BilmOptions.from_dict(bilm.options.source))
 load_weights(again, "weights.safetensors")
@@ -109,9 +109,23 @@ def test_the_public_names_are_those_that_a_type_checker_sees():
         for statement in node.body
         for alias in statement.names
     }
-    assert imported == set(elmo_plugin.__all__) <= set(dir(elmo_plugin))
-    for name in elmo_plugin.__all__:
+    assert imported == {*elmo_plugin.__all__, "load_archive"}
+    assert set(elmo_plugin.__all__) <= set(dir(elmo_plugin))
+    for name in imported:
         assert getattr(elmo_plugin, name).__name__ == name
+
+
+def test_all_public_names_can_be_listed_and_imported_without_allennlp():
+    script = """
+from elmo_plugin import *
+import elmo_plugin
+assert load_bilm and all(hasattr(elmo_plugin, name) for name in dir(elmo_plugin))
+try:
+    elmo_plugin.load_archive
+except ImportError as error:
+    print(error)
+"""
+    assert "pip install 'elmo-plugin[allennlp]'" in run(script)
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -157,7 +157,14 @@ def evaluate(bilm):
 
 @pytest.mark.parametrize(
     "changes",
-    [[change_bias], [change_bias, train], [change_data, train], [change_data, evaluate], [take_a_step], [load]],
+    [
+        [change_bias],
+        [change_bias, train],
+        [change_data, train],
+        [change_data, evaluate],
+        [take_a_step],
+        [load],
+    ],
     ids=lambda changes: "-".join(change.__name__ for change in changes),
 )
 def test_weights_that_change_later_change_the_entries(bilm, folder, sentences, changes):
