@@ -1,4 +1,4 @@
-"""The words that a language model predicts, in the vocabulary folder of its archive."""
+"""The words that a language model predicts, in the vocabulary of its archive."""
 
 from pathlib import Path
 from typing import List, Optional, Tuple
@@ -10,17 +10,8 @@ COUNTS_NAMESPACE = "softmax_counts_labels"
 
 def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[List[int]]]:
     """
-    # Parameters
-
-    folder : `Path`
-        An unpacked archive or a serialization directory.
-
-    # Returns
-
-    words : `Optional[List[str]]`
-        `None` if the model is no language model.
-    counts : `Optional[List[int]]`
-        How often each of them occurs in the training text; `None` if that is not known.
+    The words and their counts from an unpacked archive or a serialization directory. Words are
+    `None` if the model is not a language model, counts if they are not known.
     """
     words = _read_lines(folder, SOFTMAX_NAMESPACE)
     entries = _read_lines(folder, COUNTS_NAMESPACE)
@@ -31,8 +22,8 @@ def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[Li
 
 def counts_of(entries: List[str], num_words: int) -> List[int]:
     """
-    The count of each word. An entry is the id of a word and its count, which holds for this word
-    and those after it up to the next entry: words are sorted by count.
+    The count of each word. An entry is the id of a word and the count of this word and of those
+    after it up to the next entry: words are sorted by count.
     """
     first_ids, counts = zip(*(map(int, entry.split()) for entry in entries))
     ends = [*first_ids[1:], num_words]
@@ -40,7 +31,7 @@ def counts_of(entries: List[str], num_words: int) -> List[int]:
 
 
 def entries_of(counts: List[Optional[int]]) -> List[str]:
-    """What `counts_of` reads; empty if counts are not known."""
+    """The entries for `counts_of`; none if counts are not known."""
     starts = [i for i, count in enumerate(counts) if i == 0 or count != counts[i - 1]]
     return [f"{start} {counts[start]}" for start in starts if counts[start] is not None]
 
@@ -49,6 +40,6 @@ def _read_lines(folder: Path, namespace: str) -> Optional[List[str]]:
     path = folder / "vocabulary" / f"{namespace}.txt"
     if not path.is_file():
         return None
-    # Words may hold other line ends than this one.
+    # Words may contain other line ends than this one.
     with open(path, encoding="utf-8", newline="\n") as lines:
         return [line.removesuffix("\n") for line in lines]

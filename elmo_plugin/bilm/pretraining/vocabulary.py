@@ -1,10 +1,18 @@
 """Chooses the words that a biLM predicts from a text."""
 
+from collections import Counter
 from typing import Callable, List, Optional
 
 from elmo_plugin.bilm.pretraining.text import TextPath, check_decoding_errors, find_shards
-from elmo_plugin.bilm.vocabulary_file import Entry, check_choice, choose_words
-from elmo_plugin.corpora.word_counts import count_words
+from elmo_plugin.bilm.vocabulary_file import (
+    BEGIN_SENTENCE,
+    END_SENTENCE,
+    SPECIALS,
+    UNKNOWN,
+    Entry,
+    check_choice,
+)
+from elmo_plugin.corpora.word_counts import WordCounts, count_words
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -16,25 +24,15 @@ def count_and_choose(
     on_progress: Optional[Callable[[int], object]] = None,
 ) -> List[Entry]:
     """
-    Counts the words of a text and chooses those to be predicted.
-
-    # Parameters
-
-    text : `TextPath`
-        See `Text`.
-    size, min_count : `Optional[int]`, `int`
-        See `choose_words`.
-    decoding_errors : `str`, optional (default = `"strict"`)
-        See `Text`.
-    on_progress : `Optional[Callable[[int], object]]`, optional (default = `None`)
-        Called now and then with the number of lines read since the last call.
+    Counts the words of a text and chooses those to predict; see `Text`, `count_words` and
+    `choose_words` for the parameters.
 
     # Raises
 
     `ConfigurationError`
-        If there is no such text, no word in it, or if `size` or `min_count` are impossible.
+        If there is no such text, no word in it, or `size` or `min_count` is impossible.
     `ValueError`
-        If a line is not UTF-8 and `decoding_errors` is strict, or if a compressed file is damaged.
+        If a line is not UTF-8 and `decoding_errors` is strict, or a compressed file is damaged.
     """
     check_choice(size, min_count)
     check_decoding_errors(decoding_errors)
@@ -43,3 +41,34 @@ def count_and_choose(
     if not counts.words:
         raise ConfigurationError(f"Expected words, found none in {', '.join(shards)}.")
     return choose_words(counts, size, min_count)
+
+
+def choose_words(counts: WordCounts, size: Optional[int] = None, min_count: int = 1) -> List[Entry]:
+    """
+    The words to predict: `<S>`, `</S>`, `<UNK>`, then the most frequent ones in descending order of
+    their counts, words of equal count in alphabetical order.
+
+    # Parameters
+
+    counts : `WordCounts`
+        The words of the training text.
+    size : `Optional[int]`, optional (default = `None`)
+        Maximum number of words, including the first three.
+    min_count : `int`, optional (default = `1`)
+        Leave out words that occur less often.
+
+    # Returns
+
+    `List[Entry]`
+        `<S>` and `</S>` are counted once per sentence, `<UNK>` once for each word left out.
+    """
+    check_choice(size, min_count)
+    given = Counter({BEGIN_SENTENCE: counts.num_sentences, END_SENTENCE: counts.num_sentences})
+    # The text itself may contain these words.
+    given.update({word: counts.words[word] for word in SPECIALS})
+    words = [item for item in counts.words.items() if item[0] not in SPECIALS]
+    words.sort(key=lambda item: (-item[1], item[0]))
+    most = None if size is None else size - len(SPECIALS)
+    kept: List[Entry] = [item for item in words[:most] if item[1] >= min_count]
+    given[UNKNOWN] += sum(count for _, count in words[len(kept) :])
+    return [*((word, given[word]) for word in SPECIALS), *kept]

@@ -17,12 +17,11 @@ from elmo_plugin.util.errors import ConfigurationError
 @Vocabulary.register("elmo-bilm", constructor="from_text")
 class SoftmaxVocabulary(Vocabulary):
     """
-    The words that a biLM predicts, most frequent first: what sampled softmax draws from.
+    The words that a biLM predicts: `<S>`, `</S>`, `<UNK>`, then the others, the most frequent
+    first. If the biLM has token embeddings, they are of the same words.
 
-    Ids 0, 1 and 2 are `<S>`, `</S>` and `<UNK>`. They stand in the namespace `softmax_labels`; a
-    second one, `softmax_counts_labels`, holds the counts, so that these too outlive saving and
-    loading. What is read goes by characters and needs no vocabulary, unless the biLM has token
-    embeddings: those are of these words.
+    The words are in the namespace `softmax_labels`, their counts in `softmax_counts_labels`, so
+    that both are saved and loaded.
     """
 
     @classmethod
@@ -38,21 +37,18 @@ class SoftmaxVocabulary(Vocabulary):
         # Parameters
 
         text : `Optional[Union[str, List[str]]]`
-            Text whose words are counted: a file, a folder, a pattern, or several of them.
+            Text whose words are counted, see `Text`.
         file : `Optional[str]`
-            Instead of `text`: a file that `allennlp elmo-vocabulary` has written, or one of
-            bilm-tf's.
-        size : `Optional[int]`, optional (default = `None`)
-            How many words to keep at most, the three special ones included.
-        min_count : `int`, optional (default = `1`)
-            Leave out words that occur less often.
+            Instead of `text`: a vocabulary file, see `read_vocabulary`.
+        size, min_count : `Optional[int]`, `int`
+            See `choose_words`.
         decoding_errors : `str`, optional (default = `"strict"`)
-            What becomes of bytes of `text` that are not UTF-8, see `Text`.
+            How to decode bytes of `text` that are not UTF-8, see `Text`.
 
         # Raises
 
         `ConfigurationError`
-            If not exactly one of `text` and `file` is given, or if what it names cannot be used.
+            If not exactly one of `text` and `file` is given, or it cannot be used.
         """
         if (text is None) == (file is None):
             raise ConfigurationError(
@@ -67,7 +63,7 @@ class SoftmaxVocabulary(Vocabulary):
 
     @property
     def counts(self) -> Optional[List[int]]:
-        """How often each word occurs, see `softmax_counts`."""
+        """The count of each word, see `softmax_counts`."""
         return softmax_counts(self)
 
     @classmethod
@@ -81,13 +77,8 @@ class SoftmaxVocabulary(Vocabulary):
 
 def softmax_counts(vocab: Vocabulary) -> Optional[List[int]]:
     """
-    How often each word of a softmax vocabulary occurs. Takes any `Vocabulary`, because processes
-    that train together get one that AllenNLP has saved and loaded as its own.
-
-    # Returns
-
-    `Optional[List[int]]`
-        One per word; `None` if they are not known.
+    The count of each word of a `SoftmaxVocabulary`; `None` if they are not known. In distributed
+    training AllenNLP reloads it as a plain `Vocabulary`.
     """
     if COUNTS_NAMESPACE not in vocab.get_namespaces():
         return None
@@ -97,7 +88,7 @@ def softmax_counts(vocab: Vocabulary) -> Optional[List[int]]:
 
 def softmax_ids(vocab: Vocabulary) -> Dict[str, int]:
     """
-    The ids of a softmax vocabulary by word.
+    The id of each word of a `SoftmaxVocabulary`, see `softmax_counts`.
 
     # Raises
 
@@ -105,9 +96,9 @@ def softmax_ids(vocab: Vocabulary) -> Dict[str, int]:
         If the vocabulary is another one.
     """
     words: Dict[int, str] = {}
-    # Asked for directly, a namespace that is not there would come into being.
+    # Without this check AllenNLP would add the namespace.
     if SOFTMAX_NAMESPACE in vocab.get_namespaces():
         words = vocab.get_index_to_token_vocabulary(SOFTMAX_NAMESPACE)
     check_specials(list(words.values()), f"Namespace `{SOFTMAX_NAMESPACE}` of the vocabulary")
-    # AllenNLP reads this word back from its files as a line break, which no word holds.
+    # AllenNLP loads this word as a line break, which no word contains.
     return {word.replace("\n", "@@NEWLINE@@"): number for number, word in words.items()}
