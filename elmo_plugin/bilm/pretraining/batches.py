@@ -1,9 +1,9 @@
 """
-Plans of the batches of a biLM's training: lists of words, which are cheap to make.
+The batches of a biLM's training, as lists of words.
 
-A sentence of `n` words is read as `<S> w1 … wn </S>` and has `n + 1` positions: reading forward,
-position `i` sees item `i` and predicts the next one, so `<S>` is never predicted and `</S>` never
-seen; the backward direction does the same to the reversed sentence.
+A sentence of `n` words becomes `<S> w1 … wn </S>` and has `n + 1` positions. In the forward
+direction, position `i` has item `i` as input and item `i + 1` as target, so that `<S>` is never a
+target and `</S>` never an input; the backward direction does the same with the reversed sentence.
 """
 
 from itertools import accumulate
@@ -13,12 +13,12 @@ from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
 from elmo_plugin.bilm.characters import BEGIN_SENTENCE, END_SENTENCE
 from elmo_plugin.util.errors import ConfigurationError
 
-# How many batches' worth of sentences are sorted by length together.
+# Sentences for this number of batches are sorted by length together.
 POOL_BATCHES = 64
 
 
 class Segment(NamedTuple):
-    """Positions `start` to `stop` of one sentence; `words` include `<S>` and `</S>`."""
+    """Positions `start` to `stop` of a sentence; `words` include `<S>` and `</S>`."""
 
     words: List[str]
     start: int
@@ -27,8 +27,8 @@ class Segment(NamedTuple):
 
 class Row(NamedTuple):
     """
-    One row of a batch: the positions of its segments, one after the other. `number` is the stream
-    that it continues, or its index in a batch of whole sentences.
+    A row of a batch: its segments, one after the other. `number` is the stream that it continues,
+    or its index in a batch of whole sentences.
     """
 
     number: int
@@ -50,16 +50,16 @@ def rows_of(plan: Plan, rank: int, world_size: int) -> List[Row]:
 
 class SentenceBatches:
     """
-    Batches of whole sentences of about the same length, each read from a zero state.
+    Batches of whole sentences of similar length; the initial state of each sentence is zero.
 
     The text is sorted by length in pools of 64 batches, which bounds both memory and padding. A
-    pool is cut into batches of nearly equal numbers of predictions; the rest at the end of the text
-    is added to the last pool.
+    pool is cut into batches of nearly equal numbers of predictions; a remainder at the end of the
+    text is added to the last pool.
 
     # Parameters
 
     tokens_per_batch : `int`
-        Predictions of a batch per direction, of all processes together.
+        Predictions per batch and direction, of all processes together.
     """
 
     num_streams = 0
@@ -76,9 +76,9 @@ class SentenceBatches:
         sentences : `Iterable[List[str]]`
             Words of each sentence.
         order : `Optional[Random]`, optional (default = `None`)
-            Shuffles the batches of a pool; `None` leaves the longest sentences first.
+            Shuffles the batches of a pool. Default: the longest sentences first.
         world_size : `int`, optional (default = `1`)
-            Number of processes: each gets at least one row of every batch.
+            Number of processes. Each gets at least one row of every batch.
 
         # Raises
 
@@ -94,7 +94,7 @@ class SentenceBatches:
                 yield [_whole_row(number, pool[place]) for number, place in enumerate(places)]
 
     def _pools(self, sentences: Iterable[List[str]]) -> Iterator[List[Tuple[int, str]]]:
-        """Numbers of predictions and sentences, as strings: a tenth of the memory of lists."""
+        """Number of predictions, and sentence as a string: a tenth of the memory of a list."""
         pool_size = POOL_BATCHES * self.tokens_per_batch
         pool: List[Tuple[int, str]] = []
         size, end, end_size = 0, 0, 0
@@ -103,7 +103,7 @@ class SentenceBatches:
             size += len(words) + 1
             if not end and size >= pool_size:
                 end, end_size = len(pool), size
-            # Wait until the next pool is sure to fill a batch.
+            # Only once the sentences for a batch of the next pool are there.
             if end and size >= end_size + self.tokens_per_batch:
                 yield pool[:end]
                 pool, size, end = pool[end:], size - end_size, 0
@@ -122,7 +122,7 @@ class SentenceBatches:
         num_batches = max(1, round(total / self.tokens_per_batch))
         cuts = [0]
         num_full = 0
-        # No cut so near the end that a process would get no row of the last batch.
+        # The last batch needs a row for each process.
         for place, done in enumerate(accumulate(sizes[:-world_size]), start=1):
             if done * num_batches // total > num_full and place - cuts[-1] >= world_size:
                 cuts.append(place)
@@ -137,19 +137,19 @@ def _whole_row(number: int, sentence: Tuple[int, str]) -> Row:
 
 class StreamBatches:
     """
-    Batches of a fixed number of rows, each of which continues where it stopped in the last batch.
+    Batches of a fixed number of rows. Each row continues its row of the previous batch.
 
-    A row that has finished a sentence takes the next one of the text, so that all rows together
-    read it once; both directions of a row read the same sentences in the same order, each from its
-    own end. At the end of the text, rows end at different times and the last batches are smaller.
-    With several processes, a batch without a row for each of them is added to the batch before.
+    At the end of a sentence a row takes the next sentence of the text, so that all rows together
+    contain it once. Both directions of a row have the same sentences in the same order; the
+    backward direction reverses each of them. At the end of the text the last batches are smaller.
+    With several processes, a batch without a row for each of them is added to the previous batch.
 
     # Parameters
 
     batch_size : `int`
         Number of rows, of all processes together.
     num_steps : `int`
-        Positions that a row advances in a batch.
+        Positions per row and batch.
     """
 
     def __init__(self, batch_size: int, num_steps: int) -> None:
@@ -159,21 +159,7 @@ class StreamBatches:
     def plans(
         self, sentences: Iterable[List[str]], order: Optional[Random] = None, world_size: int = 1
     ) -> Iterator[Plan]:
-        """
-        # Parameters
-
-        sentences : `Iterable[List[str]]`
-            Words of each sentence.
-        order : `Optional[Random]`
-            Not used: the order is that of `sentences`.
-        world_size : `int`, optional (default = `1`)
-            Number of processes: each gets at least one row of every batch.
-
-        # Raises
-
-        `ConfigurationError`
-            If there are fewer sentences or rows than processes.
-        """
+        """See `SentenceBatches.plans`; `order` is not used."""
         waiting: Optional[Plan] = None
         for plan in self._windows(iter(sentences)):
             if len({row.number % world_size for row in plan}) == world_size:

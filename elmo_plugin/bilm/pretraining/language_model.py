@@ -16,31 +16,29 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class LanguageModel(torch.nn.Module):
     """
-    A biLM and the softmax that trains it: predicts every next word, and every previous word
-    (section 3.1 and equation of the jointly maximised log-likelihood), through one softmax for
-    both directions. `examples/train_bilm.py` trains one.
-
-    In training mode it computes the loss; in evaluation mode also per-token perplexities, with the
-    full softmax and in float32.
+    A biLM with the softmax for its training: the forward direction predicts every next word, the
+    backward direction every previous word (section 3.1), with one softmax for both.
+    `examples/train_bilm.py` trains one. In evaluation mode it uses the full softmax and float32.
 
     # Parameters
 
     options : `BilmOptions`
-        Shape of the model. With `bidirectional` false it is a forward-only language model.
+        Shape of the biLM.
     words : `Sequence[str]`
         The words to predict: `<S>`, `</S>`, `<UNK>`, then the others, the most frequent first.
     counts : `Optional[Sequence[int]]`, optional (default = `None`)
-        How often each word occurs in the training text: the softmax starts as the unigram model.
+        The count of each word in the training text. The initial bias of the softmax is then the
+        unigram model.
     num_samples : `Optional[int]`, optional (default = `8192`)
         Sampled softmax in training, see `Softmax`; `None` for the full softmax.
     dropout : `float`, optional (default = `0.1`)
         On the input of every recurrent layer and of the softmax.
     mixed_precision : `bool`, optional (default = `False`)
-        Matrix products in bfloat16 in training, everything else in float32. About twice as fast on
-        processors with bfloat16.
+        Compute matrix products in bfloat16 in training. About twice as fast on processors with
+        bfloat16.
     seed : `int`, optional (default = `0`)
-        Of dropout and samples. They depend on the seed and the number of batches read only, so that
-        a resumed run draws the same numbers as an uninterrupted one.
+        Seed of dropout and samples. They depend on the seed and the number of the batch only, so
+        that a resumed run draws the same numbers as an uninterrupted one.
     source : `str`, optional (default = `""`)
         See `Bilm`.
     **base : `Any`
@@ -49,7 +47,7 @@ class LanguageModel(torch.nn.Module):
     # Raises
 
     `ConfigurationError`
-        If `dropout` is impossible, or the options do not fit the words.
+        If `dropout` is not from 0 to below 1, or the options do not fit the words.
     """
 
     def __init__(
@@ -73,7 +71,7 @@ class LanguageModel(torch.nn.Module):
         self.bilm = Bilm(options_for(options, self.words), source=source)
         self.softmax = Softmax(len(self.words), self.bilm.options.lstm.output_dim, num_samples)
         if counts is not None:
-            # Otherwise the first epochs would be spent on learning which words are rare.
+            # Otherwise the first epochs would only train these biases.
             frequencies = torch.as_tensor(counts, dtype=torch.float32).clamp_min(0.5)
             with torch.no_grad():
                 self.softmax.bias.copy_((frequencies / frequencies.sum()).log())
@@ -105,24 +103,24 @@ class LanguageModel(torch.nn.Module):
         characters : `torch.Tensor`
             Shape `(num_words, max_characters_per_token)`. The distinct words of the batch.
         forward_ids, backward_ids : `torch.Tensor`
-            Shape `(num_packed,)`. Rows of `characters`, in the order in which each direction reads.
+            Shape `(num_packed,)`. Rows of `characters`, in packed order of each direction.
         forward_targets, backward_targets : `torch.Tensor`
-            Shape `(num_packed,)`. Ids of the words to be predicted.
+            Shape `(num_packed,)`. Ids of the words to predict.
         batch_sizes : `List[int]`
-            Number of sentences or streams at each step, never growing.
+            Number of rows at each step, in descending order.
         streams : `Optional[torch.Tensor]`
-            Shape `(batch_sizes[0],)`. The stream whose carried state each row continues; without
-            it, rows start from zeros.
+            Shape `(batch_sizes[0],)`. The stream from whose carried state each row starts. Default:
+            from zeros.
         num_streams : `int`
             Number of carried states.
         restart : `bool`
-            Whether to reset the carried states first.
+            Whether to set the carried states to zero first.
 
         # Returns
 
         `torch.Tensor`
-            The loss: mean over directions and predictions, in nats. Of several processes, this
-            one's share, so that the mean over processes is the mean over the whole batch.
+            The loss in nats, mean over directions and predictions. With several processes it is
+            scaled so that its mean over processes is the mean over the whole batch.
 
         # Raises
 
@@ -142,8 +140,8 @@ class LanguageModel(torch.nn.Module):
             dtype=torch.bfloat16,
             enabled=self.training and self.mixed_precision,
         ):
-            # The gradient of a word is a sum over its places: in float32, and by `embedding` in a
-            # fixed order, which indexing would not keep with several threads.
+            # The gradient of a word is a sum over its positions: in float32, and with `embedding`,
+            # because the order of the sum in indexing depends on the number of threads.
             words = self.bilm.character_encoder(characters).to(self.softmax.bias.dtype)
             for name, ids, targets in directions:
                 initial = self._initial(name, streams, num_streams)
@@ -154,7 +152,7 @@ class LanguageModel(torch.nn.Module):
                 loss = self.softmax(hidden, targets, generator)
                 self._perplexity(name, loss.detach(), len(targets))
                 losses.append(loss)
-        # Gradients are averaged over processes, whose shares of a batch differ by some tokens.
+        # The numbers of tokens of the processes, over which gradients are averaged, differ.
         num_tokens = sum_over_processes(len(forward_targets))
         loss = torch.stack(losses).mean() * (process()[1] / num_tokens)
         self._check_finite(loss, forward_targets)
@@ -164,8 +162,8 @@ class LanguageModel(torch.nn.Module):
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """
-        `perplexity`, `forward_perplexity` and `backward_perplexity` with the full softmax;
-        `sampled_loss` in nats with a sampled one; `tokens_per_second` in training mode.
+        The metrics of `Perplexity` with the full softmax, `sampled_loss` in nats with a sampled
+        one; in training mode also `tokens_per_second`.
         """
         metrics = self._perplexity.get_metric(reset)
         if self.training:
@@ -175,7 +173,7 @@ class LanguageModel(torch.nn.Module):
         return metrics
 
     def training_state(self) -> Dict[str, Any]:
-        """What a resumed run needs besides parameters: the number of batches, carried states."""
+        """The state of a run besides parameters: the number of batches and the carried states."""
         carried = {
             name: [tuple(part.cpu() for part in state) for state in states]
             for name, states in self._carried.items()
@@ -183,7 +181,7 @@ class LanguageModel(torch.nn.Module):
         return {"num_batches": self._num_batches, "carried": carried}
 
     def load_training_state(self, state: Dict[str, Any]) -> None:
-        """Restores what `training_state` has returned."""
+        """Restores a result of `training_state`."""
         self._num_batches = state["num_batches"]
         device = self.softmax.bias.device
         self._carried = {
@@ -251,13 +249,13 @@ class LanguageModel(torch.nn.Module):
 
 def options_for(options: BilmOptions, words: List[str]) -> BilmOptions:
     """
-    The options of a biLM that is trained to predict these words: its token embeddings, if it has
-    them instead of characters, belong to the same words, as in bilm-tf.
+    The options of a biLM that is trained to predict these words. If it has token embeddings, they
+    are of the same words, as in bilm-tf.
 
     # Raises
 
     `ConfigurationError`
-        If it has token embeddings of other words already, or is to share them with the softmax.
+        If the options are of token embeddings of other words, or share them with the softmax.
     """
     if options.char_cnn is not None:
         return options
@@ -269,7 +267,7 @@ def options_for(options: BilmOptions, words: List[str]) -> BilmOptions:
         )
     if options.source.get("share_embedding_softmax"):
         raise ConfigurationError(
-            "`share_embedding_softmax` is true in the biLM options: one matrix that reads and "
-            "predicts words cannot be trained here. Set it to false."
+            "`share_embedding_softmax` is true in the biLM options: one matrix for both token "
+            "embeddings and softmax is not supported in training. Set it to false."
         )
     return options.with_words(words)

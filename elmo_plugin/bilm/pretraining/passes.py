@@ -14,23 +14,21 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class TextPass(IterableDataset):
     """
-    The batches of one pass over a text, for one of several processes.
-
-    Every worker computes the plans of all batches, which is cheap, and builds its share of them.
+    The batches of one pass over a text, for one of several processes. Every worker computes the
+    plans of all batches, which is cheap, and builds the tensors of its share.
 
     # Parameters
 
     text : `Text`
     kind : `Union[SentenceBatches, StreamBatches]`
-        The kind of batches.
     builder : `Optional[BatchBuilder]`
         Not needed for plans.
     seed : `Optional[str]`, optional (default = `None`)
-        Seed of the order; `None` for the order of the text.
+        Seed of the order. Default: the order of the text.
     first : `int`, optional (default = `0`)
         Number of the first batch to build.
     process : `Tuple[int, int]`, optional (default = `(0, 1)`)
-        Number of this process, from 0, and how many there are.
+        Rank of this process and number of processes.
     """
 
     def __init__(
@@ -56,7 +54,7 @@ class TextPass(IterableDataset):
         # Raises
 
         `ConfigurationError`
-            If the text is empty, or too short for so many processes.
+            If the text is empty, or too short for the number of processes.
         """
         order = None if self._seed is None else Random(self._seed)
         sentences = self._text.sentences(order)
@@ -70,13 +68,10 @@ class TextPass(IterableDataset):
             )
 
     def batches(self, num_workers: int) -> Iterator[Dict[str, Any]]:
-        """
-        The batches of this process, built by this number of workers in the background; with 0,
-        built by this process.
-        """
+        """The batches of this process, built by `num_workers` workers, or by itself if 0."""
         if num_workers == 0:
             return iter(self)
-        # Without a generator of its own it would draw from that of the model.
+        # Without this generator it would draw from that of the model.
         generator = torch.Generator()
         generator.manual_seed(0)
         loader = DataLoader(
@@ -91,7 +86,7 @@ class TextPass(IterableDataset):
     def __iter__(self) -> Iterator[Dict[str, Any]]:
         worker = get_worker_info()
         number, num_workers = (worker.id, worker.num_workers) if worker else (0, 1)
-        # Numbered before slicing: streams restart in the first batch of a pass only.
+        # Numbered before slicing, because streams restart in the first batch of a pass only.
         plans = enumerate(self.plans())
         for index, plan in itertools.islice(plans, self._first + number, None, num_workers):
             yield self._built(index, plan)
@@ -110,7 +105,7 @@ class TextPass(IterableDataset):
 
 
 def _as_arrays(batch: Any) -> Dict[str, Any]:
-    """A batch as a worker sends it: sending a tensor would open a file and a connection."""
+    """For the transfer from a worker, which for tensors would open a file and a connection."""
     return {
         name: value.numpy() if isinstance(value, torch.Tensor) else value
         for name, value in batch.items()

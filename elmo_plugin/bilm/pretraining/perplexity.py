@@ -5,24 +5,20 @@ import torch
 
 from elmo_plugin.util.distributed import sum_over_processes
 
-__all__ = ["Perplexity"]
-
 
 class Perplexity:
     """
-    The mean negative log-likelihood per predicted token of a language model, and its exponential.
-
-    Every token counts the same in any batch. A sentence of n words is n + 1 predictions per
-    direction: its words and the mark at its end (forward) or at its beginning (backward). With
-    several processes, values are those of this process until a call with `reset`, which sums over
-    all processes.
+    The perplexity of a language model: the exponential of the mean negative log-likelihood per
+    prediction. A sentence of n words has n + 1 predictions per direction: its words, and `</S>`
+    (forward) or `<S>` (backward). With several processes, the values are those of this process,
+    except those of a call with `reset`, which sums over all processes.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets all predictions."""
+        """Sets all sums to zero."""
         self._loss: Dict[str, float] = {}
         self._num_tokens: Dict[str, int] = {}
 
@@ -50,7 +46,7 @@ class Perplexity:
         # Returns
 
         `Dict[str, float]`
-            `forward_perplexity` and `backward_perplexity` of the directions that were read, and
+            `forward_perplexity` and `backward_perplexity`, if the model has that direction, and
             their geometric mean, `perplexity`.
         """
         if reset:

@@ -17,17 +17,17 @@ class Softmax(torch.nn.Module):
     The output layer of a language model, one for both directions (section 3.1): the negative
     log-likelihood of the next word, over all words or estimated from a sample of them.
 
-    The estimate. Samples are drawn without replacement from the log-uniform distribution
-    `p(r) ~ log((r + 2) / (r + 1))` over word ids, which must therefore be sorted by falling count.
-    Each word gets an exponential key of rate `p`, and the `num_samples` smallest are the sample;
-    given the next smallest key `t`, a word is in it with probability `q = 1 - exp(-p t)`
-    ([Cohen and Kaplan, 2008](https://doi.org/10.14778/1453856.1453884)). The words to be predicted
-    in the batch always count, as themselves, and a sampled word counts `1 / q` times:
+    The estimate: samples are drawn without replacement from the log-uniform distribution
+    `p(r) ~ log((r + 2) / (r + 1))` over word ids, which must be in descending order of counts.
+    Each word gets an exponential key of rate `p`, and the words of the `num_samples` smallest keys
+    are the sample; given the next smallest key `t`, a word is in it with probability
+    `q = 1 - exp(-p t)` ([Cohen and Kaplan, 2008](https://doi.org/10.14778/1453856.1453884)). The
+    targets of the batch have weight 1, other sampled words `1 / q`:
 
         Z ~ sum over targets of exp(s_j) + sum over samples that are no target of exp(s_j) / q_j
 
-    Its mean over samples is exactly the full `Z`, and so is the mean of its gradient. The loss
-    takes its logarithm and is slightly low: sampled losses are no perplexities.
+    The expectation of this sum and of its gradient is exactly that of the full `Z`. Its logarithm
+    is slightly low on average, so that sampled losses are not perplexities.
 
     # Parameters
 
@@ -36,7 +36,7 @@ class Softmax(torch.nn.Module):
     dim : `int`
         Width of the hidden states.
     num_samples : `Optional[int]`, optional (default = `None`)
-        Words drawn per batch while training; all words when not given, and always in evaluation.
+        Words drawn per batch in training. Default: the full softmax, as always in evaluation.
     """
 
     def __init__(self, num_words: int, dim: int, num_samples: Optional[int] = None) -> None:
@@ -46,14 +46,14 @@ class Softmax(torch.nn.Module):
                 f"elmo-bilm: expected num_samples of at least 1, or null for the full softmax, got "
                 f"{num_samples}."
             )
-        # Drawing nearly all words would cost more than using all.
+        # A sample of all words would cost more than the full softmax.
         self.num_samples = num_samples if num_samples and num_samples < num_words else None
         self.weight = torch.nn.Parameter(torch.empty(num_words, dim).normal_(0.0, dim**-0.5))
         self.bias = torch.nn.Parameter(torch.zeros(num_words))
 
     @property
     def is_sampled(self) -> bool:
-        """True if `forward` would now estimate the loss from samples."""
+        """True if `forward` estimates the loss from samples."""
         return self.training and self.num_samples is not None
 
     def forward(
@@ -63,8 +63,6 @@ class Softmax(torch.nn.Module):
         generator: Optional[torch.Generator] = None,
     ) -> torch.Tensor:
         """
-        Memory is bounded: at most about eight million logits exist at a time.
-
         # Parameters
 
         hidden : `torch.Tensor`
@@ -72,7 +70,7 @@ class Softmax(torch.nn.Module):
         targets : `torch.Tensor`
             Shape `(num_predictions,)`. Word ids.
         generator : `Optional[torch.Generator]`
-            Draws the samples, on the device of `hidden`.
+            Draws the samples; on the device of `hidden`.
 
         # Returns
 
@@ -93,8 +91,8 @@ class Softmax(torch.nn.Module):
         self, targets: torch.Tensor, generator: Optional[torch.Generator]
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """
-        The words of the estimate, the logarithm of the probability of each, and the rows of the
-        targets among them.
+        The words of the estimate, the logarithm of the probability of each, and the positions of
+        the targets in them.
         """
         assert self.num_samples is not None
         samples, log_probability = sample_log_uniform(
@@ -111,13 +109,8 @@ def sample_log_uniform(
     num_words: int, num_samples: int, device: torch.device, generator: Optional[torch.Generator]
 ) -> Tuple[torch.Tensor, torch.Tensor]:
     """
-    Distinct word ids, small ones more often.
-
-    # Returns
-
-    `Tuple[torch.Tensor, torch.Tensor]`
-        Shape `(num_samples,)` each: ids, and the logarithm of the probability with which each is
-        in such a sample, given the largest key of the sample.
+    Distinct word ids and the logarithm of their probabilities `q`, see `Softmax`: shape
+    `(num_samples,)` each.
     """
     rank = torch.arange(1, num_words + 1, device=device, dtype=torch.float32)
     rate = torch.log1p(1.0 / rank).div_(math.log(num_words + 1))
@@ -131,9 +124,9 @@ def next_word_loss(
     hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, targets: torch.Tensor
 ) -> torch.Tensor:
     """
-    Summed cross-entropy of `hidden @ weight.t() + bias`, computed in pieces so that not all logits
-    are in memory at once; the forward pass computes the gradients too. Products follow
-    `torch.autocast`.
+    Summed cross-entropy of `hidden @ weight.t() + bias` in nats, computed in chunks so that at most
+    about eight million logits are in memory; the forward pass also computes the gradients. Matrix
+    products follow `torch.autocast`.
 
     # Parameters
 
@@ -141,11 +134,6 @@ def next_word_loss(
         Shape `(num_predictions, dim)`, `(num_words, dim)`, `(num_words,)`.
     targets : `torch.Tensor`
         Shape `(num_predictions,)`. Rows of `weight`.
-
-    # Returns
-
-    `torch.Tensor`
-        The sum over predictions, in nats.
     """
     return _NextWordLoss.apply(hidden, weight, bias, targets, torch.is_grad_enabled())
 

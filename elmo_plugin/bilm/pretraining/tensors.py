@@ -10,21 +10,19 @@ from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.pretraining.batches import Row
 from elmo_plugin.bilm.vocabulary_file import UNKNOWN
 
-# Words kept before starting afresh, about 60 MB.
-_MAX_REMEMBERED = 200_000
+# Words in the table, about 60 MB; then it is emptied.
+_MAX_WORDS = 200_000
 
 
 class BatchBuilder:
     """
-    Turns rows of words into the input of a language model.
-
-    Each distinct word is looked up once, so the work per token is a few dictionary accesses.
+    Converts rows of words into the input of a language model.
 
     # Parameters
 
     characters : `CharacterMap`
     softmax_ids : `Dict[str, int]`
-        The id to predict for each word; all other words are predicted as `<UNK>`.
+        The target id of each word; all other words have that of `<UNK>`.
     bidirectional : `bool`, optional (default = `True`)
         Build the input of the backward direction too.
     """
@@ -45,16 +43,14 @@ class BatchBuilder:
         # Returns
 
         `Dict[str, Any]`
-            `characters`, shape `(num_words, max_characters_per_token)`, the distinct words that
-            are read; `forward_ids` and `backward_ids`, shape `(num_packed,)`, which of them each
-            position reads; `forward_targets` and `backward_targets`, shape `(num_packed,)`, what
-            it predicts; `batch_sizes`, the number of rows at each step. See `Packing`. What is
-            backward is `None` unless `bidirectional`.
+            The arguments `characters`, `batch_sizes`, `forward_ids`, `forward_targets`,
+            `backward_ids` and `backward_targets` of `LanguageModel.forward`; the last two are
+            `None` unless `bidirectional`.
         """
         sides = [_forward_words(rows)]
         if self._bidirectional:
             sides.append(_backward_words(rows))
-        # Words that are read come first: only they need characters.
+        # Input words first, because only they need characters.
         number = dict.fromkeys(chain.from_iterable(inputs for inputs, _ in sides))
         num_words = len(number)
         number.update(dict.fromkeys(chain.from_iterable(targets for _, targets in sides)))
@@ -78,7 +74,7 @@ class BatchBuilder:
 
 
 class _WordTable(Dict[str, int]):
-    """Characters and softmax ids of words looked up before; maps a word to its row."""
+    """Maps a word to its row in a table of characters and softmax ids, which it extends."""
 
     def __init__(self, characters: CharacterMap, softmax_ids: Dict[str, int]) -> None:
         super().__init__()
@@ -90,15 +86,10 @@ class _WordTable(Dict[str, int]):
         self._softmax_ids = numpy.empty(0, numpy.int64)
 
     def rows(self, words: Collection[str]) -> Tuple[numpy.ndarray, numpy.ndarray]:
-        """
-        # Returns
-
-        `Tuple[numpy.ndarray, numpy.ndarray]`
-            Shape `(num_words, max_characters_per_token)` and `(num_words,)`.
-        """
-        if len(self) + len(words) > _MAX_REMEMBERED:
+        """Shapes `(num_words, max_characters_per_token)` and `(num_words,)`."""
+        if len(self) + len(words) > _MAX_WORDS:
             self.clear()
-        self._make_room(len(self) + len(words))
+        self._grow(len(self) + len(words))
         rows = numpy.fromiter(map(self.__getitem__, words), numpy.int64, len(words))
         return self._characters[rows].astype(numpy.int64), self._softmax_ids[rows]
 
@@ -108,7 +99,7 @@ class _WordTable(Dict[str, int]):
         self._softmax_ids[row] = self._ids_by_word.get(word, self._unknown)
         return row
 
-    def _make_room(self, num_words: int) -> None:
+    def _grow(self, num_words: int) -> None:
         missing = num_words - len(self._softmax_ids)
         if missing > 0:
             more = max(missing, len(self._softmax_ids))
@@ -117,7 +108,7 @@ class _WordTable(Dict[str, int]):
 
 
 def _forward_words(rows: List[Row]) -> Tuple[List[str], List[str]]:
-    """The words that each position of each row reads and predicts, row after row."""
+    """The input word and the target word of each position, row after row."""
     inputs: List[str] = []
     targets: List[str] = []
     for row in rows:
@@ -133,20 +124,16 @@ def _backward_words(rows: List[Row]) -> Tuple[List[str], List[str]]:
     for row in rows:
         for words, start, stop in row.segments:
             end = len(words)
-            turned = words[end - stop - 1 : end - start]
-            turned.reverse()
-            inputs += turned[:-1]
-            targets += turned[1:]
+            backward = words[end - stop - 1 : end - start][::-1]
+            inputs += backward[:-1]
+            targets += backward[1:]
     return inputs, targets
 
 
 def _packed_order(lengths: List[int]) -> Tuple[numpy.ndarray, List[int]]:
     """
-    # Returns
-
-    `Tuple[numpy.ndarray, List[int]]`
-        For each packed position its place among rows laid end to end, shape `(num_packed,)`, and
-        the number of rows at each step.
+    The index of each packed position in the concatenated rows, shape `(num_packed,)`, and the
+    number of rows at each step.
     """
     length = numpy.asarray(lengths)
     first = numpy.cumsum(length) - length

@@ -1,4 +1,4 @@
-"""The text a biLM is trained on: many files, read as one stream of sentences."""
+"""The training text of a biLM: the sentences of one or many files."""
 
 import glob
 import os
@@ -13,29 +13,29 @@ TextPath = Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]]
 
 class Text:
     """
-    Tokenised text, one sentence a line and white space between words, in one or many files.
+    Tokenised text, one sentence per line, words separated by white space, in one or many files.
+    Empty lines are skipped.
 
-    It is read in the order of the files, or shuffled: the order of the files is random, and each
-    line that is read replaces a random line of a buffer, which is yielded. Memory grows with the
-    buffer and the longest line, not with the files. Lines without a word are left out.
+    To shuffle it, the order of the files is random, and each line replaces a random line of a
+    buffer, which is yielded. Memory grows with the buffer and the longest line only.
 
     # Parameters
 
     data_path : `TextPath`
         A file (plain or gzip, or a URL), a folder, a pattern such as `train-*.gz`, or a list of
-        these; a string may hold several with commas between. Each file is read once, in the
-        order of their names.
+        these, also separated by commas in a string. Each file is read once, in the order of their
+        names.
     shuffle_lines : `int`, optional (default = `100_000`)
-        Size of the buffer, about 25 MB by default. 1 keeps the order of a file's lines.
+        Size of the buffer, about 25 MB by default. 1 keeps the order of the lines of a file.
     max_tokens : `Optional[int]`, optional (default = `None`)
-        Longer lines are cut into sentences of that many words. `None` cuts none.
+        Longer lines are cut into sentences of this number of words. Default: none are.
     decoding_errors : `str`, optional (default = `"strict"`)
-        `strict` refuses a line that is not UTF-8; `replace` reads each undecodable byte as U+FFFD.
+        For bytes that are not UTF-8: `strict` raises an error, `replace` reads U+FFFD.
 
     # Raises
 
     `ConfigurationError`
-        If a part of `data_path` names no file or a pipe, or if `decoding_errors` is something else.
+        If a part of `data_path` matches no file or is a pipe, or `decoding_errors` is wrong.
     """
 
     def __init__(
@@ -59,26 +59,17 @@ class Text:
 
     def sentences(self, order: Optional[Random] = None) -> Iterator[List[str]]:
         """
-        # Parameters
-
-        order : `Optional[Random]`, optional (default = `None`)
-            Draws the order; `None` for the order of the files.
-
-        # Returns
-
-        `Iterator[List[str]]`
-            The words of each sentence, at least one.
+        The words of each sentence, at least one; shuffled if `order` is given.
 
         # Raises
 
         `ValueError`
-            If a line is not UTF-8 and `decoding_errors` is strict, or if a compressed file is
-            damaged.
+            If a line is not UTF-8 and `decoding_errors` is strict, or a compressed file is damaged.
         """
         shards = list(self.shards)
         if order is not None:
             order.shuffle(shards)
-        # Universal newlines would end a sentence at a lone carriage return.
+        # Universal newlines would end a sentence at a single carriage return.
         settings = {"newline": "\n", "errors": self._decoding_errors}
         lines: Iterator[str] = (
             line for shard in shards for _, line in numbered_lines(shard, **settings)
@@ -96,12 +87,7 @@ class Text:
 
 
 def check_decoding_errors(decoding_errors: str) -> None:
-    """
-    # Raises
-
-    `ConfigurationError`
-        If it is none of `DECODING_ERRORS`.
-    """
+    """Raises `ConfigurationError` if it is none of `DECODING_ERRORS`."""
     if decoding_errors not in DECODING_ERRORS:
         raise ConfigurationError(
             f"Expected `decoding_errors` to be one of {DECODING_ERRORS}, found {decoding_errors!r}."
@@ -123,24 +109,19 @@ def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:
 
 def find_shards(data_path: TextPath) -> List[str]:
     """
-    The files that a path names, each once, in the order of their names.
-
-    # Parameters
-
-    data_path : `TextPath`
-        See `Text`.
+    The files that match a path, see `Text`, each once, in the order of their names.
 
     # Raises
 
     `ConfigurationError`
-        If a part of it names no file.
+        If a part of it matches no file.
     """
     shards: Set[str] = set()
     for path in [data_path] if isinstance(data_path, (str, os.PathLike)) else data_path:
         shards.update(_matches(os.fspath(path)))
     if not shards:
         raise ConfigurationError("Expected at least one file of text, found an empty list.")
-    # A file is read once, even if its compressed copy or another name of it is listed too.
+    # A file is read once, even if its compressed copy or a link to it matches too.
     twins = {shard + ".gz" for shard in shards}
     distinct = {_identity(shard): shard for shard in sorted(shards - twins, reverse=True)}
     return sorted(distinct.values())
@@ -159,7 +140,7 @@ def _matches(path: str) -> List[str]:
         names = [name for name in os.listdir(path) if not name.startswith(".")]
         found = [os.path.join(path, name) for name in names]
     else:
-        # A name may hold brackets and still be one file.
+        # The name of a file may look like a pattern.
         named = [name for name in (path, path + ".gz") if os.path.exists(name)]
         found = named[:1] or glob.glob(path, recursive=True)
     found = [name for name in found if not os.path.isdir(name)]

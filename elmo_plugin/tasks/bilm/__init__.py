@@ -1,4 +1,4 @@
-"""Trains a biLM: reader, model, data loader and trainer for AllenNLP."""
+"""The training of a biLM with AllenNLP: reader, model, data loader and trainer."""
 
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.evaluate_before import EvaluateBefore

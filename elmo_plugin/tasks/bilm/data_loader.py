@@ -1,5 +1,5 @@
 import itertools
-from typing import Any, Dict, Iterator, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Optional, Union
 
 import torch
 from allennlp.data import DataLoader, DatasetReader, Instance, Vocabulary
@@ -17,47 +17,49 @@ from elmo_plugin.tasks.bilm.vocabulary import softmax_ids
 from elmo_plugin.util.distributed import process
 from elmo_plugin.util.errors import ConfigurationError
 
-ORDERS = ("sentences", "streams")
+# The settings of each `order` and their defaults.
+_DEFAULTS: Dict[str, Dict[str, int]] = {
+    "sentences": {"tokens_per_batch": 4096},
+    "streams": {"batch_size": 128, "num_steps": 20},
+}
 
 
 @DataLoader.register("elmo-bilm")
 class BilmDataLoader(DataLoader):
     """
-    Batches for training and evaluating a biLM, straight from text; no file is held in memory.
+    Batches of text for the training and the evaluation of a biLM. The text is never in memory as a
+    whole.
 
-    An epoch is one pass over the text. Its batches follow from `seed` and the number of the epoch
-    alone, so a run can be taken up at any batch (`start_at`), and the number of workers changes
-    nothing. Several processes share each batch out between them, row by row.
+    An epoch is one pass over the text. Its batches depend only on `seed` and the number of the
+    epoch, so that a run can be resumed at any batch (`start_at`) with any number of workers. With
+    several processes, each gets some rows of every batch.
 
     # Parameters
 
     reader : `DatasetReader`
         An `elmo-bilm` reader. Given by AllenNLP, as is `data_path`.
     data_path : `TextPath`
-        A file, a folder, a pattern, or several of them; see `Text`.
+        See `Text`.
     order : `str`, optional (default = `"sentences"`)
-        `sentences`: every sentence is read by itself, in batches of about the same length.
-        `streams`: each row of a batch reads one sentence after the other, and what it remembers
-        is carried from batch to batch, as bilm-tf does.
+        `sentences`: see `SentenceBatches`. `streams`: see `StreamBatches`; the final state of each
+        row is the initial state of its row in the next batch, as in bilm-tf.
     tokens_per_batch : `Optional[int]`
-        For `sentences`: predictions per batch and direction, of all processes together; default
-        4096.
+        For `sentences`, see there; default 4096.
     batch_size, num_steps : `Optional[int]`
-        For `streams`: rows of all processes together (default 128), and positions that a row
-        advances per batch (default 20).
+        For `streams`, see there; defaults 128 and 20.
     shuffle : `bool`, optional (default = `True`)
-        Shuffle files, their lines, and batches. Otherwise the text is read as it stands.
+        Shuffle files, their lines, and batches. Otherwise they are in the order of the text.
     seed : `int`, optional (default = `13370`)
-        What the order of each epoch is drawn from.
+        Seed of the order of all epochs.
     num_workers : `int`, optional (default = `0`)
-        Processes that build batches in the background; 0 builds them when they are asked for.
+        Processes that build batches in the background; with 0, this process builds them.
     shuffle_lines : `int`, optional (default = `100_000`)
-        How many lines are held to shuffle them, see `Text`.
+        See `Text`.
 
     # Raises
 
     `ConfigurationError`
-        If there is no such text, or if a setting is impossible or belongs to another `order`.
+        If there is no such text, or a setting is impossible or belongs to another `order`.
     """
 
     def __init__(
@@ -79,10 +81,13 @@ class BilmDataLoader(DataLoader):
                 "The elmo-bilm data loader expected a dataset reader of type elmo-bilm, found "
                 f"{type(reader).__name__}."
             )
-        _check(num_workers=(num_workers, 0), shuffle_lines=(shuffle_lines, 1))
+        _check_least(0, num_workers=num_workers)
+        _check_least(1, shuffle_lines=shuffle_lines)
         self._reader = reader
         self._data_path = data_path
-        self._batches = _batches(order, tokens_per_batch, batch_size, num_steps)
+        self._batches = _batches(
+            order, tokens_per_batch=tokens_per_batch, batch_size=batch_size, num_steps=num_steps
+        )
         self._text = Text(data_path, shuffle_lines, reader.max_tokens, reader.decoding_errors)
         self._seed = seed if shuffle else None
         self._num_workers = num_workers
@@ -95,28 +100,20 @@ class BilmDataLoader(DataLoader):
 
     def start_at(self, epoch: int, batch: int) -> None:
         """
-        Takes a run up where it stopped: the next iteration is that of `epoch`, and the first
-        `batch` batches of it will be empty placeholders that cost nothing. All others are what
-        they would have been.
-
-        # Parameters
-
-        epoch : `int`
-            Number of epochs that are over.
-        batch : `int`
-            Number of batches of the next one that are over.
+        Resumes a run: the next iteration is epoch number `epoch`, counted from 0, and its first
+        `batch` batches are empty placeholders. All others are those of an uninterrupted run.
         """
         self._epoch = epoch
         self._start = (epoch, batch)
 
     def stop(self) -> None:
-        """Ends the epoch after the batch at hand; those that follow yield nothing."""
+        """Ends this epoch after the current batch; further epochs are empty."""
         self._is_stopped = True
 
     @overrides
     def __len__(self) -> int:
         if self._length is None:
-            # Shuffled otherwise, another epoch may have a batch more or less.
+            # Another epoch, shuffled differently, may have a batch more or less.
             self._length = sum(1 for _ in self._pass(epoch=0).plans())
         return self._length
 
@@ -124,8 +121,8 @@ class BilmDataLoader(DataLoader):
     def __iter__(self) -> Iterator[Dict[str, Any]]:
         if self._builder is None:
             raise ValueError(
-                "The elmo-bilm data loader expected a vocabulary before it is iterated over. "
-                "Call `index_with` first."
+                "The elmo-bilm data loader expected a vocabulary before the first iteration. Call "
+                "`index_with` first."
             )
         epoch, self._epoch = self._epoch, self._epoch + 1
         return self._epoch_batches(epoch)
@@ -160,34 +157,26 @@ class BilmDataLoader(DataLoader):
         return TextPass(self._text, self._batches, self._builder, seed, first, process())
 
 
-def _batches(
-    order: str,
-    tokens_per_batch: Optional[int],
-    batch_size: Optional[int],
-    num_steps: Optional[int],
-) -> Union[SentenceBatches, StreamBatches]:
-    if order not in ORDERS:
-        raise ConfigurationError(f"Expected `order` to be one of {ORDERS}, found {order!r}.")
-    of_sentences = {"tokens_per_batch": tokens_per_batch}
-    of_streams = {"batch_size": batch_size, "num_steps": num_steps}
-    others = of_streams if order == "sentences" else of_sentences
-    for name, value in others.items():
-        if value is not None:
+def _batches(order: str, **settings: Optional[int]) -> Union[SentenceBatches, StreamBatches]:
+    if order not in _DEFAULTS:
+        raise ConfigurationError(
+            f"Expected `order` to be one of {tuple(_DEFAULTS)}, found {order!r}."
+        )
+    given = {name: value for name, value in settings.items() if value is not None}
+    defaults = _DEFAULTS[order]
+    for name, value in given.items():
+        if name not in defaults:
             raise ConfigurationError(
                 f"`{name}` {value} does not belong to `order` {order!r}, which is set by "
-                f"{' and '.join(of_sentences if others is of_streams else of_streams)}."
+                f"{' and '.join(defaults)}."
             )
+        _check_least(1, **{name: value})
     if order == "sentences":
-        tokens_per_batch = 4096 if tokens_per_batch is None else tokens_per_batch
-        _check(tokens_per_batch=(tokens_per_batch, 1))
-        return SentenceBatches(tokens_per_batch)
-    batch_size = 128 if batch_size is None else batch_size
-    num_steps = 20 if num_steps is None else num_steps
-    _check(batch_size=(batch_size, 1), num_steps=(num_steps, 1))
-    return StreamBatches(batch_size, num_steps)
+        return SentenceBatches(**{**defaults, **given})
+    return StreamBatches(**{**defaults, **given})
 
 
-def _check(**settings: Tuple[int, int]) -> None:
-    for name, (value, least) in settings.items():
+def _check_least(least: int, **settings: int) -> None:
+    for name, value in settings.items():
         if value < least:
             raise ConfigurationError(f"Expected `{name}` of at least {least}, found {value}.")

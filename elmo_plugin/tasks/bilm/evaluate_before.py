@@ -20,11 +20,11 @@ FILE_NAME = "metrics_before.json"
 @TrainerCallback.register("elmo-evaluate-before")
 class EvaluateBefore(TrainerCallback):
     """
-    Evaluates on the validation text before the first batch as well, so that a fine-tuned biLM can
-    be compared with what it started from (table 7 of the ELMo paper).
+    Also evaluates on the validation text before the first batch, to compare a fine-tuned biLM with
+    its initial weights (table 7 of the ELMo paper).
 
     Writes `metrics_before.json` beside AllenNLP's `metrics_epoch_0.json`; a recovered run keeps
-    it. After each epoch a line of the log says what a metric was and has become.
+    it. Logs both values of each metric after each epoch.
     """
 
     @overrides
@@ -38,7 +38,7 @@ class EvaluateBefore(TrainerCallback):
                 "elmo-evaluate-before needs a text to evaluate on: set `validation_data_path`."
             )
         if os.path.exists(self._path):
-            # Shuffled, it is read in another order every time.
+            # Counts an epoch, as the evaluation would: if shuffled, its order is another one.
             iter(trainer._validation_data_loader)
             return
         with torch.no_grad():

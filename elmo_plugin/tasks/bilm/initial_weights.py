@@ -22,15 +22,15 @@ logger = logging.getLogger(__name__)
 
 class InitialWeights(FromParams):
     """
-    The weights that a language model is fine-tuned from.
+    The initial weights for fine-tuning a language model.
 
     # Parameters
 
     file : `str`
-        Weight file, archive or folder of a run, see `read_weights_into`.
+        Weight file, archive or folder of a run, see `read_weights_into`. Its softmax is read too,
+        if the file contains it or `softmax.hdf5` is beside it.
     vocabulary_file : `Optional[str]`, optional (default = `None`)
-        The words of a weight file's softmax; by default those of the `vocabulary.txt` beside it.
-        Archives have their own.
+        See `read_softmax`.
     """
 
     def __init__(self, file: str, vocabulary_file: Optional[str] = None) -> None:
@@ -40,14 +40,8 @@ class InitialWeights(FromParams):
 
 def start_from(initial: InitialWeights, model: LanguageModel) -> None:
     """
-    Copies trained weights into a language model that is to be trained further.
-
-    # Parameters
-
-    initial : `InitialWeights`
-        The weights.
-    model : `LanguageModel`
-        Words that the trained softmax lacks keep their weights.
+    Copies trained weights into a language model. Words that are not in the trained softmax keep
+    their weights.
 
     # Raises
 
@@ -59,7 +53,7 @@ def start_from(initial: InitialWeights, model: LanguageModel) -> None:
     if trained is None:
         logger.warning(
             "%s comes without a softmax, and there is no %s beside it: the softmax starts "
-            "untrained, and perplexities mean little before it has been trained.",
+            "untrained, and the first perplexities will be high.",
             initial.file,
             SOFTMAX_FILE,
         )

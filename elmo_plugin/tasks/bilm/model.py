@@ -24,17 +24,14 @@ class BilmModel(LanguageModel, Model):
     vocab : `Vocabulary`
         Of type `elmo-bilm`: the words to predict.
     options, options_file : `Optional[Dict[str, Any]]`, `Optional[str]`
-        Shape of the model, written out or in a file; default `ELMO_OPTIONS`.
+        Shape of the biLM: the content of an options.json, or its file; default `ELMO_OPTIONS`.
     num_samples, dropout, mixed_precision, seed
         See `LanguageModel`.
     initializer : `Optional[InitializerApplicator]`, optional (default = `None`)
-        Draws parameters; by default they are drawn as in bilm-tf.
+        Initialises parameters. Default: as in bilm-tf.
     initial_weights : `Optional[Union[str, InitialWeights]]`, optional (default = `None`)
-        Fine-tune these weights: a weight file, the archive of an `elmo-bilm` model, or a run's
-        folder. Its softmax is read too, if it is in there or, as `softmax.hdf5`, beside it; words
-        that the softmax lacks keep their initial weights. Not needed any more once the model is
-        trained. Written `{ file, vocabulary_file }` if the words of its softmax are not in a
-        `vocabulary.txt` beside it.
+        Fine-tune these weights: a file, or `{ file, vocabulary_file }`, see `InitialWeights`. Not
+        needed to load the trained model.
     serialization_dir : `Optional[str]`
         Given by AllenNLP.
 
@@ -69,7 +66,7 @@ class BilmModel(LanguageModel, Model):
             vocab=vocab,
             serialization_dir=serialization_dir,
         )
-        # A checkpoint of the trainer holds what metrics have counted.
+        # Checkpoints of the trainer contain the sums of metrics.
         self._perplexity = PerplexityMetric()
         if initializer is not None:
             initializer(self)

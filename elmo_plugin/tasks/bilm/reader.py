@@ -12,30 +12,27 @@ from elmo_plugin.util.errors import ConfigurationError
 @DatasetReader.register("elmo-bilm")
 class BilmReader(DatasetReader):
     """
-    Says what a biLM is trained on: tokenised text, one sentence a line, and how its words become
-    characters. The `elmo-bilm` data loader makes batches of it without going through instances;
-    those exist for tools that want to see single sentences.
+    The training text of a biLM: tokenised, one sentence per line. The `elmo-bilm` data loader makes
+    batches from the settings of this reader; the instances are for tools that show sentences.
 
     # Parameters
 
-    options : `Optional[Dict[str, Any]]`
-        Options of the biLM, as in an options.json.
-    options_file : `Optional[str]`
-        File of options, instead of `options`. Default of both: `ELMO_OPTIONS`.
+    options, options_file : `Optional[Dict[str, Any]]`, `Optional[str]`
+        See `BilmModel`.
     max_tokens : `int`, optional (default = `500`)
-        Longer lines are cut into sentences of that many words, so that no line, however long,
-        decides how much memory a batch takes.
+        Longer lines are cut into sentences of this number of words, which bounds the memory of a
+        batch.
     decoding_errors : `str`, optional (default = `"strict"`)
-        `strict` refuses text that is not UTF-8; `replace` reads each undecodable byte as U+FFFD.
+        See `Text`.
     max_instances : `Optional[int]`, optional (default = `None`)
-        Bounds the instances, not the batches.
+        Maximum number of instances; batches are not limited.
     serialization_dir : `Optional[str]`
         Given by AllenNLP: where an archive is unpacked, which holds the options too.
 
     # Raises
 
     `ConfigurationError`
-        If both `options` and `options_file` are given, or if what they say is impossible.
+        If both `options` and `options_file` are given, or a setting is impossible.
     """
 
     def __init__(
@@ -50,9 +47,8 @@ class BilmReader(DatasetReader):
         super().__init__(max_instances=max_instances, serialization_dir=serialization_dir)
         if max_tokens < 1:
             raise ConfigurationError(f"Expected `max_tokens` of at least 1, found {max_tokens}.")
-        parsed = given_options(options, options_file, serialization_dir, "dataset_reader")
         check_decoding_errors(decoding_errors)
-        self.options = parsed
+        self.options = given_options(options, options_file, serialization_dir, "dataset_reader")
         self.max_tokens = max_tokens
         self.decoding_errors = decoding_errors
 
@@ -64,15 +60,5 @@ class BilmReader(DatasetReader):
 
     @overrides(check_signature=False)
     def text_to_instance(self, tokens: Sequence[str]) -> Instance:
-        """
-        # Parameters
-
-        tokens : `Sequence[str]`
-            Words of a sentence.
-
-        # Returns
-
-        `Instance`
-            With one field, `words`, which is kept as it is.
-        """
+        """The words of a sentence as a `MetadataField`."""
         return Instance({"words": MetadataField(list(tokens))})

@@ -15,11 +15,10 @@ from elmo_plugin.util.errors import ConfigurationError
 @Trainer.register("elmo-bilm", constructor="from_partial_objects")
 class PretrainingTrainer(RecoverableTrainer):
     """
-    `RecoverableTrainer` for language models: a checkpoint also holds the states that they carry
-    and the position of their dropout and samples, and a recovered run does not read the text that
-    it is through with.
+    `RecoverableTrainer` for language models: checkpoints also contain `training_state` of the
+    model, and a recovered run skips the batches that are done. Training also ends when the time of
+    the learning rate scheduler `elmo-linear-decay` is over.
 
-    With the learning rate scheduler `elmo-linear-decay` training ends when its time is over.
     Parameters are those of AllenNLP's `GradientDescentTrainer`; use the checkpointer `elmo-atomic`
     with it.
     """
@@ -49,7 +48,7 @@ class PretrainingTrainer(RecoverableTrainer):
 
     @overrides
     def _maybe_restore_checkpoint(self) -> None:
-        # Says now what is wrong, not at the first checkpoint.
+        # Before the training, not at the first checkpoint.
         self._check_model_and_loader()
         self._text = self.data_loader
         super()._maybe_restore_checkpoint()
@@ -59,11 +58,11 @@ class PretrainingTrainer(RecoverableTrainer):
         )
         self._text.start_at(epochs, batches * self._num_gradient_accumulation_steps)
         if isinstance(self._validation_data_loader, BilmDataLoader):
-            # Shuffled, it is read in another order every time.
+            # If it is shuffled, its order depends on the epoch.
             self._validation_data_loader.start_at(epochs, 0)
 
     def _share_cores(self) -> None:
-        """Threads of several processes that outnumber the cores wait for each other, tenfold."""
+        """More threads than cores, of all processes together, are about ten times as slow."""
         if "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(max(1, torch.get_num_threads() // self._world_size))
 

@@ -106,7 +106,7 @@ def test_one_direction_leaves_the_other_out(characters):
 
 @pytest.mark.parametrize("max_remembered", [1, 5, 200_000])
 def test_forgetting_words_changes_nothing(characters, monkeypatch, max_remembered):
-    monkeypatch.setattr(tensors, "_MAX_REMEMBERED", max_remembered)
+    monkeypatch.setattr(tensors, "_MAX_WORDS", max_remembered)
     text = [[word] * 3 + ["a", "odd"] for word in WORDS[3:]] * 3
     plans = list(SentenceBatches(12).plans(iter(text)))
     builder = BatchBuilder(characters, SOFTMAX_IDS)
