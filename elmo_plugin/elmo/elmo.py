@@ -14,12 +14,9 @@ class Elmo(torch.nn.Module):
     """
     ELMo: task-specific blends of the layers of a biLM (section 3.2 of the paper).
 
-    `forward` computes one vector per token. With `num_mixes` above 1, `blend` computes several
-    from one forward pass of the biLM, each with its own weights.
-
-    The biLM is frozen by default. With `trainable` it is trained with the task; its parameters
-    all have `bilm` in their names, so that an optimizer can give them a learning rate of their
-    own. The paper's λ is an L2 penalty on the parameters `layer_scores`.
+    `forward` computes one vector per token; with `num_mixes` above 1, `blend` computes several from
+    one forward pass of the biLM. The names of all parameters of the biLM contain `bilm`, so that an
+    optimizer can give them their own learning rate.
 
     # Parameters
 
@@ -29,28 +26,23 @@ class Elmo(torch.nn.Module):
     num_mixes : `int`, optional (default = `1`)
         Number of blends.
     layers : `Union[str, List[int]]`, optional (default = `"all"`)
-        Which layers are blended: `all`, `last`, or numbers, 0 being the token layer.
-    layer_norm : `Union[bool, str]`, optional (default = `False`)
-        See `ScalarMix`.
-    fixed_weights : `Optional[List[float]]`
+        The layers to blend: `all`, `last`, or numbers; 0 is the token layer.
+    layer_norm, fixed_weights : `Union[bool, str]`, `Optional[List[float]]`
         See `ScalarMix`.
     dropout : `float`, optional (default = `0.5`)
         Dropout on the blended vectors.
     trainable : `bool`, optional (default = `False`)
         Whether the parameters of the biLM require gradients.
     stateful, warm_up : `bool`
-        The state that a sentence starts from; see `Bilm`.
+        See `Bilm`.
     dtype : `str`, optional (default = `"float32"`)
-        `bfloat16` for a faster, slightly less exact biLM, `int8` for single sentences through a
-        large one on a CPU; see `load_bilm`.
+        See `load_bilm`.
     cache : `Union[bool, str]`, optional (default = `False`)
-        A folder in which to keep the layers of every sentence, so that the biLM reads a sentence
-        once, in this run and in later ones; `true` for the folder in `ELMO_CACHE` (no cache if
-        that is empty). Needs the package lmdb. Layers then have half precision:
-        `2 * (token_dim + 2 * n_layers * projection_dim)` bytes per token, 5,120 for the
-        published biLM. An archive works without it.
+        A folder for the layers of every sentence in half precision, so that each is computed once,
+        in this run and in later ones, see `LayerCache`; `true` for the folder in `ELMO_CACHE` (no
+        cache if that is empty). Needs the package lmdb. An archive works without it.
     serialization_dir : `Optional[str]`
-        The folder of an unpacked archive; see `load_bilm`.
+        See `load_bilm`.
 
     # Raises
 
@@ -119,9 +111,7 @@ class Elmo(torch.nn.Module):
         return self.blend(elmo_tokens)[0]
 
     def blend(self, elmo_tokens: torch.Tensor) -> List[torch.Tensor]:
-        """
-        All blends of one forward pass of the biLM; see `forward` for the shapes.
-        """
+        """All blends of one forward pass of the biLM; see `forward` for the shapes."""
         # Shape: (num_sentences, num_tokens, max_characters_per_token)
         ids = elmo_tokens.flatten(end_dim=-3)
         if any(parameter.requires_grad for parameter in self.bilm.parameters()):
@@ -150,9 +140,8 @@ class Elmo(torch.nn.Module):
 
     def before_checkpoint(self) -> None:
         """
-        Writes to the cache what was not written yet; `RecoverableTrainer` calls it. A recovered
-        run must find the layers that this run computed, because the last bits of layers depend on
-        the batch in which they are computed.
+        Writes all layers to the cache; `RecoverableTrainer` calls it. A recovered run needs the
+        layers of this run, because their last bits depend on the batch.
         """
         self._frozen_layers.flush()
 

@@ -6,7 +6,7 @@ import torch
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.token_batches import token_batches
 
-# Sentences read ahead and sorted by length, in batches: less padding, same results.
+# Sentences of this number of batches are sorted by length, which saves padding.
 _BATCHES_AHEAD = 16
 
 
@@ -14,19 +14,16 @@ def embed_sentences(
     bilm: Bilm, sentences: Iterable[Sequence[str]], batch_size: int = 64
 ) -> Iterator[torch.Tensor]:
     """
-    Runs a biLM over tokenised sentences.
-
-    Streams: at most `16 * batch_size` sentences and their vectors are in memory at a time. Unless
-    the biLM is stateful, the vectors of a sentence depend on that sentence only.
+    Computes the layers of a biLM for tokenised sentences. At most `16 * batch_size` sentences and
+    their layers are in memory at a time.
 
     # Parameters
 
     bilm : `Bilm`
-        See `load_bilm`.
     sentences : `Iterable[Sequence[str]]`
         The words of each sentence; a sentence may be empty.
     batch_size : `int`, optional (default = `64`)
-        Sentences per batch; fewer if they are long.
+        Maximum number of sentences per batch; see also `token_batches`.
 
     # Returns
 
@@ -39,7 +36,7 @@ def embed_sentences(
         If `batch_size` is not above 0.
 
     `TypeError`
-        If a sentence is no list of strings; the message names the sentence and the word.
+        If a sentence is not a list of strings; the message names the sentence and the word.
 
     # Examples
 
@@ -52,7 +49,7 @@ def embed_sentences(
         raise ValueError(f"Expected a `batch_size` above 0, found {batch_size}.")
     remaining = _checked(sentences)
     while window := list(islice(remaining, _BATCHES_AHEAD * batch_size)):
-        # A stateful biLM has to read sentences in the given order.
+        # A stateful biLM needs the given order.
         order: Sequence[int] = range(len(window))
         if not bilm.stateful:
             order = sorted(order, key=lambda number: len(window[number]))

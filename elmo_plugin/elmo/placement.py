@@ -13,7 +13,7 @@ from elmo_plugin.util.errors import ConfigurationError
 @dataclass(frozen=True)
 class PlacedText:
     """
-    What a `Placement` returns for a batch of text.
+    The result of a `Placement`.
 
     # Parameters
 
@@ -39,16 +39,15 @@ class PlacedText:
 class Placement(torch.nn.Module, Registrable):
     """
     Where a task model uses ELMo (sections 3.3 and 5.2): at its input, at its output, at both, or
-    not at all. A task model passes its text through a placement and concatenates the vectors that
-    it returns; `input_dim` and `output_dim` are their widths. With and without ELMo, the rest of
-    the model is the same.
+    not at all. The model calls a placement with its text and concatenates the returned vectors,
+    whose widths are `input_dim` and `output_dim`. The rest of the model is the same without ELMo.
 
         text = self.placement(tokens)
         embedded = text.at_input(self.text_field_embedder(text.words))
         encoded = text.at_output(self.encoder(embedded, mask))
 
-    Texts passed through the same placement share its scalar mixes (question and passage, premise
-    and hypothesis); input and output have separate ones.
+    The texts of a model (question and passage, premise and hypothesis) share the scalar mixes of
+    its placement; input and output have separate ones.
     """
 
     default_implementation = "elmo-none"
@@ -67,9 +66,8 @@ class Placement(torch.nn.Module, Registrable):
         tokens : `TextFieldTensors`
             All indexers of a text field.
         sentences : `Optional[torch.Tensor]`
-            Shape `(batch_size, num_tokens)`. The number of the sentence that each token is in,
-            never decreasing within a text, anything at padding. The biLM then reads each sentence
-            by itself. Default: it reads a text as one sentence.
+            Shape `(batch_size, num_tokens)`. The number of the sentence of each token, in ascending
+            order; arbitrary at padding. Default: a text is one sentence.
         """
         raise NotImplementedError
 
@@ -97,7 +95,7 @@ class ElmoPlacement(Placement):
     at : `str`, optional (default = `"input"`)
         `input`, `output` or `both`.
     indexer : `str`, optional (default = `"elmo"`)
-        Name of the token indexer that makes the character ids. Only ELMo reads them.
+        Name of the token indexer of the character ids, which only ELMo uses.
 
     # Raises
 

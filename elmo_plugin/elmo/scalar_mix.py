@@ -5,7 +5,7 @@ from torch.nn.functional import layer_norm as normalise
 
 from elmo_plugin.util.errors import ConfigurationError
 
-# AllenNLP's, of float32 and float64.
+# As in AllenNLP, for float32 and float64.
 _EPSILON = 1e-13
 
 
@@ -22,12 +22,11 @@ class ScalarMix(torch.nn.Module):
     num_layers : `int`
         Number of layers to blend. The context-free token layer counts as one.
     layer_norm : `Union[bool, str]`, optional (default = `False`)
-        Whether each layer is normalised first, every token over its own numbers. `"batch"`
-        normalises over all tokens of the batch together, as AllenNLP does, so that the vectors of
-        a sentence depend on the rest of its batch; for comparison with AllenNLP only.
+        Whether to apply layer normalisation to each layer first. `"batch"`, for comparisons with
+        AllenNLP: normalise over all tokens of the batch, so that the vectors of a sentence depend
+        on the rest of its batch.
     fixed_weights : `Optional[List[float]]`, optional (default = `None`)
-        Constant weights in place of the softmax of the scores; there are no parameters then and
-        `gamma` is 1.
+        Constant weights instead of the softmax; there are no parameters then, and `gamma` is 1.
 
     # Raises
 
@@ -62,12 +61,7 @@ class ScalarMix(torch.nn.Module):
             self.register_buffer("fixed_weights", torch.tensor(fixed_weights, dtype=torch.float))
 
     def weights(self) -> torch.Tensor:
-        """
-        # Returns
-
-        `torch.Tensor`
-            Shape `(num_layers,)`. The weight of each layer, without `gamma`.
-        """
+        """The weight of each layer, without `gamma`: shape `(num_layers,)`."""
         if hasattr(self, "fixed_weights"):
             return self.get_buffer("fixed_weights")
         return self.layer_scores.softmax(dim=0)
@@ -100,7 +94,7 @@ class ScalarMix(torch.nn.Module):
         weights = self.weights()
         if not hasattr(self, "fixed_weights"):
             weights = self.gamma * weights
-        # The biLM may be bfloat16, which is too coarse to normalise in.
+        # bfloat16, which the biLM may have, is not precise enough for the normalisation.
         layers = layers.to(weights.dtype)
         if self.layer_norm == "batch":
             layers = _normalise_over_batch(layers, mask)

@@ -1,24 +1,13 @@
 from typing import Iterator, Optional, Sequence
 
-# Padded tokens in a batch; a longer sentence is read alone.
+# Tokens in a batch, including padding; a longer sentence is a batch of its own.
 MAX_TOKENS = 8192
 
 
 def token_batches(lengths: Sequence[int], batch_size: Optional[int] = None) -> Iterator[slice]:
     """
-    Cuts sentences into batches that bound the memory of reading them.
-
-    # Parameters
-
-    lengths : `Sequence[int]`
-        Tokens of each sentence. Sorted ones give the least padding.
-    batch_size : `Optional[int]`, optional (default = `None`)
-        Sentences per batch at most.
-
-    # Returns
-
-    `Iterator[slice]`
-        Each of at most 8,192 tokens, padding included, or of one sentence.
+    Divides sentences of these lengths into batches of at most `batch_size` sentences and at most
+    8,192 tokens with padding, or of one longer sentence.
     """
     first = longest = 0
     for number, length in enumerate(lengths):

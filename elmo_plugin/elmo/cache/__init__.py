@@ -1,1 +1,1 @@
-"""The layers of a frozen biLM, kept on disk."""
+"""The layers of a frozen biLM, with a cache on disk."""

@@ -43,9 +43,8 @@ class FrozenLayers:
 
     def __call__(self, character_ids: torch.Tensor) -> BilmOutput:
         """
-        As `Bilm.forward`, in float32 or more. Memory grows with
-        `num_layers * batch_size * num_tokens * output_dim`; the intermediate results are those of
-        8,192 tokens or of one longer sentence.
+        As `Bilm.forward`, in float32 or more; intermediate results are limited to the batches of
+        `token_batches`.
         """
         mask = self._bilm.checked_mask(character_ids)
         lengths = mask.sum(dim=1).tolist()
@@ -79,12 +78,12 @@ class FrozenLayers:
             return self._output(entries.to(mask.device), mask)
 
     def flush(self) -> None:
-        """Writes to the disk what the cache still holds in memory."""
+        """See `LayerCache.flush`."""
         if self._cache is not None:
             self._cache.flush()
 
     def report(self) -> None:
-        """As `flush`; and logs how many sentences the cache contained."""
+        """See `LayerCache.report`."""
         if self._cache is not None:
             self._cache.report()
 
@@ -96,7 +95,7 @@ class FrozenLayers:
         missing: Sequence[int],
         entries: torch.Tensor,
     ) -> bool:
-        """Fills the missing entries. `False` if a number in one is too large for the cache."""
+        """Fills the missing entries; false if a number is too large for the cache."""
         # Autocast must not change what the cache contains.
         device_type = character_ids.device.type
         for batch in token_batches([lengths[rows[number]] for number in missing]):
@@ -152,7 +151,7 @@ class FrozenLayers:
 
 
 def _read(cache: LayerCache, keys: List[bytes], entries: torch.Tensor) -> List[int]:
-    """Copies what the cache contains into the entries. Returns the numbers of the others."""
+    """Copies the cached layers into the entries. Returns the numbers of the other entries."""
     numbers = {key: number for number, key in enumerate(keys)}
     for key, layers in cache.read(keys):
         number = numbers.pop(key)

@@ -1,4 +1,4 @@
-"""The names of entries of the cache: one for each biLM, and below it one for each sentence."""
+"""The keys of the cache: of a biLM, and of its sentences."""
 
 import hashlib
 from typing import List
@@ -8,7 +8,7 @@ import numpy
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 
-# To be changed when entries are laid out or computed differently.
+# Must change with the layout or the computation of entries.
 _FORMAT = "elmo_plugin layers 2"
 
 
@@ -25,18 +25,14 @@ def entry_width(bilm: Bilm) -> int:
 
 def sentence_keys(character_ids: numpy.ndarray, lengths: List[int]) -> List[bytes]:
     """
+    A hash of the character ids of each sentence, without padding.
+
     # Parameters
 
     character_ids : `numpy.ndarray`
         Shape `(num_sentences, num_tokens, max_characters_per_token)`.
     lengths : `List[int]`
         Number of tokens of each sentence.
-
-    # Returns
-
-    `List[bytes]`
-        A hash of each sentence's character ids without padding: equal for words that have the same
-        ids, as long words with the same beginning.
     """
     character_ids = character_ids.astype(numpy.int32)
     return [

@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 
 # Entries are written in groups of this size.
 _MAX_PENDING_BYTES = 16 * 2**20
-# Free space to leave on the disk, or a tenth of a smaller disk: checkpoints need it.
+# Free space to leave on the disk for checkpoints, or a tenth of a smaller disk.
 _MIN_FREE_BYTES = 20 * 2**30
-# Address space, neither RAM nor disk: the file cannot become larger.
+# Address space, neither RAM nor disk; the maximum size of the file.
 _MAP_SIZE = 2**40
 # LMDB counts pages at the end of the file that a failed commit did not write.
 _MAX_UNUSED_BYTES = 2**20
@@ -50,19 +50,14 @@ class LayerCache:
     disk, or a tenth of a smaller disk, are left. The locks of LMDB do not work on network file
     systems, nor between containers that share a folder but not their process numbers.
 
-    Use `open`: a process must not have a store open twice.
+    Use `open` to create one, because a process must not have a store open twice.
 
     # Parameters
 
     path : `Path`
-        The folder of one biLM's entries; made if needed.
+        The folder of one biLM's entries; created if needed.
     width : `int`
         Numbers per token.
-
-    # Raises
-
-    `OSError`, `lmdb.Error`
-        If the store cannot be opened.
     """
 
     _opened: Dict[Path, "LayerCache"] = {}
@@ -95,14 +90,8 @@ class LayerCache:
     @classmethod
     def open(cls, folder: Path, bilm: Bilm) -> Optional["LayerCache"]:
         """
-        The cache of one biLM, or `None` after a warning if it cannot be opened.
-
-        # Parameters
-
-        folder : `Path`
-            Contains a folder for each biLM, named by `bilm_key`.
-        bilm : `Bilm`
-            Frozen and stateless.
+        The cache of a frozen biLM, in the sub-folder `bilm_key` of `folder`; `None`, after a
+        warning, if it cannot be opened.
         """
         if not _HAS_LMDB:
             logger.warning(
@@ -116,7 +105,7 @@ class LayerCache:
                 cls._opened[path] = cache = cls(path, entry_width(bilm))
                 logger.info(f"ELMo's cache {path}: {cache._size()}")
             return cls._opened[path]
-        # Paths raise `RuntimeError` for an unknown user and for a circle of links.
+        # Paths raise `RuntimeError` for an unknown user and for a loop of links.
         except (OSError, RuntimeError, lmdb.Error) as error:
             logger.warning(
                 f"ELMo's cache in {folder} cannot be opened ({error}). Layers are computed "
@@ -140,16 +129,9 @@ class LayerCache:
 
     def read(self, keys: Iterable[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
         """
-        # Parameters
-
-        keys : `Iterable[bytes]`
-            From `sentence_keys`.
-
-        # Returns
-
-        `Iterator[Tuple[bytes, numpy.ndarray]]`
-            The entries that exist: shape `(num_tokens + 2, width)`, half precision. They must not
-            be changed, and each is valid only until the next one.
+        Keys, see `sentence_keys`, and layers of the entries that exist: shape
+        `(num_tokens + 2, width)`, half precision. The layers must not be changed, and are valid
+        only until the next entry.
         """
         keys = list(keys)
         self._num_sought += len(keys)
@@ -160,17 +142,13 @@ class LayerCache:
     def prefetch(self, keys: Iterable[bytes]) -> None:
         """Reads entries into memory for the next calls of `read`; see there."""
         prefetched = {key: layers.copy() for key, layers in self._entries(list(keys))}
-        # While the next batch is prefetched, the current one is still read.
+        # The previous ones too, because the current batch is still being read.
         self._prefetched = (prefetched, *self._prefetched[:1])
 
     def write(self, entries: Iterable[Tuple[bytes, numpy.ndarray]]) -> None:
         """
-        # Parameters
-
-        entries : `Iterable[Tuple[bytes, numpy.ndarray]]`
-            Key and layers of sentences that were computed in one batch: shape
-            `(num_tokens + 2, width)`, half precision. A kill loses all of them or none: in another
-            batch, their last bits would differ.
+        Writes keys and layers, see `read`, of sentences that were computed in one batch. A kill
+        loses all of them or none: in another batch, their last bits would differ.
         """
         if not self._writable:
             return
@@ -183,7 +161,7 @@ class LayerCache:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the collected entries; from then on, other processes find them."""
+        """Writes the collected entries to the disk, where other processes find them."""
         try:
             if self._pending:
                 self._check_free_space()
@@ -213,7 +191,7 @@ class LayerCache:
         on_disk = []
         for key in keys:
             layers = next((p[key] for p in self._prefetched if key in p), None)
-            # Looked up once: another thread may write the entry meanwhile.
+            # A single look-up, because another thread may write the entry meanwhile.
             pending = self._pending.get(key)
             if layers is None and pending is not None:
                 layers = self._decoded(key, pending)

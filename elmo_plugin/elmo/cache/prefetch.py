@@ -14,19 +14,16 @@ from elmo_plugin.elmo.cache.layer_cache import LayerCache
 @DataLoader.register("elmo-prefetch")
 class PrefetchingDataLoader(MultiProcessDataLoader):
     """
-    AllenNLP's `multiprocess` data loader, which also reads ELMo's layers of the next batch from the
-    cache while the model processes the current one.
-
-    It has the same settings and gives the same batches in the same order. (Random numbers that both
-    it and the model draw from Python's `random` come in another order.) Only the cache is read in a
-    thread of its own: making batches there would compete with the model for the interpreter.
+    AllenNLP's `multiprocess` data loader, with the same settings and batches. It also reads ELMo's
+    layers of the next batch from the cache while the model processes the current one. (If both draw
+    random numbers from Python's `random`, they draw them in another order.)
     """
 
     _target: Optional[torch.device] = None
 
     @overrides
     def set_target_device(self, device: torch.device) -> None:
-        # Batches stay on the CPU until their sentences were looked up in the cache.
+        # Batches stay on the CPU until their sentences have been read from the cache.
         self._target = device
 
     @overrides

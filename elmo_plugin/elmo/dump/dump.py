@@ -2,7 +2,7 @@ import hashlib
 import json
 import os
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
@@ -20,7 +20,7 @@ from elmo_plugin.util.errors import ConfigurationError
 __all__ = ["DumpOptions", "DumpSummary", "dump_embeddings", "sentence_key"]
 
 FORMAT_VERSION = 1
-# Between two commits: the work that a kill loses, and the vectors in memory.
+# Between two commits; a kill loses this work, and these vectors are in memory.
 _BATCHES_PER_COMMIT = 16
 _TOKENS_PER_COMMIT = 32_768
 # In the name of a dataset, HDF5 takes a slash for a separator and NUL for the end.
@@ -32,23 +32,23 @@ _Sentence = Tuple[int, Tuple[str, ...]]
 @dataclass(frozen=True)
 class DumpOptions:
     """
-    What `dump_embeddings` writes.
+    The settings of `dump_embeddings`.
 
     # Parameters
 
-    layers : `str`, optional (default = `"all"`)
-        `all`, the `top` layer only, or the `average` of all.
-    dtype : `str`, optional (default = `"float32"`)
+    layers : `str`
+        `all`, `top` for the top layer only, or `average` for the mean of all.
+    dtype : `str`
         `float32`, or `float16` for half the size.
-    compression : `Optional[str]`, optional (default = `None`)
-        `gzip`, or `lzf`, which is faster and which only h5py reads.
-    batch_size : `int`, optional (default = `64`)
+    compression : `Optional[str]`
+        `gzip`, or `lzf`, which is faster but which only h5py reads.
+    batch_size : `int`
         Sentences per batch.
-    sentence_keys : `bool`, optional (default = `False`)
+    sentence_keys : `bool`
         Name datasets by `sentence_key` instead of by line.
-    forget_sentences : `bool`, optional (default = `False`)
-        Leave out the map from sentences to lines, which grows with the text.
-    decoding_errors : `str`, optional (default = `"strict"`)
+    forget_sentences : `bool`
+        Do not store the map from sentences to lines, which grows with the text.
+    decoding_errors : `str`
         How to handle bytes that are not UTF-8, see `read_sentences`.
     """
 
@@ -64,14 +64,8 @@ class DumpOptions:
 @dataclass(frozen=True)
 class DumpSummary:
     """
-    What `dump_embeddings` wrote.
-
-    # Parameters
-
-    num_lines, num_tokens, num_datasets : `int`
-        Of the whole file. There are fewer datasets than lines only if sentences are keys.
-    num_resumed : `int`
-        Lines that an earlier call had done.
+    The result of `dump_embeddings`: the size of the whole file (fewer datasets than lines only if
+    sentences are keys), and the number of lines that an earlier call had done.
     """
 
     num_lines: int
@@ -94,32 +88,29 @@ def dump_embeddings(
     Attributes of the file are the options, `bilm_options`, `bilm_fingerprint`, `input`,
     `num_lines`, `text_sha256` (a digest of the sentences), `complete` and versions.
 
-    The same call after a kill continues after the last commit, and ends with the same file as an
-    undisturbed call: commits are between groups of lines that are embedded together, and the
-    groups depend on the text and the options only, so each sentence is in the same batch. The
-    lines done are read again, to check that they have not changed.
-
-    Memory grows with `batch_size`, with the longest line and, unless `forget_sentences` or
-    `sentence_keys` is set, with the distinct sentences. See `DumpFile` for the disk space.
+    After a kill, the same call continues after the last commit and ends with the same file:
+    commits are between groups of lines that are embedded together, and the groups depend on the
+    text and the options only, so that each sentence is in the same batch. Memory grows with
+    `batch_size`, with the longest line and, unless `forget_sentences` or `sentence_keys` is set,
+    with the distinct sentences. See `DumpFile` for the disk space.
 
     # Parameters
 
     bilm : `Bilm`
-        Must not be stateful.
+        Not stateful.
     input_path, output_path : `Union[str, os.PathLike]`
-        See `read_sentences`; the folder of the output is made.
+        See `read_sentences` and `DumpFile`.
     options : `DumpOptions`
     force : `bool`, optional (default = `False`)
-        Replace a finished output, and an unfinished one that was begun with other options or
-        another biLM.
+        See `DumpFile`.
     on_progress : `Callable[[int], object]`
         Called with the number of lines done since the last call.
 
     # Raises
 
     `ConfigurationError`
-        If the input is empty; if the output is finished, was begun with other options, another
-        biLM or another text, or is being written by another process; if vectors are not finite.
+        If the input is empty, the output cannot be written (see `DumpFile`) or was begun with
+        another text, or vectors are not finite.
     `ValueError`
         If a line is not UTF-8 and `decoding_errors` is strict.
     `OSError`
@@ -136,7 +127,7 @@ def dump_embeddings(
     sentences = chain([first], sentences)
     with closing(DumpFile(Path(output_path), _settings(bilm, options), force)) as file:
         num_resumed = file.progress["num_lines"]
-        _skip(text, sentences, file)
+        _skip_done(text, sentences, file)
         on_progress(num_resumed)
         for group in _groups(sentences, options.batch_size):
             embedded = embed_sentences(bilm, [words for _, words in group], options.batch_size)
@@ -145,28 +136,28 @@ def dump_embeddings(
                 if key:
                     file.add(key, _vectors(layers, options, f"{input_path}:{line_number}"))
                 on_progress(1)
-            file.commit(text.num_lines, text.hexdigest())
+            file.commit(text.num_lines, text.digest.hexdigest())
         num_datasets = file.finish(str(input_path), text.sentence_to_index)
     return DumpSummary(text.num_lines, text.num_tokens, num_datasets, num_resumed)
 
 
 def sentence_key(words: Sequence[str]) -> str:
     """
-    The name of a sentence's dataset if sentences are keys: its words joined by one space, with
-    what HDF5 does not allow in names replaced: `/` by `∕` (U+2215), NUL by `␀` (U+2400), and a
-    sentence that is only a full stop by `․` (U+2024). Empty for a sentence without words.
+    The name of a sentence's dataset if sentences are keys: its words joined by one space. HDF5 does
+    not allow all names: `/` is replaced by `∕` (U+2215), NUL by `␀` (U+2400), and a sentence that
+    is only a full stop by `․` (U+2024). Empty for a sentence without words.
     """
     key = " ".join(words).translate(_NOT_IN_KEYS)
     return "\u2024" if key == "." else key
 
 
 class _Text:
-    """Reads sentences, and counts and digests those read so far."""
+    """Reads sentences; counts them and updates a digest of them."""
 
     def __init__(self, path: Union[str, os.PathLike], options: DumpOptions) -> None:
         self._path = path
         self._errors = options.decoding_errors
-        self._digest = hashlib.sha256()
+        self.digest = hashlib.sha256()
         has_index = not (options.sentence_keys or options.forget_sentences)
         self.sentence_to_index: Optional[Dict[str, str]] = {} if has_index else None
         self.num_lines = self.num_tokens = 0
@@ -174,21 +165,19 @@ class _Text:
     def sentences(self) -> Iterator[_Sentence]:
         for line_number, words in read_sentences(self._path, errors=self._errors):
             sentence = " ".join(words)
-            self._digest.update(f"{sentence}\n".encode())
+            self.digest.update(f"{sentence}\n".encode())
             self.num_lines, self.num_tokens = line_number, self.num_tokens + len(words)
             if self.sentence_to_index is not None:
                 self.sentence_to_index.setdefault(sentence, str(line_number - 1))
             yield line_number, words
 
-    def hexdigest(self) -> str:
-        return self._digest.hexdigest()
 
-
-def _skip(text: _Text, sentences: Iterator[_Sentence], file: DumpFile) -> None:
+def _skip_done(text: _Text, sentences: Iterator[_Sentence], file: DumpFile) -> None:
+    """Reads the lines that are done again, to check that they have not changed."""
     num_lines = file.progress["num_lines"]
     for _ in islice(sentences, num_lines):
         pass
-    if num_lines and text.hexdigest() != file.progress["text_sha256"]:
+    if num_lines and text.digest.hexdigest() != file.progress["text_sha256"]:
         raise ConfigurationError(
             f"{file.folder} holds {num_lines} lines of another text: the first lines of the input "
             f"are not the same. Give the same input, name another output, or delete {file.folder}."
@@ -226,16 +215,15 @@ def _vectors(layers: torch.Tensor, options: DumpOptions, place: str) -> numpy.nd
 
 def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
     weight = next(bilm.parameters())
-    # The words of token embeddings are too many for an attribute of a file.
+    # The words of token embeddings are too long for an attribute.
     source = {name: value for name, value in bilm.options.source.items() if name != "vocabulary"}
+    settings = asdict(options)
+    # Not needed to continue: the digest of the sentences is compared.
+    del settings["decoding_errors"]
     return {
         "format_version": FORMAT_VERSION,
-        "layers": options.layers,
-        "dtype": options.dtype,
+        **settings,
         "compression": options.compression or "none",
-        "batch_size": options.batch_size,
-        "sentence_keys": options.sentence_keys,
-        "forget_sentences": options.forget_sentences,
         "computed_in": str(weight.dtype).replace("torch.", ""),
         "computed_on": weight.device.type,
         "bilm_options": json.dumps(source, sort_keys=True),

@@ -24,25 +24,25 @@ class DumpFile:
     """
     The HDF5 file that `dump_embeddings` writes, and the sentences done so far.
 
-    An HDF5 file is unreadable after its writer was killed. So each commit writes a plain file into
-    the folder `PATH.unfinished`, and `finish` copies the sentences of these parts into one HDF5
-    file, for which the disk needs the same space again.
+    An HDF5 file is unreadable after its writer was killed. Therefore each commit writes a plain
+    file into the folder `PATH.unfinished`, and `finish` copies these parts into one HDF5 file,
+    which needs the same disk space again.
 
     # Parameters
 
     path : `Path`
-        The HDF5 file to write.
+        The HDF5 file to write; its folder is created if needed.
     settings : `Dict[str, Any]`
-        Attributes of the HDF5 file. Unfinished work is continued only if it was begun with the
-        same. `compression` is a filter of HDF5 or `none`, `dtype` the type of the vectors.
+        Attributes of the HDF5 file, `dtype` and `compression` (a filter of HDF5 or `none`) among
+        them. Unfinished work is continued only if it has the same.
     force : `bool`
         Replace a finished file, and unfinished work with other settings.
 
     # Raises
 
     `ConfigurationError`
-        If the file is finished; if the unfinished work has other settings, is damaged, or belongs
-        to a running process; if the folder cannot be made.
+        If the file is finished; if unfinished work has other settings, is damaged, or belongs to
+        a running process; if the folder cannot be created.
     """
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
@@ -66,18 +66,11 @@ class DumpFile:
             raise
 
     def add(self, key: str, vectors: numpy.ndarray) -> None:
-        """Adds the vectors of a sentence to the next commit. Of equal keys, the first counts."""
+        """Adds the vectors of a sentence to the next commit, unless the key exists already."""
         self._added.append((key, vectors))
 
     def commit(self, num_lines: int, text_sha256: str) -> None:
-        """
-        Writes what was added: the sentences up to line `num_lines`.
-
-        # Raises
-
-        `OSError`
-            If the disk is full. Earlier commits are kept.
-        """
+        """Writes the added sentences, up to line `num_lines`, or raises `OSError`."""
         self.progress.update(num_lines=num_lines, text_sha256=text_sha256)
         shapes = [(key, vectors.shape) for key, vectors in self._added]
         with atomic_write(self.folder / f"{num_lines:012}.part") as path, open(path, "wb") as part:
@@ -88,12 +81,8 @@ class DumpFile:
 
     def finish(self, input_path: str, sentence_to_index: Optional[Dict[str, str]]) -> int:
         """
-        Writes the HDF5 file and removes the parts. Returns the number of sentences in the file.
-
-        # Raises
-
-        `OSError`
-            If the disk is full. All commits are kept.
+        Writes the HDF5 file and removes the parts. Returns the number of sentences in the file. If
+        this raises `OSError`, all commits are kept.
         """
         index = None if sentence_to_index is None else json.dumps(sentence_to_index)
         with atomic_write(self._whole) as path:
@@ -112,7 +101,7 @@ class DumpFile:
         return num_sentences
 
     def close(self) -> None:
-        """Ends the work on the file. The folder stays if it contains anything to continue."""
+        """Releases the lock; removes the folder unless it contains unfinished work."""
         if not self._parts() and not self._whole.exists():
             shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._lock)
@@ -151,15 +140,14 @@ class DumpFile:
         return sorted(self.folder.glob("*.part"))
 
     def _remove_parts(self) -> None:
-        # From the last one, so that those that a killed process leaves can be continued.
+        # The last part first: if the process is killed here, the others can be continued.
         for part in reversed(self._parts()):
             part.unlink()
 
     def _locked(self) -> int:
-        """Makes the folder and locks a file in it; returns the descriptor of that file."""
+        """Creates the folder and locks a file in it; returns the descriptor of that file."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.folder.mkdir(exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigurationError(
                 f"{self.path} cannot be written: {error.filename} is not a folder and cannot be "
@@ -175,7 +163,7 @@ class DumpFile:
 
 
 def _locked_file(path: Path) -> Optional[int]:
-    """Descriptor of a file that is now locked by this process; `None` if it is by another."""
+    """Locks a file and returns its descriptor; `None` if another process has locked it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     is_locked = True
     try:
@@ -183,9 +171,9 @@ def _locked_file(path: Path) -> Optional[int]:
     except BlockingIOError:
         is_locked = False
     except OSError:
-        # Some network file systems have no locks; there, users must start one process only.
+        # A network file system without locks; there, users must start one process only.
         pass
-    # A process that ended after the file was opened has removed it.
+    # Another process may have removed the file after it was opened here.
     if is_locked and os.fstat(descriptor).st_nlink:
         return descriptor
     os.close(descriptor)
@@ -193,12 +181,12 @@ def _locked_file(path: Path) -> Optional[int]:
 
 
 def _read_header(path: Path) -> Tuple[Dict[str, Any], List[Tuple[str, List[int]]]]:
-    """The progress at that commit, and key and shape of each sentence."""
+    """The progress at that commit, and the key and shape of each sentence."""
     with open(path, "rb") as part:
         try:
             progress, shapes = json.loads(part.readline())
         except ValueError:
-            raise ConfigurationError(_damage_message(path)) from None
+            raise _damaged(path) from None
         return progress, shapes
 
 
@@ -208,9 +196,10 @@ def _read_part(path: Path) -> Iterator[Tuple[str, numpy.ndarray]]:
     with open(path, "rb") as part:
         part.readline()
         for key, shape in shapes:
-            content = part.read(math.prod(shape) * dtype.itemsize)
-            if len(content) != math.prod(shape) * dtype.itemsize:
-                raise ConfigurationError(_damage_message(path))
+            size = math.prod(shape) * dtype.itemsize
+            content = part.read(size)
+            if len(content) != size:
+                raise _damaged(path)
             yield key, numpy.frombuffer(content, dtype).reshape(shape)
 
 
@@ -220,21 +209,23 @@ def _create_dataset(hdf5: h5py.File, key: str, vectors: numpy.ndarray, compressi
         return
     *layers, num_tokens, dim = vectors.shape
     chunks = (*layers, min(num_tokens, _TOKENS_PER_CHUNK), dim)
-    # Numbers compress better if their first bytes are side by side.
+    # Shuffled bytes compress better.
     hdf5.create_dataset(key, data=vectors, chunks=chunks, compression=compression, shuffle=True)
 
 
 def _difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:
     return "; ".join(
-        # A digest or an options file would not help to understand the message.
+        # Long values, such as digests, would not help in the message.
         f"{name} {found.get(name)}, now {value}" if len(str(value)) < 32 else f"another {name}"
         for name, value in expected.items()
         if name not in ("num_lines", "text_sha256") and found.get(name) != value
     )
 
 
-def _damage_message(path: Path) -> str:
-    return f"{path} is damaged. Delete its folder and give the same command again."
+def _damaged(path: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"{path} is damaged. Delete its folder and give the same command again."
+    )
 
 
 def _finished_message(path: Path) -> str:
