@@ -30,9 +30,10 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
         # `Bilm` inherits its methods for files from `bilm.io.hub`.
         ("bilm", "bilm.fingerprint"),
         ("bilm.io.hub",),
-        ("bilm.io.weight_files", "bilm.io.option_files"),
+        ("bilm.io.weight_files",),
         ("bilm.io.weight_fit", "bilm.io.array_files"),
         ("bilm.options",),
+        ("bilm.character_cnn_options",),
         ("bilm.settings_reader",),
         ("bilm.vocabulary_file",),
     ),

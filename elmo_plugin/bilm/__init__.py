@@ -1,4 +1,4 @@
-"""The bidirectional language model: characters in, layers out."""
+"""The bidirectional language model."""
 
 from elmo_plugin.bilm.bilm import Bilm, BilmOutput
 from elmo_plugin.bilm.characters import CharacterMap

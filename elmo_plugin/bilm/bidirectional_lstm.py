@@ -15,17 +15,11 @@ BilstmState = List[Tuple[RecurrentState, ...]]
 class BidirectionalLstm(torch.nn.Module):
     """
     The recurrent layers of a biLM: two stacks without shared weights, one for each direction
-    (section 3.1). A forward-only language model has one.
+    (section 3.1), or one stack if the options are not bidirectional.
 
-    Each layer is an LSTM whose cell state is clipped and whose output is projected and clipped,
-    as TensorFlow's `LSTMCell` in bilm-tf. That adds one to the forget gate's bias; the one is no
+    Each layer is an LSTM with a clipped cell state and a projected and clipped output, as
+    TensorFlow's `LSTMCell` in bilm-tf. It adds one to the bias of the forget gate; this one is not
     part of the parameter, so that a weight file is written back bit for bit.
-
-    # Parameters
-
-    options : `BilmOptions`
-        Number and widths of the layers, clips, whether layers above the first add their input to
-        their output, and whether there is a backward direction.
     """
 
     def __init__(self, options: BilmOptions) -> None:
@@ -43,10 +37,9 @@ class BidirectionalLstm(torch.nn.Module):
         tokens : `torch.Tensor`
             Shape `(batch_size, num_tokens, token_dim)`. The token layer.
         packing : `Packing`
-            Which of them are real.
+            Of the real tokens.
         state : `Optional[BilstmState]`
-            State per layer before the first token, sentences in the batch's own order; zeros
-            when not given.
+            Initial state of each layer, in the order of the batch; default zeros.
 
         # Returns
 
@@ -54,7 +47,7 @@ class BidirectionalLstm(torch.nn.Module):
             Shape `(n_layers, batch_size, num_tokens, 2 * output_dim)`, 0 at padding; half as wide
             without a backward direction.
         state : `BilstmState`
-            State per layer after the last token, sentences in the batch's own order.
+            Final state of each layer, in the order of the batch.
         """
         batch_size, num_tokens, _ = tokens.size()
         tokens = tokens.flatten(0, 1)
@@ -93,10 +86,9 @@ class BidirectionalLstm(torch.nn.Module):
         inputs : `torch.Tensor`
             Shape `(num_packed, token_dim)`. Tokens in packed order for this direction.
         batch_sizes : `Sequence[int]`
-            Number of sentences at each step, never growing.
+            Number of sentences at each step, in descending order.
         initial : `Optional[Sequence[RecurrentState]]`
-            State of each layer before the first step, longest sentence first; zeros when not
-            given.
+            Initial state of each layer, longest sentence first; default zeros.
         dropout : `Callable[[torch.Tensor], torch.Tensor]`
             Applied to the input of each layer; the skip connection adds the input after dropout, as
             in bilm-tf.
@@ -106,7 +98,7 @@ class BidirectionalLstm(torch.nn.Module):
         outputs : `List[torch.Tensor]`
             One per layer, shape `(num_packed, output_dim)`.
         finals : `List[RecurrentState]`
-            State of each layer after each sentence's last token.
+            Final state of each layer, longest sentence first.
         """
         outputs: List[torch.Tensor] = []
         finals: List[RecurrentState] = []
@@ -127,7 +119,7 @@ def _stack(options: BilmOptions) -> torch.nn.ModuleList:
 
 
 def _layer(input_dim: int, options: LstmOptions) -> RecurrentLayer:
-    """With weights drawn as TensorFlow draws them by default: uniform, after Glorot and Bengio."""
+    """With TensorFlow's default initialisation: uniform, after Glorot and Bengio."""
     cell = LstmCell(options.cell_clip, options.proj_clip, forget_bias=1.0)
     layer = RecurrentLayer(cell, input_dim, options.dim, options.projection_dim)
     # TensorFlow joins the input and the recurrent weights of all gates in one matrix.

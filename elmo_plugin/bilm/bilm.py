@@ -1,6 +1,5 @@
 import json
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import torch
@@ -23,15 +22,15 @@ from elmo_plugin.modules.recurrent.scan import RecurrentState
 @dataclass(frozen=True)
 class BilmOutput:
     """
-    The layers of a biLM over a batch, the marks `<S>` and `</S>` included.
+    The layers of a biLM for a batch, `<S>` and `</S>` included.
 
     # Parameters
 
     layers : `torch.Tensor`
-        Shape `(num_layers, batch_size, num_tokens + 2, output_dim)`. First the token layer, which
-        reads no context and is doubled to the width of both directions; 0 at padding.
+        Shape `(num_layers, batch_size, num_tokens + 2, output_dim)`. First the context-free token
+        layer, doubled to the width of both directions; 0 at padding.
     mask : `torch.Tensor`
-        Shape `(batch_size, num_tokens + 2)`. True on tokens and marks.
+        Shape `(batch_size, num_tokens + 2)`. True on tokens, `<S>` and `</S>`.
     """
 
     layers: torch.Tensor
@@ -40,34 +39,34 @@ class BilmOutput:
 
 class Bilm(PretrainedFiles):
     """
-    The bidirectional language model of Peters et al. (2018), sections 3.1 and 3.4, as a reader
-    of sentences: characters in, or whole words where the options ask for token embeddings, and
-    one vector per token and layer out.
+    The bidirectional language model of Peters et al. (2018), sections 3.1 and 3.4, without its
+    softmax. Input: the character ids of a batch of sentences, or word ids if the options have token
+    embeddings. Output: one vector per token and layer.
 
-    It is built from options alone; `load_bilm` and `from_pretrained` read one with its weights
-    from files, and `save_pretrained` writes them. The same
-    parts without a backward direction are a forward-only language model, its layers half as wide.
+    The constructor needs options only; `load_bilm` and `from_pretrained` also read weights. With
+    `bidirectional` false in the options it is a forward-only language model, whose layers are half
+    as wide.
 
     # Parameters
 
     options : `BilmOptions`
         Shape of the model.
     stateful : `bool`, optional (default = `False`)
-        By default what a sentence gives depends on that sentence only. When true, the state
-        after row `i` of a batch is where row `i` of the next batch starts, as in AllenNLP and
-        bilm-tf, so that results depend on what was read before; `reset_state` forgets it.
+        By default the layers of a sentence depend on that sentence only. If true, row `i` of a
+        batch starts from the final state of row `i` of the previous batch, as in AllenNLP and
+        bilm-tf; `reset_state` sets that state to zero.
     warm_up : `bool`, optional (default = `False`)
-        Start each sentence from the state after an empty one instead of from zeros. A biLM
-        trained on running text has hardly seen a zero state; this keeps results repeatable.
-        Costs two tokens per batch.
+        Start each sentence from the state after an empty sentence instead of from zeros. A biLM
+        trained on continuous text has rarely seen a zero state; unlike `stateful`, this keeps the
+        layers independent of other sentences. Costs two tokens per batch.
     source : `str`, optional (default = `""`)
-        Where the options came from; kept with the parameters, so that an archive can rebuild
-        the model without that file.
+        The file of the options; stored with the parameters, so that an archive can rebuild the
+        model without that file.
 
     # Raises
 
     `ValueError`
-        If both `stateful` and `warm_up` are asked for.
+        If both `stateful` and `warm_up` are true.
     """
 
     boundary_ids: torch.Tensor
@@ -82,17 +81,17 @@ class Bilm(PretrainedFiles):
     ) -> None:
         super().__init__()
         if stateful and warm_up:
-            raise ValueError("A biLM starts from carried state or from a warm-up, not from both.")
+            raise ValueError("Expected `stateful` or `warm_up` of a biLM, found both.")
         self.options = options
         self.stateful = stateful
         self.warm_up = warm_up
         self.characters = map_of(options)
-        # One name for both, which every archive has.
+        # The same name for both, because archives contain it.
         self.character_encoder = (
             TokenEmbeddings(options) if options.char_cnn is None else CharacterEncoder(options)
         )
         self.lstm = BidirectionalLstm(options)
-        self.weights_version = 0  #: Grows when weights may have changed; see `train`.
+        self.weights_version = 0  #: Increases when weights may have changed; see `train`.
         self._token_table: Optional[TokenLayerTable] = None
         self._state: Optional[BilstmState] = None
         self.register_buffer(
@@ -115,21 +114,20 @@ class Bilm(PretrainedFiles):
 
     def forward(self, character_ids: torch.Tensor) -> BilmOutput:
         """
-        Memory grows with `num_layers * batch_size * num_tokens * output_dim`.
-
         # Parameters
 
         character_ids : `torch.Tensor`
             Shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at padding. The last size
-            is 1 where the biLM reads token embeddings.
+            is 1 for token embeddings.
 
         # Raises
 
         `ValueError`
-            If the ids cannot come from this biLM's characters, padding stands before a token, or
-            the layers differ in width.
+            If the ids cannot be of this biLM's `characters`, or padding is before a token.
+        `ConfigurationError`
+            If the layers differ in width.
         """
-        self._check_widths()
+        self.options.check_widths()
         if torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters()):
             self.weights_version += 1
         mask = self.checked_mask(character_ids)
@@ -137,7 +135,12 @@ class Bilm(PretrainedFiles):
         packing = Packing.from_lengths(lengths, tokens.size(1))
         hidden_layers, final_state = self.lstm(tokens, packing, self._initial_state(len(tokens)))
         if self.stateful:
-            self._remember_state(final_state)
+            # Rows that this batch does not have keep their state.
+            self._state = _map_state(
+                lambda new, old: torch.cat([new, old[len(new) :]]).detach(),
+                final_state,
+                self._state or final_state,
+            )
         # Shape: (batch_size, num_tokens + 2)
         mask = torch.arange(tokens.size(1), device=lengths.device) < lengths.unsqueeze(1)
         # Shape: (batch_size, num_tokens + 2, output_dim)
@@ -148,7 +151,7 @@ class Bilm(PretrainedFiles):
 
     def checked_mask(self, character_ids: torch.Tensor) -> torch.Tensor:
         """
-        Where tokens stand: shape `(batch_size, num_tokens)`. See `forward` for what it raises.
+        True on tokens: shape `(batch_size, num_tokens)`. Raises the errors of `forward`.
         """
         expected = self.characters
         if character_ids.dim() != 3 or character_ids.size(2) != expected.max_characters_per_token:
@@ -157,7 +160,7 @@ class Bilm(PretrainedFiles):
                 f"{expected.max_characters_per_token}), found {tuple(character_ids.shape)}. "
                 "Give the token indexer the biLM's `options_file`."
             )
-        # On a GPU this would wait for the device; an id out of range fails in the embedding.
+        # On a GPU this would wait for the device; there, the embedding fails on such an id.
         if character_ids.numel() and character_ids.device.type == "cpu":
             largest = int(character_ids.max())
             if largest >= expected.n_characters:
@@ -167,43 +170,42 @@ class Bilm(PretrainedFiles):
                 )
         mask = (character_ids > 0).any(dim=2)
         if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
-            raise ValueError("biLM: padding stands before a token; pad sentences at their end.")
+            raise ValueError("biLM: found padding before a token; pad sentences at their end.")
         return mask
 
     def precompute(self, words: Sequence[str]) -> None:
         """
-        Computes the token layer of these words now, so that reading them later skips the
-        character encoder. Not used when gradients are tracked through that encoder; call it again
-        after its weights change. Loading a state dict forgets them. Takes `token_dim` numbers per
-        word.
+        Computes the token layer of these words in advance, so that `forward` does not run the
+        character encoder for them unless it tracks its gradients. Call it again after the weights
+        have changed or have been loaded. Needs memory for `token_dim` numbers per word.
         """
         self._token_table = (
             TokenLayerTable(self.character_encoder, self.characters, words) if words else None
         )
 
     def reset_state(self) -> None:
-        """Forgets the state that a stateful biLM carries."""
+        """Sets the carried state of a stateful biLM to zero."""
         self._state = None
 
     def to_bfloat16(self) -> "Bilm":
         """
-        Halves the weights to bfloat16: about twice as fast at the published size, where the
-        processor has it; layers differ by less than 1 % from float32.
+        Converts the weights to bfloat16: about twice as fast at the published size if the
+        processor supports it; layers differ by less than 1 % from float32.
         """
         return self.to(torch.bfloat16)
 
     def to_int8(self) -> "Bilm":
         """
-        Quantises the weights to int8, with a scale for each row of a matrix. For reading one
-        sentence at a time on a CPU with VNNI: at the published size two to three times as fast as
-        float32, and about 1.3 times as fast as bfloat16 (`benchmarks/embed.py`). Weights take a
-        quarter of float32's memory; layers differ by about 1 %. Large batches, and a biLM so small
-        that it stays in the processor's cache, are slower. The weights cannot be trained any more.
+        Quantises the weights to int8, with a scale for each row of a matrix. For single sentences
+        on a CPU with VNNI: at the published size two to three times as fast as float32 and about
+        1.3 times as fast as bfloat16 (`benchmarks/embed.py`); layers differ by about 1 %. For large
+        batches bfloat16 is faster, and for a biLM that fits the processor's cache, float32. The
+        weights need a quarter of the memory and cannot be trained any more.
         """
         convolutions = getattr(self.character_encoder, "convolutions", None)
         for parent in list(self.modules()):
             for name, layer in list(parent.named_children()):
-                # Convolutions have few weights and short rows: little to gain, and much to lose.
+                # Convolutions have few weights and short rows: little speed, large errors.
                 if isinstance(layer, PackedLinear) and parent is not convolutions:
                     setattr(parent, name, Int8Linear.from_linear(layer))
         self._token_table = None
@@ -211,12 +213,12 @@ class Bilm(PretrainedFiles):
         return self.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "Bilm":
-        """To be called (or `eval`) after weights were changed in place, as through their `data`."""
+        """Call it (or `eval`) after changing weights in place, as through their `data`."""
         self.weights_version += 1
         return super().train(mode)
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "Bilm":
-        # Neither is a parameter, so neither would follow to another device or type.
+        # They are no parameters and would stay on the old device and type.
         self._token_table = self._state = None
         self.weights_version += 1
         return super()._apply(fn, recurse)
@@ -233,7 +235,7 @@ class Bilm(PretrainedFiles):
             if stored != self.options:
                 words = "" if stored.words == self.options.words else " of other words"
                 error_messages.append(f"{prefix}: expected {self.options}, found {stored}{words}.")
-            # Where the options came from may differ, and its length with it.
+            # The file of the options may differ, and with it the length of this buffer.
             state_dict = {**state_dict, name: self.options_json}
         super()._load_from_state_dict(state_dict, prefix, *args)
 
@@ -244,12 +246,12 @@ class Bilm(PretrainedFiles):
         # Returns
 
         tokens : `torch.Tensor`
-            Shape `(batch_size, num_tokens + 2, token_dim)`; anything at padding.
+            Shape `(batch_size, num_tokens + 2, token_dim)`; arbitrary values at padding.
         lengths : `torch.Tensor`
-            Shape `(batch_size,)`. Number of tokens per sentence, both marks included.
+            Shape `(batch_size,)`. Number of tokens per sentence, including `<S>` and `</S>`.
         """
         batch_size, num_tokens = mask.size()
-        # For each position a row of the encoded words: 0 is <S>, 1 is </S>, then distinct words.
+        # For each position its row in the encoded words: <S>, </S>, then the distinct words.
         rows = character_ids.new_zeros(batch_size, num_tokens + 2)
         words = character_ids[mask]
         if len(words):
@@ -263,41 +265,21 @@ class Bilm(PretrainedFiles):
             encode = self.character_encoder
         return encode(words)[rows], lengths
 
-    def _check_widths(self) -> None:
-        expected, found = self.options.lstm.output_dim, self.options.token_dim
-        if found != expected:
-            raise ValueError(
-                f"biLM: expected a token layer as wide as an LSTM layer's output ({expected}), "
-                f"found {found}. Without `char_cnn.projection`, `char_cnn.filters` must add up to "
-                f"{expected}."
-            )
-
     def _initial_state(self, batch_size: int) -> Optional[BilstmState]:
         if self.warm_up:
-            return self._warm_state(batch_size)
-        return self._state and _map_state(partial(_fit_rows, batch_size), self._state)
-
-    def _warm_state(self, batch_size: int) -> BilstmState:
-        tokens = self.character_encoder(self.boundary_ids).unsqueeze(0)
-        lengths = torch.full((1,), 2, device=tokens.device)
-        _, state = self.lstm(tokens, Packing.from_lengths(lengths, 2))
-        return _map_state(lambda part: part.expand(batch_size, -1), state)
-
-    def _remember_state(self, state: BilstmState) -> None:
-        """Keeps the state of rows that this batch did not have."""
-        self._state = _map_state(_replace_rows, state, self._state or state)
+            tokens = self.character_encoder(self.boundary_ids).unsqueeze(0)
+            lengths = torch.full((1,), 2, device=tokens.device)
+            _, state = self.lstm(tokens, Packing.from_lengths(lengths, 2))
+            return _map_state(lambda part: part.expand(batch_size, -1), state)
+        return self._state and _map_state(
+            lambda part: pad(part[:batch_size], (0, 0, 0, max(0, batch_size - len(part)))),
+            self._state,
+        )
 
 
 def _map_state(function: Callable[..., torch.Tensor], *states: BilstmState) -> BilstmState:
+    """Applies a function to the corresponding tensors of states."""
     return [
         tuple(RecurrentState(*map(function, *sides)) for sides in zip(*pairs))
         for pairs in zip(*states)
     ]
-
-
-def _fit_rows(batch_size: int, part: torch.Tensor) -> torch.Tensor:
-    return pad(part[:batch_size], (0, 0, 0, max(0, batch_size - len(part))))
-
-
-def _replace_rows(new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
-    return torch.cat([new, old[len(new) :]]).detach()

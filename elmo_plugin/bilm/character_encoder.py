@@ -10,18 +10,13 @@ from elmo_plugin.modules.linear.packed import PackedLinear
 
 class CharacterEncoder(torch.nn.Module):
     """
-    Turns the characters of a word into the token layer of a biLM.
+    Computes the token layer of a biLM from the characters of words: convolutions over character
+    embeddings, the maximum over positions, an activation and highway layers
+    ([Kim et al. 2016](https://arxiv.org/abs/1508.06615)), then a projection if the options have one
+    (section 3.4 of the ELMo paper).
 
-    Convolutions over character embeddings, the maximum over positions, an activation and highway
-    layers ([Kim et al. 2016](https://arxiv.org/abs/1508.06615)), then a projection where the
-    options have one (section 3.4 of the ELMo paper). Words are sorted by length, and windows that
-    hold nothing but padding are computed once instead of up to fifty times: the maximum is over
-    the same values.
-
-    # Parameters
-
-    options : `BilmOptions`
-        Filters, widths, activation and number of highway layers.
+    Words are sorted by length, so that windows which contain only padding can be computed once per
+    group of words instead of up to fifty times; the maximum is the same.
     """
 
     def __init__(self, options: BilmOptions) -> None:
@@ -44,7 +39,7 @@ class CharacterEncoder(torch.nn.Module):
         self.reset_parameters(cnn.activation)
 
     def reset_parameters(self, activation: str) -> None:
-        """Draws all weights as bilm-tf does (`bilm/training.py`)."""
+        """Initialises all weights as bilm-tf does (`bilm/training.py`)."""
         torch.nn.init.uniform_(self.embedding.weight, -1.0, 1.0)
         self.reset_padding()
         for convolution in self.convolutions:
@@ -58,22 +53,12 @@ class CharacterEncoder(torch.nn.Module):
             _reset_linear(self.projection)
 
     def reset_padding(self) -> None:
-        """What follows a word's last character is 0: weight files have no row for it."""
+        """Sets the embedding of id 0 to 0: weight files have no row for it."""
         with torch.no_grad():
             self.embedding.weight[0].zero_()
 
     def forward(self, character_ids: torch.Tensor) -> torch.Tensor:
-        """
-        # Parameters
-
-        character_ids : `torch.Tensor`
-            Shape `(num_words, max_characters_per_token)`. Distinct words.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(num_words, output_dim)`.
-        """
+        """From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`."""
         num_characters, order = (character_ids != self._padding_id).sum(dim=1).sort()
         character_ids = character_ids[order]
         # Shape: (num_words, num_filters)
@@ -91,20 +76,11 @@ class CharacterEncoder(torch.nn.Module):
 
     def _convolve(self, character_ids: torch.Tensor, num_characters: int) -> torch.Tensor:
         """
-        # Parameters
-
-        character_ids : `torch.Tensor`
-            Shape `(num_words, max_characters_per_token)`.
-        num_characters : `int`
-            How many of them the longest word has, its marks included.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(num_words, num_filters)`.
+        The features of words of at most `num_characters` ids before padding: shape
+        `(num_words, num_filters)`.
         """
         num_words = len(character_ids)
-        # Enough padding that the widest filter meets one window of nothing else.
+        # The widest filter needs one window that contains only padding.
         widest = min(self._max_characters, num_characters + max(self._widths))
         embedded = self.embedding(character_ids[:, :widest])
         dim = embedded.size(2)
@@ -126,13 +102,8 @@ class Highway(torch.nn.Module):
     `g * relu(W x + b) + (1 - g) * x` with `g = sigmoid(W_g x + b_g)`.
 
     [Srivastava et al. (2015)](https://arxiv.org/abs/1505.00387), with bilm-tf's sign: its "carry"
-    gate multiplies the transformed features. AllenNLP's `Highway` is the same function, but its
-    products cannot use the packed layout that makes the biLM fast on small batches.
-
-    # Parameters
-
-    dim : `int`
-        Width of input and output.
+    gate multiplies the transformed features. AllenNLP's `Highway` is the same function without
+    `PackedLinear`, which makes the biLM fast on small batches.
     """
 
     def __init__(self, dim: int) -> None:
@@ -141,21 +112,11 @@ class Highway(torch.nn.Module):
         self.gate = PackedLinear(dim, dim)
         _reset_linear(self.transform)
         _reset_linear(self.gate)
-        # Lets the input pass at the start of training.
+        # At the start of training, the output is close to the input.
         torch.nn.init.constant_(self.gate.bias, -2.0)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """
-        # Parameters
-
-        inputs : `torch.Tensor`
-            Shape `(num_words, dim)`.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(num_words, dim)`.
-        """
+        """Shape `(num_words, dim)`."""
         return torch.lerp(
             inputs, torch.relu(self.transform(inputs)), torch.sigmoid(self.gate(inputs))
         )
@@ -168,10 +129,9 @@ def _reset_linear(layer: torch.nn.Linear) -> None:
 
 def _groups(num_characters: List[int]) -> List[Tuple[int, int, int]]:
     """
-    Cuts words sorted by length into groups `(first, last, longest)` of similar length.
-
-    A group ends when its next word is longer by a quarter than its first and it holds
-    `tuning.MIN_WINDOWS` windows, or when it holds `tuning.MAX_WINDOWS`.
+    Divides words sorted by length into groups `(first, last, longest)` of similar length. A group
+    ends when its next word is longer by a quarter than its first and it has
+    `tuning.MIN_WINDOWS` windows, or when it has `tuning.MAX_WINDOWS`.
     """
     groups: List[Tuple[int, int, int]] = []
     first = 0

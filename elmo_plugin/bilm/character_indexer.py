@@ -13,18 +13,16 @@ from elmo_plugin.bilm.token_embeddings import map_of
 @TokenIndexer.register("elmo-characters")
 class CharacterIndexer(TokenIndexer):
     """
-    Turns tokens into the character ids that a biLM reads.
+    Converts tokens to the character ids of a biLM, or to word ids for token embeddings.
 
-    For the published biLMs it gives the ids of AllenNLP's `elmo_characters`, faster. Reading the
-    options, it also follows a biLM of another word length, of code points or of token embeddings,
-    so that reader and biLM cannot disagree.
+    For the published biLMs the ids are those of AllenNLP's `elmo_characters`, computed faster.
 
     # Parameters
 
     options_file : `Optional[str]`, optional (default = `None`)
         Options of the biLM; default `ELMO_OPTIONS`, as for the biLM itself.
     serialization_dir : `Optional[str]`
-        Given by AllenNLP: where an archive is unpacked, which holds the options too.
+        Given by AllenNLP: the folder of an unpacked archive, which contains the options.
     token_min_padding_length : `int`, optional (default = `0`)
         See `TokenIndexer`.
 

@@ -6,33 +6,32 @@ import torch
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
 
-# Ids within a word, before all are shifted by one so that 0 can pad sentences. They follow
-# the character units themselves: 256 bytes, or the code points that fit `n_characters`.
+# Special ids. They follow the ids of characters: 256 bytes, or the code points that fit
+# `n_characters`. In the end 1 is added to all ids, because 0 pads sentences.
 _BEGIN_SENTENCE, _END_SENTENCE, _BEGIN_WORD, _END_WORD, _PADDING = range(5)
 _NUM_SPECIALS = 5
 _NUM_BYTES = 256
 
-# Words remembered before starting afresh: bounds the memory of a reader, about 30 MB.
-_MAX_REMEMBERED = 100_000
+# Words in the cache of a map, about 30 MB; then it is emptied.
+_MAX_CACHED = 100_000
 
 
 class CharacterMap:
     """
-    Turns words into character ids, as bilm-tf's `UnicodeCharsVocabulary` does.
+    Converts words to character ids, as bilm-tf's `UnicodeCharsVocabulary`.
 
-    A word is its begin mark, its characters, its end mark and padding. Words are cut to fit;
-    `<S>` and `</S>` are whole words of one special character. Ids are shifted by one: 0 never
-    occurs in a word and pads sentences.
+    The ids of a word are: begin of word, its characters (cut to fit), end of word, padding. `<S>`
+    and `</S>` are words of one special character. 0 does not occur in a word; it pads sentences.
 
     # Parameters
 
     max_characters_per_token : `int`, optional (default = `50`)
-        Ids per word, both marks included.
+        Ids per word, including begin and end of word.
     n_characters : `int`, optional (default = `262`)
         Number of ids, 0 included.
     character_unit : `str`, optional (default = `"byte"`)
-        `byte` for UTF-8 bytes. `code_point` for whole code points; those that do not fit
-        `n_characters` share the id after the specials.
+        `byte` for UTF-8 bytes, or `code_point`; code points that do not fit `n_characters` share
+        the id after the special ids.
     """
 
     def __init__(
@@ -44,11 +43,11 @@ class CharacterMap:
         self.max_characters_per_token = max_characters_per_token
         self.n_characters = n_characters
         self.character_unit = character_unit
-        # Code points need an id for the unknown besides the specials and padding.
+        # For code points, one id more: that of the unknown ones.
         self._first_special = (
             _NUM_BYTES if character_unit == "byte" else n_characters - _NUM_SPECIALS - 2
         )
-        self._remembered: Dict[str, numpy.ndarray] = {}
+        self._cached: Dict[str, numpy.ndarray] = {}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CharacterMap):
@@ -60,41 +59,33 @@ class CharacterMap:
         )
 
     def __getstate__(self) -> Dict[str, Any]:
-        # Workers remember for themselves.
-        return {**self.__dict__, "_remembered": {}}
+        # Processes do not send their caches to each other.
+        return {**self.__dict__, "_cached": {}}
 
     @classmethod
     def from_options(cls, options: BilmOptions) -> "CharacterMap":
-        """The map that a biLM of these options was trained with."""
+        """The map of a biLM with these options."""
         cnn = options.char_cnn
         assert cnn is not None
         return cls(cnn.max_characters_per_token, cnn.n_characters, cnn.character_unit)
 
     @property
     def padding_id(self) -> int:
-        """The id that fills a word up; not 0, which fills a sentence up."""
+        """The id that pads words; sentences are padded with 0."""
         return self._first_special + _PADDING + 1
 
     def word_ids(self, word: str) -> numpy.ndarray:
-        """
-        # Returns
-
-        `numpy.ndarray`
-            Shape `(max_characters_per_token,)`, read-only: the same array for the same word.
-        """
-        ids = self._remembered.get(word)
+        """Shape `(max_characters_per_token,)`. A read-only array, cached."""
+        ids = self._cached.get(word)
         if ids is None:
-            if len(self._remembered) >= _MAX_REMEMBERED:
-                self._remembered.clear()
-            ids = self._remembered[word] = self._ids(word)
+            if len(self._cached) >= _MAX_CACHED:
+                self._cached.clear()
+            ids = self._cached[word] = self._ids(word)
         return ids
 
     def sentence_ids(self, words: Sequence[str]) -> numpy.ndarray:
         """
-        # Returns
-
-        `numpy.ndarray`
-            Shape `(num_tokens, max_characters_per_token)`.
+        Shape `(num_tokens, max_characters_per_token)`.
 
         # Raises
 
@@ -110,12 +101,7 @@ class CharacterMap:
         return numpy.stack([self.word_ids(word) for word in words])
 
     def batch_ids(self, sentences: Sequence[Sequence[str]]) -> torch.Tensor:
-        """
-        # Returns
-
-        `torch.Tensor`
-            Shape `(batch_size, num_tokens, max_characters_per_token)`, padded with 0.
-        """
+        """Shape `(batch_size, num_tokens, max_characters_per_token)`, padded with 0."""
         num_tokens = max((len(words) for words in sentences), default=0)
         shape = (len(sentences), num_tokens, self.max_characters_per_token)
         ids = numpy.zeros(shape, dtype=numpy.int64)
@@ -141,7 +127,7 @@ class CharacterMap:
     def _units(self, word: str) -> List[int]:
         space = self.max_characters_per_token - 2
         if self.character_unit == "byte":
-            # Cut before encoding as well: a character is at least one byte.
+            # Also cut before encoding, which saves time: a character is at least one byte.
             return list(word[:space].encode("utf-8", "ignore")[:space])
         unknown = self._first_special + _NUM_SPECIALS
         return [

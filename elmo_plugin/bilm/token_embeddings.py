@@ -11,15 +11,14 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class WordMap(CharacterMap):
     """
-    Turns words into ids for token embeddings. A word is one id, as if it had one character, so that
-    everything between text and biLM is the same for both: shape `(batch_size, num_tokens, 1)`, 0 at
-    padding.
+    Converts words to ids for token embeddings. A word has one id, as if it had one character, so
+    that the same code handles both: shape `(batch_size, num_tokens, 1)`, 0 at padding.
 
     # Parameters
 
     words : `Sequence[str]`
-        Row `i` of the embeddings belongs to `words[i]` and has the id `i + 1`. All other words
-        have the id of `<UNK>`, which is among them.
+        The id of `words[i]` is `i + 1`; its embedding is row `i` of the weight file. All other
+        words have the id of `<UNK>`, which must be in `words`.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -38,7 +37,7 @@ class WordMap(CharacterMap):
 
 class TokenEmbeddings(torch.nn.Module):
     """
-    The token layer of a biLM that reads whole words: "token embeddings" in section 3.1 of the
+    The token layer of a biLM with one vector per word: "token embeddings" in section 3.1 of the
     paper, `embedding` in bilm-tf's weight files.
 
     # Parameters
@@ -53,45 +52,35 @@ class TokenEmbeddings(torch.nn.Module):
         assert options.words is not None
         num_words = len(options.words)
         self.embedding = torch.nn.Embedding(num_words + 1, self.output_dim, padding_idx=0)
-        # As bilm-tf draws them, which has no row for padding.
+        # As in bilm-tf, which has no row for padding.
         bound = (6.0 / (num_words + self.output_dim)) ** 0.5
         torch.nn.init.uniform_(self.embedding.weight, -bound, bound)
         self.reset_padding()
 
     def reset_padding(self) -> None:
-        """What stands at padding is 0: weight files have no row for it."""
+        """Sets the embedding of padding to 0: weight files have no row for it."""
         with torch.no_grad():
             self.embedding.weight[0].zero_()
 
     def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
-        """
-        # Parameters
-
-        token_ids : `torch.Tensor`
-            Shape `(num_words, 1)`.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(num_words, output_dim)`.
-        """
+        """From shape `(num_words, 1)` to `(num_words, output_dim)`."""
         return self.embedding(token_ids.squeeze(1))
 
 
 def map_of(options: BilmOptions) -> CharacterMap:
     """
-    How a biLM of these options wants words: as characters or whole.
+    The map from words to the ids that a biLM of these options reads.
 
     # Raises
 
     `ConfigurationError`
-        If it reads token embeddings of words that are not known yet.
+        If the options are of token embeddings and the words are not known.
     """
     if options.char_cnn is not None:
         return CharacterMap.from_options(options)
     if options.words is None:
         raise ConfigurationError(
-            "The biLM options have no `char_cnn`, so that it reads token embeddings, and no "
+            "The biLM options have no `char_cnn`, so the biLM has token embeddings, and no "
             "`vocabulary`: expected the list of their words. Read the options from a file with "
             "vocabulary.txt beside it."
         )

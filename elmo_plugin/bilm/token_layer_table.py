@@ -10,16 +10,8 @@ from elmo_plugin.modules import tuning
 
 class TokenLayerTable:
     """
-    The token layer of given words, computed once; other words go to the character encoder.
-
-    # Parameters
-
-    encoder : `Union[CharacterEncoder, TokenEmbeddings]`
-        Computes the token layer.
-    characters : `CharacterMap`
-        Characters of that encoder.
-    words : `Sequence[str]`
-        Words of the table.
+    The token layer of the given words, computed once; that of other words is computed by `encoder`,
+    whose ids are those of `characters`.
     """
 
     def __init__(
@@ -42,17 +34,7 @@ class TokenLayerTable:
                     self._rows[word_ids.tobytes()] = row
 
     def __call__(self, character_ids: torch.Tensor) -> torch.Tensor:
-        """
-        # Parameters
-
-        character_ids : `torch.Tensor`
-            Shape `(num_words, max_characters_per_token)`.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(num_words, output_dim)`.
-        """
+        """From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`."""
         rows = torch.tensor(
             [self._rows.get(ids.tobytes(), -1) for ids in character_ids.cpu().numpy()],
             device=character_ids.device,

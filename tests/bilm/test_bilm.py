@@ -171,7 +171,7 @@ def test_ids_of_other_characters_are_refused(shared_bilm):
 def test_padding_before_a_token_is_refused(shared_bilm):
     ids = shared_bilm.characters.batch_ids([["a", "b"]])
     ids[0, 0] = 0
-    with pytest.raises(ValueError, match="padding stands before a token"):
+    with pytest.raises(ValueError, match="padding before a token"):
         shared_bilm(ids)
 
 

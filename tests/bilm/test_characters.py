@@ -72,13 +72,13 @@ def test_a_batch_is_padded_with_zeros():
 
 
 def test_remembered_words_cannot_be_spoiled_and_are_bounded(monkeypatch):
-    monkeypatch.setattr(characters, "_MAX_REMEMBERED", 3)
+    monkeypatch.setattr(characters, "_MAX_CACHED", 3)
     character_map, mapper = CharacterMap(), ELMoCharacterMapper()
     with pytest.raises(ValueError):
         character_map.word_ids("a")[0] = 7
     for word in "abcdefgabc":
         assert character_map.word_ids(word).tolist() == mapper.convert_word_to_char_ids(word)
-        assert len(character_map._remembered) <= 3
+        assert len(character_map._cached) <= 3
 
 
 def test_maps_are_equal_when_their_settings_are():

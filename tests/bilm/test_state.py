@@ -89,5 +89,5 @@ def test_a_warm_start_learns(make_bilm):
 
 
 def test_two_beginnings_at_once_are_refused(make_bilm):
-    with pytest.raises(ValueError, match="carried state or from a warm-up, not from both"):
+    with pytest.raises(ValueError, match="`stateful` or `warm_up` of a biLM, found both"):
         make_bilm(stateful=True, warm_up=True)

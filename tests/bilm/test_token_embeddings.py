@@ -156,9 +156,9 @@ def refused(folder, expected):
 
 def test_what_does_not_fit_is_named(files, make_bilm, make_options):
     (files / "vocabulary.txt").write_text("\n".join(WORDS[:-1]) + "\n")
-    refused(files, "as many words as `n_tokens_vocab` says, 7, found 6. Take the vocabulary")
+    refused(files, "expected 7 words, which is `n_tokens_vocab`, found 6. Take the vocabulary")
     (files / "vocabulary.txt").unlink()
-    refused(files, "no `char_cnn`, so that the biLM reads token embeddings: expected their words")
+    refused(files, "no `char_cnn`, so the biLM has token embeddings: expected their words")
     source = make_source(make_options)
     del source["n_tokens_vocab"]
     (files / "options.json").write_text(json.dumps(source))

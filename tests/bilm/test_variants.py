@@ -155,7 +155,9 @@ def test_elmo_refuses_layers_that_it_cannot_blend(
 
 def test_reading_sentences_needs_layers_of_one_width(make_bilm):
     bilm = make_bilm(projection=False)
-    with pytest.raises(ValueError, match=r"LSTM layer's output \(6\), found 23.* add up to 6"):
+    with pytest.raises(
+        ConfigurationError, match=r"LSTM layer's output \(6\), found 23.* add up to 6"
+    ):
         bilm(bilm.characters.batch_ids([["word"]]))
 
 

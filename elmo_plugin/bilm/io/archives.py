@@ -1,11 +1,11 @@
-"""What trained AllenNLP models hold of a language model, read without building those models."""
+"""Reads biLMs from trained AllenNLP models without building those models."""
 
 import json
 import os
 import tarfile
 from dataclasses import asdict, dataclass
 from os import PathLike
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
 
@@ -25,18 +25,17 @@ class TrainedModel:
     """
     The parameters of a trained model, from its `model.tar.gz` or its serialization directory.
 
-    Nothing in the archive is executed and none of its classes is needed: a `Bilm` keeps its
-    options beside its parameters, so that it is found in any model, under any name.
+    Nothing in the archive is executed, and its classes are not needed: a `Bilm` stores its options
+    beside its parameters, so that it is found in any model, under any name.
 
     # Parameters
 
     parameters : `Dict[str, torch.Tensor]`
-        The state dict, on disk until it is used.
+        The state dict, memory-mapped.
     words, counts : `Optional[List[str]]`, `Optional[List[int]]`
-        Of a language model: the words it predicts, and how often each occurs in its training text
-        if that is known.
+        For a language model, the words that it predicts, and their counts if they are known.
     place : `str`
-        What error messages call it.
+        Its name in error messages.
     """
 
     parameters: Dict[str, torch.Tensor]
@@ -55,7 +54,7 @@ class TrainedModel:
         # Raises
 
         `ConfigurationError`
-            If there is no such archive, it cannot be read, or it is not safe to unpack.
+            If it does not exist, cannot be read, or is not safe to unpack.
         """
         with unpacked(archive) as folder:
             weights = trained_weights(folder, str(archive))
@@ -64,54 +63,54 @@ class TrainedModel:
 
     def bilm(self, name: Optional[str] = None) -> Bilm:
         """
-        A biLM as it is in the model, fine-tuned or not.
+        A biLM of the model, fine-tuned or not.
 
         # Parameters
 
         name : `Optional[str]`, optional (default = `None`)
             Its name in the model, such as `text_field_embedder.token_embedder_elmo.bilm`; not
-            needed when there is only one.
+            needed if there is only one.
 
         # Raises
 
         `ConfigurationError`
-            If there is no biLM, or none of that name, or several and no name.
+            If there is no biLM, none of that name, or several and no name.
         """
-        prefix = self._prefix(name)
-        stored = stored_bilms(self.parameters)[prefix]
-        options = BilmOptions.from_dict(stored["options"], self.place)
-        bilm = Bilm(options, source=stored["options_file"])
-        bilm.load_state_dict(self._below(prefix))
+        options, source, parameters = self._stored(name)
+        bilm = Bilm(options, source=source)
+        bilm.load_state_dict(parameters)
         return bilm.eval()
 
     def load_into(self, bilm: Bilm, name: Optional[str] = None) -> None:
         """
-        Copies the parameters of a biLM of the same shape.
-
-        # Parameters
-
-        bilm : `Bilm`
-            What to change.
-        name : `Optional[str]`, optional (default = `None`)
-            See `bilm`.
+        Copies the parameters of a biLM of the model, see `bilm`, into one of the same options.
 
         # Raises
 
         `ConfigurationError`
             As `bilm`, and if the options differ.
         """
-        prefix = self._prefix(name)
-        stored = stored_bilms(self.parameters)[prefix]
-        found = BilmOptions.from_dict(stored["options"], self.place)
+        found, _, parameters = self._stored(name)
         if found != bilm.options:
             raise ConfigurationError(
                 f"{self.place} does not fit the options: {_difference(bilm.options, found)}. Take "
                 "the options with which it was trained."
             )
-        bilm.load_state_dict(self._below(prefix))
+        bilm.load_state_dict(parameters)
 
-    def _prefix(self, name: Optional[str]) -> str:
-        prefixes = list(stored_bilms(self.parameters))
+    def _stored(self, name: Optional[str]) -> Tuple[BilmOptions, str, Dict[str, torch.Tensor]]:
+        """Options, options file and parameters of a biLM, see `bilm`."""
+        bilms = stored_bilms(self.parameters)
+        prefix = self._prefix(name, list(bilms))
+        options = BilmOptions.from_dict(bilms[prefix]["options"], self.place)
+        parameters = {
+            name.removeprefix(prefix): value
+            for name, value in self.parameters.items()
+            if name.startswith(prefix)
+        }
+        return options, bilms[prefix]["options_file"], parameters
+
+    def _prefix(self, name: Optional[str], prefixes: List[str]) -> str:
         names = ", ".join(prefix.removesuffix(".") for prefix in prefixes)
         if not prefixes:
             raise ConfigurationError(
@@ -128,18 +127,11 @@ class TrainedModel:
             )
         return prefixes[0] if name is None else f"{name}."
 
-    def _below(self, prefix: str) -> Dict[str, torch.Tensor]:
-        return {
-            name.removeprefix(prefix): value
-            for name, value in self.parameters.items()
-            if name.startswith(prefix)
-        }
-
 
 def stored_bilms(parameters: Dict[str, torch.Tensor]) -> Dict[str, Dict[str, Any]]:
     """
-    What the biLMs of a model store beside their parameters: the content of `options_json`, see
-    `Bilm`, by the prefix of the biLM's parameter names.
+    The content of `options_json` of each biLM in a model, see `Bilm`, by the prefix of the names of
+    its parameters.
     """
     return {
         name.removesuffix(_IDENTITY): json.loads(bytes(value.numpy()))
@@ -149,7 +141,7 @@ def stored_bilms(parameters: Dict[str, torch.Tensor]) -> Dict[str, Dict[str, Any
 
 
 def is_archive(path: Union[str, PathLike]) -> bool:
-    """True for a trained model, false for a file of weights and for a missing file."""
+    """True for a trained model, false for a weight file and for a missing file."""
     try:
         local = local_path(path)
     except FileNotFoundError:
@@ -159,7 +151,7 @@ def is_archive(path: Union[str, PathLike]) -> bool:
     try:
         return tarfile.is_tarfile(local)
     except EOFError:
-        # Of a truncated compressed file; reading it raises the error for users.
+        # A truncated compressed file; reading it raises the error for users.
         return True
 
 

@@ -15,7 +15,7 @@ from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 
-# What is written, and what is read.
+# The types that can be written, and those that can be read.
 DTYPES = ("float32", "float16")
 TYPES = ("float16", "float32", "float64")
 
@@ -23,9 +23,7 @@ _SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF1
 
 
 def read_shapes(file: Union[str, PathLike]) -> Dict[str, Tuple[int, ...]]:
-    """
-    The shape of each array of a file, without reading the arrays; see `read_arrays`.
-    """
+    """The shape of each array of a file; see `read_arrays`."""
     with _opened(file) as arrays:
         return {name: array.shape for name, array in arrays.items()}
 
@@ -37,10 +35,9 @@ def read_arrays(
     # Parameters
 
     file : `Union[str, PathLike]`
-        Local path, or a URL, see `local_path`. HDF5, unless its name
-        ends in `.safetensors`.
+        Local path or URL, see `local_path`. HDF5, unless its name ends in `.safetensors`.
     wanted : `Callable[[str], bool]`
-        Whether to read the array of this name; others cost nothing.
+        Whether to read the array of this name.
 
     # Returns
 
@@ -53,7 +50,7 @@ def read_arrays(
         If there is no such file.
 
     `ConfigurationError`
-        If it cannot be read, or an array holds anything but finite numbers of `TYPES`.
+        If it cannot be read, or an array is not of `TYPES` or not finite in float32.
     """
     with _opened(file) as arrays:
         return {
@@ -89,7 +86,7 @@ def _opened(file: Union[str, PathLike]) -> Iterator[Dict[str, _StoredArray]]:
                 yield _of_hdf5(opened)
     except ConfigurationError:
         raise
-    # safetensors has an exception of its own that shares no base with h5py's.
+    # The exceptions of safetensors and h5py have no common base class.
     except Exception as error:
         raise ConfigurationError(
             f"biLM weight file {file} cannot be read; it is damaged, cut short, or neither "
@@ -102,7 +99,7 @@ def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
 
     def collect(name: str, item: object) -> None:
         if isinstance(item, h5py.Dataset):
-            # HDF5 has arrays that are nothing, without a shape.
+            # HDF5 has empty arrays without a shape.
             arrays[name] = _StoredArray(item.shape or (), item.dtype.name, lambda: item[...])
 
     file.visititems(collect)
@@ -140,25 +137,22 @@ def _as_float32(stored: _StoredArray, expected: str) -> numpy.ndarray:
 
 def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], dtype: str) -> None:
     """
-    Writes the arrays so that the file appears under its name only when it is whole. Memory: as
-    much again as the arrays.
+    Writes arrays through `atomic_write`. Needs memory for a second copy of them.
 
     # Parameters
 
     arrays : `Dict[str, numpy.ndarray]`
-        What to write, in this order.
     file : `Union[str, PathLike]`
-        `.safetensors`, or HDF5 for any other ending.
+        `.safetensors`, or HDF5 for any other suffix.
     dtype : `str`
         `float32`, or `float16` for half the size.
 
     # Raises
 
     `ValueError`
-        If `dtype` is neither, or if a number is too large for it.
-
+        If `dtype` is neither, or a number is too large for it.
     `OSError`
-        If the disk is full, or the file cannot be written for another reason.
+        If the file cannot be written.
     """
     if dtype not in DTYPES:
         raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")
@@ -173,7 +167,7 @@ def _content(arrays: Dict[str, numpy.ndarray], suffix: str) -> Union[bytes, memo
         from safetensors.numpy import save
 
         return save(arrays)
-    # In memory: after a full disk HDF5 cannot be used any more, not even for other files.
+    # In memory, because HDF5 cannot be used any more after a write to a full disk has failed.
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as opened:
         for name, array in arrays.items():

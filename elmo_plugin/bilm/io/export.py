@@ -1,18 +1,17 @@
-"""Writes a biLM that was trained here as the files of the published ones."""
+"""Writes a trained biLM as files in the layout of the published ones."""
 
-import json
 import os
 import shutil
 from os import PathLike
 from pathlib import Path
-from typing import List, Optional, Union
+from typing import Any, Dict, List, Optional, Union
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.io.option_files import OPTIONS_FILE, WEIGHT_FILE, written_options
+from elmo_plugin.bilm.io.hub import save_files
 from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE, SoftmaxWeights, save_softmax
-from elmo_plugin.bilm.io.weight_files import save_weights
-from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, Entry, write_vocabulary
+from elmo_plugin.bilm.io.weight_files import WEIGHT_FILE
+from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
+from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE
 from elmo_plugin.util.errors import ConfigurationError
 
 _EXPORTED = (OPTIONS_FILE, WEIGHT_FILE, SOFTMAX_FILE, VOCABULARY_FILE)
@@ -26,18 +25,18 @@ def save_bilm(
     force: bool = False,
 ) -> List[Path]:
     """
-    Writes `options.json` and `weights.hdf5` in the layout of the published biLMs, and with a
-    softmax `softmax.hdf5` and `vocabulary.txt`; with token embeddings the latter in any case. They
-    appear only when all of them are complete.
+    Writes `options.json` and `weights.hdf5` in the layout of the published biLMs; with a softmax
+    also `softmax.hdf5`; with a softmax or token embeddings also `vocabulary.txt`. The files appear
+    when all of them are complete.
 
     # Parameters
 
     bilm : `Bilm`
         What to write.
     folder : `Union[str, PathLike]`
-        Created if it does not exist.
+        Created if needed.
     softmax : `Optional[SoftmaxWeights]`, optional (default = `None`)
-        Output layer of the language model.
+        The output layer of the language model.
     dtype : `str`, optional (default = `"float32"`)
         `float32`, or `float16` for half the size.
     force : `bool`, optional (default = `False`)
@@ -58,23 +57,20 @@ def save_bilm(
     """
     folder = Path(folder)
     check_export_folder(folder, force)
-    # In the folder if it exists: its parent may be on another disk.
-    is_there = folder.is_dir()
-    unfinished = folder / "export.unfinished" if is_there else Path(f"{folder}.unfinished")
+    unfinished = Path(f"{folder}.unfinished")
+    if folder.is_dir():
+        # Its parent may be on another disk.
+        unfinished = folder / "export.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:
-        options = written_options(bilm.options)
+        changes: Dict[str, Any] = {}
         if softmax is not None:
             softmax.check_fit(bilm.options, "The softmax")
+            changes["n_tokens_vocab"] = len(softmax.words)
+        save_files(bilm, unfinished / OPTIONS_FILE, unfinished / WEIGHT_FILE, dtype, **changes)
+        if softmax is not None:
             save_softmax(softmax, unfinished, dtype)
-            options["n_tokens_vocab"] = len(softmax.words)
-        elif bilm.options.words is not None:
-            entries: List[Entry] = [(word, None) for word in bilm.options.words]
-            write_vocabulary(entries, unfinished / VOCABULARY_FILE)
-        text = json.dumps(options, indent=4, ensure_ascii=False)
-        (unfinished / OPTIONS_FILE).write_text(f"{text}\n", encoding="utf-8")
-        save_weights(bilm, unfinished / WEIGHT_FILE, dtype)
         _move(unfinished, folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -83,8 +79,8 @@ def save_bilm(
 
 def allennlp_obstacle(options: BilmOptions) -> Optional[str]:
     """
-    The setting for which AllenNLP's own `allennlp.modules.elmo.Elmo`, made for the published
-    biLMs, cannot read such a model; `None` if it can.
+    The setting because of which `allennlp.modules.elmo.Elmo` cannot read such a biLM; `None` if it
+    can.
     """
     cnn, lstm = options.char_cnn, options.lstm
     if cnn is None:
@@ -108,7 +104,7 @@ def check_export_folder(folder: Union[str, PathLike], force: bool) -> None:
     # Raises
 
     `ConfigurationError`
-        If `save_bilm` could not write there: it is a file, or holds such files.
+        If it is a file, or contains files that `save_bilm` writes and `force` is false.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
@@ -130,5 +126,5 @@ def _move(unfinished: Path, folder: Path) -> None:
         if (unfinished / name).exists():
             os.replace(unfinished / name, folder / name)
         else:
-            # Otherwise the softmax of another biLM would stay beside this one.
+            # A softmax of another biLM must not stay beside this one.
             (folder / name).unlink(missing_ok=True)

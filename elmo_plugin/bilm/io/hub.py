@@ -1,6 +1,5 @@
 """biLMs in folders and on the Hugging Face Hub."""
 
-import json
 import os
 from os import PathLike
 from pathlib import Path
@@ -8,11 +7,14 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, Mapping, Optional, Type, TypeVar, Union
 
-import torch
-
-from elmo_plugin.bilm.io.option_files import OPTIONS_FILE, WEIGHT_FILE, written_options
-from elmo_plugin.bilm.io.weight_files import check_weights, load_weights, save_weights
-from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.io.weight_files import (
+    WEIGHT_FILE,
+    ModuleWithOptions,
+    check_weights,
+    load_weights,
+    save_weights,
+)
+from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, write_vocabulary
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
@@ -20,21 +22,18 @@ from elmo_plugin.util.errors import ConfigurationError
 CONFIG_FILE = "config.json"
 SAFETENSORS_FILE = "model.safetensors"
 CARD_FILE = "README.md"
-# Options and weights; the first pair that a folder holds is read.
+# Options and weights; the first pair that exists in a folder is read.
 _PAIRS = ((CONFIG_FILE, SAFETENSORS_FILE), (OPTIONS_FILE, WEIGHT_FILE))
 
 Self = TypeVar("Self", bound="PretrainedFiles")
 
 
-class PretrainedFiles(torch.nn.Module):
+class PretrainedFiles(ModuleWithOptions):
     """
-    The methods of a biLM that read and write folders and repositories of the Hugging Face Hub.
-
-    They have the names and the meaning of those of `huggingface_hub.ModelHubMixin`, which is no
-    base class here: it would be imported with every biLM, and local folders need no package.
+    The methods of a biLM for folders and repositories of the Hugging Face Hub. They have the names
+    and the meaning of those of `huggingface_hub.ModelHubMixin`; local folders do not need that
+    package.
     """
-
-    options: BilmOptions
 
     @classmethod
     def from_pretrained(
@@ -104,15 +103,10 @@ class PretrainedFiles(torch.nn.Module):
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        save_weights(self, folder / SAFETENSORS_FILE, dtype)
-        if self.options.words is not None:
-            write_vocabulary(
-                [(word, None) for word in self.options.words], folder / VOCABULARY_FILE
-            )
-        text = json.dumps(written_options(self.options), indent=4, ensure_ascii=False)
-        _write_text(f"{text}\n", folder / CONFIG_FILE)
+        save_files(self, folder / CONFIG_FILE, folder / SAFETENSORS_FILE, dtype)
         if metrics is not None or not (folder / CARD_FILE).exists():
-            _write_text(_model_card(self.options, metrics or {}), folder / CARD_FILE)
+            with atomic_write(folder / CARD_FILE) as card:
+                card.write_text(_model_card(self.options, metrics or {}), encoding="utf-8")
 
     def push_to_hub(
         self,
@@ -154,6 +148,21 @@ class PretrainedFiles(torch.nn.Module):
         return str(commit)
 
 
+def save_files(
+    bilm: ModuleWithOptions, options_file: Path, weight_file: Path, dtype: str, **changes: Any
+) -> None:
+    """
+    Writes weights and options, and for token embeddings `vocabulary.txt` beside the options, each
+    through `atomic_write`; `changes` are settings to write in place of those of the options.
+    """
+    save_weights(bilm, weight_file, dtype)
+    if bilm.options.words is not None:
+        words = [(word, None) for word in bilm.options.words]
+        write_vocabulary(words, options_file.with_name(VOCABULARY_FILE))
+    with atomic_write(options_file) as unfinished:
+        unfinished.write_text(bilm.options.to_json(**changes), encoding="utf-8")
+
+
 def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Path:
     if os.path.isabs(name) or name.startswith((".", "~")) or name.count("/") > 1:
         raise ConfigurationError(f"Folder {name} does not exist (looked from {os.getcwd()}).")
@@ -182,11 +191,6 @@ def _huggingface_hub(purpose: str) -> ModuleType:
             "huggingface_hub."
         ) from error
     return huggingface_hub
-
-
-def _write_text(text: str, path: Path) -> None:
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
 
 
 def _model_card(options: BilmOptions, metrics: Mapping[str, float]) -> str:

@@ -24,29 +24,27 @@ def load_bilm(
     serialization_dir: Optional[str] = None,
 ) -> Bilm:
     """
-    A biLM with its weights, ready to read sentences.
+    A biLM with its weights, in evaluation mode.
 
     # Parameters
 
     options_file, weight_file : `Optional[Union[str, PathLike]]`
-        The two files of a biLM: local paths or URLs, see `local_path`. Default: the environment's
-        `ELMO_OPTIONS` and `ELMO_WEIGHTS`, or the biLM that comes with the project. The weights may
-        also be in the archive or the serialization directory of a trained model that holds a biLM,
-        an `elmo-bilm` for example.
+        The two files of a biLM: local paths or URLs, see `local_path`. Default: the environment
+        variables `ELMO_OPTIONS` and `ELMO_WEIGHTS`, or the biLM that comes with the project.
+        `weight_file` may also be a trained model, see `read_weights_into`.
     stateful, warm_up : `bool`
         See `Bilm`.
     dtype : `str`, optional (default = `"float32"`)
-        `bfloat16` trades an error below 1 % for about twice the speed at the published size.
-        `int8` is for reading one sentence at a time on a CPU; see `Bilm.to_int8`.
+        Or `bfloat16`, see `Bilm.to_bfloat16`, or `int8`, see `Bilm.to_int8`.
     serialization_dir : `Optional[str]`
         The folder into which AllenNLP has unpacked an archive. The options are then read from the
-        archive's weights, which AllenNLP loads afterwards: the two files are not needed.
+        weights of the archive, which AllenNLP loads afterwards: the two files are not needed.
 
     # Raises
 
     `ConfigurationError`
-        If a file is missing, damaged, or does not fit the other, or if the options are of a
-        language model whose layers cannot be blended.
+        If a file is missing, damaged, or does not fit the other, or if the biLM is forward-only or
+        its layers differ in width.
     """
     if dtype not in DTYPES:
         raise ConfigurationError(f"Expected `dtype` to be one of {DTYPES}, found {dtype!r}.")
@@ -56,8 +54,12 @@ def load_bilm(
     weight_file = setting("ELMO_WEIGHTS") if weight_file is None else weight_file
     archived = _archived_options([options_file, weight_file], serialization_dir, source)
     options = archived or BilmOptions.from_file(options_file)
-    _check_blendable(options, str(options_file))
-    # Before the model is built: options of other weights could need any amount of memory.
+    if not options.bidirectional:
+        raise ConfigurationError(
+            f"{options_file}: `bidirectional` is false, but ELMo needs a model of both directions."
+        )
+    options.check_widths(str(options_file))
+    # Before the model is built, because options of other weights could need any amount of memory.
     if archived is None and not is_archive(weight_file):
         check_weights(options, weight_file)
     bilm = Bilm(options, stateful=stateful, warm_up=warm_up, source=source)
@@ -70,20 +72,6 @@ def load_bilm(
     return bilm.eval()
 
 
-def _check_blendable(options: BilmOptions, place: str) -> None:
-    if not options.bidirectional:
-        raise ConfigurationError(
-            f"{place}: `bidirectional` is false, but ELMo needs a model of both directions."
-        )
-    expected, found = options.lstm.output_dim, options.token_dim
-    if found != expected:
-        raise ConfigurationError(
-            f"{place}: ELMo blends layers of one width; expected a token layer as wide as an LSTM "
-            f"layer's output ({expected}), found {found}. Without `char_cnn.projection`, "
-            f"`char_cnn.filters` must add up to {expected}."
-        )
-
-
 def read_weights_into(
     bilm: Bilm, weight_file: Union[str, PathLike], name: Optional[str] = None
 ) -> None:
@@ -93,33 +81,29 @@ def read_weights_into(
     # Parameters
 
     bilm : `Bilm`
-        Built from the options that belong to the weights; it may have one direction only.
+        Built from the options that belong to the weights.
     weight_file : `Union[str, PathLike]`
-        HDF5, `.safetensors`, a `model.tar.gz` or a serialization directory of any model that
-        holds a biLM: a local path or a URL, see `local_path`.
+        HDF5, `.safetensors`, or the `model.tar.gz` or serialization directory of any AllenNLP model
+        that contains a biLM: a local path or a URL, see `local_path`.
     name : `Optional[str]`, optional (default = `None`)
-        Which biLM of an archive that holds several, `text_field_embedder.….bilm`.
+        The name of the biLM if an archive contains several, `text_field_embedder.….bilm`.
 
     # Raises
 
     `ConfigurationError`
-        If it is missing, damaged, or does not fit the options, or holds anything but finite
-        numbers.
+        If it is missing, damaged, does not fit the options, or has numbers that are not finite.
     """
     if is_archive(weight_file):
         TrainedModel.read(weight_file).load_into(bilm, name)
-        _check_finite(bilm, str(weight_file))
+        for parameter_name, parameter in bilm.named_parameters():
+            if not bool(parameter.isfinite().all()):
+                raise ConfigurationError(
+                    f"{weight_file}: expected finite numbers in parameter {parameter_name} of the "
+                    "biLM, found NaN or infinity. The training that wrote it diverged; take "
+                    "another."
+                )
     else:
         load_weights(bilm, weight_file)
-
-
-def _check_finite(bilm: Bilm, place: str) -> None:
-    for name, parameter in bilm.named_parameters():
-        if not bool(parameter.isfinite().all()):
-            raise ConfigurationError(
-                f"{place}: expected finite numbers in parameter {name} of the biLM, found NaN or "
-                "infinity. The training that wrote it diverged; take another."
-            )
 
 
 def read_options(
@@ -127,7 +111,7 @@ def read_options(
 ) -> BilmOptions:
     """
     The options of a biLM, from its file (default `ELMO_OPTIONS`) or from an unpacked archive of a
-    model that holds it.
+    model that contains it.
 
     # Raises
 
@@ -147,19 +131,13 @@ def given_options(
     place: str,
 ) -> BilmOptions:
     """
-    The options of a biLM as a configuration gives them: written out, or in a file.
-
-    # Parameters
-
-    options, options_file, serialization_dir
-        See `read_options`; `options` are those of an options.json.
-    place : `str`
-        Which part of the configuration it is, for error messages.
+    The options of a biLM from a configuration: `options`, the content of an options.json, or
+    `options_file`, see `read_options`. `place` is the name of the setting in error messages.
 
     # Raises
 
     `ConfigurationError`
-        If both are given, or if what they say is impossible.
+        If both are given, or a setting is impossible.
     """
     if options is None:
         return read_options(options_file, serialization_dir)
@@ -174,9 +152,9 @@ def _archived_options(
     files: List[Union[str, PathLike]], serialization_dir: Optional[str], source: str
 ) -> Optional[BilmOptions]:
     """
-    Options from the weights of a trained model, where `Bilm` stores them, or `None` without a
-    trained model. Those of an archive come before `files`, which may have changed since then;
-    those of a training run's folder are used only if one of `files` is missing.
+    The options that a `Bilm` has stored in the weights of a trained model, or `None` without such
+    weights. Those of an archive are preferred to `files`, which may have changed since; those of a
+    training run are used only if one of `files` is missing.
     """
     if serialization_dir is None:
         return None
@@ -185,7 +163,7 @@ def _archived_options(
         weights = Path(serialization_dir) / "best.th"
     if not weights.exists():
         return None
-    # AllenNLP reads all of the weights next; only then do their checksums matter.
+    # Checksums are not needed here: AllenNLP reads all of the weights next.
     parameters = read_state(weights, str(weights), check=False)
     for stored in stored_bilms(parameters).values():
         if stored["options_file"] == source:

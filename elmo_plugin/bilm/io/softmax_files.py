@@ -41,7 +41,7 @@ class SoftmaxWeights:
     words : `List[str]`
         One per row, the first three being `<S>`, `</S>` and `<UNK>`.
     counts : `Optional[List[int]]`, optional (default = `None`)
-        How often each word occurs in the training text, where that is known.
+        The count of each word in the training text, if known.
     """
 
     weight: torch.Tensor
@@ -51,17 +51,11 @@ class SoftmaxWeights:
 
     def check_fit(self, options: BilmOptions, place: str) -> None:
         """
-        # Parameters
-
-        options : `BilmOptions`
-            Of the language model it belongs to.
-        place : `str`
-            What error messages call it.
-
         # Raises
 
         `ConfigurationError`
-            If the numbers of rows and words differ, or its width is not that of one direction.
+            If rows and words differ in number, or the width is not that of one direction of the
+            biLM; `place` is its name in the message.
         """
         num_words, dim = self.weight.shape
         expected = options.lstm.output_dim
@@ -86,13 +80,13 @@ def read_softmax(
     # Parameters
 
     weight_file : `Union[str, PathLike]`
-        A `softmax.hdf5`, a weight file of a biLM that holds `softmax/W` and `softmax/b` too, or
+        A `softmax.hdf5`, a weight file of a biLM that also contains `softmax/W` and `softmax/b`, or
         the archive or serialization directory of an `elmo-bilm` model: a local path or a URL, see
         `local_path`.
     options : `BilmOptions`
-        Of the language model it belongs to.
+        Options of that biLM.
     vocabulary_file : `Optional[Union[str, PathLike]]`, optional (default = `None`)
-        The words of a file; default: the `vocabulary.txt` beside it. An archive has its own.
+        The words for a softmax in a file. Default: the `vocabulary.txt` beside it.
 
     # Raises
 
@@ -112,14 +106,14 @@ def read_softmax(
 
 
 def has_softmax(weight_file: Union[str, PathLike]) -> bool:
-    """True if a file of weights holds the weight or the bias of a softmax."""
+    """True if a weight file contains the weight or the bias of a softmax."""
     shapes = read_shapes(weight_file)
     return _WEIGHT in shapes or _BIAS in shapes
 
 
 def softmax_of(model: TrainedModel) -> Optional[SoftmaxWeights]:
     """
-    The output layer of a trained model, if that is a language model.
+    The output layer of a trained model; `None` if it is not a language model.
 
     # Raises
 
@@ -138,22 +132,8 @@ def save_softmax(
     softmax: SoftmaxWeights, folder: Union[str, PathLike], dtype: str = "float32"
 ) -> None:
     """
-    Writes `softmax.hdf5` and `vocabulary.txt`, a word or `word<TAB>count` per line, each through
-    `atomic_write`.
-
-    # Parameters
-
-    softmax : `SoftmaxWeights`
-        What to write.
-    folder : `Union[str, PathLike]`
-        An existing folder.
-    dtype : `str`, optional (default = `"float32"`)
-        `float32`, or `float16` for half the size.
-
-    # Raises
-
-    `ValueError`
-        If `dtype` is neither, or a number is too large for it.
+    Writes `softmax.hdf5`, see `write_arrays`, and `vocabulary.txt`, see `write_vocabulary`, into an
+    existing folder.
     """
     arrays = {
         name: tensor.detach().float().cpu().numpy()

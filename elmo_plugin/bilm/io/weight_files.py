@@ -1,48 +1,39 @@
 """
 The weights of a biLM in files: HDF5 in bilm-tf's layout, or safetensors with the same names.
 
-One table (`_entries`) says which tensor of a file becomes which parameter and how; reading and
-writing both follow it, so that a file that is read and written again is the same bit for bit. Its
-names are those of the published files, under which everything is written; what else bilm-tf calls
-them is read, see `weight_fit`.
+One table (`_entries`) maps the tensors of a file to parameters. Reading and writing both use it, so
+that a file that is read and written again is the same bit for bit. Its names are those of the
+published files; other names that bilm-tf uses are read too, see `weight_fit`.
 """
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import Callable, Dict, Iterator, List, Protocol, Tuple, Union
+from typing import Callable, Dict, Iterator, List, Tuple, Union
 
 import numpy
 import torch
 
+from elmo_plugin.bilm.character_cnn_options import CharacterCnnOptions
 from elmo_plugin.bilm.io.array_files import read_arrays, read_shapes, write_arrays
 from elmo_plugin.bilm.io.weight_fit import check_fit, published_name
-from elmo_plugin.bilm.options import BilmOptions, CharacterCnnOptions, LstmOptions
+from elmo_plugin.bilm.options import BilmOptions, LstmOptions
 from elmo_plugin.modules.linear.int8 import Int8Linear
 from elmo_plugin.util.errors import ConfigurationError
 
+WEIGHT_FILE = "weights.hdf5"
 
-class BilmLike(Protocol):
-    """What this module needs of a `Bilm`, which inherits from a class that imports this module."""
 
-    training: bool
+class ModuleWithOptions(torch.nn.Module):
+    """A `Bilm`, as far as this module needs it: the base class of `Bilm`, which imports it."""
+
     options: BilmOptions
-
-    def named_parameters(self) -> Iterator[Tuple[str, torch.nn.Parameter]]:
-        """See `torch.nn.Module`."""
-
-    def modules(self) -> Iterator[torch.nn.Module]:
-        """See `torch.nn.Module`."""
-
-    def train(self, mode: bool) -> torch.nn.Module:
-        """See `torch.nn.Module`."""
 
 
 @dataclass(frozen=True)
 class _Entry:
     """
-    One tensor of a weight file and the parameters that it holds.
-
-    `to_parameters` takes the file's array apart; `to_file` puts it together again.
+    One tensor of a weight file and its parameters: `to_parameters` splits the array of the file,
+    `to_file` joins the parameters to that array.
     """
 
     name: str
@@ -52,22 +43,15 @@ class _Entry:
     to_file: Callable[[List[numpy.ndarray]], numpy.ndarray]
 
 
-def load_weights(bilm: BilmLike, weight_file: Union[str, PathLike]) -> None:
+def load_weights(bilm: ModuleWithOptions, weight_file: Union[str, PathLike]) -> None:
     """
-    Reads the parameters of `bilm` from a file, float16 or float32, HDF5 or `.safetensors`.
-
-    # Parameters
-
-    bilm : `Bilm`
-        Built from the options that belong to the file.
-    weight_file : `Union[str, PathLike]`
-        A local path or a URL, see `local_path`.
+    Reads the parameters of a biLM from a file, see `read_arrays`.
 
     # Raises
 
     `ConfigurationError`
-        If there is no such file, it cannot be read, or it does not fit the options; the message
-        names the tensor, the shape that was expected and the shape that was found.
+        If there is no such file, it cannot be read, or it does not fit the options of `bilm`; the
+        message names the tensor, the expected shape and the found one.
     """
     parameters = _parameters(bilm)
     check_weights(bilm.options, weight_file)
@@ -76,18 +60,18 @@ def load_weights(bilm: BilmLike, weight_file: Union[str, PathLike]) -> None:
     }
     with torch.no_grad():
         for entry in _entries(bilm.options):
-            # What may be missing from a file that fits is a projection that changes nothing.
-            array = arrays[entry.name] if entry.name in arrays else _no_change(entry.shape)
+            # After `check_weights`, only projections that are the identity can be missing.
+            array = arrays[entry.name] if entry.name in arrays else _identity(entry.shape)
             for name, part in zip(entry.parameters, entry.to_parameters(array)):
                 parameters[name].copy_(torch.from_numpy(numpy.ascontiguousarray(part)))
-    # Drops packed copies of the weights, see `PackedLinear`.
+    # Removes packed copies of the weights, see `PackedLinear`.
     bilm.train(bilm.training)
 
 
 def check_weights(options: BilmOptions, weight_file: Union[str, PathLike]) -> None:
     """
-    Whether a file of weights belongs to these options, known before a model is built or a weight
-    is read. See `load_weights` for what it raises.
+    Checks the tensors of a weight file against the options without reading weights or building a
+    model. Raises the errors of `load_weights`.
     """
     try:
         shapes = read_shapes(weight_file)
@@ -101,24 +85,16 @@ def check_weights(options: BilmOptions, weight_file: Union[str, PathLike]) -> No
     check_fit(shapes, expected, options, str(weight_file))
 
 
-def save_weights(bilm: BilmLike, weight_file: Union[str, PathLike], dtype: str = "float32") -> None:
+def save_weights(
+    bilm: ModuleWithOptions, weight_file: Union[str, PathLike], dtype: str = "float32"
+) -> None:
     """
-    Writes the parameters of `bilm` in bilm-tf's layout. The file appears under its name only
-    when it is whole.
-
-    # Parameters
-
-    bilm : `Bilm`
-        What to write.
-    weight_file : `Union[str, PathLike]`
-        `.safetensors`, or HDF5 for any other ending.
-    dtype : `str`, optional (default = `"float32"`)
-        `float32`, or `float16` for half the size.
+    Writes the parameters of a biLM in bilm-tf's layout; for file and `dtype` see `write_arrays`.
 
     # Raises
 
     `ValueError`
-        If `dtype` is neither, if a weight is too large for it, or if the biLM's are int8.
+        If `dtype` is wrong, a weight is too large for it, or the weights of `bilm` are int8.
     """
     parameters = {
         name: parameter.detach().float().cpu().numpy()
@@ -132,19 +108,19 @@ def save_weights(bilm: BilmLike, weight_file: Union[str, PathLike], dtype: str =
 
 
 def _is_weight(name: str) -> bool:
-    """A file may hold the softmax of the language model too; `softmax_files` reads it."""
+    """False for the softmax, which a file may also contain; `softmax_files` reads it."""
     return not name.startswith("softmax/")
 
 
-def _no_change(shape: Tuple[int, ...]) -> numpy.ndarray:
+def _identity(shape: Tuple[int, ...]) -> numpy.ndarray:
     return numpy.eye(*shape) if len(shape) == 2 else numpy.zeros(shape)
 
 
-def _parameters(bilm: BilmLike) -> Dict[str, torch.Tensor]:
+def _parameters(bilm: ModuleWithOptions) -> Dict[str, torch.Tensor]:
     if any(isinstance(module, Int8Linear) for module in bilm.modules()):
         raise ValueError(
-            "Weight files hold real numbers: expected a biLM of float32 or bfloat16, found int8. "
-            "Load it with another `dtype`."
+            "Weight files: expected a biLM of float32 or bfloat16, found int8. Load it with "
+            "another `dtype`."
         )
     return dict(bilm.named_parameters())
 
@@ -204,7 +180,7 @@ def _matrix(name: str, shape: Tuple[int, int], parameter: str) -> _Entry:
 
 
 def _convolution(name: str, shape: Tuple[int, int, int, int], parameter: str) -> _Entry:
-    """Our convolutions are products with windows laid flat: (filters, width * embedding_dim)."""
+    """Our convolutions multiply flattened windows: (filters, width * embedding_dim)."""
     return _Entry(
         name,
         shape,
@@ -215,11 +191,11 @@ def _convolution(name: str, shape: Tuple[int, int, int, int], parameter: str) ->
 
 
 def _lstm_cell(cell: str, parameter: str, input_dim: int, options: LstmOptions) -> Iterator[_Entry]:
-    """TensorFlow joins input and recurrent weights; its gate order is i, g, f, o (see `Cell`)."""
+    """TensorFlow joins input and recurrent weights; its gate order is i, g, f, o."""
     dim = options.dim
 
     def reorder(array: numpy.ndarray) -> numpy.ndarray:
-        """Exchanges the two middle gates, in both directions."""
+        """Exchanges the two middle gates, in reading and writing."""
         first, second, third, fourth = numpy.split(array, 4, axis=-1)
         return numpy.concatenate([first, third, second, fourth], axis=-1)
 

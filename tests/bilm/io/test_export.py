@@ -110,13 +110,13 @@ def test_an_interrupted_export_leaves_nothing_or_what_was_there(
 
     def fail_at_the_end(group, name, **content):
         written.append(name)
-        return create(group, name, **content) if "RNN_1" not in name else fail()
+        return create(group, name, **content) if name != "softmax/b" else fail()
 
     create = h5py.Group.create_dataset
     monkeypatch.setattr(h5py.Group, "create_dataset", fail_at_the_end)
     with pytest.raises(KeyboardInterrupt):
         save_bilm(make_bilm(seed=2), folder, softmax, force=True)
-    assert "softmax/W" in written
+    assert any("RNN_1" in name for name in written)
     if is_there:
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     else:

@@ -162,7 +162,7 @@ def test_another_kind_of_file_is_refused(bilm, tmp_path, ending, content):
     "name, shape, expected",
     [
         ("char_embed", (261, 9), ["(261, 8)", "char_embed, found (261, 9)"]),
-        ("char_embed", (262, 8), ["found (262, 8)", "261 characters", "`n_characters` 262"]),
+        ("char_embed", (262, 8), ["found (262, 8)", "261 rows", "`n_characters` 262"]),
         ("CNN_proj/W_proj", (16, 48), ["(48, 16)", "CNN_proj/W_proj, found (16, 48)"]),
         ("CNN/W_cnn_2", (3, 8, 16), ["(1, 3, 8, 16)", "CNN/W_cnn_2, found (3, 8, 16)"]),
         (CELL.format(1, 1) + "W_0", (32, 4), ["(32, 192)", CELL.format(1, 1), "found (32, 4)"]),
@@ -269,37 +269,37 @@ def test_a_missing_tensor_is_named(bilm, copied):
         (
             dict(bidirectional=True),
             dict(bidirectional=False),
-            "RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 of shape (12, 80) is missing. The options "
-            "say `bidirectional` true.",
+            "RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/W_0 of shape (12, 80) is missing. In the "
+            "options, `bidirectional` is true.",
         ),
         (
             dict(bidirectional=False),
             dict(bidirectional=True),
-            "of shape (80,), which the options have no place for. The options say `bidirectional` "
+            "of shape (80,), which does not belong to them. In the options, `bidirectional` is "
             "false.",
         ),
         (
             dict(projection=True, projection_dim=22),
             dict(projection=False, projection_dim=22),
-            "tensor CNN_proj/W_proj of shape (23, 22) is missing. The options say "
-            "`char_cnn.projection` true; false is for filters that are the token layer",
+            "tensor CNN_proj/W_proj of shape (23, 22) is missing. In the options, "
+            "`char_cnn.projection` is true; false is for filters that are used as the token layer",
         ),
         (
             dict(projection=False, projection_dim=23),
             dict(projection=True, projection_dim=23),
-            "which the options have no place for. The options say `char_cnn.projection` false",
+            "which does not belong to them. In the options, `char_cnn.projection` is false",
         ),
         (
             # What bilm-tf does not project it does not clip.
             dict(projection_dim=20, proj_clip=0.5),
             dict(projection_dim=None),
-            "W_P_0 of shape (20, 20) is missing. The options say `lstm.projection_dim` 20; bilm-tf "
-            "projects only to fewer than `lstm.dim`; null is for no projection.",
+            "W_P_0 of shape (20, 20) is missing. In the options, `lstm.projection_dim` is 20; null "
+            "is for no projection. bilm-tf projects only to fewer than `lstm.dim`.",
         ),
         (
             dict(projection_dim=None),
             dict(projection_dim=20),
-            "which the options have no place for. The options say `lstm.projection_dim` null",
+            "which does not belong to them. In the options, `lstm.projection_dim` is null",
         ),
     ],
 )
