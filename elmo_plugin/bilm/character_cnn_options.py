@@ -59,14 +59,7 @@ class CharacterCnnOptions:
 
 
 def character_cnn_options(read: SettingsReader) -> CharacterCnnOptions:
-    """
-    The settings below `char_cnn`.
-
-    # Raises
-
-    `ConfigurationError`
-        If one is missing or impossible.
-    """
+    """Reads the settings below `char_cnn`."""
     n_characters = read("char_cnn.n_characters", whole())
     longest = read("char_cnn.max_characters_per_token", whole(most=MOST_CHARACTERS))
     options = CharacterCnnOptions(

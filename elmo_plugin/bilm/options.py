@@ -171,11 +171,7 @@ class BilmOptions:
     def with_words(self, words: Sequence[str], place: str = "biLM options") -> "BilmOptions":
         """
         The same options with token embeddings of these words, which become part of `source`.
-
-        # Raises
-
-        `ConfigurationError`
-            If `n_tokens_vocab` of the options is another number of words.
+        Raises `ConfigurationError` if `n_tokens_vocab` is not their number.
         """
         source = {"n_tokens_vocab": len(words), **self.source, "vocabulary": list(words)}
         return self.from_dict(source, place)
@@ -195,12 +191,7 @@ class BilmOptions:
         return json.dumps(written, indent=4, ensure_ascii=False) + "\n"
 
     def check_widths(self, place: str = "biLM") -> None:
-        """
-        # Raises
-
-        `ConfigurationError`
-            If the token layer and the LSTM layers differ in width, so that they cannot be blended.
-        """
+        """Raises `ConfigurationError` if the token layer and the LSTM layers differ in width."""
         expected, found = self.lstm.output_dim, self.token_dim
         if found != expected:
             raise ConfigurationError(

@@ -39,11 +39,6 @@ class TokenEmbeddings(torch.nn.Module):
     """
     The token layer of a biLM with one vector per word: "token embeddings" in section 3.1 of the
     paper, `embedding` in bilm-tf's weight files.
-
-    # Parameters
-
-    options : `BilmOptions`
-        Words and width.
     """
 
     def __init__(self, options: BilmOptions) -> None:
@@ -69,12 +64,8 @@ class TokenEmbeddings(torch.nn.Module):
 
 def map_of(options: BilmOptions) -> CharacterMap:
     """
-    The map from words to the ids that a biLM of these options reads.
-
-    # Raises
-
-    `ConfigurationError`
-        If the options are of token embeddings and the words are not known.
+    The map from words to the ids that a biLM of these options reads, or a `ConfigurationError` if
+    the words of its token embeddings are not known.
     """
     if options.char_cnn is not None:
         return CharacterMap.from_options(options)

@@ -19,12 +19,7 @@ Entry = Tuple[str, Optional[int]]
 
 
 def check_choice(size: Optional[int], min_count: int) -> None:
-    """
-    # Raises
-
-    `ConfigurationError`
-        If `size` is below 4 or `min_count` below 1.
-    """
+    """Raises `ConfigurationError` if `size` is below 4 or `min_count` below 1."""
     if size is not None and size <= len(SPECIALS):
         raise ConfigurationError(
             f"Expected a vocabulary `size` of at least {len(SPECIALS) + 1}, found {size}: "
@@ -35,12 +30,7 @@ def check_choice(size: Optional[int], min_count: int) -> None:
 
 
 def check_specials(words: Sequence[str], place: str) -> None:
-    """
-    # Raises
-
-    `ConfigurationError`
-        If these are not the words of a language model; `place` is their name in the message.
-    """
+    """Raises `ConfigurationError` unless these are the words of a language model."""
     if tuple(words[:3]) != SPECIALS:
         raise ConfigurationError(
             f"{place}: expected words to predict that begin with {', '.join(SPECIALS)}, found "
@@ -98,12 +88,8 @@ def read_vocabulary(
 
 def words_beside(options_file: Union[str, os.PathLike]) -> List[str]:
     """
-    The words of a biLM with token embeddings, from the `vocabulary.txt` beside its options.
-
-    # Raises
-
-    `ConfigurationError`
-        If there is no such file, or it is not a vocabulary.
+    The words of a biLM with token embeddings, from the `vocabulary.txt` beside its options, or a
+    `ConfigurationError` if there is none.
     """
     path = os.path.join(os.path.dirname(options_file), VOCABULARY_FILE)
     try:

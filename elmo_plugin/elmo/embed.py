@@ -34,7 +34,6 @@ def embed_sentences(
 
     `ValueError`
         If `batch_size` is not above 0.
-
     `TypeError`
         If a sentence is not a list of strings; the message names the sentence and the word.
 

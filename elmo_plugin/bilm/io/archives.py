@@ -46,15 +46,8 @@ class TrainedModel:
     @classmethod
     def read(cls, archive: Union[str, PathLike]) -> "TrainedModel":
         """
-        # Parameters
-
-        archive : `Union[str, PathLike]`
-            A `model.tar.gz` or a serialization directory: a local path or a URL, see `local_path`.
-
-        # Raises
-
-        `ConfigurationError`
-            If it does not exist, cannot be read, or is not safe to unpack.
+        Reads a `model.tar.gz` or a serialization directory, a local path or a URL; raises
+        `ConfigurationError` if it does not exist, cannot be read, or is not safe to unpack.
         """
         with unpacked(archive) as folder:
             weights = trained_weights(folder, str(archive))
@@ -157,21 +150,20 @@ def is_archive(path: Union[str, PathLike]) -> bool:
 
 def _difference(expected: BilmOptions, found: BilmOptions) -> str:
     """The first setting that differs, by its name in the file."""
-    sides = [
-        {
-            "bidirectional": options.bidirectional,
-            **{
-                f"{part}.{name}": value
-                for part, settings in (("char_cnn", options.char_cnn), ("lstm", options.lstm))
-                for name, value in (asdict(settings) if settings else {}).items()
-            },
-            "vocabulary": options.words,
-        }
-        for options in (expected, found)
-    ]
-    names = {**sides[0], **sides[1]}
-    name = next(name for name in names if sides[0].get(name) != sides[1].get(name))
-    values: List[Any] = [side.get(name) for side in sides]
+    ours, theirs = _settings(expected), _settings(found)
+    name = next(name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name))
     if name == "vocabulary":
-        return f"expected a `vocabulary` of {len(values[0])} words, found {len(values[1])} others"
-    return f"expected `{name}` {values[0]!r}, found {values[1]!r}"
+        return (
+            f"expected a `vocabulary` of {len(ours[name])} words, found {len(theirs[name])} others"
+        )
+    return f"expected `{name}` {ours.get(name)!r}, found {theirs.get(name)!r}"
+
+
+def _settings(options: BilmOptions) -> Dict[str, Any]:
+    cnn = asdict(options.char_cnn) if options.char_cnn else {}
+    return {
+        "bidirectional": options.bidirectional,
+        **{f"char_cnn.{name}": value for name, value in cnn.items()},
+        **{f"lstm.{name}": value for name, value in asdict(options.lstm).items()},
+        "vocabulary": options.words,
+    }

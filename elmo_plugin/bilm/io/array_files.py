@@ -48,7 +48,6 @@ def read_arrays(
 
     `FileNotFoundError`
         If there is no such file.
-
     `ConfigurationError`
         If it cannot be read, or an array is not of `TYPES` or not finite in float32.
     """

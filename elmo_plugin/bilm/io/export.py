@@ -32,13 +32,12 @@ def save_bilm(
     # Parameters
 
     bilm : `Bilm`
-        What to write.
     folder : `Union[str, PathLike]`
         Created if needed.
     softmax : `Optional[SoftmaxWeights]`, optional (default = `None`)
         The output layer of the language model.
     dtype : `str`, optional (default = `"float32"`)
-        `float32`, or `float16` for half the size.
+        See `save_weights`, also for errors.
     force : `bool`, optional (default = `False`)
         Replace these files, including those of a softmax; other files in the folder are kept.
 
@@ -51,9 +50,6 @@ def save_bilm(
 
     `ConfigurationError`
         If one of the files exists and `force` is false, or the softmax does not fit.
-
-    `ValueError`
-        If `dtype` is neither, or a weight too large for it.
     """
     folder = Path(folder)
     check_export_folder(folder, force)
@@ -78,10 +74,7 @@ def save_bilm(
 
 
 def allennlp_obstacle(options: BilmOptions) -> Optional[str]:
-    """
-    The setting because of which `allennlp.modules.elmo.Elmo` cannot read such a biLM; `None` if it
-    can.
-    """
+    """The setting because of which `allennlp.modules.elmo.Elmo` cannot read such a biLM, if any."""
     cnn, lstm = options.char_cnn, options.lstm
     if cnn is None:
         return "there is no `char_cnn`"
@@ -100,12 +93,7 @@ def allennlp_obstacle(options: BilmOptions) -> Optional[str]:
 
 
 def check_export_folder(folder: Union[str, PathLike], force: bool) -> None:
-    """
-    # Raises
-
-    `ConfigurationError`
-        If it is a file, or contains files that `save_bilm` writes and `force` is false.
-    """
+    """Raises the `ConfigurationError` of `save_bilm` for the folder, before anything is written."""
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigurationError(f"{folder} is a file; expected a folder, new or not.")

@@ -89,17 +89,11 @@ class PretrainedFiles(ModuleWithOptions):
         # Parameters
 
         folder : `Union[str, PathLike]`
-            Created if it does not exist.
+            Created if needed.
         metrics : `Optional[Mapping[str, float]]`, optional (default = `None`)
-            Measured numbers for the model card, by what they measure, for example
-            `{"perplexity on the held-out text": 39.7}`.
+            For the model card, for example `{"perplexity on the held-out text": 39.7}`.
         dtype : `str`, optional (default = `"float32"`)
-            `float32`, or `float16` for half the size.
-
-        # Raises
-
-        `ValueError`
-            If `dtype` is neither, or a weight is too large for it.
+            See `save_weights`, also for errors.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,26 +111,9 @@ class PretrainedFiles(ModuleWithOptions):
         commit_message: str = "Upload a biLM of elmo_plugin",
     ) -> str:
         """
-        Uploads what `save_pretrained` writes; creates the repository if it does not exist.
-
-        # Parameters
-
-        repo_id : `str`
-            Name of the repository, `user/name`.
-        metrics : `Optional[Mapping[str, float]]`, optional (default = `None`)
-            See `save_pretrained`.
-        private, token, commit_message
-            See `huggingface_hub.HfApi.create_repo` and `upload_folder`.
-
-        # Returns
-
-        `str`
-            The URL of the commit.
-
-        # Raises
-
-        `ImportError`
-            If huggingface_hub is not installed.
+        Uploads the files of `save_pretrained` to the repository `repo_id`, which is created if
+        needed, and returns the URL of the commit. For the other parameters see
+        `huggingface_hub.HfApi.create_repo` and `upload_folder`.
         """
         api = _huggingface_hub(f"Uploading to {repo_id}").HfApi(token=token)
         repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id

@@ -9,10 +9,7 @@ COUNTS_NAMESPACE = "softmax_counts_labels"
 
 
 def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[List[int]]]:
-    """
-    The words and their counts from an unpacked archive or a serialization directory. Words are
-    `None` if the model is not a language model, counts if they are not known.
-    """
+    """Words, `None` without a language model, and counts, `None` if they are not known."""
     words = _read_lines(folder, SOFTMAX_NAMESPACE)
     entries = _read_lines(folder, COUNTS_NAMESPACE)
     if words is None or entries is None:

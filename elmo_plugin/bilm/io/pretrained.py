@@ -111,12 +111,7 @@ def read_options(
 ) -> BilmOptions:
     """
     The options of a biLM, from its file (default `ELMO_OPTIONS`) or from an unpacked archive of a
-    model that contains it.
-
-    # Raises
-
-    `ConfigurationError`
-        If the file is missing or wrong.
+    model that contains it. For errors see `BilmOptions.from_file`.
     """
     source = "" if options_file is None else str(options_file)
     options_file = setting("ELMO_OPTIONS") if options_file is None else options_file
@@ -132,12 +127,7 @@ def given_options(
 ) -> BilmOptions:
     """
     The options of a biLM from a configuration: `options`, the content of an options.json, or
-    `options_file`, see `read_options`. `place` is the name of the setting in error messages.
-
-    # Raises
-
-    `ConfigurationError`
-        If both are given, or a setting is impossible.
+    `options_file`, see `read_options`; `ConfigurationError` for both. `place` is for messages.
     """
     if options is None:
         return read_options(options_file, serialization_dir)

@@ -81,8 +81,7 @@ def read_softmax(
 
     weight_file : `Union[str, PathLike]`
         A `softmax.hdf5`, a weight file of a biLM that also contains `softmax/W` and `softmax/b`, or
-        the archive or serialization directory of an `elmo-bilm` model: a local path or a URL, see
-        `local_path`.
+        a trained `elmo-bilm` model, see `TrainedModel.read`.
     options : `BilmOptions`
         Options of that biLM.
     vocabulary_file : `Optional[Union[str, PathLike]]`, optional (default = `None`)
@@ -113,12 +112,8 @@ def has_softmax(weight_file: Union[str, PathLike]) -> bool:
 
 def softmax_of(model: TrainedModel) -> Optional[SoftmaxWeights]:
     """
-    The output layer of a trained model; `None` if it is not a language model.
-
-    # Raises
-
-    `ConfigurationError`
-        If its vocabulary is not that of a language model.
+    The output layer of a trained model; `None` if it is not a language model. Raises
+    `ConfigurationError` if its vocabulary does not begin with `<S>`, `</S>` and `<UNK>`.
     """
     names = ("softmax.weight", "softmax.bias")
     if model.words is None or not all(name in model.parameters for name in names):

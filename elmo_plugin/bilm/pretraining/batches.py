@@ -71,19 +71,9 @@ class SentenceBatches:
         self, sentences: Iterable[List[str]], order: Optional[Random] = None, world_size: int = 1
     ) -> Iterator[Plan]:
         """
-        # Parameters
-
-        sentences : `Iterable[List[str]]`
-            Words of each sentence.
-        order : `Optional[Random]`, optional (default = `None`)
-            Shuffles the batches of a pool. Default: the longest sentences first.
-        world_size : `int`, optional (default = `1`)
-            Number of processes. Each gets at least one row of every batch.
-
-        # Raises
-
-        `ConfigurationError`
-            If there are fewer sentences than processes.
+        The batches of sentences, given as lists of words. `order` shuffles the batches of a pool;
+        by default, the longest sentences come first. Each of `world_size` processes gets a row of
+        every batch, or `ConfigurationError` is raised.
         """
         for pool in self._pools(sentences):
             pool.sort(key=lambda sentence: sentence[0], reverse=True)

@@ -24,14 +24,8 @@ class Perplexity:
 
     def __call__(self, direction: str, loss: torch.Tensor, num_tokens: int) -> None:
         """
-        # Parameters
-
-        direction : `str`
-            `forward` or `backward`.
-        loss : `torch.Tensor`
-            Summed negative log-likelihood in nats.
-        num_tokens : `int`
-            Number of predictions in the sum.
+        Adds a negative log-likelihood in nats, summed over `num_tokens` predictions, to that of the
+        `direction`, `forward` or `backward`.
         """
         self._loss[direction] = self._loss.get(direction, 0.0) + float(loss)
         self._num_tokens[direction] = self._num_tokens.get(direction, 0) + num_tokens
@@ -43,11 +37,8 @@ class Perplexity:
 
     def get_metric(self, reset: bool = False) -> Dict[str, float]:
         """
-        # Returns
-
-        `Dict[str, float]`
-            `forward_perplexity` and `backward_perplexity`, if the model has that direction, and
-            their geometric mean, `perplexity`.
+        `forward_perplexity`, `backward_perplexity` if the model has that direction, and their
+        geometric mean, `perplexity`.
         """
         if reset:
             for name in self._loss:

@@ -63,6 +63,8 @@ class Softmax(torch.nn.Module):
         generator: Optional[torch.Generator] = None,
     ) -> torch.Tensor:
         """
+        The sum of the negative log-likelihoods, in nats.
+
         # Parameters
 
         hidden : `torch.Tensor`
@@ -71,11 +73,6 @@ class Softmax(torch.nn.Module):
             Shape `(num_predictions,)`. Word ids.
         generator : `Optional[torch.Generator]`
             Draws the samples; on the device of `hidden`.
-
-        # Returns
-
-        `torch.Tensor`
-            The sum of the negative log-likelihoods, in nats.
         """
         if not self.is_sampled:
             return next_word_loss(hidden, self.weight, self.bias, targets)

@@ -35,17 +35,9 @@ class BatchBuilder:
 
     def build(self, rows: List[Row]) -> Dict[str, Any]:
         """
-        # Parameters
-
-        rows : `List[Row]`
-            The rows of this process, longest first.
-
-        # Returns
-
-        `Dict[str, Any]`
-            The arguments `characters`, `batch_sizes`, `forward_ids`, `forward_targets`,
-            `backward_ids` and `backward_targets` of `LanguageModel.forward`; the last two are
-            `None` unless `bidirectional`.
+        The arguments `characters`, `batch_sizes`, `forward_ids`, `forward_targets`, `backward_ids`
+        and `backward_targets` of `LanguageModel.forward` for the rows of this process, longest
+        first; the last two are `None` unless `bidirectional`.
         """
         sides = [_forward_words(rows)]
         if self._bidirectional:

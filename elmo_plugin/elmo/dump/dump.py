@@ -31,33 +31,20 @@ _Sentence = Tuple[int, Tuple[str, ...]]
 
 @dataclass(frozen=True)
 class DumpOptions:
-    """
-    The settings of `dump_embeddings`.
+    """The settings of `dump_embeddings`."""
 
-    # Parameters
-
-    layers : `str`
-        `all`, `top` for the top layer only, or `average` for the mean of all.
-    dtype : `str`
-        `float32`, or `float16` for half the size.
-    compression : `Optional[str]`
-        `gzip`, or `lzf`, which is faster but which only h5py reads.
-    batch_size : `int`
-        Sentences per batch.
-    sentence_keys : `bool`
-        Name datasets by `sentence_key` instead of by line.
-    forget_sentences : `bool`
-        Do not store the map from sentences to lines, which grows with the text.
-    decoding_errors : `str`
-        How to handle bytes that are not UTF-8, see `read_sentences`.
-    """
-
+    #: `all`, `top` for the top layer only, or `average` for the mean of all.
     layers: str = "all"
+    #: `float32`, or `float16` for half the size.
     dtype: str = "float32"
+    #: `gzip`, or `lzf`, which is faster but which only h5py reads.
     compression: Optional[str] = None
     batch_size: int = 64
+    #: Name datasets by `sentence_key` instead of by line.
     sentence_keys: bool = False
+    #: Do not store the map from sentences to lines, which grows with the text.
     forget_sentences: bool = False
+    #: How to handle bytes that are not UTF-8, see `read_sentences`.
     decoding_errors: str = "strict"
 
 
@@ -111,8 +98,6 @@ def dump_embeddings(
     `ConfigurationError`
         If the input is empty, the output cannot be written (see `DumpFile`) or was begun with
         another text, or vectors are not finite.
-    `ValueError`
-        If a line is not UTF-8 and `decoding_errors` is strict.
     `OSError`
         If reading or writing fails. The lines done are kept.
     """
@@ -121,6 +106,7 @@ def dump_embeddings(
             raise ConfigurationError(f"{output_path} is the input; name another output.")
     text = _Text(input_path, options)
     sentences = text.sentences()
+    # Before the output is opened, to name an empty input or a missing one first.
     first = next(sentences, None)
     if first is None:
         raise ConfigurationError(f"{input_path} is empty; expected a sentence per line.")

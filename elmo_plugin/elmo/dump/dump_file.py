@@ -59,7 +59,7 @@ class DumpFile:
                 # A run was killed just before its end.
                 self._publish()
             if path.exists() and not force:
-                raise ConfigurationError(_finished_message(path))
+                raise _exists(path)
             self._continue(force)
         except BaseException:
             self.close()
@@ -147,37 +147,30 @@ class DumpFile:
     def _locked(self) -> int:
         """Creates the folder and locks a file in it; returns the descriptor of that file."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(exist_ok=True)
         except OSError as error:
             raise ConfigurationError(
                 f"{self.path} cannot be written: {error.filename} is not a folder and cannot be "
                 "made one."
             ) from error
-        descriptor = _locked_file(self.folder / "lock")
-        if descriptor is None:
-            raise ConfigurationError(
-                f"{self.folder} is being written by another process. Wait until it ends, or name "
-                "another output."
-            )
-        return descriptor
-
-
-def _locked_file(path: Path) -> Optional[int]:
-    """Locks a file and returns its descriptor; `None` if another process has locked it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    is_locked = True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        is_locked = False
-    except OSError:
-        # A network file system without locks; there, users must start one process only.
-        pass
-    # Another process may have removed the file after it was opened here.
-    if is_locked and os.fstat(descriptor).st_nlink:
-        return descriptor
-    os.close(descriptor)
-    return None
+        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        is_locked = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            is_locked = False
+        except OSError:
+            # A network file system without locks; there, users must start one process only.
+            pass
+        # Another process may have removed the file after it was opened here.
+        if is_locked and os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)
+        raise ConfigurationError(
+            f"{self.folder} is being written by another process. Wait until it ends, or name "
+            "another output."
+        )
 
 
 def _read_header(path: Path) -> Tuple[Dict[str, Any], List[Tuple[str, List[int]]]]:
@@ -228,13 +221,13 @@ def _damaged(path: Path) -> ConfigurationError:
     )
 
 
-def _finished_message(path: Path) -> str:
+def _exists(path: Path) -> ConfigurationError:
     finished = ""
     if h5py.is_hdf5(path):
         with h5py.File(path, "r") as hdf5:
             if hdf5.attrs.get("complete", False):
                 finished = f" and is finished, with {hdf5.attrs['num_lines']} lines"
-    return f"{path} exists{finished}; it was left as it is. Add --force to make it again."
+    return ConfigurationError(f"{path} exists{finished}. Add --force to replace it.")
 
 
 def _version() -> str:

@@ -5,11 +5,7 @@ from elmo_plugin.tasks.bilm.evaluate_before import EvaluateBefore
 from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.trainer import PretrainingTrainer
-from elmo_plugin.tasks.bilm.vocabulary import (
-    SoftmaxVocabulary,
-    softmax_counts,
-    softmax_ids,
-)
+from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 
 __all__ = [
     "BilmDataLoader",
@@ -18,6 +14,4 @@ __all__ = [
     "BilmModel",
     "PretrainingTrainer",
     "SoftmaxVocabulary",
-    "softmax_counts",
-    "softmax_ids",
 ]

@@ -170,7 +170,7 @@ def _batches(order: str, **settings: Optional[int]) -> Union[SentenceBatches, St
                 f"`{name}` {value} does not belong to `order` {order!r}, which is set by "
                 f"{' and '.join(defaults)}."
             )
-        _check_least(1, **{name: value})
+    _check_least(1, **given)
     if order == "sentences":
         return SentenceBatches(**{**defaults, **given})
     return StreamBatches(**{**defaults, **given})

@@ -49,7 +49,10 @@ class PretrainingTrainer(RecoverableTrainer):
     @overrides
     def _maybe_restore_checkpoint(self) -> None:
         # Before the training, not at the first checkpoint.
-        self._check_model_and_loader()
+        if not isinstance(self.model, BilmModel):
+            raise ConfigurationError("The trainer elmo-bilm trains the model elmo-bilm only.")
+        if not isinstance(self.data_loader, BilmDataLoader):
+            raise ConfigurationError("The trainer elmo-bilm needs the data loader elmo-bilm.")
         self._text = self.data_loader
         super()._maybe_restore_checkpoint()
         epochs, batches = (
@@ -62,15 +65,9 @@ class PretrainingTrainer(RecoverableTrainer):
             self._validation_data_loader.start_at(epochs, 0)
 
     def _share_cores(self) -> None:
-        """More threads than cores, of all processes together, are about ten times as slow."""
+        """Divides the threads among processes: more threads than cores are ten times as slow."""
         if "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(max(1, torch.get_num_threads() // self._world_size))
-
-    def _check_model_and_loader(self) -> None:
-        if not isinstance(self.model, BilmModel):
-            raise ConfigurationError("The trainer elmo-bilm trains the model elmo-bilm only.")
-        if not isinstance(self.data_loader, BilmDataLoader):
-            raise ConfigurationError("The trainer elmo-bilm needs the data loader elmo-bilm.")
 
     @property
     def _is_over(self) -> bool:
