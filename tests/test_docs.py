@@ -135,7 +135,8 @@ def test_the_package_is_extended_as_a_page_says(page, tmp_path):
     for name in ("elmo_plugin", "experiments", "fixtures", "tests"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(PROJECT / name, tmp_path / name, ignore=ignored)
-    shutil.copy(PROJECT / "pyproject.toml", tmp_path)
+    for name in ("pyproject.toml", ".allennlp_plugins"):
+        shutil.copy(PROJECT / name, tmp_path)
     (tmp_path / "pretrained").symlink_to(PROJECT / "pretrained")
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)}
