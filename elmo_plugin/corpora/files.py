@@ -46,8 +46,8 @@ def find_file(path: Union[str, os.PathLike]) -> str:
         if os.path.exists(candidate):
             return candidate
     raise FileNotFoundError(
-        f"No such file: looked for {path} and {path}.gz. If your corpora lie elsewhere, set the "
-        "environment variable ELMO_DATA to the folder that holds them."
+        f"No such file: looked for {path} and {path}.gz. Correct the path. Experiments look for "
+        "corpora in the folder that the environment variable ELMO_DATA names."
     )
 
 
