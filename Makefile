@@ -20,7 +20,7 @@ demo: $(STAMP)
 	@VENV=$(VENV) scripts/demo.sh
 
 test: $(STAMP)
-	$(VENV)/bin/python -m pytest tests -q
+	$(VENV)/bin/python -m pytest tests -q -n auto --maxprocesses 4 --dist loadfile
 
 # A benchmark whose data is missing says so, and the others run.
 bench: $(STAMP)

@@ -355,7 +355,7 @@ def test_wrong_files_are_named_in_one_sentence(tmp_path):
     message = failure(text, junk / "out.hdf5", "--all")
     assert f"{junk / 'out.hdf5'} cannot be written: {junk} is not a folder" in message
     message = failure(text, out, "--all", "--vocab-path", tmp_path)
-    assert f"{tmp_path} is a folder; expected a file of text" in message
+    assert f"{tmp_path} is a folder; expected a text file" in message
     assert str(junk) in failure(text, junk, "--all")
     assert not out.exists()
 

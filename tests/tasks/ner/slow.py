@@ -10,13 +10,13 @@ Parameters = Dict[str, torch.Tensor]
 
 def lstm(weights: Parameters, inputs: List[torch.Tensor]) -> List[torch.Tensor]:
     """One direction, over one sentence."""
-    hidden = memory = torch.zeros(weights["recurrent.weight"].size(1), dtype=torch.float64)
+    hidden = cell_state = torch.zeros(weights["recurrent.weight"].size(1), dtype=torch.float64)
     outputs = []
     for vector in inputs:
         gates = weights["input.weight"] @ vector + weights["recurrent.weight"] @ hidden
-        i, f, o, g = (gates + weights["bias"]).chunk(4)
-        memory = f.sigmoid() * memory + i.sigmoid() * g.tanh()
-        hidden = o.sigmoid() * memory.tanh()
+        i, f, g, o = (gates + weights["bias"]).chunk(4)
+        cell_state = f.sigmoid() * cell_state + i.sigmoid() * g.tanh()
+        hidden = o.sigmoid() * cell_state.tanh()
         outputs.append(hidden)
     return outputs
 
@@ -48,7 +48,7 @@ def logits(weights: Parameters, words: List[torch.Tensor]) -> torch.Tensor:
 
 
 def score(field: Parameters, logits: torch.Tensor, tags: List[int]) -> torch.Tensor:
-    """What the random field says of one sequence."""
+    """The score of one sequence in the conditional random field."""
     total = field["start_transitions"][tags[0]] + field["end_transitions"][tags[-1]]
     for position, tag in enumerate(tags):
         total = total + logits[position, tag]
