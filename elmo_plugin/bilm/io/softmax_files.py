@@ -51,11 +51,8 @@ class SoftmaxWeights:
 
     def check_fit(self, options: BilmOptions, place: str) -> None:
         """
-        # Raises
-
-        `ConfigurationError`
-            If rows and words differ in number, or the width is not that of one direction of the
-            biLM; `place` is its name in the message.
+        Raises `ConfigurationError` if rows and words differ in number, or the width is not that of
+        one direction of the biLM.
         """
         num_words, dim = self.weight.shape
         expected = options.lstm.output_dim

@@ -109,12 +109,8 @@ def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:
 
 def find_shards(data_path: TextPath) -> List[str]:
     """
-    The files that match a path, see `Text`, each once, in the order of their names.
-
-    # Raises
-
-    `ConfigurationError`
-        If a part of it matches no file.
+    The files that match a path, see `Text`, each once, in the order of their names, or a
+    `ConfigurationError` if a part of it matches no file.
     """
     shards: Set[str] = set()
     for path in [data_path] if isinstance(data_path, (str, os.PathLike)) else data_path:
