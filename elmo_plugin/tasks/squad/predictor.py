@@ -114,7 +114,7 @@ class SquadPredictor(TaskPredictor):
 
 
 class _OfficialFile:
-    """One JSON object, complete after each addition: a predictor never learns which is its last."""
+    """One JSON object, complete after each addition: a predictor is not told which is its last."""
 
     def __init__(self, path: str) -> None:
         if not os.path.isdir(os.path.dirname(path) or "."):

@@ -118,7 +118,7 @@ def test_bioul_is_read_as_seqeval_reads_bioes():
 
 
 def conlleval(lines: Iterable[str]) -> Tuple[int, int, int, float]:
-    """Correct, found and gold phrases and the accuracy, as the script walks over its input."""
+    """Correct, found and gold phrases and the accuracy, counted line by line as in the script."""
     correct = found = gold = right = total = 0
     both_open = False
     last = [("O", ""), ("O", "")]

@@ -119,13 +119,13 @@ def slow_bilstm(weights, name, inputs):
     outputs = [[] for _ in inputs]
     for direction in ("", "_reverse"):
         own = [weights[f"{name}._module.{part}_l0{direction}"] for part in TORCH_LSTM]
-        hidden = memory = numpy.zeros(own[1].shape[1])
+        hidden = cell_state = numpy.zeros(own[1].shape[1])
         positions = range(len(inputs))
         for t in reversed(positions) if direction else positions:
             blocks = own[0] @ inputs[t] + own[1] @ hidden + own[2] + own[3]
             enter, forget, new, out = numpy.split(blocks, 4)
-            memory = sigmoid(forget) * memory + sigmoid(enter) * numpy.tanh(new)
-            hidden = sigmoid(out) * numpy.tanh(memory)
+            cell_state = sigmoid(forget) * cell_state + sigmoid(enter) * numpy.tanh(new)
+            hidden = sigmoid(out) * numpy.tanh(cell_state)
             outputs[t].append(hidden)
     return [numpy.concatenate(pair) for pair in outputs]
 

@@ -98,11 +98,11 @@ def bits(values):
 
 @needs_compiler
 def test_bfloat16_is_rounded_as_pytorch_rounds_it():
-    # With all gates open, an output is the hyperbolic tangent of the memory, which stays as it is.
-    memory = torch.randint(-(2**31), 2**31 - 1, (1, 4096)).int().view(torch.float32)
-    memory[0, :8] = torch.tensor([0x3F80, 0x3F808000, 0x3F818000, 0x3F817FFF, 0x7F80, 1, 2, 3]).int(
+    # With all gates open, an output is tanh of the cell state, which stays as it is.
+    cells = torch.randint(-(2**31), 2**31 - 1, (1, 4096)).int().view(torch.float32)
+    cells[0, :8] = torch.tensor([0x3F80, 0x3F808000, 0x3F818000, 0x3F817FFF, 0x7F80, 1, 2, 3]).int(
     ).view(torch.float32)  # fmt: skip
-    carry = memory[:, torch.isfinite(memory[0])]
+    carry = cells[:, torch.isfinite(cells[0])]
     dim = carry.size(1)
     # The highway cell with a closed gate gives its carry; as a gradient it comes out too.
     step = step_of(HighwayLstmCell(), CPU, torch.bfloat16, dim, 1)
@@ -124,11 +124,11 @@ def test_bfloat16_is_rounded_as_pytorch_rounds_it():
 def test_small_activations_keep_their_digits(scale):
     gates = torch.zeros(1, 4 * 1000)
     gates[:, 2000:3000] = torch.linspace(-scale, scale, 1000)
-    memory, output = torch.empty(1, 1000), torch.empty(1, 1000)
+    cells, output = torch.empty(1, 1000), torch.empty(1, 1000)
     for step in (FormulaStep(LstmCell()), step_of(LstmCell(), CPU, torch.float32, 1000, 1)):
-        step.forward(gates.clone(), None, torch.zeros(1, 1000), None, memory, output)
+        step.forward(gates.clone(), None, torch.zeros(1, 1000), None, cells, output)
         expected = 0.5 * gates[:, 2000:3000].double().tanh()
-        torch.testing.assert_close(memory.double(), expected, rtol=1e-6, atol=0.0)
+        torch.testing.assert_close(cells.double(), expected, rtol=1e-6, atol=0.0)
         torch.testing.assert_close(output.double(), 0.5 * expected.tanh(), rtol=1e-6, atol=0.0)
 
 
