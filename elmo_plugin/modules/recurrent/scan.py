@@ -104,12 +104,16 @@ def forward_scan(
         cell_state = new_cell_state
         if products.projection is not None:
             _project(cell, products, cell_output, hidden)
-    if hidden is None:
-        hidden = outputs
-    # Shorter sentences ended first but stand last.
-    hidden_states, cell_states = zip(*reversed([*ended, (hidden, cell_state)]))
-    final = torch.cat(hidden_states), torch.cat(cell_states).to(weights.bias.dtype)
-    return outputs, RecurrentState(*final)
+    ended.append((outputs if hidden is None else hidden, cell_state))
+    return outputs, _final_state(ended, weights.bias.dtype)
+
+
+def _final_state(
+    ended: List[Tuple[torch.Tensor, torch.Tensor]], dtype: torch.dtype
+) -> RecurrentState:
+    # Shorter sentences ended first but come last.
+    hidden_states, cell_states = zip(*reversed(ended))
+    return RecurrentState(torch.cat(hidden_states), torch.cat(cell_states).to(dtype))
 
 
 def _project(cell: Cell, products: Products, cell_output: torch.Tensor, out: torch.Tensor) -> None:
