@@ -78,9 +78,7 @@ def character_cnn_options(read: SettingsReader) -> CharacterCnnOptions:
     if options.character_unit == "byte" and n_characters != 262:
         hint = "256 bytes, 5 specials and padding make 262."
         if n_characters == 261:
-            hint = (
-                "bilm-tf trains with 261, without padding. Write 262; the weights do not change."
-            )
+            hint = "bilm-tf trains with 261, without padding. Write 262; the weights do not change."
         problem = f"`char_cnn.n_characters` 262, found {n_characters}. {hint}"
     elif longest < 3:
         problem = (
