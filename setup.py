@@ -19,7 +19,7 @@ setup(
     package_data={
         "elmo_plugin": ["py.typed"],
         # Compiled where it runs.
-        "elmo_plugin.modules.recurrent.kernels": ["*.cpp"],
+        "elmo_plugin.modules.kernels": ["*.cpp", "*.h"],
         **{f"elmo_plugin.{folder}": files for folder, files in SHIPPED.items()},
     },
 )

@@ -41,7 +41,7 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
         ("modules.seq2seq_encoders", "modules.token_embedders", "modules"),
         ("modules.recurrent",),
         ("modules.linear",),
-        ("modules.tuning",),
+        ("modules.kernels", "modules.tuning"),
     ),
 }
 # What imports AllenNLP, or packages that come with it. All other modules are the core.

@@ -1,16 +1,18 @@
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
-from torch.nn.functional import linear, pad
+from torch.nn.functional import linear
 
 from elmo_plugin.modules import tuning
+from elmo_plugin.modules.linear.products import (
+    HAS_BFLOAT16,
+    HAS_ONEDNN,
+    padded_linear,
+    padded_rows,
+    with_rows,
+)
 
 __all__ = ["PackedLinear", "PackedMatrix"]
-
-_HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(
-    torch.ops.mkldnn, "_reorder_linear_weight"
-)
-_HAS_BFLOAT16 = _HAS_ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 class PackedMatrix:
@@ -47,9 +49,9 @@ class PackedMatrix:
     def can_pack(device: torch.device, dtype: torch.dtype) -> bool:
         """True if packing speeds up such products on this machine."""
         return (
-            _HAS_ONEDNN
+            HAS_ONEDNN
             and device.type == "cpu"
-            and (dtype == torch.float32 or _HAS_BFLOAT16 and dtype == torch.bfloat16)
+            and (dtype == torch.float32 or HAS_BFLOAT16 and dtype == torch.bfloat16)
         )
 
     def product(
@@ -82,16 +84,13 @@ class PackedMatrix:
                 return linear(inputs, self.weight, bias)
             plus = plus if bias is None else plus + bias
             return torch.addmm(plus, inputs, self.weight.t())
-        multiple = tuning.ROW_MULTIPLE
-        extra_rows = -num_rows % multiple if num_rows > multiple else 0
-        if extra_rows:
-            inputs = pad(inputs, (0, 0, 0, extra_rows))
+        rows = padded_rows(num_rows) if num_rows > tuning.ROW_MULTIPLE else num_rows
+        inputs = with_rows(inputs, rows)
         if plus is None:
             product = torch.ops.mkldnn._linear_pointwise(inputs, self._packed, bias, "none", [], "")
         else:
-            plus = pad(plus, (0, 0, 0, extra_rows)) if extra_rows else plus
             product = torch.ops.mkldnn._linear_pointwise.binary(
-                inputs, plus, self._packed, bias, "add"
+                inputs, with_rows(plus, rows), self._packed, bias, "add"
             )
         return product[:num_rows]
 
@@ -128,7 +127,9 @@ class PackedLinear(torch.nn.Linear):
         """
         if torch.is_grad_enabled() and (self.weight.requires_grad or inputs.requires_grad):
             self.drop_packed()
-        elif self.keeps_packed and self._can_pack(inputs):
+            product = padded_linear(inputs, self.weight, self.bias)
+            return product if plus is None else product + plus
+        if self.keeps_packed and self._can_pack(inputs):
             packed = self._packed_matrix()
             if plus is None or plus.dim() == 1:
                 bias = self.bias if plus is None or self.bias is None else self.bias + plus

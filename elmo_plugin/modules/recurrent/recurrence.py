@@ -6,8 +6,14 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from elmo_plugin.modules.linear.packed import PackedMatrix
+from elmo_plugin.modules.linear.products import (
+    column_sums,
+    is_compiled,
+    padded_rows,
+    transposed_product,
+)
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.kernels.kernel_step import Step, step_of
+from elmo_plugin.modules.recurrent.kernel_step import Step, step_of
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.scan import (
     RecurrentState,
@@ -15,9 +21,11 @@ from elmo_plugin.modules.recurrent.scan import (
     backward_scan,
     forward_scan,
     large_buffer,
-    padded_rows,
 )
 from elmo_plugin.modules.recurrent.weights import Products, Weights
+
+# Columns of ones beside the inputs, whose product with the gates' gradients is that of the bias.
+_ONES = 16
 
 
 def recurrence(
@@ -151,19 +159,18 @@ class _Recurrence(torch.autograd.Function):
         state = None if hidden is None else RecurrentState(hidden, cell_state)
         scan = (ctx.cell, ctx.step_function, weights, ctx.batch_sizes, state, trace, gradients)
         with torch.autocast(inputs.device.type, enabled=False):
-            # A few rows more, so that products need not copy it to pad them.
+            # A few rows more, so that products need not copy it to pad it.
             num_rows = padded_rows(len(inputs))
-            buffer = large_buffer(inputs, num_rows, trace.gates.size(1), inputs.dtype)
-            buffer[len(inputs) :] = 0.0
-            d_gates = buffer[: len(inputs)]
+            d_gates = large_buffer(inputs, num_rows, trace.gates.size(1), inputs.dtype)
+            d_gates[len(inputs) :] = 0.0
             d_projected = None
             if weights.projection is not None:
                 d_projected = torch.empty_like(trace.hidden_states)
-            d_state = backward_scan(*scan, d_gates, d_projected)
+            d_state = backward_scan(*scan, d_gates[: len(inputs)], d_projected)
             d_inputs = None
             if ctx.needs_input_grad[3]:
                 through_inputs = PackedMatrix(weights.input.t().to(inputs.dtype))
-                rows = buffer[:, -weights.input.size(0) :]
+                rows = d_gates[:, -weights.input.size(0) :]
                 d_inputs = through_inputs.product(rows)[: len(inputs)]
             d_weights = _weight_gradients(
                 weights, ctx.batch_sizes, inputs, hidden, trace, d_gates, d_projected
@@ -180,41 +187,37 @@ def _weight_gradients(
     d_gates: torch.Tensor,
     d_projected: Optional[torch.Tensor],
 ) -> Weights:
-    """Each is one product over all steps."""
+    """Each is one product over all steps; `d_gates` is padded with zeros."""
     full = weights.bias.dtype
     # Hidden states of the step before; the first step has none unless a state was given.
     first_size = max(batch_sizes, default=0)
-    earlier = [trace.hidden_states[:0] if hidden is None else hidden[:first_size].to(inputs.dtype)]
+    if hidden is None:
+        hidden = trace.hidden_states.new_zeros(first_size, trace.hidden_states.size(1))
+    earlier = [hidden[:first_size].to(inputs.dtype)]
     start = 0
     for size, next_size in zip(batch_sizes, batch_sizes[1:]):
         earlier.append(trace.hidden_states[start : start + next_size])
         start += size
-    first = first_size if hidden is None else 0
-    d_recurrent_gates = d_gates[first:, : weights.recurrent.size(0)]
-    d_input_gates = d_gates[:, -weights.input.size(0) :]
     d_projection = None
     if d_projected is not None:
-        d_projection = _transposed_product(d_projected, trace.cell_outputs).to(full)
+        d_projection = transposed_product(d_projected, trace.cell_outputs).to(full)
+    if is_compiled(d_gates) and len(weights.input) == len(weights.recurrent) == d_gates.size(1):
+        # One product instead of three, which takes two thirds of their time.
+        ones = inputs.new_ones(len(inputs), _ONES)
+        both = torch.cat([inputs, torch.cat(earlier), ones], dim=1)
+        parts = transposed_product(both, d_gates).to(full)
+        d_input, d_recurrent, d_bias = parts.split(
+            [inputs.size(1), trace.hidden_states.size(1), _ONES]
+        )
+        return Weights(d_input.t(), d_recurrent.t(), d_bias[0], d_projection)
+    d_recurrent_gates = d_gates[:, : weights.recurrent.size(0)]
+    d_input_gates = d_gates[:, -weights.input.size(0) :]
     return Weights(
-        _transposed_product(d_input_gates, inputs).to(full),
-        _transposed_product(d_recurrent_gates, torch.cat(earlier)).to(full),
-        _column_sums(d_gates).to(full),
+        transposed_product(d_input_gates, inputs).to(full),
+        transposed_product(d_recurrent_gates, torch.cat(earlier)).to(full),
+        column_sums(d_gates).to(full),
         d_projection,
     )
-
-
-def _transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """`left.t() @ right`, computed in the order that is faster on a CPU."""
-    if left.size(1) > right.size(1):
-        return (right.t() @ left).t()
-    return left.t() @ right
-
-
-def _column_sums(values: torch.Tensor) -> torch.Tensor:
-    # In half precision a sum is rounded at each step; a product accumulates in float32.
-    if values.dtype in (torch.bfloat16, torch.float16):
-        return (values.new_ones(1, len(values)) @ values).squeeze(0)
-    return values.sum(dim=0)
 
 
 def _product_dtype(weights: Weights) -> torch.dtype:

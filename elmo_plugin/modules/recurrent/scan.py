@@ -7,8 +7,9 @@ import torch
 
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.linear.packed import PackedMatrix
+from elmo_plugin.modules.linear.products import padded_rows
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.kernels.kernel_step import Step
+from elmo_plugin.modules.recurrent.kernel_step import Step
 from elmo_plugin.modules.recurrent.weights import Products, Weights
 
 
@@ -92,6 +93,7 @@ def forward_scan(
             ended.append((hidden[size:].clone(), cell_state[size:].clone()))
         recurrent = None
         if hidden is not None:
+            # A few rows more, of ended sentences, so that the product need not pad its inputs.
             recurrent = products.recurrent(hidden[: padded_rows(size)])[:size]
         gates = trace.gates[step] if trace else None
         new_cell_state = trace.cell_states[step] if trace else torch.empty_like(cell_state[:size])
@@ -212,14 +214,6 @@ def large_buffer(like: torch.Tensor, rows: int, columns: int, dtype: torch.dtype
     buffer = torch.from_numpy(numpy.empty(num_bytes + 64, dtype=numpy.uint8))
     start = -buffer.data_ptr() % 64
     return buffer[start : start + num_bytes].view(dtype).view(rows, columns)
-
-
-def padded_rows(num_rows: int) -> int:
-    """
-    Rows to slice when `num_rows` are needed: a `PackedMatrix` copies its input unless this is a
-    multiple of `ROW_MULTIPLE`. The rows that follow exist, of later steps or of ended sentences.
-    """
-    return -(-num_rows // tuning.ROW_MULTIPLE) * tuning.ROW_MULTIPLE
 
 
 def _chunks(batch_sizes: Sequence[int], most: int) -> List[List[int]]:

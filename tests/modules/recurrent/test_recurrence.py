@@ -7,13 +7,13 @@ import torch
 
 import elmo_plugin.modules.recurrent.cells  # noqa: F401
 from elmo_plugin.modules import tuning
+from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.recurrent import recurrence as recurrence_module
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
 from elmo_plugin.modules.recurrent.kernels import kernel_step
-from elmo_plugin.modules.recurrent.kernels.cell_kernels import cell_kernels
 from elmo_plugin.modules.recurrent.recurrence import recurrence
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.weights import Weights
@@ -176,10 +176,10 @@ def assert_same(found, expected, most: float) -> None:
 @pytest.fixture(params=["compiled", "not compiled"])
 def kernels(request, monkeypatch):
     """With the compiled cells, and as on a machine without a compiler."""
-    if request.param == "compiled" and cell_kernels() is None:
+    if request.param == "compiled" and compiled_kernels() is None:
         pytest.skip("no C++ compiler")
     if request.param == "not compiled":
-        monkeypatch.setattr(kernel_step, "cell_kernels", lambda: None)
+        monkeypatch.setattr(kernel_step, "compiled_kernels", lambda: None)
 
 
 @pytest.mark.parametrize("dtype, most", [(torch.float64, 1e-10), (torch.float32, 1e-5)])

@@ -80,7 +80,7 @@ def test_equals_torch_in_outputs_and_gradients(dtype, tolerance):
 @pytest.mark.parametrize("lengths", [[5], [3, 7], [6, 6], [4, 0], [0, 5, 2], [2] * 15, [2] * 16])
 def test_equals_torch_without_gradients_however_few_sentences_there_are(monkeypatch, lengths, how):
     if how == "not compiled":
-        monkeypatch.setattr(gru, "cell_kernels", lambda: None)
+        monkeypatch.setattr(gru, "compiled_kernels", lambda: None)
     if how == "too large":
         monkeypatch.setattr(tuning, "MAX_COMPILED_GRU_WEIGHT", 0)
     dtype = torch.double if how == "double" else torch.float

@@ -5,8 +5,8 @@ from typing import ClassVar, List, Optional, Sequence, Tuple
 import torch
 
 from elmo_plugin.modules import tuning
+from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.kernels.cell_kernels import cell_kernels
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class GruCell(Cell):
         """See `Cell`. The compiled loop where there is one, else `torch.gru`."""
         flat = [part for layer in weights for part in _in_torch_order(*layer)]
         hidden_dim = weights[0][1].size(1)
-        kernels = cell_kernels()
+        kernels = compiled_kernels()
         is_small = weights[0][1].numel() <= tuning.MAX_COMPILED_GRU_WEIGHT
         if kernels is None or inputs.dtype != torch.float32 or not is_small:
             zeros = inputs.new_zeros(2, int(batch_sizes[0]), hidden_dim)

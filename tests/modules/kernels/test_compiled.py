@@ -6,12 +6,12 @@ import stat
 import pytest
 import torch
 
+from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.recurrent.cell import FormulaStep
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.kernels.cell_kernels import cell_kernels
-from elmo_plugin.modules.recurrent.kernels.kernel_step import KernelStep, step_of
+from elmo_plugin.modules.recurrent.kernel_step import KernelStep, step_of
 
 CPU = torch.device("cpu")
 
@@ -20,76 +20,74 @@ CPU = torch.device("cpu")
 def cache(tmp_path, monkeypatch):
     """A machine that has built nothing yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    cell_kernels.cache_clear()
+    compiled_kernels.cache_clear()
     yield tmp_path / "elmo_plugin"
-    cell_kernels.cache_clear()
+    compiled_kernels.cache_clear()
 
 
-needs_compiler = pytest.mark.skipif(cell_kernels() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.skipif(compiled_kernels() is None, reason="no C++ compiler")
 
 
 @needs_compiler
 def test_they_are_built_once_and_nothing_else_is_left(cache):
-    assert cell_kernels() is not None
+    assert compiled_kernels() is not None
     (built,) = cache.iterdir()
     before = built.stat().st_mtime_ns
-    cell_kernels.cache_clear()
-    assert cell_kernels() is not None
+    compiled_kernels.cache_clear()
+    assert compiled_kernels() is not None
     assert [path.stat().st_mtime_ns for path in cache.iterdir()] == [before]
 
 
 @needs_compiler
 def test_another_processor_or_compiler_builds_its_own(cache, monkeypatch):
-    cell_kernels()
-    monkeypatch.setattr(
-        "elmo_plugin.modules.recurrent.kernels.cell_kernels._processor", lambda: "another"
-    )
-    cell_kernels.cache_clear()
-    cell_kernels()
+    compiled_kernels()
+    monkeypatch.setattr("elmo_plugin.modules.kernels.compiled._processor", lambda: "another")
+    compiled_kernels.cache_clear()
+    compiled_kernels()
     assert len(list(cache.iterdir())) == 2
 
 
 @needs_compiler
 @pytest.mark.parametrize("content", [b"", b"no library", "half"], ids=["empty", "foreign", "cut"])
 def test_a_damaged_library_is_built_anew(cache, content):
-    cell_kernels()
+    compiled_kernels()
     (built,) = cache.iterdir()
     right = built.read_bytes()
     # Another file: this one is in use.
     built.unlink()
     built.write_bytes(right[: len(right) // 2] if content == "half" else content)
-    cell_kernels.cache_clear()
-    assert cell_kernels() is not None
+    compiled_kernels.cache_clear()
+    assert compiled_kernels() is not None
     assert right in [path.read_bytes() for path in cache.iterdir()]
 
 
 @needs_compiler
 def test_a_library_of_another_user_is_not_loaded(cache, monkeypatch):
-    cell_kernels()
+    compiled_kernels()
     user = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: user + 1)
     (built,) = cache.iterdir()
     before = built.stat().st_ino
-    cell_kernels.cache_clear()
-    cell_kernels()
+    compiled_kernels.cache_clear()
+    compiled_kernels()
     assert [path.stat().st_ino for path in cache.iterdir()] != [before]
 
 
 @needs_compiler
 def test_the_compiler_may_be_given_with_arguments(cache, monkeypatch):
     monkeypatch.setenv("CXX", "c++ -Wall")
-    assert cell_kernels() is not None
+    assert compiled_kernels() is not None
     monkeypatch.setenv("CXX", "")
-    cell_kernels.cache_clear()
-    assert cell_kernels() is not None and len(list(cache.iterdir())) == 2
+    compiled_kernels.cache_clear()
+    assert compiled_kernels() is not None and len(list(cache.iterdir())) == 2
 
 
 def test_without_a_home_folder_there_are_none(cache, monkeypatch, caplog):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr("pathlib.Path.home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
     with caplog.at_level("INFO"):
-        assert cell_kernels() is None
-    assert "run without compiled kernels, more slowly: no home" in caplog.text
+        assert compiled_kernels() is None
+    assert "Running without compiled kernels, more slowly: no home" in caplog.text
 
 
 def bits(values):
@@ -147,7 +145,7 @@ def test_a_mask_may_be_laid_out_in_any_way():
 def test_an_environment_variable_turns_the_kernels_off(cache, monkeypatch, caplog):
     assert isinstance(step_of(LstmCell(), CPU, torch.float32, 3, 2), KernelStep)
     monkeypatch.setenv("ELMO_COMPILED_KERNELS", "0")
-    cell_kernels.cache_clear()
+    compiled_kernels.cache_clear()
     with caplog.at_level("INFO"):
         assert isinstance(step_of(LstmCell(), CPU, torch.float32, 3, 2), FormulaStep)
     assert "ELMO_COMPILED_KERNELS is 0" in caplog.text
@@ -163,25 +161,25 @@ def fake_compiler(folder, script: str) -> str:
 @pytest.mark.parametrize("script", ["exit 1", "exit 0"], ids=["fails", "writes nothing"])
 def test_a_compiler_that_does_not_work_leaves_the_formulas(cache, tmp_path, monkeypatch, script):
     monkeypatch.setenv("CXX", fake_compiler(tmp_path, script))
-    assert cell_kernels() is None
+    assert compiled_kernels() is None
     assert not list(cache.iterdir())
     assert isinstance(step_of(LstmCell(), CPU, torch.float32, 3, 2), FormulaStep)
 
 
 def test_so_does_a_machine_without_one(cache, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    assert cell_kernels() is None
+    assert compiled_kernels() is None
 
 
 def test_so_does_a_cache_that_cannot_be_written(tmp_path, cache, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path / "file"))
-    assert cell_kernels() is None
+    assert compiled_kernels() is None
 
 
 def test_a_file_that_is_no_library_is_not_loaded(cache, tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", fake_compiler(tmp_path, 'for last; do :; done; echo no > "$last"'))
-    assert cell_kernels() is None
+    assert compiled_kernels() is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Builds `cell_kernels.cpp` on the machine that runs it, once."""
+"""Builds the C++ files of this folder on the machine that runs them, once."""
 
 import ctypes
 import hashlib
@@ -15,24 +15,26 @@ from typing import List, Optional
 
 logger = logging.getLogger(__name__)
 
-_SOURCE = Path(__file__).with_suffix(".cpp")
+_FOLDER = Path(__file__).parent
+_SOURCES = sorted(_FOLDER.glob("*.cpp"))
+_HEADERS = sorted(_FOLDER.glob("*.h"))
 _SWITCH = "ELMO_COMPILED_KERNELS"
 _FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fPIC", "-fopenmp")
 _MOST_SECONDS = 60
 
 
 @lru_cache(maxsize=None)
-def cell_kernels() -> Optional[ctypes.CDLL]:
+def compiled_kernels() -> Optional[ctypes.CDLL]:
     """
-    The functions of `cell_kernels.cpp`; `None` where they cannot be built, or where the environment
-    variable `ELMO_COMPILED_KERNELS` is `0`.
+    Their functions; `None` where they cannot be built, or where the environment variable
+    `ELMO_COMPILED_KERNELS` is `0`.
 
     They are built at first use with the machine's C++ compiler (`$CXX`, or `c++`) and kept in the
     user's cache folder. The file name contains hashes of source, compiler, processor and content: a
     file that is damaged, or belongs to another user, is built again.
     """
     if os.environ.get(_SWITCH) == "0":
-        logger.info(f"Recurrent layers run without compiled kernels: {_SWITCH} is 0")
+        logger.info(f"Running without compiled kernels: {_SWITCH} is 0")
         return None
     try:
         command = shlex.split(os.environ.get("CXX") or "c++")
@@ -40,19 +42,18 @@ def cell_kernels() -> Optional[ctypes.CDLL]:
         if compiler is None:
             raise OSError(f"found no compiler {command[0]}")
         command = [compiler, *command[1:], *_FLAGS]
-        key = _hash(
-            "\0".join([_SOURCE.read_text(encoding="utf-8"), *command, _processor()]).encode()
-        )
+        sources = [path.read_text(encoding="utf-8") for path in [*_SOURCES, *_HEADERS]]
+        key = _hash("\0".join([*sources, *command, _processor()]).encode())
         folder = _cache_folder()
         return ctypes.CDLL(str(_built(folder, key) or _build(command, folder, key)))
     # A full disk, no permission, no home folder, or a compiler without one of the flags.
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
-        logger.info(f"Recurrent layers run without compiled kernels, more slowly: {error}")
+        logger.info(f"Running without compiled kernels, more slowly: {error}")
         return None
 
 
 def _built(folder: Path, key: str) -> Optional[Path]:
-    for path in folder.glob(f"cells-{key}-*.so"):
+    for path in folder.glob(f"kernels-{key}-*.so"):
         content = path.read_bytes()
         if path.name == _name(key, content) and path.stat().st_uid == os.getuid():
             return path
@@ -62,13 +63,14 @@ def _built(folder: Path, key: str) -> Optional[Path]:
 def _build(command: List[str], cache: Path, key: str) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
-        parts, built = Path(folder) / "cells.o", Path(folder) / "cells.so"
+        parts = [Path(folder) / f"{source.stem}.o" for source in _SOURCES]
+        built = Path(folder) / "kernels.so"
+        steps = [
+            [*command, "-c", str(source), "-o", str(part)] for source, part in zip(_SOURCES, parts)
+        ]
         # Not linked to OpenMP, so that its functions resolve to the runtime that PyTorch has
         # loaded: a second runtime would start its own threads.
-        for arguments in (
-            [*command, "-c", str(_SOURCE), "-o", str(parts)],
-            [command[0], "-shared", str(parts), "-o", str(built)],
-        ):
+        for arguments in (*steps, [command[0], "-shared", *map(str, parts), "-o", str(built)]):
             subprocess.run(arguments, check=True, capture_output=True, timeout=_MOST_SECONDS)
         # A file that cannot be loaded is not kept.
         ctypes.CDLL(str(built))
@@ -79,7 +81,7 @@ def _build(command: List[str], cache: Path, key: str) -> Path:
 
 
 def _name(key: str, content: bytes) -> str:
-    return f"cells-{key}-{_hash(content)}.so"
+    return f"kernels-{key}-{_hash(content)}.so"
 
 
 def _hash(content: bytes) -> str:

@@ -5,8 +5,8 @@ from typing import Any, Optional, Union
 
 import torch
 
+from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.recurrent.cell import Cell, FormulaStep
-from elmo_plugin.modules.recurrent.kernels.cell_kernels import cell_kernels
 
 # The type of what comes from matrix products and goes to them; everything else is float32.
 _TYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
@@ -22,7 +22,7 @@ def step_of(
         cell.kernel is None
         or device.type != "cpu"
         or dtype not in _TYPE_NAMES
-        or cell_kernels() is None
+        or compiled_kernels() is None
     ):
         return FormulaStep(cell)
     return KernelStep(cell, dtype, cell.kernel_setting(num_sentences, hidden_dim))
@@ -38,8 +38,8 @@ class KernelStep:
         self._argument = (
             c_void_p(setting.data_ptr()) if isinstance(setting, torch.Tensor) else c_float(setting)
         )
-        self._forward = getattr(cell_kernels(), f"{cell.kernel}_forward_{_TYPE_NAMES[dtype]}")
-        self._backward = getattr(cell_kernels(), f"{cell.kernel}_backward_{_TYPE_NAMES[dtype]}")
+        self._forward = getattr(compiled_kernels(), f"{cell.kernel}_forward_{_TYPE_NAMES[dtype]}")
+        self._backward = getattr(compiled_kernels(), f"{cell.kernel}_backward_{_TYPE_NAMES[dtype]}")
         for function in (self._forward, self._backward):
             function.argtypes = [c_int64, c_int64, type(self._argument), *[c_void_p] * 6]
 

@@ -1,0 +1,135 @@
+"""Convolutions over the characters of words by table lookup, with compiled kernels."""
+
+from ctypes import c_int64, c_void_p
+from typing import Any, List, Optional, Sequence, Tuple
+
+import torch
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import linear, pad
+
+from elmo_plugin.modules.kernels.compiled import compiled_kernels
+
+
+def can_look_up(character_ids: torch.Tensor, embedding: torch.Tensor) -> bool:
+    """True if `character_maxima` can be computed here."""
+    return (
+        character_ids.device.type == "cpu"
+        and embedding.dtype == torch.float32
+        and compiled_kernels() is not None
+    )
+
+
+def character_maxima(
+    character_ids: torch.Tensor,
+    lengths: torch.Tensor,
+    embedding: torch.Tensor,
+    convolutions: Sequence[torch.nn.Linear],
+) -> torch.Tensor:
+    """
+    The maximum over positions of each filter of convolutions over the characters of words.
+
+    There are few characters, so the product of each with each position of each filter is computed
+    first, and a filter on a window of characters is a sum of one number for each position. That
+    takes a sixteenth of the operations for embeddings of width 16. The gradient of a maximum goes
+    to one window only.
+
+    # Parameters
+
+    character_ids : `torch.Tensor`
+        Shape `(num_words, max_characters_per_token)`. Rows of `embedding`.
+    lengths : `torch.Tensor`
+        Shape `(num_words,)`. Number of ids before padding, which is at the end of a word. Windows
+        that contain only padding must be equal.
+    embedding : `torch.Tensor`
+        Shape `(num_characters, embedding_dim)`, float32. Row 0 gets no gradient.
+    convolutions : `Sequence[torch.nn.Linear]`
+        The filters of each width: from `width * embedding_dim` to the number of filters.
+
+    # Returns
+
+    `torch.Tensor`
+        Shape `(num_words, num_filters)`, the filters in the order of `convolutions`.
+    """
+    if character_ids.numel() and not 0 <= character_ids.min() <= character_ids.max() < len(
+        embedding
+    ):
+        raise IndexError(f"Expected character ids from 0 to {len(embedding) - 1}, found others.")
+    trained = torch.cat([embedding[:1].detach(), embedding[1:]])
+    products = []
+    with torch.autocast("cpu", enabled=False):
+        for convolution in convolutions:
+            # Shape: (width, num_filters of this width, embedding_dim)
+            weight = convolution.weight.unflatten(1, (-1, embedding.size(1))).transpose(0, 1)
+            bias = pad(convolution.bias, (0, (len(weight) - 1) * len(convolution.bias)))
+            products.append(linear(trained, weight.flatten(0, 1), bias))
+    widths = [convolution.in_features // embedding.size(1) for convolution in convolutions]
+    return _Maxima.apply(character_ids.contiguous(), lengths.contiguous(), widths, *products)
+
+
+class _Maxima(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        character_ids: torch.Tensor,
+        lengths: torch.Tensor,
+        widths: List[int],
+        *products: torch.Tensor,
+    ) -> torch.Tensor:
+        """`products`, of each width: shape `(num_characters, width * num_filters)`."""
+        counts = [part.size(1) // width for width, part in zip(widths, products)]
+        shape = character_ids.shape
+        maxima = products[0].new_empty(len(character_ids), sum(counts))
+        where = torch.empty_like(maxima, dtype=torch.int32)
+        function = _function("character_maxima", "nnppnnpnpp")
+        first = 0
+        for width, count, part in zip(widths, counts, products):
+            function(
+                *shape,
+                character_ids.data_ptr(),
+                lengths.data_ptr(),
+                width,
+                count,
+                part.data_ptr(),
+                maxima.size(1),
+                _column(maxima, first),
+                _column(where, first),
+            )
+            first += count
+        ctx.save_for_backward(character_ids, where)
+        ctx.widths, ctx.counts = widths, counts
+        ctx.shapes = [part.shape for part in products]
+        return maxima
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_maxima: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
+        """Gradients of `products`."""
+        character_ids, where = ctx.saved_tensors
+        d_maxima = d_maxima.contiguous()
+        function = _function("character_maxima_gradient", "nnpnnnppp")
+        d_products, first = [], 0
+        for width, count, shape in zip(ctx.widths, ctx.counts, ctx.shapes):
+            d_products.append(d_maxima.new_zeros(shape))
+            function(
+                *character_ids.shape,
+                character_ids.data_ptr(),
+                width,
+                count,
+                d_maxima.size(1),
+                _column(where, first),
+                _column(d_maxima, first),
+                d_products[-1].data_ptr(),
+            )
+            first += count
+        return (None, None, None, *d_products)
+
+
+def _function(name: str, arguments: str) -> Any:
+    """A kernel, and its arguments: `n` for an integer, `p` for an address."""
+    function = getattr(compiled_kernels(), name)
+    function.argtypes = [{"n": c_int64, "p": c_void_p}[kind] for kind in arguments]
+    return function
+
+
+def _column(matrix: torch.Tensor, number: int) -> int:
+    return matrix.data_ptr() + number * matrix.element_size()
