@@ -5,6 +5,7 @@ import torch
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.modules import tuning
+from elmo_plugin.modules.character_convolution import can_look_up, character_maxima
 from elmo_plugin.modules.linear.packed import PackedLinear
 
 
@@ -15,8 +16,10 @@ class CharacterEncoder(torch.nn.Module):
     ([Kim et al. 2016](https://arxiv.org/abs/1508.06615)), then a projection if the options have one
     (section 3.4 of the ELMo paper).
 
-    Words are sorted by length, so that windows which contain only padding can be computed once per
-    group of words instead of up to fifty times; the maximum is the same.
+    Windows which contain only padding are computed once per word instead of up to fifty times; the
+    maximum is the same. Without gradients, words are sorted by length for this, and the windows of
+    words of similar length are one product. With gradients, on a CPU, convolutions are computed by
+    `character_maxima`.
     """
 
     def __init__(self, options: BilmOptions) -> None:
@@ -59,7 +62,17 @@ class CharacterEncoder(torch.nn.Module):
 
     def forward(self, character_ids: torch.Tensor) -> torch.Tensor:
         """From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`."""
-        num_characters, order = (character_ids != self._padding_id).sum(dim=1).sort()
+        num_characters = (character_ids != self._padding_id).sum(dim=1)
+        weight = self.embedding.weight
+        if torch.is_grad_enabled() and can_look_up(character_ids, weight):
+            convolutions = [layer for layer in self.convolutions if isinstance(layer, PackedLinear)]
+            for layer in convolutions:
+                layer.drop_packed()
+            maxima = character_maxima(character_ids, num_characters, weight, convolutions)
+            if torch.is_autocast_enabled("cpu"):
+                maxima = maxima.to(torch.get_autocast_dtype("cpu"))
+            return self._project(self._activation(maxima))
+        num_characters, order = num_characters.sort()
         character_ids = character_ids[order]
         # Shape: (num_words, num_filters)
         features = torch.cat(
@@ -68,11 +81,12 @@ class CharacterEncoder(torch.nn.Module):
                 for first, last, longest in _groups(num_characters.tolist())
             ]
         )
+        return self._project(features)[order.argsort()]
+
+    def _project(self, features: torch.Tensor) -> torch.Tensor:
         for highway in self.highways:
             features = highway(features)
-        if self.projection is not None:
-            features = self.projection(features)
-        return features[order.argsort()]
+        return features if self.projection is None else self.projection(features)
 
     def _convolve(self, character_ids: torch.Tensor, num_characters: int) -> torch.Tensor:
         """

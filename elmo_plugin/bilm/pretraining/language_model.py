@@ -134,20 +134,24 @@ class LanguageModel(torch.nn.Module):
         if self.bilm.options.bidirectional:
             assert backward_ids is not None and backward_targets is not None
             directions.append(("backward", backward_ids, backward_targets))
-        losses = []
+        hidden_states = []
         is_mixed = self.training and self.mixed_precision
         with torch.autocast(characters.device.type, dtype=torch.bfloat16, enabled=is_mixed):
             # In float32 and by `embedding`, since the gradient of a word is a sum over its
             # positions, whose order in indexing depends on the number of threads.
             words = self.bilm.character_encoder(characters).to(self.softmax.bias.dtype)
-            for name, ids, targets in directions:
+            for name, ids, _ in directions:
                 initial = self._initial(name, streams, num_streams)
                 inputs = embedding(ids, words)
                 hidden, final = self._run(name, inputs, batch_sizes, initial, generator)
                 if streams is not None:
                     self._carry(name, streams, final)
-                losses.append(self.softmax(hidden, targets, generator))
-                self._perplexity(name, losses[-1].detach(), len(targets))
+                hidden_states.append(hidden)
+            losses = self.softmax(
+                hidden_states, [targets for _, _, targets in directions], generator
+            )
+        for (name, _, targets), loss in zip(directions, losses):
+            self._perplexity(name, loss.detach(), len(targets))
         # The numbers of tokens of the processes, over which gradients are averaged, differ.
         num_tokens = sum_over_processes(len(forward_targets))
         loss = torch.stack(losses).mean() * (process()[1] / num_tokens)

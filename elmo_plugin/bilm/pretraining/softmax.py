@@ -1,15 +1,26 @@
 import math
-from typing import Any, Optional, Tuple
+from ctypes import c_int64, c_void_p
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding, linear, pad
 
+from elmo_plugin.modules.kernels.compiled import compiled_kernels
+from elmo_plugin.modules.linear.products import (
+    column_sums,
+    is_compiled,
+    padded_rows,
+    transposed_product,
+    with_rows,
+)
 from elmo_plugin.util.errors import ConfigurationError
 
 # Logits that exist at once: 32 MB in float32, more only above 131,072 words.
 _MAX_LOGITS = 2**23
 _MIN_ROWS = 64
+# Logits of more rows leave the cache between two passes over them.
+_MAX_ROWS = 1024
 
 
 class Softmax(torch.nn.Module):
@@ -58,31 +69,33 @@ class Softmax(torch.nn.Module):
 
     def forward(
         self,
-        hidden: torch.Tensor,
-        targets: torch.Tensor,
+        hidden: Sequence[torch.Tensor],
+        targets: Sequence[torch.Tensor],
         generator: Optional[torch.Generator] = None,
-    ) -> torch.Tensor:
+    ) -> List[torch.Tensor]:
         """
-        The sum of the negative log-likelihoods, in nats.
+        The sum of the negative log-likelihoods of each direction, in nats.
 
         # Parameters
 
-        hidden : `torch.Tensor`
-            Shape `(num_predictions, dim)`.
-        targets : `torch.Tensor`
-            Shape `(num_predictions,)`. Word ids.
+        hidden : `Sequence[torch.Tensor]`
+            Of each direction: shape `(num_predictions, dim)`.
+        targets : `Sequence[torch.Tensor]`
+            Of each direction: shape `(num_predictions,)`. Word ids.
         generator : `Optional[torch.Generator]`
-            Draws the samples; on the device of `hidden`.
+            Draws the samples, the same for all directions; on the device of `hidden`.
         """
-        if not self.is_sampled:
-            return next_word_loss(hidden, self.weight, self.bias, targets)
-        words, log_probability, targets = self._candidates(targets, generator)
-        return next_word_loss(
-            hidden,
-            embedding(words, self.weight),
-            embedding(words, self.bias.unsqueeze(1)).squeeze(1) - log_probability,
-            targets,
-        )
+        weight: torch.Tensor = self.weight
+        bias: torch.Tensor = self.bias
+        if self.is_sampled:
+            words, log_probability, of_all = self._candidates(torch.cat(list(targets)), generator)
+            targets = of_all.split([len(of_direction) for of_direction in targets])
+            weight = embedding(words, weight)
+            bias = embedding(words, bias.unsqueeze(1)).squeeze(1) - log_probability
+        return [
+            next_word_loss(states, weight, bias, of_direction)
+            for states, of_direction in zip(hidden, targets)
+        ]
 
     def _candidates(
         self, targets: torch.Tensor, generator: Optional[torch.Generator]
@@ -146,37 +159,38 @@ class _NextWordLoss(torch.autograd.Function):
         requires_grad: bool,
     ) -> torch.Tensor:
         """See `next_word_loss`; gradients are computed here if `requires_grad`."""
-        device = hidden.device.type
+        device, num_words = hidden.device.type, len(weight)
         dtype = hidden.dtype
         if torch.is_autocast_enabled(device):
             dtype = torch.get_autocast_dtype(device)
-        full = bias.dtype
-        hidden_, weight_ = hidden.to(dtype), weight.to(dtype)
+        hidden_, weight_, bias_ = hidden.to(dtype), weight.to(dtype), bias
+        if is_compiled(hidden_):
+            # Words without a probability.
+            weight_ = with_rows(weight_, padded_rows(num_words))
+            bias_ = pad(bias, (0, len(weight_) - num_words), value=-math.inf)
         loss = bias.new_zeros(())
-        gradients = None
-        if requires_grad:
-            gradients = torch.empty_like(hidden_), torch.zeros_like(weight), torch.zeros_like(bias)
-        size = max(_MIN_ROWS, _MAX_LOGITS // len(weight))
-        for first in range(0, len(hidden), size):
-            rows = slice(first, first + size)
-            # Shape: (size, num_words)
-            logits = linear(hidden_[rows], weight_).to(full).add_(bias)
-            target = targets[rows].unsqueeze(1)
-            if gradients is None:
-                loss += (logits.logsumexp(dim=1, keepdim=True) - logits.gather(1, target)).sum()
-                continue
-            chances = torch.log_softmax(logits, dim=1)
-            chance = chances.gather(1, target)
-            loss -= chance.sum()
-            chances.exp_().scatter_(1, target, chance.exp() - 1.0)
-            d_hidden, d_weight, d_bias = gradients
-            d_bias += chances.sum(dim=0)
-            chances = chances.to(dtype)
-            d_hidden[rows] = chances @ weight_
-            d_weight += chances.t() @ hidden_[rows]
-        if gradients is not None:
-            ctx.save_for_backward(*gradients)
-            ctx.dtype = hidden.dtype
+        if not requires_grad:
+            for rows in _chunks(len(hidden), num_words):
+                # Shape: (size of the chunk, num_words)
+                logits = linear(hidden_[rows], weight_).to(bias.dtype).add_(bias_)
+                of_targets = logits.gather(1, targets[rows].unsqueeze(1))
+                loss += (logits.logsumexp(dim=1, keepdim=True) - of_targets).sum()
+            return loss
+        d_hidden, d_weight = torch.empty_like(hidden_), torch.zeros_like(weight)
+        d_bias = torch.zeros_like(bias)
+        for rows in _chunks(len(hidden), num_words):
+            size = len(targets[rows])
+            of_rows = hidden_[rows]
+            if is_compiled(of_rows):
+                of_rows = with_rows(of_rows, padded_rows(size))
+            logits = linear(of_rows, weight_)
+            logits[size:] = 0.0
+            loss += _differentiate(logits[:size], bias_, targets[rows])
+            d_hidden[rows] = (logits @ weight_)[:size]
+            d_weight += transposed_product(logits, of_rows)[:num_words]
+            d_bias += column_sums(logits)[:num_words]
+        ctx.save_for_backward(d_hidden, d_weight, d_bias)
+        ctx.dtype = hidden.dtype
         return loss
 
     @staticmethod
@@ -185,3 +199,31 @@ class _NextWordLoss(torch.autograd.Function):
         """Gradients of `hidden`, `weight` and `bias`."""
         d_hidden, d_weight, d_bias = ctx.saved_tensors
         return (d_hidden * d_loss).to(ctx.dtype), d_weight * d_loss, d_bias * d_loss, None, None
+
+
+def _chunks(num_rows: int, num_words: int) -> Iterator[slice]:
+    size = min(_MAX_ROWS, max(_MIN_ROWS, _MAX_LOGITS // num_words))
+    for first in range(0, num_rows, size):
+        yield slice(first, first + size)
+
+
+def _differentiate(logits: torch.Tensor, bias: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """
+    The summed loss of logits, of shape `(num_predictions, num_words)` and without their bias, which
+    it replaces by the gradient of the loss.
+    """
+    kernels = compiled_kernels()
+    name = {torch.float32: "float32", torch.bfloat16: "bfloat16"}.get(logits.dtype)
+    if kernels is not None and name is not None and logits.device.type == "cpu":
+        losses = bias.new_empty(len(logits))
+        tensors = bias.contiguous(), targets.contiguous(), logits, losses
+        function = getattr(kernels, f"softmax_loss_{name}")
+        function.argtypes = [c_int64, c_int64, *len(tensors) * [c_void_p]]
+        function(*logits.shape, *(tensor.data_ptr() for tensor in tensors))
+        return losses.sum()
+    target = targets.unsqueeze(1)
+    # Shape: (num_predictions, num_words)
+    chances = torch.log_softmax(logits.to(bias.dtype).add_(bias), dim=1)
+    chance = chances.gather(1, target)
+    logits.copy_(chances.exp_().scatter_(1, target, chance.exp() - 1.0))
+    return -chance.sum()

@@ -36,6 +36,11 @@ def gradients(loss, hidden, softmax):
     return torch.autograd.grad(loss, [hidden, softmax.weight, softmax.bias], retain_graph=True)
 
 
+def loss_of(softmax, hidden, targets, generator=None):
+    (loss,) = softmax([hidden], [targets], generator)
+    return loss
+
+
 def full_loss(softmax, hidden, targets):
     logits = hidden @ softmax.weight.t() + softmax.bias
     return cross_entropy(logits, targets, reduction="sum")
@@ -45,18 +50,18 @@ def full_loss(softmax, hidden, targets):
 def test_the_full_loss_is_cross_entropy(dtype, most):
     softmax, (hidden, targets) = make(dtype=dtype), make_batch(dtype=dtype)
     expected = full_loss(softmax, hidden, targets)
-    found = softmax(hidden, targets)
+    found = loss_of(softmax, hidden, targets)
     assert found.item() == pytest.approx(expected.item(), rel=most)
     pairs = zip(gradients(found, hidden, softmax), gradients(expected, hidden, softmax))
     assert all(relative_error(*pair) < most for pair in pairs)
     with torch.no_grad():
-        assert softmax(hidden, targets).item() == pytest.approx(expected.item(), rel=most)
+        assert loss_of(softmax, hidden, targets).item() == pytest.approx(expected.item(), rel=most)
 
 
 def test_gradients_scale_with_what_the_loss_is_used_for():
     softmax, (hidden, targets) = make(), make_batch()
-    once = gradients(softmax(hidden, targets), hidden, softmax)
-    thrice = gradients(softmax(hidden, targets) * 3.0, hidden, softmax)
+    once = gradients(loss_of(softmax, hidden, targets), hidden, softmax)
+    thrice = gradients(loss_of(softmax, hidden, targets) * 3.0, hidden, softmax)
     assert all(relative_error(many, one * 3.0) < 1e-12 for one, many in zip(once, thrice))
 
 
@@ -65,9 +70,9 @@ def test_taking_rows_in_pieces_changes_nothing(monkeypatch, num_samples):
     softmax, (hidden, targets) = make(num_samples), make_batch(num_predictions=200)
 
     def values():
-        loss = softmax(hidden, targets, torch.Generator().manual_seed(4))
+        loss = loss_of(softmax, hidden, targets, torch.Generator().manual_seed(4))
         with torch.no_grad():
-            read = softmax(hidden, targets, torch.Generator().manual_seed(4))
+            read = loss_of(softmax, hidden, targets, torch.Generator().manual_seed(4))
         return [loss, read, *gradients(loss, hidden, softmax)]
 
     expected = values()
@@ -84,7 +89,7 @@ def test_no_more_logits_exist_at_once_than_allowed(monkeypatch):
     )
     monkeypatch.setattr(module, "_MAX_LOGITS", 100 * NUM_WORDS)
     softmax, (hidden, targets) = make(), make_batch(num_predictions=250)
-    softmax(hidden, targets)
+    loss_of(softmax, hidden, targets)
     assert sizes == [100 * NUM_WORDS, 100 * NUM_WORDS, 50 * NUM_WORDS]
 
 
@@ -93,7 +98,7 @@ def test_a_hopeless_prediction_has_a_finite_loss_and_its_gradient():
     with torch.no_grad():
         hidden.mul_(1e4)
         targets = (hidden @ softmax.weight.t() + softmax.bias).argmin(dim=1)
-    loss = softmax(hidden, targets)
+    loss = loss_of(softmax, hidden, targets)
     assert math.isfinite(loss.item()) and loss.item() > 80
     expected = gradients(full_loss(softmax, hidden, targets), hidden, softmax)
     found = gradients(loss, hidden, softmax)
@@ -107,7 +112,7 @@ def test_what_is_not_a_number_stays_visible(bad, learns):
     with torch.no_grad():
         hidden[3] = bad
     with torch.set_grad_enabled(learns):
-        assert not math.isfinite(softmax(hidden, targets).item())
+        assert not math.isfinite(loss_of(softmax, hidden, targets).item())
 
 
 def test_autocast_rounds_products_and_nothing_else():
@@ -118,7 +123,7 @@ def test_autocast_rounds_products_and_nothing_else():
         softmax.bias[: NUM_WORDS // 2] += 0.1
     expected = full_loss(softmax, hidden, targets)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = softmax(hidden, targets)
+        found = loss_of(softmax, hidden, targets)
     assert found.dtype == torch.float32
     assert found.item() == pytest.approx(expected.item(), rel=1e-3)
     found_gradients = gradients(found, hidden, softmax)
@@ -187,7 +192,7 @@ def test_the_normaliser_and_its_gradient_are_right_on_average():
         ).detach()
 
     expected = normaliser(full_loss(softmax, hidden, targets))
-    drawn = [normaliser(softmax(hidden, targets, generator)) for _ in range(NUM_DRAWS)]
+    drawn = [normaliser(loss_of(softmax, hidden, targets, generator)) for _ in range(NUM_DRAWS)]
     assert_mean_is(expected, torch.stack(drawn))
 
 
@@ -196,7 +201,7 @@ def test_other_words_of_the_batch_count_as_themselves():
     softmax = make(NUM_SAMPLES)
     hidden, _ = make_batch(NUM_WORDS)
     targets = torch.randperm(NUM_WORDS, generator=torch.Generator().manual_seed(7))
-    found = softmax(hidden, targets, torch.Generator().manual_seed(8))
+    found = loss_of(softmax, hidden, targets, torch.Generator().manual_seed(8))
     expected = full_loss(softmax, hidden, targets)
     assert found.item() == pytest.approx(expected.item(), rel=1e-12)
     pairs = zip(gradients(found, hidden, softmax), gradients(expected, hidden, softmax))
@@ -214,17 +219,17 @@ def test_a_sampled_word_that_is_predicted_counts_once(monkeypatch):
     weights = {4: 1.0, 7: 1.0 / 0.25, 0: 1.0 / 0.1}
     normaliser = sum(weight * logits[:, word].exp() for word, weight in weights.items())
     expected = (normaliser.log() - logits[:, 4]).sum()
-    assert softmax(hidden, targets).item() == pytest.approx(expected.item(), rel=1e-6)
+    assert loss_of(softmax, hidden, targets).item() == pytest.approx(expected.item(), rel=1e-6)
 
 
 def test_evaluation_is_always_full():
     softmax, (hidden, targets) = make(NUM_SAMPLES), make_batch()
     expected = full_loss(softmax, hidden, targets).item()
     assert softmax.is_sampled
-    assert softmax(hidden, targets).item() != pytest.approx(expected, rel=1e-6)
+    assert loss_of(softmax, hidden, targets).item() != pytest.approx(expected, rel=1e-6)
     softmax.eval()
     assert not softmax.is_sampled
-    assert softmax(hidden, targets).item() == pytest.approx(expected, rel=1e-12)
+    assert loss_of(softmax, hidden, targets).item() == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("num_samples", [None, NUM_WORDS, 8192])
@@ -232,7 +237,7 @@ def test_as_many_samples_as_words_are_all_words(num_samples):
     softmax, (hidden, targets) = make(num_samples), make_batch()
     assert not softmax.is_sampled
     expected = full_loss(softmax, hidden, targets).item()
-    assert softmax(hidden, targets).item() == pytest.approx(expected, rel=1e-12)
+    assert loss_of(softmax, hidden, targets).item() == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("num_samples", [0, -5])
@@ -244,7 +249,8 @@ def test_a_sample_of_no_words_is_refused(num_samples):
 def test_the_generator_decides_the_samples():
     softmax, (hidden, targets) = make(NUM_SAMPLES), make_batch()
     first, again, other = (
-        softmax(hidden, targets, torch.Generator().manual_seed(seed)).item() for seed in (1, 1, 2)
+        loss_of(softmax, hidden, targets, torch.Generator().manual_seed(seed)).item()
+        for seed in (1, 1, 2)
     )
     assert first == again != other
 
@@ -252,6 +258,6 @@ def test_the_generator_decides_the_samples():
 def test_what_does_not_learn_gets_no_gradient():
     softmax, (hidden, targets) = make(), make_batch()
     softmax.requires_grad_(False)
-    softmax(hidden, targets).backward()
+    loss_of(softmax, hidden, targets).backward()
     assert softmax.weight.grad is None and hidden.grad.abs().sum() > 0
     assert next_word_loss(hidden, softmax.weight, softmax.bias, targets).requires_grad
