@@ -5,6 +5,7 @@ from elmo_plugin.training.decay_by_batches import DecayByBatches
 from elmo_plugin.training.fused_optimizers import FusedAdagrad, FusedAdam
 from elmo_plugin.training.linear_decay import LinearDecay
 from elmo_plugin.training.moving_average import RecoverableMovingAverage
+from elmo_plugin.training.muon import Muon
 from elmo_plugin.training.recoverable_trainer import RecoverableTrainer
 from elmo_plugin.training.reduce_on_plateau import ReduceOnPlateau
 
@@ -14,6 +15,7 @@ __all__ = [
     "FusedAdagrad",
     "FusedAdam",
     "LinearDecay",
+    "Muon",
     "RecoverableMovingAverage",
     "RecoverableTrainer",
     "ReduceOnPlateau",

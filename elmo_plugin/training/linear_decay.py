@@ -14,8 +14,8 @@ __all__ = ["LinearDecay"]
 @LearningRateScheduler.register("elmo-linear-decay")
 class LinearDecay(LearningRateScheduler):
     """
-    Decays the learning rate linearly to zero over a time budget in minutes. The trainer `elmo-bilm`
-    stops when the budget is used up.
+    Decays the learning rate linearly over a time budget in minutes, to zero or to a fraction of it.
+    The trainer `elmo-bilm` stops when the budget is used up.
 
     Only training time counts, not validation; a recovered run continues with the time used so far.
     Results depend on the speed of the machine. For exactly repeatable runs, use AllenNLP's
@@ -29,21 +29,32 @@ class LinearDecay(LearningRateScheduler):
         The time budget.
     warmup_steps : `int`, optional (default = `0`)
         Number of batches over which the rate first increases to its full value.
+    end_factor : `float`, optional (default = `0.0`)
+        The fraction of the rate at the end. Above 0 for the first parts of a training that goes on
+        from its weights: 0.5 in the first half, and half the rate in the second.
 
     # Raises
 
     `ConfigurationError`
-        If `minutes` is not above 0.
+        If `minutes` is not above 0, or `end_factor` not from 0 to 1.
     """
 
     def __init__(
-        self, optimizer: torch.optim.Optimizer, minutes: float, warmup_steps: int = 0
+        self,
+        optimizer: torch.optim.Optimizer,
+        minutes: float,
+        warmup_steps: int = 0,
+        end_factor: float = 0.0,
     ) -> None:
         super().__init__(optimizer)
-        if minutes <= 0:
-            raise ConfigurationError(f"elmo-linear-decay: expected minutes above 0, got {minutes}.")
+        if minutes <= 0 or not 0.0 <= end_factor <= 1.0:
+            raise ConfigurationError(
+                "elmo-linear-decay: expected minutes above 0 and end_factor from 0 to 1, got "
+                f"{minutes} and {end_factor}."
+            )
         self.minutes = minutes
         self.warmup_steps = warmup_steps
+        self.end_factor = end_factor
         self._num_batches = 0
         self._elapsed = 0.0
         self._last_time: Optional[float] = None
@@ -82,7 +93,8 @@ class LinearDecay(LearningRateScheduler):
     @overrides
     def get_values(self) -> Any:
         warmup = min(1.0, self._num_batches / self.warmup_steps) if self.warmup_steps else 1.0
-        return [rate * warmup * (1.0 - self.progress) for rate in self.base_values]
+        decay = 1.0 - self.progress * (1.0 - self.end_factor)
+        return [rate * warmup * decay for rate in self.base_values]
 
     @overrides
     def state_dict(self) -> Dict[str, Any]:

@@ -94,5 +94,19 @@ def test_a_recovered_run_continues_with_the_time_used(clock):
 
 
 def test_time_above_zero_is_needed():
-    with pytest.raises(ConfigurationError, match="expected minutes above 0, got 0"):
+    with pytest.raises(ConfigurationError, match="expected minutes above 0 .* got 0 and 0"):
         make(1.0, minutes=0)
+
+
+@pytest.mark.parametrize("end_factor", [-0.1, 1.1])
+def test_an_end_that_is_no_fraction_is_refused(end_factor):
+    with pytest.raises(ConfigurationError, match=f"got 5 and {end_factor}"):
+        make(1.0, minutes=5, end_factor=end_factor)
+
+
+def test_rates_may_end_at_a_fraction(clock):
+    scheduler, optimizer = make(1.0, minutes=1, end_factor=0.5)
+    train(scheduler, clock, 0.0, 30.0)
+    assert rates(optimizer) == pytest.approx([0.75])
+    train(scheduler, clock, 31.0)
+    assert scheduler.is_over and rates(optimizer) == pytest.approx([0.5])

@@ -40,6 +40,18 @@ ACCUMULATED = {
     # Worse is better: what the first epoch left has to be there at the end.
     "validation_metric": "+perplexity",
 }
+# As experiments/bilm_small.jsonnet.
+ORTHOGONALISED = {
+    "moving_average": {"type": "elmo-exponential", "decay": 0.9},
+    "optimizer": {
+        "type": "elmo-muon",
+        "lr": 0.01,
+        "parameter_groups": [
+            [["lstm.*(input|recurrent).weight"], {"blocks": 4}],
+            [["lstm.*projection.weight"], {"blocks": 1}],
+        ],
+    },
+}
 
 
 def assert_same_end(found: Path, expected: Path) -> None:
@@ -76,7 +88,8 @@ def train_here(experiment, folder: Path, recover: bool = False) -> BilmModel:
 
 
 @pytest.mark.parametrize(
-    "order, settings, seed", [("sentences", AVERAGED, 0), ("streams", ACCUMULATED, 1)]
+    "order, settings, seed",
+    [("sentences", AVERAGED, 0), ("streams", ACCUMULATED, 1), ("sentences", ORTHOGONALISED, 2)],
 )
 def test_a_killed_run_ends_as_if_it_had_lived(tmp_path, order, settings, seed):
     experiment = make_experiment(tmp_path, order, **settings)

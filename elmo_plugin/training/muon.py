@@ -1,0 +1,144 @@
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+from allennlp.training.optimizers import Optimizer, ParameterGroupsType
+from overrides import overrides
+
+from elmo_plugin.training.fused_optimizers import FusedAdam
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["Muon"]
+
+# A quintic that moves all singular values from (0, 1] to about 1 in five steps (Jordan et al.).
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+_NUM_STEPS = 5
+# Root mean square of an update of Adam, which that of a matrix is scaled to (Liu et al. 2025).
+_UPDATE_SIZE = 0.2
+
+
+@Optimizer.register("elmo-muon")
+class Muon(FusedAdam):
+    """
+    Muon ([Jordan et al. 2024](https://kellerjordan.github.io/posts/muon/)) for the matrices of the
+    parameter groups that set `blocks`, and `elmo-adam` for all other parameters.
+
+    The update of a matrix is its Nesterov momentum with all singular values replaced by about 1,
+    computed by five Newton-Schulz steps in bfloat16, and scaled to the root mean square of an
+    update of Adam ([Liu et al. 2025](https://arxiv.org/abs/2502.16982), equation 4), so that both
+    kinds of parameters have the same learning rate. The weights of the gates of a recurrent layer
+    lie below each other in one matrix; `blocks` is the number of matrices in a parameter, each of
+    which is orthogonalised by itself. `torch.optim.Muon` knows neither blocks nor Adam.
+
+    # Parameters
+
+    model_parameters : `List[Tuple[str, torch.nn.Parameter]]`
+        Given by the trainer, not in the configuration.
+    parameter_groups : `ParameterGroupsType`
+        Of AllenNLP. The settings of a group may have `blocks`, an integer: Muon for these
+        parameters.
+    lr : `float`, optional (default = `0.001`)
+        The learning rate of all groups that do not set their own.
+    momentum : `float`, optional (default = `0.95`)
+        Of the matrices.
+    betas, eps
+        Of Adam, see `torch.optim.Adam`.
+
+    # Raises
+
+    `ConfigurationError`
+        If no group sets `blocks`, or a parameter of such a group cannot be cut into that number of
+        matrices.
+    """
+
+    def __init__(
+        self,
+        model_parameters: List[Tuple[str, torch.nn.Parameter]],
+        parameter_groups: Optional[ParameterGroupsType] = None,
+        lr: float = 0.001,
+        momentum: float = 0.95,
+        betas: Tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ) -> None:
+        super().__init__(model_parameters, parameter_groups, lr, betas, eps)
+        self.momentum = momentum
+        groups = self._groups()
+        if not groups:
+            raise ConfigurationError(
+                "elmo-muon: expected `blocks` in the settings of a group of `parameter_groups`, "
+                "the number of matrices in each of its parameters; found none. Set it, or use "
+                "elmo-adam."
+            )
+        names = {id(parameter): name for name, parameter in model_parameters}
+        for group in groups:
+            for parameter in group["params"]:
+                blocks = group["blocks"]
+                if parameter.dim() != 2 or blocks < 1 or parameter.size(0) % blocks:
+                    raise ConfigurationError(
+                        f"elmo-muon: expected a parameter of {blocks} matrices below each other "
+                        f"(`blocks`), found {names[id(parameter)]} of shape "
+                        f"{tuple(parameter.shape)}."
+                    )
+
+    @overrides(check_signature=False)
+    def step(self, closure: Optional[Callable[[], float]] = None) -> Optional[float]:
+        """See `torch.optim.Optimizer.step`."""
+        updates: List[Tuple[torch.nn.Parameter, torch.Tensor, Dict[str, Any]]] = []
+        for group in self._groups():
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    updates.append((parameter, parameter.grad, group))
+                    # Adam skips parameters without a gradient.
+                    parameter.grad = None
+        loss = super().step(closure)
+        for parameter, gradient, _ in updates:
+            parameter.grad = gradient
+        self._update_matrices(updates)
+        return loss
+
+    def _groups(self) -> List[Dict[str, Any]]:
+        return [group for group in self.param_groups if group.get("blocks")]
+
+    @torch.no_grad()
+    def _update_matrices(
+        self, updates: List[Tuple[torch.nn.Parameter, torch.Tensor, Dict[str, Any]]]
+    ) -> None:
+        # Matrices of one shape are orthogonalised together.
+        by_shape: Dict[Tuple[int, ...], List[Tuple[torch.Tensor, torch.Tensor, float]]] = {}
+        for parameter, gradient, group in updates:
+            state = self.state[parameter]
+            if "momentum" not in state:
+                # Adam looks for `step` in all states that it restores.
+                state.update(step=torch.tensor(0.0), momentum=torch.zeros_like(gradient))
+            state["step"] += 1
+            momentum = state["momentum"].lerp_(gradient, 1.0 - self.momentum)
+            nesterov = gradient.lerp(momentum, self.momentum)
+            shape = (group["blocks"], -1, parameter.size(1))
+            values = nesterov.view(shape)
+            by_shape.setdefault(values.shape[1:], []).append(
+                (parameter.view(shape), values, group["lr"])
+            )
+        for (rows, columns), matrices in by_shape.items():
+            scale = _UPDATE_SIZE * max(rows, columns) ** 0.5
+            orthogonal = orthogonalised(torch.cat([values for _, values, _ in matrices]))
+            parts = orthogonal.split([len(values) for _, values, _ in matrices])
+            for (blocks, _, rate), part in zip(matrices, parts):
+                blocks.sub_(part, alpha=rate * scale)
+
+
+def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
+    """
+    The matrices with all singular values replaced by values near 1 (0.7 to 1.2). Shape
+    `(num_matrices, rows, columns)`; the result is of the same shape and type.
+    """
+    values = matrices.to(torch.bfloat16)
+    is_tall = values.size(1) > values.size(2)
+    if is_tall:
+        values = values.transpose(1, 2)
+    # The Frobenius norm is at least the largest singular value.
+    values = values / values.float().norm(dim=(1, 2), keepdim=True).clamp_min(1e-7).to(values.dtype)
+    first, third, fifth = _COEFFICIENTS
+    for _ in range(_NUM_STEPS):
+        squares = values @ values.transpose(1, 2)
+        polynomial = torch.baddbmm(squares, squares, squares, beta=third, alpha=fifth)
+        values = torch.baddbmm(values, polynomial, values, beta=first)
+    return (values.transpose(1, 2) if is_tall else values).to(matrices.dtype)

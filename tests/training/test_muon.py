@@ -1,0 +1,135 @@
+"""`Muon` against `torch.optim.Muon`, singular value decompositions and `elmo-adam`."""
+
+import copy
+
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.training.optimizers import Optimizer
+
+from elmo_plugin.training.muon import orthogonalised
+from tests.bilm.oracle import relative_error
+
+# One group of two matrices, and one matrix by itself.
+GROUPS = [[["0.weight"], {"blocks": 2}], [["2.weight"], {"blocks": 1}]]
+
+
+def make_model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(7, 12), torch.nn.Tanh(), torch.nn.Linear(12, 3))
+
+
+def make_optimizer(model, groups=GROUPS, **settings):
+    params = Params({"type": "elmo-muon", "parameter_groups": copy.deepcopy(groups), **settings})
+    return Optimizer.from_params(params, model_parameters=list(model.named_parameters()))
+
+
+def step(model, optimizer, num_steps=1, first=0):
+    for number in range(first, first + num_steps):
+        inputs = torch.randn(11, 7, generator=torch.Generator().manual_seed(number))
+        optimizer.zero_grad()
+        model(inputs).square().sum().backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 5), (2, 9, 4), (4, 6, 20)])
+def test_singular_values_become_nearly_one_and_vectors_stay(shape):
+    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    left, values, right = torch.linalg.svd(matrices.double(), full_matrices=False)
+    values = values / values.norm(dim=1, keepdim=True)
+    for _ in range(5):
+        values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+    found = orthogonalised(matrices)
+    assert found.shape == shape and found.dtype == torch.float32
+    assert relative_error(found, left @ torch.diag_embed(values) @ right) < 0.05
+
+
+def test_matrices_do_not_influence_each_other():
+    matrices = torch.randn(3, 6, 4, generator=torch.Generator().manual_seed(2))
+    alone = torch.cat([orthogonalised(matrix.unsqueeze(0)) for matrix in matrices])
+    assert relative_error(orthogonalised(matrices * 1000.0), alone) < 0.05
+    assert not orthogonalised(torch.zeros(1, 3, 2)).any()
+
+
+def test_steps_are_those_of_torch_and_of_adam():
+    ours, theirs = make_model(), make_model()
+    step(ours, make_optimizer(ours, lr=0.01, momentum=0.9, betas=[0.8, 0.99]), num_steps=5)
+    # Torch has no matrices below each other: these are parameters of their own.
+    halves = [torch.nn.Parameter(half.clone()) for half in theirs[0].weight.split(6)]
+    last = theirs[2].weight
+    muon = torch.optim.Muon(
+        [*halves, last],
+        lr=0.01,
+        momentum=0.9,
+        weight_decay=0.0,
+        adjust_lr_fn="match_rms_adamw",
+    )
+    adam = torch.optim.Adam([theirs[0].bias, theirs[2].bias], lr=0.01, betas=(0.8, 0.99))
+    for number in range(5):
+        inputs = torch.randn(11, 7, generator=torch.Generator().manual_seed(number))
+        theirs.zero_grad()
+        theirs(inputs).square().sum().backward()
+        for half, gradient in zip(halves, theirs[0].weight.grad.split(6)):
+            half.grad = gradient
+        muon.step()
+        adam.step()
+        with torch.no_grad():
+            theirs[0].weight.copy_(torch.cat(halves))
+    before = make_model()
+    for parameter, other, first in zip(ours.parameters(), theirs.parameters(), before.parameters()):
+        assert relative_error(parameter - first, other - first) < 0.02
+
+
+def test_an_update_is_as_large_as_one_of_adam():
+    model = make_model()
+    before = [layer.weight.clone() for layer in (model[0], model[2])]
+    step(model, make_optimizer(model, lr=0.01))
+    sizes = [
+        (layer.weight - weight).square().mean().sqrt().item() / 0.01
+        for layer, weight in zip((model[0], model[2]), before)
+    ]
+    assert all(0.1 < size < 0.3 for size in sizes), sizes
+
+
+def test_a_group_may_have_its_own_rate():
+    model, other = make_model(), make_model()
+    groups = [[["0.weight"], {"blocks": 2, "lr": 0.0}]]
+    step(model, make_optimizer(model, groups, lr=0.01), num_steps=3)
+    assert torch.equal(model[0].weight, other[0].weight)
+    assert not torch.equal(model[2].weight, other[2].weight)
+
+
+def test_parameters_without_a_gradient_stay_and_gradients_remain():
+    model = make_model()
+    before = model[0].weight.clone()
+    model[0].weight.requires_grad_(False)
+    optimizer = make_optimizer(model)
+    step(model, optimizer)
+    assert torch.equal(model[0].weight, before)
+    assert model[2].weight.grad is not None
+
+
+def test_a_restored_state_continues_bit_for_bit(tmp_path):
+    whole, halved = make_model(), make_model()
+    step(whole, make_optimizer(whole), num_steps=6)
+    optimizer = make_optimizer(halved)
+    step(halved, optimizer, num_steps=3)
+    torch.save(optimizer.state_dict(), tmp_path / "state.th")
+    again = make_optimizer(halved)
+    again.load_state_dict(torch.load(tmp_path / "state.th", weights_only=True))
+    step(halved, again, num_steps=3, first=3)
+    for pair in zip(whole.parameters(), halved.parameters()):
+        assert torch.equal(*pair)
+
+
+@pytest.mark.parametrize("groups", [None, [[["weight"], {"lr": 0.1}]]])
+def test_it_needs_a_matrix(groups):
+    with pytest.raises(ConfigurationError, match="expected `blocks`.*or use elmo-adam"):
+        make_optimizer(make_model(), groups)
+
+
+@pytest.mark.parametrize("name, blocks", [("0.weight", 5), ("0.weight", -2), ("0.bias", 1)])
+def test_a_parameter_that_is_no_such_matrices_is_refused(name, blocks):
+    with pytest.raises(ConfigurationError, match=f"found {name} of shape"):
+        make_optimizer(make_model(), [[[name], {"blocks": blocks}]])
