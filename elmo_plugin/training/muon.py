@@ -139,6 +139,7 @@ def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
     first, third, fifth = _COEFFICIENTS
     for _ in range(_NUM_STEPS):
         squares = values @ values.transpose(1, 2)
-        polynomial = torch.baddbmm(squares, squares, squares, beta=third, alpha=fifth)
-        values = torch.baddbmm(values, polynomial, values, beta=first)
+        polynomial = (squares @ squares).mul_(fifth).add_(squares, alpha=third)
+        polynomial.diagonal(dim1=1, dim2=2).add_(first)
+        values = polynomial @ values
     return (values.transpose(1, 2) if is_tall else values).to(matrices.dtype)

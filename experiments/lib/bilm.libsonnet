@@ -36,10 +36,12 @@ local defaults = {
   optimizer: error 'bilm: set settings.optimizer to one of AllenNLP or elmo-adagrad, elmo-adam',
   schedule: null,
   grad_norm: null,  // null: gradients are not clipped
+  moving_average: null,  // of AllenNLP, or elmo-exponential
   num_epochs: 10,
   processes: null,  // or a list of devices (-1: CPU), one process each, which share a batch
   accumulate: 1,
   save_every_num_batches: 2000,
+  keep_checkpoints: 2,  // null: all, for scripts/learning_curve.py
   random_seed: paths.random_seed,
 };
 
@@ -98,11 +100,16 @@ local defaults = {
     optimizer: s.optimizer,
     [if s.schedule != null then 'learning_rate_scheduler']: s.schedule,
     [if s.grad_norm != null then 'grad_norm']: s.grad_norm,
+    [if s.moving_average != null then 'moving_average']: s.moving_average,
     num_epochs: s.num_epochs,
     num_gradient_accumulation_steps: s.accumulate,
     validation_metric: '-perplexity',
     [if s.initial != null then 'callbacks']: [{ type: 'elmo-evaluate-before' }],
-    checkpointer: { type: 'elmo-atomic', save_every_num_batches: s.save_every_num_batches },
+    checkpointer: {
+      type: 'elmo-atomic',
+      save_every_num_batches: s.save_every_num_batches,
+      keep_most_recent_by_count: s.keep_checkpoints,
+    },
     run_confidence_checks: false,
   },
   distributed: if s.processes == null then null else { cuda_devices: s.processes },

@@ -30,6 +30,8 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   lm: {
     large: { train: data + '/lm/large/train-*.txt*', heldout: data + '/lm/large/heldout.txt' },
     small: text('small'),
+    // The first 3,000 sentences of the held-out text.
+    ladder: { heldout: data + '/lm/ladder/heldout.txt' },
     // Text of the corpora of tasks, made by scripts/task_text.py.
     snli: text('snli'),
     sst: text('sst'),

@@ -1,0 +1,20 @@
+// Settings that the trials in this folder share.
+local paths = import '../lib/paths.libsonnet';
+
+(import '../bilm_small.jsonnet') {
+  settings+: {
+    corpus: { train: paths.lm.large.train, heldout: paths.lm.ladder.heldout },
+    schedule+: { minutes: 20 },
+  },
+
+  // Muon for the matrices of the LSTMs, one per gate; Adam for the rest.
+  muon:: {
+    type: 'elmo-muon',
+    lr: 3e-3,
+    betas: [0.9, 0.99],
+    parameter_groups: [
+      [['lstm.*(input|recurrent).weight'], { blocks: 4 }],
+      [['lstm.*projection.weight'], { blocks: 1 }],
+    ],
+  },
+}

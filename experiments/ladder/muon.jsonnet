@@ -1,0 +1,2 @@
+// Muon for the matrices of the LSTMs.
+(import 'ladder.libsonnet') { settings+: { optimizer: $.muon } }

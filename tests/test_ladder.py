@@ -1,0 +1,57 @@
+"""`scripts/ladder.py` trains experiments that share a time, and makes a table of them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+PROJECT = Path(__file__).resolve().parents[1]
+SCRIPT = PROJECT / "scripts" / "ladder.py"
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *map(str, arguments)], capture_output=True, text=True
+    )
+
+
+def finish(folder, name, perplexity, num_batches):
+    """What `allennlp train` leaves, as far as it is read."""
+    (folder / name).mkdir()
+    metrics = {f"validation_{kind}perplexity": perplexity for kind in ("", "forward_", "backward_")}
+    (folder / name / "metrics.json").write_text(json.dumps(metrics))
+    (folder / name / "config.json").write_text('{"data_loader": {"tokens_per_batch": 3072}}')
+    state = {
+        "elmo-recoverable": {"total_batches_completed": num_batches},
+        "learning_rate_scheduler": {"elapsed": 1201.0},
+    }
+    torch.save(state, folder / name / "training_state_e1_b0.th")
+
+
+def test_the_best_comes_first(tmp_path):
+    finish(tmp_path, "adam_3072", 172.2, 1504)
+    finish(tmp_path, "muon_3072", 164.2, 1359)
+    done = run("table", tmp_path, "--json", tmp_path / "ladder.json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[2:] == [
+        "| `ladder/muon_3072` | Muon with batches of 3,072 tokens | 1,359 | 4.17 | 164.2 |",
+        "| `ladder/adam_3072` | Adam with batches of 3,072 tokens | 1,504 | 4.62 | 172.2 |",
+    ]
+    rows = json.loads((tmp_path / "ladder.json").read_text())
+    assert [row["tokens"] for row in rows] == [1504 * 3072, 1359 * 3072]
+    assert rows[0]["minutes"] == 20.02
+
+
+def test_what_has_finished_is_not_trained_again(tmp_path):
+    finish(tmp_path, "adam_3072", 172.2, 1504)
+    done = run("train", tmp_path, "--only", "adam_3072")
+    assert done.returncode == 0 and "training" not in done.stdout
+
+
+def test_unknown_experiments_and_empty_folders_are_named(tmp_path):
+    done = run("train", tmp_path, "--only", "adamant")
+    assert done.returncode and "no such experiments" in done.stderr and "adamant" in done.stderr
+    done = run("table", tmp_path)
+    assert done.returncode and "no experiment has finished" in done.stderr
