@@ -1,1 +1,4 @@
-"""Building blocks of models: recurrent layers, linear layers, encoders, token embedders."""
+"""
+Building blocks of models: recurrent layers, linear layers, encoders, token embedders,
+and compiled kernels.
+"""

@@ -5,8 +5,8 @@ Each was chosen by the benchmark named beside it; `benchmarks/README.md` describ
 change speed and memory, not results (beyond rounding).
 """
 
-# Rows of a product with a packed matrix are padded to a multiple of this, because oneDNN compiles
-# code for every new number of rows: `benchmarks/embed.py`, float32 and bfloat16.
+# Rows of a product are padded to a multiple of this or of a larger power of two, see
+# `linear/products.py`: `benchmarks/embed.py` and `benchmarks/pretrain.py`, float32 and bfloat16.
 ROW_MULTIPLE = 4
 # The same for int8 products above this number of rows: `benchmarks/embed.py`, int8.
 INT8_ROW_MULTIPLE = 64

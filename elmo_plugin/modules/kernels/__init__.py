@@ -1,1 +1,1 @@
-"""Compiled CPU kernels of the recurrent cells."""
+"""C++ kernels for CPUs, compiled where they run: recurrent cells, softmax, character encoder."""
