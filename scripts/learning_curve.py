@@ -40,6 +40,7 @@ def checkpoints(run: Path) -> List[Tuple[int, int]]:
 
 def measure(run: Path, text: str, output: Path, after: List[Point]) -> List[Point]:
     """Evaluates the checkpoints of a run that `output` does not have yet."""
+    moments = checkpoints(run)
     config = Params.from_file(str(run / "config.json"))
     settings = config["data_loader"]
     tokens_per_batch = settings.get("tokens_per_batch") or (
@@ -52,12 +53,13 @@ def measure(run: Path, text: str, output: Path, after: List[Point]) -> List[Poin
     loader = DataLoader.from_params(
         config["validation_data_loader"].duplicate(), reader=reader, data_path=text
     )
-    for epoch, batch in tqdm(checkpoints(run), desc="checkpoints"):
+    for epoch, batch in tqdm(moments, desc="checkpoints"):
         if (str(run), epoch, batch) in done:
             continue
         name = f"state_e{epoch}_b{batch}.th"
         state = torch.load(run / f"training_{name}", map_location="cpu", weights_only=True)
         model = Model.load(config.duplicate(), str(run), str(run / f"model_{name}"))
+        model.eval()
         loader.index_with(model.vocab)
         with torch.inference_mode():
             for tensors in loader:

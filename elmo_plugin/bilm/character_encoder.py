@@ -64,7 +64,8 @@ class CharacterEncoder(torch.nn.Module):
         """From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`."""
         num_characters = (character_ids != self._padding_id).sum(dim=1)
         weight = self.embedding.weight
-        if torch.is_grad_enabled() and can_look_up(character_ids, weight):
+        is_trained = torch.is_grad_enabled() and weight.requires_grad
+        if is_trained and can_look_up(character_ids, weight):
             convolutions = [layer for layer in self.convolutions if isinstance(layer, PackedLinear)]
             for layer in convolutions:
                 layer.drop_packed()

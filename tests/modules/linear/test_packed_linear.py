@@ -7,11 +7,12 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from elmo_plugin.modules.linear.packed import _HAS_BFLOAT16, _HAS_ONEDNN, PackedLinear
+from elmo_plugin.modules.linear.packed import PackedLinear
+from elmo_plugin.modules.linear.products import HAS_BFLOAT16, HAS_ONEDNN
 
 # So large that the packed copy is in oneDNN's own layout.
 NUM_IN, NUM_OUT = 440, 500
-needs_onednn = pytest.mark.skipif(not _HAS_ONEDNN, reason="this torch cannot pack")
+needs_onednn = pytest.mark.skipif(not HAS_ONEDNN, reason="this torch cannot pack")
 
 
 def assert_is_linear(layer, inputs, plus=None, most=1e-5):
@@ -28,8 +29,8 @@ def layer():
     layer = PackedLinear(NUM_IN, NUM_OUT).eval()
     with torch.no_grad():
         layer(torch.randn(4, NUM_IN))
-    assert (layer._packed is not None) == _HAS_ONEDNN
-    assert not _HAS_ONEDNN or layer._packed[2]._packed is not None
+    assert (layer._packed is not None) == HAS_ONEDNN
+    assert not HAS_ONEDNN or layer._packed[2]._packed is not None
     return layer
 
 
@@ -45,7 +46,7 @@ def test_the_product_is_that_of_linear(bias, plus_shape, gradients):
         # Rows and columns that do not lie side by side in memory.
         assert_is_linear(layer, torch.randn(7, 2 * NUM_IN)[:, ::2], plus)
         assert_is_linear(layer, torch.randn(NUM_IN, 7).t(), plus)
-    assert (layer._packed is None) == (gradients or not _HAS_ONEDNN)
+    assert (layer._packed is None) == (gradients or not HAS_ONEDNN)
 
 
 @pytest.mark.parametrize("plus_shape", [None, (NUM_OUT,), (0, NUM_OUT)])
@@ -221,7 +222,7 @@ def test_other_types_give_the_product_too(layer, dtype, most):
     with torch.no_grad():
         for plus in (None, torch.randn(NUM_OUT, dtype=dtype), torch.randn(5, NUM_OUT, dtype=dtype)):
             assert_is_linear(layer, inputs, plus, most)
-    assert (layer._packed is not None) == (dtype == torch.bfloat16 and _HAS_BFLOAT16)
+    assert (layer._packed is not None) == (dtype == torch.bfloat16 and HAS_BFLOAT16)
 
 
 def test_inputs_of_another_type_are_refused_as_by_linear(layer):

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from elmo_plugin.modules.linear.packed import _HAS_BFLOAT16, _HAS_ONEDNN, PackedMatrix
+from elmo_plugin.modules.linear.packed import PackedMatrix
+from elmo_plugin.modules.linear.products import HAS_BFLOAT16, HAS_ONEDNN
 
 TYPES = [(torch.float32, 1e-5), (torch.float64, 1e-12), (torch.bfloat16, 0.02)]
 
@@ -51,10 +52,10 @@ def test_a_matrix_that_does_not_lie_row_by_row_is_packed_as_well(weight):
 
 def test_it_knows_what_gains_by_packing():
     cpu = torch.device("cpu")
-    assert PackedMatrix.can_pack(cpu, torch.float32) == _HAS_ONEDNN
+    assert PackedMatrix.can_pack(cpu, torch.float32) == HAS_ONEDNN
     packed = [PackedMatrix(torch.zeros(shape))._packed is not None for shape in SHAPES]
-    assert packed == [False, _HAS_ONEDNN, _HAS_ONEDNN]
-    assert PackedMatrix.can_pack(cpu, torch.bfloat16) == _HAS_BFLOAT16
+    assert packed == [False, HAS_ONEDNN, HAS_ONEDNN]
+    assert PackedMatrix.can_pack(cpu, torch.bfloat16) == HAS_BFLOAT16
     assert not PackedMatrix.can_pack(cpu, torch.float64)
     assert not PackedMatrix.can_pack(torch.device("cuda"), torch.float32)
 

@@ -39,7 +39,7 @@ def make(folder, num_epochs, rate, end_rate):
     experiment["validation_data_path"] = str(TEXT / "heldout.txt")
     experiment["vocabulary"]["text"] = experiment["train_data_path"]
     experiment["model"].update(dropout=0.0, num_samples=None)
-    experiment["data_loader"]["tokens_per_batch"] = 200
+    experiment["data_loader"].update(tokens_per_batch=200, seed=3)
     return experiment
 
 

@@ -272,7 +272,7 @@ def test_dropout_and_samples_are_for_training_only(make_model, batches):
     assert read(model, [batch]) == read(plain, [batch])
 
 
-@pytest.mark.parametrize("settings", [{"dropout": 0.5}, {"num_samples": 8}])
+@pytest.mark.parametrize("settings", [{"dropout": 0.5}, {"num_samples": 20}])
 def test_draws_depend_on_seed_and_batch_number_alone(make_model, batches, settings):
     (batch, *_) = batches()
 
