@@ -8,12 +8,12 @@ import torch
 import elmo_plugin.modules.recurrent.cells  # noqa: F401
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
+from elmo_plugin.modules.recurrent import kernel_step
 from elmo_plugin.modules.recurrent import recurrence as recurrence_module
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent import kernel_step
 from elmo_plugin.modules.recurrent.recurrence import recurrence
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.weights import Weights
