@@ -125,12 +125,12 @@ class Muon(FusedAdam):
                 blocks.sub_(part, alpha=rate * scale)
 
 
-def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
+def orthogonalised(matrices: torch.Tensor, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
     """
-    The matrices with all singular values replaced by values near 1 (0.7 to 1.2). Shape
-    `(num_matrices, rows, columns)`; the result is of the same shape and type.
+    The matrices with all singular values replaced by values near 1 (0.7 to 1.2), computed in
+    `dtype`. Shape `(num_matrices, rows, columns)`; the result is of the same shape and type.
     """
-    values = matrices.to(torch.bfloat16)
+    values = matrices.to(dtype)
     is_tall = values.size(1) > values.size(2)
     if is_tall:
         values = values.transpose(1, 2)
