@@ -19,7 +19,7 @@ from nltk.tokenize import NLTKWordTokenizer, TreebankWordTokenizer
 from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.corpora.json_lines import read_objects
 from elmo_plugin.corpora.penn_treebank import plain_word
-from elmo_plugin.tasks.tokenizer import tokenize_with_spacy, treebank_words
+from elmo_plugin.corpora.tokenizer import tokenize_with_spacy, treebank_words
 
 Sentence = Tuple[str, Optional[Sequence[str]]]
 Spans = Set[Tuple[int, int]]

@@ -18,7 +18,7 @@ import spacy
 
 from elmo_plugin.corpora import conll2003, conll2012, snli, squad, sst
 from elmo_plugin.corpora.files import numbered_lines
-from elmo_plugin.tasks.tokenizer import treebank_words
+from elmo_plugin.corpora.tokenizer import treebank_words
 
 
 def pairs(path: str) -> Iterator[Sequence[str]]:

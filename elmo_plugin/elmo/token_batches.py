@@ -1,7 +1,54 @@
-from typing import Iterator, Optional, Sequence
+from itertools import islice
+from typing import Callable, Iterable, Iterator, List, Optional, Sequence, TypeVar
+
+Result = TypeVar("Result")
 
 # Tokens in a batch, including padding; a longer sentence is a batch of its own.
 MAX_TOKENS = 8192
+# Sentences of this number of batches are sorted by length, which saves padding.
+BATCHES_AHEAD = 16
+
+
+def map_in_batches(
+    function: Callable[[List[Sequence[str]]], Sequence[Result]],
+    sentences: Iterable[Sequence[str]],
+    batch_size: int,
+    sort: bool = True,
+) -> Iterator[Result]:
+    """
+    Applies a function to batches of sentences, and yields its results in the order of the
+    sentences. At most `16 * batch_size` sentences and their results are in memory at a time.
+
+    # Parameters
+
+    function : `Callable[[List[Sequence[str]]], Sequence[Result]]`
+        One result for each of the sentences.
+    sentences : `Iterable[Sequence[str]]`
+        The words of each sentence; a sentence may be empty.
+    batch_size : `int`
+        Maximum number of sentences per batch; see also `token_batches`.
+    sort : `bool`, optional (default = `True`)
+        Put sentences of similar length into a batch. Otherwise batches have the given order.
+
+    # Raises
+
+    `ValueError`
+        If `batch_size` is not above 0.
+    `TypeError`
+        If a sentence is not a list of strings; the message names the sentence and the word.
+    """
+    if batch_size < 1:
+        raise ValueError(f"Expected a `batch_size` above 0, found {batch_size}.")
+    remaining = _checked(sentences)
+    while window := list(islice(remaining, BATCHES_AHEAD * batch_size)):
+        order: Sequence[int] = range(len(window))
+        if sort:
+            order = sorted(order, key=lambda number: len(window[number]))
+        results = {}
+        for batch in token_batches([len(window[number]) for number in order], batch_size):
+            numbers = order[batch]
+            results.update(zip(numbers, function([window[number] for number in numbers])))
+        yield from (results.pop(number) for number in range(len(window)))
 
 
 def token_batches(lengths: Sequence[int], batch_size: Optional[int] = None) -> Iterator[slice]:
@@ -18,3 +65,19 @@ def token_batches(lengths: Sequence[int], batch_size: Optional[int] = None) -> I
             first, longest = number, length
     if first < len(lengths):
         yield slice(first, len(lengths))
+
+
+def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    for number, words in enumerate(sentences):
+        if isinstance(words, str) or not hasattr(words, "__len__"):
+            raise TypeError(
+                f"Expected a list of words as sentences[{number}], found {str(words)[:40]!r} "
+                f"({type(words).__name__}). Split the text into sentences and words first."
+            )
+        for place, word in enumerate(words):
+            if not isinstance(word, str):
+                raise TypeError(
+                    f"Expected a string as sentences[{number}][{place}], found {str(word)[:40]} "
+                    f"({type(word).__name__})."
+                )
+        yield words

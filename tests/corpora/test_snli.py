@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from elmo_plugin.corpora.snli import LABELS, Pair, read_pairs
-from elmo_plugin.tasks.tokenizer import treebank_words
+from elmo_plugin.corpora.tokenizer import treebank_words
 
 CORPUS = Path(__file__).parents[2] / "fixtures/corpora/snli"
 PAIR = {"gold_label": "neutral", "sentence1": "A dog (brown) runs.", "sentence2": "It's late."}

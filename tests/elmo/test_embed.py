@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from elmo_plugin import embed_sentences
-from elmo_plugin.elmo import embed, token_batches
+from elmo_plugin.elmo import token_batches
 from tests.bilm.oracle import assert_layers_equal
 
 
@@ -10,7 +10,7 @@ from tests.bilm.oracle import assert_layers_equal
 def test_sentences_come_back_in_order_without_their_marks(
     shared_bilm, sentences, golden, batch_size, monkeypatch
 ):
-    monkeypatch.setattr(embed, "_BATCHES_AHEAD", 2)
+    monkeypatch.setattr(token_batches, "BATCHES_AHEAD", 2)
     embedded = list(embed_sentences(shared_bilm, sentences * 3, batch_size))
     assert len(embedded) == 3 * len(sentences)
     for number, (words, found) in enumerate(zip(sentences * 3, embedded)):

@@ -101,6 +101,28 @@ def read_softmax(
     return softmax
 
 
+def find_softmax(
+    weight_file: Union[str, PathLike],
+    options: BilmOptions,
+    vocabulary_file: Optional[Union[str, PathLike]] = None,
+) -> Optional[SoftmaxWeights]:
+    """
+    The softmax that comes with the weights of a biLM: in the same file or trained model, or in
+    `softmax.hdf5` beside the file. `None` if there is none. See `read_softmax` for parameters and
+    errors.
+    """
+    if is_archive(weight_file):
+        softmax = softmax_of(TrainedModel.read(weight_file))
+        if softmax is not None:
+            softmax.check_fit(options, str(weight_file))
+        return softmax
+    if not has_softmax(weight_file):
+        weight_file = os.path.join(os.path.dirname(weight_file), SOFTMAX_FILE)
+        if not os.path.exists(weight_file):
+            return None
+    return read_softmax(weight_file, options, vocabulary_file)
+
+
 def has_softmax(weight_file: Union[str, PathLike]) -> bool:
     """True if a weight file contains the weight or the bias of a softmax."""
     shapes = read_shapes(weight_file)

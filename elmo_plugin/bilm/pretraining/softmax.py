@@ -4,7 +4,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import embedding, linear, pad
+from torch.nn.functional import cross_entropy, embedding, linear, pad
 
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.linear.products import (
@@ -148,6 +148,25 @@ def next_word_loss(
     return _NextWordLoss.apply(hidden, weight, bias, targets, torch.is_grad_enabled())
 
 
+@torch.no_grad()
+def next_word_losses(
+    hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, targets: torch.Tensor
+) -> torch.Tensor:
+    """
+    The cross-entropy of each row of `hidden`, as `next_word_loss` but without gradients: shape
+    `(num_predictions,)`, in nats.
+    """
+    losses = bias.new_empty(len(hidden))
+    of_rows, of_words, bias = _for_products(hidden, weight, bias)
+    # Shape: (largest chunk, num_words). New memory for each chunk would cost as much as a product.
+    memory = of_rows.new_empty(min(len(hidden), _chunk_size(len(weight))), len(of_words))
+    for rows in _chunks(len(hidden), len(weight)):
+        logits = memory[: len(of_rows[rows])]
+        torch.mm(of_rows[rows], of_words.t(), out=logits)
+        losses[rows] = _losses(logits, bias, targets[rows])
+    return losses
+
+
 class _NextWordLoss(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -159,23 +178,11 @@ class _NextWordLoss(torch.autograd.Function):
         requires_grad: bool,
     ) -> torch.Tensor:
         """See `next_word_loss`; gradients are computed here if `requires_grad`."""
-        device, num_words = hidden.device.type, len(weight)
-        dtype = hidden.dtype
-        if torch.is_autocast_enabled(device):
-            dtype = torch.get_autocast_dtype(device)
-        hidden_, weight_, bias_ = hidden.to(dtype), weight.to(dtype), bias
-        if is_compiled(hidden_):
-            # Words without a probability.
-            weight_ = with_rows(weight_, padded_rows(num_words))
-            bias_ = pad(bias, (0, len(weight_) - num_words), value=-math.inf)
-        loss = bias.new_zeros(())
         if not requires_grad:
-            for rows in _chunks(len(hidden), num_words):
-                # Shape: (size of the chunk, num_words)
-                logits = linear(hidden_[rows], weight_).to(bias.dtype).add_(bias_)
-                of_targets = logits.gather(1, targets[rows].unsqueeze(1))
-                loss += (logits.logsumexp(dim=1, keepdim=True) - of_targets).sum()
-            return loss
+            return next_word_losses(hidden, weight, bias, targets).sum()
+        num_words = len(weight)
+        hidden_, weight_, bias_ = _for_products(hidden, weight, bias)
+        loss = bias.new_zeros(())
         d_hidden, d_weight = torch.empty_like(hidden_), torch.zeros_like(weight)
         d_bias = torch.zeros_like(bias)
         for rows in _chunks(len(hidden), num_words):
@@ -201,25 +208,44 @@ class _NextWordLoss(torch.autograd.Function):
         return (d_hidden * d_loss).to(ctx.dtype), d_weight * d_loss, d_bias * d_loss, None, None
 
 
+def _for_products(
+    hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The arguments in the type of `torch.autocast`, with as many words as products are fast for."""
+    device, num_words = hidden.device.type, len(weight)
+    dtype = hidden.dtype
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+    hidden, weight = hidden.to(dtype), weight.to(dtype)
+    if is_compiled(hidden):
+        # Words without a probability.
+        weight = with_rows(weight, padded_rows(num_words))
+        bias = pad(bias, (0, len(weight) - num_words), value=-math.inf)
+    return hidden, weight, bias
+
+
 def _chunks(num_rows: int, num_words: int) -> Iterator[slice]:
-    size = min(_MAX_ROWS, max(_MIN_ROWS, _MAX_LOGITS // num_words))
+    size = _chunk_size(num_words)
     for first in range(0, num_rows, size):
         yield slice(first, first + size)
 
 
+def _chunk_size(num_words: int) -> int:
+    return min(_MAX_ROWS, max(_MIN_ROWS, _MAX_LOGITS // num_words))
+
+
+def _losses(logits: torch.Tensor, bias: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The loss of each row of logits, of shape `(num_predictions, num_words)`, without `bias`."""
+    losses = _run_kernel("softmax_losses", bias, targets, logits)
+    if losses is not None:
+        return losses
+    return cross_entropy(logits.to(bias.dtype).add_(bias), targets, reduction="none")
+
+
 def _differentiate(logits: torch.Tensor, bias: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """
-    The summed loss of logits, of shape `(num_predictions, num_words)` and without their bias, which
-    it replaces by the gradient of the loss.
-    """
-    kernels = compiled_kernels()
-    name = {torch.float32: "float32", torch.bfloat16: "bfloat16"}.get(logits.dtype)
-    if kernels is not None and name is not None and logits.device.type == "cpu":
-        losses = bias.new_empty(len(logits))
-        tensors = bias.contiguous(), targets.contiguous(), logits, losses
-        function = getattr(kernels, f"softmax_loss_{name}")
-        function.argtypes = [c_int64, c_int64, *len(tensors) * [c_void_p]]
-        function(*logits.shape, *(tensor.data_ptr() for tensor in tensors))
+    """The sum of `_losses`; replaces the logits by the gradient of the loss."""
+    losses = _run_kernel("softmax_gradient", bias, targets, logits)
+    if losses is not None:
         return losses.sum()
     target = targets.unsqueeze(1)
     # Shape: (num_predictions, num_words)
@@ -227,3 +253,20 @@ def _differentiate(logits: torch.Tensor, bias: torch.Tensor, targets: torch.Tens
     chance = chances.gather(1, target)
     logits.copy_(chances.exp_().scatter_(1, target, chance.exp() - 1.0))
     return -chance.sum()
+
+
+def _run_kernel(
+    name: str, bias: torch.Tensor, targets: torch.Tensor, logits: torch.Tensor
+) -> Optional[torch.Tensor]:
+    """The losses that a compiled kernel computes, or `None` if there is none for these logits."""
+    kernels = compiled_kernels()
+    dtype = {torch.float32: "float32", torch.bfloat16: "bfloat16"}.get(logits.dtype)
+    is_float32 = bias.dtype == torch.float32 and logits.device.type == "cpu"
+    if kernels is None or dtype is None or not is_float32:
+        return None
+    losses = bias.new_empty(len(logits))
+    tensors = bias.contiguous(), targets.contiguous(), logits, losses
+    function = getattr(kernels, f"{name}_{dtype}")
+    function.argtypes = [c_int64, c_int64, *len(tensors) * [c_void_p]]
+    function(*logits.shape, *(tensor.data_ptr() for tensor in tensors))
+    return losses

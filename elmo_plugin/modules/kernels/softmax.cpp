@@ -1,16 +1,50 @@
-// The loss of a softmax and its gradient in one pass over the logits, for float32 on a CPU. Logits
-// may be bfloat16; all arithmetic is float32.
+// The loss of a softmax, and its gradient, in one pass over the logits on a CPU. Logits are float32
+// or bfloat16; all arithmetic is float32.
 
 #include "arithmetic.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 namespace {
 
+// Words whose logits stay in the first-level cache.
+constexpr int64_t BLOCK = 1024;
+
 template <class T>
-void softmax_loss(int64_t rows, int64_t words, const float* bias, const int64_t* targets,
-                  T* logits, float* losses) {
+void softmax_losses(int64_t rows, int64_t words, const float* bias, const int64_t* targets,
+                    const T* logits, float* losses) {
+#pragma omp parallel for if (rows * words > 16384)
+    for (int64_t row = 0; row < rows; ++row) {
+        const T* of_row = logits + row * words;
+        float x[BLOCK];
+        float most = -INFINITY;
+        double sum = 0.0;
+        for (int64_t first = 0; first < words; first += BLOCK) {
+            const int64_t size = std::min(BLOCK, words - first);
+            float most_of_block = most;
+#pragma omp simd reduction(max : most_of_block)
+            for (int64_t j = 0; j < size; ++j) {
+                x[j] = load(of_row[first + j]) + bias[first + j];
+                most_of_block = x[j] > most_of_block ? x[j] : most_of_block;
+            }
+            // The sum is relative to the largest logit so far.
+            sum *= std::exp(double(most) - double(most_of_block));
+            most = most_of_block;
+            float sum_of_block = 0.0f;
+#pragma omp simd reduction(+ : sum_of_block)
+            for (int64_t j = 0; j < size; ++j) sum_of_block += exponential(x[j] - most);
+            sum += sum_of_block;
+        }
+        const float of_target = load(of_row[targets[row]]) + bias[targets[row]];
+        losses[row] = float(most + std::log(sum)) - of_target;
+    }
+}
+
+template <class T>
+void softmax_gradient(int64_t rows, int64_t words, const float* bias, const int64_t* targets,
+                      T* logits, float* losses) {
 #pragma omp parallel if (rows * words > 16384)
     {
         std::vector<float> values(words);
@@ -44,16 +78,26 @@ void softmax_loss(int64_t rows, int64_t words, const float* bias, const int64_t*
 
 extern "C" {
 
-// Replaces the logits, without `bias`, by the gradient of the loss of each row: the probabilities,
-// less 1 at the target.
-void softmax_loss_float32(int64_t rows, int64_t words, const float* bias, const int64_t* targets,
-                          float* logits, float* losses) {
-    softmax_loss(rows, words, bias, targets, logits, losses);
+// The loss of each row of logits, which are without `bias`.
+void softmax_losses_float32(int64_t rows, int64_t words, const float* bias, const int64_t* targets,
+                            float* logits, float* losses) {
+    softmax_losses(rows, words, bias, targets, logits, losses);
 }
 
-void softmax_loss_bfloat16(int64_t rows, int64_t words, const float* bias, const int64_t* targets,
-                           Bfloat16* logits, float* losses) {
-    softmax_loss(rows, words, bias, targets, logits, losses);
+void softmax_losses_bfloat16(int64_t rows, int64_t words, const float* bias,
+                             const int64_t* targets, Bfloat16* logits, float* losses) {
+    softmax_losses(rows, words, bias, targets, logits, losses);
+}
+
+// Also replaces the logits by the gradient of the loss: the probabilities, less 1 at the target.
+void softmax_gradient_float32(int64_t rows, int64_t words, const float* bias,
+                              const int64_t* targets, float* logits, float* losses) {
+    softmax_gradient(rows, words, bias, targets, logits, losses);
+}
+
+void softmax_gradient_bfloat16(int64_t rows, int64_t words, const float* bias,
+                               const int64_t* targets, Bfloat16* logits, float* losses) {
+    softmax_gradient(rows, words, bias, targets, logits, losses);
 }
 
 }  // extern "C"

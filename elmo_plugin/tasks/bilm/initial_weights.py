@@ -1,20 +1,11 @@
 import logging
-import os
 from typing import Optional
 
 import torch
 from allennlp.common import FromParams
 
-from elmo_plugin.bilm.io.archives import TrainedModel, is_archive
 from elmo_plugin.bilm.io.pretrained import read_weights_into
-from elmo_plugin.bilm.io.softmax_files import (
-    SOFTMAX_FILE,
-    SoftmaxWeights,
-    has_softmax,
-    read_softmax,
-    softmax_of,
-)
-from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE, find_softmax
 from elmo_plugin.bilm.pretraining.language_model import LanguageModel
 
 logger = logging.getLogger(__name__)
@@ -49,7 +40,7 @@ def start_from(initial: InitialWeights, model: LanguageModel) -> None:
         If weights or softmax do not fit.
     """
     read_weights_into(model.bilm, initial.file)
-    trained = _softmax_of(initial, model.bilm.options)
+    trained = find_softmax(initial.file, model.bilm.options, initial.vocabulary_file)
     if trained is None:
         logger.warning(
             "%s comes without a softmax, and there is no %s beside it: the softmax starts "
@@ -66,17 +57,3 @@ def start_from(initial: InitialWeights, model: LanguageModel) -> None:
         softmax.weight[ours] = trained.weight[theirs].to(softmax.weight.dtype)
         softmax.bias[ours] = trained.bias[theirs].to(softmax.bias.dtype)
     logger.info("%d of %d words have a trained softmax", len(pairs), len(softmax.weight))
-
-
-def _softmax_of(initial: InitialWeights, options: BilmOptions) -> Optional[SoftmaxWeights]:
-    if is_archive(initial.file):
-        softmax = softmax_of(TrainedModel.read(initial.file))
-        if softmax is not None:
-            softmax.check_fit(options, initial.file)
-        return softmax
-    softmax_file = initial.file
-    if not has_softmax(softmax_file):
-        softmax_file = os.path.join(os.path.dirname(initial.file), SOFTMAX_FILE)
-        if not os.path.exists(softmax_file):
-            return None
-    return read_softmax(softmax_file, options, initial.vocabulary_file)

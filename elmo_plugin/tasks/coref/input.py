@@ -8,8 +8,8 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Token
 
 from elmo_plugin.corpora.json_lines import excerpt
+from elmo_plugin.corpora.tokenizer import tokenize_with_spacy
 from elmo_plugin.tasks.coref.reader import UNKNOWN, genre_of
-from elmo_plugin.tasks.tokenizer import tokenize_with_spacy
 
 EXAMPLE = '{"text": "Anna lost her keys."}'
 

@@ -6,8 +6,8 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import bio_tags, check_word, find_entities, format_sentence
+from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.predictor import TaskPredictor
-from elmo_plugin.tasks.tokenizer import words_of_line
 
 
 @Predictor.register("elmo-ner")

@@ -6,8 +6,8 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.snli import LABELS, words_of_sentence
+from elmo_plugin.corpora.tokenizer import treebank_words, words_of_line
 from elmo_plugin.tasks.predictor import TaskPredictor
-from elmo_plugin.tasks.tokenizer import treebank_words, words_of_line
 
 
 @Predictor.register("elmo-snli")

@@ -5,8 +5,8 @@ from allennlp.data.fields import LabelField, MetadataField, TextField
 from overrides import overrides
 
 from elmo_plugin.corpora.snli import LABELS, read_pairs
+from elmo_plugin.corpora.tokenizer import treebank_words
 from elmo_plugin.tasks.reader import TaskReader
-from elmo_plugin.tasks.tokenizer import treebank_words
 
 
 @DatasetReader.register("elmo-snli")

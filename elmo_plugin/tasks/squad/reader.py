@@ -10,8 +10,8 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
 from elmo_plugin.corpora.squad import Answer, Question, read_paragraphs
+from elmo_plugin.corpora.tokenizer import tokenize_with_spacy
 from elmo_plugin.tasks.reader import TaskReader
-from elmo_plugin.tasks.tokenizer import tokenize_with_spacy
 
 logger = logging.getLogger(__name__)
 

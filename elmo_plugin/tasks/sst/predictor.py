@@ -5,9 +5,9 @@ from allennlp.data import Instance, Token
 from allennlp.predictors import Predictor
 from overrides import overrides
 
+from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.tasks.sst.reader import LABELS, in_order
-from elmo_plugin.tasks.tokenizer import words_of_line
 
 
 @Predictor.register("elmo-sst")

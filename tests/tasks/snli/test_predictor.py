@@ -6,7 +6,7 @@ from allennlp.predictors import Predictor
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.snli import LABELS, read_pairs
-from elmo_plugin.tasks.tokenizer import treebank_words
+from elmo_plugin.corpora.tokenizer import treebank_words
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 TEST = FIXTURES / "corpora/snli/snli_1.0_test.jsonl"

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from elmo_plugin.tasks.tokenizer import tokenize_with_spacy, treebank_words, words_of_line
+from elmo_plugin.corpora.tokenizer import tokenize_with_spacy, treebank_words, words_of_line
 
 
 def test_words_are_taken_as_given_or_found_in_the_text():

@@ -1,27 +1,42 @@
-"""Splits raw text into words. Neither tokenizer needs a trained model."""
+"""
+Splits raw text into words. Neither tokenizer needs a trained model; they need spaCy, and
+`treebank_words` also NLTK.
+"""
 
 import json
 from functools import lru_cache
-from typing import Any, Dict, List
-
-import spacy
-from nltk.tokenize import NLTKWordTokenizer
-from spacy.pipeline import Sentencizer
-from spacy.tokens import Token
+from typing import TYPE_CHECKING, Any, Dict, List
 
 from elmo_plugin.corpora.json_lines import excerpt
 
-__all__ = ["tokenize_with_spacy", "treebank_words", "words_of_line"]
+if TYPE_CHECKING:
+    from spacy.tokens import Token
 
-_TREEBANK, _SENTENCIZER = NLTKWordTokenizer(), Sentencizer()
+__all__ = ["tokenize_with_spacy", "treebank_words", "words_of_line"]
 
 
 @lru_cache(maxsize=None)
 def _english() -> Any:
+    import spacy
+
     return spacy.blank("en").tokenizer
 
 
-def tokenize_with_spacy(text: str) -> List[Token]:
+@lru_cache(maxsize=None)
+def _treebank() -> Any:
+    from nltk.tokenize import NLTKWordTokenizer
+
+    return NLTKWordTokenizer()
+
+
+@lru_cache(maxsize=None)
+def _sentencizer() -> Any:
+    from spacy.pipeline import Sentencizer
+
+    return Sentencizer()
+
+
+def tokenize_with_spacy(text: str) -> List["Token"]:
     """
     Tokens with their character offsets, by spaCy's rules for English. Hyphenated words are split,
     as in OntoNotes.
@@ -37,11 +52,11 @@ def treebank_words(text: str) -> List[str]:
     NLTK splits off a full stop at the end of the text only, so spaCy's rules first split the text
     into sentences.
     """
-    sentences = _SENTENCIZER(_english()(text)).sents
+    sentences = _sentencizer()(_english()(text)).sents
     return [
         sentence.text[start:end]
         for sentence in sentences
-        for start, end in _TREEBANK.span_tokenize(sentence.text)
+        for start, end in _treebank().span_tokenize(sentence.text)
     ]
 
 

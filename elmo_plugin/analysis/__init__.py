@@ -1,0 +1,1 @@
+"""What a trained biLM knows: numbers and objects, without printing."""

@@ -1,0 +1,172 @@
+from dataclasses import dataclass, field
+from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
+
+import numpy
+import torch
+
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
+from elmo_plugin.bilm.pretraining.softmax import next_word_losses
+from elmo_plugin.elmo.token_batches import map_in_batches
+
+#: `both` is the mean of the other two.
+DIRECTIONS = ("forward", "backward", "both")
+# The first ids of a vocabulary.
+_BEGIN_SENTENCE, _END_SENTENCE, _UNKNOWN = range(3)
+# Words whose probabilities of the whole vocabulary are in memory at once.
+_WORDS_AT_ONCE = 64
+
+#: Words and their probabilities, the most likely first.
+Likely = List[Tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class SentenceScore:
+    """
+    What a language model says of a sentence: surprisals, which are negative log-likelihoods in
+    nats. The forward direction predicts each word from the words before it, and at last `</S>`; the
+    backward direction predicts each word from the words after it, and at last `<S>` (section 3.1).
+
+    # Parameters
+
+    words : `Sequence[str]`
+    known : `List[bool]`
+        Whether each word is in the vocabulary of the softmax; the surprisal of others is that of
+        `<UNK>`.
+    forward, backward, both : `numpy.ndarray`
+        Shape `(num_words,)`. The surprisal of each word; `both` is the mean of the two.
+    ends : `Dict[str, float]`
+        Of each direction, the surprisal of `</S>`, of `<S>`, and their mean.
+    likely : `Dict[str, List[Likely]]`
+        Of each direction, the most likely words at the place of each word, if they were asked for.
+        The probabilities of `both` are the product of those of the two directions, normalised.
+    """
+
+    words: Sequence[str]
+    known: List[bool]
+    forward: numpy.ndarray
+    backward: numpy.ndarray
+    both: numpy.ndarray
+    ends: Dict[str, float]
+    likely: Dict[str, List[Likely]] = field(default_factory=dict)
+
+    def surprisal(self, direction: str) -> float:
+        """That of the sentence, `<S>` or `</S>` included, in nats."""
+        return float(getattr(self, direction).sum()) + self.ends[direction]
+
+    def perplexity(self, direction: str) -> float:
+        """Per prediction, of which there is one more than there are words."""
+        with numpy.errstate(over="ignore"):
+            return float(numpy.exp(self.surprisal(direction) / (len(self.words) + 1)))
+
+
+class Scorer:
+    """
+    Computes the surprisal of words with a biLM and its full softmax. Each sentence is read from a
+    zero state and by itself.
+
+    # Parameters
+
+    bilm : `Bilm`
+        In evaluation mode, neither stateful nor forward-only.
+    softmax : `SoftmaxWeights`
+        That of the biLM.
+    num_likely : `int`, optional (default = `0`)
+        How many of the most likely words at each place to find, too.
+
+    # Examples
+
+        from elmo_plugin.analysis.surprisal import Scorer
+        from elmo_plugin.bilm import load_bilm
+        from elmo_plugin.bilm.io.softmax_files import find_softmax
+        bilm = load_bilm("my-bilm/options.json", "my-bilm/weights.hdf5")
+        scorer = Scorer(bilm, find_softmax("my-bilm/weights.hdf5", bilm.options))
+        for score in scorer.score([["The", "play", "began", "."]]):
+            print(score.forward, score.perplexity("both"))
+    """
+
+    def __init__(self, bilm: Bilm, softmax: SoftmaxWeights, num_likely: int = 0) -> None:
+        self._bilm = bilm
+        self._words = softmax.words
+        self._num_likely = min(num_likely, len(softmax.words))
+        self._ids = {word: number for number, word in enumerate(softmax.words)}
+        device = bilm.boundary_ids.device
+        self._weight = softmax.weight.detach().to(device, torch.float32)
+        self._bias = softmax.bias.detach().to(device, torch.float32)
+
+    def score(
+        self, sentences: Iterable[Sequence[str]], batch_size: int = 64
+    ) -> Iterator[SentenceScore]:
+        """
+        One score for each sentence, in order. See `map_in_batches` for memory and errors; a batch
+        also needs at most eight million logits.
+        """
+        return map_in_batches(self._score_batch, sentences, batch_size)
+
+    @torch.inference_mode()
+    def _score_batch(self, sentences: List[Sequence[str]]) -> List[SentenceScore]:
+        device = self._weight.device
+        layers = self._bilm(self._bilm.characters.batch_ids(sentences).to(device)).layers
+        # Shape: (batch_size, num_tokens + 2, dim) each
+        forward, backward = layers[-1].float().chunk(2, dim=-1)
+        ids = [[self._ids.get(word, _UNKNOWN) for word in words] for words in sentences]
+        lengths = torch.tensor([len(of_words) + 1 for of_words in ids], device=device)
+        # Shape: (batch_size, num_tokens + 1)
+        mask = torch.arange(forward.size(1) - 1, device=device) < lengths.unsqueeze(1)
+        # The state at each place predicts its neighbour.
+        before, after = forward[:, :-1][mask], backward[:, 1:][mask]
+        targets = torch.tensor(
+            [id_ for of_words in ids for id_ in (*of_words, _END_SENTENCE)]
+            + [id_ for of_words in ids for id_ in (_BEGIN_SENTENCE, *of_words)],
+            device=device,
+        )
+        losses = next_word_losses(torch.cat([before, after]), self._weight, self._bias, targets)
+        scores, first = [], 0
+        # Shape: (2, num_predictions)
+        of_directions = losses.double().cpu().numpy().reshape(2, -1)
+        for words, of_words in zip(sentences, ids):
+            places = slice(first, first + len(words) + 1)
+            first = places.stop
+            scores.append(
+                _sentence_score(
+                    words,
+                    [id_ != _UNKNOWN for id_ in of_words],
+                    *of_directions[:, places],
+                    self._likely(before[places][:-1], after[places][1:]),
+                )
+            )
+        return scores
+
+    def _likely(self, before: torch.Tensor, after: torch.Tensor) -> Dict[str, List[Likely]]:
+        """From the hidden states before and after each word: shape `(num_words, dim)`."""
+        likely: Dict[str, List[Likely]] = {}
+        if not self._num_likely:
+            return likely
+        likely = {direction: [] for direction in DIRECTIONS}
+        for hidden in zip(before.split(_WORDS_AT_ONCE), after.split(_WORDS_AT_ONCE)):
+            # Shape: (at most 64, num_words in the vocabulary)
+            forward, backward = (
+                torch.addmm(self._bias, states, self._weight.t()).log_softmax(dim=1)
+                for states in hidden
+            )
+            both = (forward + backward).log_softmax(dim=1)
+            for direction, chances in zip(DIRECTIONS, (forward, backward, both)):
+                for best in zip(*(part.tolist() for part in chances.topk(self._num_likely))):
+                    likely[direction].append(
+                        [(self._words[id_], numpy.exp(chance).item()) for chance, id_ in zip(*best)]
+                    )
+        return likely
+
+
+def _sentence_score(
+    words: Sequence[str],
+    known: List[bool],
+    forward: numpy.ndarray,
+    backward: numpy.ndarray,
+    likely: Dict[str, List[Likely]],
+) -> SentenceScore:
+    """Of the predictions of each direction in the order of the text: shape `(num_words + 1,)`."""
+    ends = {"forward": float(forward[-1]), "backward": float(backward[0])}
+    ends["both"] = (ends["forward"] + ends["backward"]) / 2.0
+    forward, backward = forward[:-1], backward[1:]
+    return SentenceScore(words, known, forward, backward, (forward + backward) / 2.0, ends, likely)

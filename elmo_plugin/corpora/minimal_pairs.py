@@ -1,0 +1,93 @@
+"""Minimal pairs of sentences in the format of BLiMP (Warstadt et al. 2020): JSON lines."""
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Tuple, Union
+
+from elmo_plugin.corpora.json_lines import excerpt, read_objects
+
+__all__ = ["MinimalPair", "read_minimal_pairs"]
+
+_EXAMPLE = '{"sentence_good": "The owls sleep.", "sentence_bad": "The owls sleeps."}'
+
+
+@dataclass(frozen=True)
+class MinimalPair:
+    """
+    Two sentences that differ in one point, which makes one of them wrong.
+
+    # Parameters
+
+    good, bad : `Tuple[str, ...]`
+        Their words.
+    uid : `str`
+        The set to which the pair belongs; by default the name of its file.
+    phenomenon, field : `str`
+        What the set tests, and the part of grammar to which that belongs: `linguistics_term` and
+        `field` in the file, empty if they are absent.
+    """
+
+    good: Tuple[str, ...]
+    bad: Tuple[str, ...]
+    uid: str
+    phenomenon: str = ""
+    field: str = ""
+
+
+def read_minimal_pairs(
+    path: Union[str, os.PathLike], tokenize: Callable[[str], List[str]]
+) -> Iterator[MinimalPair]:
+    """
+    Streams the pairs of a file.
+
+    # Parameters
+
+    path : `Union[str, os.PathLike]`
+        See `find_file`. Each line is an object with `sentence_good` and `sentence_bad`, and
+        optionally `UID`, `linguistics_term` and `field`, all of them strings.
+    tokenize : `Callable[[str], List[str]]`
+        Splits a sentence into words, as in the training text of the language model.
+
+    # Raises
+
+    `ValueError`
+        If a line is not such an object, a sentence has no words, or both are the same; the message
+        names file and line.
+    """
+    name = os.path.basename(os.fspath(path)).split(".")[0]
+    for place, found in read_objects(path):
+        good, bad = (_words(found, f"sentence_{kind}", tokenize, place) for kind in ("good", "bad"))
+        if good == bad:
+            raise ValueError(
+                f"{place}: expected two sentences that differ, found {excerpt(' '.join(good))!r} "
+                "twice."
+            )
+        yield MinimalPair(
+            good,
+            bad,
+            _text(found, "UID", place) or name,
+            _text(found, "linguistics_term", place),
+            _text(found, "field", place),
+        )
+
+
+def _words(
+    found: Dict[str, Any], key: str, tokenize: Callable[[str], List[str]], place: str
+) -> Tuple[str, ...]:
+    if not isinstance(found.get(key), str):
+        raise ValueError(
+            f'{place}: expected "{key}" with a sentence, as in {_EXAMPLE}, found '
+            f"{excerpt(json.dumps(found))}."
+        )
+    words = tuple(tokenize(found[key]))
+    if not words:
+        raise ValueError(f'{place}: expected at least one word in "{key}", found none.')
+    return words
+
+
+def _text(found: Dict[str, Any], key: str, place: str) -> str:
+    value = found.get(key, "")
+    if not isinstance(value, str):
+        raise ValueError(f'{place}: expected "{key}" to be a string, found {value!r}.')
+    return value
