@@ -6,6 +6,7 @@ import torch
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.token_batches import map_in_batches
 
+
 def embed_sentences(
     bilm: Bilm, sentences: Iterable[Sequence[str]], batch_size: int = 64
 ) -> Iterator[torch.Tensor]:

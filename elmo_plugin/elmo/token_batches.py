@@ -1,12 +1,16 @@
 from itertools import islice
-from typing import Callable, Iterable, Iterator, List, Optional, Sequence, TypeVar
+from typing import Callable, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
 Result = TypeVar("Result")
+#: The number of a line, and its words.
+Sentence = Tuple[int, Tuple[str, ...]]
 
 # Tokens in a batch, including padding; a longer sentence is a batch of its own.
 MAX_TOKENS = 8192
 # Sentences of this number of batches are sorted by length, which saves padding.
 BATCHES_AHEAD = 16
+# Of a group of sentences.
+_TOKENS_PER_GROUP = 32_768
 
 
 def map_in_batches(
@@ -81,3 +85,21 @@ def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
                     f"({type(word).__name__})."
                 )
         yield words
+
+
+def sentence_groups(sentences: Iterable[Sentence], batch_size: int) -> Iterator[List[Sentence]]:
+    """
+    Divides a text into the groups between two commits: of 16 batches, or fewer if they have 32,768
+    tokens. A kill loses the work on one group, whose vectors are in memory. Groups depend on the
+    text and `batch_size` only, so that work that is resumed has the same batches.
+    """
+    group: List[Sentence] = []
+    num_tokens = 0
+    for line_number, words in sentences:
+        group.append((line_number, words))
+        num_tokens += len(words)
+        if len(group) == BATCHES_AHEAD * batch_size or num_tokens >= _TOKENS_PER_GROUP:
+            yield group
+            group, num_tokens = [], 0
+    if group:
+        yield group
