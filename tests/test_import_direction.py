@@ -143,8 +143,14 @@ def _is_hidden(tree: ast.AST, node: ast.stmt) -> bool:
 
 
 def _is_optional(tree: ast.AST, node: ast.stmt) -> bool:
-    tries = (part for part in ast.walk(tree) if isinstance(part, ast.Try))
-    return _is_hidden(tree, node) or any(node in part.body for part in tries)
+    # `if TYPE_CHECKING:` is never run.
+    blocks = (part for part in ast.walk(tree) if isinstance(part, (ast.Try, ast.If)))
+    blocks = (part for part in blocks if isinstance(part, ast.Try) or _is_for_types(part))
+    return _is_hidden(tree, node) or any(node in part.body for part in blocks)
+
+
+def _is_for_types(part: ast.If) -> bool:
+    return isinstance(part.test, ast.Name) and part.test.id == "TYPE_CHECKING"
 
 
 def _why_wrong(importer: Name, imported: Name, package: Path) -> str:
@@ -296,6 +302,8 @@ def test_an_arrow_that_runs_the_right_way_is_left_alone(tmp_path, name, line):
         ("bilm/a.py", "try:\n    import allennlp\nexcept ImportError:\n    pass", 1),
         ("bilm/a.py", "def f():\n    import tqdm", 0),
         ("bilm/a.py", "try:\n    import lmdb\nexcept ImportError:\n    lmdb = None", 0),
+        ("bilm/a.py", "if TYPE_CHECKING:\n    import spacy", 0),
+        ("bilm/a.py", "if True:\n    import spacy", 1),
         ("bilm/a.py", "import json, torch.nn\nfrom . import b", 0),
         ("tasks/srl/a.py", "import allennlp", 0),
     ],

@@ -12,7 +12,8 @@ from elmo_plugin.elmo.token_batches import map_in_batches
 #: `both` is the mean of the other two.
 DIRECTIONS = ("forward", "backward", "both")
 # The first ids of a vocabulary.
-_BEGIN_SENTENCE, _END_SENTENCE, _UNKNOWN = range(3)
+_NUM_SPECIALS = 3
+_BEGIN_SENTENCE, _END_SENTENCE, _UNKNOWN = range(_NUM_SPECIALS)
 # Words whose probabilities of the whole vocabulary are in memory at once.
 _WORDS_AT_ONCE = 64
 
@@ -38,8 +39,9 @@ class SentenceScore:
     ends : `Dict[str, float]`
         Of each direction, the surprisal of `</S>`, of `<S>`, and their mean.
     likely : `Dict[str, List[Likely]]`
-        Of each direction, the most likely words at the place of each word, if they were asked for.
-        The probabilities of `both` are the product of those of the two directions, normalised.
+        Of each direction, the most likely words at the place of each word, if they were asked for,
+        without `<S>`, `</S>` and `<UNK>`. The probabilities of `both` are the products of those of
+        the two directions, normalised over these words.
     """
 
     words: Sequence[str]
@@ -88,7 +90,7 @@ class Scorer:
     def __init__(self, bilm: Bilm, softmax: SoftmaxWeights, num_likely: int = 0) -> None:
         self._bilm = bilm
         self._words = softmax.words
-        self._num_likely = min(num_likely, len(softmax.words))
+        self._num_likely = min(num_likely, len(softmax.words) - _NUM_SPECIALS)
         self._ids = {word: number for number, word in enumerate(softmax.words)}
         device = bilm.boundary_ids.device
         self._weight = softmax.weight.detach().to(device, torch.float32)
@@ -131,7 +133,7 @@ class Scorer:
                 _sentence_score(
                     words,
                     [id_ != _UNKNOWN for id_ in of_words],
-                    *of_directions[:, places],
+                    of_directions[:, places],
                     self._likely(before[places][:-1], after[places][1:]),
                 )
             )
@@ -149,23 +151,25 @@ class Scorer:
                 torch.addmm(self._bias, states, self._weight.t()).log_softmax(dim=1)
                 for states in hidden
             )
+            forward, backward = forward[:, _NUM_SPECIALS:], backward[:, _NUM_SPECIALS:]
             both = (forward + backward).log_softmax(dim=1)
             for direction, chances in zip(DIRECTIONS, (forward, backward, both)):
-                for best in zip(*(part.tolist() for part in chances.topk(self._num_likely))):
-                    likely[direction].append(
-                        [(self._words[id_], numpy.exp(chance).item()) for chance, id_ in zip(*best)]
-                    )
+                best, ids = chances.exp().topk(self._num_likely)
+                likely[direction] += [
+                    [(self._words[id_ + _NUM_SPECIALS], chance) for chance, id_ in zip(*row)]
+                    for row in zip(best.tolist(), ids.tolist())
+                ]
         return likely
 
 
 def _sentence_score(
     words: Sequence[str],
     known: List[bool],
-    forward: numpy.ndarray,
-    backward: numpy.ndarray,
+    of_directions: numpy.ndarray,
     likely: Dict[str, List[Likely]],
 ) -> SentenceScore:
-    """Of the predictions of each direction in the order of the text: shape `(num_words + 1,)`."""
+    """From the surprisals in the order of the text: shape `(2, num_words + 1)`."""
+    forward, backward = of_directions
     ends = {"forward": float(forward[-1]), "backward": float(backward[0])}
     ends["both"] = (ends["forward"] + ends["backward"]) / 2.0
     forward, backward = forward[:-1], backward[1:]

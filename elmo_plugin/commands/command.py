@@ -7,9 +7,10 @@ A command is a module with
   was called,
 - `STOPPED`, the sentence printed after an interruption,
 - `add_arguments(parser)`, which declares its arguments,
-- `run(args)`, which does the work and returns the report to print.
+- `run(args)`, which does the work and returns the report to print, if any.
 """
 
+import os
 import signal
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -53,7 +54,12 @@ def _run(command: ModuleType, program: str, args: Namespace) -> None:
     # SIGTERM raises KeyboardInterrupt, too.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        print(command.run(args))
+        if report := command.run(args):
+            print(report)
+    except BrokenPipeError:
+        # Whoever reads the output, such as `head`, has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (ConfigurationError, ValueError, OSError, ImportError) as error:
         sys.exit(f"{program}: {error}")
     except KeyboardInterrupt:

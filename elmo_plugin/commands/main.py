@@ -12,6 +12,7 @@ from elmo_plugin.commands.command import prepare_parser
 COMMANDS: Dict[str, str] = {
     "embed": "write ELMo vectors of a text to an HDF5 file",
     "export": "write the biLM of a trained model as options.json and weights.hdf5",
+    "score": "compute the surprisal of words, or compare minimal pairs",
     "vocabulary": "write the words that a biLM is trained to predict",
     "experiments": "copy the experiments to a folder of your own",
 }

@@ -9,7 +9,13 @@ from overrides import overrides
 from elmo_plugin.commands.command import prepare_parser
 from elmo_plugin.commands.main import COMMANDS
 
-__all__ = ["EmbedCommand", "ExperimentsCommand", "ExportCommand", "VocabularyCommand"]
+__all__ = [
+    "EmbedCommand",
+    "ExperimentsCommand",
+    "ExportCommand",
+    "ScoreCommand",
+    "VocabularyCommand",
+]
 
 
 class _CoreCommand(Subcommand):
@@ -35,6 +41,11 @@ class EmbedCommand(_CoreCommand):
 @Subcommand.register("elmo-export")
 class ExportCommand(_CoreCommand):
     command = "export"
+
+
+@Subcommand.register("elmo-score")
+class ScoreCommand(_CoreCommand):
+    command = "score"
 
 
 @Subcommand.register("elmo-vocabulary")

@@ -1,5 +1,5 @@
 from itertools import islice
-from typing import Callable, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
 Result = TypeVar("Result")
 #: The number of a line, and its words.
@@ -48,7 +48,7 @@ def map_in_batches(
         order: Sequence[int] = range(len(window))
         if sort:
             order = sorted(order, key=lambda number: len(window[number]))
-        results = {}
+        results: Dict[int, Result] = {}
         for batch in token_batches([len(window[number]) for number in order], batch_size):
             numbers = order[batch]
             results.update(zip(numbers, function([window[number] for number in numbers])))

@@ -1,5 +1,5 @@
 import math
-from typing import Dict
+from typing import Dict, Union
 
 import torch
 
@@ -22,7 +22,7 @@ class Perplexity:
         self._loss: Dict[str, float] = {}
         self._num_tokens: Dict[str, int] = {}
 
-    def __call__(self, direction: str, loss: torch.Tensor, num_tokens: int) -> None:
+    def __call__(self, direction: str, loss: Union[float, torch.Tensor], num_tokens: int) -> None:
         """
         Adds a negative log-likelihood in nats, summed over `num_tokens` predictions, to that of the
         `direction`, `forward` or `backward`.

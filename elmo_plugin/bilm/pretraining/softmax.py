@@ -211,7 +211,7 @@ class _NextWordLoss(torch.autograd.Function):
 def _for_products(
     hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
 ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The arguments in the type of `torch.autocast`, with as many words as products are fast for."""
+    """In the type of `torch.autocast`, and with a number of words for which products are fast."""
     device, num_words = hidden.device.type, len(weight)
     dtype = hidden.dtype
     if torch.is_autocast_enabled(device):

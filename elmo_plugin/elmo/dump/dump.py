@@ -1,9 +1,8 @@
-import hashlib
 import json
 import os
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Union
 
@@ -12,7 +11,7 @@ import torch
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.corpora.sentence_per_line import read_sentences
+from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.elmo.dump.dump_file import DumpFile
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
@@ -109,7 +108,7 @@ def dump_embeddings(
     sentences = chain([first], sentences)
     with closing(DumpFile(Path(output_path), _settings(bilm, options), force)) as file:
         num_resumed = file.progress["num_lines"]
-        _skip_done(text, sentences, file)
+        text.skip(sentences, num_resumed, file.progress["text_sha256"], file.folder)
         on_progress(num_resumed)
         for group in sentence_groups(sentences, options.batch_size):
             embedded = embed_sentences(bilm, [words for _, words in group], options.batch_size)
@@ -118,7 +117,7 @@ def dump_embeddings(
                 if key:
                     file.add(key, _vectors(layers, options, f"{input_path}:{line_number}"))
                 on_progress(1)
-            file.commit(text.num_lines, text.digest.hexdigest())
+            file.commit(text.num_lines, text.sha256)
         num_datasets = file.finish(str(input_path), text.sentence_to_index)
     return DumpSummary(text.num_lines, text.num_tokens, num_datasets, num_resumed)
 
@@ -133,37 +132,19 @@ def sentence_key(words: Sequence[str]) -> str:
     return "\u2024" if key == "." else key
 
 
-class _Text:
-    """Reads sentences; counts them and updates a digest of them."""
+class _Text(DigestedText):
+    """Also maps sentences to lines, if the options ask for it."""
 
     def __init__(self, path: Union[str, os.PathLike], options: DumpOptions) -> None:
-        self._path = path
-        self._errors = options.decoding_errors
-        self.digest = hashlib.sha256()
+        super().__init__(path, options.decoding_errors)
         has_index = not (options.sentence_keys or options.forget_sentences)
         self.sentence_to_index: Optional[Dict[str, str]] = {} if has_index else None
-        self.num_lines = self.num_tokens = 0
 
     def sentences(self) -> Iterator[Sentence]:
-        for line_number, words in read_sentences(self._path, errors=self._errors):
-            sentence = " ".join(words)
-            self.digest.update(f"{sentence}\n".encode())
-            self.num_lines, self.num_tokens = line_number, self.num_tokens + len(words)
+        for line_number, words in super().sentences():
             if self.sentence_to_index is not None:
-                self.sentence_to_index.setdefault(sentence, str(line_number - 1))
+                self.sentence_to_index.setdefault(" ".join(words), str(line_number - 1))
             yield line_number, words
-
-
-def _skip_done(text: _Text, sentences: Iterator[Sentence], file: DumpFile) -> None:
-    """Reads the lines that are done again, to check that they have not changed."""
-    num_lines = file.progress["num_lines"]
-    for _ in islice(sentences, num_lines):
-        pass
-    if num_lines and text.digest.hexdigest() != file.progress["text_sha256"]:
-        raise ConfigurationError(
-            f"{file.folder} holds {num_lines} lines of another text: the first lines of the input "
-            f"are not the same. Give the same input, name another output, or delete {file.folder}."
-        )
 
 
 def _vectors(layers: torch.Tensor, options: DumpOptions, place: str) -> numpy.ndarray:

@@ -12,10 +12,13 @@ import numpy
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
+from elmo_plugin.util.resumable_text import settings_difference
 
 # The file format of HDF5 1.10 (2016): names of any length, compact indexes of compressed datasets.
 _LIBVER = ("v110", "v110")
 _TOKENS_PER_CHUNK = 1024
+# What is no setting in the progress of a file.
+_PROGRESS = ("num_lines", "text_sha256")
 # More than HDF5 needs for a file and for each of its datasets, apart from names and content.
 _HDF5_BYTES, _HDF5_BYTES_PER_DATASET = 100_000, 1_000
 
@@ -125,7 +128,8 @@ class DumpFile:
         if not parts:
             return
         progress, _ = _read_header(parts[-1])
-        difference = _difference(progress, self.progress)
+        settings = {name: self.progress[name] for name in self.progress if name not in _PROGRESS}
+        difference = settings_difference(progress, settings)
         if not difference:
             self.progress = progress
         elif force:
@@ -186,15 +190,6 @@ def _create_dataset(hdf5: h5py.File, key: str, vectors: numpy.ndarray, compressi
     chunks = (*layers, min(num_tokens, _TOKENS_PER_CHUNK), dim)
     # Shuffled bytes compress better.
     hdf5.create_dataset(key, data=vectors, chunks=chunks, compression=compression, shuffle=True)
-
-
-def _difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:
-    return "; ".join(
-        # Long values, such as digests, would not help in the message.
-        f"{name} {found.get(name)}, now {value}" if len(str(value)) < 32 else f"another {name}"
-        for name, value in expected.items()
-        if name not in ("num_lines", "text_sha256") and found.get(name) != value
-    )
 
 
 def _damaged(path: Path) -> ConfigurationError:

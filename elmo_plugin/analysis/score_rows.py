@@ -1,0 +1,104 @@
+import json
+import math
+from typing import Any, Dict, Iterator, List
+
+import numpy
+
+from elmo_plugin.analysis.surprisal import DIRECTIONS, Likely, SentenceScore
+
+#: Size of one nat.
+UNITS = {"bits": 1.0 / math.log(2.0), "nats": 1.0}
+
+
+class ScoreRows:
+    """
+    Scores as lines of text: a table with tabs, or JSON objects.
+
+    # Parameters
+
+    format : `str`, optional (default = `"tsv"`)
+        `tsv`, or `jsonl`: an object per sentence.
+    unit : `str`, optional (default = `"bits"`)
+        Of surprisals: `bits` or `nats`.
+    of_sentences : `bool`, optional (default = `False`)
+        Sums over sentences instead of words.
+    has_likely : `bool`, optional (default = `False`)
+        Whether scores contain likely words, see `Scorer`.
+    """
+
+    def __init__(
+        self,
+        format: str = "tsv",
+        unit: str = "bits",
+        of_sentences: bool = False,
+        has_likely: bool = False,
+    ) -> None:
+        self.format = format
+        self.unit = unit
+        self.of_sentences = of_sentences
+        self.has_likely = has_likely
+
+    def header(self) -> str:
+        """The first line of a table, with its line end."""
+        if self.format == "jsonl":
+            return ""
+        if self.of_sentences:
+            names = ["line", "words", *DIRECTIONS]
+            names += [f"{direction}_perplexity" for direction in DIRECTIONS]
+        else:
+            names = ["line", "place", "word", "known", *DIRECTIONS]
+            if self.has_likely:
+                names += [f"{direction}_likely" for direction in DIRECTIONS]
+        return "\t".join(names) + "\n"
+
+    def lines(self, line_number: int, score: SentenceScore) -> str:
+        """The lines of a sentence, with their line ends."""
+        if self.format == "jsonl":
+            return json.dumps(self._object(line_number, score), ensure_ascii=False) + "\n"
+        rows = self._sums(line_number, score) if self.of_sentences else self._words(score)
+        start = "" if self.of_sentences else f"{line_number}\t"
+        return "".join(start + "\t".join(row) + "\n" for row in rows)
+
+    def _sums(self, line_number: int, score: SentenceScore) -> Iterator[List[str]]:
+        sums = [self._number(score.surprisal(direction)) for direction in DIRECTIONS]
+        perplexities = [f"{score.perplexity(direction):.4f}" for direction in DIRECTIONS]
+        yield [str(line_number), str(len(score.words)), *sums, *perplexities]
+
+    def _words(self, score: SentenceScore) -> Iterator[List[str]]:
+        nothing = [""] * (len(DIRECTIONS) if self.has_likely else 0)
+        begin, end = (self._number(score.ends[name]) for name in ("backward", "forward"))
+        yield ["0", "<S>", "yes", "", begin, "", *nothing]
+        for place, word in enumerate(score.words):
+            yield [
+                str(place + 1),
+                word,
+                "yes" if score.known[place] else "no",
+                *(self._number(getattr(score, direction)[place]) for direction in DIRECTIONS),
+                *(_in_one_cell(score.likely[name][place]) for name in score.likely),
+            ]
+        yield [str(len(score.words) + 1), "</S>", "yes", end, "", "", *nothing]
+
+    def _object(self, line_number: int, score: SentenceScore) -> Dict[str, Any]:
+        found: Dict[str, Any] = {"line": line_number, "words": list(score.words)}
+        if not self.of_sentences:
+            found["known"] = score.known
+            for direction in DIRECTIONS:
+                found[direction] = self._rounded(getattr(score, direction))
+            found["<S>"], found["</S>"] = (
+                self._rounded(score.ends[name]) for name in ("backward", "forward")
+            )
+        if self.has_likely:
+            found["likely"] = score.likely
+        found["surprisal"] = {name: self._rounded(score.surprisal(name)) for name in DIRECTIONS}
+        found["perplexity"] = {name: round(score.perplexity(name), 4) for name in DIRECTIONS}
+        return found
+
+    def _number(self, nats: float) -> str:
+        return f"{nats * UNITS[self.unit]:.6f}"
+
+    def _rounded(self, nats: Any) -> Any:
+        return numpy.round(nats * UNITS[self.unit], 6).tolist()
+
+
+def _in_one_cell(likely: Likely) -> str:
+    return " ".join(f"{word}={probability:.4f}" for word, probability in likely)

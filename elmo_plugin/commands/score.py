@@ -1,0 +1,205 @@
+import hashlib
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Tuple
+
+from elmo_plugin.analysis.minimal_pairs import JudgedPair, PairAccuracy, judge
+from elmo_plugin.analysis.score_rows import UNITS, ScoreRows
+from elmo_plugin.analysis.score_text import ScoredText, score_text
+from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
+from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE, find_softmax
+from elmo_plugin.bilm.pretraining.text import find_shards
+from elmo_plugin.commands.bilm_arguments import (
+    add_batch_arguments,
+    add_bilm_arguments,
+    chosen_bilm,
+    count_lines,
+    explained_limits,
+    given_vocabulary,
+    positive_number,
+)
+from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
+from elmo_plugin.corpora.digested_text import DigestedText
+from elmo_plugin.corpora.minimal_pairs import read_minimal_pairs
+from elmo_plugin.corpora.tokenizer import treebank_words
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.progress import progress
+from elmo_plugin.util.resumable_text import ResumableText
+
+DESCRIPTION = """\
+Compute what the language model behind ELMo says of a text: the surprisal of every word, which is
+its negative log-likelihood, given the words before it (forward), after it (backward), and the mean
+of the two (both). It needs the softmax of the biLM, softmax.hdf5 beside its weights.
+
+INPUT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
+URL, or - for standard input. Each sentence is scored by itself; empty lines are left out. Columns:
+    line, place     counted from 1; place 0 is <S>, the last one </S>
+    word, known     whether it is in the vocabulary; the surprisal of others is that of <UNK>
+    forward, backward, both
+With --sentences, one row per sentence: line, number of words, surprisal and perplexity, which
+count the prediction of </S> (forward) or <S> (backward). The sums over a text give the perplexity
+that `allennlp evaluate` prints. --likely adds the words that the model expects at each place.
+
+With --pairs, INPUT is one or many files or folders of minimal pairs in the format of BLiMP, JSON
+lines with `sentence_good` and `sentence_bad` (and `UID`, `linguistics_term`, `field`), raw or
+tokenised text: the command prints how often the good sentence is the more likely one.
+
+If a run with --output is interrupted, the same command continues it. RAM grows with --batch-size,
+the longest line and the vocabulary.
+"""
+
+EPILOG = """\
+examples:
+    %(prog)s sentences.txt --output surprisal.tsv
+    %(prog)s sentences.txt --sentences --format jsonl --unit nats
+    echo 'She drank a cup of _ .' | %(prog)s - --likely 5
+    %(prog)s --pairs blimp/*.jsonl
+in Python:
+    pandas.read_csv("surprisal.tsv", sep="\\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
+"""
+
+STOPPED = "stopped. Give the same command again to continue what --output has begun."
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("input", metavar="INPUT", nargs="+", help="text, or minimal pairs")
+    parser.add_argument("--output", metavar="FILE", help="the file to write (default: print)")
+    parser.add_argument(
+        "--format", choices=["tsv", "jsonl"], default="tsv", help="a table, or an object per line"
+    )
+    parser.add_argument("--unit", choices=list(UNITS), default="bits", help="default: bits")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--sentences", action="store_true", help="sums of sentences, not words")
+    what.add_argument(
+        "--likely", type=positive_number, default=0, metavar="N", help="add the N likeliest words"
+    )
+    what.add_argument("--pairs", action="store_true", help="INPUT is minimal pairs")
+    add_bilm_arguments(parser)
+    add_batch_arguments(parser)
+    add_decoding_errors(parser)
+    parser.add_argument(
+        "--force", action="store_true", help="replace FILE, or what was begun with other arguments"
+    )
+    add_progress_argument(parser)
+
+
+def run(args: Namespace) -> str:
+    if args.output and not args.force and Path(args.output).exists():
+        raise ConfigurationError(
+            f"{args.output} exists. Give --force to replace it, or another name."
+        )
+    kept = f"The lines done are kept in {args.output}.unfinished"
+    with explained_limits(args.output or "the output", kept):
+        return _score_pairs(args) if args.pairs else _score_text(args)
+
+
+def _score_text(args: Namespace) -> str:
+    if len(args.input) > 1:
+        raise ConfigurationError(
+            f"Expected one text, found {len(args.input)}: {', '.join(args.input)}. Score them one "
+            "by one, or give --pairs if they are minimal pairs."
+        )
+    path = "/dev/stdin" if args.input[0] == "-" else args.input[0]
+    if args.output and Path(path).exists() and Path(args.output).exists():
+        if Path(path).samefile(args.output):
+            raise ConfigurationError(f"{args.output} is the input; name another output.")
+    total = count_lines(path, args.decoding_errors)
+    scorer, identity = _scorer(args)
+    rows = ScoreRows(args.format, args.unit, args.sentences, args.likely > 0)
+    text = DigestedText(path, args.decoding_errors)
+    with progress("sentences", total, args.file_friendly_logging) as advance:
+        if args.output is None:
+            done = score_text(scorer, text, rows, ScoredText(), _print, args.batch_size, advance)
+        else:
+            settings = {**identity, **vars(rows), "likely": args.likely, "batch": args.batch_size}
+            with closing(ResumableText(Path(args.output), settings, args.force)) as file:
+                done = ScoredText(**file.progress)
+                score_text(scorer, text, rows, done, file.commit, args.batch_size, advance)
+                file.finish()
+    if not done.num_predictions:
+        raise ConfigurationError(f"{args.input[0]}: expected a sentence per line, found no words.")
+    return _report(args, _summary(done))
+
+
+def _summary(done: ScoredText) -> str:
+    perplexity = done.perplexity()
+    return (
+        f"{done.num_lines:,} lines, {done.num_words:,} words, {done.num_predictions:,} predictions "
+        f"per direction. Perplexity {perplexity['perplexity']:.6g}, forward "
+        f"{perplexity['forward_perplexity']:.6g}, backward "
+        f"{perplexity['backward_perplexity']:.6g}."
+    )
+
+
+def _report(args: Namespace, summary: str) -> str:
+    """The summary after a written file. After a printed table it goes to standard error."""
+    if args.output is not None:
+        return f"{args.output}: {summary}"
+    print(summary, file=sys.stderr)
+    return ""
+
+
+def _score_pairs(args: Namespace) -> str:
+    # Before the pairs are read, to name what is missing first.
+    shards = find_shards(args.input)
+    pairs = [pair for shard in shards for pair in read_minimal_pairs(shard, treebank_words)]
+    scorer, _ = _scorer(args)
+    accuracy, lines = PairAccuracy(), []
+    with progress("pairs", len(pairs), args.file_friendly_logging) as advance:
+        for judged in judge(scorer, pairs, args.batch_size):
+            accuracy.add(judged)
+            lines.append(json.dumps(_judgement(judged, args.unit), ensure_ascii=False) + "\n")
+            advance(1)
+    if args.output is not None:
+        with atomic_write(args.output) as unfinished:
+            unfinished.write_text("".join(lines), encoding="utf-8")
+    rows = accuracy.table()
+    if args.format == "jsonl":
+        return "\n".join(json.dumps(row) for row in rows)
+    return "\n".join(_table(rows))
+
+
+def _judgement(judged: JudgedPair, unit: str) -> Dict[str, Any]:
+    size = UNITS[unit]
+    found: Dict[str, Any] = {"UID": judged.pair.uid}
+    for name, score in (("good", judged.good), ("bad", judged.bad)):
+        found[f"sentence_{name}"] = " ".join(score.words)
+        found[name] = {way: round(score.surprisal(way) * size, 6) for way in DIRECTIONS}
+    found["right"] = {way: judged.is_right(way) for way in DIRECTIONS}
+    return found
+
+
+def _table(rows: List[Dict[str, Any]]) -> Iterator[str]:
+    """Percentages of right pairs, in Markdown."""
+    names = ["kind", "name", "pairs"]
+    yield f"| {' | '.join([*names, *DIRECTIONS])} |"
+    yield "| --- | --- |" + " ---: |" * (1 + len(DIRECTIONS))
+    for row in rows:
+        cells = [str(row[name]) for name in names]
+        cells += [f"{100.0 * row[direction]:.1f}" for direction in DIRECTIONS]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _scorer(args: Namespace) -> Tuple[Scorer, Dict[str, str]]:
+    """Also names the language model for the settings of an output."""
+    bilm = chosen_bilm(args, given_vocabulary(args))
+    softmax = find_softmax(args.weight_file, bilm.options)
+    if softmax is None:
+        raise ConfigurationError(
+            f"{args.weight_file} comes without a softmax: expected it in the file, or in "
+            f"{SOFTMAX_FILE} beside it, with vocabulary.txt. `elmo export` writes both from the "
+            "archive of a language model. Published biLMs have none."
+        )
+    digest = hashlib.sha256(softmax.weight.contiguous().numpy().tobytes())
+    digest.update("\n".join(softmax.words).encode())
+    identity = {"bilm_fingerprint": fingerprint(bilm), "softmax_sha256": digest.hexdigest()}
+    return Scorer(bilm, softmax, args.likely), identity
+
+
+def _print(lines: str, _: Dict[str, Any]) -> None:
+    print(lines, end="", flush=True)

@@ -1,0 +1,66 @@
+import hashlib
+import os
+from itertools import islice
+from typing import Iterator, Tuple, Union
+
+from elmo_plugin.corpora.sentence_per_line import read_sentences
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["DigestedText"]
+
+
+class DigestedText:
+    """
+    Reads the sentences of a text, and computes a digest of those read so far, so that work which
+    was interrupted can check that it continues with the same text.
+
+    # Parameters
+
+    path, errors
+        See `read_sentences`.
+    """
+
+    def __init__(self, path: Union[str, os.PathLike], errors: str = "strict") -> None:
+        self._path, self._errors = path, errors
+        self._digest = hashlib.sha256()
+        #: Of the sentences read so far.
+        self.num_lines = self.num_tokens = 0
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the sentences read so far."""
+        return self._digest.hexdigest()
+
+    def sentences(self) -> Iterator[Tuple[int, Tuple[str, ...]]]:
+        """See `read_sentences`."""
+        for line_number, words in read_sentences(self._path, errors=self._errors):
+            self._digest.update(f"{' '.join(words)}\n".encode())
+            self.num_lines, self.num_tokens = line_number, self.num_tokens + len(words)
+            yield line_number, words
+
+    def skip(
+        self,
+        sentences: Iterator[Tuple[int, Tuple[str, ...]]],
+        num_lines: int,
+        sha256: str,
+        folder: Union[str, os.PathLike],
+    ) -> None:
+        """
+        Reads lines that are done, or raises `ConfigurationError` if they are not the same.
+
+        # Parameters
+
+        sentences : `Iterator[Tuple[int, Tuple[str, ...]]]`
+            A result of `sentences`, from its beginning.
+        num_lines, sha256 : `int`, `str`
+            Lines that are done, and their digest.
+        folder : `Union[str, os.PathLike]`
+            Where the unfinished work is, for the message.
+        """
+        for _ in islice(sentences, num_lines):
+            pass
+        if num_lines and self.sha256 != sha256:
+            raise ConfigurationError(
+                f"{folder} holds {num_lines} lines of another text: the first lines of the input "
+                f"are not the same. Give the same input, name another output, or delete {folder}."
+            )

@@ -1,0 +1,106 @@
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, TextIO
+
+from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.folder_lock import lock_folder
+
+
+class ResumableText:
+    """
+    A text file that is written in commits: work that was killed continues after the last one. Until
+    the end, the lines and the progress are in the folder `PATH.unfinished`.
+
+    # Parameters
+
+    path : `Path`
+        The file to write; its folder is created if needed.
+    settings : `Dict[str, Any]`
+        What the lines depend on, as strings or numbers. Unfinished work is continued only if it has
+        the same.
+    force : `bool`
+        Replace a finished file, and unfinished work with other settings.
+
+    # Raises
+
+    `ConfigurationError`
+        If the file is finished; if unfinished work has other settings or belongs to a running
+        process; if the folder cannot be created.
+    """
+
+    def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
+        if path.is_dir():
+            raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
+        if path.exists() and not force:
+            raise ConfigurationError(f"{path} exists. Give --force to replace it, or another name.")
+        self.path, self.folder = path, Path(f"{path}{UNFINISHED}")
+        #: What was given to the last commit.
+        self.progress: Dict[str, Any] = {}
+        self._settings = settings
+        self._lines, self._state = self.folder / "lines", self.folder / "progress.json"
+        self._lock = lock_folder(self.folder)
+        try:
+            self._file = self._opened(force)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def commit(self, text: str, progress: Dict[str, Any]) -> None:
+        """Adds text, and what is needed to continue after it."""
+        self._file.write(text)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.progress = progress
+        state = {
+            "settings": self._settings,
+            "progress": progress,
+            "num_bytes": self._lines.stat().st_size,
+        }
+        with atomic_write(self._state) as unfinished:
+            unfinished.write_text(json.dumps(state), encoding="utf-8")
+
+    def finish(self) -> None:
+        """Gives the file its name, and removes the folder."""
+        self._file.close()
+        os.replace(self._lines, self.path)
+        self._state.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Releases the lock; removes the folder unless it contains unfinished work."""
+        self._file.close()
+        if not self._state.exists():
+            for left in (self._lines, self.folder / "lock"):
+                left.unlink(missing_ok=True)
+            self.folder.rmdir()
+        os.close(self._lock)
+
+    def _opened(self, force: bool) -> TextIO:
+        num_bytes = 0
+        if self._state.exists() and self._lines.exists():
+            state = json.loads(self._state.read_text(encoding="utf-8"))
+            difference = settings_difference(state["settings"], self._settings)
+            if not difference:
+                self.progress, num_bytes = state["progress"], state["num_bytes"]
+            elif not force:
+                raise ConfigurationError(
+                    f"{self.folder} was begun with other settings: {difference}. Repeat that "
+                    "command to continue it, name another output, or add --force to begin anew."
+                )
+        if not num_bytes:
+            # Before the lines go: their progress must not outlive them.
+            self._state.unlink(missing_ok=True)
+        file = open(self._lines, "a", encoding="utf-8", newline="\n")
+        file.truncate(num_bytes)
+        return file
+
+
+def settings_difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:
+    """Names the settings of unfinished work that are not as expected; empty if all of them are."""
+    return "; ".join(
+        # Long values, such as digests, would not help in the message.
+        f"{name} {found.get(name)}, now {value}" if len(str(value)) < 32 else f"another {name}"
+        for name, value in expected.items()
+        if found.get(name) != value
+    )

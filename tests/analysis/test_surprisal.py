@@ -1,0 +1,105 @@
+"""`Scorer` against float64 loops over one sentence at a time."""
+
+import json
+
+import numpy
+import pytest
+
+from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
+from elmo_plugin.bilm.pretraining import softmax as softmax_module
+from tests.analysis.language_model import WORDS, make_softmax
+from tests.bilm.oracle import SlowBilm, read_arrays
+
+SENTENCES = [
+    "They play a play .".split(),
+    [],
+    "the".split(),
+    "Nobody began the play of the owls , they say .".split(),
+]
+
+
+@pytest.fixture(scope="module")
+def softmax(shared_bilm):
+    return make_softmax(shared_bilm.output_dim // 2)
+
+
+@pytest.fixture
+def scorer(shared_bilm, softmax):
+    return Scorer(shared_bilm, softmax)
+
+
+@pytest.fixture(scope="module")
+def slow(options_file, weight_file, softmax):
+    """Log-probabilities of the whole vocabulary at each place: (2, num_words + 1, size)."""
+    bilm = SlowBilm(json.loads(options_file.read_text()), read_arrays(weight_file))
+
+    def chances(words):
+        top = bilm.layers(words)[-1].numpy()
+        dim = top.shape[1] // 2
+        logits = numpy.stack([top[:-1, :dim], top[1:, dim:]]) @ softmax.weight.double().numpy().T
+        logits += softmax.bias.double().numpy()
+        return logits - numpy.log(numpy.exp(logits).sum(axis=-1, keepdims=True))
+
+    return chances
+
+
+def ids(words):
+    return [WORDS.index(word) if word in WORDS else 2 for word in words]
+
+
+def test_surprisals_are_those_of_float64_loops(scorer, slow):
+    scores = list(scorer.score(SENTENCES))
+    assert [score.words for score in scores] == SENTENCES
+    for words, score in zip(SENTENCES, scores):
+        forward, backward = slow(words)
+        expected = {
+            "forward": [-forward[place, id_] for place, id_ in enumerate([*ids(words), 1])],
+            "backward": [-backward[place, id_] for place, id_ in enumerate([0, *ids(words)])],
+        }
+        assert score.forward == pytest.approx(expected["forward"][:-1], rel=1e-5)
+        assert score.backward == pytest.approx(expected["backward"][1:], rel=1e-5)
+        assert score.both == pytest.approx((score.forward + score.backward) / 2.0)
+        assert score.ends["forward"] == pytest.approx(expected["forward"][-1], rel=1e-5)
+        assert score.ends["backward"] == pytest.approx(expected["backward"][0], rel=1e-5)
+        assert score.known == [word in WORDS for word in words]
+        for direction, surprisals in expected.items():
+            assert score.surprisal(direction) == pytest.approx(sum(surprisals), rel=1e-5)
+            mean = sum(surprisals) / (len(words) + 1)
+            assert score.perplexity(direction) == pytest.approx(numpy.exp(mean), rel=1e-5)
+        product = score.perplexity("forward") * score.perplexity("backward")
+        assert score.perplexity("both") == pytest.approx(product**0.5)
+
+
+def test_likely_words_are_those_of_float64_loops(shared_bilm, softmax, slow):
+    scores = Scorer(shared_bilm, softmax, num_likely=3).score(SENTENCES)
+    for words, score in zip(SENTENCES, scores):
+        forward, backward = slow(words)
+        forward, backward = numpy.exp(forward[:-1, 3:]), numpy.exp(backward[1:, 3:])
+        both = forward * backward / (forward * backward).sum(axis=1, keepdims=True)
+        for direction, chances in zip(DIRECTIONS, (forward, backward, both)):
+            for of_place, found in zip(chances, score.likely[direction], strict=True):
+                best = numpy.argsort(-of_place)[:3]
+                assert [word for word, _ in found] == [WORDS[number + 3] for number in best]
+                assert [chance for _, chance in found] == pytest.approx(of_place[best], rel=1e-4)
+
+
+def test_no_more_likely_words_than_there_are(shared_bilm, softmax):
+    (score,) = Scorer(shared_bilm, softmax, num_likely=100).score([["play"]])
+    assert len(score.likely["both"][0]) == len(WORDS) - 3
+
+
+@pytest.mark.parametrize("batch_size, most_logits", [(1, 2**23), (64, 64 * len(WORDS))])
+def test_batches_and_pieces_change_nothing(scorer, batch_size, most_logits, monkeypatch):
+    expected = list(scorer.score(SENTENCES * 9))
+    monkeypatch.setattr(softmax_module, "_MAX_LOGITS", most_logits)
+    for score, other in zip(scorer.score(SENTENCES * 9, batch_size), expected, strict=True):
+        assert score.forward == pytest.approx(other.forward, rel=1e-5)
+        assert score.backward == pytest.approx(other.backward, rel=1e-5)
+
+
+def test_a_word_of_which_a_direction_has_not_read_does_not_matter_to_it(scorer):
+    one, other = scorer.score([["They", "play", "."], ["They", "began", "."]])
+    assert one.forward[0] == pytest.approx(other.forward[0], rel=1e-6)
+    assert one.backward[2] == pytest.approx(other.backward[2], rel=1e-6)
+    assert one.forward[2] != pytest.approx(other.forward[2], rel=1e-3)
+    assert one.backward[0] != pytest.approx(other.backward[0], rel=1e-3)

@@ -1,0 +1,188 @@
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import pytest
+from allennlp.commands.train import train_model
+from allennlp.common import Params
+
+from elmo_plugin.bilm import load_bilm
+from elmo_plugin.bilm.io.export import save_bilm
+from elmo_plugin.util.resumable_text import ResumableText
+from tests.analysis.language_model import WORDS, make_softmax
+from tests.bilm.pretraining.tiny import make_experiment
+from tests.commands import running
+
+run = partial(running.run, "elmo-score")
+failure = partial(running.failure, "elmo-score")
+
+TEXT = "They play a play .\n\nNobody began the play .\n"
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bilm")
+    bilm = load_bilm()
+    save_bilm(bilm, folder, make_softmax(bilm.output_dim // 2))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, exported):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ELMO_OPTIONS", str(exported / "options.json"))
+    monkeypatch.setenv("ELMO_WEIGHTS", str(exported / "weights.hdf5"))
+    (tmp_path / "text.txt").write_text(TEXT)
+    return tmp_path
+
+
+def rows(text):
+    return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def test_words_and_sentences_have_the_same_sums(folder, capsys):
+    run("text.txt")
+    captured = capsys.readouterr()
+    words = rows(captured.out)
+    run("text.txt", "--sentences")
+    sentences = rows(capsys.readouterr().out)
+    assert "3 lines, 10 words, 12 predictions per direction. Perplexity " in captured.err
+    assert [row["word"] for row in words] == [
+        *("<S>", "They", "play", "a", "play", ".", "</S>"),
+        *("<S>", "Nobody", "began", "the", "play", ".", "</S>"),
+    ]
+    assert [row["place"] for row in words] == [str(place) for place in range(7)] * 2
+    assert [row["word"] for row in words if row["known"] == "no"] == ["Nobody"]
+    assert [row["line"] for row in sentences] == ["1", "3"]
+    for sentence in sentences:
+        for direction in ("forward", "backward"):
+            of_line = [row for row in words if row["line"] == sentence["line"]]
+            total = sum(float(row[direction]) for row in of_line if row[direction])
+            assert float(sentence[direction]) == pytest.approx(total, abs=1e-5)
+            perplexity = 2.0 ** (total / (int(sentence["words"]) + 1))
+            found = float(sentence[f"{direction}_perplexity"])
+            assert found == pytest.approx(perplexity, rel=1e-5)
+
+
+def test_objects_have_what_tables_have(folder, capsys):
+    run("text.txt", "--unit", "nats")
+    table = rows(capsys.readouterr().out)
+    run("text.txt", "--unit", "nats", "--format", "jsonl", "--likely", 2)
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert second["line"] == 3 and second["words"] == TEXT.split()[5:]
+    assert [float(row["both"]) for row in table[1:6]] == first["both"]
+    assert float(table[0]["backward"]) == first["<S>"]
+    assert float(table[6]["forward"]) == first["</S>"]
+    run("text.txt", "--likely", 2)
+    (cell,) = {row["forward_likely"] for row in rows(capsys.readouterr().out)[1:2]}
+    assert cell == " ".join(
+        f"{word}={chance:.4f}" for word, chance in first["likely"]["forward"][0]
+    )
+
+
+def test_perplexity_is_that_of_evaluate_to_six_digits(tmp_path, capsys):
+    experiment = make_experiment(tmp_path, "sentences")
+    train_model(Params(experiment), tmp_path / "run")
+    archive = tmp_path / "run" / "model.tar.gz"
+    heldout = tmp_path / "heldout.txt"
+    running.run("evaluate", archive, heldout, "--output-file", tmp_path / "metrics.json")
+    expected = json.loads((tmp_path / "metrics.json").read_text())
+    running.run("elmo-export", archive, tmp_path / "bilm")
+    capsys.readouterr()
+    options = ("--options-file", tmp_path / "bilm" / "options.json", "--sentences")
+    for weights in (archive, tmp_path / "bilm" / "weights.hdf5"):
+        run(heldout, "--weight-file", weights, *options)
+        said = capsys.readouterr().err
+        for name in ("perplexity", "forward_perplexity", "backward_perplexity"):
+            label = {"perplexity": "Perplexity"}.get(name, name.partition("_")[0])
+            assert f"{label} {expected[name]:.6g}" in said.replace(".,", ",")
+
+
+def test_a_killed_run_continues_and_ends_with_the_same_file(folder):
+    lines = "".join(f"They play {'a play ' * (number % 7)}.\n" for number in range(2000))
+    (folder / "long.txt").write_text(lines)
+    command = [sys.executable, "-m", "elmo_plugin.commands.main"]
+    program = "from elmo_plugin.commands.main import main; main()"
+    command = [sys.executable, "-c", program, "score", "long.txt", "--batch-size", "2"]
+    subprocess.run([*command, "--output", "whole.tsv"], check=True, capture_output=True)
+    process = subprocess.Popen([*command, "--output", "killed.tsv"], stderr=subprocess.DEVNULL)
+    progress = folder / "killed.tsv.unfinished" / "progress.json"
+    while not progress.exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (folder / "killed.tsv").exists() and progress.exists()
+    again = subprocess.run([*command, "--output", "killed.tsv"], capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert (folder / "killed.tsv").read_bytes() == (folder / "whole.tsv").read_bytes()
+    assert "2,000 lines" in again.stdout
+
+
+def test_another_text_does_not_continue(folder, monkeypatch):
+    lines = "They play .\n" * 3000
+    (folder / "long.txt").write_text(lines)
+
+    def stop(self):
+        raise OSError(5, "stopped")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ResumableText, "finish", stop)
+        assert "stopped" in failure("long.txt", "--output", "out.tsv")
+    (folder / "long.txt").write_text(lines.replace("They", "the", 1))
+    assert "lines of another text" in failure("long.txt", "--output", "out.tsv")
+
+
+def test_pairs_are_compared(folder, capsys):
+    (folder / "sets").mkdir()
+    for name, bad in (("one", "a play They."), ("two", "began of the.")):
+        pair = {"sentence_good": "They play.", "sentence_bad": bad, "UID": name}
+        (folder / "sets" / f"{name}.jsonl").write_text(f"{json.dumps(pair)}\n")
+    run("--pairs", "sets", "--output", "judged.jsonl")
+    table = capsys.readouterr().out.splitlines()
+    assert [row.split(" | ")[1] for row in table[2:]] == ["one", "two", "all"]
+    judged = [json.loads(line) for line in (folder / "judged.jsonl").read_text().splitlines()]
+    assert judged[0]["sentence_bad"] == "a play They ."
+    right = [one["right"]["both"] for one in judged]
+    assert right == [one["good"]["both"] < one["bad"]["both"] for one in judged]
+    assert table[-1].endswith(f"{50.0 * sum(right):.1f} |")
+
+
+def test_a_reader_may_close_the_output_early(folder):
+    (folder / "long.txt").write_text("They play .\n" * 20000)
+    program = "from elmo_plugin.commands.main import main; main()"
+    command = f"{sys.executable} -c '{program}' score long.txt | head -n 2"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=os.environ)
+    assert len(done.stdout.splitlines()) == 2
+    assert "Error" not in done.stderr and "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["nowhere.txt"], "No such file"),
+        (["text.txt", "text.txt"], "Expected one text, found 2"),
+        (["empty.txt"], "empty.txt: expected a sentence per line, found no words"),
+        (["text.txt", "--output", "text.txt"], "text.txt exists. Give --force"),
+        (["text.txt", "--output", "text.txt", "--force"], "text.txt is the input"),
+        (["text.txt", "--cuda-device", "99"], "--cuda-device 99"),
+        (["--pairs", "text.txt"], "text.txt:1: expected a JSON object"),
+        (["--pairs", "nowhere*"], "`nowhere*` is no file"),
+    ],
+)
+def test_what_a_user_can_cause_is_one_sentence(folder, arguments, message):
+    (folder / "empty.txt").write_text("\n\n")
+    assert message in failure(*arguments)
+
+
+def test_a_bilm_without_a_softmax_is_refused(folder, exported, monkeypatch):
+    monkeypatch.setattr("elmo_plugin.bilm.io.softmax_files.SOFTMAX_FILE", "none.hdf5")
+    assert "comes without a softmax: expected it in the file" in failure("text.txt")
+
+
+def test_the_vocabulary_is_that_of_the_fixture(exported):
+    assert (exported / "vocabulary.txt").read_text().split() == WORDS
