@@ -3,6 +3,7 @@
 import sys
 from argparse import ArgumentParser
 from importlib import import_module
+from types import ModuleType
 from typing import Dict, List, Optional
 
 import elmo_plugin
@@ -12,6 +13,7 @@ from elmo_plugin.commands.command import prepare_parser
 COMMANDS: Dict[str, str] = {
     "embed": "write ELMo vectors of a text to an HDF5 file",
     "export": "write the biLM of a trained model as options.json and weights.hdf5",
+    "layer-weights": "show how trained models mix the layers of their biLM",
     "score": "compute the surprisal of words, or compare minimal pairs",
     "vocabulary": "write the words that a biLM is trained to predict",
     "experiments": "copy the experiments to a folder of your own",
@@ -39,6 +41,11 @@ def main(arguments: Optional[List[str]] = None) -> None:
         sys.exit("elmo: stopped.")
 
 
+def import_command(name: str) -> ModuleType:
+    """The module of one of `COMMANDS`."""
+    return import_module(f"elmo_plugin.commands.{name.replace('-', '_')}")
+
+
 def _parser(arguments: List[str]) -> ArgumentParser:
     parser = ArgumentParser(prog="elmo", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=elmo_plugin.__version__)
@@ -46,5 +53,5 @@ def _parser(arguments: List[str]) -> ArgumentParser:
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary)
         if arguments[:1] == [name]:
-            prepare_parser(command, import_module(f"elmo_plugin.commands.{name}"))
+            prepare_parser(command, import_command(name))
     return parser

@@ -1,18 +1,18 @@
 """The commands of `elmo` as sub-commands of `allennlp`."""
 
 import argparse
-from importlib import import_module
 
 from allennlp.commands.subcommand import Subcommand
 from overrides import overrides
 
 from elmo_plugin.commands.command import prepare_parser
-from elmo_plugin.commands.main import COMMANDS
+from elmo_plugin.commands.main import COMMANDS, import_command
 
 __all__ = [
     "EmbedCommand",
     "ExperimentsCommand",
     "ExportCommand",
+    "LayerWeightsCommand",
     "ScoreCommand",
     "VocabularyCommand",
 ]
@@ -28,7 +28,7 @@ class _CoreCommand(Subcommand):
     @overrides
     def add_subparser(self, parser: argparse._SubParsersAction) -> argparse.ArgumentParser:
         subparser = parser.add_parser(self.name, help=COMMANDS[self.command])
-        prepare_parser(subparser, import_module(f"elmo_plugin.commands.{self.command}"))
+        prepare_parser(subparser, import_command(self.command))
         return subparser
 
 
@@ -41,6 +41,11 @@ class EmbedCommand(_CoreCommand):
 @Subcommand.register("elmo-export")
 class ExportCommand(_CoreCommand):
     command = "export"
+
+
+@Subcommand.register("elmo-layer-weights")
+class LayerWeightsCommand(_CoreCommand):
+    command = "layer-weights"
 
 
 @Subcommand.register("elmo-score")

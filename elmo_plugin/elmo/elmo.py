@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import List, Optional, Union
+from typing import Dict, List, Optional, Union
 
 import torch
 
@@ -89,6 +89,8 @@ class Elmo(torch.nn.Module):
             ScalarMix(len(self.layers), layer_norm, fixed_weights) for _ in range(num_mixes)
         )
         self.dropout = torch.nn.Dropout(dropout)
+        #: The name of each mix in the metrics of an epoch.
+        self.mix_names = [f"elmo_{number}" for number in range(num_mixes)]
 
     def get_output_dim(self) -> int:
         """Width of a blend."""
@@ -137,6 +139,19 @@ class Elmo(torch.nn.Module):
         # A trainer calls this at the beginning of each epoch and before each validation.
         self._frozen_layers.report()
         return super().train(mode)
+
+    def epoch_metrics(self) -> Dict[str, float]:
+        """
+        The weight of each layer and `gamma` of each mix; `RecoverableTrainer` adds them to the
+        metrics of an epoch.
+        """
+        metrics: Dict[str, float] = {}
+        for name, mix in zip(self.mix_names, self.mixes):
+            assert isinstance(mix, ScalarMix)
+            for layer, weight in zip(self.layers, mix.weights().tolist()):
+                metrics[f"{name}_layer_{layer}"] = weight
+            metrics[f"{name}_gamma"] = mix.scale()
+        return metrics
 
     def before_checkpoint(self) -> None:
         """

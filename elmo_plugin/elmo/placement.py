@@ -111,7 +111,9 @@ class ElmoPlacement(Placement):
             raise ConfigurationError(
                 f'Expected ELMo to be placed `at` "input", "output" or "both", found {at!r}.'
             )
-        self.elmo = elmo.construct(num_mixes=2 if at == "both" else 1)
+        places = ["input", "output"] if at == "both" else [at]
+        self.elmo = elmo.construct(num_mixes=len(places))
+        self.elmo.mix_names = [f"elmo_{place}" for place in places]
         self.at = at
         self.indexer = indexer
         dim = self.elmo.get_output_dim()

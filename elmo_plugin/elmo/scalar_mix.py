@@ -66,6 +66,10 @@ class ScalarMix(torch.nn.Module):
             return self.get_buffer("fixed_weights")
         return self.layer_scores.softmax(dim=0)
 
+    def scale(self) -> float:
+        """The value of `gamma`, 1 with fixed weights."""
+        return 1.0 if hasattr(self, "fixed_weights") else self.gamma.item()
+
     def forward(self, layers: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """
         # Parameters

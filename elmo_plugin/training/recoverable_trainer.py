@@ -39,7 +39,8 @@ class RecoverableTrainer(GradientDescentTrainer):
 
     Before a checkpoint, the trainer calls `before_checkpoint()` on each module of the model that
     has this method, so that a module can write data to disk that is not in its `state_dict`, such
-    as ELMo's cache.
+    as ELMo's cache. After an epoch, it adds the numbers that `epoch_metrics()` of a module returns
+    to the metrics of training, such as the weights of ELMo's layers.
 
     Not restored are states that a model carries between batches outside of its `state_dict`, such
     as those of a `stateful` ELMo, and random numbers drawn by the workers of a lazy data loader.
@@ -186,6 +187,9 @@ class RecoverableTrainer(GradientDescentTrainer):
         for name, loss in self._record.losses.items():
             metrics[name] = dist_reduce_sum(loss) / num_batches
         self._record.losses = {}
+        for module in self.model.modules():
+            if hasattr(module, "epoch_metrics"):
+                metrics.update(module.epoch_metrics())
         return metrics
 
     def _check_checkpointer(self) -> None:

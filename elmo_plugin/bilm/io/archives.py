@@ -5,6 +5,7 @@ import os
 import tarfile
 from dataclasses import asdict, dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
@@ -36,12 +37,15 @@ class TrainedModel:
         For a language model, the words that it predicts, and their counts if they are known.
     place : `str`
         Its name in error messages.
+    config : `Dict[str, Any]`
+        The experiment that trained it.
     """
 
     parameters: Dict[str, torch.Tensor]
     words: Optional[List[str]]
     counts: Optional[List[int]]
     place: str
+    config: Dict[str, Any]
 
     @classmethod
     def read(cls, archive: Union[str, PathLike]) -> "TrainedModel":
@@ -52,7 +56,8 @@ class TrainedModel:
         with unpacked(archive) as folder:
             weights = trained_weights(folder, str(archive))
             parameters = read_state(weights, f"{archive} ({weights.name})")
-            return cls(parameters, *read_predicted_words(folder), str(archive))
+            words, counts = read_predicted_words(folder)
+            return cls(parameters, words, counts, str(archive), _read_config(folder, str(archive)))
 
     def bilm(self, name: Optional[str] = None) -> Bilm:
         """
@@ -146,6 +151,15 @@ def is_archive(path: Union[str, PathLike]) -> bool:
     except EOFError:
         # A truncated compressed file; reading it raises the error for users.
         return True
+
+
+def _read_config(folder: Path, place: str) -> Dict[str, Any]:
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except ValueError as error:
+        raise ConfigurationError(f"{place}: its config.json is damaged: {error}.") from error
+    return config if isinstance(config, dict) else {}
 
 
 def _difference(expected: BilmOptions, found: BilmOptions) -> str:

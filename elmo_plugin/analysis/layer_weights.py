@@ -1,0 +1,121 @@
+import os
+from dataclasses import dataclass
+from typing import Any, Dict, List, Union
+
+import torch
+
+from elmo_plugin.bilm.io.archives import TrainedModel, stored_bilms
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.elmo.scalar_mix import ScalarMix
+from elmo_plugin.util.errors import ConfigurationError
+
+# What a `ScalarMix` has in a state dict: learned scores, or fixed weights.
+_SCORES, _FIXED = "layer_scores", "fixed_weights"
+
+
+@dataclass(frozen=True)
+class LayerWeights:
+    """
+    How a trained model mixes the layers of its biLM (equation 1, figure 2).
+
+    # Parameters
+
+    archive : `str`
+    model : `str`
+        The registered name of the model.
+    place : `str`
+        `input` or `output` of the task; the name of the mix in models without a `Placement`.
+    weights : `List[float]`
+        Of each layer, the token layer first; they add up to 1 unless they are fixed. A layer that
+        is not mixed has weight 0.
+    gamma : `float`
+    """
+
+    archive: str
+    model: str
+    place: str
+    weights: List[float]
+    gamma: float
+
+
+def layer_weights(archive: Union[str, os.PathLike]) -> List[LayerWeights]:
+    """
+    The weights of every mix in a trained model, which is read without building it.
+
+    # Parameters
+
+    archive : `Union[str, os.PathLike]`
+        See `TrainedModel.read`.
+
+    # Raises
+
+    `ConfigurationError`
+        If it cannot be read, or contains no mix.
+    """
+    model = TrainedModel.read(archive)
+    found = [
+        _of_mix(model, name.removesuffix(kind))
+        for name in model.parameters
+        for kind in (_SCORES, _FIXED)
+        if name.split(".")[-1] == kind
+    ]
+    if not found:
+        raise ConfigurationError(
+            f"{archive} has no layer weights: expected a model that was trained with ELMo."
+        )
+    return found
+
+
+def _of_mix(model: TrainedModel, prefix: str) -> LayerWeights:
+    """`prefix` is that of the mix in the state dict: `placement.elmo.mixes.0.`."""
+    values = {
+        name.removeprefix(prefix): value
+        for name, value in model.parameters.items()
+        if name.startswith(prefix)
+    }
+    fixed = values.get(_FIXED)
+    mix = ScalarMix(
+        len(values[_SCORES] if fixed is None else fixed),
+        fixed_weights=None if fixed is None else fixed.tolist(),
+    )
+    mix.load_state_dict(values)
+    elmo, _, number = prefix.removesuffix(".").rpartition(".mixes.")
+    (options,) = (
+        BilmOptions.from_dict(stored["options"], model.place)
+        for name, stored in stored_bilms(model.parameters).items()
+        if name == f"{elmo}.bilm."
+    )
+    weights = torch.zeros(options.num_layers)
+    weights[_mixed_layers(_settings(model.config, elmo), options.num_layers)] = mix.weights()
+    return LayerWeights(
+        model.place,
+        str(_settings(model.config, "").get("type", "")),
+        _place(model.config, elmo, int(number)),
+        weights.tolist(),
+        mix.scale(),
+    )
+
+
+def _place(config: Dict[str, Any], elmo: str, number: int) -> str:
+    placement = _settings(config, elmo.rpartition(".")[0])
+    if placement.get("type") != "elmo-placement":
+        return f"{elmo}.mixes.{number}"
+    at = placement.get("at", "input")
+    return ("input", "output")[number] if at == "both" else at
+
+
+def _mixed_layers(settings: Dict[str, Any], num_layers: int) -> List[int]:
+    layers = settings.get("layers", "all")
+    if layers == "all":
+        return list(range(num_layers))
+    return [num_layers - 1] if layers == "last" else layers
+
+
+def _settings(config: Dict[str, Any], module: str) -> Dict[str, Any]:
+    """Those of a module of the model, by its name in the state dict; empty if there are none."""
+    settings = config.get("model", {})
+    for name in filter(None, module.split(".")):
+        # AllenNLP's embedder of text fields names its parts otherwise.
+        embedders = settings.get("token_embedders", {})
+        settings = settings.get(name) or embedders.get(name.removeprefix("token_embedder_"), {})
+    return settings
