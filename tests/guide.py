@@ -78,7 +78,8 @@ def make_workplace(folder: Path) -> None:
         _write(folder / "experiments" / path.name, f"(import '{path}') + {one_epoch}")
     for path in (PROJECT / "experiments/ablations").glob("*.jsonnet"):
         task = path.name.partition("_")[0].removesuffix("2.jsonnet").removesuffix("2")
-        small = FIXTURES / f"experiments/small_{'lm' if task == 'bilm' else task}.libsonnet"
+        task = {"bilm": "lm", "chunking": "ner"}.get(task, task)
+        small = FIXTURES / f"experiments/small_{task}.libsonnet"
         text = f"(import '{path}') + (import '{small}') + {one_epoch}"
         _write(folder / "experiments/ablations" / path.name, text)
     (folder / "experiments/lib").symlink_to(PROJECT / "experiments/lib")

@@ -1,6 +1,7 @@
 """
 Named entities in the columns of the [CoNLL-2003 shared task](https://aclanthology.org/W03-0419/):
-one word per line, its tag in the last column.
+one word per line, its tag in the last column. Chunks are in another column of such files, and in
+the last one in those of the [CoNLL-2000 shared task](https://aclanthology.org/W00-0726/).
 """
 
 import os
@@ -72,16 +73,25 @@ class Sentence:
     entities: Tuple[Entity, ...]
 
 
-def read_sentences(path: Union[str, os.PathLike]) -> Iterator[Sentence]:
+def read_sentences(
+    path: Union[str, os.PathLike], tag_column: Optional[int] = None
+) -> Iterator[Sentence]:
     """
     Streams the sentences of a file (see `find_file`). A line holds a word in the first column and
-    its tag in the last, or only a word. See `find_entities` for the tagging schemes.
+    its tag in another, or only a word. See `find_entities` for the tagging schemes.
+
+    # Parameters
+
+    path : `Union[str, os.PathLike]`
+    tag_column : `Optional[int]`, optional (default = `None`)
+        The column of the tags, counted from 1. Default: the last one.
 
     # Raises
 
     `ValueError`
-        If a line has an invalid tag or another number of columns than the first line, if the file
-        holds no sentences, and as `numbered_lines` does; the message names file and line.
+        If a line has an invalid tag or another number of columns than the first line, if there is
+        no such column, if the file holds no sentences, and as `numbered_lines` does; the message
+        names file and line.
     """
     document, is_document_start, width = 0, False, None
     is_first = True
@@ -91,8 +101,9 @@ def read_sentences(path: Union[str, os.PathLike]) -> Iterator[Sentence]:
             continue
         document += is_document_start and not is_first
         width = width or len(rows.cells[0])
-        _check(rows, width)
-        tags = rows.column(-1) if width > 1 else ()
+        column = -1 if tag_column is None else tag_column - 1
+        _check(rows, width, column)
+        tags = rows.column(column) if width > 1 else ()
         yield Sentence(
             rows.first_line,
             document,
@@ -104,7 +115,12 @@ def read_sentences(path: Union[str, os.PathLike]) -> Iterator[Sentence]:
         is_document_start = is_first = False
 
 
-def _check(rows: Rows, width: int) -> None:
+def _check(rows: Rows, width: int, column: int) -> None:
+    if 1 < width <= column:
+        raise ValueError(
+            f"{rows.place(0)}: expected tags in column {column + 1} (`tag_column`), found {width} "
+            "columns."
+        )
     for row, cells in enumerate(rows.cells):
         if len(cells) != width:
             raise ValueError(
@@ -112,10 +128,11 @@ def _check(rows: Rows, width: int) -> None:
                 f"{len(cells)}. Write a word first and its tag last on each line, or only words in "
                 "the whole file, and an empty line after each sentence."
             )
-        if width > 1 and not _TAG.fullmatch(cells[-1]):
+        if width > 1 and not _TAG.fullmatch(cells[column]):
+            name = "the last column" if column < 0 else f"column {column + 1}"
             raise ValueError(
-                f"{rows.place(row)}: expected a tag such as O, B-PER or I-PER in the last column, "
-                f"found {cells[-1]!r}. Write O, or B-, I-, E-, S-, L- or U- and the entity's type."
+                f"{rows.place(row)}: expected a tag such as O, B-PER or I-PER in {name}, found "
+                f"{cells[column]!r}. Write O, or B-, I-, E-, S-, L- or U- and the entity's type."
             )
 
 

@@ -3,6 +3,7 @@
 
 // The settings that a variant may change, besides those of task.libsonnet.
 local defaults = {
+  tag_column: null,  // counted from 1; null: the last one
   hidden_sizes: [200, 100],  // of the lower and the upper BiLSTM, per direction
   dropout: 0.5,  // of the input of each
   batch_size: 32,
@@ -13,6 +14,10 @@ local defaults = {
 
 (import 'task.libsonnet')('ner', ['tokens'], defaults) {
   local s = $.settings,
+
+  local columns = { tag_column: s.tag_column },
+  dataset_reader+: columns,
+  validation_dataset_reader+: columns,
 
   local bilstm(hidden_size) = { type: 'elmo-bilstm', hidden_size: hidden_size },
   model+: {

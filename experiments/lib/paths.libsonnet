@@ -54,6 +54,8 @@ local vectors(name) = if std.extVar(name) == '' then null else {
     train: data + '/coref/litbank/train.gold_conll',
     dev: data + '/coref/litbank/dev.gold_conll',
   },
+  // CoNLL-2000 has no dev part: take sentences of its training part.
+  chunking: { train: data + '/chunking/train.txt', dev: data + '/chunking/dev.txt' },
   ner: { train: data + '/ner/train.conll', dev: data + '/ner/dev.conll' },
   sst: { train: data + '/sst/train.txt', dev: data + '/sst/dev.txt' },
   squad: { train: data + '/squad/train-v1.1.json', dev: data + '/squad/dev-v1.1.json' },

@@ -32,6 +32,13 @@ Leeds NNP I-NP B-LOC
 """
 
 
+CHUNKS = """\
+The DT B-NP O
+owl NN I-NP O
+sleeps VBZ B-VP B-X
+"""
+
+
 @pytest.fixture
 def write(tmp_path):
     def write(text, name="x.conll"):
@@ -195,3 +202,32 @@ def test_the_fixture_is_conll_2003(name, num_documents, num_sentences, num_entit
             assert tag[0] != "B" or before[2:] == tag[2:]
             before = tag
     assert any(tag[0] == "B" for sentence in sentences for tag in sentence.tags)
+
+
+def test_tags_may_be_in_another_column(write):
+    (sentence,) = read_sentences(write(CHUNKS), tag_column=3)
+    assert sentence.tags == ("B-NP", "I-NP", "B-VP")
+    assert sentence.entities == (Entity("NP", 0, 1), Entity("VP", 2, 2))
+    (words_alone,) = read_sentences(write("The\nowl\n"), tag_column=3)
+    assert words_alone.tags == ()
+
+
+@pytest.mark.parametrize(
+    "column, message",
+    [
+        (2, "x.conll:1: expected a tag such as O, B-PER or I-PER in column 2, found 'DT'"),
+        (5, r"x.conll:1: expected tags in column 5 \(`tag_column`\), found 4 columns"),
+    ],
+)
+def test_a_column_without_tags_is_named(write, column, message):
+    with pytest.raises(ValueError, match=message):
+        list(read_sentences(write(CHUNKS), tag_column=column))
+
+
+def test_the_chunks_of_the_fixture_are_those_of_its_entities():
+    for name in ("train", "dev", "test"):
+        chunks = read_sentences(CORPUS.parent / f"chunking/{name}.txt")
+        others = read_sentences(CORPUS / f"{name}.conll", tag_column=3)
+        for chunked, other in zip(chunks, others, strict=True):
+            assert chunked.words == other.words
+            assert chunked.entities == other.entities

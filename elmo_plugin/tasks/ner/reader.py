@@ -1,4 +1,4 @@
-from typing import Dict, Iterable, List, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 from allennlp.data import DatasetReader, Field, Instance, Token
 from allennlp.data.dataset_readers.dataset_utils import to_bioul
@@ -7,6 +7,7 @@ from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import bio_tags, find_entities, read_sentences
 from elmo_plugin.tasks.reader import TaskReader
+from elmo_plugin.util.errors import ConfigurationError
 
 # Not "tags" or "labels": a test corpus may hold types that the training corpus lacks, and AllenNLP
 # gives namespaces of these names no entry for unknown labels.
@@ -16,23 +17,41 @@ ENTITIES = "entities"
 @DatasetReader.register("elmo-ner")
 class NerReader(TaskReader):
     """
-    Reads CoNLL-2003 columns; one instance per sentence, in the order of the file. For its
-    parameters see `TaskReader`.
+    Reads CoNLL-2003 columns; one instance per sentence, in the order of the file.
 
     Tags may follow IOB1, BIO, BIOES or BIOUL: the reader finds the entities as the shared task's
     scorer does, whatever the scheme, and writes them as BIOUL. A file of words alone gives
     instances without tags. A `-DOCSTART-` line ends a sentence; the metadata keeps its position,
     for output in columns.
 
+    # Parameters
+
+    tag_column : `Optional[int]`, optional (default = `None`)
+        The column of the tags, counted from 1: 3 for the chunks of CoNLL-2003. Default: the last
+        one, where CoNLL-2003 has its entities and CoNLL-2000 its chunks.
+    **kwargs : `Any`
+        See `TaskReader`.
+
     # Raises
 
+    `ConfigurationError`
+        If `tag_column` is not above 1.
     `ValueError`
         If a file is malformed; the message names file and line.
     """
 
+    def __init__(self, tag_column: Optional[int] = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if tag_column is not None and tag_column < 2:
+            raise ConfigurationError(
+                f"elmo-ner: expected a `tag_column` above 1, where the words are, found "
+                f"{tag_column}."
+            )
+        self._tag_column = tag_column
+
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
-        for sentence in self.shard_iterable(read_sentences(file_path)):
+        for sentence in self.shard_iterable(read_sentences(file_path, self._tag_column)):
             yield self.text_to_instance(
                 [Token(word) for word in sentence.words],
                 sentence.tags or None,

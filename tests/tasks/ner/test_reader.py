@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from allennlp.common.checks import ConfigurationError
 from allennlp.data import Token
 
 from elmo_plugin.tasks.ner import NerReader
@@ -35,6 +36,15 @@ def test_one_instance_per_sentence_with_every_field(tmp_path):
     assert not second["metadata"].metadata["is_document_start"]
     assert third["metadata"].metadata["is_document_start"]
     assert third["tags"].labels == ["U-LOC"]
+
+
+def test_chunks_are_read_from_another_column(tmp_path):
+    path = tmp_path / "x.conll"
+    path.write_text(TEXT)
+    (first, *_) = NerReader(tag_column=3).read(path)
+    assert first["tags"].labels == ["B-NP", "I-NP", "L-NP", "U-VP"]
+    with pytest.raises(ConfigurationError, match="`tag_column` above 1, .* found 1"):
+        NerReader(tag_column=1)
 
 
 def test_words_alone_are_read_without_tags(tmp_path):
