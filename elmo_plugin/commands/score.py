@@ -54,7 +54,7 @@ the longest line and the vocabulary.
 """
 
 EPILOG = """\
-examples:
+example:
     %(prog)s sentences.txt --output surprisal.tsv
     %(prog)s sentences.txt --sentences --format jsonl --unit nats
     echo 'She drank a cup of _ .' | %(prog)s - --likely 5

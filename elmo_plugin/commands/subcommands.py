@@ -1,4 +1,4 @@
-"""The commands of `elmo` as sub-commands of `allennlp`."""
+"""The commands of `elmo` as sub-commands of `allennlp`: `elmo export` is `allennlp elmo-export`."""
 
 import argparse
 
@@ -8,14 +8,8 @@ from overrides import overrides
 from elmo_plugin.commands.command import prepare_parser
 from elmo_plugin.commands.main import COMMANDS, import_command
 
-__all__ = [
-    "EmbedCommand",
-    "ExperimentsCommand",
-    "ExportCommand",
-    "LayerWeightsCommand",
-    "ScoreCommand",
-    "VocabularyCommand",
-]
+# As it was called until AllenNLP 1.0.
+_OTHER_NAMES = {"embed": "elmo"}
 
 
 class _CoreCommand(Subcommand):
@@ -32,32 +26,6 @@ class _CoreCommand(Subcommand):
         return subparser
 
 
-# As it was called until AllenNLP 1.0.
-@Subcommand.register("elmo")
-class EmbedCommand(_CoreCommand):
-    command = "embed"
-
-
-@Subcommand.register("elmo-export")
-class ExportCommand(_CoreCommand):
-    command = "export"
-
-
-@Subcommand.register("elmo-layer-weights")
-class LayerWeightsCommand(_CoreCommand):
-    command = "layer-weights"
-
-
-@Subcommand.register("elmo-score")
-class ScoreCommand(_CoreCommand):
-    command = "score"
-
-
-@Subcommand.register("elmo-vocabulary")
-class VocabularyCommand(_CoreCommand):
-    command = "vocabulary"
-
-
-@Subcommand.register("elmo-experiments")
-class ExperimentsCommand(_CoreCommand):
-    command = "experiments"
+for _command in COMMANDS:
+    _name = _OTHER_NAMES.get(_command, f"elmo-{_command}")
+    Subcommand.register(_name)(type(f"_Command_{_command}", (_CoreCommand,), {"command": _command}))
