@@ -65,6 +65,15 @@ def test_embed_gives_a_row_for_each_size_batch_and_dtype(monkeypatch, tmp_path, 
     assert all(name in capsys.readouterr().out for name in list(rows)[:1])
 
 
+def test_score_has_a_row(monkeypatch, capsys):
+    monkeypatch.delenv("ELMO_OPTIONS")
+    monkeypatch.delenv("ELMO_WEIGHTS")
+    arguments = ["score.py", str(TEXT), "--sentences", "3", "--turns", "1"]
+    monkeypatch.setattr("sys.argv", arguments)
+    modules["score"].main()
+    assert "Surprisal, 50,000 words" in capsys.readouterr().out
+
+
 def test_the_needed_arithmetic_is_that_of_the_published_size(monkeypatch):
     options = BilmOptions.from_dict(modules["bilms"].options_of("full"))
     bilm = SimpleNamespace(options=options, characters=CharacterMap.from_options(options))
