@@ -1,8 +1,12 @@
 from dataclasses import dataclass
-from typing import Dict, Iterable, Iterator, List, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer, SentenceScore
 from elmo_plugin.corpora.minimal_pairs import MinimalPair
+
+Counts = Dict[str, Dict[str, List[int]]]
+
+_KINDS = ("set", "phenomenon", "field", "all")
 
 
 @dataclass(frozen=True)
@@ -48,45 +52,37 @@ class PairAccuracy:
     """
     Counts the pairs whose good sentence is the more likely one: of each set, each phenomenon, each
     field, and of all pairs.
+
+    # Parameters
+
+    counts : `Optional[Counts]`, optional (default = `None`)
+        The `counts` of another one, to continue it.
     """
 
-    def __init__(self) -> None:
-        self._num_pairs: Dict[Tuple[str, str], int] = {}
-        self._num_right: Dict[Tuple[str, str, str], int] = {}
+    def __init__(self, counts: Optional[Counts] = None) -> None:
+        #: Of each kind and name of a group, the pairs, and the right ones in each direction.
+        self.counts: Counts = counts or {kind: {} for kind in _KINDS}
 
     def add(self, judged: JudgedPair) -> None:
         pair = judged.pair
-        groups = [
-            ("set", pair.uid),
-            ("phenomenon", pair.phenomenon),
-            ("field", pair.field),
-            ("all", "all"),
-        ]
-        for kind, name in groups:
+        right = [judged.is_right(direction) for direction in DIRECTIONS]
+        for kind, name in zip(_KINDS, (pair.uid, pair.phenomenon, pair.field, "all")):
             if name:
-                self._num_pairs[kind, name] = self._num_pairs.get((kind, name), 0) + 1
-                for direction in DIRECTIONS:
-                    key = (kind, name, direction)
-                    is_right = judged.is_right(direction)
-                    self._num_right[key] = self._num_right.get(key, 0) + is_right
+                before = self.counts[kind].get(name, [0] * (1 + len(DIRECTIONS)))
+                self.counts[kind][name] = [old + new for old, new in zip(before, [1, *right])]
 
-    def table(self) -> List[Dict[str, object]]:
+    def table(self) -> List[Dict[str, Any]]:
         """
         One row for each group, sets first and all pairs last, in the order in which they were
         added: `kind`, `name`, `pairs`, and the share of right ones for each direction.
         """
-        kinds = ("set", "phenomenon", "field", "all")
         return [
             {
                 "kind": kind,
                 "name": name,
                 "pairs": number,
-                **{
-                    direction: self._num_right[kind, name, direction] / number
-                    for direction in DIRECTIONS
-                },
+                **{direction: count / number for direction, count in zip(DIRECTIONS, right)},
             }
-            for (kind, name), number in sorted(
-                self._num_pairs.items(), key=lambda item: kinds.index(item[0][0])
-            )
+            for kind in _KINDS
+            for name, (number, *right) in self.counts[kind].items()
         ]

@@ -4,7 +4,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from elmo_plugin.analysis.minimal_pairs import JudgedPair, PairAccuracy, judge
 from elmo_plugin.analysis.score_rows import UNITS, ScoreRows
@@ -24,9 +24,9 @@ from elmo_plugin.commands.bilm_arguments import (
 )
 from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
 from elmo_plugin.corpora.digested_text import DigestedText
-from elmo_plugin.corpora.minimal_pairs import read_minimal_pairs
+from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
 from elmo_plugin.corpora.tokenizer import treebank_words
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 from elmo_plugin.util.resumable_text import ResumableText
@@ -145,23 +145,47 @@ def _report(args: Namespace, summary: str) -> str:
 
 
 def _score_pairs(args: Namespace) -> str:
-    # Before the pairs are read, to name what is missing first.
+    # Before the biLM is loaded, to name a malformed pair first.
     shards = find_shards(args.input)
     pairs = [pair for shard in shards for pair in read_minimal_pairs(shard, treebank_words)]
-    scorer, _ = _scorer(args)
-    accuracy, lines = PairAccuracy(), []
+    scorer, identity = _scorer(args)
     with progress("pairs", len(pairs), args.file_friendly_logging) as advance:
-        for judged in judge(scorer, pairs, args.batch_size):
-            accuracy.add(judged)
-            lines.append(json.dumps(_judgement(judged, args.unit), ensure_ascii=False) + "\n")
-            advance(1)
-    if args.output is not None:
-        with atomic_write(args.output) as unfinished:
-            unfinished.write_text("".join(lines), encoding="utf-8")
+        if args.output is None:
+            accuracy = _judge(args, scorer, pairs, {}, lambda *_: None, advance)
+        else:
+            settings = {**identity, "unit": args.unit, "batch": args.batch_size}
+            settings["pairs_sha256"] = hashlib.sha256(repr(pairs).encode()).hexdigest()
+            with closing(ResumableText(Path(args.output), settings, args.force)) as file:
+                accuracy = _judge(args, scorer, pairs, file.progress, file.commit, advance)
+                file.finish()
     rows = accuracy.table()
     if args.format == "jsonl":
         return "\n".join(json.dumps(row) for row in rows)
     return "\n".join(_table(rows))
+
+
+def _judge(
+    args: Namespace,
+    scorer: Scorer,
+    pairs: List[MinimalPair],
+    done: Dict[str, Any],
+    commit: Callable[[str, Dict[str, Any]], object],
+    advance: Callable[[int], object],
+) -> PairAccuracy:
+    """Judges the pairs after those that are done, with a commit for each group of batches."""
+    accuracy = PairAccuracy(done.get("counts"))
+    first = done.get("num_pairs", 0)
+    advance(first)
+    size = BATCHES_AHEAD * args.batch_size // 2
+    for start in range(first, len(pairs), size):
+        group = pairs[start : start + size]
+        lines = []
+        for judged in judge(scorer, group, args.batch_size):
+            accuracy.add(judged)
+            lines.append(json.dumps(_judgement(judged, args.unit), ensure_ascii=False) + "\n")
+        commit("".join(lines), {"num_pairs": start + len(group), "counts": accuracy.counts})
+        advance(len(group))
+    return accuracy
 
 
 def _judgement(judged: JudgedPair, unit: str) -> Dict[str, Any]:

@@ -152,6 +152,32 @@ def test_pairs_are_compared(folder, capsys):
     assert table[-1].endswith(f"{50.0 * sum(right):.1f} |")
 
 
+def test_pairs_that_were_interrupted_continue(folder, capsys, monkeypatch):
+    words = ("They play .", "a play began .", "the play of a play .")
+    pairs = [
+        {"sentence_good": words[number % 3], "sentence_bad": words[(number + 1) % 3]}
+        for number in range(100)
+    ]
+    (folder / "pairs.jsonl").write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
+    arguments = ("--pairs", "pairs.jsonl", "--batch-size", 2)
+    run(*arguments, "--output", "whole.jsonl")
+    expected = capsys.readouterr().out
+    commit = ResumableText.commit
+
+    def stop(self, text, progress):
+        commit(self, text, progress)
+        if progress["num_pairs"] == 48:
+            raise OSError(5, "stopped")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ResumableText, "commit", stop)
+        assert "stopped" in failure(*arguments, "--output", "cut.jsonl")
+    run(*arguments, "--output", "cut.jsonl")
+    assert capsys.readouterr().out == expected
+    assert (folder / "cut.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
+    assert expected.splitlines()[2].split(" | ")[2] == "100"
+
+
 def test_a_reader_may_close_the_output_early(folder):
     (folder / "long.txt").write_text("They play .\n" * 20000)
     program = "from elmo_plugin.commands.main import main; main()"
