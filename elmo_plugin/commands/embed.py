@@ -1,16 +1,16 @@
-import errno
 import os
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from typing import List, Optional
+from argparse import ArgumentParser, Namespace
 
-import torch
-
-from elmo_plugin.bilm import Bilm, load_bilm
+from elmo_plugin.commands.bilm_arguments import (
+    add_batch_arguments,
+    add_bilm_arguments,
+    chosen_bilm,
+    count_lines,
+    explained_limits,
+    given_vocabulary,
+)
 from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
-from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, dump_embeddings
-from elmo_plugin.environment import setting
-from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
@@ -43,8 +43,6 @@ example:
 
 STOPPED = "stopped. Give the same command again to continue."
 
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("input_file", metavar="INPUT", help="a sentence per line, or -")
@@ -59,23 +57,15 @@ def add_arguments(parser: ArgumentParser) -> None:
             f"--{name}", dest="layers", action="store_const", const=name, help=f"write {what}"
         )
     add_decoding_errors(parser)
-    _add_bilm_arguments(parser)
+    add_bilm_arguments(parser)
+    add_batch_arguments(parser)
     _add_output_arguments(parser)
 
 
 def run(args: Namespace) -> str:
-    try:
+    kept = f"The lines done are kept in {args.output_file}.unfinished"
+    with explained_limits(args.output_file, kept):
         return _report(_dump(args), args)
-    except torch.OutOfMemoryError as error:
-        raise ConfigurationError("The GPU has too little memory; lower --batch-size.") from error
-    except OSError as error:
-        if error.errno not in _NO_SPACE:
-            raise
-        raise ConfigurationError(
-            f"no space left to write {args.output_file} ({error.strerror}). The lines done are "
-            f"kept in {args.output_file}.unfinished: free some space and give the same command "
-            "again."
-        ) from error
 
 
 def _dump(args: Namespace) -> DumpSummary:
@@ -89,8 +79,8 @@ def _dump(args: Namespace) -> DumpSummary:
         decoding_errors=args.decoding_errors,
     )
     input_path = "/dev/stdin" if args.input_file == "-" else args.input_file
-    total = _count_lines(input_path, args.decoding_errors)
-    bilm = _bilm(args, _vocabulary(args.vocab_path, args.decoding_errors))
+    total = count_lines(input_path, args.decoding_errors)
+    bilm = chosen_bilm(args, given_vocabulary(args))
     with progress("sentences", total, args.file_friendly_logging) as advance:
         return dump_embeddings(
             bilm,
@@ -102,34 +92,6 @@ def _dump(args: Namespace) -> DumpSummary:
         )
 
 
-def _bilm(args: Namespace, words: List[str]) -> Bilm:
-    if args.cuda_device >= torch.cuda.device_count():
-        raise ConfigurationError(
-            f"--cuda-device {args.cuda_device}: PyTorch finds {torch.cuda.device_count()} CUDA "
-            "devices, numbered from 0. Leave it out to run on the CPU."
-        )
-    dtype = "bfloat16" if args.bfloat16 else "float32"
-    bilm = load_bilm(args.options_file, args.weight_file, dtype=dtype)
-    if args.cuda_device >= 0:
-        bilm = bilm.to(torch.device("cuda", args.cuda_device))
-    bilm.precompute(words)
-    return bilm
-
-
-def _count_lines(path: str, errors: str) -> Optional[int]:
-    """The number of lines, or `None` for a pipe, which can be read only once."""
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-        return None
-    return sum(1 for _ in numbered_lines(path, newline="\n", errors=errors))
-
-
-def _vocabulary(path: Optional[str], errors: str) -> List[str]:
-    if path is None:
-        return []
-    words = (line.strip() for _, line in numbered_lines(path, newline="\n", errors=errors))
-    return [word for word in words if word]
-
-
 def _report(summary: DumpSummary, args: Namespace) -> str:
     size = os.path.getsize(args.output_file) / 1e6
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
@@ -138,37 +100,6 @@ def _report(summary: DumpSummary, args: Namespace) -> str:
     return (
         f"{args.output_file}: {summary.num_lines} lines{resumed}, {summary.num_tokens} tokens, "
         f"{size:.1f} MB.{without}"
-    )
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"expected a whole number above 0, found {text}")
-    return int(text)
-
-
-def _add_bilm_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--options-file",
-        default=setting("ELMO_OPTIONS"),
-        help="options of the biLM, path or URL (default: ELMO_OPTIONS)",
-    )
-    parser.add_argument(
-        "--weight-file",
-        default=setting("ELMO_WEIGHTS"),
-        help="weights of the biLM, path or URL (default: ELMO_WEIGHTS)",
-    )
-    parser.add_argument(
-        "--vocab-path", help="words, one per line, whose token layer is computed beforehand"
-    )
-    parser.add_argument("--batch-size", type=_positive, default=64, help="sentences per batch")
-    parser.add_argument(
-        "--cuda-device", type=int, default=-1, help="number of the GPU, -1 for the CPU"
-    )
-    parser.add_argument(
-        "--bfloat16",
-        action="store_true",
-        help="compute in bfloat16: faster where the processor has it, within 1 %% of float32",
     )
 
 

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Union
 
 import numpy
 import torch
@@ -15,18 +15,14 @@ from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.corpora.sentence_per_line import read_sentences
 from elmo_plugin.elmo.dump.dump_file import DumpFile
 from elmo_plugin.elmo.embed import embed_sentences
+from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["DumpOptions", "DumpSummary", "dump_embeddings", "sentence_key"]
 
 FORMAT_VERSION = 1
-# Between two commits; a kill loses this work, and these vectors are in memory.
-_BATCHES_PER_COMMIT = 16
-_TOKENS_PER_COMMIT = 32_768
 # In the name of a dataset, HDF5 takes a slash for a separator and NUL for the end.
 _NOT_IN_KEYS = str.maketrans({"/": "\u2215", "\0": "\u2400"})
-
-_Sentence = Tuple[int, Tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ def dump_embeddings(
         num_resumed = file.progress["num_lines"]
         _skip_done(text, sentences, file)
         on_progress(num_resumed)
-        for group in _groups(sentences, options.batch_size):
+        for group in sentence_groups(sentences, options.batch_size):
             embedded = embed_sentences(bilm, [words for _, words in group], options.batch_size)
             for (line_number, words), layers in zip(group, embedded):
                 key = sentence_key(words) if options.sentence_keys else str(line_number - 1)
@@ -148,7 +144,7 @@ class _Text:
         self.sentence_to_index: Optional[Dict[str, str]] = {} if has_index else None
         self.num_lines = self.num_tokens = 0
 
-    def sentences(self) -> Iterator[_Sentence]:
+    def sentences(self) -> Iterator[Sentence]:
         for line_number, words in read_sentences(self._path, errors=self._errors):
             sentence = " ".join(words)
             self.digest.update(f"{sentence}\n".encode())
@@ -158,7 +154,7 @@ class _Text:
             yield line_number, words
 
 
-def _skip_done(text: _Text, sentences: Iterator[_Sentence], file: DumpFile) -> None:
+def _skip_done(text: _Text, sentences: Iterator[Sentence], file: DumpFile) -> None:
     """Reads the lines that are done again, to check that they have not changed."""
     num_lines = file.progress["num_lines"]
     for _ in islice(sentences, num_lines):
@@ -168,19 +164,6 @@ def _skip_done(text: _Text, sentences: Iterator[_Sentence], file: DumpFile) -> N
             f"{file.folder} holds {num_lines} lines of another text: the first lines of the input "
             f"are not the same. Give the same input, name another output, or delete {file.folder}."
         )
-
-
-def _groups(sentences: Iterator[_Sentence], batch_size: int) -> Iterator[List[_Sentence]]:
-    group: List[_Sentence] = []
-    num_tokens = 0
-    for line_number, words in sentences:
-        group.append((line_number, words))
-        num_tokens += len(words)
-        if len(group) == _BATCHES_PER_COMMIT * batch_size or num_tokens >= _TOKENS_PER_COMMIT:
-            yield group
-            group, num_tokens = [], 0
-    if group:
-        yield group
 
 
 def _vectors(layers: torch.Tensor, options: DumpOptions, place: str) -> numpy.ndarray:

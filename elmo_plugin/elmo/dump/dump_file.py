@@ -1,4 +1,3 @@
-import fcntl
 import json
 import math
 import os
@@ -12,6 +11,7 @@ import numpy
 
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.folder_lock import lock_folder
 
 # The file format of HDF5 1.10 (2016): names of any length, compact indexes of compressed datasets.
 _LIBVER = ("v110", "v110")
@@ -145,32 +145,14 @@ class DumpFile:
             part.unlink()
 
     def _locked(self) -> int:
-        """Creates the folder and locks a file in it; returns the descriptor of that file."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.folder.mkdir(exist_ok=True)
         except OSError as error:
             raise ConfigurationError(
                 f"{self.path} cannot be written: {error.filename} is not a folder and cannot be "
                 "made one."
             ) from error
-        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
-        is_locked = True
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            is_locked = False
-        except OSError:
-            # A network file system without locks; there, users must start one process only.
-            pass
-        # Another process may have removed the file after it was opened here.
-        if is_locked and os.fstat(descriptor).st_nlink:
-            return descriptor
-        os.close(descriptor)
-        raise ConfigurationError(
-            f"{self.folder} is being written by another process. Wait until it ends, or name "
-            "another output."
-        )
+        return lock_folder(self.folder)
 
 
 def _read_header(path: Path) -> Tuple[Dict[str, Any], List[Tuple[str, List[int]]]]:

@@ -1,0 +1,100 @@
+"""The arguments that name a biLM and say how it is computed, for all commands that run one."""
+
+import errno
+import os
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from contextlib import contextmanager
+from typing import Iterator, List, Optional, Sequence
+
+import torch
+
+from elmo_plugin.bilm import Bilm, load_bilm
+from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.environment import setting
+from elmo_plugin.util.errors import ConfigurationError
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def add_bilm_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--options-file",
+        default=setting("ELMO_OPTIONS"),
+        help="options of the biLM, path or URL (default: ELMO_OPTIONS)",
+    )
+    parser.add_argument(
+        "--weight-file",
+        default=setting("ELMO_WEIGHTS"),
+        help="weights of the biLM, path or URL (default: ELMO_WEIGHTS)",
+    )
+    parser.add_argument(
+        "--cuda-device", type=int, default=-1, help="number of the GPU, -1 for the CPU"
+    )
+    parser.add_argument(
+        "--bfloat16",
+        action="store_true",
+        help="compute in bfloat16: faster where the processor has it, within 1 %% of float32",
+    )
+
+
+def add_batch_arguments(parser: ArgumentParser) -> None:
+    """For commands that read whole texts; they also have `add_decoding_errors`."""
+    parser.add_argument(
+        "--vocab-path", help="words, one per line, whose token layer is computed beforehand"
+    )
+    parser.add_argument(
+        "--batch-size", type=positive_number, default=64, help="sentences per batch"
+    )
+
+
+def chosen_bilm(args: Namespace, words: Sequence[str] = ()) -> Bilm:
+    """The biLM of `add_bilm_arguments`, with the token layer of these words computed."""
+    if args.cuda_device >= torch.cuda.device_count():
+        raise ConfigurationError(
+            f"--cuda-device {args.cuda_device}: PyTorch finds {torch.cuda.device_count()} CUDA "
+            "devices, numbered from 0. Leave it out to run on the CPU."
+        )
+    dtype = "bfloat16" if args.bfloat16 else "float32"
+    bilm = load_bilm(args.options_file, args.weight_file, dtype=dtype)
+    if args.cuda_device >= 0:
+        bilm = bilm.to(torch.device("cuda", args.cuda_device))
+    bilm.precompute(words)
+    return bilm
+
+
+def given_vocabulary(args: Namespace) -> List[str]:
+    """The words of `--vocab-path`."""
+    if args.vocab_path is None:
+        return []
+    lines = numbered_lines(args.vocab_path, newline="\n", errors=args.decoding_errors)
+    return [word for _, line in lines if (word := line.strip())]
+
+
+def count_lines(path: str, errors: str) -> Optional[int]:
+    """The number of lines, or `None` for a pipe, which can be read only once."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        return None
+    return sum(1 for _ in numbered_lines(path, newline="\n", errors=errors))
+
+
+@contextmanager
+def explained_limits(output: str, kept: str) -> Iterator[None]:
+    """Explains what to do about a full disk or GPU. `kept` says where the finished part is."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise ConfigurationError("The GPU has too little memory; lower --batch-size.") from error
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        raise ConfigurationError(
+            f"no space left to write {output} ({error.strerror}). {kept}: free some space and give "
+            "the same command again."
+        ) from error
+
+
+def positive_number(text: str) -> int:
+    """The type of an argument."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"expected a whole number above 0, found {text}")
+    return int(text)
