@@ -7,7 +7,8 @@ A command is a module with
   was called,
 - `STOPPED`, the sentence printed after an interruption,
 - `add_arguments(parser)`, which declares its arguments,
-- `run(args)`, which does the work and returns the report to print.
+- `run(args)`, which does the work and returns the report to print, or an empty string if it has
+  printed its results as they were found.
 """
 
 import signal
@@ -53,7 +54,9 @@ def _run(command: ModuleType, program: str, args: Namespace) -> None:
     # SIGTERM raises KeyboardInterrupt, too.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        print(command.run(args))
+        report = command.run(args)
+        if report:
+            print(report)
     except (ConfigurationError, ValueError, OSError, ImportError) as error:
         sys.exit(f"{program}: {error}")
     except KeyboardInterrupt:

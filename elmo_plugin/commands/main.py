@@ -13,6 +13,7 @@ COMMANDS: Dict[str, str] = {
     "embed": "write ELMo vectors of a text to an HDF5 file",
     "export": "write the biLM of a trained model as options.json and weights.hdf5",
     "vocabulary": "write the words that a biLM is trained to predict",
+    "neighbours": "find the nearest contexts of a word in a sentence",
     "experiments": "copy the experiments to a folder of your own",
 }
 

@@ -9,7 +9,13 @@ from overrides import overrides
 from elmo_plugin.commands.command import prepare_parser
 from elmo_plugin.commands.main import COMMANDS
 
-__all__ = ["EmbedCommand", "ExperimentsCommand", "ExportCommand", "VocabularyCommand"]
+__all__ = [
+    "EmbedCommand",
+    "ExperimentsCommand",
+    "ExportCommand",
+    "NeighboursCommand",
+    "VocabularyCommand",
+]
 
 
 class _CoreCommand(Subcommand):
@@ -40,6 +46,11 @@ class ExportCommand(_CoreCommand):
 @Subcommand.register("elmo-vocabulary")
 class VocabularyCommand(_CoreCommand):
     command = "vocabulary"
+
+
+@Subcommand.register("elmo-neighbours")
+class NeighboursCommand(_CoreCommand):
+    command = "neighbours"
 
 
 @Subcommand.register("elmo-experiments")
