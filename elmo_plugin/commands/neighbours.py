@@ -1,5 +1,6 @@
 import json
 import re
+import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from contextlib import closing
 from dataclasses import asdict
@@ -155,10 +156,12 @@ def _queries(args: Namespace) -> Iterator[Query]:
     for sentence in args.sentences:
         yield read_query(sentence)
     if args.file is not None:
-        path = "/dev/stdin" if args.file == "-" else args.file
-        for number, line in numbered_lines(path, newline="\n"):
+        is_pipe = args.file == "-"
+        source = open(sys.stdin.fileno(), "rb", closefd=False) if is_pipe else args.file
+        name = "standard input" if is_pipe else args.file
+        for number, line in numbered_lines(source, newline="\n"):
             if line.strip():
-                yield read_query(line, f"{path}:{number}")
+                yield read_query(line, f"{name}:{number}")
 
 
 def _as_text(query: Query, neighbours: Neighbours) -> str:

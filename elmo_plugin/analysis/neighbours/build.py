@@ -118,7 +118,8 @@ class _Lines:
                 raise ConfigurationError(f"{path} can be read only once. Write it to a file first.")
             if os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
                 raise ConfigurationError(f"{path} is in {folder}; name another folder.")
-        self.words: Optional[FrozenSet[str]] = options.words and frozenset(options.words)
+        words = options.words
+        self.words: Optional[FrozenSet[str]] = None if words is None else frozenset(words)
         self.digest = hashlib.sha256()
         self.num_lines = 0
         self.all = self._read(paths, options.decoding_errors)

@@ -1,7 +1,7 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy
 
@@ -56,6 +56,7 @@ class ContextIndex:
         self._contexts = self._mapped(CONTEXTS_FILE, (num_contexts, CONTEXT_COLUMNS))
         self._sentences = self._mapped(SENTENCES_FILE, (num_sentences, SENTENCE_COLUMNS))
         self._text = open(folder / TEXT_FILE, "rb")
+        self._checked: Optional[Tuple[Bilm, int]] = None
 
     @property
     def num_contexts(self) -> int:
@@ -63,6 +64,9 @@ class ContextIndex:
 
     def check_bilm(self, bilm: Bilm) -> None:
         """Raises `ConfigurationError` unless the index was built with this biLM."""
+        # Hashing the weights of a large biLM takes longer than a search.
+        if self._checked == (bilm, bilm.weights_version):
+            return
         expected = {name: self.settings[name] for name in ("bilm_fingerprint", "warm_up")}
         if bilm_settings(bilm) != expected:
             raise ConfigurationError(
@@ -70,6 +74,7 @@ class ContextIndex:
                 f"{self.settings['computed_in']}. Name its options, its weights and its type "
                 "(--options-file, --weight-file, --bfloat16), or build an index with this biLM."
             )
+        self._checked = (bilm, bilm.weights_version)
 
     def place(self, row: int) -> Tuple[int, int, Tuple[str, ...]]:
         """The line of a context in the indexed text, from 1, its position, and the sentence."""

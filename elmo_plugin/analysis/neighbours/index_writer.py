@@ -114,9 +114,12 @@ class IndexWriter:
         self._write_progress()
 
     def close(self) -> None:
-        self._files.close()
-        (self.folder / "lock").unlink(missing_ok=True)
-        os.close(self._lock)
+        try:
+            # May write, and fail once more on a full disk.
+            self._files.close()
+        finally:
+            (self.folder / "lock").unlink(missing_ok=True)
+            os.close(self._lock)
 
     def _continue(self, settings: Dict[str, Any], force: bool) -> None:
         if force or not (self.folder / INDEX_FILE).exists():
