@@ -28,6 +28,7 @@ def test_all_floors_and_aims_can_be_evaluated():
         *embed.REQUIREMENTS.values(),
         *modules["pretrain"].REQUIREMENTS.values(),
         *modules["srl_encoder"].REQUIREMENTS.values(),
+        (modules["neighbours"].FLOOR, None),
         (tasks.FLOOR, tasks.AIM),
         (tasks.STEPS_FLOOR, tasks.STEPS_AIM),
     ]
@@ -109,6 +110,15 @@ def test_latency_gives_median_and_percentile_of_both_inputs():
     ]
     assert {row.unit for row in rows} == {"ms/sentence", "relative"}
     assert modules["latency"].percentile_95([float(value) for value in range(101)]) == 95.0
+
+
+def test_neighbours_are_measured_against_a_product():
+    rows = list(modules["neighbours"].measure(10_000, 1))
+    assert [row.name for row in rows] == [
+        "Neighbours of 1 word, 10,000 contexts",
+        "Neighbours of 20 words, 10,000 contexts",
+    ]
+    assert all(row.ratio > 0 and row.unit == "s" for row in rows)
 
 
 def test_pretraining_gives_a_row_for_each_dtype():

@@ -161,6 +161,9 @@ def test_what_is_not_run_has_the_form_of_what_runs(page, shell, tmp_path):
             shell.run("bash -n block.sh", tmp_path)
             for program, command, arguments in COMMAND.findall(block.text):
                 known = shell.run(f"{program} {command} --help", tmp_path)
+                step = re.match(r"\s+([a-z]+)\b", arguments)
+                if step and re.search(rf"^    {step[1]} ", known, re.MULTILINE):
+                    known = shell.run(f"{program} {command} {step[1]} --help", tmp_path)
                 for option in re.findall(r"\s(--[a-z][\w-]*)", arguments):
                     assert option in known, f"{block}: {program} {command} {option}"
 

@@ -7,7 +7,8 @@ A command is a module with
   was called,
 - `STOPPED`, the sentence printed after an interruption,
 - `add_arguments(parser)`, which declares its arguments,
-- `run(args)`, which does the work and returns the report to print, if any.
+- `run(args)`, which does the work and returns the report to print, or an empty string if it has
+  printed its results as they were found.
 """
 
 import os

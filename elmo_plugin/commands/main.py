@@ -16,6 +16,7 @@ COMMANDS: Dict[str, str] = {
     "layer-weights": "show how trained models mix the layers of their biLM",
     "score": "compute the surprisal of words, or compare minimal pairs",
     "vocabulary": "write the words that a biLM is trained to predict",
+    "neighbours": "find the nearest contexts of a word in a sentence",
     "experiments": "copy the experiments to a folder of your own",
 }
 

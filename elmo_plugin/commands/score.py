@@ -111,7 +111,7 @@ def _score_text(args: Namespace) -> str:
     total = count_lines(path, args.decoding_errors)
     scorer, identity = _scorer(args)
     rows = ScoreRows(args.format, args.unit, args.sentences, args.likely > 0)
-    text = DigestedText(path, args.decoding_errors)
+    text = DigestedText([path], args.decoding_errors)
     with progress("sentences", total, args.file_friendly_logging) as advance:
         if args.output is None:
             done = score_text(scorer, text, rows, ScoredText(), _print, args.batch_size, advance)

@@ -1,7 +1,7 @@
 import hashlib
 import os
 from itertools import islice
-from typing import Iterator, Tuple, Union
+from typing import Iterator, Sequence, Tuple, Union
 
 from elmo_plugin.corpora.sentence_per_line import read_sentences
 from elmo_plugin.util.errors import ConfigurationError
@@ -16,12 +16,14 @@ class DigestedText:
 
     # Parameters
 
-    path, errors
+    paths : `Sequence[Union[str, os.PathLike]]`
+        Files, see `read_sentences`. Lines are numbered through all of them.
+    errors : `str`, optional (default = `"strict"`)
         See `read_sentences`.
     """
 
-    def __init__(self, path: Union[str, os.PathLike], errors: str = "strict") -> None:
-        self._path, self._errors = path, errors
+    def __init__(self, paths: Sequence[Union[str, os.PathLike]], errors: str = "strict") -> None:
+        self._paths, self._errors = paths, errors
         self._digest = hashlib.sha256()
         #: Of the sentences read so far.
         self.num_lines = self.num_tokens = 0
@@ -33,10 +35,11 @@ class DigestedText:
 
     def sentences(self) -> Iterator[Tuple[int, Tuple[str, ...]]]:
         """See `read_sentences`."""
-        for line_number, words in read_sentences(self._path, errors=self._errors):
-            self._digest.update(f"{' '.join(words)}\n".encode())
-            self.num_lines, self.num_tokens = line_number, self.num_tokens + len(words)
-            yield line_number, words
+        for path in self._paths:
+            for _, words in read_sentences(path, errors=self._errors):
+                self._digest.update(f"{' '.join(words)}\n".encode())
+                self.num_lines, self.num_tokens = self.num_lines + 1, self.num_tokens + len(words)
+                yield self.num_lines, words
 
     def skip(
         self,

@@ -136,7 +136,7 @@ class _Text(DigestedText):
     """Also maps sentences to lines, if the options ask for it."""
 
     def __init__(self, path: Union[str, os.PathLike], options: DumpOptions) -> None:
-        super().__init__(path, options.decoding_errors)
+        super().__init__([path], options.decoding_errors)
         has_index = not (options.sentence_keys or options.forget_sentences)
         self.sentence_to_index: Optional[Dict[str, str]] = {} if has_index else None
 

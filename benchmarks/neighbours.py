@@ -1,0 +1,95 @@
+"""
+Speed of a query of `elmo neighbours`: the pass of a biLM over its sentence, the search of all
+vectors of an index, and the reading of the contexts found. `peer` is one product of a matrix of
+this size with the vectors of the queries, in float32 and in RAM, with the same threads.
+
+    python benchmarks/neighbours.py
+    python benchmarks/neighbours.py --contexts 100000 --output results.json
+
+Needs no corpus. The index has random vectors in one layer, in half precision, memory-mapped and in
+the page cache: 1 GB for two million contexts of the biLM that ships, and the matrix 2 GB of RAM.
+"""
+
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Iterator, List
+
+import numpy
+import torch
+from common import Row, by_turns, measuring_parser, median_rate, report
+
+from elmo_plugin import Bilm, load_bilm
+from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
+from elmo_plugin.analysis.neighbours.context_index import FORMAT_VERSION, bilm_settings
+from elmo_plugin.analysis.neighbours.index_writer import IndexWriter
+
+FLOOR = "<= 1.5x"
+NUM_QUERIES = (1, 20)
+SENTENCE = [f"w{number}" for number in range(20)]
+# Written at a time.
+SENTENCES_PER_COMMIT = 5000
+
+
+def write_index(folder: Path, bilm: Bilm, num_contexts: int) -> None:
+    settings = {
+        "format_version": FORMAT_VERSION,
+        **bilm_settings(bilm),
+        "computed_in": "float32",
+        "layers": [bilm.num_layers - 1],
+        "dim": bilm.output_dim,
+    }
+    generator = numpy.random.default_rng(0)
+    num_sentences = num_contexts // len(SENTENCE)
+    with closing(IndexWriter(folder, settings, force=False)) as writer:
+        for first in range(0, num_sentences, SENTENCES_PER_COMMIT):
+            number = min(SENTENCES_PER_COMMIT, num_sentences - first)
+            shape = (number, 1, len(SENTENCE), bilm.output_dim)
+            vectors = generator.standard_normal(shape, dtype="f4")
+            vectors /= numpy.linalg.norm(vectors, axis=-1, keepdims=True)
+            for line, layers in enumerate(vectors, start=first + 1):
+                writer.add(line, SENTENCE, range(len(SENTENCE)), layers)
+            writer.commit(first + number, "")
+        writer.commit(num_sentences, "", complete=True)
+
+
+def make_queries(number: int) -> List[Query]:
+    return [Query(("They", "walked", "along", f"bank{each}", "."), 3) for each in range(number)]
+
+
+def measure(num_contexts: int, turns: int) -> Iterator[Row]:
+    bilm = load_bilm()
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory, "index")
+        write_index(folder, bilm, num_contexts)
+        with closing(ContextIndex(folder)) as index:
+            (half,) = index.layers.values()
+            matrix = torch.from_numpy(half).float()
+            for number in NUM_QUERIES:
+                queries, vectors = make_queries(number), torch.randn(bilm.output_dim, number)
+                runs = {
+                    "ours": lambda _, asked=queries: list(find_neighbours(index, bilm, asked)),
+                    "product": lambda _, asked=vectors: matrix @ asked,
+                }
+                with torch.inference_mode():
+                    seconds = by_turns(runs, turns)
+                yield Row(
+                    f"Neighbours of {number} word{'s' if number > 1 else ''}, "
+                    f"{len(matrix):,} contexts",
+                    "s",
+                    1 / median_rate(seconds["ours"], [1.0] * turns),
+                    1 / median_rate(seconds["product"], [1.0] * turns),
+                    # With more words, their sentences take longer than the products.
+                    floor=FLOOR if number == 1 else None,
+                )
+
+
+def main() -> None:
+    parser = measuring_parser(__doc__, turns=5)
+    parser.add_argument("--contexts", type=int, default=2_000_000, help="default 2,000,000")
+    arguments = parser.parse_args()
+    report(measure(arguments.contexts, arguments.turns), arguments.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+import os
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Union
+
+import numpy
+import torch
+
+from elmo_plugin.analysis.neighbours.context_index import FORMAT_VERSION, bilm_settings
+from elmo_plugin.analysis.neighbours.index_writer import IndexWriter
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.bilm.pretraining.text import find_shards
+from elmo_plugin.corpora.digested_text import DigestedText
+from elmo_plugin.elmo.embed import embed_sentences
+from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
+from elmo_plugin.util.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    """The settings of `build_index`."""
+
+    #: Numbers of the layers; the token layer is 0. By default all others: the token layer does not
+    #: depend on the context, so that all occurrences of a word are equally near.
+    layers: Optional[Sequence[int]] = None
+    #: Index the occurrences of these words only, in exactly this spelling. By default every token.
+    words: Optional[Sequence[str]] = None
+    batch_size: int = 64
+    #: How to handle bytes that are not UTF-8, see `read_sentences`.
+    decoding_errors: str = "strict"
+
+
+@dataclass(frozen=True)
+class IndexSummary:
+    """The result of `build_index`; `num_resumed` lines had been done by an earlier call."""
+
+    num_lines: int
+    num_contexts: int
+    num_resumed: int
+
+
+def build_index(
+    bilm: Bilm,
+    text: Sequence[Union[str, os.PathLike]],
+    folder: Union[str, os.PathLike],
+    options: IndexOptions,
+    force: bool = False,
+    on_progress: Callable[[int], object] = lambda num_lines: None,
+) -> IndexSummary:
+    """
+    Writes an index of the contexts of a text: a folder for `ContextIndex`. It takes
+    `2 * num_layers * dim + 24` bytes per context, and the sentences.
+
+    After a kill, the same call continues after the last commit and ends with the same files, see
+    `sentence_groups`. Memory grows with `batch_size` and the longest line only.
+
+    # Parameters
+
+    bilm : `Bilm`
+        Not stateful.
+    text : `Sequence[Union[str, os.PathLike]]`
+        Files, folders or patterns, see `find_shards`; a sentence per line. Lines are numbered
+        through all files.
+    folder : `Union[str, os.PathLike]`
+        See `IndexWriter`.
+    options : `IndexOptions`
+    force : `bool`, optional (default = `False`)
+        Replace the index in the folder.
+    on_progress : `Callable[[int], object]`
+        Called with the number of lines done since the last call.
+
+    # Raises
+
+    `ConfigurationError`
+        If the text holds no context, is in the folder or cannot be read twice; if the folder
+        cannot be written (see `IndexWriter`) or was begun with another text; if the biLM has no
+        such layer, is stateful, or gives vectors that are not finite.
+    """
+    lines = _Lines(text, folder, options)
+    settings = _settings(bilm, options)
+    # Before the folder is made.
+    if next(lines.with_contexts(lines.sentences()), None) is None:
+        words = "" if lines.words is None else f" of {', '.join(sorted(lines.words))}"
+        raise ConfigurationError(
+            f"{', '.join(map(str, text))}: expected occurrences{words or ' of words'}, found none "
+            f"in {lines.num_lines} lines."
+        )
+    lines = _Lines(text, folder, options)
+    with closing(IndexWriter(Path(folder), settings, force)) as writer:
+        num_resumed = writer.progress["num_lines"]
+        sentences = lines.sentences()
+        lines.skip(sentences, num_resumed, writer.progress["text_sha256"], folder)
+        on_progress(num_resumed)
+        num_reported = num_resumed
+        for group in sentence_groups(lines.with_contexts(sentences), options.batch_size):
+            _add_group(bilm, group, lines, writer, options.batch_size)
+            writer.commit(lines.num_lines, lines.sha256)
+            on_progress(lines.num_lines - num_reported)
+            num_reported = lines.num_lines
+        writer.commit(lines.num_lines, lines.sha256, complete=True)
+        return IndexSummary(lines.num_lines, writer.progress["num_contexts"], num_resumed)
+
+
+class _Lines(DigestedText):
+    """The text, and which of its words are contexts."""
+
+    def __init__(
+        self,
+        text: Sequence[Union[str, os.PathLike]],
+        folder: Union[str, os.PathLike],
+        options: IndexOptions,
+    ) -> None:
+        paths = find_shards(list(text))
+        for path in paths:
+            if os.path.exists(path) and not os.path.isfile(path):
+                raise ConfigurationError(f"{path} can be read only once. Write it to a file first.")
+            if os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
+                raise ConfigurationError(f"{path} is in {folder}; name another folder.")
+        super().__init__(paths, options.decoding_errors)
+        words = options.words
+        self.words: Optional[FrozenSet[str]] = None if words is None else frozenset(words)
+
+    def with_contexts(self, sentences: Iterator[Sentence]) -> Iterator[Sentence]:
+        """Those of the sentences that have contexts."""
+        return ((number, words) for number, words in sentences if self.positions(words))
+
+    def positions(self, words: Sequence[str]) -> List[int]:
+        """The contexts of a sentence."""
+        if self.words is None:
+            return list(range(len(words)))
+        return [position for position, word in enumerate(words) if word in self.words]
+
+
+def _add_group(
+    bilm: Bilm, group: List[Sentence], lines: _Lines, writer: IndexWriter, batch_size: int
+) -> None:
+    chosen = writer.progress["layers"]
+    embedded = embed_sentences(bilm, [words for _, words in group], batch_size)
+    for (number, words), layers in zip(group, embedded):
+        positions = lines.positions(words)
+        vectors = _half_of_length_1(layers[chosen][:, positions], f"line {number} of the text")
+        writer.add(number, words, positions, vectors)
+
+
+def _half_of_length_1(layers: torch.Tensor, place: str) -> numpy.ndarray:
+    """Shape: `(num_layers, num_contexts, dim)`."""
+    vectors = layers.float().numpy()
+    if not numpy.isfinite(vectors).all():
+        raise ConfigurationError(
+            f"{place}: expected finite vectors, found NaN or infinity. The biLM's weights are "
+            "damaged."
+        )
+    # Shape: (num_layers, num_contexts, 1)
+    norms = numpy.linalg.norm(vectors, axis=-1, keepdims=True)
+    return (vectors / numpy.maximum(norms, numpy.finfo("f4").tiny)).astype("<f2")
+
+
+def _settings(bilm: Bilm, options: IndexOptions) -> Dict[str, Any]:
+    if bilm.stateful:
+        raise ConfigurationError(
+            "Expected a biLM that is not stateful: the vectors of a context must not depend on the "
+            "sentences before it."
+        )
+    weight = next(bilm.parameters())
+    return {
+        "format_version": FORMAT_VERSION,
+        **bilm_settings(bilm),
+        "computed_in": str(weight.dtype).replace("torch.", ""),
+        "computed_on": weight.device.type,
+        "layers": _layers(bilm.num_layers, options.layers),
+        "dim": bilm.output_dim,
+        "words": None if options.words is None else sorted(set(options.words)),
+        "batch_size": options.batch_size,
+    }
+
+
+def _layers(num_layers: int, chosen: Optional[Sequence[int]]) -> List[int]:
+    layers = sorted(set(range(1, num_layers) if chosen is None else chosen))
+    for layer in layers:
+        if not 0 <= layer < num_layers:
+            raise ConfigurationError(
+                f"Expected layers from 0 (the token layer) to {num_layers - 1}, found {layer}."
+            )
+    return layers

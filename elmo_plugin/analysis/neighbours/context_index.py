@@ -1,0 +1,159 @@
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy
+
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.util.errors import ConfigurationError
+
+FORMAT_VERSION = 1
+INDEX_FILE = "index.json"
+TEXT_FILE = "text.txt"
+# Columns: number of the sentence in the text file, position in it, `key_of` the word.
+CONTEXTS_FILE, CONTEXT_COLUMNS = "contexts.npy", 3
+# Columns: number of the line in the text that was indexed, from 1; where the sentence ends in the
+# text file, in bytes; where its contexts end; `key_of` its words.
+SENTENCES_FILE, SENTENCE_COLUMNS = "sentences.npy", 4
+
+
+class ContextIndex:
+    """
+    The contexts of a text on the disk: a folder that `build_index` has finished. Everything is
+    memory-mapped: memory does not grow with the index.
+
+    `index.json` names the biLM, the layers and the sizes; `layer_1.npy` and so on hold a vector per
+    context, of length 1 and in half precision; `contexts.npy` and `sentences.npy` say where each
+    context is in `text.txt`, which has the sentences, one per line.
+
+    # Parameters
+
+    folder : `Path`
+
+    # Raises
+
+    `ConfigurationError`
+        If it is no index, an unfinished or a damaged one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        #: The content of `index.json`.
+        self.settings = read_settings(folder)
+        if not self.settings["complete"]:
+            raise ConfigurationError(
+                f"{folder} is not finished: {self.settings['num_lines']} lines are done. Give the "
+                "command that builds it again, which continues."
+            )
+        num_contexts, num_sentences = self.num_contexts, self.settings["num_sentences"]
+        #: By number of the layer: shape `(num_contexts, dim)`, half precision.
+        self.layers: Dict[int, numpy.ndarray] = {
+            layer: self._mapped(layer_file(layer), (num_contexts, self.settings["dim"]))
+            for layer in self.settings["layers"]
+        }
+        self._contexts = self._mapped(CONTEXTS_FILE, (num_contexts, CONTEXT_COLUMNS))
+        self._sentences = self._mapped(SENTENCES_FILE, (num_sentences, SENTENCE_COLUMNS))
+        self._text = open(folder / TEXT_FILE, "rb")
+        self._checked: Optional[Tuple[Bilm, int]] = None
+
+    @property
+    def num_contexts(self) -> int:
+        return self.settings["num_contexts"]
+
+    def check_bilm(self, bilm: Bilm) -> None:
+        """Raises `ConfigurationError` unless the index was built with this biLM."""
+        # Hashing the weights of a large biLM takes longer than a search.
+        if self._checked == (bilm, bilm.weights_version):
+            return
+        expected = {name: self.settings[name] for name in ("bilm_fingerprint", "warm_up")}
+        if bilm_settings(bilm) != expected:
+            raise ConfigurationError(
+                f"{self.folder} was built with another biLM, computed in "
+                f"{self.settings['computed_in']}. Name its options, its weights and its type "
+                "(--options-file, --weight-file, --bfloat16), or build an index with this biLM."
+            )
+        self._checked = (bilm, bilm.weights_version)
+
+    def place(self, row: int) -> Tuple[int, int, Tuple[str, ...]]:
+        """The line of a context in the indexed text, from 1, its position, and the sentence."""
+        sentence, position, _ = self._contexts[row].tolist()
+        return int(self._sentences[sentence, 0]), position, self._words(sentence)
+
+    def rows_of_word(self, word: str) -> numpy.ndarray:
+        """The contexts of a word, in their order."""
+        return numpy.flatnonzero(self._contexts[:, 2] == key_of([word]))
+
+    def rows_of_sentence(self, words: Sequence[str]) -> List[Tuple[int, int]]:
+        """First and last (exclusive) context of each occurrence of a sentence in the text."""
+        found = numpy.flatnonzero(self._sentences[:, 3] == key_of(words)).tolist()
+        ends = self._sentences[:, 2]
+        return [
+            (int(ends[number - 1]) if number else 0, int(ends[number]))
+            for number in found
+            if self._words(number) == tuple(words)
+        ]
+
+    def close(self) -> None:
+        self._text.close()
+
+    def _words(self, sentence: int) -> Tuple[str, ...]:
+        start = int(self._sentences[sentence - 1, 1]) if sentence else 0
+        self._text.seek(start)
+        line = self._text.read(int(self._sentences[sentence, 1]) - start)
+        return tuple(line.decode("utf-8").split())
+
+    def _mapped(self, name: str, shape: Tuple[int, int]) -> numpy.ndarray:
+        try:
+            # Copy on write, because torch warns of arrays that cannot be written.
+            array = numpy.load(self.folder / name, mmap_mode="c", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise damaged(self.folder, f"{name} cannot be read") from error
+        if array.shape != shape:
+            raise damaged(self.folder, f"{name} has the shape {array.shape} instead of {shape}")
+        return array
+
+
+def layer_file(layer: Union[int, str]) -> str:
+    """The name of the file of a layer, or the pattern of all of them for `*`."""
+    return f"layer_{layer}.npy"
+
+
+def key_of(words: Sequence[str]) -> int:
+    """A hash of 64 bits."""
+    digest = hashlib.blake2b(" ".join(words).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def bilm_settings(bilm: Bilm) -> Dict[str, Any]:
+    """What decides which vectors a biLM gives."""
+    return {"bilm_fingerprint": fingerprint(bilm), "warm_up": bilm.warm_up}
+
+
+def read_settings(folder: Path) -> Dict[str, Any]:
+    """The content of `index.json`; for errors see `ContextIndex`."""
+    path = folder / INDEX_FILE
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        version = settings["format_version"]
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigurationError(
+            f"{folder} is no index of contexts: it has no {INDEX_FILE}. Expected a folder that "
+            "`elmo neighbours build` wrote."
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(folder, f"{INDEX_FILE} cannot be read") from error
+    if version != FORMAT_VERSION:
+        raise ConfigurationError(
+            f"{folder} has the format {version} of another version of elmo_plugin, expected "
+            f"{FORMAT_VERSION}. Build it again."
+        )
+    return settings
+
+
+def damaged(folder: Path, reason: str) -> ConfigurationError:
+    """The error for files that no kill can leave behind."""
+    return ConfigurationError(
+        f"{folder} is damaged: {reason}. Build it again, with --force to replace it."
+    )

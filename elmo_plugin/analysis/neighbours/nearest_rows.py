@@ -1,0 +1,128 @@
+"""Exact search by cosine in a matrix that may be larger than memory."""
+
+from typing import Callable, Sequence, Tuple
+
+import numpy
+import torch
+
+# Of a block in float32: it stays in the processor's cache between its conversion and the product.
+_BLOCK_BYTES = 2**20
+_ROWS_PER_CHECK = 8192
+
+#: First row and last row (exclusive).
+Rows = Tuple[int, int]
+
+
+class NearestRows:
+    """
+    The rows nearest to a query among those seen so far.
+
+    Products in float32 select the rows that can be among the nearest, and these are computed again
+    in float64. Results are therefore exact and do not depend on how the products were divided.
+
+    # Parameters
+
+    vectors : `numpy.ndarray`
+        Shape `(num_rows, dim)`, half precision, of length 1 before they were rounded.
+    query : `numpy.ndarray`
+        Shape `(dim,)`, of any length.
+    number : `int`
+        How many rows to find.
+    excluded : `Sequence[Rows]`
+        Rows that do not count.
+    """
+
+    def __init__(
+        self,
+        vectors: numpy.ndarray,
+        query: numpy.ndarray,
+        number: int,
+        excluded: Sequence[Rows] = (),
+    ) -> None:
+        self._vectors, self._number, self._excluded = vectors, number, excluded
+        self.query = _unit(query.astype("f8")[None])[0]
+        #: In descending order of their cosines, rows of equal cosines in their own order.
+        self.rows = numpy.zeros(0, "i8")
+        self.cosines = numpy.zeros(0)
+        # More than rounding changes a product: the row to half precision, query and sums to single.
+        self._tolerance = 2.0**-10 + len(self.query) * 2.0**-23
+
+    @property
+    def threshold(self) -> float:
+        """A row whose product is lower is none of the nearest."""
+        return self.cosines[-1] - self._tolerance if len(self.rows) == self._number else -numpy.inf
+
+    def add_block(self, products: numpy.ndarray, first: int) -> None:
+        """
+        # Parameters
+
+        products : `numpy.ndarray`
+            Shape `(num_rows,)`. The products of the query with consecutive rows, in float32;
+            overwritten.
+        first : `int`
+            The first of these rows. Blocks must be added in order.
+        """
+        for start, end in self._excluded:
+            products[max(0, start - first) : max(0, end - first)] = -numpy.inf
+        threshold = self.threshold
+        if len(products) > self._number:
+            # As many rows reach this product, and the cosine of each is nearly as high.
+            reached = numpy.partition(products, -self._number)[-self._number]
+            threshold = max(threshold, reached - 2 * self._tolerance)
+        self.add_rows(numpy.flatnonzero(products >= threshold) + first)
+
+    def add_rows(self, rows: numpy.ndarray) -> None:
+        """Adds rows that come after those added so far, except those that do not count."""
+        for start, end in self._excluded:
+            rows = rows[(rows < start) | (rows >= end)]
+        for start in range(0, len(rows), _ROWS_PER_CHECK):
+            part = rows[start : start + _ROWS_PER_CHECK]
+            # Shape: (num_rows, dim)
+            units = _unit(self._vectors[part].astype("f8"))
+            # Each row is summed alone, so that its sum does not depend on the others.
+            cosines = numpy.concatenate([self.cosines, (units * self.query).sum(axis=1)])
+            rows_so_far = numpy.concatenate([self.rows, part])
+            best = numpy.argsort(-cosines, kind="stable")[: self._number]
+            self.rows, self.cosines = rows_so_far[best], cosines[best]
+
+
+def search(
+    vectors: numpy.ndarray,
+    nearest: Sequence[NearestRows],
+    rows_per_block: int = 0,
+    on_progress: Callable[[int], object] = lambda num_rows: None,
+) -> None:
+    """
+    Compares all rows with all queries, in one pass over the rows.
+
+    # Parameters
+
+    vectors : `numpy.ndarray`
+        Those of each of `nearest`.
+    nearest : `Sequence[NearestRows]`
+        Receive the rows.
+    rows_per_block : `int`, optional (default = `0`)
+        0: as many as 1 MB holds in float32.
+    on_progress : `Callable[[int], object]`
+        Called with the number of rows done since the last call.
+    """
+    num_rows, dim = vectors.shape
+    rows_per_block = rows_per_block or max(1, _BLOCK_BYTES // (4 * dim))
+    # Shape: (num_queries, dim)
+    queries = torch.from_numpy(numpy.stack([each.query for each in nearest])).float()
+    thresholds = numpy.full(len(nearest), -numpy.inf)
+    half, buffer = torch.from_numpy(vectors), torch.empty(rows_per_block, dim)
+    for first in range(0, num_rows, rows_per_block):
+        block = buffer[: min(rows_per_block, num_rows - first)]
+        block.copy_(half[first : first + len(block)])
+        # Shape: (num_queries, num_rows of the block)
+        products = queries @ block.T
+        for number in numpy.flatnonzero(products.amax(dim=1).numpy() >= thresholds).tolist():
+            nearest[number].add_block(products[number].numpy(), first)
+            thresholds[number] = nearest[number].threshold
+        on_progress(len(block))
+
+
+def _unit(vectors: numpy.ndarray) -> numpy.ndarray:
+    norms = numpy.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
+    return vectors / numpy.maximum(norms, numpy.finfo("f8").tiny)

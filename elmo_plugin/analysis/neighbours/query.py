@@ -1,0 +1,155 @@
+import re
+from dataclasses import dataclass
+from typing import Callable, Dict, Iterable, Iterator, List, Tuple
+
+from elmo_plugin.analysis.neighbours.context_index import ContextIndex
+from elmo_plugin.analysis.neighbours.nearest_rows import NearestRows, search
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.elmo.embed import embed_sentences
+
+_MARKED = re.compile(r"\[(.+)\]")
+# In one pass over the index; their products with a block are in memory.
+_QUERIES_PER_PASS = 1024
+
+
+@dataclass(frozen=True)
+class Query:
+    """A word in its sentence."""
+
+    words: Tuple[str, ...]
+    #: Of the word, from 0.
+    position: int
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A context of the indexed text."""
+
+    cosine: float
+    #: Of the text, from 1.
+    line: int
+    #: In the words of that line, from 0.
+    position: int
+    words: Tuple[str, ...]
+
+
+#: By the number of the layer.
+Neighbours = Dict[int, List[Neighbour]]
+
+
+def read_query(sentence: str, place: str = "") -> Query:
+    """
+    # Parameters
+
+    sentence : `str`
+        Words separated by white space, one of them in brackets: `the [bank] of the river`.
+    place : `str`, optional (default = `""`)
+        The location of the sentence, for error messages.
+
+    # Raises
+
+    `ValueError`
+        If not exactly one word is in brackets.
+    """
+    words = sentence.split()
+    marked = [position for position, word in enumerate(words) if _MARKED.fullmatch(word)]
+    if len(marked) == 1:
+        (position,) = marked
+        words[position] = words[position][1:-1]
+        return Query(tuple(words), position)
+    if marked:
+        found = f"{len(marked)} of them: {' '.join(words[position] for position in marked)}"
+    elif "[" in sentence:
+        found = "brackets that do not enclose one whole word"
+    else:
+        found = "none"
+    raise ValueError(
+        f"{f'{place}: ' if place else ''}expected one word in brackets, as in `the [bank] of the "
+        f"river`, found {found} in {sentence!r}."
+    )
+
+
+def find_neighbours(
+    index: ContextIndex,
+    bilm: Bilm,
+    queries: Iterable[Query],
+    number: int = 5,
+    same_word: bool = False,
+    on_progress: Callable[[int], object] = lambda num_contexts: None,
+) -> Iterator[Neighbours]:
+    """
+    Finds the contexts of a text whose vectors are nearest to those of words in their sentences, by
+    cosine, in each layer of an index. The search is exact but for the half precision of the index.
+
+    1,024 queries at a time are compared in one pass over the index. Memory grows with these, and
+    not with the index.
+
+    # Parameters
+
+    index : `ContextIndex`
+    bilm : `Bilm`
+        The one with which the index was built.
+    queries : `Iterable[Query]`
+    number : `int`, optional (default = `5`)
+        How many contexts to find.
+    same_word : `bool`, optional (default = `False`)
+        Find contexts of the same word only.
+    on_progress : `Callable[[int], object]`
+        Called with the number of contexts done since the last call, counted per pass and layer.
+        Not called if `same_word` is true.
+
+    # Returns
+
+    `Iterator[Neighbours]`
+        One per query, in their order. The nearest is first, contexts of equal cosines are in the
+        order of the text. Those in the query's own sentence, wherever it is in the text, are left
+        out.
+
+    # Raises
+
+    `ConfigurationError`
+        If the index was built with another biLM.
+    """
+    index.check_bilm(bilm)
+    waiting: List[Query] = []
+    for query in queries:
+        waiting.append(query)
+        if len(waiting) == _QUERIES_PER_PASS:
+            yield from _one_pass(index, bilm, waiting, number, same_word, on_progress)
+            waiting = []
+    if waiting:
+        yield from _one_pass(index, bilm, waiting, number, same_word, on_progress)
+
+
+def _one_pass(
+    index: ContextIndex,
+    bilm: Bilm,
+    queries: List[Query],
+    number: int,
+    same_word: bool,
+    on_progress: Callable[[int], object],
+) -> List[Neighbours]:
+    # One sentence per batch, because in a larger one the last bits depend on the others.
+    embedded = embed_sentences(bilm, [query.words for query in queries], batch_size=1)
+    # Shape of each: (num_layers, dim)
+    vectors = [
+        layers[:, query.position].float().numpy() for query, layers in zip(queries, embedded)
+    ]
+    own = [index.rows_of_sentence(query.words) for query in queries]
+    found: List[Neighbours] = [{} for _ in queries]
+    for layer, rows in index.layers.items():
+        nearest = [
+            NearestRows(rows, vector[layer], number, excluded)
+            for vector, excluded in zip(vectors, own)
+        ]
+        if same_word:
+            for query, each in zip(queries, nearest):
+                each.add_rows(index.rows_of_word(query.words[query.position]))
+        else:
+            search(rows, nearest, on_progress=on_progress)
+        for neighbours, each in zip(found, nearest):
+            neighbours[layer] = [
+                Neighbour(cosine, *index.place(row))
+                for row, cosine in zip(each.rows.tolist(), each.cosines.tolist())
+            ]
+    return found

@@ -1,0 +1,334 @@
+"""The index of contexts: what is in its files, whatever stops its writer."""
+
+import json
+import multiprocessing
+import os
+import resource
+import shutil
+import signal
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+
+from elmo_plugin import embed_sentences
+from elmo_plugin.analysis.neighbours import ContextIndex, IndexOptions, build, build_index
+from elmo_plugin.analysis.neighbours.growing_array import GrowingArray
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.folder_lock import lock_folder
+
+LINES = ["The play began .", "", "They play  chess .", "The play began .", "Owls 🦉\u2028 sleep ."]
+
+
+def write(path, lines):
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
+
+
+@pytest.fixture
+def text(tmp_path):
+    return write(tmp_path / "text.txt", LINES)
+
+
+def make_index(bilm, text, folder, force=False, **options):
+    return build_index(bilm, [text], folder, IndexOptions(**options), force)
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def expected_layers(bilm, sentences):
+    """Shape: `(num_layers, num_tokens, dim)`, float64, of length 1."""
+    layers = torch.cat(list(embed_sentences(bilm, sentences)), dim=1).double().numpy()
+    return layers / numpy.linalg.norm(layers, axis=-1, keepdims=True)
+
+
+def test_an_index_holds_a_vector_of_length_1_of_each_token_and_layer(shared_bilm, text, tmp_path):
+    summary = make_index(shared_bilm, text, tmp_path / "index")
+    assert (summary.num_lines, summary.num_contexts, summary.num_resumed) == (5, 16, 0)
+    expected = expected_layers(shared_bilm, [line.split() for line in LINES])
+    index = ContextIndex(tmp_path / "index")
+    assert list(index.layers) == [1, 2] and index.num_contexts == 16
+    for layer, vectors in index.layers.items():
+        assert vectors.dtype == numpy.float16
+        numpy.testing.assert_allclose(vectors, expected[layer], rtol=2**-10, atol=1e-6)
+    places = [
+        (number, position, tuple(line.split()))
+        for number, line in enumerate(LINES, start=1)
+        for position in range(len(line.split()))
+    ]
+    assert [index.place(row) for row in range(16)] == places
+    assert sorted(path.name for path in (tmp_path / "index").iterdir()) == [
+        "contexts.npy",
+        "index.json",
+        "layer_1.npy",
+        "layer_2.npy",
+        "sentences.npy",
+        "text.txt",
+    ]
+    lines = (tmp_path / "index" / "text.txt").read_bytes().decode().split("\n")
+    assert lines[:2] == ["The play began .", "They play chess ."]
+
+
+def test_rows_of_words_and_sentences_are_found(shared_bilm, text, tmp_path):
+    make_index(shared_bilm, text, tmp_path / "index")
+    index = ContextIndex(tmp_path / "index")
+    assert index.rows_of_word("play").tolist() == [1, 5, 9]
+    assert index.rows_of_word("Play").tolist() == []
+    assert index.rows_of_sentence("The play began .".split()) == [(0, 4), (8, 12)]
+    assert index.rows_of_sentence("They play chess .".split()) == [(4, 8)]
+    assert index.rows_of_sentence(["They"]) == []
+
+
+def test_layers_and_words_can_be_chosen(shared_bilm, text, tmp_path):
+    summary = make_index(shared_bilm, text, tmp_path / "index", layers=[2, 0], words=["play", "🦉"])
+    assert (summary.num_lines, summary.num_contexts) == (5, 4)
+    index = ContextIndex(tmp_path / "index")
+    places = [(index.place(row)[0], index.place(row)[1]) for row in range(4)]
+    assert places == [(1, 1), (3, 1), (4, 1), (5, 1)]
+    expected = expected_layers(shared_bilm, [line.split() for line in LINES])
+    assert list(index.layers) == [0, 2]
+    for layer, vectors in index.layers.items():
+        numpy.testing.assert_allclose(
+            vectors, expected[layer][[1, 5, 9, 13]], rtol=2**-10, atol=1e-6
+        )
+
+
+def test_several_files_are_one_text(shared_bilm, text, tmp_path):
+    parts = [write(tmp_path / "a.txt", LINES[:2]), write(tmp_path / "b.txt", LINES[2:])]
+    make_index(shared_bilm, text, tmp_path / "one")
+    build_index(shared_bilm, parts, tmp_path / "two", IndexOptions())
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+
+
+def test_batches_change_vectors_by_rounding_only(shared_bilm, text, tmp_path):
+    write(text, [f"{'word ' * (number % 7)} number {number}" for number in range(60)])
+    found = []
+    for batch_size in (1, 3, 64):
+        make_index(shared_bilm, text, tmp_path / str(batch_size), batch_size=batch_size)
+        found.append(ContextIndex(tmp_path / str(batch_size)))
+    for layer, vectors in found[0].layers.items():
+        for other in found[1:]:
+            numpy.testing.assert_allclose(other.layers[layer], vectors, rtol=2**-9, atol=1e-6)
+
+
+def many_lines(tmp_path):
+    lines = [f"line number {number} {'and more ' * (number % 3)}" for number in range(40)]
+    return write(tmp_path / "text.txt", lines)
+
+
+def kill_at(operation, bilm, text, folder):
+    """In a process of its own: builds until that operation on a file, then `kill -9`."""
+    count = 0
+
+    def counted(whole):
+        def call(*arguments, **settings):
+            nonlocal count
+            count += 1
+            if count == operation:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return whole(*arguments, **settings)
+
+        return call
+
+    def append_at_once(self, rows):
+        append(self, rows)
+        self._file.flush()
+
+    append = GrowingArray.append
+    GrowingArray.append = counted(append_at_once)
+    for name in ("open", "mkdir", "fsync", "replace", "unlink"):
+        setattr(os, name, counted(getattr(os, name)))
+    make_index(bilm, text, folder, batch_size=1)
+
+
+def test_a_kill_at_any_operation_leaves_an_index_that_is_continued(shared_bilm, tmp_path):
+    torch.set_num_threads(1)
+    text = many_lines(tmp_path)
+    make_index(shared_bilm, text, tmp_path / "alone", batch_size=1)
+    expected = content(tmp_path / "alone")
+    context = multiprocessing.get_context("fork")
+    operation, exit_codes = 1, set()
+    while 0 not in exit_codes:
+        folder = tmp_path / f"killed {operation}"
+        arguments = (operation, shared_bilm, text, folder)
+        process = context.Process(target=kill_at, args=arguments)
+        process.start()
+        process.join()
+        exit_codes.add(process.exitcode)
+        make_index(shared_bilm, text, folder, batch_size=1)
+        assert content(folder) == expected, operation
+        shutil.rmtree(folder)
+        # Those of lines in the midst of a group differ little.
+        operation += 1 if operation < 30 else 7
+    assert operation > 100 and exit_codes == {0, -signal.SIGKILL}
+
+
+@pytest.fixture
+def begun(shared_bilm, tmp_path, monkeypatch):
+    """Text and folder of a build that stopped after its first commit."""
+    text, folder = many_lines(tmp_path), tmp_path / "index"
+    whole = build._half_of_length_1
+
+    def stops(layers, place):
+        if place == "line 20 of the text":
+            raise KeyboardInterrupt
+        return whole(layers, place)
+
+    monkeypatch.setattr(build, "_half_of_length_1", stops)
+    with pytest.raises(KeyboardInterrupt):
+        make_index(shared_bilm, text, folder, batch_size=1)
+    monkeypatch.setattr(build, "_half_of_length_1", whole)
+    return text, folder
+
+
+def test_a_build_continues_after_its_last_commit(shared_bilm, begun):
+    with pytest.raises(ConfigurationError, match="index is not finished: 16 lines are done"):
+        ContextIndex(begun[1])
+    summary = make_index(shared_bilm, *begun, batch_size=1)
+    assert (summary.num_lines, summary.num_resumed) == (40, 16)
+    # Nothing is left to do.
+    assert make_index(shared_bilm, *begun, batch_size=1).num_resumed == 40
+
+
+@pytest.mark.parametrize(
+    "options, name",
+    [({"layers": [2]}, "layers"), ({"words": ["and"]}, "words"), ({"batch_size": 2}, "batch_size")],
+)
+def test_only_the_same_settings_continue(shared_bilm, begun, options, name):
+    options = {"batch_size": 1, **options}
+    with pytest.raises(ConfigurationError, match=f"with other settings \\({name}\\)"):
+        make_index(shared_bilm, *begun, **options)
+    make_index(shared_bilm, *begun, force=True, **options)
+    make_index(shared_bilm, begun[0], begun[1].parent / "alone", **options)
+    assert content(begun[1]) == content(begun[1].parent / "alone")
+
+
+def test_another_bilm_does_not_continue(bilm, begun):
+    bilm.lstm.requires_grad_(False)
+    next(bilm.lstm.parameters())[0] += 1
+    with pytest.raises(ConfigurationError, match="other settings \\(bilm_fingerprint\\)"):
+        make_index(bilm, *begun, batch_size=1)
+    make_index(bilm, *begun, force=True, batch_size=1)
+    ContextIndex(begun[1]).check_bilm(bilm)
+
+
+def test_another_text_does_not_continue(shared_bilm, begun):
+    text, folder = begun
+    lines = text.read_text().splitlines()
+    for changed in (["changed", *lines[1:]], lines[:10]):
+        write(text, changed)
+        with pytest.raises(ConfigurationError, match="holds 16 lines of another text"):
+            make_index(shared_bilm, text, folder, batch_size=1)
+    make_index(shared_bilm, text, folder, force=True, batch_size=1)
+    assert ContextIndex(folder).settings["num_lines"] == 10
+
+
+def test_a_second_process_is_kept_out(shared_bilm, begun):
+    lock = lock_folder(begun[1])
+    with pytest.raises(ConfigurationError, match="is being written by another process"):
+        make_index(shared_bilm, *begun, batch_size=1)
+    os.close(lock)
+    make_index(shared_bilm, *begun, batch_size=1)
+
+
+def test_a_full_disk_costs_nothing_done(shared_bilm, begun):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = (begun[1] / "layer_1.npy").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, limits[1]))
+    try:
+        with pytest.raises(OSError):
+            make_index(shared_bilm, *begun, batch_size=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert make_index(shared_bilm, *begun, batch_size=1).num_resumed == 16
+
+
+def test_other_files_are_never_replaced(shared_bilm, text, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    write(folder / "notes.txt", ["mine"])
+    for force in (False, True):
+        with pytest.raises(ConfigurationError, match=r"mine holds other files \(notes.txt\)"):
+            make_index(shared_bilm, text, folder, force)
+        with pytest.raises(ConfigurationError, match="text.txt is in .*name another folder"):
+            make_index(shared_bilm, text, tmp_path, force)
+        with pytest.raises(ConfigurationError, match="is not a folder"):
+            make_index(shared_bilm, text, text, force)
+    assert os.listdir(folder) == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"words": ["dance", "sing"]}, "occurrences of dance, sing, found none in 5 lines"),
+        ({"layers": [3]}, "layers from 0 .* to 2, found 3"),
+        ({"layers": [-1]}, "found -1"),
+    ],
+)
+def test_settings_that_fit_nothing_are_refused(shared_bilm, text, tmp_path, options, message):
+    with pytest.raises(ConfigurationError, match=message):
+        make_index(shared_bilm, text, tmp_path / "index", **options)
+    assert os.listdir(tmp_path) == ["text.txt"]
+
+
+def test_an_empty_text_is_refused(shared_bilm, text, tmp_path):
+    write(text, ["", " "])
+    with pytest.raises(ConfigurationError, match="text.txt: expected occurrences of words, found"):
+        make_index(shared_bilm, text, tmp_path / "index")
+
+
+def test_a_pipe_is_refused(shared_bilm, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigurationError, match="pipe can be read only once"):
+        make_index(shared_bilm, tmp_path / "pipe", tmp_path / "index")
+
+
+def test_a_stateful_bilm_is_refused(make_bilm, text, tmp_path):
+    with pytest.raises(ConfigurationError, match="not stateful"):
+        make_index(make_bilm(stateful=True), text, tmp_path / "index")
+
+
+def test_vectors_that_are_not_finite_are_refused(make_bilm, text, tmp_path):
+    bilm = make_bilm()
+    with torch.no_grad():
+        next(bilm.lstm.parameters()).fill_(numpy.nan)
+    with pytest.raises(ConfigurationError, match="line 1 of the text: expected finite vectors"):
+        make_index(bilm, text, tmp_path / "index")
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (lambda folder: (folder / "index.json").unlink(), "is no index of contexts"),
+        (lambda folder: (folder / "index.json").write_text("{"), "index.json cannot be read"),
+        (lambda folder: (folder / "layer_2.npy").unlink(), "layer_2.npy cannot be read"),
+        (lambda folder: os.truncate(folder / "layer_1.npy", 200), "layer_1.npy cannot be read"),
+        (lambda folder: numpy.save(folder / "contexts.npy", numpy.zeros((2, 3))), "the shape"),
+    ],
+)
+def test_a_damaged_index_is_named(shared_bilm, text, tmp_path, damage, message):
+    folder = tmp_path / "index"
+    make_index(shared_bilm, text, folder)
+    damage(folder)
+    with pytest.raises(ConfigurationError, match=message):
+        ContextIndex(folder)
+
+
+def test_a_damaged_build_is_not_continued(shared_bilm, begun):
+    text, folder = begun
+    os.truncate(folder / "layer_2.npy", 300)
+    with pytest.raises(ConfigurationError, match="damaged: layer_2.npy is too short"):
+        make_index(shared_bilm, text, folder, batch_size=1)
+    make_index(shared_bilm, text, folder, force=True, batch_size=1)
+    ContextIndex(folder)
+
+
+def test_an_index_of_another_version_is_refused(shared_bilm, text, tmp_path):
+    make_index(shared_bilm, text, tmp_path / "index")
+    path = tmp_path / "index" / "index.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format_version": 9}))
+    with pytest.raises(ConfigurationError, match="has the format 9 of another version"):
+        ContextIndex(tmp_path / "index")

@@ -1,0 +1,129 @@
+import json
+import sys
+from functools import partial
+
+import pytest
+
+from elmo_plugin.commands.main import main
+from tests.commands import running
+from tests.guide import FIXTURES
+
+QUERY = "They walked along the [bank] of the river ."
+LINES = ["The play began .", "", "a * b | [c] _d_ <e> f the bank", "They play chess ."]
+
+run = partial(running.run, "elmo-neighbours")
+failure = partial(running.failure, "elmo-neighbours")
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("".join(f"{line}\n" for line in LINES))
+    return path
+
+
+@pytest.fixture
+def index(text, tmp_path, capsys):
+    run("build", text, tmp_path / "index")
+    capsys.readouterr()
+    return tmp_path / "index"
+
+
+def test_build_says_what_it_wrote(text, tmp_path, capsys):
+    run("build", text, tmp_path / "index", "--layers", 1, "--words", "play", "bank")
+    assert f"{tmp_path}/index: 3 contexts of 4 lines, 0.0 MB." in capsys.readouterr().out
+    run("build", text, tmp_path / "index", "--layers", 1, "--words", "play", "bank")
+    assert "4 lines (4 of them earlier)" in capsys.readouterr().out
+
+
+def test_contexts_are_printed_with_their_word_marked(index, capsys):
+    run("query", index, QUERY, "The play [began] .", "--number", 1, "--same-word")
+    first, second = capsys.readouterr().out.split("They walked")[1].split("The play [began] .\n")
+    lines = first.splitlines()
+    assert lines[0] == " along the [bank] of the river ."
+    assert lines[1] == "  layer 1" and lines[3] == "  layer 2"
+    for line in (lines[2], lines[4]):
+        cosine, _, shown = line.partition("  line 3: ")
+        assert -1 <= float(cosine) <= 1 and shown == "a * b | [c] _d_ <e> f the [bank]"
+    assert second == "  layer 1: no context\n  layer 2: no context\n"
+
+
+def test_json_lines_hold_words_and_positions(index, capsys):
+    run("query", index, QUERY, "They [play]", "--json", "--number", 2)
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["words"][first["position"]] == "bank" and second["words"] == ["They", "play"]
+    assert list(first["layers"]) == ["1", "2"]
+    for contexts in first["layers"].values():
+        assert [list(each) for each in contexts] == [["cosine", "line", "position", "words"]] * 2
+        assert contexts[0]["cosine"] >= contexts[1]["cosine"]
+        for each in contexts:
+            assert LINES[each["line"] - 1].split() == each["words"]
+
+
+def test_a_table_has_a_row_per_query_and_a_column_per_layer(index, capsys):
+    long = f"{'a ' * 9}[bank]{' b' * 9}"
+    run("query", index, QUERY, long, "--markdown", "--number", 1, "--same-word")
+    cell = r"… \[c\] \_d\_ \<e\> f the **bank**"
+    assert capsys.readouterr().out.splitlines() == [
+        "| in the sentence | nearest in layer 1 | nearest in layer 2 |",
+        "| --- | --- | --- |",
+        f"| They walked along the **bank** of the river . | {cell} | {cell} |",
+        f"| … a a a a a **bank** b b b b b … | {cell} | {cell} |",
+    ]
+
+
+def test_queries_are_read_from_a_file_and_from_standard_input(index, tmp_path, capsys):
+    (tmp_path / "queries.txt").write_text(f"{QUERY}\n\nThey [play] .\n")
+    run("query", index, "--file", tmp_path / "queries.txt")
+    from_file = capsys.readouterr().out
+    run("query", index, QUERY, "They [play] .")
+    assert capsys.readouterr().out == from_file
+    assert from_file.count("layer 1") == 2
+
+
+def test_standard_input_is_read(index, tmp_path, monkeypatch, capsys):
+    (tmp_path / "queries.txt").write_text(f"{QUERY}\nthe bank\n")
+    with open(tmp_path / "queries.txt") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        message = failure("query", index, "--file", "-")
+    assert "standard input:2: expected one word in brackets" in message
+
+
+def test_elmo_has_the_same_command(index, capsys):
+    main(["neighbours", "query", str(index), QUERY, "--json"])
+    assert json.loads(capsys.readouterr().out)["position"] == 4
+
+
+def test_the_queries_that_ship_mark_a_word_in_two_sentences_each(index, capsys):
+    run("query", index, "--file", FIXTURES / "queries/senses.txt", "--json")
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    words = [each["words"][each["position"]] for each in found]
+    assert words[::2] == words[1::2] and len(set(words)) == 10
+
+
+def test_what_a_user_can_cause_is_one_sentence(index, text, tmp_path):
+    (tmp_path / "queries.txt").write_text(f"{QUERY}\nthe bank\n")
+    for arguments, message in [
+        (("query", index, "the bank"), "expected one word in brackets"),
+        (("query", index, "--file", tmp_path / "queries.txt"), "queries.txt:2: expected one word"),
+        (("query", index), "Expected a sentence with one word in brackets"),
+        (("query", index, "--file", tmp_path / "none"), "none.gz"),
+        (("query", tmp_path, QUERY), "is no index of contexts"),
+        (("query", tmp_path / "none", QUERY), "is no index of contexts"),
+        (("query", text, QUERY), "is no index of contexts"),
+        (("query", index, QUERY, "--bfloat16"), "built with another biLM"),
+        (("build", tmp_path / "none", tmp_path / "new"), "No text found"),
+        (("build", text, tmp_path / "new", "--words", "x"), "occurrences of x, found none"),
+        (("build", text, tmp_path / "new", "--layers", 3), "found 3"),
+        (("build", text, index, "--layers", 2), "with other settings (layers)"),
+        (("build", text, tmp_path), "is in"),
+    ]:
+        assert message in failure(*arguments), arguments
+
+
+@pytest.mark.parametrize("step", ["build", "query"])
+def test_each_step_has_help_with_an_example(step, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run(step, "--help")
+    assert stopped.value.code == 0
+    assert f"example:\n    allennlp elmo-neighbours {step} " in capsys.readouterr().out
