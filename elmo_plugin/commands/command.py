@@ -8,6 +8,8 @@ A command is a module with
 - `STOPPED`, the sentence printed after an interruption,
 - `add_arguments(parser)`, which declares its arguments,
 - `run(args)`, which does the work and returns the report to print, if any.
+
+A command that only has sub-commands, each of them such a module, has no `STOPPED` and no `run`.
 """
 
 import os
