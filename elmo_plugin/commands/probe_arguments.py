@@ -104,12 +104,13 @@ def find_corpus(folder: str, pattern: str, option: str) -> str:
 
 
 def check_output(args: Namespace) -> None:
-    """Refuses a `--json` that cannot be written, before anything is computed."""
+    """Makes the folder of `--json`, and refuses a folder of that name, before anything else."""
     if args.json is None:
         return
     path = Path(args.json)
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise ConfigurationError(f"{path} is a folder or lies in none; expected a file to write.")
+    if path.is_dir():
+        raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
+    path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def write_json(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:

@@ -54,14 +54,14 @@ def failure(*arguments):
 
 
 def test_tags_of_the_fixture_are_probed(tmp_path, capsys):
-    rows = table(capsys, "pos", "--json", tmp_path / "tags.json", "--max-iterations", 40)
+    rows = table(capsys, "pos", "--json", tmp_path / "new" / "tags.json", "--max-iterations", 40)
     assert [row[:2] for row in rows[2:]] == [
         ["most frequent tag of each word", ""],
         ["static vectors", "vectors.100d.txt.gz"],
         *([name, layer] for name in ("random biLM", "biLM") for layer in LAYERS),
         ["biLM", "mix"],
     ]
-    found = json.loads((tmp_path / "tags.json").read_text())
+    found = json.loads((tmp_path / "new" / "tags.json").read_text())
     assert found["bilm_fingerprint"] == fingerprint(load_bilm())
     assert found["num_words"] == {"train": 611, "dev": 163, "test": 179}
     assert found["tag"] == "upos" and "PROPN" in found["tags"]
@@ -84,6 +84,12 @@ def test_columns_and_conllu_give_the_same(capsys):
     conllu = table(capsys, "pos", "--tag", "xpos", *chosen)
     assert table(capsys, "pos", *ner, "--columns", 1, 2, *chosen) == conllu
     assert table(capsys, "pos", *ner, "--columns", -4, -3, *chosen) == conllu
+
+
+def test_it_computes_in_bfloat16_when_asked(capsys):
+    chosen = ["wsd", "--representations", "random", "bilm"]
+    rows = table(capsys, *chosen, "--bfloat16")
+    assert [row[:2] for row in rows] == [row[:2] for row in table(capsys, *chosen)]
 
 
 def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):
@@ -174,7 +180,8 @@ def test_help_of_a_probe_has_an_example(probe, capsys):
     [
         (["pos", "--train", "none.conllu"], "looked for none.conllu and none.conllu.gz"),
         (["pos", "--tag", "deprel"], "train.conllu:1: expected a value of `deprel`"),
-        (["pos", "--json", "no/folder/x.json"], "no/folder/x.json is a folder or lies in none"),
+        (["pos", "--json", "."], ". is a folder; expected the name of a file"),
+        (["wsd", "--json", "x.jsonl/y.json"], "x.jsonl"),
         (["pos", "--columns", "1", "0"], "found column 0"),
         (["pos", "--options-file", "none.json"], "none.json"),
         (["pos", "--glove", "none.txt"], "looked for none.txt"),
