@@ -2,7 +2,7 @@
 The environment variables that name corpora, biLM, word vectors and cache.
 
 - `ELMO_DATA`: the folder of the corpora; below it `squad/`, `snli/`, `srl/`, `coref/`, `ner/`,
-  `chunking/`, `sst/`, `lm/`.
+  `chunking/`, `sst/`, `lm/`, `pos/`, `wsd/`.
 - `ELMO_OPTIONS`, `ELMO_WEIGHTS`: the two files of a biLM, paths or URLs.
 - `ELMO_GLOVE`: a file of word vectors, path or URL. Empty: none, word vectors are trained.
 - `ELMO_GLOVE_DIM`, `ELMO_GLOVE_CASED`: the width of these vectors, and `yes` if upper case occurs

@@ -6,8 +6,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 MEASURING = (
-    "cache_stores", "embed", "latency", "memory", "neighbours", "pretrain", "score", "srl_encoder",
-    "startup", "tasks",
+    "cache_stores", "embed", "latency", "memory", "neighbours", "pretrain", "probes", "score",
+    "srl_encoder", "startup", "tasks",
 )  # fmt: skip
 
 sys.path.insert(0, str(FOLDER))

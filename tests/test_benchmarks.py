@@ -31,6 +31,7 @@ def test_all_floors_and_aims_can_be_evaluated():
         (modules["neighbours"].FLOOR, None),
         (tasks.FLOOR, tasks.AIM),
         (tasks.STEPS_FLOOR, tasks.STEPS_AIM),
+        (modules["probes"].FLOOR, None),
     ]
     for floor, aim in requirements:
         row = make_row(share_of_limit=0.5, floor=floor, aim=aim)
@@ -47,6 +48,15 @@ def test_help_has_an_example(name, monkeypatch, capsys):
         modules[name].main()
     assert stopped.value.code == 0
     assert f"    python benchmarks/{name}.py" in capsys.readouterr().out
+
+
+def test_a_probe_is_compared_with_reading_its_vectors_and_the_solver():
+    rows = list(modules["probes"].measure(number=10, turns=1))
+    assert [row.name for row in rows] == [
+        "Probe of tags, 200 words, 1,024 numbers each",
+        "Probe of word senses, 200 words, 1,024 numbers each",
+    ]
+    assert {(row.unit, row.floor) for row in rows} == {("s", "<= 2x")}
 
 
 def test_embed_gives_a_row_for_each_size_batch_and_dtype(monkeypatch, tmp_path, capsys):

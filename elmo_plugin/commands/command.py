@@ -9,6 +9,9 @@ A command is a module with
 - `add_arguments(parser)`, which declares its arguments,
 - `run(args)`, which does the work and returns the report to print, or an empty string if it has
   printed its results as they were found.
+
+A command that only has sub-commands has `SUBCOMMANDS` instead of the last three: from the name of
+each to its module and summary.
 """
 
 import os
@@ -27,6 +30,11 @@ def prepare_parser(parser: ArgumentParser, command: ModuleType) -> None:
     parser.formatter_class = RawDescriptionHelpFormatter
     parser.description = command.DESCRIPTION
     parser.epilog = command.EPILOG
+    if hasattr(command, "SUBCOMMANDS"):
+        parsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        for name, (module, summary) in command.SUBCOMMANDS.items():
+            prepare_parser(parsers.add_parser(name, help=summary), module)
+        return
     command.add_arguments(parser)
     parser.set_defaults(func=partial(_run, command, parser.prog))
 

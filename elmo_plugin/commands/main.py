@@ -14,6 +14,7 @@ COMMANDS: Dict[str, str] = {
     "embed": "write ELMo vectors of a text to an HDF5 file",
     "export": "write the biLM of a trained model as options.json and weights.hdf5",
     "layer-weights": "show how trained models mix the layers of their biLM",
+    "probe": "measure what the layers of a biLM know of parts of speech and word senses",
     "score": "compute the surprisal of words, or compare minimal pairs",
     "vocabulary": "write the words that a biLM is trained to predict",
     "neighbours": "find the nearest contexts of a word in a sentence",

@@ -1,7 +1,7 @@
 import logging
 import zlib
 from gzip import BadGzipFile
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, Optional, Tuple
 from zipfile import BadZipFile
 
 import numpy
@@ -14,10 +14,9 @@ from overrides import overrides
 from torch.nn.functional import embedding
 
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.word_vectors import Vectors, parse_vectors
 
 logger = logging.getLogger(__name__)
-
-Vectors = Dict[str, numpy.ndarray]
 
 
 @TokenEmbedder.register("elmo-word-vectors")
@@ -168,23 +167,7 @@ def _num_trained(vocab: Vocabulary, namespace: str) -> Optional[int]:
 
 def _read(path: str, dim: int, words: Dict[str, int], max_others: int) -> Tuple[Vectors, Vectors]:
     """The vectors of `words`, and those of the first `max_others` other words."""
-    found: Vectors = {}
-    others: Vectors = {}
-    for place, line in _lines(path):
-        # Some words of GloVe contain spaces, so only the first line shows the width of the file.
-        is_first = not (found or others)
-        word, *numbers = line.rsplit(" ", -1 if is_first else dim)
-        # If a word occurs twice, the first vector counts.
-        if word in found or word in others or (word not in words and len(others) >= max_others):
-            continue
-        vector = _vector(numbers)
-        if vector is None or len(vector) != dim:
-            raise ValueError(
-                f"{place}: expected a word and the {dim} numbers of its vector, found "
-                f"{line[:60]!r}. Is it a file of word vectors, and of this width?"
-            )
-        (found if word in words else others)[word] = vector
-    return found, others
+    return parse_vectors(_lines(path), words, dim, max_others)
 
 
 def _lines(path: str) -> Iterator[Tuple[str, str]]:
@@ -214,14 +197,6 @@ def _lines(path: str) -> Iterator[Tuple[str, str]]:
             f"{path}:{number + 1}: expected UTF-8 text, found {error}. Copy or download the file "
             "again."
         ) from error
-
-
-def _vector(numbers: List[str]) -> Optional[numpy.ndarray]:
-    try:
-        vector = numpy.array(numbers, dtype="float32")
-    except ValueError:
-        return None
-    return vector if numpy.isfinite(vector).all() else None
 
 
 def _initialise(weight: torch.Tensor, vectors: Vectors, words: Dict[str, int], path: str) -> None:

@@ -1,0 +1,41 @@
+"""Confidence intervals of accuracies."""
+
+from typing import NamedTuple, Sequence
+
+import numpy
+
+__all__ = ["Interval", "bootstrap_interval"]
+
+_NUM_SAMPLES = 1000
+
+
+class Interval(NamedTuple):
+    """A confidence interval."""
+
+    low: float
+    high: float
+
+
+def bootstrap_interval(
+    correct: Sequence[int], total: Sequence[int], level: float = 0.95, seed: int = 0
+) -> Interval:
+    """
+    The percentile interval of `sum(correct) / sum(total)` over 1,000 bootstrap samples of
+    sentences. Sentences are drawn, not words, because the words of a sentence are not independent.
+
+    # Parameters
+
+    correct, total : `Sequence[int]`
+        Of each sentence.
+    level : `float`, optional (default = `0.95`)
+    seed : `int`, optional (default = `0`)
+    """
+    right, all_words = numpy.asarray(correct), numpy.asarray(total)
+    generator = numpy.random.default_rng(seed)
+    means = numpy.empty(_NUM_SAMPLES)
+    for number in range(_NUM_SAMPLES):
+        drawn = generator.integers(len(right), size=len(right))
+        # A sample may have no words if most sentences have none.
+        means[number] = right[drawn].sum() / max(all_words[drawn].sum(), 1)
+    low, high = numpy.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))

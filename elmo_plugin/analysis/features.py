@@ -1,0 +1,215 @@
+"""Vectors of words on the disk, computed once and read many times."""
+
+import hashlib
+import json
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import (
+    Any,
+    BinaryIO,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Sequence,
+    Tuple,
+)
+
+import numpy
+
+from elmo_plugin.analysis.representations import Representation
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.folder_lock import lock_folder
+
+__all__ = ["Features", "Text", "compute_features"]
+
+# Must change with the layout of the files or the computation of rows.
+_FORMAT = "elmo_plugin features 1"
+# Between two commits; a kill loses this work.
+_SENTENCES_PER_COMMIT, _WORDS_PER_COMMIT = 1024, 32_768
+
+
+class Text(NamedTuple):
+    """The words of a sentence, and the spans `(start, end)` of words that get a vector."""
+
+    words: Sequence[str]
+    spans: Sequence[Tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Features:
+    """
+    The vectors of the spans of a text, in order.
+
+    # Parameters
+
+    folder : `Path`
+        Its name is a hash of representation and text.
+    num_rows, num_layers, dim : `int`
+        Spans, layers, and width of a layer.
+    """
+
+    folder: Path
+    num_rows: int
+    num_layers: int
+    dim: int
+
+    def layer(self, number: int) -> numpy.ndarray:
+        """Shape `(num_rows, dim)`, half precision, mapped into memory: not read until used."""
+        shape = (self.num_rows, self.dim)
+        # Copy on write instead of read-only, of which torch warns. Nothing is written.
+        return numpy.memmap(_layer_file(self.folder, number), numpy.float16, "c", shape=shape)
+
+
+def compute_features(
+    representation: Representation,
+    texts: Iterable[Text],
+    folder: Path,
+    on_progress: Callable[[int], object] = lambda num_sentences: None,
+) -> Features:
+    """
+    The vectors of spans of words in half precision, one file per layer in a folder of `folder`. The
+    vector of a span is the mean of those of its words.
+
+    If the folder has the vectors of this representation and text already, nothing is computed.
+    After a kill, the same call continues after the last commit and gives the same files: commits
+    are between groups of sentences that are embedded together. RAM grows with the longest sentence
+    only; a row takes `2 * num_layers * dim` bytes on the disk.
+
+    # Parameters
+
+    representation : `Representation`
+    texts : `Iterable[Text]`
+        Iterated twice.
+    folder : `Path`
+        Created if needed. Any number of texts can share it.
+    on_progress : `Callable[[int], object]`
+        Called with the number of sentences done since the last call.
+
+    # Raises
+
+    `ConfigurationError`
+        If there are no spans, another process computes the same, or vectors are not finite.
+    `OSError`
+        If reading or writing fails. What was done is kept.
+    """
+    path = folder / _key(representation, texts)
+    num_layers = len(representation.layers)
+    lock = lock_folder(path)
+    try:
+        progress = _progress(path, num_layers, representation.dim)
+        if not progress["complete"]:
+            with _Writer(path, num_layers, representation.dim, progress) as writer:
+                on_progress(progress["num_sentences"])
+                remaining = islice(iter(texts), progress["num_sentences"], None)
+                for group in _groups(remaining):
+                    writer.write_group(representation, group)
+                    on_progress(len(group))
+                progress = writer.finish()
+    finally:
+        os.close(lock)
+    if not progress["num_rows"]:
+        raise ConfigurationError("Expected a text with words to compute vectors of, found none.")
+    return Features(path, progress["num_rows"], num_layers, representation.dim)
+
+
+class _Writer:
+    """Appends groups of sentences to the files of the layers, after what `progress` counts."""
+
+    def __init__(self, path: Path, num_layers: int, dim: int, progress: Dict[str, Any]) -> None:
+        self._path, self._progress = path, progress
+        self._files = [_layer_file(path, number) for number in range(num_layers)]
+        self._num_bytes = 2 * dim * progress["num_rows"]
+        self._stack = ExitStack()
+        self._open: List[BinaryIO] = []
+
+    def __enter__(self) -> "_Writer":
+        for path in self._files:
+            file = self._stack.enter_context(open(path, "ab"))
+            # What was written after the last commit.
+            file.truncate(self._num_bytes)
+            self._open.append(file)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def write_group(self, representation: Representation, group: List[Text]) -> None:
+        embedded = representation.embed([text.words for text in group])
+        for text, layers in zip(group, embedded):
+            # Shape: (num_layers, num_spans, dim)
+            rows = _rows(layers, text.spans)
+            for file, of_layer in zip(self._open, rows):
+                file.write(of_layer.tobytes())
+            self._progress["num_rows"] += len(text.spans)
+        for file in self._open:
+            file.flush()
+            os.fsync(file.fileno())
+        self._progress["num_sentences"] += len(group)
+        self._commit()
+
+    def finish(self) -> Dict[str, Any]:
+        self._progress["complete"] = True
+        self._commit()
+        return self._progress
+
+    def _commit(self) -> None:
+        with atomic_write(self._path / "progress.json") as path:
+            path.write_text(json.dumps(self._progress), encoding="utf-8")
+
+
+def _rows(layers: numpy.ndarray, spans: Sequence[Tuple[int, int]]) -> numpy.ndarray:
+    rows = numpy.empty((len(layers), len(spans), layers.shape[-1]), dtype=numpy.float16)
+    with numpy.errstate(over="ignore"):
+        for number, (start, end) in enumerate(spans):
+            rows[:, number] = layers[:, start:end].mean(axis=1)
+    if not numpy.isfinite(rows).all():
+        raise ConfigurationError(
+            "Expected finite vectors, found NaN or a number above 65,504, which half precision "
+            "cannot represent. The weights or vectors are damaged."
+        )
+    return rows
+
+
+def _key(representation: Representation, texts: Iterable[Text]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{_FORMAT} {len(representation.layers)} {representation.dim}".encode())
+    digest.update(representation.identity.encode())
+    for text in texts:
+        digest.update(json.dumps([list(text.words), list(text.spans)]).encode())
+    return digest.hexdigest()
+
+
+def _groups(texts: Iterator[Text]) -> Iterator[List[Text]]:
+    group: List[Text] = []
+    num_words = 0
+    for text in texts:
+        group.append(text)
+        num_words += len(text.words)
+        if len(group) == _SENTENCES_PER_COMMIT or num_words >= _WORDS_PER_COMMIT:
+            yield group
+            group, num_words = [], 0
+    if group:
+        yield group
+
+
+def _progress(path: Path, num_layers: int, dim: int) -> Dict[str, Any]:
+    """That of the last commit, or of a new start if there is none or files lost rows since."""
+    file = path / "progress.json"
+    if file.exists():
+        progress = json.loads(file.read_text(encoding="utf-8"))
+        files = [_layer_file(path, number) for number in range(num_layers)]
+        num_bytes = 2 * dim * progress["num_rows"]
+        if all(each.exists() and each.stat().st_size >= num_bytes for each in files):
+            return progress
+    return {"num_sentences": 0, "num_rows": 0, "complete": False}
+
+
+def _layer_file(path: Path, number: int) -> Path:
+    return path / f"layer_{number}.float16"

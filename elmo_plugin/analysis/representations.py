@@ -1,0 +1,123 @@
+"""What gives vectors of the words of sentences, layer by layer: a biLM, and its baselines."""
+
+import hashlib
+import os
+from typing import Collection, Iterable, Iterator, List, Protocol, Sequence, Union
+
+import numpy
+import torch
+
+from elmo_plugin.bilm import Bilm, BilmOptions
+from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.corpora.word_vectors import read_word_vectors
+from elmo_plugin.elmo.embed import embed_sentences
+
+__all__ = ["BILM", "RANDOM_BILM", "BilmLayers", "Representation", "StaticVectors", "random_bilm"]
+
+# Names in tables.
+BILM, RANDOM_BILM = "biLM", "random biLM"
+
+
+class Representation(Protocol):
+    """
+    Gives vectors of words. What a sentence gets does not depend on other sentences.
+
+    # Parameters
+
+    name : `str`
+        For tables: `biLM`.
+    layers : `List[str]`
+        The names of its layers.
+    dim : `int`
+        Width of every layer.
+    identity : `str`
+        A hash of all that the vectors depend on: cached vectors are reused if it is the same.
+    """
+
+    name: str
+    layers: List[str]
+    dim: int
+    identity: str
+
+    def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
+        """One float32 array per sentence, in order: shape `(num_layers, num_tokens, dim)`."""
+
+
+class BilmLayers:
+    """
+    The layers of a biLM as a `Representation`. See `embed_sentences` for the RAM.
+
+    # Parameters
+
+    bilm : `Bilm`
+        Not stateful.
+    name : `str`, optional (default = `"biLM"`)
+    batch_size : `int`, optional (default = `64`)
+        Sentences per batch.
+    """
+
+    def __init__(self, bilm: Bilm, name: str = BILM, batch_size: int = 64) -> None:
+        self.name = name
+        self.layers = ["token layer", *(f"layer {n}" for n in range(1, bilm.num_layers))]
+        self.dim = bilm.output_dim
+        self.identity = f"{fingerprint(bilm)} warm_up={bilm.warm_up}"
+        self._bilm = bilm
+        self._batch_size = batch_size
+
+    def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
+        for layers in embed_sentences(self._bilm, sentences, self._batch_size):
+            yield layers.float().numpy()
+
+
+class StaticVectors:
+    """
+    One vector per word form, whatever its sentence, as a `Representation` of one layer: the vector
+    of the word, else that of the word in lower case, else zeros.
+
+    # Parameters
+
+    path : `Union[str, os.PathLike]`
+        A file of vectors, see `read_word_vectors`.
+    words : `Collection[str]`
+        All words of the sentences that will be given. RAM grows with these.
+
+    # Raises
+
+    `FileNotFoundError`, `ValueError`
+        See `read_word_vectors`; `ValueError` also if the file has none of the words.
+    """
+
+    def __init__(self, path: Union[str, os.PathLike], words: Collection[str]) -> None:
+        self._vectors, self.dim = read_word_vectors(path, {*words, *map(str.lower, words)})
+        if not self._vectors:
+            raise ValueError(f"{path}: expected vectors of the words of the text, found none.")
+        self.name = "static vectors"
+        self.layers = [os.path.basename(os.fspath(path))]
+        digest = hashlib.blake2b(digest_size=16)
+        for word, vector in sorted(self._vectors.items()):
+            digest.update(word.encode() + vector.tobytes())
+        self.identity = digest.hexdigest()
+
+    def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
+        unknown = numpy.zeros(self.dim, dtype=numpy.float32)
+        for words in sentences:
+            rows = [self._vectors.get(w, self._vectors.get(w.lower(), unknown)) for w in words]
+            # Shape: (1, num_tokens, dim)
+            yield numpy.array(rows, dtype=numpy.float32).reshape(1, len(words), self.dim)
+
+
+def random_bilm(options: BilmOptions, seed: int) -> Bilm:
+    """
+    A biLM with the weights that training starts from, the baseline that shows what of a result
+    comes from training and what from the shape of the model.
+
+    # Parameters
+
+    options : `BilmOptions`
+    seed : `int`
+        The same seed gives the same weights.
+    """
+    # PyTorch's random numbers outside go on as if nothing had been drawn here.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Bilm(options).eval()

@@ -1,0 +1,233 @@
+"""
+What the layers of a biLM know of parts of speech: section 5.3 and Table 6 of
+[Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
+"""
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+
+import numpy
+
+from elmo_plugin.analysis.bootstrap import Interval, bootstrap_interval
+from elmo_plugin.analysis.classifier_file import stored_classifier
+from elmo_plugin.analysis.features import Features, Text, compute_features
+from elmo_plugin.analysis.representations import Representation
+from elmo_plugin.analysis.softmax_regression import (
+    Classifier,
+    find_solver,
+    fit,
+    predict,
+)
+from elmo_plugin.corpora.tagged_words import TaggedSentence
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["MIX", "Accuracy", "TagProbe", "TagScore"]
+
+MIX = "mix"
+SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """
+    Shares of words with the correct tag.
+
+    # Parameters
+
+    overall : `float`
+    interval : `Interval`
+        Of `overall`, at 95 %; see `bootstrap_interval`.
+    unseen : `Optional[float]`
+        Of the words that the training part does not contain; `None` if there are none.
+    """
+
+    overall: float
+    interval: Interval
+    unseen: Optional[float]
+
+
+@dataclass(frozen=True)
+class TagScore:
+    """
+    A row of the table.
+
+    # Parameters
+
+    representation, layer : `str`
+    dev, test : `Accuracy`
+    classifier : `Optional[Classifier]`
+        `None` for the most frequent tag of each word.
+    """
+
+    representation: str
+    layer: str
+    dev: Accuracy
+    test: Accuracy
+    classifier: Optional[Classifier]
+
+
+class TagProbe:
+    """
+    Linear classifiers of tags on frozen vectors of words.
+
+    The sentences are in RAM, about 100 bytes per token. Vectors are on the disk.
+
+    # Parameters
+
+    splits : `Mapping[str, Sequence[TaggedSentence]]`
+        The sentences of `train`, `dev` and `test`.
+    folder : `Path`
+        Vectors and classifiers are kept there, and not computed again if they are there already.
+    l2 : `float`, optional (default = `1e-4`)
+        See `Objective`.
+    max_iterations : `int`, optional (default = `1000`)
+        Of each fit.
+
+    # Raises
+
+    `ConfigurationError`
+        If the training part has less than two tags.
+    `ImportError`
+        If there is no solver, see `find_solver`.
+    """
+
+    def __init__(
+        self,
+        splits: Mapping[str, Sequence[TaggedSentence]],
+        folder: Path,
+        l2: float = 1e-4,
+        max_iterations: int = 1000,
+    ) -> None:
+        # Before vectors are computed for it.
+        find_solver()
+        self._folder, self._l2, self._max_iterations = folder, l2, max_iterations
+        self._sentences = {split: splits[split] for split in SPLITS}
+        counts = Counter(tag for sentence in splits["train"] for tag in sentence.tags)
+        if len(counts) < 2:
+            raise ConfigurationError(
+                f"Expected at least two tags to learn, found {len(counts)}: {', '.join(counts)}."
+            )
+        #: The tags of the training part. Others of dev and test always count as errors.
+        self.tags: List[str] = sorted(counts)
+        ids = {tag: number for number, tag in enumerate(self.tags)}
+        self._gold = {
+            split: numpy.array([ids.get(t, -1) for s in splits[split] for t in s.tags], dtype="i4")
+            for split in SPLITS
+        }
+        seen = {word for sentence in splits["train"] for word in sentence.words}
+        self._is_unseen = {
+            split: numpy.array([w not in seen for s in splits[split] for w in s.words])
+            for split in SPLITS
+        }
+
+    def most_frequent_tag(self) -> TagScore:
+        """
+        The baseline that gives each word its most frequent tag of the training part, and words
+        that it lacks the most frequent tag of all.
+        """
+        counts: Dict[str, Counter] = {}
+        words = (word for sentence in self._sentences["train"] for word in sentence.words)
+        for word, tag in zip(words, self._gold["train"].tolist()):
+            counts.setdefault(word, Counter())[tag] += 1
+        best = {word: _most_frequent(of_word) for word, of_word in counts.items()}
+        default = _most_frequent(Counter(self._gold["train"].tolist()))
+
+        def predicted(split: str) -> numpy.ndarray:
+            words = (word for sentence in self._sentences[split] for word in sentence.words)
+            return numpy.array([best.get(word, default) for word in words])
+
+        dev, test = (self._accuracy(split, predicted(split)) for split in SPLITS[1:])
+        return TagScore("most frequent tag of each word", "", dev, test, None)
+
+    def features(
+        self,
+        representation: Representation,
+        on_progress: Callable[[int], object] = lambda num_sentences: None,
+    ) -> Dict[str, Features]:
+        """The vectors of the words of each part. See `compute_features` for `on_progress`."""
+        return {
+            split: compute_features(
+                representation, _Texts(self._sentences[split]), self._folder, on_progress
+            )
+            for split in SPLITS
+        }
+
+    def scores(
+        self,
+        representation: Representation,
+        features: Mapping[str, Features],
+        with_mix: bool = False,
+        on_iteration: Callable[[int], object] = lambda num_iterations: None,
+    ) -> Iterator[TagScore]:
+        """
+        Fits and evaluates a classifier on each layer.
+
+        # Parameters
+
+        representation : `Representation`
+        features : `Mapping[str, Features]`
+            Its `features`.
+        with_mix : `bool`, optional (default = `False`)
+            Also fit one on the scalar mix of all layers, if there are several, whose weights are
+            learned with the classifier.
+        on_iteration : `Callable[[int], object]`
+            Called with 1 after each iteration of the solver.
+        """
+        numbers = range(len(representation.layers))
+        choices = {name: [number] for name, number in zip(representation.layers, numbers)}
+        if with_mix and len(numbers) > 1:
+            choices[MIX] = list(numbers)
+        for name, chosen in choices.items():
+            layers = {s: [features[s].layer(number) for number in chosen] for s in SPLITS}
+            classifier = self._fitted(features["train"], layers["train"], chosen, on_iteration)
+            dev, test = (self._accuracy(s, predict(classifier, layers[s])) for s in SPLITS[1:])
+            yield TagScore(representation.name, name, dev, test, classifier)
+
+    def _fitted(
+        self,
+        features: Features,
+        layers: List[numpy.ndarray],
+        chosen: List[int],
+        on_iteration: Callable[[int], object],
+    ) -> Classifier:
+        labels = self._gold["train"]
+        settings = f"{features.folder.name} {chosen} {self._l2} {self._max_iterations}"
+        digest = hashlib.blake2b(settings.encode() + labels.tobytes(), digest_size=16)
+        return stored_classifier(
+            self._folder / f"classifier_{digest.hexdigest()}.npz",
+            lambda: fit(
+                layers, labels, len(self.tags), self._l2, self._max_iterations, on_iteration
+            ),
+        )
+
+    def _accuracy(self, split: str, predicted: numpy.ndarray) -> Accuracy:
+        is_correct = predicted == self._gold[split]
+        is_unseen = self._is_unseen[split]
+        lengths = [len(sentence.words) for sentence in self._sentences[split]]
+        ends = numpy.cumsum(lengths)
+        # Shape: (num_sentences,)
+        correct = numpy.diff(numpy.concatenate([[0], numpy.cumsum(is_correct)])[[0, *ends]])
+        return Accuracy(
+            overall=float(is_correct.mean()),
+            interval=bootstrap_interval(correct.tolist(), lengths),
+            unseen=float(is_correct[is_unseen].mean()) if is_unseen.any() else None,
+        )
+
+
+class _Texts:
+    """Each word of each sentence."""
+
+    def __init__(self, sentences: Sequence[TaggedSentence]) -> None:
+        self._sentences = sentences
+
+    def __iter__(self) -> Iterator[Text]:
+        for sentence in self._sentences:
+            yield Text(sentence.words, [(n, n + 1) for n in range(len(sentence.words))])
+
+
+def _most_frequent(counts: Counter) -> int:
+    # Of equally frequent ones the first by name: numbers are in the order of names.
+    return min(counts, key=lambda tag: (-counts[tag], tag))

@@ -1,0 +1,231 @@
+"""
+What the layers of a biLM know of word senses: section 5.3 and Table 5 of
+[Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+import numpy
+import torch
+
+from elmo_plugin.analysis.features import Text, compute_features
+from elmo_plugin.analysis.representations import Representation
+from elmo_plugin.corpora.word_senses import Lemma, SenseInstance, SenseSentence
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["ALL", "Answers", "SenseProbe", "SenseScore", "words_of"]
+
+ALL = "all"
+#: The sense of each annotated word of the test sentences, in order; `None` for no answer.
+Answers = List[Optional[str]]
+# Rows that are in memory as float64 at a time.
+_ROWS = 8192
+# Cosines that differ by less count as equal: the rest is rounding.
+_DECIMALS = 9
+
+
+@dataclass(frozen=True)
+class SenseScore:
+    """
+    Precision, recall and F1 as the evaluation framework of
+    [Raganato et al. (2017)](https://aclanthology.org/E17-1010/) counts them: an answer is correct
+    if it is one of the gold senses; precision is over the answers, recall over all words.
+    """
+
+    num_correct: int
+    num_answered: int
+    num_words: int
+
+    @property
+    def precision(self) -> float:
+        return self.num_correct / self.num_answered if self.num_answered else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.num_correct / self.num_words if self.num_words else 0.0
+
+    @property
+    def f1(self) -> float:
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+
+class SenseProbe:
+    """
+    Nearest-neighbour word sense disambiguation: a word gets the sense of its lemma and part of
+    speech whose mean vector in the training part is nearest by cosine. Of equally near senses the
+    more frequent one counts, and a lemma that the training part lacks gets its first sense.
+
+    The test sentences are in RAM, and one mean per sense of their lemmas. The training sentences
+    are streamed, and their vectors are on the disk.
+
+    # Parameters
+
+    train : `Iterable[SenseSentence]`
+        Iterated several times.
+    test : `Sequence[SenseSentence]`
+    first_senses : `Mapping[Lemma, str]`
+    folder : `Path`
+        Vectors are kept there, and not computed again if they are there already.
+
+    # Raises
+
+    `ConfigurationError`
+        If no lemma of the test sentences is annotated in the training sentences.
+    """
+
+    def __init__(
+        self,
+        train: Iterable[SenseSentence],
+        test: Sequence[SenseSentence],
+        first_senses: Mapping[Lemma, str],
+        folder: Path,
+    ) -> None:
+        self._folder, self._first_senses = folder, first_senses
+        #: The annotated words of the test sentences with the names of their test sets.
+        self.instances: List[Tuple[str, SenseInstance]] = [
+            (sentence.corpus, instance) for sentence in test for instance in sentence.instances
+        ]
+        lemmas = {instance.lemma for _, instance in self.instances}
+        self._train, self._test = _Texts(train, lemmas), _Texts(test, lemmas)
+        #: For each lemma of the test sentences that is annotated in the training sentences: how
+        #: often each of its senses is.
+        self.counts: Dict[Lemma, Counter] = {}
+        self._numbers: Dict[Tuple[Lemma, str], int] = {}
+        rows: List[int] = []
+        for row, instance in enumerate(self._train.instances()):
+            self.counts.setdefault(instance.lemma, Counter()).update(instance.senses)
+            for sense in instance.senses:
+                rows += (row, self._numbers.setdefault((instance.lemma, sense), len(self._numbers)))
+        if not self.counts:
+            examples = ", ".join(" ".join(lemma) for lemma in sorted(lemmas)[:3])
+            raise ConfigurationError(
+                "Expected annotated lemmas of the test part in the training part, found none of "
+                f"{len(lemmas)} ({examples} ...). Do both name parts of speech alike?"
+            )
+        # Shape: (num_annotations, 2). A vector of the training part, and the number of its sense.
+        self._rows = numpy.array(rows, dtype=numpy.int64).reshape(-1, 2)
+        #: Sentences that get vectors, of both parts.
+        self.num_texts = self._train.num_texts() + self._test.num_texts()
+
+    def first_senses(self) -> Answers:
+        """The baseline that answers with the first sense of WordNet."""
+        return [self._first_senses.get(instance.lemma) for _, instance in self.instances]
+
+    def most_frequent_senses(self) -> Answers:
+        """
+        The baseline that answers with the most frequent sense of the training part; of equally
+        frequent ones with that which occurs first in it.
+        """
+        # `most_common` keeps the order in which senses were counted first.
+        best = {lemma: counts.most_common(1)[0][0] for lemma, counts in self.counts.items()}
+        return [
+            best.get(instance.lemma, self._first_senses.get(instance.lemma))
+            for _, instance in self.instances
+        ]
+
+    def nearest_senses(
+        self,
+        representation: Representation,
+        on_sentences: Callable[[int], object] = lambda num_sentences: None,
+    ) -> Iterator[Tuple[str, Answers]]:
+        """
+        Name and answers of each layer.
+
+        # Parameters
+
+        representation : `Representation`
+        on_sentences : `Callable[[int], object]`
+            Called with the number of sentences that got their vectors since the last call.
+        """
+        train, test = (
+            compute_features(representation, texts, self._folder, on_sentences)
+            for texts in (self._train, self._test)
+        )
+        for number, layer in enumerate(representation.layers):
+            # The cosine is the same for sums as for means.
+            sums = _sums(train.layer(number), self._rows, len(self._numbers))
+            yield layer, self._answers(sums, test.layer(number))
+
+    def _answers(self, sums: numpy.ndarray, vectors: numpy.ndarray) -> Answers:
+        answers = self.first_senses()
+        for row, (_, instance) in enumerate(self.instances):
+            if instance.lemma in self.counts:
+                # The most frequent first.
+                senses = [sense for sense, _ in self.counts[instance.lemma].most_common()]
+                of_lemma = sums[[self._numbers[instance.lemma, sense] for sense in senses]]
+                answers[row] = senses[_nearest(vectors[row], of_lemma)]
+        return answers
+
+    def scores(self, answers: Answers) -> Dict[str, SenseScore]:
+        """The scores of each test set, each part of speech, and of `ALL`."""
+        counts: Dict[str, List[int]] = {}
+        for (corpus, instance), answer in zip(self.instances, answers):
+            is_answered = answer is not None
+            for group in (corpus, instance.lemma[1], ALL):
+                counted = counts.setdefault(group, [0, 0, 0])
+                counted[0] += answer in instance.senses
+                counted[1] += is_answered
+                counted[2] += 1
+        return {group: SenseScore(*counted) for group, counted in counts.items()}
+
+
+class _Texts:
+    """The sentences with annotated words of these lemmas, and the words of each multi-word unit."""
+
+    def __init__(self, sentences: Iterable[SenseSentence], lemmas: Set[Lemma]) -> None:
+        self._sentences, self._lemmas = sentences, lemmas
+
+    def __iter__(self) -> Iterator[Text]:
+        for sentence in self._sentences:
+            instances = self._wanted(sentence)
+            if instances:
+                words, spans = words_of(sentence.tokens)
+                yield Text(words, [spans[instance.position] for instance in instances])
+
+    def instances(self) -> Iterator[SenseInstance]:
+        for sentence in self._sentences:
+            yield from self._wanted(sentence)
+
+    def num_texts(self) -> int:
+        return sum(1 for sentence in self._sentences if self._wanted(sentence))
+
+    def _wanted(self, sentence: SenseSentence) -> List[SenseInstance]:
+        return [instance for instance in sentence.instances if instance.lemma in self._lemmas]
+
+
+def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
+    """
+    The words of a sentence, multi-word units split at `_`, and for each token the span
+    `(start, end)` of its words.
+    """
+    words: List[str] = []
+    spans = []
+    for token in tokens:
+        start = len(words)
+        words += [word for word in token.split("_") if word] or [token]
+        spans.append((start, len(words)))
+    return words, spans
+
+
+def _sums(vectors: numpy.ndarray, rows: numpy.ndarray, num_senses: int) -> numpy.ndarray:
+    """The sum of the vectors of each sense, shape `(num_senses, dim)`, float64."""
+    sums = torch.zeros(num_senses, vectors.shape[1], dtype=torch.float64)
+    for start in range(0, len(rows), _ROWS):
+        places, senses = rows[start : start + _ROWS].T
+        sums.index_add_(
+            0, torch.from_numpy(senses.copy()), torch.from_numpy(vectors[places]).double()
+        )
+    return sums.numpy()
+
+
+def _nearest(vector: numpy.ndarray, others: numpy.ndarray) -> int:
+    """The first of the rows of `others` with the greatest cosine."""
+    wide = vector.astype(numpy.float64)
+    norms = numpy.linalg.norm(others, axis=1) * numpy.linalg.norm(wide)
+    # A static vector of an unknown word is zero; to it, all are equally near.
+    cosines = (others @ wide) / numpy.where(norms > 0.0, norms, 1.0)
+    return int(numpy.argmax(cosines.round(_DECIMALS)))

@@ -1,0 +1,152 @@
+import json
+import re
+import sys
+from argparse import ArgumentParser, Namespace
+from contextlib import closing
+from dataclasses import asdict
+from itertools import chain, tee
+from pathlib import Path
+from typing import Iterator, Sequence
+
+from elmo_plugin.analysis.neighbours import (
+    ContextIndex,
+    Neighbours,
+    Query,
+    find_neighbours,
+    read_query,
+)
+from elmo_plugin.commands.bilm_arguments import (
+    add_bilm_arguments,
+    chosen_bilm,
+    positive_number,
+)
+from elmo_plugin.commands.command import add_progress_argument
+from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.progress import progress
+
+DESCRIPTION = """\
+Print the contexts of an index that are nearest to a word in its sentence, by cosine, per layer.
+
+A SENTENCE is tokenised as the indexed text is, with one word in brackets. All tokens of the text
+are candidates, except those of the same sentence. The search is exact. Queries that are given
+together share the pass over the index, 1,024 at a time; a result does not depend on the others.
+"""
+
+EPILOG = """\
+example:
+    %(prog)s contexts 'They walked along the [bank] of the river .'
+    %(prog)s contexts --file fixtures/queries/senses.txt --markdown
+"""
+
+STOPPED = "stopped."
+
+# Words before and after the marked one in a cell of a table.
+_WORDS_AROUND = 5
+_MARKDOWN = re.compile(r"([\\`*_|<>\[\]])")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="FOLDER", help="what `build` wrote")
+    parser.add_argument(
+        "sentences", metavar="SENTENCE", nargs="*", help="with one word in brackets"
+    )
+    parser.add_argument("--file", help="sentences, one per line; - for standard input")
+    parser.add_argument(
+        "--number", type=positive_number, default=5, metavar="K", help="contexts per layer"
+    )
+    parser.add_argument(
+        "--same-word", action="store_true", help="only contexts of the same word, spelled so"
+    )
+    formats = parser.add_mutually_exclusive_group()
+    formats.add_argument(
+        "--json",
+        dest="format",
+        action="store_const",
+        const=_as_json,
+        default=_as_text,
+        help="print a JSON object per query: words, position, and for each layer the contexts",
+    )
+    formats.add_argument(
+        "--markdown", dest="format", action="store_const", const=_as_row, help="print a table"
+    )
+    add_bilm_arguments(parser)
+    add_progress_argument(parser)
+
+
+def run(args: Namespace) -> str:
+    queries = _queries(args)
+    first = next(queries, None)
+    if first is None:
+        raise ConfigurationError(
+            "Expected a sentence with one word in brackets, as in 'the [bank] of the river', or a "
+            "file of such sentences (--file)."
+        )
+    to_show, to_find = tee(chain([first], queries))
+    with closing(ContextIndex(Path(args.folder))) as index:
+        num_contexts = index.num_contexts * len(index.layers)
+        with progress("contexts", num_contexts, args.file_friendly_logging) as advance:
+            found = find_neighbours(
+                index, chosen_bilm(args), to_find, args.number, args.same_word, advance
+            )
+            for number, (query, neighbours) in enumerate(zip(to_show, found)):
+                if args.format is _as_row and number == 0:
+                    print(_head(neighbours))
+                print(args.format(query, neighbours))
+    return ""
+
+
+def _queries(args: Namespace) -> Iterator[Query]:
+    for sentence in args.sentences:
+        yield read_query(sentence)
+    if args.file is not None:
+        is_pipe = args.file == "-"
+        source = open(sys.stdin.fileno(), "rb", closefd=False) if is_pipe else args.file
+        name = "standard input" if is_pipe else args.file
+        for number, line in numbered_lines(source, newline="\n"):
+            if line.strip():
+                yield read_query(line, f"{name}:{number}")
+
+
+def _as_text(query: Query, neighbours: Neighbours) -> str:
+    lines = [_marked(query.words, query.position)]
+    for layer, contexts in neighbours.items():
+        lines.append(f"  layer {layer}" + ("" if contexts else ": no context"))
+        lines += [
+            f"    {context.cosine:.4f}  line {context.line}: "
+            f"{_marked(context.words, context.position)}"
+            for context in contexts
+        ]
+    return "\n".join(lines)
+
+
+def _as_json(query: Query, neighbours: Neighbours) -> str:
+    layers = {
+        str(layer): [asdict(context) for context in contexts]
+        for layer, contexts in neighbours.items()
+    }
+    return json.dumps({**asdict(query), "layers": layers}, ensure_ascii=False)
+
+
+def _as_row(query: Query, neighbours: Neighbours) -> str:
+    cells = [_excerpt(query.words, query.position)]
+    for contexts in neighbours.values():
+        cells.append(" · ".join(_excerpt(each.words, each.position) for each in contexts))
+    return f"| {' | '.join(cells)} |"
+
+
+def _head(neighbours: Neighbours) -> str:
+    cells = ["in the sentence", *(f"nearest in layer {layer}" for layer in neighbours)]
+    return f"| {' | '.join(cells)} |\n|{' --- |' * len(cells)}"
+
+
+def _marked(words: Sequence[str], position: int) -> str:
+    return " ".join([*words[:position], f"[{words[position]}]", *words[position + 1 :]])
+
+
+def _excerpt(words: Sequence[str], position: int) -> str:
+    """In Markdown: the words around the marked one, which is bold."""
+    start, end = max(0, position - _WORDS_AROUND), position + _WORDS_AROUND + 1
+    shown = [_MARKDOWN.sub(r"\\\1", word) for word in words[start:end]]
+    shown[position - start] = f"**{shown[position - start]}**"
+    return " ".join(["…"] * (start > 0) + shown + ["…"] * (end < len(words)))

@@ -1,0 +1,135 @@
+"""What `elmo probe pos` and `elmo probe wsd` have in common."""
+
+import json
+import tempfile
+from argparse import ArgumentParser, Namespace
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Set
+
+from elmo_plugin.analysis.representations import (
+    RANDOM_BILM,
+    BilmLayers,
+    Representation,
+    StaticVectors,
+    random_bilm,
+)
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.commands.bilm_arguments import add_bilm_arguments
+from elmo_plugin.commands.command import add_progress_argument
+from elmo_plugin.environment import setting
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
+
+STOPPED = "stopped. With --cache, the same command continues where it was."
+
+# What can be probed, in the order of the table.
+REPRESENTATIONS = ("static", "random", "bilm")
+
+
+def add_probe_arguments(parser: ArgumentParser) -> None:
+    """The arguments that choose what is probed, and where results are written."""
+    add_bilm_arguments(parser)
+    parser.add_argument(
+        "--glove",
+        metavar="FILE",
+        default=setting("ELMO_GLOVE"),
+        help="static word vectors, path or URL; empty: none (default: ELMO_GLOVE)",
+    )
+    parser.add_argument(
+        "--representations",
+        nargs="+",
+        choices=REPRESENTATIONS,
+        default=REPRESENTATIONS,
+        help="what to probe: static word vectors, a random biLM of the same shape, the biLM "
+        "(default: all)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the random biLM's weights (default: 0)"
+    )
+    parser.add_argument(
+        "--cache",
+        metavar="FOLDER",
+        help="keep the vectors there, to continue after an interruption and to use them again",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write all numbers there, too")
+    add_progress_argument(parser)
+
+
+@contextmanager
+def cache_folder(args: Namespace) -> Iterator[Path]:
+    """The folder of vectors: `--cache`, or a temporary one."""
+    if args.cache is not None:
+        yield Path(args.cache)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def representations(
+    args: Namespace, bilm: Bilm, find_words: Callable[[], Set[str]]
+) -> Iterator[Representation]:
+    """The chosen ones, one after the other. `find_words` gives all words of the corpus."""
+    if "static" in args.representations and args.glove:
+        yield StaticVectors(args.glove, find_words())
+    if "random" in args.representations:
+        random = random_bilm(bilm.options, args.seed)
+        if args.bfloat16:
+            random.to_bfloat16()
+        yield BilmLayers(random.to(bilm.boundary_ids.device), RANDOM_BILM)
+    if "bilm" in args.representations:
+        yield BilmLayers(bilm)
+
+
+def find_corpus(folder: str, pattern: str, option: str) -> str:
+    """
+    The path of the only file with such a name in a folder of `ELMO_DATA`, without `.gz`.
+
+    # Raises
+
+    `ConfigurationError`
+        If there is none, or several.
+    """
+    place = Path(setting("ELMO_DATA"), folder)
+    paths = [*place.glob(pattern), *place.glob(f"{pattern}.gz")]
+    found = sorted({str(path).removesuffix(".gz") for path in paths})
+    if len(found) != 1:
+        names = f": {', '.join(found)}" if found else ""
+        raise ConfigurationError(
+            f"Expected one file {place / pattern}, found {len(found)}{names}. Name it by {option}, "
+            "or set ELMO_DATA."
+        )
+    return found[0]
+
+
+def check_output(args: Namespace) -> None:
+    """Makes the folder of `--json`, and refuses a folder of that name, before anything else."""
+    if args.json is None:
+        return
+    path = Path(args.json)
+    if path.is_dir():
+        raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def write_json(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:
+    """Writes `--json`, if it is given: what was probed, and the results."""
+    if args.json is None:
+        return
+    probed = {
+        "options_file": str(args.options_file),
+        "weight_file": str(args.weight_file),
+        "bilm_fingerprint": fingerprint(bilm),
+        "glove": str(args.glove),
+        "seed": args.seed,
+    }
+    with atomic_write(args.json) as path:
+        path.write_text(json.dumps({**probed, **results}, indent=2) + "\n", encoding="utf-8")
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left: int) -> str:
+    """A table in Markdown. The columns after the first `num_left` are aligned to the right."""
+    rule = ["---" if number < num_left else "---:" for number in range(len(head))]
+    lines: List[Sequence[str]] = [head, rule, *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

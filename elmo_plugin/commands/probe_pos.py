@@ -1,0 +1,179 @@
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from dataclasses import asdict
+from typing import Any, Dict, List, Optional, Set
+
+from elmo_plugin.analysis.representations import BILM
+from elmo_plugin.analysis.tag_probe import SPLITS, Accuracy, TagProbe, TagScore
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.commands import probe_arguments
+from elmo_plugin.commands.bilm_arguments import chosen_bilm, positive_number
+from elmo_plugin.commands.probe_arguments import (
+    add_probe_arguments,
+    cache_folder,
+    check_output,
+    find_corpus,
+    markdown_table,
+    representations,
+    write_json,
+)
+from elmo_plugin.corpora.tagged_words import (
+    CONLLU_TAGS,
+    TaggedSentence,
+    read_conllu,
+    read_tag_columns,
+)
+from elmo_plugin.util.progress import progress
+
+DESCRIPTION = """\
+Fit a linear classifier of part-of-speech tags on each frozen layer of a biLM, as in Table 6 of the
+ELMo paper, and print its accuracy on dev and test.
+
+The corpus is CoNLL-U (--tag chooses the column), or plain columns (--columns): three files, by
+default those in ELMO_DATA/pos whose names end in train.conllu, dev.conllu and test.conllu.
+
+Rows of the table: the most frequent tag of each word; static word vectors; each layer of a random
+biLM of the same shape; each layer of the biLM; the scalar mix of its layers, whose weights are
+learned with the classifier. The classifier is a softmax regression on vectors brought to mean 0 and
+variance 1, with a small L2 penalty, fitted by L-BFGS until the loss changes no more. Intervals are
+at 95 %, by a bootstrap over sentences. Unseen words are those that the training part lacks.
+
+Vectors are kept on the disk in half precision, 2 x layers x width bytes per word and
+representation. RAM grows with the words of the corpus, about 100 bytes for each.
+"""
+
+EPILOG = """\
+example:
+    %(prog)s --tag xpos --cache vectors --json tags.json
+    %(prog)s --train train.txt --dev dev.txt --test test.txt --columns 1 2
+"""
+
+STOPPED = probe_arguments.STOPPED
+
+_HEAD = ("representation", "layer", "dev", "test", "test, 95 %", "test, unseen words", "iterations")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    for split in SPLITS:
+        parser.add_argument(f"--{split}", metavar="FILE", help=f"sentences of the {split} part")
+    parser.add_argument(
+        "--tag", choices=CONLLU_TAGS, default="upos", help="column of CoNLL-U (default: upos)"
+    )
+    parser.add_argument(
+        "--columns",
+        nargs=2,
+        type=int,
+        metavar=("WORD", "TAG"),
+        help="read plain columns, an empty line between sentences: the numbers of these two, from "
+        "1, or from the right from -1",
+    )
+    parser.add_argument(
+        "--l2",
+        type=_penalty,
+        default=1e-4,
+        help="factor of half the squared norm of the classifier's weights, which is added to the "
+        "mean loss of a word (default: 1e-4)",
+    )
+    parser.add_argument(
+        "--max-iterations",
+        type=positive_number,
+        default=1000,
+        help="of the solver; a row that needs more is marked (default: 1000)",
+    )
+    add_probe_arguments(parser)
+
+
+def run(args: Namespace) -> str:
+    check_output(args)
+    bilm = chosen_bilm(args)
+    splits = _read(args)
+    with cache_folder(args) as folder:
+        probe = TagProbe(splits, folder, args.l2, args.max_iterations)
+        scores = _scores(args, bilm, probe, splits)
+    results = {
+        "tag": args.tag if args.columns is None else f"column {args.columns[1]}",
+        "l2": args.l2,
+        "num_sentences": {split: len(splits[split]) for split in SPLITS},
+        "num_words": {s: sum(len(x.words) for x in splits[s]) for s in SPLITS},
+        "tags": probe.tags,
+        "scores": [_as_dict(score) for score in scores],
+    }
+    write_json(args, bilm, results)
+    return markdown_table(_HEAD, [_cells(score) for score in scores], num_left=2)
+
+
+def _read(args: Namespace) -> Dict[str, List[TaggedSentence]]:
+    splits = {}
+    for split in SPLITS:
+        path = getattr(args, split) or find_corpus("pos", f"*{split}.conllu", f"--{split}")
+        sentences = (
+            read_conllu(path, args.tag)
+            if args.columns is None
+            else read_tag_columns(path, *args.columns)
+        )
+        splits[split] = list(sentences)
+    return splits
+
+
+def _scores(
+    args: Namespace, bilm: Bilm, probe: TagProbe, splits: Dict[str, List[TaggedSentence]]
+) -> List[TagScore]:
+    def words() -> Set[str]:
+        return {word for sentences in splits.values() for s in sentences for word in s.words}
+
+    as_lines, total = args.file_friendly_logging, sum(map(len, splits.values()))
+    scores = [probe.most_frequent_tag()]
+    for representation in representations(args, bilm, words):
+        with progress(f"sentences, {representation.name}", total, as_lines) as advance:
+            features = probe.features(representation, advance)
+        with_mix = representation.name == BILM
+        with progress(f"iterations, {representation.name}", None, as_lines) as advance:
+            scores += probe.scores(representation, features, with_mix, advance)
+    return scores
+
+
+def _cells(score: TagScore) -> List[str]:
+    low, high = score.test.interval
+    iterations = "" if score.classifier is None else str(score.classifier.num_iterations)
+    if score.classifier is not None and not score.classifier.converged:
+        iterations += ", not converged"
+    return [
+        score.representation,
+        score.layer,
+        _percent(score.dev.overall),
+        _percent(score.test.overall),
+        f"{_percent(low)} to {_percent(high)}",
+        _percent(score.test.unseen),
+        iterations,
+    ]
+
+
+def _percent(share: Optional[float]) -> str:
+    return "" if share is None else f"{100 * share:.2f}"
+
+
+def _as_dict(score: TagScore) -> Dict[str, Any]:
+    def accuracy(found: Accuracy) -> Dict[str, Any]:
+        return {**asdict(found), "interval": list(found.interval)}
+
+    fit = score.classifier
+    return {
+        "representation": score.representation,
+        "layer": score.layer,
+        "dev": accuracy(score.dev),
+        "test": accuracy(score.test),
+        "layer_weights": None if fit is None else fit.layer_weights,
+        "loss": None if fit is None else fit.loss,
+        "num_iterations": None if fit is None else fit.num_iterations,
+        "num_evaluations": None if fit is None else fit.num_evaluations,
+        "converged": None if fit is None else fit.converged,
+    }
+
+
+def _penalty(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < float("inf"):
+        raise ArgumentTypeError(f"expected a number of at least 0, found {text}")
+    return value

@@ -1,0 +1,149 @@
+from argparse import ArgumentParser, Namespace
+from typing import Any, Dict, List, Set, Tuple
+
+from elmo_plugin.analysis.word_senses import ALL, Answers, SenseProbe, SenseScore, words_of
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.commands import probe_arguments
+from elmo_plugin.commands.bilm_arguments import chosen_bilm
+from elmo_plugin.commands.probe_arguments import (
+    add_probe_arguments,
+    cache_folder,
+    check_output,
+    find_corpus,
+    markdown_table,
+    representations,
+    write_json,
+)
+from elmo_plugin.corpora.word_senses import SenseCorpus, SenseSentence, read_first_senses
+from elmo_plugin.util.progress import progress
+
+DESCRIPTION = """\
+Disambiguate words by the nearest sense in each frozen layer of a biLM, as in Table 5 of the ELMo
+paper, and print the F1 of each test set and part of speech.
+
+In each layer, a sense has the mean vector of its words in the training part. A word of the test
+part gets the sense of its lemma and part of speech whose mean is nearest by cosine; if the training
+part lacks the lemma, it gets the first sense of WordNet. Multi-word units are split at `_`, and
+their vectors averaged. F1 is that of the evaluation framework of Raganato et al. (2017): an answer
+is right if it is one of the gold senses.
+
+Files are JSON lines, {"id", "tokens", "lemmas", "pos", "senses"}, or NAME.data.xml of that
+framework, with NAME.gold.key.txt beside it. First senses are lemma<TAB>POS<TAB>sense key lines. By
+default they are train.jsonl, test.jsonl and first_sense.tsv in ELMO_DATA/wsd.
+
+Rows of the table: the first sense; the most frequent sense of the training part; static word
+vectors; each layer of a random biLM of the same shape; each layer of the biLM.
+
+Vectors of annotated words are kept on the disk in half precision, 2 x layers x width bytes per word
+and representation. RAM grows with the test part and the senses of its lemmas only.
+"""
+
+EPILOG = """\
+example:
+    %(prog)s --cache vectors --json senses.json
+    %(prog)s --train semcor.data.xml --test ALL.data.xml --first-senses first_sense.tsv
+"""
+
+STOPPED = probe_arguments.STOPPED
+
+# In the order of the framework.
+_PARTS_OF_SPEECH = ("NOUN", "VERB", "ADJ", "ADV")
+
+_Row = Tuple[str, str, Dict[str, SenseScore]]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    for name, what in (
+        ("train", "sentences with senses to learn from"),
+        ("test", "sentences with senses to predict"),
+        ("first-senses", "the first sense of each lemma"),
+    ):
+        parser.add_argument(f"--{name}", metavar="FILE", help=what)
+    add_probe_arguments(parser)
+
+
+def run(args: Namespace) -> str:
+    check_output(args)
+    bilm = chosen_bilm(args)
+    train = SenseCorpus(args.train or find_corpus("wsd", "train.jsonl", "--train"))
+    test = list(SenseCorpus(args.test or find_corpus("wsd", "test.jsonl", "--test")))
+    lemmas = {instance.lemma for sentence in test for instance in sentence.instances}
+    first = args.first_senses or find_corpus("wsd", "first_sense.tsv", "--first-senses")
+    with cache_folder(args) as folder:
+        probe = SenseProbe(train, test, read_first_senses(first, lemmas), folder)
+        rows = _rows(args, bilm, probe, train, test)
+    write_json(args, bilm, {**_counts(probe), "scores": [_as_dict(row) for row in rows]})
+    return _table(probe, rows)
+
+
+def _rows(
+    args: Namespace,
+    bilm: Bilm,
+    probe: SenseProbe,
+    train: SenseCorpus,
+    test: List[SenseSentence],
+) -> List[_Row]:
+    def words() -> Set[str]:
+        corpora = (train, test)
+        return {w for corpus in corpora for s in corpus for w in words_of(s.tokens)[0]}
+
+    def row(name: str, layer: str, answers: Answers) -> _Row:
+        return name, layer, probe.scores(answers)
+
+    rows = [
+        row("first sense", "", probe.first_senses()),
+        row("most frequent sense", "", probe.most_frequent_senses()),
+    ]
+    for representation in representations(args, bilm, words):
+        unit = f"sentences, {representation.name}"
+        with progress(unit, probe.num_texts, args.file_friendly_logging) as advance:
+            for layer, answers in probe.nearest_senses(representation, advance):
+                rows.append(row(representation.name, layer, answers))
+    return rows
+
+
+def _groups(probe: SenseProbe) -> List[str]:
+    """The columns of the table: test sets, parts of speech, all."""
+    corpora = dict.fromkeys(corpus for corpus, _ in probe.instances)
+    found = dict.fromkeys(instance.lemma[1] for _, instance in probe.instances)
+    known = [pos for pos in _PARTS_OF_SPEECH if pos in found]
+    return [*corpora, *known, *(pos for pos in found if pos not in known), ALL]
+
+
+def _table(probe: SenseProbe, rows: List[_Row]) -> str:
+    groups = _groups(probe)
+    num_words = probe.scores(probe.first_senses())
+    counts = ["annotated words", "", *(str(num_words[group].num_words) for group in groups)]
+    cells = [
+        [name, layer, *(f"{100 * scores[group].f1:.1f}" for group in groups)]
+        for name, layer, scores in rows
+    ]
+    return markdown_table(["representation", "layer", *groups], [counts, *cells], num_left=2)
+
+
+def _counts(probe: SenseProbe) -> Dict[str, Any]:
+    known = sum(instance.lemma in probe.counts for _, instance in probe.instances)
+    return {
+        "num_words": len(probe.instances),
+        "num_words_with_lemma_in_training": known,
+        "num_senses_in_training": sum(len(senses) for senses in probe.counts.values()),
+    }
+
+
+def _as_dict(row: _Row) -> Dict[str, Any]:
+    name, layer, scores = row
+    return {
+        "representation": name,
+        "layer": layer,
+        "scores": {
+            group: {
+                "f1": score.f1,
+                "precision": score.precision,
+                "recall": score.recall,
+                "num_correct": score.num_correct,
+                "num_answered": score.num_answered,
+                "num_words": score.num_words,
+            }
+            for group, score in scores.items()
+        },
+    }

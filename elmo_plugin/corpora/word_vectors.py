@@ -1,0 +1,66 @@
+"""Reads the vectors of given words from a file in the format of GloVe."""
+
+import io
+import os
+import zipfile
+from itertools import chain
+from typing import Container, Iterator, Tuple, Union, cast
+
+from elmo_plugin.corpora.files import find_file, numbered_lines
+from elmo_plugin.util.word_vectors import Vectors, parse_vectors
+
+__all__ = ["read_word_vectors"]
+
+
+def read_word_vectors(path: Union[str, os.PathLike], words: Container[str]) -> Tuple[Vectors, int]:
+    """
+    # Parameters
+
+    path : `Union[str, os.PathLike]`
+        Text, gzip or zip, path or URL; a file within a larger zip is `(archive.zip)#file.txt`. A
+        first line with the number of words and the width is skipped.
+    words : `Container[str]`
+        The words whose vectors are wanted: RAM grows with these, not with the file.
+
+    # Returns
+
+    `Tuple[Vectors, int]`
+        The float32 vectors of those words that the file contains, and their width.
+
+    # Raises
+
+    `FileNotFoundError`
+        If there is no such file.
+    `ValueError`
+        If the file is empty or damaged, or a line is not a word and a vector; names the line.
+    """
+    lines = _vector_lines(os.fspath(path))
+    first = next(lines, None)
+    if first is None:
+        raise ValueError(f"{path}:1: expected word vectors, found an empty file.")
+    dim = first[1].count(" ")
+    found, _ = parse_vectors(chain([first], lines), words, dim)
+    return found, dim
+
+
+def _vector_lines(path: str) -> Iterator[Tuple[str, str]]:
+    """`file:line` and text of each line except the header and empty lines."""
+    is_first = True
+    for number, line in _lines(path):
+        line = line.rstrip()
+        is_header = is_first and line.count(" ") < 2 and line.replace(" ", "").isdecimal()
+        if line and not is_header:
+            yield f"{path}:{number}", line
+        is_first = False
+
+
+def _lines(path: str) -> Iterator[Tuple[int, str]]:
+    archive, _, member = path.lstrip("(").partition(")#")
+    found = find_file(archive)
+    if not zipfile.is_zipfile(found):
+        # Words may contain other line separators of Unicode.
+        yield from numbered_lines(path, newline="\n")
+        return
+    with zipfile.ZipFile(found) as opened, opened.open(member or opened.namelist()[0]) as file:
+        # A reader that can be peeked into, which has any file for its source.
+        yield from numbered_lines(io.BufferedReader(cast(io.RawIOBase, file)), newline="\n")

@@ -1,0 +1,59 @@
+"""Parses word vectors in the format of GloVe: per line a word and its numbers."""
+
+from typing import Container, Dict, Iterable, List, Optional, Tuple
+
+import numpy
+
+Vectors = Dict[str, numpy.ndarray]
+
+
+def parse_vectors(
+    lines: Iterable[Tuple[str, str]], words: Container[str], dim: int, max_others: int = 0
+) -> Tuple[Vectors, Vectors]:
+    """
+    # Parameters
+
+    lines : `Iterable[Tuple[str, str]]`
+        `file:line` and text of each line, without empty lines and header.
+    words : `Container[str]`
+        The words whose vectors are wanted.
+    dim : `int`
+        Width of a vector.
+    max_others : `int`, optional (default = `0`)
+        How many further words are wanted, the first of the file.
+
+    # Returns
+
+    `Tuple[Vectors, Vectors]`
+        The float32 vectors of `words` that the file contains, and those of other words. If a word
+        occurs twice, the first vector counts.
+
+    # Raises
+
+    `ValueError`
+        If a line that is wanted is not a word and a vector of this width.
+    """
+    found: Vectors = {}
+    others: Vectors = {}
+    for place, line in lines:
+        # Some words of GloVe contain spaces, so only the first line shows the width of the file.
+        is_first = not (found or others)
+        word, *numbers = line.rsplit(" ", -1 if is_first else dim)
+        if word in found or word in others or (word not in words and len(others) >= max_others):
+            continue
+        vector = _vector(numbers)
+        if vector is None or len(vector) != dim:
+            raise ValueError(
+                f"{place}: expected a word and the {dim} numbers of its vector, found "
+                f"{line[:60]!r}. Is it a file of word vectors, and of this width?"
+            )
+        (found if word in words else others)[word] = vector
+    return found, others
+
+
+def _vector(numbers: List[str]) -> Optional[numpy.ndarray]:
+    try:
+        vector = numpy.array(numbers, dtype="float32")
+    except ValueError:
+        return None
+    return vector if numpy.isfinite(vector).all() else None

@@ -1,0 +1,115 @@
+import fcntl
+import json
+
+import numpy
+import pytest
+
+from elmo_plugin.analysis import features as module
+from elmo_plugin.analysis.features import Text, compute_features
+from elmo_plugin.util.errors import ConfigurationError
+
+
+class Lengths:
+    """A representation with two layers: the length of a word and its place, and their negatives."""
+
+    name, layers, dim, identity = "lengths", ["first", "second"], 2, "lengths"
+
+    def __init__(self, fail_after=10**9, value=1.0):
+        self.num_embedded, self.fail_after, self.value = 0, fail_after, value
+
+    def embed(self, sentences):
+        for words in sentences:
+            if self.num_embedded == self.fail_after:
+                raise KeyboardInterrupt
+            self.num_embedded += 1
+            rows = [[len(word) * self.value, place] for place, word in enumerate(words)]
+            yield numpy.array([rows, -numpy.array(rows, dtype="f4")], dtype="f4")
+
+
+TEXTS = [
+    Text(["ice", "cream", "melts"], [(0, 2), (2, 3)]),
+    Text(["yes"], []),
+    Text(["owls", "hoot"], [(1, 2), (0, 1)]),
+    Text(["a"], [(0, 1)]),
+]
+# By hand: means over spans.
+EXPECTED = [[4.0, 0.5], [5.0, 2.0], [4.0, 1.0], [4.0, 0.0], [1.0, 0.0]]
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch):
+    monkeypatch.setattr(module, "_SENTENCES_PER_COMMIT", 2)
+
+
+def rows(features):
+    return [features.layer(number).tolist() for number in range(features.num_layers)]
+
+
+def test_each_span_has_the_mean_of_its_words_in_each_layer(tmp_path):
+    done = []
+    features = compute_features(Lengths(), TEXTS, tmp_path / "new", done.append)
+    assert (features.num_rows, features.num_layers, features.dim) == (5, 2, 2)
+    assert features.layer(0).dtype == numpy.float16
+    assert rows(features) == [EXPECTED, (-numpy.array(EXPECTED)).tolist()]
+    assert done == [0, 2, 2]
+
+
+def test_what_was_computed_is_used_again(tmp_path):
+    compute_features(Lengths(), TEXTS, tmp_path)
+    again = Lengths()
+    assert rows(compute_features(again, TEXTS, tmp_path))[0] == EXPECTED
+    assert again.num_embedded == 0
+
+
+def test_another_text_other_spans_or_another_representation_are_computed(tmp_path):
+    compute_features(Lengths(), TEXTS, tmp_path)
+    other_spans = [Text(TEXTS[0].words, [(0, 3)]), *TEXTS[1:]]
+    for texts, identity in ((TEXTS[1:], "lengths"), (other_spans, "lengths"), (TEXTS, "other")):
+        representation = Lengths()
+        representation.identity = identity
+        compute_features(representation, texts, tmp_path)
+        assert representation.num_embedded == len(texts)
+
+
+@pytest.mark.parametrize("fail_after", [0, 1, 2, 3])
+def test_after_an_interruption_it_continues_and_gives_the_same(tmp_path, fail_after):
+    with pytest.raises(KeyboardInterrupt):
+        compute_features(Lengths(fail_after), TEXTS, tmp_path)
+    rest = Lengths()
+    assert rows(compute_features(rest, TEXTS, tmp_path))[0] == EXPECTED
+    assert rest.num_embedded == len(TEXTS) - fail_after // 2 * 2
+
+
+def test_rows_written_after_the_last_commit_are_dropped(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        compute_features(Lengths(2), TEXTS, tmp_path)
+    for file in tmp_path.glob("*/layer_*"):
+        file.write_bytes(file.read_bytes() + b"half a row")
+    assert rows(compute_features(Lengths(), TEXTS, tmp_path))[0] == EXPECTED
+
+
+def test_files_that_lost_rows_are_computed_anew(tmp_path):
+    features = compute_features(Lengths(), TEXTS, tmp_path)
+    file = features.folder / "layer_1.float16"
+    file.write_bytes(file.read_bytes()[:-2])
+    assert rows(compute_features(Lengths(), TEXTS, tmp_path))[0] == EXPECTED
+
+
+@pytest.mark.parametrize("value", [numpy.nan, 1e6])
+def test_numbers_that_half_precision_cannot_represent_are_refused(tmp_path, value):
+    with pytest.raises(ConfigurationError, match="finite vectors"):
+        compute_features(Lengths(value=value), TEXTS, tmp_path)
+
+
+def test_a_text_without_spans_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="a text with words"):
+        compute_features(Lengths(), TEXTS[1:2], tmp_path)
+
+
+def test_two_processes_do_not_write_the_same(tmp_path):
+    folder = compute_features(Lengths(), TEXTS, tmp_path).folder
+    assert json.loads((folder / "progress.json").read_text())["num_rows"] == 5
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ConfigurationError, match="is being written by another process"):
+            compute_features(Lengths(), TEXTS, tmp_path)

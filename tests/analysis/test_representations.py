@@ -1,0 +1,85 @@
+import random
+
+import numpy
+import pytest
+import torch
+
+from elmo_plugin import embed_sentences
+from elmo_plugin.analysis.representations import BilmLayers, StaticVectors, random_bilm
+
+SENTENCES = [["They", "play"], [], ["The", "play", "began", "!"]]
+
+
+def arrays(representation):
+    return [layers.tolist() for layers in representation.embed(SENTENCES)]
+
+
+def test_a_bilm_gives_its_layers(shared_bilm):
+    representation = BilmLayers(shared_bilm)
+    assert representation.layers == ["token layer", "layer 1", "layer 2"]
+    assert representation.dim == shared_bilm.output_dim
+    expected = [layers.tolist() for layers in embed_sentences(shared_bilm, SENTENCES)]
+    assert arrays(representation) == expected
+
+
+def test_a_random_bilm_has_the_shape_of_the_trained_one_and_depends_on_the_seed_only(shared_bilm):
+    before = torch.random.get_rng_state()
+    torch.manual_seed(1)
+    first = BilmLayers(random_bilm(shared_bilm.options, 3))
+    torch.manual_seed(2)
+    again = BilmLayers(random_bilm(shared_bilm.options, 3))
+    other = BilmLayers(random_bilm(shared_bilm.options, 4))
+    trained = BilmLayers(shared_bilm)
+    assert first.layers == trained.layers and first.dim == trained.dim
+    assert first.identity == again.identity and arrays(first) == arrays(again)
+    assert len({first.identity, other.identity, trained.identity}) == 3
+    assert arrays(first) != arrays(other) != arrays(trained)
+    torch.random.set_rng_state(before)
+
+
+def test_random_numbers_outside_stay_as_they_were(shared_bilm):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    random_bilm(shared_bilm.options, 0)
+    assert torch.rand(3).equal(expected)
+
+
+def test_static_vectors_fall_back_on_lower_case_and_then_on_zeros(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("the 1 2\nplay 3 4\nThey 5 6\nbegan 7 8\n")
+    words = {word for sentence in SENTENCES for word in sentence}
+    representation = StaticVectors(path, words)
+    assert representation.layers == ["vectors.txt"] and representation.dim == 2
+    assert arrays(representation) == [
+        [[[5, 6], [3, 4]]],
+        [[]],
+        [[[1, 2], [3, 4], [7, 8], [0, 0]]],
+    ]
+    assert next(representation.embed([["play"]])).dtype == numpy.float32
+
+
+def test_static_vectors_are_identified_by_what_they_give(tmp_path):
+    lines = ["the 1 2\n", "play 3 4\n", "unused 0 0\n"]
+    identities = []
+    for number, content in enumerate([lines, lines[:2], lines[::-1], ["the 1 2\n", "play 3 5\n"]]):
+        path = tmp_path / f"{number}.txt"
+        path.write_text("".join(content))
+        identities.append(StaticVectors(path, {"the", "play"}).identity)
+    assert identities[0] == identities[1] == identities[2] != identities[3]
+
+
+def test_a_file_without_any_of_the_words_is_refused(tmp_path):
+    (tmp_path / "x.txt").write_text("die 1 2\n")
+    with pytest.raises(ValueError, match="expected vectors of the words of the text, found none"):
+        StaticVectors(tmp_path / "x.txt", {"the"})
+
+
+def test_what_a_sentence_gets_does_not_depend_on_the_others(shared_bilm):
+    representation = BilmLayers(shared_bilm, batch_size=2)
+    order = list(range(3))
+    random.Random(0).shuffle(order)
+    shuffled = list(representation.embed([SENTENCES[number] for number in order]))
+    for layers, expected in zip(shuffled, (arrays(representation)[number] for number in order)):
+        # The empty sentence has no numbers to compare.
+        numpy.testing.assert_allclose(layers.ravel(), numpy.ravel(expected), rtol=1e-5, atol=1e-6)

@@ -1,0 +1,92 @@
+import numpy
+import pytest
+
+from elmo_plugin.analysis.representations import BilmLayers
+from elmo_plugin.analysis.tag_probe import MIX, TagProbe
+from elmo_plugin.corpora.tagged_words import TaggedSentence
+from elmo_plugin.util.errors import ConfigurationError
+
+
+def sentence(text):
+    cells = [word.split("/") for word in text.split()]
+    return TaggedSentence(*(tuple(column) for column in zip(*cells)))
+
+
+SPLITS = {
+    "train": [sentence("the/D dog/N barks/V"), sentence("the/D bark/N"), sentence("dogs/N bark/V")],
+    "dev": [sentence("the/D bark/V"), sentence("cats/N")],
+    "test": [sentence("the/D odd/A bark/N"), sentence("dogs/V run/V")],
+}
+
+
+class Spelling:
+    """One-hot vectors of the last letter: a classifier learns one tag for each."""
+
+    name, layers, dim, identity = "spelling", ["letter", "nothing"], 26, "spelling"
+
+    def embed(self, sentences):
+        for words in sentences:
+            rows = numpy.zeros((2, len(words), 26), dtype="f4")
+            for place, word in enumerate(words):
+                rows[0, place, ord(word[-1]) - ord("a")] = 1.0
+            yield rows
+
+
+def test_the_most_frequent_tag_is_counted(tmp_path):
+    score = TagProbe(SPLITS, tmp_path).most_frequent_tag()
+    # Unseen words get N, the tag of three words. `bark` is N and V once each: N comes first.
+    assert score.dev.overall == pytest.approx(2 / 3) and score.dev.unseen == 1.0
+    # `odd` has a tag that training lacks.
+    assert score.test.overall == pytest.approx(2 / 5) and score.test.unseen == 0.0
+    assert score.classifier is None
+    assert score.dev.interval.low <= score.dev.overall <= score.dev.interval.high
+
+
+def test_a_classifier_of_each_layer_and_of_the_mix_is_scored(tmp_path):
+    probe = TagProbe(SPLITS, tmp_path)
+    representation = Spelling()
+    features = probe.features(representation)
+    letter, nothing, mix = probe.scores(representation, features, with_mix=True)
+    assert [score.layer for score in (letter, nothing, mix)] == ["letter", "nothing", MIX]
+    # By the last letters of training: e D, g N, s N or V, k N or V. Without any, N.
+    assert nothing.dev.overall == pytest.approx(1 / 3)
+    assert nothing.test.overall == pytest.approx(1 / 5)
+    assert letter.dev.overall >= 1 / 3 and letter.classifier.converged
+    # No constant layer can help.
+    assert mix.classifier.layer_weights[0] > 0.9
+    assert len(list(probe.scores(representation, features))) == 2
+
+
+def test_tags_that_training_lacks_are_errors(tmp_path):
+    probe = TagProbe(SPLITS, tmp_path)
+    assert probe.tags == ["D", "N", "V"]
+    splits = {**SPLITS, "test": [sentence("the/X dog/X")]}
+    probe = TagProbe(splits, tmp_path)
+    scores = list(probe.scores(Spelling(), probe.features(Spelling())))
+    assert [score.test.overall for score in scores] == [0.0, 0.0]
+    assert scores[0].test.unseen is None
+
+
+def test_layers_of_a_bilm_tell_the_tags_of_the_words_they_were_fitted_on(tmp_path, shared_bilm):
+    representation = BilmLayers(shared_bilm)
+    probe = TagProbe({**SPLITS, "dev": SPLITS["train"]}, tmp_path, l2=1e-6)
+    scores = list(probe.scores(representation, probe.features(representation), with_mix=True))
+    assert [score.layer for score in scores] == ["token layer", "layer 1", "layer 2", MIX]
+    # Without context, one of the two `bark` is wrong.
+    assert scores[0].dev.overall == pytest.approx(6 / 7)
+    assert scores[1].dev.overall == scores[2].dev.overall == 1.0
+
+
+def test_fitted_classifiers_are_kept(tmp_path, monkeypatch):
+    probe = TagProbe(SPLITS, tmp_path)
+    features = probe.features(Spelling())
+    first = list(probe.scores(Spelling(), features))
+    monkeypatch.setattr("elmo_plugin.analysis.tag_probe.fit", lambda *_: pytest.fail("fitted"))
+    again = list(TagProbe(SPLITS, tmp_path).scores(Spelling(), features))
+    for one, other in zip(first, again):
+        assert (one.layer, one.dev, one.test) == (other.layer, other.dev, other.test)
+
+
+def test_one_tag_alone_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="at least two tags to learn, found 1: N"):
+        TagProbe({**SPLITS, "train": [sentence("a/N b/N")]}, tmp_path)

@@ -1,0 +1,220 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmo_plugin import load_bilm
+from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.commands.main import main
+from tests.commands import running
+
+PROJECT = Path(__file__).resolve().parents[2]
+CORPORA = PROJECT / "fixtures/corpora"
+# Kills itself after some commits of vectors, of four sentences each.
+KILLED = """
+import os, signal, sys
+from elmo_plugin.analysis import features
+from elmo_plugin.commands.main import main
+features._SENTENCES_PER_COMMIT = 4
+commit, left = features._Writer._commit, [int(sys.argv[1])]
+def counted(writer):
+    commit(writer)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+features._Writer._commit = counted
+main(sys.argv[2:])
+"""
+
+
+def run(*arguments):
+    main(["probe", *map(str, arguments)])
+
+
+def table(capsys, *arguments):
+    """The cells of each row that is printed."""
+    run(*arguments)
+    lines = capsys.readouterr().out.splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert len({len(row) for row in rows}) == 1
+    return rows
+
+
+def failure(*arguments):
+    with pytest.raises(SystemExit) as stopped:
+        run(*arguments)
+    message = stopped.value.code
+    assert isinstance(message, str) and "\n" not in message
+    assert message.startswith(f"elmo probe {arguments[0]}: ")
+    return message
+
+
+def test_tags_of_the_fixture_are_probed(tmp_path, capsys):
+    rows = table(capsys, "pos", "--json", tmp_path / "new" / "tags.json", "--max-iterations", 40)
+    assert [row[:2] for row in rows[2:]] == [
+        ["most frequent tag of each word", ""],
+        ["static vectors", "vectors.100d.txt.gz"],
+        *([name, layer] for name in ("random biLM", "biLM") for layer in LAYERS),
+        ["biLM", "mix"],
+    ]
+    found = json.loads((tmp_path / "new" / "tags.json").read_text())
+    assert found["bilm_fingerprint"] == fingerprint(load_bilm())
+    assert found["num_words"] == {"train": 611, "dev": 163, "test": 179}
+    assert found["tag"] == "upos" and "PROPN" in found["tags"]
+    for row, score in zip(rows[2:], found["scores"], strict=True):
+        assert row[:2] == [score["representation"], score["layer"]]
+        assert row[2:4] == [f"{100 * score[part]['overall']:.2f}" for part in ("dev", "test")]
+        low, high = score["test"]["interval"]
+        assert low <= score["test"]["overall"] <= high
+        assert row[4] == f"{100 * low:.2f} to {100 * high:.2f}"
+        assert ("not converged" in row[6]) == (score["converged"] is False)
+    assert sum(found["scores"][-1]["layer_weights"]) == pytest.approx(1.0)
+
+
+LAYERS = ("token layer", "layer 1", "layer 2")
+
+
+def test_columns_and_conllu_give_the_same(capsys):
+    chosen = ["--representations", "static", "--max-iterations", 20]
+    ner = [f"--{split}={CORPORA}/ner/{split}.conll" for split in ("train", "dev", "test")]
+    conllu = table(capsys, "pos", "--tag", "xpos", *chosen)
+    assert table(capsys, "pos", *ner, "--columns", 1, 2, *chosen) == conllu
+    assert table(capsys, "pos", *ner, "--columns", -4, -3, *chosen) == conllu
+
+
+def test_it_computes_in_bfloat16_when_asked(capsys):
+    chosen = ["wsd", "--representations", "random", "bilm"]
+    rows = table(capsys, *chosen, "--bfloat16")
+    assert [row[:2] for row in rows] == [row[:2] for row in table(capsys, *chosen)]
+
+
+def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):
+    rows = table(capsys, "wsd", "--json", tmp_path / "senses.json")
+    head, _, words, first, most_frequent, *others = rows
+    assert head[2:] == ["tales", "news", "NOUN", "VERB", "ADJ", "ADV", "all"]
+    assert words[2:] == ["9", "8", "10", "3", "2", "2", "17"]
+    # Counted by hand: of 9 words in `tales` 7 have their first sense, of 8 in `news` 4.
+    assert first[2:4] == ["77.8", "50.0"] and first[-1] == "64.7"
+    assert most_frequent[2:4] == ["55.6", "62.5"]
+    assert [row[:2] for row in others] == [
+        ["static vectors", "vectors.100d.txt.gz"],
+        *([name, layer] for name in ("random biLM", "biLM") for layer in LAYERS),
+    ]
+    found = json.loads((tmp_path / "senses.json").read_text())
+    # Lanterns and `slowly` are in the test part only.
+    assert (found["num_words"], found["num_words_with_lemma_in_training"]) == (17, 15)
+    for row, score in zip(rows[3:], found["scores"], strict=True):
+        f1 = [score["scores"][group]["f1"] for group in head[2:]]
+        assert row[2:] == [f"{100 * value:.1f}" for value in f1]
+
+
+def test_the_files_of_the_framework_are_read(tmp_path, capsys):
+    expected = table(capsys, "wsd", "--representations", "bilm")
+    for part in ("train", "test"):
+        write_xml(CORPORA / f"wsd/{part}.jsonl", tmp_path / part)
+    files = [f"--{part}={tmp_path}/{part}.data.xml" for part in ("train", "test")]
+    assert table(capsys, "wsd", *files, "--representations", "bilm") == expected
+
+
+def write_xml(source, target):
+    """The same sentences in the files of the framework."""
+    lines, keys = ['<corpus lang="en" source="fixture">', '<text id="d000">'], []
+    for line in source.read_text().splitlines():
+        found = json.loads(line)
+        lines.append(f'<sentence id="{found["id"]}">')
+        columns = zip(*(found[name] for name in ("tokens", "lemmas", "pos", "senses")))
+        for number, (token, lemma, pos, sense) in enumerate(columns):
+            attributes = f'lemma="{lemma}" pos="{pos}"'
+            if sense is None:
+                lines.append(f"<wf {attributes}>{token}</wf>")
+                continue
+            name = f"{found['id']}.t{number:03}"
+            lines.append(f'<instance id="{name}" {attributes}>{token}</instance>')
+            keys.append(f"{name} {sense}")
+        lines.append("</sentence>")
+    Path(f"{target}.data.xml").write_text("\n".join([*lines, "</text>", "</corpus>"]))
+    Path(f"{target}.gold.key.txt").write_text("\n".join(keys) + "\n")
+
+
+@pytest.mark.parametrize("probe, commits", [("pos", 3), ("pos", 40), ("wsd", 2), ("wsd", 20)])
+def test_killed_and_started_again_it_prints_the_same(tmp_path, capsys, probe, commits):
+    chosen = ["--representations", "random", "bilm"]
+    chosen += ["--max-iterations", 20] if probe == "pos" else []
+    whole = table(capsys, probe, *chosen)
+    arguments = ["probe", probe, *map(str, chosen), "--cache", str(tmp_path)]
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(commits), *arguments],
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("classifier_*")}
+    assert len(kept) == (3 if commits == 40 else 0)
+    assert table(capsys, *arguments[1:]) == whole
+    # Nothing is left to compute.
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.float16")}
+    assert table(capsys, *arguments[1:]) == whole
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.float16")} == files
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+def test_allennlp_has_it_too(capsys):
+    running.run("elmo-probe", "wsd", "--representations", "static")
+    assert "| most frequent sense |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("probe", ["pos", "wsd"])
+def test_help_of_a_probe_has_an_example(probe, capsys):
+    with pytest.raises(SystemExit):
+        run(probe, "--help")
+    shown = capsys.readouterr().out
+    assert f"example:\n    elmo probe {probe} " in shown and "%" not in shown.replace("95 %", "")
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["pos", "--train", "none.conllu"], "looked for none.conllu and none.conllu.gz"),
+        (["pos", "--tag", "deprel"], "train.conllu:1: expected a value of `deprel`"),
+        (["pos", "--json", "."], ". is a folder; expected the name of a file"),
+        (["wsd", "--json", "x.jsonl/y.json"], "x.jsonl"),
+        (["pos", "--columns", "1", "0"], "found column 0"),
+        (["pos", "--options-file", "none.json"], "none.json"),
+        (["pos", "--glove", "none.txt"], "looked for none.txt"),
+        (["wsd", "--test", "x.jsonl"], "x.jsonl:1: expected a JSON object"),
+        (["wsd", "--first-senses", "x.jsonl"], "x.jsonl:1: expected lemma"),
+        (["wsd", "--train", "x.jsonl"], "x.jsonl:1: expected a JSON object"),
+    ],
+)
+def test_what_a_user_can_cause_is_one_sentence(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.jsonl").write_text("The owl\n")
+    assert message in failure(*arguments)
+
+
+def test_corpora_are_looked_for_in_the_folder_of_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("ELMO_DATA", str(tmp_path))
+    assert "Expected one file" in failure("wsd") and "Name it by --train" in failure("wsd")
+    (tmp_path / "pos").mkdir()
+    for name in ("en-train.conllu", "en-train.conllu.gz", "de-train.conllu"):
+        (tmp_path / "pos" / name).touch()
+    message = failure("pos")
+    assert "found 2: " in message and "Name it by --train" in message
+
+
+@pytest.mark.parametrize("arguments", [[], ["pos", "--l2", "-1"], ["pos", "--l2", "x"]])
+def test_wrong_arguments_end_with_exit_code_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run(*arguments)
+    assert stopped.value.code == 2
+
+
+def test_a_biased_corpus_of_one_sentence_is_enough(tmp_path, capsys):
+    (tmp_path / "x.txt").write_text("the D\nowl N\n")
+    files = [f"--{split}={tmp_path}/x.txt" for split in ("train", "dev", "test")]
+    rows = table(capsys, "pos", *files, "--columns", 1, 2, "--representations", "bilm")
+    assert [row[2] for row in rows[2:]] == ["100.00"] * 5

@@ -1,0 +1,54 @@
+import gzip
+import zipfile
+
+import numpy
+import pytest
+
+from elmo_plugin.corpora.word_vectors import read_word_vectors
+
+LINES = ["the 1 2 3", "play 4 5 6", "at the 0 0 1", "Zeus 7 8 9", "play 0 0 0"]
+
+
+def write(path, text):
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("other.txt", "play 9 9 9\n")
+            archive.writestr("inside.txt", text)
+        return f"({path})#inside.txt"
+    else:
+        path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v.txt.gz", "v.zip"])
+@pytest.mark.parametrize("header", ["", "5 3\n", "\ufeff"])
+def test_the_vectors_of_the_wanted_words_are_read(tmp_path, name, header):
+    path = write(tmp_path / name, header + "\n".join(LINES) + "\n\n")
+    found, dim = read_word_vectors(path, {"the", "play", "at the", "zeus"})
+    assert dim == 3 and found["play"].dtype == numpy.float32
+    assert {word: vector.tolist() for word, vector in found.items()} == {
+        "the": [1, 2, 3],
+        "play": [4, 5, 6],
+        "at the": [0, 0, 1],
+    }
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "v.txt:1: expected word vectors, found an empty file"),
+        ("the 1 2 3\nplay 4 5\n", "v.txt:2: expected a word and the 3 numbers"),
+        ("the 1 2 3\nplay 4 5 x\n", "v.txt:2: expected a word and the 3 numbers"),
+        ("the 1 2 3\nplay 4 5 nan\n", "v.txt:2: expected a word and the 3 numbers"),
+    ],
+)
+def test_what_is_no_file_of_vectors_is_refused(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_word_vectors(write(tmp_path / "v.txt", text), {"the", "play"})
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="none.txt"):
+        read_word_vectors(tmp_path / "none.txt", {"the"})
