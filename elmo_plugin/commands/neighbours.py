@@ -59,8 +59,8 @@ URL, a folder or a pattern in quotes. FOLDER, new or an index, receives plain fi
     contexts.npy, sentences.npy    where each context is in text.txt
     text.txt                       the sentences that have contexts
 
-Bytes per token: number of layers x dim x 2, and 24; with the shipped biLM 1,048, with the
-published one 4,120. RAM grows with --batch-size and the longest line only. If the command is
+Bytes per token: number of layers x dim x 2, 24 and its text; with the shipped biLM 1,055, with the
+published one 4,127. RAM grows with --batch-size and the longest line only. If the command is
 interrupted, even by kill -9 or a full disk, give it again: it continues after the lines done.
 """
 
@@ -81,7 +81,7 @@ together share the pass over the index, 1,024 at a time; a result does not depen
 _QUERY_EPILOG = """\
 example:
     %(prog)s contexts 'They walked along the [bank] of the river .'
-    %(prog)s contexts --file fixtures/queries/senses.txt --markdown
+    %(prog)s contexts --file queries.txt --markdown > table.md
 """
 
 # Words before and after the marked one in a cell of a table.
@@ -140,8 +140,7 @@ def _query(args: Namespace) -> str:
         )
     to_show, to_find = tee(chain([first], queries))
     with closing(ContextIndex(Path(args.folder))) as index:
-        num_contexts = index.num_contexts * len(index.layers)
-        with progress("contexts", num_contexts, args.file_friendly_logging) as advance:
+        with progress("contexts", as_lines=args.file_friendly_logging) as advance:
             found = find_neighbours(
                 index, chosen_bilm(args), to_find, args.number, args.same_word, advance
             )
