@@ -36,7 +36,7 @@ together share the pass over the index, 1,024 at a time; a result does not depen
 EPILOG = """\
 example:
     %(prog)s contexts 'They walked along the [bank] of the river .'
-    %(prog)s contexts --file fixtures/queries/senses.txt --markdown
+    %(prog)s contexts --file queries.txt --markdown > table.md
 """
 
 STOPPED = "stopped."
@@ -84,8 +84,7 @@ def run(args: Namespace) -> str:
         )
     to_show, to_find = tee(chain([first], queries))
     with closing(ContextIndex(Path(args.folder))) as index:
-        num_contexts = index.num_contexts * len(index.layers)
-        with progress("contexts", num_contexts, args.file_friendly_logging) as advance:
+        with progress("contexts", as_lines=args.file_friendly_logging) as advance:
             found = find_neighbours(
                 index, chosen_bilm(args), to_find, args.number, args.same_word, advance
             )

@@ -162,7 +162,7 @@ def test_a_kill_at_any_operation_leaves_an_index_that_is_continued(shared_bilm, 
         assert content(folder) == expected, operation
         shutil.rmtree(folder)
         # Those of lines in the midst of a group differ little.
-        operation += 1 if operation < 30 else 7
+        operation += 1 if operation < 30 else 13
     assert operation > 100 and exit_codes == {0, -signal.SIGKILL}
 
 
