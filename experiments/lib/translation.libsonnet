@@ -15,7 +15,7 @@ local defaults = {
   max_tokens: 2048,  // per batch, of the target and with padding
   learning_rate: 1e-3,
   warmup_steps: 100,
-  num_epochs: 12,
+  num_epochs: 10,
 };
 
 (import 'task.libsonnet')('translation', ['target', 'source'], defaults) {

@@ -21,10 +21,11 @@ local second = paths.second_word_vectors;
 
   // The same vectors, and beside them CoVe: a layer of the encoder in ELMO_COVE.
   cove(layer=2): self.fixed_vectors(dim=null) {
+    local vectors = super.embedder,
     assert file != null : 'CoVe reads word vectors: set ELMO_GLOVE to those of ELMO_COVE.',
     embedder: {
       type: 'elmo-cove',
-      word_vectors: super.embedder,
+      word_vectors: vectors,
       weight_file: paths.cove,
       layer: layer,
       with_words: true,

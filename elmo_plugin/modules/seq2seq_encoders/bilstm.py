@@ -39,8 +39,8 @@ class BiLstm(Seq2SeqEncoder):
         self.input_size = input_size
         self.hidden_size = hidden_size
         widths = [input_size] + [2 * hidden_size] * (num_layers - 1)
-        self.forward_layers = torch.nn.ModuleList(lstm_layer(width, hidden_size) for width in widths)
-        self.backward_layers = torch.nn.ModuleList(lstm_layer(width, hidden_size) for width in widths)
+        self.forward_layers = torch.nn.ModuleList(lstm_layer(dim, hidden_size) for dim in widths)
+        self.backward_layers = torch.nn.ModuleList(lstm_layer(dim, hidden_size) for dim in widths)
 
     @overrides
     def get_input_dim(self) -> int:

@@ -118,9 +118,7 @@ class TranslationModel(TaskModel):
             self.score(texts, [each["target"] for each in metadata])
         return outputs
 
-    def _encode(
-        self, source: TextFieldTensors
-    ) -> Tuple[torch.Tensor, torch.Tensor, DecoderState]:
+    def _encode(self, source: TextFieldTensors) -> Tuple[torch.Tensor, torch.Tensor, DecoderState]:
         """The encoded source, its mask, and the decoder's first state."""
         mask = get_text_field_mask(source)
         text, embedded = self.embed(source)

@@ -1,14 +1,19 @@
 """The token embedder of CoVe."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from allennlp.commands.train import train_model_from_file
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
+from allennlp.models import load_archive
 from allennlp.modules import TokenEmbedder
+from allennlp.predictors import Predictor
 
+import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.modules.cove_files import read_cove_encoder
 
 PROJECT = Path(__file__).parents[3]
@@ -90,3 +95,25 @@ def test_wrong_settings_are_named():
         build(word_vectors=narrow)
     with pytest.raises(ConfigurationError, match="/nowhere.pth does not exist"):
         build(weight_file="/nowhere.pth")
+
+
+def test_a_trained_archive_needs_neither_file(tmp_path, monkeypatch):
+    for name, path in (("ELMO_COVE", WEIGHTS), ("ELMO_GLOVE", GLOVE)):
+        monkeypatch.setenv(name, shutil.copy(path, tmp_path))
+    out = tmp_path / "out"
+    overrides = {"trainer.num_epochs": 1, "dataset_reader.max_instances": 40}
+    model = train_model_from_file(
+        PROJECT / "fixtures/experiments/sst_cove.jsonnet", out, overrides=overrides
+    )
+    line = {"sentence": "The mayor saw a quiet film."}
+    expected = Predictor.from_archive(load_archive(out / "model.tar.gz")).predict_json(line)
+    (tmp_path / WEIGHTS.name).write_bytes(b"another")
+    changed = Predictor.from_archive(load_archive(out / "model.tar.gz")).predict_json(line)
+    (tmp_path / WEIGHTS.name).unlink()
+    (tmp_path / GLOVE.name).unlink()
+    moved = Predictor.from_archive(load_archive(out / "model.tar.gz")).predict_json(line)
+    assert expected == changed == moved
+    embedder = model.text_field_embedder.token_embedder_words
+    found = read_cove_encoder(WEIGHTS).state_dict()
+    for name, value in embedder.cove_encoder.state_dict().items():
+        assert torch.equal(value, found[name])
