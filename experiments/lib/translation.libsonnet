@@ -1,5 +1,5 @@
-// Translation with attention: McCann et al. (2017), section 3. Its encoder is CoVe. The model derives
-// the width of the encoder's input from its word representations.
+// Translation with attention: McCann et al. (2017), section 3. Its encoder is CoVe. The model
+// derives the width of the encoder's input from its word representations.
 
 // The settings that a variant may change, besides those of task.libsonnet.
 local defaults = {

@@ -13,8 +13,8 @@ local second = paths.second_word_vectors;
     else { embedding_dim: file.dim, pretrained_file: file.file, trainable: trainable },
   },
 
-  // Fixed word vectors from ELMO_GLOVE, zeros for words that the file lacks: what an encoder of CoVe
-  // reads.
+  // Fixed word vectors from ELMO_GLOVE, zeros for words that the file lacks: what an encoder of
+  // CoVe reads.
   fixed_vectors(dim): self.vectors(dim, trainable=file == null) {
     embedder+: if file == null then {} else { zero_unknown: true },
   },

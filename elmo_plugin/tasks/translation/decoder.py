@@ -125,7 +125,7 @@ class AttentionalDecoder(torch.nn.Module):
         for the other arguments.
         """
         # Shape: (batch_size, embedding_dim + decoder_dim)
-        inputs = torch.cat([embedded, state.attentional.to(embedded.dtype)], dim=-1)
+        inputs = torch.cat([embedded, state.attentional], dim=-1)
         cells: List[Cell] = []
         for cell, *before in zip(self.cells, state.hidden.unbind(dim=1), state.cell.unbind(dim=1)):
             cells.append(cell(self.dropout(inputs), tuple(before)))
