@@ -37,7 +37,7 @@ class TranslationModel(TaskModel):
     dropout : `float`, optional (default = `0.2`)
         On inputs and outputs of all layers of encoder and decoder.
     beam_size : `int`, optional (default = `5`)
-    max_decoding_steps : `int`, optional (default = `100`)
+    max_decoding_steps : `int`, optional (default = `50`)
         Number of words after which a translation is cut off.
     mixed_precision : `bool`, optional (default = `False`)
         Compute matrix products in bfloat16 in training.
@@ -55,7 +55,7 @@ class TranslationModel(TaskModel):
         target_embedding_dim: int = 300,
         dropout: float = 0.2,
         beam_size: int = 5,
-        max_decoding_steps: int = 100,
+        max_decoding_steps: int = 50,
         mixed_precision: bool = False,
         **kwargs: Any,
     ) -> None:
