@@ -26,6 +26,8 @@ class TranslationScores(Metric):
 
     def __init__(self) -> None:
         _sacrebleu()
+        self._counts: List[int] = []
+        self._nats, self._num_tokens = 0.0, 0
         self.reset()
 
     @overrides(check_signature=False)
