@@ -8,7 +8,7 @@ from setuptools import find_packages, setup
 # Folder of the checkout, and which of its files a wheel holds.
 SHIPPED = {
     "experiments": ["**/*.jsonnet", "**/*.libsonnet", "README.md"],
-    "fixtures": ["corpora/**/*"],
+    "fixtures": ["corpora/**/*", "cove/*.pth"],
     "pretrained": ["small/*"],
 }
 

@@ -2,7 +2,7 @@
 The environment variables that name corpora, biLM, word vectors and cache.
 
 - `ELMO_DATA`: the folder of the corpora; below it `squad/`, `snli/`, `srl/`, `coref/`, `ner/`,
-  `chunking/`, `sst/`, `lm/`, `pos/`, `wsd/`.
+  `chunking/`, `sst/`, `lm/`, `mt/`, `pos/`, `wsd/`.
 - `ELMO_OPTIONS`, `ELMO_WEIGHTS`: the two files of a biLM, paths or URLs.
 - `ELMO_GLOVE`: a file of word vectors, path or URL. Empty: none, word vectors are trained.
 - `ELMO_GLOVE_DIM`, `ELMO_GLOVE_CASED`: the width of these vectors, and `yes` if upper case occurs
@@ -10,6 +10,7 @@ The environment variables that name corpora, biLM, word vectors and cache.
 - `ELMO_TURIAN`: a second file of word vectors, beside the first in coreference, as the paper has
   those of Turian et al. (2010). Empty, which is the default: none. `ELMO_TURIAN_DIM`,
   `ELMO_TURIAN_CASED`: as above.
+- `ELMO_COVE`: the encoder of CoVe, path or URL. It reads the word vectors of `ELMO_GLOVE`.
 - `ELMO_CACHE`: the folder in which experiments keep the layers of a frozen biLM, by default
   `elmo_plugin/layers` in the user's cache folder, if there is one. Empty: no cache.
 - `ELMO_SEED`: the seed of a training, by default AllenNLP's, 13370.
@@ -33,6 +34,7 @@ DEFAULTS: Dict[str, str] = {
     "ELMO_OPTIONS": "pretrained/small/options.json",
     "ELMO_WEIGHTS": "pretrained/small/weights.hdf5",
     "ELMO_GLOVE": "fixtures/corpora/glove/vectors.100d.txt.gz",
+    "ELMO_COVE": "fixtures/cove/weights.pth",
 }
 _SEED = "13370"
 _WORD_VECTORS = ("ELMO_GLOVE", "ELMO_TURIAN")

@@ -11,6 +11,7 @@ for _name in (
     "ELMO_GLOVE_DIM",
     "ELMO_GLOVE_CASED",
     "ELMO_TURIAN",
+    "ELMO_COVE",
     "ELMO_SEED",
 ):
     os.environ.pop(_name, None)

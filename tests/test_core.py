@@ -17,8 +17,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 # All that pyproject.toml names besides the four, and what these bring along.
 BLOCKED = (
     "allennlp cached_path conllu datasets fairscale flair huggingface_hub jsonnet _jsonnet lmdb "
-    "nltk overrides packaging pytest requests scipy seqeval sklearn spacy tqdm transformers "
-    "torchvision"
+    "nltk overrides packaging pytest requests sacrebleu scipy seqeval sklearn spacy tqdm "
+    "transformers torchvision"
 )
 PREAMBLE = f"""
 import os, sys

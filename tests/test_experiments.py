@@ -269,6 +269,37 @@ def test_coreference_has_two_kinds_of_word_vectors_where_there_are_two_files(mon
         assert vectors(ids).tolist() == [[vector]]
 
 
+@pytest.mark.parametrize("task", ["sst", "snli"])
+def test_cove_changes_the_words_of_an_experiment_and_no_more(task):
+    params = [
+        Params.from_file(PROJECT / f"experiments/{name}.jsonnet").as_dict(quiet=True)
+        for name in (task, f"{task}_cove")
+    ]
+    words, cove = (
+        each["model"]["text_field_embedder"]["token_embedders"].pop("words") for each in params
+    )
+    assert params[0] == params[1]
+    assert cove["type"] == "elmo-cove" and cove["layer"] == 2 and cove["with_words"]
+    assert cove["word_vectors"] == {**words, "zero_unknown": True}
+
+
+def test_cove_needs_word_vectors_of_its_own_width(monkeypatch, tmp_path):
+    experiment = PROJECT / "experiments/sst_cove.jsonnet"
+    path = tmp_path / "vectors.txt"
+    path.write_text("a 1 2\nthe 3 4\n")
+    monkeypatch.setenv("ELMO_GLOVE", str(path))
+    monkeypatch.setenv("ELMO_GLOVE_DIM", "2")
+    params = Params.from_file(experiment)
+    vocab = Vocabulary.from_instances(
+        DatasetReader.from_params(params["dataset_reader"]).read(params["train_data_path"])
+    )
+    with pytest.raises(ConfigurationError, match="100 wide, and `word_vectors` are 2 wide"):
+        Model.from_params(vocab=vocab, params=params["model"])
+    monkeypatch.setenv("ELMO_GLOVE", "")
+    with pytest.raises(RuntimeError, match="CoVe reads word vectors: set ELMO_GLOVE"):
+        Params.from_file(experiment)
+
+
 def model_and_batch(name):
     """An experiment's model, in training mode, and the first texts of the fixture to train on."""
     params = Params.from_file(PROJECT / f"experiments/{name}.jsonnet")

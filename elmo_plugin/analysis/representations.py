@@ -10,9 +10,20 @@ import torch
 from elmo_plugin.bilm import Bilm, BilmOptions
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.corpora.word_vectors import read_word_vectors
+from elmo_plugin.elmo.cove import embed_with_cove
 from elmo_plugin.elmo.embed import embed_sentences
+from elmo_plugin.modules.cove_encoder import CoveEncoder
+from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["BILM", "RANDOM_BILM", "BilmLayers", "Representation", "StaticVectors", "random_bilm"]
+__all__ = [
+    "BILM",
+    "RANDOM_BILM",
+    "BilmLayers",
+    "CoveLayers",
+    "Representation",
+    "StaticVectors",
+    "random_bilm",
+]
 
 # Names in tables.
 BILM, RANDOM_BILM = "biLM", "random biLM"
@@ -88,22 +99,69 @@ class StaticVectors:
     """
 
     def __init__(self, path: Union[str, os.PathLike], words: Collection[str]) -> None:
-        self._vectors, self.dim = read_word_vectors(path, {*words, *map(str.lower, words)})
-        if not self._vectors:
+        found, self.dim = read_word_vectors(path, {*words, *map(str.lower, words)})
+        #: By word, also where the file has it in lower case only.
+        self.vectors = {
+            word: found[form]
+            for word in words
+            for form in (word if word in found else word.lower(),)
+            if form in found
+        }
+        if not self.vectors:
             raise ValueError(f"{path}: expected vectors of the words of the text, found none.")
         self.name = "static vectors"
         self.layers = [os.path.basename(os.fspath(path))]
         digest = hashlib.blake2b(digest_size=16)
-        for word, vector in sorted(self._vectors.items()):
+        for word, vector in sorted(self.vectors.items()):
             digest.update(word.encode() + vector.tobytes())
         self.identity = digest.hexdigest()
 
     def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
         unknown = numpy.zeros(self.dim, dtype=numpy.float32)
         for words in sentences:
-            rows = [self._vectors.get(w, self._vectors.get(w.lower(), unknown)) for w in words]
+            rows = [self.vectors.get(word, unknown) for word in words]
             # Shape: (1, num_tokens, dim)
             yield numpy.array(rows, dtype=numpy.float32).reshape(1, len(words), self.dim)
+
+
+class CoveLayers:
+    """
+    Both layers of CoVe as a `Representation`. See `embed_with_cove` for the RAM.
+
+    # Parameters
+
+    encoder : `CoveEncoder`
+    static : `StaticVectors`
+        The word vectors that it reads.
+    batch_size : `int`, optional (default = `64`)
+        Sentences per batch.
+
+    # Raises
+
+    `ConfigurationError`
+        If it reads vectors of another width.
+    """
+
+    def __init__(self, encoder: CoveEncoder, static: StaticVectors, batch_size: int = 64) -> None:
+        if encoder.input_dim != static.dim:
+            raise ConfigurationError(
+                f"The encoder of CoVe reads word vectors {encoder.input_dim} wide, and those of "
+                f"{static.layers[0]} are {static.dim} wide. Take those with which it was trained."
+            )
+        self.name = "CoVe"
+        self.layers = ["layer 1", "layer 2"]
+        self.dim = encoder.output_dim
+        digest = hashlib.blake2b(static.identity.encode(), digest_size=16)
+        for name, parameter in encoder.state_dict().items():
+            digest.update(name.encode() + parameter.cpu().numpy().tobytes())
+        self.identity = digest.hexdigest()
+        self._encoder = encoder
+        self._vectors = static.vectors
+        self._batch_size = batch_size
+
+    def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
+        for layers in embed_with_cove(self._encoder, self._vectors, sentences, self._batch_size):
+            yield layers.numpy()
 
 
 def random_bilm(options: BilmOptions, seed: int) -> Bilm:

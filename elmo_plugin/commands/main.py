@@ -13,6 +13,7 @@ from elmo_plugin.commands.command import prepare_parser
 COMMANDS: Dict[str, str] = {
     "embed": "write ELMo vectors of a text to an HDF5 file",
     "export": "write the biLM of a trained model as options.json and weights.hdf5",
+    "export-cove": "write the encoder of a translation model as a file of CoVe",
     "layer-weights": "show how trained models mix the layers of their biLM",
     "probe": "measure what the layers of a biLM know of parts of speech and word senses",
     "score": "compute the surprisal of words, or compare minimal pairs",

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence, Set
 from elmo_plugin.analysis.representations import (
     RANDOM_BILM,
     BilmLayers,
+    CoveLayers,
     Representation,
     StaticVectors,
     random_bilm,
@@ -19,13 +20,14 @@ from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.commands.bilm_arguments import add_bilm_arguments
 from elmo_plugin.commands.command import add_progress_argument
 from elmo_plugin.environment import setting
+from elmo_plugin.modules.cove_files import read_cove_encoder
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
 STOPPED = "stopped. With --cache, the same command continues where it was."
 
 # What can be probed, in the order of the table.
-REPRESENTATIONS = ("static", "random", "bilm")
+REPRESENTATIONS = ("static", "cove", "random", "bilm")
 
 
 def add_probe_arguments(parser: ArgumentParser) -> None:
@@ -38,12 +40,17 @@ def add_probe_arguments(parser: ArgumentParser) -> None:
         help="static word vectors, path or URL; empty: none (default: ELMO_GLOVE)",
     )
     parser.add_argument(
+        "--cove",
+        metavar="FILE",
+        help="an encoder of CoVe that reads these vectors, path or URL (default: none)",
+    )
+    parser.add_argument(
         "--representations",
         nargs="+",
         choices=REPRESENTATIONS,
         default=REPRESENTATIONS,
-        help="what to probe: static word vectors, a random biLM of the same shape, the biLM "
-        "(default: all)",
+        help="what to probe: static word vectors, CoVe if --cove names it, a random biLM of "
+        "the same shape, the biLM (default: all)",
     )
     parser.add_argument(
         "--seed", type=int, default=0, help="of the random biLM's weights (default: 0)"
@@ -71,8 +78,15 @@ def representations(
     args: Namespace, bilm: Bilm, find_words: Callable[[], Set[str]]
 ) -> Iterator[Representation]:
     """The chosen ones, one after the other. `find_words` gives all words of the corpus."""
-    if "static" in args.representations and args.glove:
-        yield StaticVectors(args.glove, find_words())
+    if args.cove and not args.glove:
+        raise ConfigurationError("--cove reads the word vectors of --glove: name them, too.")
+    with_cove = "cove" in args.representations and args.cove
+    if args.glove and (with_cove or "static" in args.representations):
+        static = StaticVectors(args.glove, find_words())
+        if "static" in args.representations:
+            yield static
+        if with_cove:
+            yield CoveLayers(read_cove_encoder(args.cove), static)
     if "random" in args.representations:
         random = random_bilm(bilm.options, args.seed)
         if args.bfloat16:
@@ -122,6 +136,7 @@ def write_json(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:
         "weight_file": str(args.weight_file),
         "bilm_fingerprint": fingerprint(bilm),
         "glove": str(args.glove),
+        "cove": str(args.cove or ""),
         "seed": args.seed,
     }
     with atomic_write(args.json) as path:

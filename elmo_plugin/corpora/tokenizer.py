@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Dict, List
 
 from elmo_plugin.corpora.json_lines import excerpt
+from elmo_plugin.util.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -16,10 +17,16 @@ __all__ = ["tokenize_with_spacy", "treebank_words", "words_of_line"]
 
 
 @lru_cache(maxsize=None)
-def _english() -> Any:
+def _spacy(language: str) -> Any:
     import spacy
 
-    return spacy.blank("en").tokenizer
+    try:
+        return spacy.blank(language).tokenizer
+    except ImportError as error:
+        raise ConfigurationError(
+            f"Expected the code of a language that spaCy can tokenise, such as en or de, found "
+            f"{language!r} ({error})."
+        ) from error
 
 
 @lru_cache(maxsize=None)
@@ -36,12 +43,23 @@ def _sentencizer() -> Any:
     return Sentencizer()
 
 
-def tokenize_with_spacy(text: str) -> List["Token"]:
+def tokenize_with_spacy(text: str, language: str = "en") -> List["Token"]:
     """
-    Tokens with their character offsets, by spaCy's rules for English. Hyphenated words are split,
-    as in OntoNotes.
+    Tokens with their character offsets, by spaCy's rules for a language. Those for English split
+    hyphenated words, as in OntoNotes.
+
+    # Parameters
+
+    text : `str`
+    language : `str`, optional (default = `"en"`)
+        Its code in spaCy.
+
+    # Raises
+
+    `ConfigurationError`
+        If spaCy does not know the language.
     """
-    return [token for token in _english()(text) if not token.is_space]
+    return [token for token in _spacy(language)(text) if not token.is_space]
 
 
 def treebank_words(text: str) -> List[str]:
@@ -52,7 +70,7 @@ def treebank_words(text: str) -> List[str]:
     NLTK splits off a full stop at the end of the text only, so spaCy's rules first split the text
     into sentences.
     """
-    sentences = _sentencizer()(_english()(text)).sents
+    sentences = _sentencizer()(_spacy("en")(text)).sents
     return [
         sentence.text[start:end]
         for sentence in sentences

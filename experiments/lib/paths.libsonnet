@@ -26,6 +26,8 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   // Null if the variable is empty.
   word_vectors: vectors('ELMO_GLOVE'),
   second_word_vectors: vectors('ELMO_TURIAN'),
+  // An encoder that reads the word vectors.
+  cove: std.extVar('ELMO_COVE'),
   // Tokenised text, one sentence per line.
   lm: {
     large: { train: data + '/lm/large/train-*.txt*', heldout: data + '/lm/large/heldout.txt' },
@@ -57,6 +59,7 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   // CoNLL-2000 has no dev part: take sentences of its training part.
   chunking: { train: data + '/chunking/train.txt', dev: data + '/chunking/dev.txt' },
   ner: { train: data + '/ner/train.conll', dev: data + '/ner/dev.conll' },
+  mt: { train: data + '/mt/train.en', dev: data + '/mt/val.en' },
   sst: { train: data + '/sst/train.txt', dev: data + '/sst/dev.txt' },
   squad: { train: data + '/squad/train-v1.1.json', dev: data + '/squad/dev-v1.1.json' },
   snli: { train: data + '/snli/snli_1.0_train.jsonl', dev: data + '/snli/snli_1.0_dev.jsonl' },

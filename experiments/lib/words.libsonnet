@@ -13,6 +13,25 @@ local second = paths.second_word_vectors;
     else { embedding_dim: file.dim, pretrained_file: file.file, trainable: trainable },
   },
 
+  // Fixed word vectors from ELMO_GLOVE, zeros for words that the file lacks: what an encoder of
+  // CoVe reads.
+  fixed_vectors(dim): self.vectors(dim, trainable=file == null) {
+    embedder+: if file == null then {} else { zero_unknown: true },
+  },
+
+  // The same vectors, and beside them CoVe: a layer of the encoder in ELMO_COVE.
+  cove(layer=2): self.fixed_vectors(dim=null) {
+    local vectors = super.embedder,
+    assert file != null : 'CoVe reads word vectors: set ELMO_GLOVE to those of ELMO_COVE.',
+    embedder: {
+      type: 'elmo-cove',
+      word_vectors: vectors,
+      weight_file: paths.cove,
+      layer: layer,
+      with_words: true,
+    },
+  },
+
   // A list with the fixed vectors from ELMO_TURIAN, or an empty list if the variable is empty.
   second_vectors: if second == null then [] else [{
     name: 'second_words',

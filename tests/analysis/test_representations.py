@@ -1,11 +1,21 @@
 import random
+from pathlib import Path
 
 import numpy
 import pytest
 import torch
 
 from elmo_plugin import embed_sentences
-from elmo_plugin.analysis.representations import BilmLayers, StaticVectors, random_bilm
+from elmo_plugin.analysis.representations import (
+    BilmLayers,
+    CoveLayers,
+    StaticVectors,
+    random_bilm,
+)
+from elmo_plugin.modules.cove_files import read_cove_encoder
+from elmo_plugin.util.errors import ConfigurationError
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 SENTENCES = [["They", "play"], [], ["The", "play", "began", "!"]]
 
@@ -83,3 +93,26 @@ def test_what_a_sentence_gets_does_not_depend_on_the_others(shared_bilm):
     for layers, expected in zip(shuffled, (arrays(representation)[number] for number in order)):
         # The empty sentence has no numbers to compare.
         numpy.testing.assert_allclose(layers.ravel(), numpy.ravel(expected), rtol=1e-5, atol=1e-6)
+
+
+def test_cove_is_the_encoder_over_the_static_vectors():
+    words = {word for sentence in SENTENCES for word in sentence}
+    static = StaticVectors(FIXTURES / "corpora/glove/vectors.100d.txt.gz", words)
+    encoder = read_cove_encoder(FIXTURES / "cove/weights.pth")
+    representation = CoveLayers(encoder, static)
+    assert representation.layers == ["layer 1", "layer 2"] and representation.dim == 24
+    assert representation.identity != static.identity
+    found = list(representation.embed(SENTENCES))
+    assert [layers.shape for layers in found] == [(2, 2, 24), (2, 0, 24), (2, 4, 24)]
+    for vectors, layers in zip(static.embed(SENTENCES), found):
+        mask = torch.ones(1, vectors.shape[1], dtype=torch.bool)
+        expected = encoder(torch.from_numpy(vectors), mask)[:, 0]
+        torch.testing.assert_close(torch.from_numpy(layers), expected)
+
+
+def test_cove_over_vectors_of_another_width_is_refused(tmp_path):
+    path = tmp_path / "narrow.txt"
+    path.write_text("the 1 2\nplay 3 4\n")
+    encoder = read_cove_encoder(FIXTURES / "cove/weights.pth")
+    with pytest.raises(ConfigurationError, match="100 wide, and those of narrow.txt are 2 wide"):
+        CoveLayers(encoder, StaticVectors(path, {"the"}))

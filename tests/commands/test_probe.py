@@ -86,6 +86,18 @@ def test_columns_and_conllu_give_the_same(capsys):
     assert table(capsys, "pos", *ner, "--columns", -4, -3, *chosen) == conllu
 
 
+@pytest.mark.parametrize("probe", ["pos", "wsd"])
+def test_cove_has_a_row_for_each_layer_where_an_encoder_is_named(probe, capsys):
+    cove = ["--cove", PROJECT / "fixtures/cove/weights.pth"]
+    settings = ["--max-iterations", 20] if probe == "pos" else []
+    static = ["static vectors", "vectors.100d.txt.gz"]
+    layers = [["CoVe", "layer 1"], ["CoVe", "layer 2"]]
+    for chosen, expected in ((["static", "cove"], [static, *layers]), (["cove"], layers)):
+        rows = table(capsys, probe, *cove, *settings, "--representations", *chosen)
+        assert [row[:2] for row in rows[-len(expected) :]] == expected
+        assert static in expected or static not in [row[:2] for row in rows]
+
+
 def test_it_computes_in_bfloat16_when_asked(capsys):
     chosen = ["wsd", "--representations", "random", "bilm"]
     rows = table(capsys, *chosen, "--bfloat16")
@@ -185,6 +197,8 @@ def test_help_of_a_probe_has_an_example(probe, capsys):
         (["pos", "--columns", "1", "0"], "found column 0"),
         (["pos", "--options-file", "none.json"], "none.json"),
         (["pos", "--glove", "none.txt"], "looked for none.txt"),
+        (["pos", "--cove", "none.pth"], "none.pth does not exist"),
+        (["pos", "--cove", "none.pth", "--glove", ""], "--cove reads the word vectors of --glove"),
         (["wsd", "--test", "x.jsonl"], "x.jsonl:1: expected a JSON object"),
         (["wsd", "--first-senses", "x.jsonl"], "x.jsonl:1: expected lemma"),
         (["wsd", "--train", "x.jsonl"], "x.jsonl:1: expected a JSON object"),

@@ -5,6 +5,7 @@ from typing import Optional, Sequence, Tuple
 import torch
 
 from elmo_plugin.modules import tuning
+from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
 from elmo_plugin.modules.recurrent.layer import RecurrentLayer
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.recurrence import tracks_gradients
@@ -22,6 +23,19 @@ def draw_glorot_and_orthogonal(layer: RecurrentLayer) -> None:
             torch.nn.init.xavier_uniform_(weight)
         for weight in layer.gates("recurrent").values():
             torch.nn.init.orthogonal_(weight)
+
+
+def lstm_layer(input_dim: int, hidden_dim: int) -> RecurrentLayer:
+    """
+    An LSTM layer with the initial weights of `draw_glorot_and_orthogonal`, and the biases of the
+    forget gates at one, so that early gradients reach far
+    ([Jozefowicz et al. 2015](https://proceedings.mlr.press/v37/jozefowicz15.html)).
+    """
+    layer = RecurrentLayer(LstmCell(), input_dim, hidden_dim)
+    draw_glorot_and_orthogonal(layer)
+    with torch.no_grad():
+        layer.gates("bias")["forget"].fill_(1.0)
+    return layer
 
 
 def encode_bidirectionally(

@@ -4,12 +4,7 @@ import torch
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
 from overrides import overrides
 
-from elmo_plugin.modules.recurrent.bidirectional import (
-    draw_glorot_and_orthogonal,
-    encode_bidirectionally,
-)
-from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.layer import RecurrentLayer
+from elmo_plugin.modules.recurrent.bidirectional import encode_bidirectionally, lstm_layer
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -19,11 +14,8 @@ class BiLstm(Seq2SeqEncoder):
     A bidirectional LSTM: each layer reads the hidden states of both directions of the layer before.
 
     AllenNLP's `lstm` with `bidirectional: true` computes the same function, and takes longer to
-    train on batches of sentences on a CPU. Initial weights are those of
-    `draw_glorot_and_orthogonal`, with the biases of the forget gates at one, so that early
-    gradients reach far
-    ([Jozefowicz et al. 2015](https://proceedings.mlr.press/v37/jozefowicz15.html)). Dropout is left
-    to the model.
+    train on batches of sentences on a CPU. Initial weights are those of `lstm_layer`. Dropout is
+    left to the model.
 
     # Parameters
 
@@ -47,8 +39,8 @@ class BiLstm(Seq2SeqEncoder):
         self.input_size = input_size
         self.hidden_size = hidden_size
         widths = [input_size] + [2 * hidden_size] * (num_layers - 1)
-        self.forward_layers = torch.nn.ModuleList(_lstm(width, hidden_size) for width in widths)
-        self.backward_layers = torch.nn.ModuleList(_lstm(width, hidden_size) for width in widths)
+        self.forward_layers = torch.nn.ModuleList(lstm_layer(dim, hidden_size) for dim in widths)
+        self.backward_layers = torch.nn.ModuleList(lstm_layer(dim, hidden_size) for dim in widths)
 
     @overrides
     def get_input_dim(self) -> int:
@@ -87,11 +79,3 @@ class BiLstm(Seq2SeqEncoder):
         """
         layers: Any = list(zip(self.forward_layers, self.backward_layers))
         return encode_bidirectionally(layers, inputs, mask)
-
-
-def _lstm(input_size: int, hidden_size: int) -> RecurrentLayer:
-    layer = RecurrentLayer(LstmCell(), input_size, hidden_size)
-    draw_glorot_and_orthogonal(layer)
-    with torch.no_grad():
-        layer.gates("bias")["forget"].fill_(1.0)
-    return layer

@@ -29,7 +29,7 @@ class WordVectors(TokenEmbedder):
     the first `num_extra_words` other words, the most frequent ones in the files of GloVe, are not
     trained; these words are added to the vocabulary, and the vectors are part of an archive, so
     that prediction uses them. Words of the vocabulary that the file lacks get random vectors with
-    the mean and the standard deviation of those that it contains.
+    the mean and the standard deviation of those that it contains, or zeros.
 
     The first embedder of a namespace adds words to it; further embedders of the same namespace
     must be of this class too.
@@ -54,6 +54,8 @@ class WordVectors(TokenEmbedder):
         How many further words are added at most. Each takes `4 * embedding_dim` bytes of memory and
         of the archive.
     vocab_namespace : `str`, optional (default = `"tokens"`)
+    zero_unknown : `bool`, optional (default = `False`)
+        Whether words that the file lacks get zeros, as the encoder of CoVe expects.
 
     # Raises
 
@@ -71,6 +73,7 @@ class WordVectors(TokenEmbedder):
         trainable: bool = True,
         num_extra_words: int = 100_000,
         vocab_namespace: str = "tokens",
+        zero_unknown: bool = False,
     ) -> None:
         super().__init__()
         self._namespace = vocab_namespace
@@ -84,7 +87,7 @@ class WordVectors(TokenEmbedder):
         if pretrained_file:
             max_others = 0 if is_extended else num_extra_words
             vectors, others = _read(pretrained_file, embedding_dim, words, max_others)
-            _initialise(weight, vectors, words, pretrained_file)
+            _initialise(weight, vectors, words, pretrained_file, zero_unknown)
             if not is_extended:
                 for word in others:
                     vocab.add_token_to_namespace(word, vocab_namespace)
@@ -199,8 +202,10 @@ def _lines(path: str) -> Iterator[Tuple[str, str]]:
         ) from error
 
 
-def _initialise(weight: torch.Tensor, vectors: Vectors, words: Dict[str, int], path: str) -> None:
-    """Fills the rows of trained words with their vectors, or with random numbers."""
+def _initialise(
+    weight: torch.Tensor, vectors: Vectors, words: Dict[str, int], path: str, zero_unknown: bool
+) -> None:
+    """Fills the rows of trained words with their vectors, or with random numbers or zeros."""
     vectors = {word: vector for word, vector in vectors.items() if words[word] < len(weight)}
     logger.info("%s contains %d of %d words.", path, len(vectors), len(weight))
     if not vectors:
@@ -209,5 +214,8 @@ def _initialise(weight: torch.Tensor, vectors: Vectors, words: Dict[str, int], p
             "another language, or are its words in lower case and those of the reader not?"
         )
     pretrained = numpy.stack(list(vectors.values()))
-    weight.normal_(float(pretrained.mean()), float(pretrained.std()))
+    if zero_unknown:
+        weight.zero_()
+    else:
+        weight.normal_(float(pretrained.mean()), float(pretrained.std()))
     weight[torch.tensor([words[word] for word in vectors])] = torch.from_numpy(pretrained)

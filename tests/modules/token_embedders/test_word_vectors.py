@@ -200,3 +200,12 @@ def test_a_damaged_file_is_named_with_the_line(tmp_path, vocab):
         packed.write_bytes(content)
         with pytest.raises(ValueError, match=r"v\.txt\.gz.*: expected"):
             WordVectors(vocab, 3, str(packed))
+
+
+def test_words_without_a_vector_are_zeros_where_that_is_set(vocab, path):
+    for zero_unknown in (True, False):
+        embedder = WordVectors(vocab, 3, path, zero_unknown=zero_unknown)
+        unknown = [not any(row) for row in vectors_of(embedder, vocab, ["ball", "never-seen"])]
+        assert unknown == [zero_unknown] * 2
+        words = ["play", "Zeus"]
+        assert vectors_of(embedder, vocab, words) == [VECTORS[word] for word in words]

@@ -1,0 +1,76 @@
+"""CoVe vectors of sentences, without AllenNLP."""
+
+from functools import partial
+from typing import Iterable, Iterator, List, Mapping, Sequence, Union
+
+import numpy
+import torch
+
+from elmo_plugin.elmo.token_batches import map_in_batches
+from elmo_plugin.modules.cove_encoder import CoveEncoder
+
+__all__ = ["embed_with_cove"]
+
+Vector = Union[numpy.ndarray, torch.Tensor]
+
+
+def embed_with_cove(
+    encoder: CoveEncoder,
+    word_vectors: Mapping[str, Vector],
+    sentences: Iterable[Sequence[str]],
+    batch_size: int = 64,
+) -> Iterator[torch.Tensor]:
+    """
+    Computes both layers of CoVe for tokenised sentences. At most `16 * batch_size` sentences and
+    their layers are in memory at a time.
+
+    # Parameters
+
+    encoder : `CoveEncoder`
+        See `read_cove_encoder`.
+    word_vectors : `Mapping[str, Vector]`
+        The vectors, of shape `(input_dim,)`, with which the encoder was trained. A word that is not
+        there has a vector of zeros, as in the authors' experiments.
+    sentences : `Iterable[Sequence[str]]`
+        The words of each sentence; a sentence may be empty.
+    batch_size : `int`, optional (default = `64`)
+        Maximum number of sentences per batch; see also `token_batches`.
+
+    # Returns
+
+    `Iterator[torch.Tensor]`
+        One per sentence, in order: shape `(2, num_tokens, 2 * hidden_dim)`, on the CPU. CoVe is the
+        second layer.
+
+    # Raises
+
+    `ValueError`
+        If `batch_size` is not above 0.
+    `TypeError`
+        If a sentence is not a list of strings; the message names the sentence and the word.
+
+    # Examples
+
+        from elmo_plugin.elmo.cove import embed_with_cove
+        from elmo_plugin.modules.cove_files import read_cove_encoder
+        encoder = read_cove_encoder("cove.pth")
+        for layers in embed_with_cove(encoder, vectors, [["They", "play"], ["The", "play"]]):
+            print(layers[1])
+    """
+    return map_in_batches(partial(_embed_batch, encoder, word_vectors), sentences, batch_size)
+
+
+def _embed_batch(
+    encoder: CoveEncoder, word_vectors: Mapping[str, Vector], sentences: List[Sequence[str]]
+) -> List[torch.Tensor]:
+    lengths = [len(words) for words in sentences]
+    inputs = torch.zeros(len(sentences), max(lengths), encoder.input_dim)
+    for row, words in enumerate(sentences):
+        for number, word in enumerate(words):
+            if word in word_vectors:
+                inputs[row, number] = torch.as_tensor(word_vectors[word])
+    device = next(encoder.parameters()).device
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    with torch.inference_mode():
+        layers = encoder(inputs.to(device), mask.to(device)).cpu()
+    return [layers[:, row, :length].clone() for row, length in enumerate(lengths)]

@@ -1,0 +1,111 @@
+import os
+from pathlib import Path
+from typing import Optional
+
+import torch
+from allennlp.modules import TokenEmbedder
+from overrides import overrides
+
+from elmo_plugin.modules.cove_encoder import CoveEncoder
+from elmo_plugin.modules.cove_files import read_cove_encoder, stored_cove_encoder
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.weights import read_state
+
+
+@TokenEmbedder.register("elmo-cove")
+class CoveTokenEmbedder(TokenEmbedder):
+    """
+    CoVe, the context vectors of [McCann et al. (2017)](https://arxiv.org/abs/1708.00107): a layer
+    of the encoder of a translation model over fixed word vectors. Neither is trained further.
+
+    A sentence is read whole: its vectors depend on all of its words, not on the other sentences of
+    the batch. A trained archive contains the encoder and does not need its file.
+
+    # Parameters
+
+    word_vectors : `TokenEmbedder`
+        The vectors that the encoder reads, of the ids of a `single_id` indexer, not trained:
+        `{type: 'elmo-word-vectors', trainable: false, zero_unknown: true, …}`.
+    weight_file : `str`
+        The encoder's state dict, see `read_cove_encoder`.
+    layer : `int`, optional (default = `2`)
+        1 or 2. CoVe is the second layer.
+    with_words : `bool`, optional (default = `False`)
+        Whether the word vectors are concatenated before CoVe, as in the authors' task models.
+    serialization_dir : `Optional[str]`
+        Given by AllenNLP: the folder into which it has unpacked an archive.
+
+    # Raises
+
+    `ConfigurationError`
+        If the file is missing or damaged, the word vectors have another width than the encoder's
+        inputs or are trained, or there is no such layer.
+    """
+
+    def __init__(
+        self,
+        word_vectors: TokenEmbedder,
+        weight_file: str,
+        layer: int = 2,
+        with_words: bool = False,
+        serialization_dir: Optional[str] = None,
+    ) -> None:
+        super().__init__()
+        if layer not in (1, 2):
+            raise ConfigurationError(f"elmo-cove: expected `layer` 1 or 2, found {layer!r}.")
+        if any(parameter.requires_grad for parameter in word_vectors.parameters()):
+            raise ConfigurationError(
+                "elmo-cove: expected `word_vectors` that are not trained, because the encoder was "
+                "trained on fixed ones. Set `trainable: false` in them."
+            )
+        # Names in a state dict contain it; `stored_cove_encoder` finds the encoder by this name.
+        self.cove_encoder = _encoder(weight_file, serialization_dir)
+        self.word_vectors = word_vectors
+        self.layer = layer
+        self.with_words = with_words
+        if word_vectors.get_output_dim() != self.cove_encoder.input_dim:
+            raise ConfigurationError(
+                f"elmo-cove: {weight_file} reads word vectors {self.cove_encoder.input_dim} wide, "
+                f"and `word_vectors` are {word_vectors.get_output_dim()} wide. Take those with "
+                "which it was trained: set ELMO_GLOVE and ELMO_COVE to files that belong together."
+            )
+
+    @overrides
+    def get_output_dim(self) -> int:
+        words = self.word_vectors.get_output_dim() if self.with_words else 0
+        return words + self.cove_encoder.output_dim
+
+    @overrides(check_signature=False)
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """
+        # Parameters
+
+        tokens : `torch.Tensor`
+            Shape `(batch_size, ..., num_tokens)`. Word ids, 0 at padding, which is at the end.
+
+        # Returns
+
+        `torch.Tensor`
+            Shape `(batch_size, ..., num_tokens, output_dim)`, zero at padding.
+        """
+        # Shape: (num_sentences, num_tokens)
+        ids = tokens.flatten(end_dim=-2)
+        with torch.no_grad():
+            words = self.word_vectors(ids)
+            vectors = self.cove_encoder(words, ids != 0)[self.layer - 1]
+        if self.with_words:
+            vectors = torch.cat([words, vectors], dim=-1)
+        return vectors.view(*tokens.shape, vectors.size(-1))
+
+
+def _encoder(weight_file: str, serialization_dir: Optional[str]) -> CoveEncoder:
+    """
+    The encoder of an archive or, without one, of the file. That of an archive is preferred to the
+    file, which may have changed since; that of a training run is used only if the file is missing.
+    """
+    names = ["weights.th"] + ([] if os.path.exists(weight_file) else ["best.th"])
+    for path in (Path(serialization_dir or "", name) for name in names):
+        if serialization_dir is not None and path.exists():
+            # Checksums are not needed here: AllenNLP reads all of the weights next.
+            return stored_cove_encoder(read_state(path, str(path), check=False), str(path))
+    return read_cove_encoder(weight_file)

@@ -1,0 +1,57 @@
+from typing import Any, Dict
+
+from allennlp.common.util import JsonDict
+from allennlp.data import Instance, Token
+from allennlp.predictors import Predictor
+from overrides import overrides
+
+from elmo_plugin.corpora.tokenizer import words_of_line
+from elmo_plugin.tasks.predictor import TaskPredictor
+
+
+@Predictor.register("elmo-translation")
+class TranslationPredictor(TaskPredictor):
+    """
+    Translates sentences.
+
+    A line of input is JSON: `{"sentence": "A dog runs."}`, tokenised by spaCy's rules, or
+    `{"tokens": ["A", …]}`. With `--use-dataset-reader` the input is a file of parallel text, see
+    `TranslationReader`.
+
+    The output has for each sentence its `tokens`, the `translation`, whose words are joined by
+    spaces, and the `reference`, if known. With `output_format` `text` it is a translation per line.
+    For the parameters see `TaskPredictor`.
+    """
+
+    example = '{"sentence": "A dog runs."}'
+    output_formats = ("json", "text")
+
+    def predict(self, sentence: str) -> JsonDict:
+        """The prediction for a raw sentence."""
+        return self.predict_json({"sentence": sentence})
+
+    @overrides
+    def _checked(self, line: JsonDict, place: str) -> JsonDict:
+        sentence = line.get("sentence")
+        if isinstance(sentence, str) and "tokens" not in line:
+            words = [token.text for token in self._dataset_reader.tokens(sentence)]
+            if words:
+                return {"tokens": words}
+        return {"tokens": words_of_line(line, place)}
+
+    @overrides
+    def _json_to_instance(self, json_dict: JsonDict) -> Instance:
+        words = self._checked(json_dict, "input")["tokens"]
+        return self._dataset_reader.text_to_instance([Token(word) for word in words])
+
+    @overrides
+    def _described(self, output: Dict[str, Any]) -> JsonDict:
+        metadata = output["metadata"]
+        described = {"tokens": metadata["words"], "translation": output["translation"]}
+        if metadata["target"] is not None:
+            described["reference"] = metadata["target"]
+        return described
+
+    @overrides
+    def _columns(self, outputs: JsonDict) -> str:
+        return f"{outputs['translation']}\n"

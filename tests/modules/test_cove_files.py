@@ -1,0 +1,143 @@
+"""Files of the encoder of CoVe."""
+
+from collections import OrderedDict
+
+import pytest
+import torch
+
+from elmo_plugin.modules.cove_encoder import CoveEncoder
+from elmo_plugin.modules.cove_files import (
+    published_state,
+    read_cove_encoder,
+    stored_cove_encoder,
+    write_cove_encoder,
+)
+from elmo_plugin.util.errors import ConfigurationError
+
+
+def published(input_dim=6, hidden_dim=4, **settings):
+    """The state dict of the LSTM that the authors have published, with other widths."""
+    torch.manual_seed(0)
+    settings = {"num_layers": 2, "bidirectional": True, **settings}
+    return torch.nn.LSTM(input_dim, hidden_dim, **settings).state_dict()
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save(state, name="cove.pth", **settings):
+        torch.save(state, tmp_path / name, **settings)
+        return tmp_path / name
+
+    return save
+
+
+def layers(encoder):
+    vectors = torch.randn(2, 5, 6, generator=torch.Generator().manual_seed(1))
+    return encoder(vectors, torch.tensor([[True] * 5, [True] * 3 + [False] * 2]))
+
+
+def test_widths_are_those_of_the_file(save):
+    encoder = read_cove_encoder(save(published(input_dim=300, hidden_dim=7)))
+    assert (encoder.input_dim, encoder.hidden_dim, encoder.output_dim) == (300, 7, 14)
+    assert not encoder.training
+    assert not any(parameter.requires_grad for parameter in encoder.parameters())
+
+
+def test_what_is_written_is_read_by_torch_and_by_us(save, tmp_path):
+    encoder = read_cove_encoder(save(published()))
+    write_cove_encoder(encoder, tmp_path / "again.pth")
+    assert torch.equal(layers(read_cove_encoder(tmp_path / "again.pth")), layers(encoder))
+    lstm = torch.nn.LSTM(6, 4, num_layers=2, bidirectional=True, batch_first=True)
+    lstm.load_state_dict(torch.load(tmp_path / "again.pth", weights_only=True))
+    vectors = torch.randn(3, 5, 6)
+    with torch.no_grad():
+        expected = lstm(vectors)[0]
+    found = encoder(vectors, torch.ones(3, 5, dtype=torch.bool))[1]
+    torch.testing.assert_close(found, expected)
+    assert set(published_state(encoder)) == set(published())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    # The published file is older than PyTorch 1.6.
+    [{}, {"_use_new_zipfile_serialization": False}],
+)
+def test_old_formats_prefixes_and_half_precision_are_read(save, settings):
+    expected = layers(read_cove_encoder(save(published())))
+    state = OrderedDict((f"rnn1.{name}", value) for name, value in published().items())
+    # Of the state dict of the authors' module: word vectors, and the first layer once more.
+    state["vectors.weight"] = torch.zeros(10, 6)
+    state["rnn0.weight_ih_l0"] = torch.zeros(16, 6)
+    assert torch.equal(layers(read_cove_encoder(save(state, "whole.pth", **settings))), expected)
+    halves = {name: torch.nn.Parameter(value.half()) for name, value in published().items()}
+    found = layers(read_cove_encoder(save(halves, "half.pth", **settings)))
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"weight_hh_l1_reverse": None}, r"weight_hh_l1_reverse of shape \(16, 4\) is missing"),
+        ({"weight_hh_l0": None}, "expected a matrix weight_hh_l0, which is missing"),
+        (
+            {"weight_ih_l1": torch.zeros(16, 4)},
+            r"expected shape \(16, 8\) for tensor weight_ih_l1, found \(16, 4\)",
+        ),
+        (
+            {"bias_ih_l0": torch.zeros(15)},
+            r"shape \(16,\) for tensor bias_ih_l0, found \(15,\). .* inputs 6, hidden 4",
+        ),
+        ({"bias_hh_l0": torch.full((16,), float("nan"))}, "finite numbers in tensor bias_hh_l0"),
+        ({"weight_ih_l2": torch.zeros(16, 8)}, "also holds weight_ih_l2, which does not belong"),
+    ],
+)
+def test_a_tensor_that_does_not_fit_is_named(save, change, message):
+    state = {**published(), **change}
+    path = save({name: value for name, value in state.items() if value is not None})
+    with pytest.raises(ConfigurationError, match=f"cove.pth: .*{message}"):
+        read_cove_encoder(path)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"num_layers": 1}, {"num_layers": 3}, {"bidirectional": False}, {"proj_size": 2}]
+)
+def test_another_lstm_is_refused(save, settings):
+    with pytest.raises(ConfigurationError, match="cove.pth: "):
+        read_cove_encoder(save(published(**settings)))
+
+
+def test_other_files_are_refused_and_nothing_is_executed(save, tmp_path):
+    with pytest.raises(ConfigurationError, match="none.pth does not exist. Set ELMO_COVE"):
+        read_cove_encoder(tmp_path / "none.pth")
+    with pytest.raises(ConfigurationError, match="holds more than tensors"):
+        read_cove_encoder(save({"weight_ih_l1": CoveEncoder(2, 2)}, "executed.pth"))
+    with pytest.raises(ConfigurationError, match="expected a state dict"):
+        read_cove_encoder(save([torch.zeros(2)], "list.pth"))
+    with pytest.raises(ConfigurationError, match="found 0 tensors of that name among 1"):
+        read_cove_encoder(save({"embedding": torch.zeros(2)}, "other.pth"))
+    (tmp_path / "cut.pth").write_bytes(save(published()).read_bytes()[:500])
+    with pytest.raises(ConfigurationError, match="cut.pth cannot be read"):
+        read_cove_encoder(tmp_path / "cut.pth")
+
+
+def test_an_encoder_is_found_in_a_model_by_its_name(save):
+    encoder = read_cove_encoder(save(published()))
+    model = torch.nn.ModuleDict({"inner": torch.nn.ModuleDict({"cove_encoder": encoder})})
+    model["projection"] = torch.nn.Linear(2, 2)
+    found = stored_cove_encoder(model.state_dict(), "model.tar.gz")
+    assert torch.equal(layers(found), layers(encoder))
+    model["cove_encoder"] = CoveEncoder(6, 4)
+    with pytest.raises(ConfigurationError, match="model.tar.gz holds 2 encoders .* that differ"):
+        stored_cove_encoder(model.state_dict(), "model.tar.gz")
+    with pytest.raises(ConfigurationError, match="model.tar.gz holds no encoder of CoVe"):
+        stored_cove_encoder(torch.nn.Linear(2, 2).state_dict(), "model.tar.gz")
+
+
+def test_reading_an_encoder_draws_no_random_numbers(save):
+    path = save(published())
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    read_cove_encoder(path)
+    assert torch.equal(torch.rand(2), expected)

@@ -1,0 +1,45 @@
+import math
+import sys
+
+import pytest
+import sacrebleu
+
+from elmo_plugin.tasks.translation.metric import TranslationScores
+
+HYPOTHESES = ["Ein Hund läuft über die Wiese .", "Zwei Männer .", "", "Ein T-Shirt, rot ."]
+REFERENCES = ["Ein Hund läuft über eine Wiese.", "Zwei alte Männer sitzen.", "Ja.", "T-Shirt!"]
+
+
+def scores(*batches):
+    metric = TranslationScores()
+    for hypotheses, references in batches:
+        metric(hypotheses, references)
+        metric.add_loss(2.0, 4)
+    return metric
+
+
+def test_bleu_is_that_of_sacrebleu_over_the_whole_corpus_whatever_the_batches():
+    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
+    assert 1 < expected < 99
+    for cut in range(5):
+        parts = [(HYPOTHESES[part], REFERENCES[part]) for part in (slice(cut), slice(cut, None))]
+        assert scores(*parts).get_metric()["BLEU"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_space_before_punctuation_costs_nothing():
+    found = scores((["Ein Hund läuft , oder ?"], ["Ein Hund läuft, oder?"])).get_metric()
+    assert found["BLEU"] == pytest.approx(100.0)
+
+
+def test_perplexity_is_per_token_and_a_reset_forgets():
+    metric = TranslationScores()
+    metric.add_loss(3.0, 2)
+    metric.add_loss(9.0, 10)
+    assert metric.get_metric(reset=True)["perplexity"] == pytest.approx(math.exp(12 / 12))
+    assert metric.get_metric() == {}
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    with pytest.raises(ImportError, match="needs the package sacrebleu: pip install"):
+        TranslationScores()
