@@ -6,7 +6,7 @@
 // Differences, for a training of less than an hour on two cores: the decoder is 300 wide, and
 // linear layers turn the encoder's last hidden states into its first ones (the authors' program:
 // 600, copied, cell states too); Adam at 1e-3 that falls linearly over 10 epochs, in batches of
-// 2,048 tokens (paper: SGD at 1, halved after each epoch once the perplexity on dev has risen);
+// 1,024 tokens (paper: SGD at 1, halved after each epoch once the perplexity on dev has risen);
 // products in bfloat16. Also different: spaCy's tokenisation, translations keep their upper case,
 // target words that occur once are unknown, and the word vectors are those of ELMO_GLOVE (paper:
 // GloVe, 840B tokens, 300 dimensions).
