@@ -77,7 +77,8 @@ def test_the_wheel_holds_the_package_and_what_ships_with_it(built):
         found = {name for name in wheel.namelist() if ".dist-info/" not in name}
     expected = [path.relative_to(PROJECT) for path in (PROJECT / "elmo_plugin").rglob("*.*")]
     expected = {str(path) for path in expected if "__pycache__" not in path.parts}
-    for pattern in ("experiments/**/*.*sonnet", "fixtures/corpora/**/*.*", "pretrained/small/*"):
+    shipped = ("experiments/**/*.*sonnet", "fixtures/corpora/**/*.*", "fixtures/cove/*.pth")
+    for pattern in (*shipped, "pretrained/small/*"):
         expected.update(
             f"elmo_plugin/{path.relative_to(PROJECT)}" for path in PROJECT.glob(pattern)
         )
