@@ -126,7 +126,7 @@ class Senses:
 
 def annotated(sentence: TaggedSentence) -> SenseSentence:
     instances = tuple(
-        SenseInstance(position, (word.split("-")[0], "NOUN"), (f"{word[0]}%{int(tag) % 3}",))
+        SenseInstance(position, (word.split("-")[0], "NOUN"), (f"sense%{int(tag) % 3}",))
         for position, (word, tag) in enumerate(zip(sentence.words, sentence.tags))
     )
     return SenseSentence("made up", sentence.words, instances)
