@@ -102,7 +102,7 @@ class Tags:
 
 
 class Senses:
-    """Nearest senses; every word is annotated, and its tag is its sense."""
+    """Nearest senses; every word is annotated, and every lemma has three senses."""
 
     def __init__(self, tags: Tags) -> None:
         self.train = [annotated(sentence) for sentence in tags.splits["train"]]
@@ -126,8 +126,8 @@ class Senses:
 
 def annotated(sentence: TaggedSentence) -> SenseSentence:
     instances = tuple(
-        SenseInstance(position, (word.split("-")[0], "NOUN"), (f"{word}%1",))
-        for position, word in enumerate(sentence.words)
+        SenseInstance(position, (word.split("-")[0], "NOUN"), (f"sense%{int(tag) % 3}",))
+        for position, (word, tag) in enumerate(zip(sentence.words, sentence.tags))
     )
     return SenseSentence("made up", sentence.words, instances)
 

@@ -95,21 +95,31 @@ class SenseProbe:
         #: often each of its senses is.
         self.counts: Dict[Lemma, Counter] = {}
         self._numbers: Dict[Tuple[Lemma, str], int] = {}
-        rows: List[int] = []
-        for row, instance in enumerate(self._train.instances()):
-            self.counts.setdefault(instance.lemma, Counter()).update(instance.senses)
-            for sense in instance.senses:
-                rows += (row, self._numbers.setdefault((instance.lemma, sense), len(self._numbers)))
+        #: Sentences that get vectors, of both parts.
+        self.num_texts = sum(1 for _ in self._test)
+        # Shape: (num_annotations, 2). A vector of the training part, and the number of its sense.
+        self._rows = numpy.array(self._count(), dtype=numpy.int64)
         if not self.counts:
             examples = ", ".join(" ".join(lemma) for lemma in sorted(lemmas)[:3])
             raise ConfigurationError(
                 "Expected annotated lemmas of the test part in the training part, found none of "
                 f"{len(lemmas)} ({examples} ...). Do both name parts of speech alike?"
             )
-        # Shape: (num_annotations, 2). A vector of the training part, and the number of its sense.
-        self._rows = numpy.array(rows, dtype=numpy.int64).reshape(-1, 2)
-        #: Sentences that get vectors, of both parts.
-        self.num_texts = self._train.num_texts() + self._test.num_texts()
+
+    def _count(self) -> List[Tuple[int, int]]:
+        """Counts the senses of the training part, and numbers its vectors and senses."""
+        rows: List[Tuple[int, int]] = []
+        num_vectors = 0
+        for instances in self._train.instances():
+            self.num_texts += 1
+            for instance in instances:
+                counts = self.counts.setdefault(instance.lemma, Counter())
+                for sense in instance.senses:
+                    counts[sense] += 1
+                    name = (instance.lemma, sense)
+                    rows.append((num_vectors, self._numbers.setdefault(name, len(self._numbers))))
+                num_vectors += 1
+        return rows
 
     def first_senses(self) -> Answers:
         """The baseline that answers with the first sense of WordNet."""
@@ -151,13 +161,16 @@ class SenseProbe:
             yield layer, self._answers(sums, test.layer(number))
 
     def _answers(self, sums: numpy.ndarray, vectors: numpy.ndarray) -> Answers:
-        answers = self.first_senses()
+        rows_of: Dict[Lemma, List[int]] = {}
         for row, (_, instance) in enumerate(self.instances):
-            if instance.lemma in self.counts:
-                # The most frequent first.
-                senses = [sense for sense, _ in self.counts[instance.lemma].most_common()]
-                of_lemma = sums[[self._numbers[instance.lemma, sense] for sense in senses]]
-                answers[row] = senses[_nearest(vectors[row], of_lemma)]
+            rows_of.setdefault(instance.lemma, []).append(row)
+        answers = self.first_senses()
+        for lemma, counts in self.counts.items():
+            # The most frequent first.
+            senses = [sense for sense, _ in counts.most_common()]
+            of_lemma = sums[[self._numbers[lemma, sense] for sense in senses]]
+            for row, nearest in zip(rows_of[lemma], _nearest(vectors[rows_of[lemma]], of_lemma)):
+                answers[row] = senses[nearest]
         return answers
 
     def scores(self, answers: Answers) -> Dict[str, SenseScore]:
@@ -186,12 +199,12 @@ class _Texts:
                 words, spans = words_of(sentence.tokens)
                 yield Text(words, [spans[instance.position] for instance in instances])
 
-    def instances(self) -> Iterator[SenseInstance]:
+    def instances(self) -> Iterator[List[SenseInstance]]:
+        """Those of each of these sentences."""
         for sentence in self._sentences:
-            yield from self._wanted(sentence)
-
-    def num_texts(self) -> int:
-        return sum(1 for sentence in self._sentences if self._wanted(sentence))
+            instances = self._wanted(sentence)
+            if instances:
+                yield instances
 
     def _wanted(self, sentence: SenseSentence) -> List[SenseInstance]:
         return [instance for instance in sentence.instances if instance.lemma in self._lemmas]
@@ -206,7 +219,10 @@ def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
     spans = []
     for token in tokens:
         start = len(words)
-        words += [word for word in token.split("_") if word] or [token]
+        if "_" in token:
+            words += [word for word in token.split("_") if word] or [token]
+        else:
+            words.append(token)
         spans.append((start, len(words)))
     return words, spans
 
@@ -222,10 +238,10 @@ def _sums(vectors: numpy.ndarray, rows: numpy.ndarray, num_senses: int) -> numpy
     return sums.numpy()
 
 
-def _nearest(vector: numpy.ndarray, others: numpy.ndarray) -> int:
-    """The first of the rows of `others` with the greatest cosine."""
-    wide = vector.astype(numpy.float64)
-    norms = numpy.linalg.norm(others, axis=1) * numpy.linalg.norm(wide)
+def _nearest(vectors: numpy.ndarray, others: numpy.ndarray) -> List[int]:
+    """For each vector, the first row of `others` with the greatest cosine."""
+    wide = vectors.astype(numpy.float64)
+    norms = numpy.outer(numpy.linalg.norm(wide, axis=1), numpy.linalg.norm(others, axis=1))
     # A static vector of an unknown word is zero; to it, all are equally near.
-    cosines = (others @ wide) / numpy.where(norms > 0.0, norms, 1.0)
-    return int(numpy.argmax(cosines.round(_DECIMALS)))
+    cosines = (wide @ others.T) / numpy.where(norms > 0.0, norms, 1.0)
+    return cosines.round(_DECIMALS).argmax(axis=1).tolist()
