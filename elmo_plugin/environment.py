@@ -10,7 +10,8 @@ The environment variables that name corpora, biLM, word vectors and cache.
 - `ELMO_TURIAN`: a second file of word vectors, beside the first in coreference, as the paper has
   those of Turian et al. (2010). Empty, which is the default: none. `ELMO_TURIAN_DIM`,
   `ELMO_TURIAN_CASED`: as above.
-- `ELMO_COVE`: the encoder of CoVe, path or URL. It reads the word vectors of `ELMO_GLOVE`.
+- `ELMO_COVE`: the encoder of CoVe, path or URL. It reads the word vectors of `ELMO_GLOVE`; the
+  default reads those that come with the project, so there is none for others.
 - `ELMO_CACHE`: the folder in which experiments keep the layers of a frozen biLM, by default
   `elmo_plugin/layers` in the user's cache folder, if there is one. Empty: no cache.
 - `ELMO_SEED`: the seed of a training, by default AllenNLP's, 13370.
@@ -53,6 +54,8 @@ def setting(name: str) -> str:
     value = os.environ.get(name)
     if value or (value is not None and name in _MAY_BE_EMPTY):
         return value
+    if name == "ELMO_COVE" and setting("ELMO_GLOVE") != str(shipped(DEFAULTS["ELMO_GLOVE"])):
+        return ""
     if name in DEFAULTS:
         return str(shipped(DEFAULTS[name]))
     return {"ELMO_TURIAN": "", "ELMO_CACHE": _default_cache(), "ELMO_SEED": _SEED}[name]

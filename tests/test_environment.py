@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_plugin.environment import DEFAULTS, set_defaults
+from elmo_plugin.environment import DEFAULTS, set_defaults, setting
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -40,6 +40,16 @@ def test_empty_counts_as_not_set_but_for_word_vectors(monkeypatch):
     set_defaults()
     assert os.environ["ELMO_GLOVE"] == os.environ["ELMO_TURIAN"] == ""
     assert os.environ["ELMO_DATA"] == str(PROJECT / DEFAULTS["ELMO_DATA"])
+
+
+def test_the_encoder_of_cove_is_a_default_for_its_own_word_vectors_only(monkeypatch):
+    monkeypatch.delenv("ELMO_COVE", raising=False)
+    monkeypatch.delenv("ELMO_GLOVE", raising=False)
+    assert setting("ELMO_COVE").endswith("fixtures/cove/weights.pth")
+    monkeypatch.setenv("ELMO_GLOVE", "glove.840B.300d.zip")
+    assert setting("ELMO_COVE") == ""
+    monkeypatch.setenv("ELMO_COVE", "cove.pth")
+    assert setting("ELMO_COVE") == "cove.pth"
 
 
 @pytest.mark.parametrize("value, seed", [(None, "13370"), ("", "13370"), ("2", "2")])

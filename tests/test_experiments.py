@@ -298,6 +298,10 @@ def test_cove_needs_word_vectors_of_its_own_width(monkeypatch, tmp_path):
     monkeypatch.setenv("ELMO_GLOVE", "")
     with pytest.raises(RuntimeError, match="CoVe reads word vectors: set ELMO_GLOVE"):
         Params.from_file(experiment)
+    monkeypatch.setenv("ELMO_GLOVE", str(path))
+    monkeypatch.setenv("ELMO_COVE", "")
+    with pytest.raises(RuntimeError, match="CoVe: set ELMO_COVE to an encoder that reads"):
+        Params.from_file(experiment)
 
 
 def model_and_batch(name):

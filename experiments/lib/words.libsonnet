@@ -23,6 +23,7 @@ local second = paths.second_word_vectors;
   cove(layer=2): self.fixed_vectors(dim=null) {
     local vectors = super.embedder,
     assert file != null : 'CoVe reads word vectors: set ELMO_GLOVE to those of ELMO_COVE.',
+    assert paths.cove != '' : 'CoVe: set ELMO_COVE to an encoder that reads ELMO_GLOVE.',
     embedder: {
       type: 'elmo-cove',
       word_vectors: vectors,
