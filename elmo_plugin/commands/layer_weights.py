@@ -2,9 +2,10 @@ import json
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from pathlib import Path
-from typing import Iterator, List
+from typing import List
 
 from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights
+from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -48,20 +49,18 @@ def run(args: Namespace) -> str:
             unfinished.write_text(f"{content}\n", encoding="utf-8")
     for picture in args.plot:
         draw(mixes, Path(picture))
-    return "\n".join(_table(mixes))
+    return _table(mixes)
 
 
-def _table(mixes: List[LayerWeights]) -> Iterator[str]:
-    """In Markdown."""
+def _table(mixes: List[LayerWeights]) -> str:
     num_layers = max(len(mix.weights) for mix in mixes)
-    names = ["archive", "model", "at", *(f"layer {number}" for number in range(num_layers))]
-    yield f"| {' | '.join([*names, 'gamma'])} |"
-    yield "| --- | --- | --- |" + " ---: |" * (num_layers + 1)
+    head = ["archive", "model", "at", *(f"layer {number}" for number in range(num_layers)), "gamma"]
+    rows = []
     for mix in mixes:
         weights = [f"{weight:.3f}" for weight in mix.weights]
         weights += [""] * (num_layers - len(weights))
-        cells = [mix.archive, mix.model, mix.place, *weights, f"{mix.gamma:.3f}"]
-        yield f"| {' | '.join(cells)} |"
+        rows.append([mix.archive, mix.model, mix.place, *weights, f"{mix.gamma:.3f}"])
+    return markdown_table(head, rows, num_left=3)
 
 
 def draw(mixes: List[LayerWeights], picture: Path) -> None:

@@ -5,7 +5,7 @@ import tempfile
 from argparse import ArgumentParser, Namespace
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Sequence, Set
+from typing import Any, Callable, Dict, Iterator, Set
 
 from elmo_plugin.analysis.representations import (
     RANDOM_BILM,
@@ -141,10 +141,3 @@ def write_json(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:
     }
     with atomic_write(args.json) as path:
         path.write_text(json.dumps({**probed, **results}, indent=2) + "\n", encoding="utf-8")
-
-
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left: int) -> str:
-    """A table in Markdown. The columns after the first `num_left` are aligned to the right."""
-    rule = ["---" if number < num_left else "---:" for number in range(len(head))]
-    lines: List[Sequence[str]] = [head, rule, *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -4,7 +4,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 from elmo_plugin.analysis.minimal_pairs import JudgedPair, PairAccuracy, judge
 from elmo_plugin.analysis.score_rows import UNITS, ScoreRows
@@ -23,6 +23,7 @@ from elmo_plugin.commands.bilm_arguments import (
     positive_number,
 )
 from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
+from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
 from elmo_plugin.corpora.tokenizer import treebank_words
@@ -161,7 +162,7 @@ def _score_pairs(args: Namespace) -> str:
     rows = accuracy.table()
     if args.format == "jsonl":
         return "\n".join(json.dumps(row) for row in rows)
-    return "\n".join(_table(rows))
+    return _table(rows)
 
 
 def _judge(
@@ -198,15 +199,18 @@ def _judgement(judged: JudgedPair, unit: str) -> Dict[str, Any]:
     return found
 
 
-def _table(rows: List[Dict[str, Any]]) -> Iterator[str]:
-    """Percentages of right pairs, in Markdown."""
-    names = ["kind", "name", "pairs"]
-    yield f"| {' | '.join([*names, *DIRECTIONS])} |"
-    yield "| --- | --- |" + " ---: |" * (1 + len(DIRECTIONS))
-    for row in rows:
-        cells = [str(row[name]) for name in names]
-        cells += [f"{100.0 * row[direction]:.1f}" for direction in DIRECTIONS]
-        yield f"| {' | '.join(cells)} |"
+def _table(rows: List[Dict[str, Any]]) -> str:
+    """Percentages of right pairs."""
+    cells = [
+        [
+            row["kind"],
+            row["name"],
+            str(row["pairs"]),
+            *(f"{100.0 * row[way]:.1f}" for way in DIRECTIONS),
+        ]
+        for row in rows
+    ]
+    return markdown_table(["kind", "name", "pairs", *DIRECTIONS], cells, num_left=2)
 
 
 def _scorer(args: Namespace) -> Tuple[Scorer, Dict[str, str]]:
