@@ -43,6 +43,7 @@ def score_text(
     rows: ScoreRows,
     done: ScoredText,
     commit: Callable[[str, Dict[str, Any]], object],
+    place: str,
     batch_size: int = 64,
     on_progress: Callable[[int], object] = lambda num_lines: None,
 ) -> ScoredText:
@@ -61,6 +62,8 @@ def score_text(
     commit : `Callable[[str, Dict[str, Any]], object]`
         Receives the next lines, and the fields of the `ScoredText` after them. The last call is at
         the end of the text.
+    place : `str`
+        Where unfinished work is, for error messages.
     batch_size : `int`, optional (default = `64`)
     on_progress : `Callable[[int], object]`
         Called with the number of lines done since the last call.
@@ -76,7 +79,7 @@ def score_text(
         If the first lines are not those of `done`.
     """
     sentences = text.sentences()
-    text.skip(sentences, done.num_lines, done.text_sha256, "The unfinished output")
+    text.skip(sentences, done.num_lines, done.text_sha256, place)
     on_progress(done.num_lines)
     header = "" if done.num_lines else rows.header()
     for group in sentence_groups(sentences, batch_size):

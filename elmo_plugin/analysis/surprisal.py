@@ -40,8 +40,10 @@ class SentenceScore:
         Of each direction, the surprisal of `</S>`, of `<S>`, and their mean.
     likely : `Dict[str, List[Likely]]`
         Of each direction, the most likely words at the place of each word, if they were asked for,
-        without `<S>`, `</S>` and `<UNK>`. The probabilities of `both` are the products of those of
-        the two directions, normalised over these words.
+        without `<S>`, `</S>` and `<UNK>`. The probabilities of `both` follow Bayes' rule, with the
+        words before and after a place independent given the word there: the product of those of
+        the two directions divided by the word's frequency in the training text (not divided if the
+        softmax comes without counts), normalised over these words.
     """
 
     words: Sequence[str]
@@ -93,6 +95,9 @@ class Scorer:
         self._num_likely = min(num_likely, len(softmax.words) - _NUM_SPECIALS)
         self._ids = {word: number for number, word in enumerate(softmax.words)}
         device = bilm.boundary_ids.device
+        # Without counts all words count as equally frequent.
+        counts = torch.tensor(softmax.counts or [1] * len(softmax.words), device=device)
+        self._log_counts = counts[_NUM_SPECIALS:].clamp_min(1).log()
         self._weight = softmax.weight.detach().to(device, torch.float32)
         self._bias = softmax.bias.detach().to(device, torch.float32)
 
@@ -152,11 +157,11 @@ class Scorer:
                 for states in hidden
             )
             forward, backward = forward[:, _NUM_SPECIALS:], backward[:, _NUM_SPECIALS:]
-            both = (forward + backward).log_softmax(dim=1)
-            for direction, chances in zip(DIRECTIONS, (forward, backward, both)):
-                best, ids = chances.exp().topk(self._num_likely)
+            both = (forward + backward - self._log_counts).log_softmax(dim=1)
+            for direction, log_probabilities in zip(DIRECTIONS, (forward, backward, both)):
+                best, ids = log_probabilities.exp().topk(self._num_likely)
                 likely[direction] += [
-                    [(self._words[id_ + _NUM_SPECIALS], chance) for chance, id_ in zip(*row)]
+                    [(self._words[id_ + _NUM_SPECIALS], value) for value, id_ in zip(*row)]
                     for row in zip(best.tolist(), ids.tolist())
                 ]
         return likely

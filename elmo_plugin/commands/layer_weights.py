@@ -42,6 +42,8 @@ def run(args: Namespace) -> str:
             raise ConfigurationError(
                 f"--plot {picture}: expected a name that ends with {', '.join(_PICTURES)}."
             )
+    for output in filter(None, [args.json, *args.plot]):
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
     mixes = [mix for archive in args.archive for mix in layer_weights(archive)]
     if args.json is not None:
         with atomic_write(args.json) as unfinished:

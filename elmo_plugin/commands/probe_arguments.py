@@ -48,7 +48,6 @@ def add_probe_arguments(parser: ArgumentParser) -> None:
         "--representations",
         nargs="+",
         choices=REPRESENTATIONS,
-        default=REPRESENTATIONS,
         help="what to probe: static word vectors, CoVe if --cove names it, a random biLM of "
         "the same shape, the biLM (default: all)",
     )
@@ -80,39 +79,66 @@ def representations(
     """The chosen ones, one after the other. `find_words` gives all words of the corpus."""
     if args.cove and not args.glove:
         raise ConfigurationError("--cove reads the word vectors of --glove: name them, too.")
-    with_cove = "cove" in args.representations and args.cove
-    if args.glove and (with_cove or "static" in args.representations):
+    chosen = args.representations or [
+        name
+        for name in REPRESENTATIONS
+        if {"static": args.glove, "cove": args.cove}.get(name, True)
+    ]
+    for name, given, option in (("static", args.glove, "--glove"), ("cove", args.cove, "--cove")):
+        if name in chosen and not given:
+            raise ConfigurationError(f"--representations {name} needs {option}, which names none.")
+    if "static" in chosen or "cove" in chosen:
         static = StaticVectors(args.glove, find_words())
-        if "static" in args.representations:
+        if "static" in chosen:
             yield static
-        if with_cove:
+        if "cove" in chosen:
             yield CoveLayers(read_cove_encoder(args.cove), static)
-    if "random" in args.representations:
+    if "random" in chosen:
         random = random_bilm(bilm.options, args.seed)
         if args.bfloat16:
             random.to_bfloat16()
         yield BilmLayers(random.to(bilm.boundary_ids.device), RANDOM_BILM)
-    if "bilm" in args.representations:
+    if "bilm" in chosen:
         yield BilmLayers(bilm)
 
 
-def find_corpus(folder: str, pattern: str, option: str) -> str:
+def corpus_files(args: Namespace, folder: str, patterns: Dict[str, str]) -> Dict[str, str]:
     """
-    The path of the only file with such a name in a folder of `ELMO_DATA`, without `.gz`.
+    The files of a corpus: those that the options name, or else those in a folder of `ELMO_DATA`.
+
+    # Parameters
+
+    args : `Namespace`
+    folder : `str`
+    patterns : `Dict[str, str]`
+        For each option, `train` for `--train`, the name of the file in the folder.
 
     # Raises
 
     `ConfigurationError`
-        If there is none, or several.
+        If some of the options are given and others are not: files of two corpora would be mixed. If
+        the folder has no file of a name, or several.
     """
+    given = {name: getattr(args, name.replace("-", "_")) for name in patterns}
+    missing = [f"--{name}" for name in patterns if not given[name]]
+    if missing and len(missing) < len(patterns):
+        raise ConfigurationError(
+            f"Expected all of {', '.join(f'--{name}' for name in patterns)}, or none of them for "
+            f"the corpus in ELMO_DATA; found no {', '.join(missing)}."
+        )
+    return given if not missing else {n: _found(folder, p, n) for n, p in patterns.items()}
+
+
+def _found(folder: str, pattern: str, option: str) -> str:
+    """The only file with such a name in a folder of `ELMO_DATA`, without `.gz`."""
     place = Path(setting("ELMO_DATA"), folder)
     paths = [*place.glob(pattern), *place.glob(f"{pattern}.gz")]
     found = sorted({str(path).removesuffix(".gz") for path in paths})
     if len(found) != 1:
         names = f": {', '.join(found)}" if found else ""
         raise ConfigurationError(
-            f"Expected one file {place / pattern}, found {len(found)}{names}. Name it by {option}, "
-            "or set ELMO_DATA."
+            f"Expected one file {place / pattern}, found {len(found)}{names}. Name it by "
+            f"--{option}, or set ELMO_DATA."
         )
     return found[0]
 

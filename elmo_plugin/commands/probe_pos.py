@@ -12,7 +12,7 @@ from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
     cache_folder,
     check_output,
-    find_corpus,
+    corpus_files,
     representations,
     write_json,
 )
@@ -22,6 +22,7 @@ from elmo_plugin.corpora.tagged_words import (
     read_conllu,
     read_tag_columns,
 )
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
@@ -34,11 +35,12 @@ default those in ELMO_DATA/pos whose names end in train.conllu, dev.conllu and t
 Rows of the table: the most frequent tag of each word; static word vectors; each layer of a random
 biLM of the same shape; each layer of the biLM; the scalar mix of its layers, whose weights are
 learned with the classifier. The classifier is a softmax regression on vectors brought to mean 0 and
-variance 1, with a small L2 penalty, fitted by L-BFGS until the loss changes no more. Intervals are
-at 95 %, by a bootstrap over sentences. Unseen words are those that the training part lacks.
+variance 1, with a small L2 penalty, fitted by L-BFGS until the loss falls by less than a millionth
+of it. Intervals are at 95 %, by a bootstrap over sentences. Unseen words are those that the
+training part lacks. --cove adds the layers of CoVe.
 
-Vectors are kept on the disk in half precision, 2 x layers x width bytes per word and
-representation. RAM grows with the words of the corpus, about 100 bytes for each.
+Vectors are on the disk in half precision (with --cache they are kept there), 2 x layers x width
+bytes per word and representation. RAM grows with the words of the corpus, about 100 bytes for each.
 """
 
 EPILOG = """\
@@ -85,12 +87,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> str:
     check_output(args)
     bilm = chosen_bilm(args)
-    splits = _read(args)
+    files = corpus_files(args, "pos", {split: f"*{split}.conllu" for split in SPLITS})
+    splits = _read(args, files)
     with cache_folder(args) as folder:
         probe = TagProbe(splits, folder, args.l2, args.max_iterations)
         scores = _scores(args, bilm, probe, splits)
     results = {
-        "tag": args.tag if args.columns is None else f"column {args.columns[1]}",
+        "files": files,
+        "tag": args.tag if args.columns is None else f"columns {args.columns}",
         "l2": args.l2,
         "num_sentences": {split: len(splits[split]) for split in SPLITS},
         "num_words": {s: sum(len(x.words) for x in splits[s]) for s in SPLITS},
@@ -101,10 +105,14 @@ def run(args: Namespace) -> str:
     return markdown_table(_HEAD, [_cells(score) for score in scores], num_left=2)
 
 
-def _read(args: Namespace) -> Dict[str, List[TaggedSentence]]:
+def _read(args: Namespace, files: Dict[str, str]) -> Dict[str, List[TaggedSentence]]:
+    if args.columns is not None and not args.train:
+        raise ConfigurationError(
+            "--columns: the corpus in ELMO_DATA is CoNLL-U. Name files in columns by --train, "
+            "--dev and --test."
+        )
     splits = {}
-    for split in SPLITS:
-        path = getattr(args, split) or find_corpus("pos", f"*{split}.conllu", f"--{split}")
+    for split, path in files.items():
         sentences = (
             read_conllu(path, args.tag)
             if args.columns is None

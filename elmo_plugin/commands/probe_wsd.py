@@ -10,7 +10,7 @@ from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
     cache_folder,
     check_output,
-    find_corpus,
+    corpus_files,
     representations,
     write_json,
 )
@@ -35,7 +35,8 @@ Rows of the table: the first sense; the most frequent sense of the training part
 vectors; each layer of a random biLM of the same shape; each layer of the biLM.
 
 Vectors of annotated words are kept on the disk in half precision, 2 x layers x width bytes per word
-and representation. RAM grows with the test part and the senses of its lemmas only.
+and representation. RAM grows with the test part, with the annotated words of its lemmas (16 bytes
+each) and, for static vectors, with the distinct words of the text.
 """
 
 EPILOG = """\
@@ -46,6 +47,8 @@ example:
 
 STOPPED = probe_arguments.STOPPED
 
+# Of each option the name of the file in `ELMO_DATA`.
+_FILES = {"train": "train.jsonl", "test": "test.jsonl", "first-senses": "first_sense.tsv"}
 # In the order of the framework.
 _PARTS_OF_SPEECH = ("NOUN", "VERB", "ADJ", "ADV")
 
@@ -65,14 +68,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> str:
     check_output(args)
     bilm = chosen_bilm(args)
-    train = SenseCorpus(args.train or find_corpus("wsd", "train.jsonl", "--train"))
-    test = list(SenseCorpus(args.test or find_corpus("wsd", "test.jsonl", "--test")))
+    files = corpus_files(args, "wsd", _FILES)
+    train, test = SenseCorpus(files["train"]), list(SenseCorpus(files["test"]))
     lemmas = {instance.lemma for sentence in test for instance in sentence.instances}
-    first = args.first_senses or find_corpus("wsd", "first_sense.tsv", "--first-senses")
+    first_senses = read_first_senses(files["first-senses"], lemmas)
     with cache_folder(args) as folder:
-        probe = SenseProbe(train, test, read_first_senses(first, lemmas), folder)
+        probe = SenseProbe(train, test, first_senses, folder)
         rows = _rows(args, bilm, probe, train, test)
-    write_json(args, bilm, {**_counts(probe), "scores": [_as_dict(row) for row in rows]})
+    write_json(
+        args, bilm, {"files": files, **_counts(probe), "scores": [_as_dict(row) for row in rows]}
+    )
     return _table(probe, rows)
 
 

@@ -51,7 +51,7 @@ lines with `sentence_good` and `sentence_bad` (and `UID`, `linguistics_term`, `f
 tokenised text: the command prints how often the good sentence is the more likely one.
 
 If a run with --output is interrupted, the same command continues it. RAM grows with --batch-size,
-the longest line and the vocabulary.
+the longest line and the vocabulary; with --pairs, with the pairs.
 """
 
 EPILOG = """\
@@ -90,6 +90,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
+    if args.output and Path(args.output).is_dir():
+        raise ConfigurationError(
+            f"{args.output} is a folder; expected the name of a file to write."
+        )
     if args.output and not args.force and Path(args.output).exists():
         raise ConfigurationError(
             f"{args.output} exists. Give --force to replace it, or another name."
@@ -110,20 +114,37 @@ def _score_text(args: Namespace) -> str:
         if Path(path).samefile(args.output):
             raise ConfigurationError(f"{args.output} is the input; name another output.")
     total = count_lines(path, args.decoding_errors)
+    text = DigestedText([path], args.decoding_errors)
+    empty = ConfigurationError(f"{args.input[0]}: expected a sentence per line, found no words.")
+    # Before anything is written; a pipe can be read only once.
+    if total is not None and not any(words for _, words in text.sentences()):
+        raise empty
+    text = DigestedText([path], args.decoding_errors)
     scorer, identity = _scorer(args)
     rows = ScoreRows(args.format, args.unit, args.sentences, args.likely > 0)
-    text = DigestedText([path], args.decoding_errors)
     with progress("sentences", total, args.file_friendly_logging) as advance:
         if args.output is None:
-            done = score_text(scorer, text, rows, ScoredText(), _print, args.batch_size, advance)
+            done = score_text(
+                scorer, text, rows, ScoredText(), _print, "", args.batch_size, advance
+            )
         else:
             settings = {**identity, **vars(rows), "likely": args.likely, "batch": args.batch_size}
             with closing(ResumableText(Path(args.output), settings, args.force)) as file:
                 done = ScoredText(**file.progress)
-                score_text(scorer, text, rows, done, file.commit, args.batch_size, advance)
-                file.finish()
+                score_text(
+                    scorer,
+                    text,
+                    rows,
+                    done,
+                    file.commit,
+                    str(file.folder),
+                    args.batch_size,
+                    advance,
+                )
+                if done.num_predictions:
+                    file.finish()
     if not done.num_predictions:
-        raise ConfigurationError(f"{args.input[0]}: expected a sentence per line, found no words.")
+        raise empty
     return _report(args, _summary(done))
 
 
@@ -191,11 +212,13 @@ def _judge(
 
 def _judgement(judged: JudgedPair, unit: str) -> Dict[str, Any]:
     size = UNITS[unit]
-    found: Dict[str, Any] = {"UID": judged.pair.uid}
+    found: Dict[str, Any] = {"UID": judged.pair.uid, "pairID": judged.pair.pair_id}
     for name, score in (("good", judged.good), ("bad", judged.bad)):
         found[f"sentence_{name}"] = " ".join(score.words)
-        found[name] = {way: round(score.surprisal(way) * size, 6) for way in DIRECTIONS}
-    found["right"] = {way: judged.is_right(way) for way in DIRECTIONS}
+        found[name] = {
+            direction: round(score.surprisal(direction) * size, 6) for direction in DIRECTIONS
+        }
+    found["right"] = {direction: judged.is_right(direction) for direction in DIRECTIONS}
     return found
 
 

@@ -26,6 +26,8 @@ class MinimalPair:
     phenomenon, field : `str`
         What the set tests, and the part of grammar to which that belongs: `linguistics_term` and
         `field` in the file, empty if they are absent.
+    pair_id : `str`
+        `pairID` in the file, empty if it is absent.
     """
 
     good: Tuple[str, ...]
@@ -33,6 +35,7 @@ class MinimalPair:
     uid: str
     phenomenon: str = ""
     field: str = ""
+    pair_id: str = ""
 
 
 def read_minimal_pairs(
@@ -45,7 +48,7 @@ def read_minimal_pairs(
 
     path : `Union[str, os.PathLike]`
         See `find_file`. Each line is an object with `sentence_good` and `sentence_bad`, and
-        optionally `UID`, `linguistics_term` and `field`, all of them strings.
+        optionally `UID`, `linguistics_term`, `field` and `pairID`, all of them strings.
     tokenize : `Callable[[str], List[str]]`
         Splits a sentence into words, as in the training text of the language model.
 
@@ -69,6 +72,7 @@ def read_minimal_pairs(
             _text(found, "UID", place) or name,
             _text(found, "linguistics_term", place),
             _text(found, "field", place),
+            _text(found, "pairID", place),
         )
 
 

@@ -134,7 +134,7 @@ def _read_json(path: str) -> Iterator[SenseSentence]:
         instances = tuple(
             SenseInstance(position, (lemmas[position].lower(), pos[position]), tuple(keys.split()))
             for position, keys in enumerate(senses)
-            if keys
+            if keys.split()
         )
         yield SenseSentence(_corpus(found["id"], path), tuple(tokens), instances)
 

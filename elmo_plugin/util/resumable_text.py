@@ -79,7 +79,7 @@ class ResumableText:
     def _opened(self, force: bool) -> TextIO:
         num_bytes = 0
         if self._state.exists() and self._lines.exists():
-            state = json.loads(self._state.read_text(encoding="utf-8"))
+            state = self._read_state()
             difference = settings_difference(state["settings"], self._settings)
             if not difference:
                 self.progress, num_bytes = state["progress"], state["num_bytes"]
@@ -94,6 +94,17 @@ class ResumableText:
         file = open(self._lines, "a", encoding="utf-8", newline="\n")
         file.truncate(num_bytes)
         return file
+
+    def _read_state(self) -> Dict[str, Any]:
+        try:
+            state = json.loads(self._state.read_text(encoding="utf-8"))
+            if self._lines.stat().st_size >= state["num_bytes"]:
+                return state
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise ConfigurationError(
+            f"{self.folder} is damaged. Delete it and give the same command again."
+        )
 
 
 def settings_difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """`Scorer` against float64 loops over one sentence at a time."""
 
 import json
+from dataclasses import replace
 
 import numpy
 import pytest
@@ -70,17 +71,20 @@ def test_surprisals_are_those_of_float64_loops(scorer, slow):
         assert score.perplexity("both") == pytest.approx(product**0.5)
 
 
-def test_likely_words_are_those_of_float64_loops(shared_bilm, softmax, slow):
-    scores = Scorer(shared_bilm, softmax, num_likely=3).score(SENTENCES)
+@pytest.mark.parametrize("counts", [None, [9, 9, 5, 80, 20, 7, 90, 3, 0, 60]])
+def test_likely_words_are_those_of_float64_loops(shared_bilm, softmax, slow, counts):
+    scores = Scorer(shared_bilm, replace(softmax, counts=counts), num_likely=3).score(SENTENCES)
+    frequencies = numpy.maximum(counts or [1] * len(WORDS), 1)[3:]
     for words, score in zip(SENTENCES, scores):
         forward, backward = slow(words)
         forward, backward = numpy.exp(forward[:-1, 3:]), numpy.exp(backward[1:, 3:])
-        both = forward * backward / (forward * backward).sum(axis=1, keepdims=True)
-        for direction, chances in zip(DIRECTIONS, (forward, backward, both)):
-            for of_place, found in zip(chances, score.likely[direction], strict=True):
+        both = forward * backward / frequencies
+        both /= both.sum(axis=1, keepdims=True)
+        for direction, probabilities in zip(DIRECTIONS, (forward, backward, both)):
+            for of_place, found in zip(probabilities, score.likely[direction], strict=True):
                 best = numpy.argsort(-of_place)[:3]
                 assert [word for word, _ in found] == [WORDS[number + 3] for number in best]
-                assert [chance for _, chance in found] == pytest.approx(of_place[best], rel=1e-4)
+                assert [value for _, value in found] == pytest.approx(of_place[best], rel=1e-4)
 
 
 def test_no_more_likely_words_than_there_are(shared_bilm, softmax):

@@ -35,6 +35,17 @@ def run(*arguments):
     main(["probe", *map(str, arguments)])
 
 
+def files_of(probe, **others):
+    """Arguments that name all files of the fixture, and others in their places."""
+    if probe == "pos":
+        files = {part: CORPORA / f"pos/{part}.conllu" for part in ("train", "dev", "test")}
+    else:
+        files = {part: CORPORA / f"wsd/{part}.jsonl" for part in ("train", "test")}
+        files["first_senses"] = CORPORA / "wsd/first_sense.tsv"
+    named = {**files, **others}.items()
+    return [probe, *(f"--{name.replace('_', '-')}={path}" for name, path in named)]
+
+
 def table(capsys, *arguments):
     """The cells of each row that is printed."""
     run(*arguments)
@@ -129,6 +140,7 @@ def test_the_files_of_the_framework_are_read(tmp_path, capsys):
     for part in ("train", "test"):
         write_xml(CORPORA / f"wsd/{part}.jsonl", tmp_path / part)
     files = [f"--{part}={tmp_path}/{part}.data.xml" for part in ("train", "test")]
+    files.append(f"--first-senses={CORPORA}/wsd/first_sense.tsv")
     assert table(capsys, "wsd", *files, "--representations", "bilm") == expected
 
 
@@ -190,18 +202,26 @@ def test_help_of_a_probe_has_an_example(probe, capsys):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["pos", "--train", "none.conllu"], "looked for none.conllu and none.conllu.gz"),
+        (files_of("pos", train="none.conllu"), "looked for none.conllu and none.conllu.gz"),
+        (
+            ["pos", "--train", "x.jsonl"],
+            "or none of them for the corpus in ELMO_DATA; found no --dev",
+        ),
+        (["wsd", "--test", "x.jsonl"], "found no --train, --first-senses"),
+        (["pos", "--columns", "1", "2"], "--columns: the corpus in ELMO_DATA is CoNLL-U"),
+        (["pos", "--representations", "cove"], "--representations cove needs --cove"),
+        (["pos", "--representations", "static", "--glove", ""], "static needs --glove"),
         (["pos", "--tag", "deprel"], "train.conllu:1: expected a value of `deprel`"),
         (["pos", "--json", "."], ". is a folder; expected the name of a file"),
         (["wsd", "--json", "x.jsonl/y.json"], "x.jsonl"),
-        (["pos", "--columns", "1", "0"], "found column 0"),
+        ([*files_of("pos"), "--columns", "1", "0"], "found column 0"),
         (["pos", "--options-file", "none.json"], "none.json"),
         (["pos", "--glove", "none.txt"], "looked for none.txt"),
         (["pos", "--cove", "none.pth"], "none.pth does not exist"),
         (["pos", "--cove", "none.pth", "--glove", ""], "--cove reads the word vectors of --glove"),
-        (["wsd", "--test", "x.jsonl"], "x.jsonl:1: expected a JSON object"),
-        (["wsd", "--first-senses", "x.jsonl"], "x.jsonl:1: expected lemma"),
-        (["wsd", "--train", "x.jsonl"], "x.jsonl:1: expected a JSON object"),
+        (files_of("wsd", test="x.jsonl"), "x.jsonl:1: expected a JSON object"),
+        (files_of("wsd", first_senses="x.jsonl"), "x.jsonl:1: expected lemma"),
+        (files_of("wsd", train="x.jsonl"), "x.jsonl:1: expected a JSON object"),
     ],
 )
 def test_what_a_user_can_cause_is_one_sentence(tmp_path, monkeypatch, arguments, message):

@@ -134,7 +134,8 @@ def test_another_text_does_not_continue(folder, monkeypatch):
         patched.setattr(ResumableText, "finish", stop)
         assert "stopped" in failure("long.txt", "--output", "out.tsv")
     (folder / "long.txt").write_text(lines.replace("They", "the", 1))
-    assert "lines of another text" in failure("long.txt", "--output", "out.tsv")
+    message = failure("long.txt", "--output", "out.tsv")
+    assert "out.tsv.unfinished holds 3000 lines of another text" in message
 
 
 def test_pairs_are_compared(folder, capsys):
@@ -193,6 +194,8 @@ def test_a_reader_may_close_the_output_early(folder):
         (["nowhere.txt"], "No such file"),
         (["text.txt", "text.txt"], "Expected one text, found 2"),
         (["empty.txt"], "empty.txt: expected a sentence per line, found no words"),
+        (["empty.txt", "--output", "new.tsv"], "empty.txt: expected a sentence per line"),
+        (["text.txt", "--output", ".", "--force"], ". is a folder; expected the name of a file"),
         (["text.txt", "--output", "text.txt"], "text.txt exists. Give --force"),
         (["text.txt", "--output", "text.txt", "--force"], "text.txt is the input"),
         (["text.txt", "--cuda-device", "99"], "--cuda-device 99"),
@@ -203,6 +206,7 @@ def test_a_reader_may_close_the_output_early(folder):
 def test_what_a_user_can_cause_is_one_sentence(folder, arguments, message):
     (folder / "empty.txt").write_text("\n\n")
     assert message in failure(*arguments)
+    assert not (folder / "new.tsv").exists()
 
 
 def test_a_bilm_without_a_softmax_is_refused(folder, exported, monkeypatch):

@@ -18,7 +18,7 @@ def test_pairs_are_read_with_their_groups(tmp_path):
     good = ("The", "owls", "do", "n't", "sleep", ".")
     bad = ("The", "owls", "does", "n't", "sleep", ".")
     assert read(tmp_path / "some_set.jsonl", {**GOOD, **names}, GOOD) == [
-        MinimalPair(good, bad, "owls", "agreement", "syntax"),
+        MinimalPair(good, bad, "owls", "agreement", "syntax", "0"),
         MinimalPair(good, bad, "some_set"),
     ]
 

@@ -87,6 +87,16 @@ def test_a_kill_between_the_end_and_its_cleaning_leaves_the_file(tmp_path):
     text.close()
 
 
+@pytest.mark.parametrize("name, content", [("progress.json", '{"settings"'), ("lines", "o")])
+def test_damaged_work_is_named(tmp_path, name, content):
+    text = opened(tmp_path / "out.tsv")
+    text.commit("one\n", {"num_lines": 1})
+    text.close()
+    (tmp_path / "out.tsv.unfinished" / name).write_text(content)
+    with pytest.raises(ConfigurationError, match="out.tsv.unfinished is damaged. Delete it and"):
+        opened(tmp_path / "out.tsv")
+
+
 def test_a_second_process_is_refused(tmp_path):
     text = opened(tmp_path / "out.tsv")
     program = (

@@ -73,8 +73,11 @@ class TranslationScores(Metric):
             self.reset()
         if not num_tokens:
             return {}
-        bleu = _sacrebleu().BLEU.compute_bleu(counts[:4], counts[4:8], *counts[8:]).score
-        return {"BLEU": bleu, "perplexity": math.exp(nats / num_tokens)}
+        # The default of sacrebleu's scores of a corpus, but not of this function.
+        bleu = _sacrebleu().BLEU.compute_bleu(
+            counts[:4], counts[4:8], *counts[8:], smooth_method="exp"
+        )
+        return {"BLEU": bleu.score, "perplexity": math.exp(nats / num_tokens)}
 
     @overrides
     def reset(self) -> None:

@@ -26,6 +26,14 @@ def test_bleu_is_that_of_sacrebleu_over_the_whole_corpus_whatever_the_batches():
         assert scores(*parts).get_metric()["BLEU"] == pytest.approx(expected, abs=1e-9)
 
 
+def test_bleu_without_a_correct_sequence_of_four_words_is_smoothed_as_by_sacrebleu():
+    hypotheses, references = ["Ein Hund .", "Zwei Männer sitzen da"], ["Ein Hund läuft .", "Drei ."]
+    expected = sacrebleu.corpus_bleu(hypotheses, [references]).score
+    assert expected > 1
+    found = scores((hypotheses, references)).get_metric()["BLEU"]
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
 def test_a_space_before_punctuation_costs_nothing():
     found = scores((["Ein Hund läuft , oder ?"], ["Ein Hund läuft, oder?"])).get_metric()
     assert found["BLEU"] == pytest.approx(100.0)
