@@ -1,4 +1,4 @@
-"""Confidence intervals of accuracies."""
+"""Confidence intervals of accuracies and F1."""
 
 from typing import NamedTuple, Sequence
 
@@ -17,7 +17,7 @@ class Interval(NamedTuple):
 
 
 def bootstrap_interval(
-    correct: Sequence[int], total: Sequence[int], level: float = 0.95, seed: int = 0
+    correct: Sequence[float], total: Sequence[float], level: float = 0.95, seed: int = 0
 ) -> Interval:
     """
     The percentile interval of `sum(correct) / sum(total)` over 1,000 bootstrap samples of
@@ -25,8 +25,9 @@ def bootstrap_interval(
 
     # Parameters
 
-    correct, total : `Sequence[int]`
-        Of each sentence.
+    correct, total : `Sequence[float]`
+        Of each sentence: numbers of correct words and of all words for an accuracy; twice the true
+        positives, and the sum of predicted and gold ones, for F1.
     level : `float`, optional (default = `0.95`)
     seed : `int`, optional (default = `0`)
     """

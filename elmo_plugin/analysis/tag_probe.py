@@ -207,12 +207,11 @@ class TagProbe:
         is_correct = predicted == self._gold[split]
         is_unseen = self._is_unseen[split]
         lengths = [len(sentence.words) for sentence in self._sentences[split]]
-        ends = numpy.cumsum(lengths)
-        # Shape: (num_sentences,)
-        correct = numpy.diff(numpy.concatenate([[0], numpy.cumsum(is_correct)])[[0, *ends]])
+        sentence_of = numpy.repeat(numpy.arange(len(lengths)), lengths)
+        correct = numpy.bincount(sentence_of, is_correct, minlength=len(lengths))
         return Accuracy(
             overall=float(is_correct.mean()),
-            interval=bootstrap_interval(correct.tolist(), lengths),
+            interval=bootstrap_interval(correct, lengths),
             unseen=float(is_correct[is_unseen].mean()) if is_unseen.any() else None,
         )
 

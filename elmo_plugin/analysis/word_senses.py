@@ -11,6 +11,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, 
 import numpy
 import torch
 
+from elmo_plugin.analysis.bootstrap import Interval, bootstrap_interval
 from elmo_plugin.analysis.features import Text, compute_features
 from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.corpora.word_senses import Lemma, SenseInstance, SenseSentence
@@ -49,8 +50,9 @@ class SenseScore:
 
     @property
     def f1(self) -> float:
-        total = self.precision + self.recall
-        return 2 * self.precision * self.recall / total if total else 0.0
+        # The harmonic mean of precision and recall.
+        total = self.num_answered + self.num_words
+        return 2 * self.num_correct / total if total else 0.0
 
 
 class SenseProbe:
@@ -89,6 +91,7 @@ class SenseProbe:
         self.instances: List[Tuple[str, SenseInstance]] = [
             (sentence.corpus, instance) for sentence in test for instance in sentence.instances
         ]
+        self._sentence_of = [n for n, sentence in enumerate(test) for _ in sentence.instances]
         lemmas = {instance.lemma for _, instance in self.instances}
         self._train, self._test = _Texts(train, lemmas), _Texts(test, lemmas)
         #: For each lemma of the test sentences that is annotated in the training sentences: how
@@ -184,6 +187,15 @@ class SenseProbe:
                 counted[1] += is_answered
                 counted[2] += 1
         return {group: SenseScore(*counted) for group, counted in counts.items()}
+
+    def interval(self, answers: Answers) -> Interval:
+        """Of the F1 of all words, at 95 %; see `bootstrap_interval`."""
+        correct = [
+            2 * (answer in instance.senses) for (_, instance), answer in zip(self.instances, answers)
+        ]
+        total = [1 + (answer is not None) for answer in answers]
+        of_sentences = (numpy.bincount(self._sentence_of, counts) for counts in (correct, total))
+        return bootstrap_interval(*of_sentences)
 
 
 class _Texts:

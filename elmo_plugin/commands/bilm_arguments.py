@@ -78,12 +78,23 @@ def count_lines(path: str, errors: str) -> Optional[int]:
 
 
 @contextmanager
-def explained_limits(output: str, kept: str) -> Iterator[None]:
-    """Explains what to do about a full disk or GPU. `kept` says where the finished part is."""
+def explained_memory() -> Iterator[None]:
+    """Explains what to do about a full GPU."""
     try:
         yield
     except torch.OutOfMemoryError as error:
-        raise ConfigurationError("The GPU has too little memory; lower --batch-size.") from error
+        raise ConfigurationError(
+            "The GPU has too little memory. Lower --batch-size, or leave out --cuda-device to run "
+            "on the CPU."
+        ) from error
+
+
+@contextmanager
+def explained_limits(output: str, kept: str) -> Iterator[None]:
+    """Explains what to do about a full disk or GPU. `kept` says where the finished part is."""
+    try:
+        with explained_memory():
+            yield
     except OSError as error:
         if error.errno not in _NO_SPACE:
             raise

@@ -18,6 +18,7 @@ from elmo_plugin.analysis.neighbours import (
 from elmo_plugin.commands.bilm_arguments import (
     add_bilm_arguments,
     chosen_bilm,
+    explained_memory,
     positive_number,
 )
 from elmo_plugin.commands.command import add_progress_argument
@@ -36,7 +37,7 @@ together share the pass over the index, 1,024 at a time; a result does not depen
 EPILOG = """\
 example:
     %(prog)s contexts 'They walked along the [bank] of the river .'
-    %(prog)s contexts --file queries.txt --markdown > table.md
+    %(prog)s contexts --file queries.txt --format markdown > table.md
 """
 
 STOPPED = "stopped."
@@ -58,17 +59,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--same-word", action="store_true", help="only contexts of the same word, spelled so"
     )
-    formats = parser.add_mutually_exclusive_group()
-    formats.add_argument(
-        "--json",
-        dest="format",
-        action="store_const",
-        const=_as_json,
-        default=_as_text,
-        help="print a JSON object per query: words, position, and for each layer the contexts",
-    )
-    formats.add_argument(
-        "--markdown", dest="format", action="store_const", const=_as_row, help="print a table"
+    parser.add_argument(
+        "--format",
+        choices=["text", "jsonl", "markdown"],
+        default="text",
+        help="text; a JSON object per query (words, position, and for each layer the contexts); or "
+        "a table of Markdown (default: text)",
     )
     add_bilm_arguments(parser)
     add_progress_argument(parser)
@@ -82,16 +78,17 @@ def run(args: Namespace) -> str:
             "Expected a sentence with one word in brackets, as in 'the [bank] of the river', or a "
             "file of such sentences (--file)."
         )
+    show = {"text": _as_text, "jsonl": _as_json, "markdown": _as_row}[args.format]
     to_show, to_find = tee(chain([first], queries))
-    with closing(ContextIndex(Path(args.folder))) as index:
+    with closing(ContextIndex(Path(args.folder))) as index, explained_memory():
         with progress("contexts", as_lines=args.file_friendly_logging) as advance:
             found = find_neighbours(
                 index, chosen_bilm(args), to_find, args.number, args.same_word, advance
             )
             for number, (query, neighbours) in enumerate(zip(to_show, found)):
-                if args.format is _as_row and number == 0:
+                if args.format == "markdown" and number == 0:
                     print(_head(neighbours))
-                print(args.format(query, neighbours))
+                print(show(query, neighbours))
     return ""
 
 

@@ -17,7 +17,7 @@ from elmo_plugin.analysis.representations import (
 )
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.commands.bilm_arguments import add_bilm_arguments
+from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, explained_limits
 from elmo_plugin.commands.command import add_progress_argument
 from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
@@ -64,13 +64,15 @@ def add_probe_arguments(parser: ArgumentParser) -> None:
 
 
 @contextmanager
-def cache_folder(args: Namespace) -> Iterator[Path]:
-    """The folder of vectors: `--cache`, or a temporary one."""
+def vector_folder(args: Namespace) -> Iterator[Path]:
+    """The folder of vectors: `--cache`, or a temporary one. Explains a full disk or GPU."""
     if args.cache is not None:
-        yield Path(args.cache)
+        with explained_limits(args.cache, "The vectors done are kept"):
+            yield Path(args.cache)
         return
     with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
+        with explained_limits(folder, "Nothing is kept without --cache"):
+            yield Path(folder)
 
 
 def representations(

@@ -10,10 +10,10 @@ from elmo_plugin.commands.bilm_arguments import chosen_bilm, positive_number
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
-    cache_folder,
     check_output,
     corpus_files,
     representations,
+    vector_folder,
     write_json,
 )
 from elmo_plugin.corpora.tagged_words import (
@@ -89,7 +89,7 @@ def run(args: Namespace) -> str:
     bilm = chosen_bilm(args)
     files = corpus_files(args, "pos", {split: f"*{split}.conllu" for split in SPLITS})
     splits = _read(args, files)
-    with cache_folder(args) as folder:
+    with vector_folder(args) as folder:
         probe = TagProbe(splits, folder, args.l2, args.max_iterations)
         scores = _scores(args, bilm, probe, splits)
     results = {

@@ -1,6 +1,7 @@
 from argparse import ArgumentParser, Namespace
-from typing import Any, Dict, List, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Set
 
+from elmo_plugin.analysis.bootstrap import Interval
 from elmo_plugin.analysis.word_senses import ALL, Answers, SenseProbe, SenseScore, words_of
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands import probe_arguments
@@ -8,10 +9,10 @@ from elmo_plugin.commands.bilm_arguments import chosen_bilm
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
-    cache_folder,
     check_output,
     corpus_files,
     representations,
+    vector_folder,
     write_json,
 )
 from elmo_plugin.corpora.word_senses import SenseCorpus, SenseSentence, read_first_senses
@@ -25,7 +26,8 @@ In each layer, a sense has the mean vector of its words in the training part. A 
 part gets the sense of its lemma and part of speech whose mean is nearest by cosine; if the training
 part lacks the lemma, it gets the first sense of WordNet. Multi-word units are split at `_`, and
 their vectors averaged. F1 is that of the evaluation framework of Raganato et al. (2017): an answer
-is right if it is one of the gold senses.
+is right if it is one of the gold senses. The interval of the F1 of all words is at 95 %, by a
+bootstrap over sentences.
 
 Files are JSON lines, {"id", "tokens", "lemmas", "pos", "senses"}, or NAME.data.xml of that
 framework, with NAME.gold.key.txt beside it. First senses are lemma<TAB>POS<TAB>sense key lines. By
@@ -52,7 +54,12 @@ _FILES = {"train": "train.jsonl", "test": "test.jsonl", "first-senses": "first_s
 # In the order of the framework.
 _PARTS_OF_SPEECH = ("NOUN", "VERB", "ADJ", "ADV")
 
-_Row = Tuple[str, str, Dict[str, SenseScore]]
+
+class _Row(NamedTuple):
+    representation: str
+    layer: str
+    scores: Dict[str, SenseScore]
+    interval: Interval  # of the F1 of all words
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -72,7 +79,7 @@ def run(args: Namespace) -> str:
     train, test = SenseCorpus(files["train"]), list(SenseCorpus(files["test"]))
     lemmas = {instance.lemma for sentence in test for instance in sentence.instances}
     first_senses = read_first_senses(files["first-senses"], lemmas)
-    with cache_folder(args) as folder:
+    with vector_folder(args) as folder:
         probe = SenseProbe(train, test, first_senses, folder)
         rows = _rows(args, bilm, probe, train, test)
     write_json(
@@ -93,7 +100,7 @@ def _rows(
         return {w for corpus in corpora for s in corpus for w in words_of(s.tokens)[0]}
 
     def row(name: str, layer: str, answers: Answers) -> _Row:
-        return name, layer, probe.scores(answers)
+        return _Row(name, layer, probe.scores(answers), probe.interval(answers))
 
     rows = [
         row("first sense", "", probe.first_senses()),
@@ -120,10 +127,16 @@ def _table(probe: SenseProbe, rows: List[_Row]) -> str:
     num_words = probe.scores(probe.first_senses())
     counts = ["annotated words", "", *(str(num_words[group].num_words) for group in groups)]
     cells = [
-        [name, layer, *(f"{100 * scores[group].f1:.1f}" for group in groups)]
-        for name, layer, scores in rows
+        [
+            row.representation,
+            row.layer,
+            *(f"{100 * row.scores[group].f1:.1f}" for group in groups),
+            f"{100 * row.interval.low:.1f} to {100 * row.interval.high:.1f}",
+        ]
+        for row in rows
     ]
-    return markdown_table(["representation", "layer", *groups], [counts, *cells], num_left=2)
+    head = ["representation", "layer", *groups, f"{ALL}, 95 %"]
+    return markdown_table(head, [[*counts, ""], *cells], num_left=2)
 
 
 def _counts(probe: SenseProbe) -> Dict[str, Any]:
@@ -136,10 +149,10 @@ def _counts(probe: SenseProbe) -> Dict[str, Any]:
 
 
 def _as_dict(row: _Row) -> Dict[str, Any]:
-    name, layer, scores = row
     return {
-        "representation": name,
-        "layer": layer,
+        "representation": row.representation,
+        "layer": row.layer,
+        "interval": list(row.interval),
         "scores": {
             group: {
                 "f1": score.f1,
@@ -149,6 +162,6 @@ def _as_dict(row: _Row) -> Dict[str, Any]:
                 "num_answered": score.num_answered,
                 "num_words": score.num_words,
             }
-            for group, score in scores.items()
+            for group, score in row.scores.items()
         },
     }

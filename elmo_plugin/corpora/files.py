@@ -46,8 +46,8 @@ def find_file(path: Union[str, os.PathLike]) -> str:
         if os.path.exists(candidate):
             return candidate
     raise FileNotFoundError(
-        f"No such file: looked for {path} and {path}.gz. Correct the path. Experiments look for "
-        "corpora in the folder that the environment variable ELMO_DATA names."
+        f"No such file: looked for {path} and {path}.gz. Correct the path, or, for the corpus of "
+        "an experiment, the environment variable ELMO_DATA."
     )
 
 

@@ -101,6 +101,18 @@ def test_scores_are_those_counted_by_hand(tmp_path):
     assert total.f1 == pytest.approx(0.4444, abs=1e-4)
 
 
+def test_the_interval_of_f1_is_over_sentences(tmp_path):
+    # F1 is 1 in the first sentence, 0 in the second, whose word has no answer: a sample of the two
+    # has 1, 2 · 2 / (4 + 1) or 0.
+    test = [make("a b", "s", a="play:1", b="hut:1"), make("c", "s", c="shed:1")]
+    found = probe(tmp_path, *test)
+    assert found.interval(["play:1", "hut:1", None]) == (0.0, 1.0)
+    middle = found.scores(["play:1", "hut:1", None])["all"].f1
+    assert middle == pytest.approx(0.8)
+    many = SenseProbe(TRAIN, test * 500, FIRST, tmp_path).interval(["play:1", "hut:1", None] * 500)
+    assert many.low == pytest.approx(middle, abs=0.03) and many.low < middle < many.high
+
+
 def test_without_answers_all_scores_are_zero():
     score = SenseScore(0, 0, 3)
     assert (score.precision, score.recall, score.f1) == (0.0, 0.0, 0.0)

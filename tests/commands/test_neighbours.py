@@ -49,7 +49,7 @@ def test_contexts_are_printed_with_their_word_marked(index, capsys):
 
 
 def test_json_lines_hold_words_and_positions(index, capsys):
-    run("query", index, QUERY, "They [play]", "--json", "--number", 2)
+    run("query", index, QUERY, "They [play]", "--format", "jsonl", "--number", 2)
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert first["words"][first["position"]] == "bank" and second["words"] == ["They", "play"]
     assert list(first["layers"]) == ["1", "2"]
@@ -62,7 +62,7 @@ def test_json_lines_hold_words_and_positions(index, capsys):
 
 def test_a_table_has_a_row_per_query_and_a_column_per_layer(index, capsys):
     long = f"{'a ' * 9}[bank]{' b' * 9}"
-    run("query", index, QUERY, long, "--markdown", "--number", 1, "--same-word")
+    run("query", index, QUERY, long, "--format", "markdown", "--number", 1, "--same-word")
     cell = r"… \[c\] \_d\_ \<e\> f the **bank**"
     assert capsys.readouterr().out.splitlines() == [
         "| in the sentence | nearest in layer 1 | nearest in layer 2 |",
@@ -90,12 +90,12 @@ def test_standard_input_is_read(index, tmp_path, monkeypatch, capsys):
 
 
 def test_elmo_has_the_same_command(index, capsys):
-    main(["neighbours", "query", str(index), QUERY, "--json"])
+    main(["neighbours", "query", str(index), QUERY, "--format", "jsonl"])
     assert json.loads(capsys.readouterr().out)["position"] == 4
 
 
 def test_the_queries_that_ship_mark_a_word_in_two_sentences_each(index, capsys):
-    run("query", index, "--file", FIXTURES / "queries/senses.txt", "--json")
+    run("query", index, "--file", FIXTURES / "queries/senses.txt", "--format", "jsonl")
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     words = [each["words"][each["position"]] for each in found]
     assert words[::2] == words[1::2] and len(set(words)) == 10

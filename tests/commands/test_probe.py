@@ -119,10 +119,10 @@ def test_it_computes_in_bfloat16_when_asked(capsys):
 def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):
     rows = table(capsys, "wsd", "--json", tmp_path / "senses.json")
     head, _, words, first, most_frequent, *others = rows
-    assert head[2:] == ["tales", "news", "NOUN", "VERB", "ADJ", "ADV", "all"]
-    assert words[2:] == ["9", "8", "10", "3", "2", "2", "17"]
+    assert head[2:] == ["tales", "news", "NOUN", "VERB", "ADJ", "ADV", "all", "all, 95 %"]
+    assert words[2:] == ["9", "8", "10", "3", "2", "2", "17", ""]
     # Counted by hand: of 9 words in `tales` 7 have their first sense, of 8 in `news` 4.
-    assert first[2:4] == ["77.8", "50.0"] and first[-1] == "64.7"
+    assert first[2:4] == ["77.8", "50.0"] and first[-2] == "64.7"
     assert most_frequent[2:4] == ["55.6", "62.5"]
     assert [row[:2] for row in others] == [
         ["static vectors", "vectors.100d.txt.gz"],
@@ -132,8 +132,11 @@ def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):
     # Lanterns and `slowly` are in the test part only.
     assert (found["num_words"], found["num_words_with_lemma_in_training"]) == (17, 15)
     for row, score in zip(rows[3:], found["scores"], strict=True):
-        f1 = [score["scores"][group]["f1"] for group in head[2:]]
-        assert row[2:] == [f"{100 * value:.1f}" for value in f1]
+        f1 = [score["scores"][group]["f1"] for group in head[2:-1]]
+        low, high = score["interval"]
+        expected = [f"{100 * value:.1f}" for value in [*f1, low, high]]
+        assert row[2:] == [*expected[:-2], " to ".join(expected[-2:])]
+        assert low <= f1[-1] <= high
 
 
 def test_the_files_of_the_framework_are_read(tmp_path, capsys):
