@@ -11,6 +11,7 @@ task's reader gives its model. Each sentence is printed once.
 """
 
 import re
+import signal
 import sys
 from typing import Callable, Dict, Iterable, Iterator, Sequence
 
@@ -60,6 +61,8 @@ READERS: Dict[str, Callable[[str], Iterable[Sequence[str]]]] = {
 def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         raise SystemExit(__doc__.strip())
+    # Whoever reads the output, such as `head`, may have seen enough.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     seen = set()
     for path in sys.argv[1:]:
         ending = "." + path.removesuffix(".gz").rsplit(".", 1)[-1]

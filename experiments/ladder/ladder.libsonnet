@@ -10,14 +10,6 @@ local paths = import '../lib/paths.libsonnet';
     schedule+: { minutes: 20 },
   },
 
-  // Muon for the matrices of the LSTMs, one per gate; Adam for the rest.
-  muon:: {
-    type: 'elmo-muon',
-    lr: 3e-3,
-    betas: [0.9, 0.99],
-    parameter_groups: [
-      [['lstm.*(input|recurrent).weight'], { blocks: 4 }],
-      [['lstm.*projection.weight'], { blocks: 1 }],
-    ],
-  },
+  // Adam's rate, so that only the optimizer differs.
+  muon:: (import '../bilm_small.jsonnet').settings.optimizer { lr: 3e-3 },
 }
