@@ -78,7 +78,7 @@ def run(args: Namespace) -> str:
     lock = lock_folder(out)
     try:
         results = Results(out / "results.json")
-        results.describe(study)
+        results.describe(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
         failed = [] if args.show else _train(args, study, results, out)
         report = _write_tables(args, results, out)
     finally:

@@ -6,20 +6,14 @@ from typing import Any, List
 from elmo_plugin.analysis.studies.comparison import cell
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.pictures import COLOURS, MARKS, import_pyplot
 
-__all__ = ["draw_scores"]
-
-# Okabe and Ito's colours, which the colour-blind can tell, and marks for print.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-_MARKS = "osD^vPX"
+__all__ = ["draw_row", "draw_scores"]
 
 
 def draw_scores(results: Results, pictures: List[Path]) -> None:
     """
-    A panel for each row: the mean of each column and its standard deviation over seeds; over the
-    share of the training data if there are several, else beside each other, with the paper's score
-    as a hollow mark.
+    A panel for each row, see `draw_row`.
 
     # Parameters
 
@@ -32,16 +26,7 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
     `ConfigurationError`
         If matplotlib is not installed.
     """
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ConfigurationError(
-            "Drawing needs matplotlib. Install it: pip install matplotlib"
-        ) from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    pyplot.rcParams["svg.hashsalt"] = "elmo"
+    pyplot = import_pyplot()
     num_columns = min(3, len(results.rows))
     num_lines = -(-len(results.rows) // num_columns)
     figure, axes = pyplot.subplots(
@@ -53,19 +38,27 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
     )
     for axis, row in zip(axes.flat, results.rows):
         axis.set_title(row.name, fontsize=10)
-        axis.set_ylabel(_unit(row), fontsize=8)
-        axis.tick_params(labelsize=8)
-        axis.grid(True, axis="y", color="#e5e5e5", linewidth=0.5)
-        if len(results.fractions(row.name)) > 1:
-            _curves(axis, results, row)
-        else:
-            _points(axis, results, row)
+        draw_row(axis, results, row)
     for axis in list(axes.flat)[len(results.rows) :]:
         axis.axis("off")
     for picture in pictures:
         metadata = {"Date": None} if picture.suffix == ".svg" else None
         figure.savefig(picture, dpi=150, metadata=metadata)
     pyplot.close(figure)
+
+
+def draw_row(axis: Any, results: Results, row: Row) -> None:
+    """
+    The mean of each column and its standard deviation over seeds: over the share of the training
+    data if there are several, else beside each other, with the paper's score as a hollow mark.
+    """
+    axis.set_ylabel(_unit(row), fontsize=8)
+    axis.tick_params(labelsize=8)
+    axis.grid(True, axis="y", color="#999999", alpha=0.3, linewidth=0.5)
+    if len(results.fractions(row.name)) > 1:
+        _curves(axis, results, row)
+    else:
+        _points(axis, results, row)
 
 
 def _curves(axis: Any, results: Results, row: Row) -> None:
@@ -77,8 +70,8 @@ def _curves(axis: Any, results: Results, row: Row) -> None:
             [100 * fraction for fraction, _ in known],
             [_scale(row) * found.mean for _, found in known],
             yerr=[_scale(row) * (found.deviation or 0.0) for _, found in known],
-            color=_COLOURS[number % len(_COLOURS)],
-            marker=_MARKS[number % len(_MARKS)],
+            color=COLOURS[number % len(COLOURS)],
+            marker=MARKS[number % len(MARKS)],
             markersize=4,
             capsize=2,
             label=column.name,
@@ -91,30 +84,20 @@ def _curves(axis: Any, results: Results, row: Row) -> None:
 
 
 def _points(axis: Any, results: Results, row: Row) -> None:
-    (fraction,) = results.fractions(row.name) or [1.0]
+    fraction = next(iter(results.fractions(row.name)), 1.0)
     for number, column in enumerate(row.columns):
         found = cell(results, row, number, fraction)
-        colour = _COLOURS[number % len(_COLOURS)]
+        style = {
+            "color": COLOURS[number % len(COLOURS)],
+            "marker": MARKS[number % len(MARKS)],
+            "markersize": 6,
+            "linestyle": "none",
+        }
         if found is not None:
-            axis.errorbar(
-                [number],
-                [_scale(row) * found.mean],
-                yerr=[_scale(row) * (found.deviation or 0.0)],
-                color=colour,
-                marker=_MARKS[number % len(_MARKS)],
-                markersize=6,
-                capsize=3,
-            )
+            deviation = _scale(row) * (found.deviation or 0.0)
+            axis.errorbar([number], [_scale(row) * found.mean], yerr=deviation, capsize=3, **style)
         if column.paper is not None:
-            axis.plot(
-                [number + 0.2],
-                [column.paper],
-                color=colour,
-                marker=_MARKS[number % len(_MARKS)],
-                markersize=6,
-                markerfacecolor="none",
-                linestyle="none",
-            )
+            axis.plot([number + 0.25], [column.paper], markerfacecolor="none", **style)
     axis.set_xticks(range(len(row.columns)), [column.name for column in row.columns], fontsize=8)
     axis.set_xlim(-0.5, len(row.columns) - 0.5)
 

@@ -28,7 +28,7 @@ class Results:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.title = ""
+        self.title, self.command = "", ""
         self.rows: List[Row] = []
         # Of each run in the table: its place, and the digest that finds its score.
         self._places: List[Dict[str, Any]] = []
@@ -36,9 +36,12 @@ class Results:
         if path.exists():
             self._read()
 
-    def describe(self, study: Study) -> None:
-        """Takes over title, rows and runs of a study. Scores of other runs are kept."""
-        self.title, self.rows = study.title, list(study.rows)
+    def describe(self, study: Study, command: str = "") -> None:
+        """
+        Takes over title, rows and runs of a study, and the command that trains it. Scores of other
+        runs are kept.
+        """
+        self.title, self.rows, self.command = study.title, list(study.rows), command
         self._places = [
             {
                 "row": run.row,
@@ -79,6 +82,7 @@ class Results:
     def save(self) -> None:
         content = {
             "title": self.title,
+            "command": self.command,
             "rows": [asdict(row) for row in self.rows],
             "places": self._places,
             "scores": list(self._scores.values()),
@@ -91,7 +95,7 @@ class Results:
     def _read(self) -> None:
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
-            self.title = content["title"]
+            self.title, self.command = content["title"], content["command"]
             self.rows = [
                 Row(**{**row, "columns": tuple(Column(**column) for column in row["columns"])})
                 for row in content["rows"]

@@ -1,0 +1,204 @@
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional
+
+from elmo_plugin.analysis.report.section import Figure, Section, SectionTable
+from elmo_plugin.analysis.report.svg import svg_of
+from elmo_plugin.analysis.studies.plots import draw_row
+from elmo_plugin.analysis.studies.results import Results
+from elmo_plugin.analysis.studies.tables import score_tables
+from elmo_plugin.util.pictures import COLOURS, MARKS
+
+__all__ = ["read_section"]
+
+# Table 6 of Peters et al. (2018): accuracy on the Penn Treebank.
+_PAPER_TAGS = {"CoVe": ("93.3", "92.8"), "biLM": ("97.3", "96.8")}
+# Table 5: F1 on all five test sets.
+_PAPER_SENSES = {"first sense": ("65.9",), "CoVe": ("59.4", "64.7"), "biLM": ("67.4", "69.0")}
+
+
+def read_section(path: Path) -> Optional[Section]:
+    """
+    The section of a JSON file: a study's `results.json`, what `elmo probe`, `elmo layer-weights`
+    and `scripts/learning_curve.py` write. `None` for any other file.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    for is_kind, make in _KINDS:
+        try:
+            if is_kind(content):
+                return make(content, path)
+        except (KeyError, TypeError, IndexError):
+            continue
+    return None
+
+
+def _study(content: Dict[str, Any], path: Path) -> Section:
+    results = Results(path)
+    figures = [
+        Figure(row.name, svg_of(lambda axes, row=row: draw_row(axes, results, row), f"{results.title}: {row.name}"))
+        for row in results.rows
+    ]
+    notes = [
+        "Mean and sample standard deviation over seeds, with the number of seeds. Hollow marks are "
+        "the paper's scores, on other data. Intervals of differences are at 95 %, by a paired "
+        "bootstrap over instances and seeds."
+    ]
+    if results.num_missing():
+        notes.append(f"{results.num_missing()} runs have no score yet.")
+    tables = [SectionTable(table.head, table.lines) for table in score_tables(results)]
+    return Section(results.title, str(path), notes, figures, tables, results.command)
+
+
+def _tags(content: Dict[str, Any], path: Path) -> Section:
+    scores = content["scores"]
+    tag = content["tag"].upper()
+    names = [_named(score) for score in scores]
+    values = [100 * score["test"]["overall"] for score in scores]
+    intervals = [[100 * bound for bound in score["test"]["interval"]] for score in scores]
+    title = f"Table 6: parts of speech ({tag}) by a linear classifier of frozen vectors"
+    lines = [
+        [name, _paper(_PAPER_TAGS, score), f"{value:.2f}", f"{low:.2f} to {high:.2f}"]
+        for name, score, value, (low, high) in zip(names, scores, values, intervals)
+    ]
+    return Section(
+        title,
+        str(path),
+        ["Accuracy on test, and its interval at 95 %. The paper: Penn Treebank."],
+        [Figure("accuracy on test, %", svg_of(_bars(names, values, intervals), title, 4.5, _height(names)))],
+        [SectionTable(["vectors", "paper", "test", "95 %"], lines)],
+        content.get("command", ""),
+    )
+
+
+def _senses(content: Dict[str, Any], path: Path) -> Section:
+    scores = content["scores"]
+    names = [_named(score) for score in scores]
+    groups = list(scores[0]["scores"])
+    values = [100 * score["scores"]["all"]["f1"] for score in scores]
+    intervals = [[100 * bound for bound in score["interval"]] for score in scores]
+    title = "Table 5: word senses by the nearest mean vector"
+    lines = [
+        [
+            name,
+            _paper(_PAPER_SENSES, score),
+            *(f"{100 * score['scores'][group]['f1']:.1f}" for group in groups),
+            f"{low:.1f} to {high:.1f}",
+        ]
+        for name, score, (low, high) in zip(names, scores, intervals)
+    ]
+    return Section(
+        title,
+        str(path),
+        ["F1 of each test set and part of speech. The paper: five test sets."],
+        [Figure("F1 of all words, %", svg_of(_bars(names, values, intervals), title, 4.5, _height(names)))],
+        [SectionTable(["vectors", "paper", *groups, "all, 95 %"], lines)],
+        content.get("command", ""),
+    )
+
+
+def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
+    title = "Figure 2: weights of the layers"
+    names = [f"{mix['model'].removeprefix('elmo-')}, {mix['place']}" for mix in content]
+    lines = [
+        [name, *(f"{weight:.3f}" for weight in mix["weights"]), f"{mix['gamma']:.3f}"]
+        for name, mix in zip(names, content)
+    ]
+    num_layers = max(len(mix["weights"]) for mix in content)
+
+    def draw(axes: Any) -> None:
+        image = [mix["weights"] for mix in content]
+        axes.imshow(image, cmap="cividis", vmin=0.0, vmax=1.0, aspect="auto")
+        for row, weights in enumerate(image):
+            for column, weight in enumerate(weights):
+                colour = "black" if weight > 0.5 else "white"
+                axes.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour)
+        axes.set_yticks(range(len(names)), names, fontsize=8)
+        axes.set_xticks(range(num_layers), [f"layer {n}" for n in range(num_layers)], fontsize=8)
+
+    head = ["model", *(f"layer {number}" for number in range(num_layers)), "gamma"]
+    return Section(
+        title,
+        str(path),
+        ["Softmax-normalised. Layer 0 is the token layer."],
+        [Figure("weight of each layer", svg_of(draw, title, 4.5, _height(names)))],
+        [SectionTable(head, lines)],
+    )
+
+
+def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
+    title = "The biLM while it was trained"
+    points = [point for point in content if point["perplexity"]]
+
+    def draw(axes: Any) -> None:
+        axes.plot(
+            [point["tokens"] / 1e6 for point in points],
+            [point["perplexity"] for point in points],
+            color=COLOURS[0],
+            marker=MARKS[0],
+            markersize=3,
+        )
+        axes.set(xscale="log", yscale="log", xlabel="million tokens read", ylabel="perplexity")
+        axes.grid(True, which="both", color="#999999", alpha=0.3, linewidth=0.5)
+        axes.tick_params(which="both", labelsize=7)
+
+    lines = [
+        [f"{point['tokens'] / 1e6:.1f}", f"{point['perplexity']:.1f}",
+         f"{point['forward_perplexity']:.1f}", f"{point['backward_perplexity']:.1f}"]
+        for point in points
+    ]  # fmt: skip
+    head = ["million tokens", "perplexity", "forward", "backward"]
+    return Section(
+        title,
+        str(path),
+        ["Perplexity of held-out text."],
+        [Figure("held-out perplexity", svg_of(draw, title))],
+        [SectionTable(head, lines)],
+    )
+
+
+def _bars(
+    names: List[str], values: List[float], intervals: List[List[float]]
+) -> Callable[[Any], None]:
+    def draw(axes: Any) -> None:
+        places = range(len(names))[::-1]
+        errors = [
+            [value - low for value, (low, _) in zip(values, intervals)],
+            [high - value for value, (_, high) in zip(values, intervals)],
+        ]
+        axes.errorbar(
+            values, places, xerr=errors, fmt="o", color=COLOURS[0], markersize=4, capsize=2
+        )
+        axes.set_yticks(places, names, fontsize=8)
+        axes.tick_params(axis="x", labelsize=8)
+        axes.grid(True, axis="x", color="#999999", alpha=0.3, linewidth=0.5)
+
+    return draw
+
+
+def _height(names: List[str]) -> float:
+    return 0.8 + 0.28 * len(names)
+
+
+def _named(score: Dict[str, Any]) -> str:
+    return ", ".join(filter(None, [score["representation"], score["layer"]]))
+
+
+def _paper(known: Dict[str, Any], score: Dict[str, Any]) -> str:
+    """The paper's score of a layer."""
+    values = known.get(score["representation"], ())
+    number = "".join(filter(str.isdigit, score["layer"]))
+    place = int(number) - 1 if number else 0
+    is_known = bool(values) and 0 <= place < len(values) and bool(number) == (len(values) > 1)
+    return values[place] if is_known else ""
+
+
+_KINDS: List[Any] = [
+    (lambda content: "places" in content and "rows" in content, _study),
+    (lambda content: "tag" in content and "l2" in content, _tags),
+    (lambda content: "num_senses_in_training" in content, _senses),
+    (lambda content: "gamma" in content[0], _layer_weights),
+    (lambda content: "checkpoint" in content[0], _learning_curve),
+]
