@@ -9,7 +9,7 @@ from typing import Iterator, List, Tuple
 from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.plots import draw_scores
 from elmo_plugin.analysis.studies.results import Results
-from elmo_plugin.analysis.studies.study import Run, Study, read_study
+from elmo_plugin.analysis.studies.study import Run, Study, check_inputs, read_study
 from elmo_plugin.analysis.studies.tables import score_tables
 from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
@@ -27,8 +27,8 @@ plots that compare them.
 STUDY is a jsonnet file, such as those in experiments/studies. All its experiments are built before
 the first one is trained. Each run is a process of its own, `allennlp train` and `allennlp
 evaluate`, with its log and its folder in OUT/runs. What has a score in OUT/results.json is not
-trained again, what was stopped continues, and what fails is reported and stops nothing else; so
-seeds and rows can be added to a study, and the same command goes on.
+trained again, what was stopped continues, and what fails is reported and stops nothing else. Seeds
+and rows can be added later; the same command then trains only those.
 
 OUT receives results.json, tables.md, tables.tex, scores.svg and scores.png. The interval of a
 difference is at 95 %, by a paired bootstrap over the evaluated instances and the seeds.
@@ -46,7 +46,13 @@ STOPPED = "stopped. Give the same command again to continue."
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY", help="jsonnet file of the study")
-    parser.add_argument("-s", "--serialization-dir", metavar="OUT", required=True, help="folder")
+    parser.add_argument(
+        "-s",
+        "--serialization-dir",
+        metavar="OUT",
+        required=True,
+        help="folder for results, logs and trained models",
+    )
     parser.add_argument(
         "--only", metavar="TEXT", nargs="+", help="train only runs whose name contains one of these"
     )
@@ -58,9 +64,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--show", action="store_true", help="train nothing, only write tables")
     parser.add_argument(
-        "--update", metavar="FILE", help="also replace the tables of the study in a Markdown file, "
-        "between the lines <!-- study NAME --> and <!-- /study -->"
-    )  # fmt: skip
+        "--update",
+        metavar="FILE",
+        help="also replace the tables of the study in a Markdown file, between the lines "
+        "<!-- study NAME --> and <!-- /study -->",
+    )
     ray = parser.add_argument_group("Ray")
     ray.add_argument(
         "--ray",
@@ -74,11 +82,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
-    study, out = read_study(args.study), Path(args.serialization_dir)
+    out = Path(args.serialization_dir)
+    if args.show and (out / "results.json").exists():
+        # Needs neither the corpora nor the folder for itself.
+        return _write_tables(args, Results(out / "results.json"), out)
+    study = read_study(args.study)
     lock = lock_folder(out)
     try:
         results = Results(out / "results.json")
         results.describe(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
+        results.save()
         failed = [] if args.show else _train(args, study, results, out)
         report = _write_tables(args, results, out)
     finally:
@@ -93,16 +106,21 @@ def run(args: Namespace) -> str:
 
 def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[str]:
     """Trains what has no score. Returns the names of the runs that failed."""
-    runs = [
+    chosen = [
         run
-        for run in results.missing(study.runs)
+        for run in study.runs
         if args.only is None or any(text.lower() in run.name.lower() for text in args.only)
     ]
+    if not chosen:
+        raise ConfigurationError(
+            f"--only {' '.join(args.only)}: no run has such a name, as in {study.runs[0].name!r}."
+        )
+    runs = results.missing(chosen)
     if not runs:
         return []
     _say(f"{len(runs)} runs to train. Building their experiments first.")
-    check_experiments(study)
-    results.save()
+    check_inputs(runs)
+    check_experiments(runs)
     failed = []
     for number, (run, outcome) in enumerate(_outcomes(args, study, runs, out), start=1):
         if isinstance(outcome, Exception):
@@ -125,16 +143,16 @@ def _outcomes(
         address = args.ray or None
         yield from train_all_with_ray(runs, out, metrics, address, args.cpus, args.gpus)
     else:
-        yield from train_all(
-            runs, out, metrics, args.at_once, lambda run: _say(f"{run.name}: {folder_of(run, out)}")
-        )
+        def tell(run: Run) -> None:
+            _say(f"{run.name}: {folder_of(run, out)}")
+
+        yield from train_all(runs, out, metrics, args.at_once, tell)
 
 
 def _write_tables(args: Namespace, results: Results, out: Path) -> str:
     tables = score_tables(results)
     markdown = "\n\n".join(markdown_table(t.head, t.lines, num_left=1) for t in tables)
     latex = "\n\n".join(latex_table(t.head, t.lines, num_left=1) for t in tables)
-    results.save()
     contents = {"tables.md": f"# {results.title}\n\n{markdown}\n", "tables.tex": f"{latex}\n"}
     for name, content in contents.items():
         with atomic_write(out / name) as unfinished:

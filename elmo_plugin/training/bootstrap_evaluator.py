@@ -1,5 +1,6 @@
 import copy
 import json
+import random
 from os import PathLike
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
@@ -38,7 +39,7 @@ class BootstrapEvaluator(SimpleEvaluator):
 
     num_samples : `int`, optional (default = `1000`)
     seed : `int`, optional (default = `0`)
-        Of the samples.
+        Of the samples, and of the order of the batches.
     cuda_device : `int`, optional (default = `-1`)
     """
 
@@ -69,11 +70,13 @@ class BootstrapEvaluator(SimpleEvaluator):
             )
         counts = _InstanceCounts(metric)
         model.metric = counts
+        # `max_tokens_sampler` shuffles batches in evaluation, too: all models get the same order.
+        random.seed(self._seed)
         try:
             metrics = super().__call__(model, data_loader, batch_weight_key, metrics_output_file)
         finally:
             model.metric = metric
-        if predictions_output_file is not None:
+        if predictions_output_file is not None and counts.instances:
             samples = self._samples(model, counts)
             with atomic_write(predictions_output_file) as path:
                 content = {"num_instances": len(counts.instances), "metrics": samples}
@@ -84,7 +87,7 @@ class BootstrapEvaluator(SimpleEvaluator):
         """The metrics of each sample."""
         values: Dict[str, List[float]] = {}
         generator = numpy.random.default_rng(self._seed)
-        names, table = counts.table()
+        names, table = counts.added()
         # The log has the table of all instances.
         model.table_heading = ""
         try:
@@ -139,7 +142,7 @@ class _InstanceCounts(Metric):
     def reset(self) -> None:
         self._metric.reset()
 
-    def table(self) -> Tuple[List[_Path], numpy.ndarray]:
+    def added(self) -> Tuple[List[_Path], numpy.ndarray]:
         """The places of the numbers, and what each instance adds: a row per instance."""
         names = [name for name, _ in _numbers(self._last)]
         rows = [

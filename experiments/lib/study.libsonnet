@@ -16,7 +16,7 @@
 //     },
 //   }
 //
-// Every other column is compared with the first. A row may have `seeds` and `fractions` of its own.
+// The other columns are compared with the first. A row may have `seeds` and `fractions` of its own.
 // A row and a column may have `settings`, changes of the experiment's settings: `{ elmo+: {…} }`.
 
 local defaults = {
@@ -35,7 +35,8 @@ local row_defaults = {
   columns: error 'study: row ' + self.name + ' has no columns',
   percent: true,  // the metric is a fraction, shown as a percentage
   lower_is_better: false,
-  compare: true,  // with the first column
+  compare: true,  // the columns with the baseline
+  num_baselines: 1,  // the first columns; others are compared with the best of them on dev
   settings: {},
 };
 
@@ -68,6 +69,7 @@ local checked(what, given, known) =
       percent: row.percent,
       lower_is_better: row.lower_is_better,
       compare: row.compare,
+      num_baselines: row.num_baselines,
       columns: [
         {
           name: column.name,

@@ -64,7 +64,6 @@ function(name, texts, defaults) {
       type: 'max_tokens_sampler',
       max_tokens: s.max_validation_tokens,
       sorting_keys: texts,
-      padding_noise: 0,  // the same order for all models, see `elmo-bootstrap`
     },
   },
   trainer: {

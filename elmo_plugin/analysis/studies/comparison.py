@@ -9,7 +9,7 @@ from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 from elmo_plugin.analysis.studies.train_run import Score
 
-__all__ = ["Cell", "Difference", "cell", "difference"]
+__all__ = ["Cell", "Difference", "baseline", "cell", "difference"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,10 @@ class Cell:
 @dataclass(frozen=True)
 class Difference:
     """
-    By how much a column is above the first one of its row.
+    By how much a column is above the baseline of its row.
+
+    The baseline is the first column or, if the row has several baselines, the one of them with the
+    best mean score of the validation in training.
 
     # Parameters
 
@@ -42,7 +45,7 @@ class Difference:
     interval : `Optional[Interval]`
         At 95 %, see `difference`. `None` for metrics that are not of an evaluated file.
     error_reduction : `Optional[float]`
-        By which share of `1 - score` the first column's errors are fewer; `None` for metrics that
+        By which share of `1 - score` the baseline's errors are fewer; `None` for metrics that
         are not fractions.
     """
 
@@ -76,7 +79,7 @@ def difference(
     The interval is the percentile interval of a paired bootstrap: each sample draws instances of
     the evaluated file, the same for both columns, and seeds among those of each column, and takes
     the difference of the means over these seeds. So it has both what other test data and what other
-    seeds would change.
+    seeds would change; with one seed, the former only.
 
     # Parameters
 
@@ -88,12 +91,13 @@ def difference(
     seed : `int`, optional (default = `0`)
         Of the draws of seeds.
     """
-    cells = [cell(results, row, each, fraction) for each in (0, number)]
-    if cells[0] is None or cells[1] is None:
+    base = baseline(results, row, fraction)
+    before, after = (cell(results, row, each, fraction) for each in (base, number))
+    if before is None or after is None:
         return None
-    first, second = cells[0].mean, cells[1].mean
+    first, second = before.mean, after.mean
     generator = numpy.random.default_rng(seed)
-    samples = [_samples(results, row, each, fraction, generator) for each in (0, number)]
+    samples = [_samples(results, row, each, fraction, generator) for each in (base, number)]
     interval = None
     if samples[0] is not None and samples[1] is not None:
         low, high = numpy.quantile(samples[1] - samples[0], [0.025, 0.975])
@@ -102,6 +106,21 @@ def difference(
     return Difference(
         second - first, interval, (second - first) / (1 - first) if is_share else None
     )
+
+
+def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
+    """The number of the column with which others are compared, see `Difference`."""
+    metric = f"best_validation_{row.columns[0].metric}"
+
+    def dev(number: int) -> float:
+        scores = results.scores(row.name, row.columns[number].name, fraction)
+        values = [score["training"].get(metric) for score in scores]
+        known = [value for value in values if value is not None]
+        if not known:
+            return float("-inf")
+        return -statistics.mean(known) if row.lower_is_better else statistics.mean(known)
+
+    return max(range(row.num_baselines), key=dev)
 
 
 def _value(score: Score, metric: str) -> Optional[float]:
@@ -126,5 +145,10 @@ def _samples(
         return None
     # Shape: (num_seeds, num_samples)
     of_seeds = numpy.array(runs)
-    drawn = generator.integers(len(of_seeds), size=of_seeds.shape)
-    return numpy.take_along_axis(of_seeds, drawn, axis=0).mean(axis=0)
+    num_seeds, center = len(of_seeds), of_seeds.mean(axis=0)
+    if num_seeds == 1:
+        return center
+    drawn = generator.integers(num_seeds, size=of_seeds.shape)
+    means = numpy.take_along_axis(of_seeds, drawn, axis=0).mean(axis=0)
+    # Draws from n values have (n - 1) / n of the variance that these n values estimate.
+    return center + (num_seeds / (num_seeds - 1)) ** 0.5 * (means - center)

@@ -55,8 +55,10 @@ class Results:
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
         """Those without a score, one of each digest."""
-        first = {run.digest: run for run in reversed(list(runs))}
-        return [run for run in first.values() if run.digest not in self._scores][::-1]
+        first: Dict[str, Run] = {}
+        for run in runs:
+            first.setdefault(run.digest, run)
+        return [run for run in first.values() if run.digest not in self._scores]
 
     def add(self, score: Score) -> None:
         self._scores[score["digest"]] = score
@@ -104,6 +106,6 @@ class Results:
             self._scores = {score["digest"]: score for score in content["scores"]}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(
-                f"{self.path}: expected what elmo-study writes, found {error!r}. Restore the file, "
-                "or delete it to train all runs again."
+                f"{self.path}: expected what elmo-study writes, found {error!r}. Restore the "
+                "file, or delete it: runs whose folder is still there are not trained again."
             ) from error

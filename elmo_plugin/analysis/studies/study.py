@@ -4,12 +4,12 @@ import json
 import os
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["Column", "Row", "Run", "Study", "read_study"]
+__all__ = ["Column", "Row", "Run", "Study", "check_inputs", "read_study"]
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,13 @@ class Row:
 
     name : `str`
     columns : `Tuple[Column, ...]`
-        The first one is that with which the others are compared.
     percent : `bool`
         The metric is a fraction, shown as a percentage.
     lower_is_better : `bool`
     compare : `bool`
-        Whether it is.
+        Whether columns are compared with the baseline.
+    num_baselines : `int`
+        So many columns, the first ones, are baselines.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Row:
     percent: bool
     lower_is_better: bool
     compare: bool
+    num_baselines: int
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,9 @@ class Run:
     experiment : `Dict[str, Any]`
         For `allennlp train`.
     digest : `str`
-        Of all that decides about the score: the experiment, the corpora by their names in
-        `ELMO_DATA`, and the content of biLM and word vectors.
+        Of all that decides about the score: the experiment with the contents of its files in place
+        of their paths. A file that is there with the suffix `.gz` only, or a pattern of several
+        files, counts by its name in `ELMO_DATA`.
     """
 
     row: str
@@ -115,8 +118,8 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
     # Raises
 
     `ConfigurationError`
-        If jsonnet fails, as for a setting that does not exist; if rows or columns have the same
-        name; or if a file that a run reads does not exist.
+        If jsonnet fails, as for a setting that does not exist, or if rows or columns have the same
+        name.
     """
     rendered = _render(os.fspath(path))
     try:
@@ -127,6 +130,7 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
                 row["percent"],
                 row["lower_is_better"],
                 row["compare"],
+                row["num_baselines"],
             )
             for row in rendered["rows"]
         )
@@ -167,12 +171,21 @@ def _check(study: Study, path: str) -> None:
                 f"{path}: expected different names of rows and of the columns of a row, found "
                 f"{', '.join(repeated)} several times."
             )
-    for run in study.runs:
+
+
+def check_inputs(runs: Iterable[Run]) -> None:
+    """
+    # Raises
+
+    `ConfigurationError`
+        If a corpus of a run does not exist.
+    """
+    for run in runs:
         for what, file in _inputs(run):
             if not _exists(file):
                 raise ConfigurationError(
-                    f"{path}: {run.name}: {what} is {file}, which does not exist. Put it there, or "
-                    "set ELMO_DATA to the folder of the corpora."
+                    f"{run.name}: {what} is {file}, which does not exist. Put it there, or set "
+                    "ELMO_DATA to the folder of the corpora."
                 )
 
 
@@ -200,12 +213,13 @@ def _portable(value: Any) -> Any:
         return {name: _portable(part) for name, part in value.items()}
     if isinstance(value, list):
         return [_portable(part) for part in value]
-    if not isinstance(value, str) or os.sep not in value:
+    if not isinstance(value, str):
         return value
+    if os.path.isfile(value):
+        return f"sha256 {_hash(value)}"
+    # Text in many files, or compressed.
     data = setting("ELMO_DATA").rstrip(os.sep) + os.sep
-    if value.startswith(data):
-        return f"ELMO_DATA/{value[len(data):]}"
-    return f"sha256 {_hash(value)}" if os.path.isfile(value) else value
+    return f"ELMO_DATA/{value[len(data):]}" if value.startswith(data) else value
 
 
 @lru_cache(maxsize=None)

@@ -56,7 +56,8 @@ def _table(results: Results, rows: List[Row]) -> Table:
                 line += [_number(column.paper, 1)] if has_paper else []
                 line.append(_score(row, cell(results, row, number, fraction)))
                 if number:
-                    found = difference(results, row, number, fraction) if row.compare else None
+                    is_compared = row.compare and number >= row.num_baselines
+                    found = difference(results, row, number, fraction) if is_compared else None
                     line += _difference(row, found)
             lines.append(line)
     used = [n for n in range(len(head)) if n == 0 or any(line[n] for line in lines)]

@@ -46,6 +46,9 @@ def train_all(
             return train_run(run, out, metrics, num_threads, stop.is_set)
         except (RunFailed, ConfigurationError) as error:
             return error
+        except Exception as error:
+            # One run must not stop the others.
+            return RunFailed(repr(error))
 
     stop = threading.Event()
     pool = ThreadPoolExecutor(at_once)
@@ -74,7 +77,7 @@ def train_all_with_ray(
     # Parameters
 
     runs, out, metrics
-        See `train_run`. All machines of a cluster must have the folder and the corpora by the same
+        See `train_run`. All machines of a cluster must have the folder and the corpora at the same
         paths.
     address : `Optional[str]`, optional (default = `None`)
         Of a cluster. By default Ray is started on this machine.
@@ -93,10 +96,10 @@ def train_all_with_ray(
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False)
     task = ray.remote(_task).options(num_cpus=num_cpus, num_gpus=num_gpus, max_retries=3)
-    environment = dict(os.environ)
+    place = (dict(os.environ), os.getcwd())
+    num_threads = max(1, int(num_cpus))
     tasks: Dict[Any, Run] = {
-        task.remote(run, out.resolve(), metrics, max(1, int(num_cpus)), environment, os.getcwd()): run
-        for run in runs
+        task.remote(run, out.resolve(), metrics, num_threads, *place): run for run in runs
     }
     while tasks:
         (done,), _ = ray.wait(list(tasks), num_returns=1)
@@ -121,5 +124,6 @@ def _task(
     os.chdir(folder)
     try:
         return train_run(run, out, metrics, num_threads)
-    except (RunFailed, ConfigurationError) as error:
-        return RunFailed(str(error))
+    except Exception as error:
+        is_known = isinstance(error, (RunFailed, ConfigurationError))
+        return RunFailed(str(error) if is_known else repr(error))

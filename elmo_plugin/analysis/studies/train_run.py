@@ -7,12 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
+import torch
+
 from elmo_plugin.analysis.studies.study import Run
 from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
 __all__ = ["RunFailed", "Score", "folder_of", "train_run"]
@@ -35,6 +39,9 @@ class RunFailed(Exception):
 
 def folder_of(run: Run, out: Path) -> Path:
     """The folder of a run, in that of the study: readable, and its own for each digest."""
+    # Perhaps begun under another name.
+    for begun in sorted((out / "runs").glob(f"*-{run.digest}")):
+        return begun
     name = re.sub(r"[^A-Za-z0-9.]+", "-", run.name.replace("%", "percent")).strip("-").lower()
     return out / "runs" / f"{name}-{run.digest}"
 
@@ -45,6 +52,7 @@ def train_run(
     metrics: List[str],
     num_threads: int = 0,
     should_stop: Callable[[], bool] = lambda: False,
+    patience: float = 60.0,
 ) -> Score:
     """
     Trains and evaluates in processes of their own. What a killed call has done is not done again.
@@ -61,11 +69,14 @@ def train_run(
         Of each process; 0: as many as PyTorch chooses.
     should_stop : `Callable[[], bool]`, optional
         Asked twice a second; the run is stopped if it returns true.
+    patience : `float`, optional (default = `60.0`)
+        How many seconds to wait for another process that trains the run: one whose parent was
+        killed takes some to end.
 
     # Returns
 
     `Score`
-        `digest`, `seed`, `fraction`, `command`, `minutes`, `versions`; `training`, the numbers of
+        `name`, `digest`, `seed`, `fraction`, `experiment`, `minutes`, `versions`; `training`, the numbers of
         its `metrics.json`, and with `before_` those before a fine-tuning; `history`, the score on
         dev of each epoch; and if the run has a file to evaluate `evaluation`, the numbers of
         `allennlp evaluate`, and `samples`, those of its bootstrap samples.
@@ -78,15 +89,16 @@ def train_run(
         If another process trains it.
     """
     folder = folder_of(run, out)
-    lock = lock_folder(folder)
+    lock = _lock(folder, patience)
     try:
         process = _Process(folder, lock, num_threads, should_stop)
         experiment, training = folder / "experiment.json", folder / "training"
-        _write(experiment, run.experiment)
         if not (folder / "trained").exists():
-            # Without a configuration there is nothing to continue.
-            if training.exists() and not (training / "config.json").exists():
+            # There is nothing to continue without a configuration, or if its files have moved.
+            is_same = experiment.exists() and _read(experiment) == run.experiment
+            if training.exists() and not (is_same and (training / "config.json").exists()):
                 shutil.rmtree(training)
+            _write(experiment, run.experiment)
             recover = ["--recover"] if training.exists() else []
             process.call("train", str(experiment), "-s", str(training), *recover)
             (folder / "trained").touch()
@@ -96,8 +108,8 @@ def train_run(
             "digest": run.digest,
             "fraction": run.fraction,
             "seed": run.seed,
-            "command": f"allennlp train {experiment} -s {training}",
-            "minutes": round(process.seconds() / 60.0, 2),
+            "experiment": run.experiment,
+            "minutes": round(process.seconds() / 60.0, 4),
             "versions": _versions(),
             "training": _training_metrics(training),
             "history": _history(training, run.experiment),
@@ -108,6 +120,18 @@ def train_run(
         os.close(lock)
 
 
+def _lock(folder: Path, patience: float) -> int:
+    """`lock_folder` with some patience."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return lock_folder(folder)
+        except ConfigurationError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_SECONDS)
+
+
 def _evaluated(run: Run, folder: Path, process: "_Process", metrics: List[str]) -> Any:
     if run.evaluate is None:
         return None, None
@@ -116,7 +140,10 @@ def _evaluated(run: Run, folder: Path, process: "_Process", metrics: List[str]) 
     if not samples.exists():
         outputs = ["--output-file", str(scores), "--predictions-output-file", str(samples)]
         archive = str(folder / "training" / "model.tar.gz")
-        process.call("evaluate", archive, run.evaluate, *outputs, "-o", _EVALUATION)
+        device = "0" if torch.cuda.is_available() else "-1"
+        process.call(
+            "evaluate", archive, run.evaluate, *outputs, "-o", _EVALUATION, "--cuda-device", device
+        )
     found = _read(samples)["metrics"]
     return _numbers(_read(scores)), {name: found[name] for name in metrics if name in found}
 
@@ -131,8 +158,9 @@ class _Process:
         self._should_stop = should_stop
 
     def seconds(self) -> float:
+        """Of all calls, those that were killed too."""
         path = self._folder / "seconds"
-        return sum(map(float, path.read_text().split())) if path.exists() else 0.0
+        return float(path.read_text()) if path.exists() else 0.0
 
     def call(self, *arguments: str) -> None:
         log = self._folder / "log.txt"
@@ -141,45 +169,48 @@ class _Process:
             environment["OMP_NUM_THREADS"] = str(self._num_threads)
         command = [sys.executable, "-m", "allennlp", arguments[0], "--file-friendly-logging"]
         command += ["--include-package", "elmo_plugin.plugin", *arguments[1:]]
-        start = time.monotonic()
-        try:
-            with open(log, "ab") as output:
-                # Where a child can outlive this process, it keeps the lock.
-                process = subprocess.Popen(
-                    command,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    env=environment,
-                    pass_fds=[self._lock],
-                    preexec_fn=_die_with_parent,
-                )
-                try:
-                    code = self._wait(process)
-                finally:
-                    # After an exception here, such as an interruption.
-                    process.terminate()
-                    process.wait()
-        finally:
-            with open(self._folder / "seconds", "a") as file:
-                file.write(f"{time.monotonic() - start:.1f}\n")
+        with open(log, "ab") as output:
+            # Where a child can outlive this process, it keeps the lock.
+            process = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                pass_fds=[self._lock],
+                preexec_fn=partial(_die_with_parent, os.getpid()),
+            )
+            try:
+                code = self._wait(process)
+            finally:
+                # After an exception here, such as an interruption.
+                process.terminate()
+                process.wait()
         if code:
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
             last = "\n".join(f"    {line}" for line in lines[-_NUM_LOG_LINES:])
             raise RunFailed(f"allennlp {arguments[0]} failed (exit code {code}), {log}:\n{last}")
 
     def _wait(self, process: subprocess.Popen) -> int:
+        before, start = self.seconds(), time.monotonic()
         while True:
             try:
                 return process.wait(_SECONDS)
             except subprocess.TimeoutExpired:
                 if self._should_stop():
                     raise RunFailed("stopped") from None
+            finally:
+                path = self._folder / "seconds.unfinished"
+                path.write_text(f"{before + time.monotonic() - start:.3f}")
+                path.replace(self._folder / "seconds")
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(parent: int) -> None:
     """On Linux: the process gets SIGTERM when the thread ends that started it, killed or not."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            # It has ended before.
+            os._exit(1)
 
 
 def _training_metrics(training: Path) -> Dict[str, float]:

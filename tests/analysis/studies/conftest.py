@@ -22,7 +22,7 @@ class Fake:
 
     @property
     def commands(self):
-        return [name + (" --recover" if recover == "True" else "") for name, recover, _ in self.calls]
+        return [f"{n} --recover" if recover == "True" else n for n, recover, _ in self.calls]
 
 
 @pytest.fixture
@@ -34,7 +34,9 @@ def fake(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
     monkeypatch.setenv("FAKE_CALLS", str(tmp_path / "calls.txt"))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert subprocess.run([sys.executable, "-c", "import allennlp"]).returncode == 0
+    code = "import allennlp; print(allennlp.__file__)"
+    found = subprocess.check_output([sys.executable, "-c", code])
+    assert found.decode().startswith(str(tmp_path))
     return Fake(tmp_path)
 
 

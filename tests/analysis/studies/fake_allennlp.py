@@ -10,8 +10,11 @@ import time
 from pathlib import Path
 
 command, arguments = sys.argv[1], sys.argv[2:]
-with open(os.environ["FAKE_CALLS"], "a") as file:
-    file.write(f"{command} {'--recover' in arguments} {os.environ.get('OMP_NUM_THREADS')}\n")
+
+
+def note():
+    with open(os.environ["FAKE_CALLS"], "a") as file:
+        file.write(f"{command} {'--recover' in arguments} {os.environ.get('OMP_NUM_THREADS')}\n")
 
 
 def after(option):
@@ -23,6 +26,7 @@ if command == "train":
     out = after("-s")
     out.mkdir(exist_ok="--recover" in arguments)
     (out / "config.json").write_text("{}")
+    note()
     print("epoch 1")
     while "wait" in experiment and not os.path.exists(experiment["wait"]):
         time.sleep(0.05)
@@ -34,6 +38,7 @@ if command == "train":
         (out / f"metrics_epoch_{epoch}.json").write_text(json.dumps({"validation_f1": value}))
     (out / "model.tar.gz").write_text("a model")
 else:
+    note()
     assert any(a.endswith("model.tar.gz") and os.path.exists(a) for a in arguments)
     after("--output-file").write_text('{"f1": 0.25, "loss": 2.0}')
     samples = {"num_instances": 3, "metrics": {"f1": [0.2, 0.3], "recall": [0.1, 0.1]}}

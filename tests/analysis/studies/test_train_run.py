@@ -55,8 +55,9 @@ def test_a_training_without_a_configuration_is_begun_anew(fake, make_run):
 
 def test_a_stopped_run_leaves_no_process(fake, make_run):
     run = make_run(wait=str(fake.folder / "go"))
+    config = folder_of(run, fake.folder) / "training/config.json"
     with pytest.raises(RunFailed, match="stopped"):
-        train_run(run, fake.folder, ["f1"], should_stop=lambda: True)
+        train_run(run, fake.folder, ["f1"], should_stop=config.exists)
     (fake.folder / "go").touch()
     train_run(run, fake.folder, ["f1"])
     assert fake.commands == ["train", "train --recover", "evaluate"]
@@ -69,20 +70,21 @@ def test_two_processes_do_not_train_the_same_run(fake, make_run):
     while not fake.calls:
         time.sleep(0.05)
     with pytest.raises(ConfigurationError, match="being written by another process"):
-        train_run(run, fake.folder, ["f1"])
+        train_run(run, fake.folder, ["f1"], patience=0)
     (fake.folder / "go").touch()
     first.join()
     assert fake.commands == ["train", "evaluate"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it goes on, and keeps the lock")
-def test_a_training_ends_with_the_process_that_started_it(fake, make_run):
+def test_a_training_ends_with_the_process_that_started_it(fake):
     waiting = str(fake.folder / "never")
     code = f"""
 from pathlib import Path
 from elmo_plugin.analysis.studies.study import Run
 from elmo_plugin.analysis.studies.train_run import train_run
-train_run(Run("NER", "ELMo", 1, 1, None, {{"wait": {waiting!r}}}, "d"), Path({str(fake.folder)!r}), [])
+run = Run("NER", "ELMo", 1, 1, None, {{"wait": {waiting!r}}}, "d")
+train_run(run, Path({str(fake.folder)!r}), [])
 """
     path = os.pathsep.join([os.environ["PYTHONPATH"], os.getcwd()])
     parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path})
@@ -90,9 +92,7 @@ train_run(Run("NER", "ELMo", 1, 1, None, {{"wait": {waiting!r}}}, "d"), Path({st
         time.sleep(0.05)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    run = make_run()
-    folder = fake.folder / "runs"
-    (killed,) = folder.iterdir()
+    (killed,) = (fake.folder / "runs").iterdir()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         found = subprocess.run(["pgrep", "-f", str(killed)], capture_output=True)
@@ -101,4 +101,3 @@ train_run(Run("NER", "ELMo", 1, 1, None, {{"wait": {waiting!r}}}, "d"), Path({st
         time.sleep(0.1)
     else:
         pytest.fail("the training still runs")
-    assert run.name
