@@ -8,8 +8,9 @@ from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
 DESCRIPTION = """\
-Write one page of HTML about results: for each study, probe, table of layer weights and learning
-curve its plots, the numbers behind them beside those of the paper, and the command that made them.
+Write one page of HTML about results. It shows, for each study, probe, table of layer weights and
+learning curve, the plots, the numbers behind them beside those of the paper, and the command that
+made them.
 
 OUT is searched for JSON files: results.json of `allennlp elmo-study`, what `elmo probe --json` and
 `elmo layer-weights --json` write, and those of scripts/learning_curve.py. Others are left out. The
@@ -28,7 +29,7 @@ STOPPED = "stopped."
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("out", metavar="OUT", help="folder with results")
     parser.add_argument("--output", metavar="FILE", help="default: OUT/report.html")
-    parser.add_argument("--title", default="ELMo: results", help="of the page")
+    parser.add_argument("--title", default="ELMo: results", help="title of the page")
 
 
 def run(args: Namespace) -> str:

@@ -1,4 +1,5 @@
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
@@ -7,6 +8,7 @@ from elmo_plugin.analysis.report.svg import svg_of
 from elmo_plugin.analysis.studies.plots import draw_row
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.tables import score_tables
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.pictures import COLOURS, MARKS
 
 __all__ = ["read_section"]
@@ -21,26 +23,34 @@ def read_section(path: Path) -> Optional[Section]:
     """
     The section of a JSON file: a study's `results.json`, what `elmo probe`, `elmo layer-weights`
     and `scripts/learning_curve.py` write. `None` for any other file.
+
+    # Raises
+
+    `ConfigurationError`
+        If such a file lacks something.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     for is_kind, make in _KINDS:
-        try:
-            if is_kind(content):
+        if is_kind(content):
+            try:
                 return make(content, path)
-        except (KeyError, TypeError, IndexError):
-            continue
+            except (KeyError, TypeError, IndexError) as error:
+                raise ConfigurationError(
+                    f"{path}: expected results as this version writes them, found {error!r}. Make "
+                    "them anew, or move the file away."
+                ) from error
     return None
 
 
 def _study(content: Dict[str, Any], path: Path) -> Section:
     results = Results(path)
-    figures = [
-        Figure(row.name, svg_of(lambda axes, row=row: draw_row(axes, results, row), f"{results.title}: {row.name}"))
-        for row in results.rows
-    ]
+    figures = []
+    for row in results.rows:
+        draw = partial(draw_row, results=results, row=row)
+        figures.append(Figure(row.name, svg_of(draw, f"{results.title}: {row.name}", str(path))))
     notes = [
         "Mean and sample standard deviation over seeds, with the number of seeds. Hollow marks are "
         "the paper's scores, on other data. Intervals of differences are at 95 %, by a paired "
@@ -67,7 +77,7 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
         title,
         str(path),
         ["Accuracy on test, and its interval at 95 %. The paper: Penn Treebank."],
-        [Figure("accuracy on test, %", svg_of(_bars(names, values, intervals), title, 4.5, _height(names)))],
+        [_bars("accuracy on test, %", title, path, names, values, intervals)],
         [SectionTable(["vectors", "paper", "test", "95 %"], lines)],
         content.get("command", ""),
     )
@@ -93,7 +103,7 @@ def _senses(content: Dict[str, Any], path: Path) -> Section:
         title,
         str(path),
         ["F1 of each test set and part of speech. The paper: five test sets."],
-        [Figure("F1 of all words, %", svg_of(_bars(names, values, intervals), title, 4.5, _height(names)))],
+        [_bars("F1 of all words, %", title, path, names, values, intervals)],
         [SectionTable(["vectors", "paper", *groups, "all, 95 %"], lines)],
         content.get("command", ""),
     )
@@ -102,28 +112,33 @@ def _senses(content: Dict[str, Any], path: Path) -> Section:
 def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
     title = "Figure 2: weights of the layers"
     names = [f"{mix['model'].removeprefix('elmo-')}, {mix['place']}" for mix in content]
-    lines = [
-        [name, *(f"{weight:.3f}" for weight in mix["weights"]), f"{mix['gamma']:.3f}"]
-        for name, mix in zip(names, content)
-    ]
     num_layers = max(len(mix["weights"]) for mix in content)
+    lines = []
+    for name, mix in zip(names, content):
+        weights = [f"{weight:.3f}" for weight in mix["weights"]]
+        weights += [""] * (num_layers - len(weights))
+        lines.append([name, *weights, f"{mix['gamma']:.3f}"])
 
     def draw(axes: Any) -> None:
-        image = [mix["weights"] for mix in content]
-        axes.imshow(image, cmap="cividis", vmin=0.0, vmax=1.0, aspect="auto")
+        image = [mix["weights"] + [0.0] * (num_layers - len(mix["weights"])) for mix in content]
+        # Not `imshow`, whose picture would be a file of its own.
+        axes.pcolormesh(image, cmap="cividis", vmin=0.0, vmax=1.0)
+        axes.invert_yaxis()
         for row, weights in enumerate(image):
             for column, weight in enumerate(weights):
+                place = (column + 0.5, row + 0.5)
                 colour = "black" if weight > 0.5 else "white"
-                axes.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour)
-        axes.set_yticks(range(len(names)), names, fontsize=8)
-        axes.set_xticks(range(num_layers), [f"layer {n}" for n in range(num_layers)], fontsize=8)
+                axes.text(*place, f"{weight:.2f}", ha="center", va="center", color=colour)
+        axes.set_yticks([n + 0.5 for n in range(len(names))], names, fontsize=8)
+        layers = range(num_layers)
+        axes.set_xticks([n + 0.5 for n in layers], [f"layer {n}" for n in layers], fontsize=8)
 
     head = ["model", *(f"layer {number}" for number in range(num_layers)), "gamma"]
     return Section(
         title,
         str(path),
         ["Softmax-normalised. Layer 0 is the token layer."],
-        [Figure("weight of each layer", svg_of(draw, title, 4.5, _height(names)))],
+        [Figure("weight of each layer", svg_of(draw, title, str(path), 4.5, _height(names)))],
         [SectionTable(head, lines)],
     )
 
@@ -154,19 +169,26 @@ def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
         title,
         str(path),
         ["Perplexity of held-out text."],
-        [Figure("held-out perplexity", svg_of(draw, title))],
+        [Figure("held-out perplexity", svg_of(draw, title, str(path)))],
         [SectionTable(head, lines)],
     )
 
 
 def _bars(
-    names: List[str], values: List[float], intervals: List[List[float]]
-) -> Callable[[Any], None]:
+    caption: str,
+    title: str,
+    path: Path,
+    names: List[str],
+    values: List[float],
+    intervals: List[List[float]],
+) -> Figure:
+    """Values with their intervals, one below the other."""
+
     def draw(axes: Any) -> None:
         places = range(len(names))[::-1]
         errors = [
-            [value - low for value, (low, _) in zip(values, intervals)],
-            [high - value for value, (_, high) in zip(values, intervals)],
+            [max(0.0, value - low) for value, (low, _) in zip(values, intervals)],
+            [max(0.0, high - value) for value, (_, high) in zip(values, intervals)],
         ]
         axes.errorbar(
             values, places, xerr=errors, fmt="o", color=COLOURS[0], markersize=4, capsize=2
@@ -175,7 +197,7 @@ def _bars(
         axes.tick_params(axis="x", labelsize=8)
         axes.grid(True, axis="x", color="#999999", alpha=0.3, linewidth=0.5)
 
-    return draw
+    return Figure(caption, svg_of(draw, title, str(path), 4.5, _height(names)))
 
 
 def _height(names: List[str]) -> float:
@@ -195,10 +217,20 @@ def _paper(known: Dict[str, Any], score: Dict[str, Any]) -> str:
     return values[place] if is_known else ""
 
 
+def _has(*names: str) -> Callable[[Any], bool]:
+    """Whether an object, or the first one of a list, has these names."""
+
+    def has(content: Any) -> bool:
+        first = content[0] if isinstance(content, list) and content else content
+        return isinstance(first, dict) and set(names) <= set(first)
+
+    return has
+
+
 _KINDS: List[Any] = [
-    (lambda content: "places" in content and "rows" in content, _study),
-    (lambda content: "tag" in content and "l2" in content, _tags),
-    (lambda content: "num_senses_in_training" in content, _senses),
-    (lambda content: "gamma" in content[0], _layer_weights),
-    (lambda content: "checkpoint" in content[0], _learning_curve),
+    (_has("places", "rows"), _study),
+    (_has("tag", "l2"), _tags),
+    (_has("num_senses_in_training"), _senses),
+    (_has("gamma", "weights"), _layer_weights),
+    (_has("checkpoint", "tokens"), _learning_curve),
 ]

@@ -11,7 +11,13 @@ __all__ = ["svg_of"]
 _INK = "#010203"
 
 
-def svg_of(draw: Callable[[Any], object], title: str, width: float = 4.0, height: float = 3.0) -> str:
+def svg_of(
+    draw: Callable[[Any], object],
+    title: str,
+    source: str,
+    width: float = 4.0,
+    height: float = 3.0,
+) -> str:
     """
     An SVG element for a page: it has the colour of the page's text, needs no fonts and no other
     file, and is as wide as its place.
@@ -22,6 +28,8 @@ def svg_of(draw: Callable[[Any], object], title: str, width: float = 4.0, height
         Draws on axes of matplotlib.
     title : `str`
         For those who cannot see it.
+    source : `str`
+        Together with the title, no other picture of the page has it.
     width, height : `float`, optional
         In inches: the ratio, and how large text is.
     """
@@ -37,9 +45,10 @@ def svg_of(draw: Callable[[Any], object], title: str, width: float = 4.0, height
     element = element[element.index("<svg") :].replace(_INK, "currentColor")
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
     # Names of parts must differ between the pictures of a page.
-    prefix = f"p{hashlib.sha256(title.encode()).hexdigest()[:8]}-"
+    prefix = f"p{hashlib.sha256(f'{title} {source}'.encode()).hexdigest()[:8]}-"
     element = re.sub(r'(id="|href="#|url\(#)', rf"\1{prefix}", element)
-    # The view box gives the ratio.
-    element = re.sub(r'<svg ([^>]*?)height="[^"]*"([^>]*?)width="[^"]*"', r"<svg \1\2", element, count=1)
+    # The view box gives the ratio, and the page the width.
+    first, _, rest = element.partition(">")
+    element = re.sub(r' (width|height)="[^"]*"', "", first) + ">" + rest
     label = title.replace("&", "and").replace('"', "'").replace("<", "")
     return element.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)

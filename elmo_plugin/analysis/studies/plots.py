@@ -107,5 +107,7 @@ def _scale(row: Row) -> float:
 
 
 def _unit(row: Row) -> str:
-    metric = row.columns[0].metric.removeprefix("best_validation_").replace("_", " ")
-    return f"{metric}{', %' if row.percent else ''}"
+    metrics = {column.metric for column in row.columns}
+    # The names of the columns say what each is.
+    name = metrics.pop().removeprefix("best_validation_").replace("_", " ")
+    return f"{'' if metrics else name}{', %' if row.percent else ''}"
