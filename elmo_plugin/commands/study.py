@@ -98,8 +98,8 @@ def run(args: Namespace) -> str:
         os.close(lock)
     if failed:
         raise ConfigurationError(
-            f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in {out}/runs. "
-            "Give the same command again to go on with them."
+            f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in {out}/runs; "
+            "the same command goes on with them."
         )
     return report
 
@@ -143,6 +143,7 @@ def _outcomes(
         address = args.ray or None
         yield from train_all_with_ray(runs, out, metrics, address, args.cpus, args.gpus)
     else:
+
         def tell(run: Run) -> None:
             _say(f"{run.name}: {folder_of(run, out)}")
 

@@ -76,7 +76,8 @@ class TaskReader(DatasetReader):
     def _sample(self, iterable: Iterable[_T]) -> Iterator[_T]:
         generator = random.Random(self._fraction_seed)
         num_parts = num_drawn = 0
-        for num_parts, part in enumerate(iterable, start=1):
+        for part in iterable:
+            num_parts += 1
             if generator.random() < self._fraction:
                 num_drawn += 1
                 yield part

@@ -3,10 +3,10 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from tests.analysis.studies.scores import results, study
-from tests.commands.running import failure, run
 
 from elmo_plugin.commands.main import main
+from tests.analysis.studies.scores import results, study
+from tests.commands.running import failure, run
 
 
 class Page(HTMLParser):
@@ -62,7 +62,13 @@ SENSES = {
     ],
 }
 WEIGHTS = [
-    {"archive": "a", "model": "elmo-srl", "place": "input", "weights": [0.2, 0.5, 0.3], "gamma": 1.5}
+    {
+        "archive": "a",
+        "model": "elmo-srl",
+        "place": "input",
+        "weights": [0.2, 0.5, 0.3],
+        "gamma": 1.5,
+    }
 ]
 CURVE = [
     {"run": "r", "checkpoint": [0, n], "tokens": n * 1e6, "minutes": n,

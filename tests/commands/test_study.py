@@ -2,9 +2,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.commands.running import failure, run
 
 from elmo_plugin.analysis.studies.results import Results
+from tests.commands.running import failure, run
 
 PROJECT = Path(__file__).parents[2]
 STUDY = """
@@ -18,10 +18,12 @@ local small = import 'PROJECT/fixtures/experiments/small_ner.libsonnet';
       name: 'NER',
       metric: 'f1-measure-overall',
       evaluate: paths.ner.test,
-      settings: { num_epochs: 2 },
+      settings: { num_epochs: 10 },
+      local baseline = (import 'PROJECT/experiments/ner.jsonnet') + small,
+      local elmo = (import 'PROJECT/experiments/ner_elmo.jsonnet') + small,
       columns: [
-        { name: 'baseline', experiment: (import 'PROJECT/experiments/ner.jsonnet') + small, paper: 90.15 },
-        { name: 'ELMo', experiment: (import 'PROJECT/experiments/ner_elmo.jsonnet') + small, paper: 92.22 },
+        { name: 'baseline', experiment: baseline, paper: 90.15 },
+        { name: 'ELMo', experiment: elmo, paper: 92.22 },
       ],
     }],
   },
@@ -55,7 +57,7 @@ def test_a_study_is_trained_and_compared(finished):
         assert 0.0 < evaluation <= 1.0
         samples = score["samples"]["f1-measure-overall"]
         assert len(samples) == 1000 and min(samples) < evaluation < max(samples)
-        assert len(score["history"]) == 2
+        assert len(score["history"]) == 10
     table = (finished / "out/tables.md").read_text()
     assert table.startswith("# Named entities\n\n|  | baseline, paper | baseline |")
     assert "| NER | 90.2 |" in table and " to " in table
@@ -78,9 +80,7 @@ def test_what_has_a_score_is_not_trained_again(finished, monkeypatch, capsys):
 def test_an_experiment_that_cannot_be_built_is_named_before_anything_is_trained(
     study, tmp_path, monkeypatch
 ):
-    study.write_text(
-        STUDY.replace("ner_elmo.jsonnet') + small", "ner_elmo.jsonnet') + small + { model+: { x: 1 } }")
-    )
+    study.write_text(STUDY.replace("experiment: elmo", "experiment: elmo + { model+: { x: 1 } }"))
     monkeypatch.setattr("subprocess.Popen", None)
     message = failure("elmo-study", study, "-s", tmp_path / "out")
     assert "NER, ELMo, seed 1: " in message and "['x']" in message
@@ -88,7 +88,7 @@ def test_an_experiment_that_cannot_be_built_is_named_before_anything_is_trained(
 
 def test_failures_are_reported_at_the_end(study, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("elmo_plugin.commands.study.check_experiments", lambda study: None)
-    study.write_text(STUDY.replace("num_epochs: 2", "num_epochs: 'two'"))
+    study.write_text(STUDY.replace("num_epochs: 10", "num_epochs: 'two'"))
     message = failure("elmo-study", study, "-s", tmp_path / "out")
     assert "2 of the runs failed (NER, baseline, seed 1; NER, ELMo, seed 1)" in message
     shown = capsys.readouterr().err

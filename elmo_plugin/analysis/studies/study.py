@@ -219,7 +219,7 @@ def _portable(value: Any) -> Any:
         return f"sha256 {_hash(value)}"
     # Text in many files, or compressed.
     data = setting("ELMO_DATA").rstrip(os.sep) + os.sep
-    return f"ELMO_DATA/{value[len(data):]}" if value.startswith(data) else value
+    return f"ELMO_DATA/{value[len(data) :]}" if value.startswith(data) else value
 
 
 @lru_cache(maxsize=None)

@@ -76,10 +76,10 @@ def train_run(
     # Returns
 
     `Score`
-        `name`, `digest`, `seed`, `fraction`, `experiment`, `minutes`, `versions`; `training`, the numbers of
-        its `metrics.json`, and with `before_` those before a fine-tuning; `history`, the score on
-        dev of each epoch; and if the run has a file to evaluate `evaluation`, the numbers of
-        `allennlp evaluate`, and `samples`, those of its bootstrap samples.
+        `name`, `digest`, `seed`, `fraction`, `experiment`, `minutes`, `versions`; `training`, the
+        numbers of its `metrics.json`, and with `before_` those before a fine-tuning; `history`, the
+        score on dev of each epoch; and if the run has a file to evaluate `evaluation`, the numbers
+        of `allennlp evaluate`, and `samples`, those of its bootstrap samples.
 
     # Raises
 

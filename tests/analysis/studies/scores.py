@@ -11,7 +11,13 @@ def study(*columns, rows=("NER",), seeds=(1, 2), fractions=(1,), **settings):
         Row(
             name,
             tuple(Column(column, "f1", paper) for column, paper in pairs),
-            **{"percent": True, "lower_is_better": False, "compare": True, "num_baselines": 1, **settings},
+            **{
+                "percent": True,
+                "lower_is_better": False,
+                "compare": True,
+                "num_baselines": 1,
+                **settings,
+            },
         )
         for name in rows
     ]

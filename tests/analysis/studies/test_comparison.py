@@ -1,8 +1,8 @@
 import numpy
 import pytest
-from tests.analysis.studies.scores import results, study
 
 from elmo_plugin.analysis.studies.comparison import cell, difference
+from tests.analysis.studies.scores import results, study
 
 
 def test_a_cell_is_mean_and_sample_deviation_over_seeds(tmp_path):
@@ -28,9 +28,7 @@ def test_the_samples_of_one_seed_are_compared_in_pairs(tmp_path):
     # The instances differ much, the two models little: only pairs can tell.
     base = numpy.random.default_rng(3).normal(0.5, 0.1, 1000)
     gain = numpy.random.default_rng(4).normal(0.02, 0.005, 1000)
-    found = results(
-        tmp_path / "r.json", made, [0.5, 0.52], [base.tolist(), (base + gain).tolist()]
-    )
+    found = results(tmp_path / "r.json", made, [0.5, 0.52], [base.tolist(), (base + gain).tolist()])
     change = difference(found, made.rows[0], 1)
     assert change.interval == pytest.approx((0.0102, 0.0298), abs=0.0015)
     assert change.is_certain

@@ -1,10 +1,10 @@
 import json
 
 import pytest
-from tests.analysis.studies.scores import results, score, study
 
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.util.errors import ConfigurationError
+from tests.analysis.studies.scores import results, score, study
 
 
 def test_what_is_saved_is_read_again(tmp_path):

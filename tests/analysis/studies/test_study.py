@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_plugin.analysis.studies.study import read_study
+from elmo_plugin.analysis.studies.study import check_inputs, read_study
 from elmo_plugin.environment import set_defaults
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -104,7 +104,6 @@ def test_the_digest_is_that_of_contents_and_not_of_paths(written, tmp_path, monk
         ("seeds: [1, 2]", "seed: 1", "study: a study has no such settings: seed"),
         ("'last layer'", "'baseline'", "found baseline several times"),
         ("seeds: [1, 2]", "seeds: []", "expected runs, found none"),
-        ("paths.ner.test", "'nowhere.conll'", "evaluate is nowhere.conll, which does not exist"),
         ("title: 'A title',", "", "study: set settings.title"),
         ("columns: [", "columns: [}", "study.jsonnet"),
     ],
@@ -113,6 +112,14 @@ def test_a_mistake_is_one_sentence(written, old, new, message):
     with pytest.raises(ConfigurationError) as info:
         read_study(written(old, new))
     assert message in str(info.value) and "\n" not in str(info.value)
+
+
+def test_a_missing_corpus_is_named(written):
+    study = read_study(written("paths.ner.test", "'nowhere.conll'"))
+    with pytest.raises(ConfigurationError) as info:
+        check_inputs(study.runs)
+    expected = "NER, baseline, seed 1: evaluate is nowhere.conll, which does not exist"
+    assert str(info.value).startswith(expected)
 
 
 def test_another_jsonnet_file_is_refused():
@@ -124,10 +131,11 @@ def test_another_jsonnet_file_is_refused():
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_the_studies_that_ship_can_be_read(path):
+    study = read_study(path)
     if path.stem in NEED_CORPORA:
         with pytest.raises(ConfigurationError, match="which does not exist"):
-            read_study(path)
-        return
-    study = read_study(path)
-    assert len({run.digest for run in study.runs}) > 3
+            check_inputs(study.runs)
+    else:
+        check_inputs(study.runs)
+    assert len({run.digest for run in study.runs}) >= 3
     assert path.read_text(encoding="utf-8").startswith("// ")

@@ -1,6 +1,5 @@
-from tests.analysis.studies.scores import results, study
-
 from elmo_plugin.analysis.studies.tables import score_tables
+from tests.analysis.studies.scores import results, study
 
 
 def test_rows_of_the_same_columns_share_a_table(tmp_path):
