@@ -98,8 +98,8 @@ def run(args: Namespace) -> str:
         os.close(lock)
     if failed:
         raise ConfigurationError(
-            f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in {out}/runs; "
-            "the same command goes on with them."
+            f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in "
+            f"{out}/runs; the same command goes on with them."
         )
     return report
 
