@@ -18,6 +18,7 @@ setup(
     package_dir={f"elmo_plugin.{folder}": folder for folder in SHIPPED},
     package_data={
         "elmo_plugin": ["py.typed"],
+        "elmo_plugin.analysis.report": ["page.html"],
         # Compiled where it runs.
         "elmo_plugin.modules.kernels": ["*.cpp", "*.h"],
         **{f"elmo_plugin.{folder}": files for folder, files in SHIPPED.items()},

@@ -16,8 +16,8 @@ from tests.test_import_direction import ALLENNLP_SIDE, modules
 PROJECT = Path(__file__).resolve().parent.parent
 # All that pyproject.toml names besides the four, and what these bring along.
 BLOCKED = (
-    "allennlp cached_path conllu datasets fairscale flair huggingface_hub jsonnet _jsonnet lmdb "
-    "nltk overrides packaging pytest requests sacrebleu scipy seqeval sklearn spacy tqdm "
+    "allennlp cached_path conllu datasets fairscale flair huggingface_hub jinja2 jsonnet _jsonnet "
+    "lmdb nltk overrides packaging pytest ray requests sacrebleu scipy seqeval sklearn spacy tqdm "
     "transformers torchvision"
 )
 PREAMBLE = f"""

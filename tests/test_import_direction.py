@@ -47,10 +47,12 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
 # What imports AllenNLP, or packages that come with it. All other modules are the core.
 ALLENNLP_SIDE = (
     "elmo_plugin.archives",
+    "elmo_plugin.analysis.studies.checks",
     "elmo_plugin.bilm.character_indexer",
     "elmo_plugin.commands.evaluate",
     "elmo_plugin.commands.find_learning_rate",
     "elmo_plugin.commands.predict",
+    "elmo_plugin.commands.study",
     "elmo_plugin.commands.subcommands",
     "elmo_plugin.dependencies",
     "elmo_plugin.elmo.cache.prefetch",

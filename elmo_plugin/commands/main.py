@@ -16,6 +16,7 @@ COMMANDS: Dict[str, str] = {
     "export-cove": "write the encoder of a translation model as a file of CoVe",
     "layer-weights": "show how trained models mix the layers of their biLM",
     "probe": "measure what the layers of a biLM know of parts of speech and word senses",
+    "report": "write a page of HTML about studies and analyses",
     "score": "compute the surprisal of words, or compare minimal pairs",
     "vocabulary": "write the words that a biLM is trained to predict",
     "neighbours": "find the nearest contexts of a word in a sentence",

@@ -1,6 +1,8 @@
 """What `elmo probe pos` and `elmo probe wsd` have in common."""
 
 import json
+import shlex
+import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
 from contextlib import contextmanager
@@ -160,6 +162,7 @@ def write_json(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:
     if args.json is None:
         return
     probed = {
+        "command": shlex.join(["elmo", *sys.argv[1:]]).replace("elmo elmo-", "elmo "),
         "options_file": str(args.options_file),
         "weight_file": str(args.weight_file),
         "bilm_fingerprint": fingerprint(bilm),

@@ -1,4 +1,7 @@
-"""The commands of `elmo` as sub-commands of `allennlp`: `elmo export` is `allennlp elmo-export`."""
+"""
+The commands of `elmo` as sub-commands of `allennlp`: `elmo export` is `allennlp elmo-export`. Also
+those that need AllenNLP.
+"""
 
 import argparse
 
@@ -8,8 +11,11 @@ from overrides import overrides
 from elmo_plugin.commands.command import prepare_parser
 from elmo_plugin.commands.main import COMMANDS, import_command
 
+# Those that need AllenNLP, and are no commands of `elmo`.
+_ALLENNLP_COMMANDS = {"study": "train the experiments of a study, and compare them in tables"}
 # As it was called until AllenNLP 1.0.
 _OTHER_NAMES = {"embed": "elmo"}
+_SUMMARIES = {**COMMANDS, **_ALLENNLP_COMMANDS}
 
 
 class _CoreCommand(Subcommand):
@@ -21,11 +27,11 @@ class _CoreCommand(Subcommand):
 
     @overrides
     def add_subparser(self, parser: argparse._SubParsersAction) -> argparse.ArgumentParser:
-        subparser = parser.add_parser(self.name, help=COMMANDS[self.command])
+        subparser = parser.add_parser(self.name, help=_SUMMARIES[self.command])
         prepare_parser(subparser, import_command(self.command))
         return subparser
 
 
-for _command in COMMANDS:
+for _command in _SUMMARIES:
     _name = _OTHER_NAMES.get(_command, f"elmo-{_command}")
     Subcommand.register(_name)(type(f"_Command_{_command}", (_CoreCommand,), {"command": _command}))

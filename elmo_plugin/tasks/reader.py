@@ -1,4 +1,5 @@
-from typing import Any, Dict, Optional, Tuple
+import random
+from typing import Any, Dict, Iterable, Iterator, Optional, Tuple, TypeVar
 
 from allennlp.data import DatasetReader, Instance, TokenIndexer
 from allennlp.data.fields import ListField
@@ -6,6 +7,8 @@ from allennlp.data.token_indexers import SingleIdTokenIndexer
 from overrides import overrides
 
 from elmo_plugin.util.errors import ConfigurationError
+
+_T = TypeVar("_T")
 
 
 class TaskReader(DatasetReader):
@@ -19,13 +22,20 @@ class TaskReader(DatasetReader):
         Default: single ids. ELMo needs an `elmo-characters` indexer named `elmo`.
     max_instances : `Optional[int]`, optional (default = `None`)
         Read at most this many instances of a file.
+    fraction : `float`, optional (default = `1.0`)
+        Read a random sample of about this share of a file: each of its parts, such as a sentence,
+        a pair or a document, is in it with this probability. A larger fraction contains what a
+        smaller one has.
+    fraction_seed : `int`, optional (default = `0`)
+        Another seed draws another sample.
     serialization_dir : `Optional[str]`
         Given by AllenNLP.
 
     # Raises
 
     `ConfigurationError`
-        If there are other settings: AllenNLP does not check the settings of a reader whose
+        If the fraction is not above 0 and at most 1, or leaves nothing of a file; if there are
+        other settings: AllenNLP does not check the settings of a reader whose
         constructor takes `**kwargs`.
     """
 
@@ -36,12 +46,18 @@ class TaskReader(DatasetReader):
         self,
         token_indexers: Optional[Dict[str, TokenIndexer]] = None,
         max_instances: Optional[int] = None,
+        fraction: float = 1.0,
+        fraction_seed: int = 0,
         serialization_dir: Optional[str] = None,
         **unknown: Any,
     ) -> None:
         if unknown:
             raise ConfigurationError(
                 f"{type(self).__name__} has no settings {sorted(unknown)}. Correct or remove them."
+            )
+        if not 0.0 < fraction <= 1.0:
+            raise ConfigurationError(
+                f"Expected a `fraction` above 0 and at most 1, found {fraction}."
             )
         super().__init__(
             max_instances=max_instances,
@@ -50,6 +66,26 @@ class TaskReader(DatasetReader):
             serialization_dir=serialization_dir,
         )
         self._token_indexers = token_indexers or {"words": SingleIdTokenIndexer()}
+        self._fraction, self._fraction_seed = fraction, fraction_seed
+
+    @overrides
+    def shard_iterable(self, iterable: Iterable[_T]) -> Iterator[_T]:
+        # Sampled first, so that the sample does not depend on the number of processes.
+        return super().shard_iterable(iterable if self._fraction == 1 else self._sample(iterable))
+
+    def _sample(self, iterable: Iterable[_T]) -> Iterator[_T]:
+        generator = random.Random(self._fraction_seed)
+        num_parts = num_drawn = 0
+        for part in iterable:
+            num_parts += 1
+            if generator.random() < self._fraction:
+                num_drawn += 1
+                yield part
+        if num_parts and not num_drawn:
+            raise ConfigurationError(
+                f"A `fraction` of {self._fraction} leaves nothing of {num_parts} instances. Choose "
+                "a larger one, or another `fraction_seed`."
+            )
 
     @overrides
     def apply_token_indexers(self, instance: Instance) -> None:

@@ -1,6 +1,7 @@
 """Trainers, checkpointers, schedulers and optimizers that AllenNLP lacks. Imports `util` only."""
 
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer, save_atomically
+from elmo_plugin.training.bootstrap_evaluator import BootstrapEvaluator
 from elmo_plugin.training.decay_by_batches import DecayByBatches
 from elmo_plugin.training.fused_optimizers import FusedAdagrad, FusedAdam
 from elmo_plugin.training.linear_decay import LinearDecay
@@ -11,6 +12,7 @@ from elmo_plugin.training.reduce_on_plateau import ReduceOnPlateau
 
 __all__ = [
     "AtomicCheckpointer",
+    "BootstrapEvaluator",
     "DecayByBatches",
     "FusedAdagrad",
     "FusedAdam",

@@ -12,7 +12,7 @@ from allennlp.training.metrics import Metric
 
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["load_metric_states", "metric_states"]
+__all__ = ["load_metric_state", "load_metric_states", "metric_state", "metric_states"]
 
 _VALUES = (bool, int, float, str, set, type(None), torch.Tensor)
 _CONSTANTS = (
@@ -44,7 +44,7 @@ def metric_states(model: Model) -> Dict[str, Any]:
     `ConfigurationError`
         If an attribute has a type that can be neither stored nor left out.
     """
-    return {place: _attributes(metric, type(metric).__name__) for place, metric in _metrics(model)}
+    return {place: metric_state(metric) for place, metric in _metrics(model)}
 
 
 def load_metric_states(model: Model, states: Dict[str, Any]) -> None:
@@ -57,7 +57,17 @@ def load_metric_states(model: Model, states: Dict[str, Any]) -> None:
         If a stored object is missing in a metric, or has another class there.
     """
     for place, metric in _metrics(model):
-        _restored(metric, states[place], type(metric).__name__)
+        load_metric_state(metric, states[place])
+
+
+def metric_state(metric: Metric) -> Dict[str, Any]:
+    """That of one metric, see `metric_states`."""
+    return _attributes(metric, type(metric).__name__)
+
+
+def load_metric_state(metric: Metric, state: Dict[str, Any]) -> None:
+    """Restores `metric_state`."""
+    _restored(metric, state, type(metric).__name__)
 
 
 def _metrics(model: Model) -> Iterator[Tuple[str, Metric]]:

@@ -7,6 +7,11 @@ local text(name) = {
   heldout: data + '/lm/' + name + '/heldout.txt',
 };
 
+local corpus(folder, suffix) = {
+  [part]: '%s/%s/%s.%s' % [data, folder, part, suffix]
+  for part in ['train', 'dev', 'test']
+};
+
 local vectors(name) = if std.extVar(name) == '' then null else {
   file: std.extVar(name),
   dim: if std.extVar(name + '_DIM') != '' then std.parseInt(std.extVar(name + '_DIM'))
@@ -47,20 +52,24 @@ local vectors(name) = if std.extVar(name) == '' then null else {
     // Mikolov's version of the Penn Treebank.
     ptb: { train: data + '/lm/ptb/ptb.train.txt', heldout: data + '/lm/ptb/ptb.valid.txt' },
   },
-  srl: {
-    train: data + '/srl/train.gold_conll',
-    dev: data + '/srl/dev.gold_conll',
-  },
-  coref: { train: data + '/coref/train.gold_conll', dev: data + '/coref/dev.gold_conll' },
-  coref_litbank: {
-    train: data + '/coref/litbank/train.gold_conll',
-    dev: data + '/coref/litbank/dev.gold_conll',
-  },
+  srl: corpus('srl', 'gold_conll'),
+  coref: corpus('coref', 'gold_conll'),
+  coref_litbank: corpus('coref/litbank', 'gold_conll'),
   // CoNLL-2000 has no dev part: take sentences of its training part.
-  chunking: { train: data + '/chunking/train.txt', dev: data + '/chunking/dev.txt' },
-  ner: { train: data + '/ner/train.conll', dev: data + '/ner/dev.conll' },
-  mt: { train: data + '/mt/train.en', dev: data + '/mt/val.en' },
-  sst: { train: data + '/sst/train.txt', dev: data + '/sst/dev.txt' },
-  squad: { train: data + '/squad/train-v1.1.json', dev: data + '/squad/dev-v1.1.json' },
-  snli: { train: data + '/snli/snli_1.0_train.jsonl', dev: data + '/snli/snli_1.0_dev.jsonl' },
+  chunking: corpus('chunking', 'txt'),
+  ner: corpus('ner', 'conll'),
+  mt: { train: data + '/mt/train.en', dev: data + '/mt/val.en', test: data + '/mt/test.en' },
+  sst: corpus('sst', 'txt'),
+  // The test part is not public.
+  squad: {
+    train: data + '/squad/train-v1.1.json',
+    dev: data + '/squad/dev-v1.1.json',
+    test: self.dev,
+  },
+  snli: {
+    local part(name) = '%s/snli/snli_1.0_%s.jsonl' % [data, name],
+    train: part('train'),
+    dev: part('dev'),
+    test: part('test'),
+  },
 }

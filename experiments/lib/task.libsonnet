@@ -18,6 +18,7 @@ local shared(name) = {
   penalties: [],  // AllenNLP's regularizers, each [pattern, { type, alpha }]
   num_epochs: error name + ': set settings.num_epochs',
   save_every_num_batches: 1000,  // and after each epoch: the checkpoints of `--recover`
+  fraction: 1,  // of the training data, a random sample
   patience: null,  // training stops after so many epochs without a better score on dev
   random_seed: paths.random_seed,
 };
@@ -43,7 +44,8 @@ function(name, texts, defaults) {
     type: 'elmo-' + name,
     token_indexers: { [word.name]: word.indexer for word in s.words } + elmo.indexers,
   },
-  dataset_reader: reader,
+  dataset_reader: reader + if s.fraction == 1 then {}
+  else { fraction: s.fraction, fraction_seed: s.random_seed },
   validation_dataset_reader: reader,
   train_data_path: s.corpus.train,
   validation_data_path: s.corpus.dev,

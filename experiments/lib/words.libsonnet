@@ -13,6 +13,13 @@ local second = paths.second_word_vectors;
     else { embedding_dim: file.dim, pretrained_file: file.file, trainable: trainable },
   },
 
+  // The same list with word vectors that are trained, or not.
+  with_trainable(list, trainable):: [
+    if word.embedder.type == 'elmo-word-vectors' && std.objectHas(word.embedder, 'pretrained_file')
+    then word { embedder+: { trainable: trainable } } else word
+    for word in list
+  ],
+
   // Fixed word vectors from ELMO_GLOVE, zeros for words that the file lacks: what an encoder of
   // CoVe reads.
   fixed_vectors(dim): self.vectors(dim, trainable=file == null) {

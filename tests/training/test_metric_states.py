@@ -42,7 +42,7 @@ METRICS = {
     PerplexityMetric: lambda metric, n: metric(
         ("forward", "backward")[n % 2], torch.tensor(0.3 + n), 2
     ),
-    CorefScores: lambda metric, n: metric([[(0, 1), (2, 2)]], [[(0, 1), (2, n)]], [(0, 1)]),
+    CorefScores: lambda metric, n: metric([[[(0, 1), (2, 2)]]], [[[(0, 1), (2, n)]]], [[(0, 1)]]),
     EntityF1: lambda metric, n: metric([TAGS], [TAGS[n:] + TAGS[:n]]),
     SquadScores: lambda metric, n: metric(["one two", "three"], [["one"] * n + ["two"], ["three"]]),
     SrlSpanF1: lambda metric, n: metric([TAGS], [TAGS[n:] + TAGS[:n]]),

@@ -1,5 +1,5 @@
 from collections import Counter
-from typing import Collection, Dict, List, Tuple
+from typing import Collection, Dict, List, Sequence, Tuple
 
 from allennlp.training.metrics import Metric
 from overrides import overrides
@@ -37,23 +37,30 @@ class CorefScores(Metric):
 
     @overrides(check_signature=False)
     def __call__(
-        self, predicted: Clusters, gold: Clusters, spans: Collection[Tuple[int, int]]
+        self,
+        predicted: Sequence[Clusters],
+        gold: Sequence[Clusters],
+        spans: Sequence[Collection[Tuple[int, int]]],
     ) -> None:
         """
-        Counts one document.
-
         # Parameters
 
-        predicted, gold : `List[List[Tuple[int, int]]]`
-            Clusters, each a list of mentions `(first token, last token)`.
-        spans : `Collection[Tuple[int, int]]`
-            The spans that pruning kept, for `mention_recall`.
+        predicted, gold : `Sequence[List[List[Tuple[int, int]]]]`
+            The clusters of each document, each a list of mentions `(first token, last token)`.
+        spans : `Sequence[Collection[Tuple[int, int]]]`
+            The spans of each document that pruning kept, for `mention_recall`.
 
         # Raises
 
         `ValueError`
             If a mention is in two predicted clusters, or twice in a cluster.
         """
+        for document in zip(predicted, gold, spans):
+            self._count(*document)
+
+    def _count(
+        self, predicted: Clusters, gold: Clusters, spans: Collection[Tuple[int, int]]
+    ) -> None:
         shared = overlaps(predicted, gold)
         for name, measure in _MEASURES.items():
             counts = measure(predicted, gold, shared)

@@ -220,10 +220,10 @@ class CoreferenceResolver(TaskModel):
         return total, torch.cat(antecedents)
 
     def _score(self, outputs: Dict[str, Any]) -> None:
-        documents = zip(outputs["clusters"], outputs["metadata"], outputs["top_spans"])
-        for clusters, metadata, spans in documents:
-            if metadata["clusters"] is not None:
-                self.metric(clusters, metadata["clusters"], spans)
+        gold = [metadata["clusters"] for metadata in outputs["metadata"]]
+        known = [number for number, clusters in enumerate(gold) if clusters is not None]
+        parts = (outputs["clusters"], gold, outputs["top_spans"])
+        self.metric(*([part[number] for number in known] for part in parts))
 
 
 def _gold_clusters(spans: Spans, mentions: torch.Tensor) -> torch.Tensor:

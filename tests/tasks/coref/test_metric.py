@@ -137,7 +137,7 @@ def clusters(text):
 def score(*documents):
     metric = CorefScores()
     for predicted, gold in documents:
-        metric(predicted, gold, [])
+        metric([predicted], [gold], [[]])
     return metric.get_metric()
 
 
@@ -221,9 +221,9 @@ def test_scores_follow_the_definitions(seed):
 
 def count_three_documents():
     metric = CorefScores()
-    metric(clusters("ab cde"), clusters("abc de"), clusters("abcx")[0])
-    metric(clusters(""), clusters("fg"), [])
-    metric(clusters("hi"), clusters(""), [(1, 1)])
+    metric([clusters("ab cde")], [clusters("abc de")], [clusters("abcx")[0]])
+    metric([clusters("")], [clusters("fg")], [[]])
+    metric([clusters("hi")], [clusters("")], [[(1, 1)]])
     return metric
 
 
@@ -264,10 +264,10 @@ def test_reset_forgets_everything():
 def score_half(global_rank: int, world_size: int, gpu_id: int) -> None:
     metric = CorefScores()
     if global_rank == 0:
-        metric(clusters("ab cde"), clusters("abc de"), clusters("abcx")[0])
-        metric(clusters(""), clusters("fg"), [])
+        metric([clusters("ab cde")], [clusters("abc de")], [clusters("abcx")[0]])
+        metric([clusters("")], [clusters("fg")], [[]])
     else:
-        metric(clusters("hi"), clusters(""), [(1, 1)])
+        metric([clusters("hi")], [clusters("")], [[(1, 1)]])
     for _ in range(2):
         scores = metric.get_metric()
         assert scores["mention_recall"] == 3 / 7
@@ -292,4 +292,4 @@ def test_is_built_from_its_registered_name():
 )
 def test_a_mention_twice_is_refused_but_in_two_gold_clusters(predicted, gold, message):
     with pytest.raises(ValueError, match=message):
-        CorefScores()(clusters(predicted), clusters(gold), [])
+        CorefScores()([clusters(predicted)], [clusters(gold)], [[]])

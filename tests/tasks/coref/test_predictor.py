@@ -65,7 +65,7 @@ def test_a_trained_model_finds_clusters_and_scores_them(archive):
             [[(m["sentence"], m["start"], m["end"]) for m in cluster] for cluster in output[side]]
             for side in ("clusters", "gold_clusters")
         ]
-        metric(*sides, [])
+        metric(*([side] for side in sides), [[]])
     expected = metric.get_metric()
     assert expected["coref_f1"] > 0
     scores = archive.model.get_metrics(reset=True)

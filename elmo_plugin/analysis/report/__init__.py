@@ -1,0 +1,1 @@
+"""A page of results: from studies, probes, layer weights and learning curves."""

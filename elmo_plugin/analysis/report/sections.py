@@ -1,0 +1,236 @@
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional
+
+from elmo_plugin.analysis.report.section import Figure, Section, SectionTable
+from elmo_plugin.analysis.report.svg import svg_of
+from elmo_plugin.analysis.studies.plots import draw_row
+from elmo_plugin.analysis.studies.results import Results
+from elmo_plugin.analysis.studies.tables import score_tables
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.pictures import COLOURS, MARKS
+
+__all__ = ["read_section"]
+
+# Table 6 of Peters et al. (2018): accuracy on the Penn Treebank.
+_PAPER_TAGS = {"CoVe": ("93.3", "92.8"), "biLM": ("97.3", "96.8")}
+# Table 5: F1 on all five test sets.
+_PAPER_SENSES = {"first sense": ("65.9",), "CoVe": ("59.4", "64.7"), "biLM": ("67.4", "69.0")}
+
+
+def read_section(path: Path) -> Optional[Section]:
+    """
+    The section of a JSON file: a study's `results.json`, what `elmo probe`, `elmo layer-weights`
+    and `scripts/learning_curve.py` write. `None` for any other file.
+
+    # Raises
+
+    `ConfigurationError`
+        If such a file lacks something.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    for is_kind, make in _KINDS:
+        if is_kind(content):
+            try:
+                return make(content, path)
+            except (KeyError, TypeError, IndexError) as error:
+                raise ConfigurationError(
+                    f"{path}: expected results as this version writes them, found {error!r}. Make "
+                    "them anew, or move the file away."
+                ) from error
+    return None
+
+
+def _study(content: Dict[str, Any], path: Path) -> Section:
+    results = Results(path)
+    figures = []
+    for row in results.rows:
+        draw = partial(draw_row, results=results, row=row)
+        figures.append(Figure(row.name, svg_of(draw, f"{results.title}: {row.name}", str(path))))
+    notes = [
+        "Mean and sample standard deviation over seeds, with the number of seeds. Hollow marks are "
+        "the paper's scores, on other data. Intervals of differences are at 95 %, by a paired "
+        "bootstrap over instances and seeds."
+    ]
+    if results.num_missing():
+        notes.append(f"{results.num_missing()} runs have no score yet.")
+    tables = [SectionTable(table.head, table.lines) for table in score_tables(results)]
+    return Section(results.title, str(path), notes, figures, tables, results.command)
+
+
+def _tags(content: Dict[str, Any], path: Path) -> Section:
+    scores = content["scores"]
+    tag = content["tag"].upper()
+    names = [_named(score) for score in scores]
+    values = [100 * score["test"]["overall"] for score in scores]
+    intervals = [[100 * bound for bound in score["test"]["interval"]] for score in scores]
+    title = f"Table 6: parts of speech ({tag}) by a linear classifier of frozen vectors"
+    lines = [
+        [name, _paper(_PAPER_TAGS, score), f"{value:.2f}", f"{low:.2f} to {high:.2f}"]
+        for name, score, value, (low, high) in zip(names, scores, values, intervals)
+    ]
+    return Section(
+        title,
+        str(path),
+        ["Accuracy on test, and its interval at 95 %. The paper: Penn Treebank."],
+        [_bars("accuracy on test, %", title, path, names, values, intervals)],
+        [SectionTable(["vectors", "paper", "test", "95 %"], lines)],
+        content.get("command", ""),
+    )
+
+
+def _senses(content: Dict[str, Any], path: Path) -> Section:
+    scores = content["scores"]
+    names = [_named(score) for score in scores]
+    groups = list(scores[0]["scores"])
+    values = [100 * score["scores"]["all"]["f1"] for score in scores]
+    intervals = [[100 * bound for bound in score["interval"]] for score in scores]
+    title = "Table 5: word senses by the nearest mean vector"
+    lines = [
+        [
+            name,
+            _paper(_PAPER_SENSES, score),
+            *(f"{100 * score['scores'][group]['f1']:.1f}" for group in groups),
+            f"{low:.1f} to {high:.1f}",
+        ]
+        for name, score, (low, high) in zip(names, scores, intervals)
+    ]
+    return Section(
+        title,
+        str(path),
+        ["F1 of each test set and part of speech. The paper: five test sets."],
+        [_bars("F1 of all words, %", title, path, names, values, intervals)],
+        [SectionTable(["vectors", "paper", *groups, "all, 95 %"], lines)],
+        content.get("command", ""),
+    )
+
+
+def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
+    title = "Figure 2: weights of the layers"
+    names = [f"{mix['model'].removeprefix('elmo-')}, {mix['place']}" for mix in content]
+    num_layers = max(len(mix["weights"]) for mix in content)
+    lines = []
+    for name, mix in zip(names, content):
+        weights = [f"{weight:.3f}" for weight in mix["weights"]]
+        weights += [""] * (num_layers - len(weights))
+        lines.append([name, *weights, f"{mix['gamma']:.3f}"])
+
+    def draw(axes: Any) -> None:
+        image = [mix["weights"] + [0.0] * (num_layers - len(mix["weights"])) for mix in content]
+        # Not `imshow`, whose picture would be a file of its own.
+        axes.pcolormesh(image, cmap="cividis", vmin=0.0, vmax=1.0)
+        axes.invert_yaxis()
+        for row, weights in enumerate(image):
+            for column, weight in enumerate(weights):
+                place = (column + 0.5, row + 0.5)
+                colour = "black" if weight > 0.5 else "white"
+                axes.text(*place, f"{weight:.2f}", ha="center", va="center", color=colour)
+        axes.set_yticks([n + 0.5 for n in range(len(names))], names, fontsize=8)
+        layers = range(num_layers)
+        axes.set_xticks([n + 0.5 for n in layers], [f"layer {n}" for n in layers], fontsize=8)
+
+    head = ["model", *(f"layer {number}" for number in range(num_layers)), "gamma"]
+    return Section(
+        title,
+        str(path),
+        ["Softmax-normalised. Layer 0 is the token layer."],
+        [Figure("weight of each layer", svg_of(draw, title, str(path), 4.5, _height(names)))],
+        [SectionTable(head, lines)],
+    )
+
+
+def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
+    title = "The biLM while it was trained"
+    points = [point for point in content if point["perplexity"]]
+
+    def draw(axes: Any) -> None:
+        axes.plot(
+            [point["tokens"] / 1e6 for point in points],
+            [point["perplexity"] for point in points],
+            color=COLOURS[0],
+            marker=MARKS[0],
+            markersize=3,
+        )
+        axes.set(xscale="log", yscale="log", xlabel="million tokens read", ylabel="perplexity")
+        axes.grid(True, which="both", color="#999999", alpha=0.3, linewidth=0.5)
+        axes.tick_params(which="both", labelsize=7)
+
+    lines = [
+        [f"{point['tokens'] / 1e6:.1f}", f"{point['perplexity']:.1f}",
+         f"{point['forward_perplexity']:.1f}", f"{point['backward_perplexity']:.1f}"]
+        for point in points
+    ]  # fmt: skip
+    head = ["million tokens", "perplexity", "forward", "backward"]
+    return Section(
+        title,
+        str(path),
+        ["Perplexity of held-out text."],
+        [Figure("held-out perplexity", svg_of(draw, title, str(path)))],
+        [SectionTable(head, lines)],
+    )
+
+
+def _bars(
+    caption: str,
+    title: str,
+    path: Path,
+    names: List[str],
+    values: List[float],
+    intervals: List[List[float]],
+) -> Figure:
+    """Values with their intervals, one below the other."""
+
+    def draw(axes: Any) -> None:
+        places = range(len(names))[::-1]
+        errors = [
+            [max(0.0, value - low) for value, (low, _) in zip(values, intervals)],
+            [max(0.0, high - value) for value, (_, high) in zip(values, intervals)],
+        ]
+        axes.errorbar(
+            values, places, xerr=errors, fmt="o", color=COLOURS[0], markersize=4, capsize=2
+        )
+        axes.set_yticks(places, names, fontsize=8)
+        axes.tick_params(axis="x", labelsize=8)
+        axes.grid(True, axis="x", color="#999999", alpha=0.3, linewidth=0.5)
+
+    return Figure(caption, svg_of(draw, title, str(path), 4.5, _height(names)))
+
+
+def _height(names: List[str]) -> float:
+    return 0.8 + 0.28 * len(names)
+
+
+def _named(score: Dict[str, Any]) -> str:
+    return ", ".join(filter(None, [score["representation"], score["layer"]]))
+
+
+def _paper(known: Dict[str, Any], score: Dict[str, Any]) -> str:
+    """The paper's score of a layer."""
+    values = known.get(score["representation"], ())
+    number = "".join(filter(str.isdigit, score["layer"]))
+    place = int(number) - 1 if number else 0
+    is_known = bool(values) and 0 <= place < len(values) and bool(number) == (len(values) > 1)
+    return values[place] if is_known else ""
+
+
+def _has(*names: str) -> Callable[[Any], bool]:
+    """Whether an object, or the first one of a list, has these names."""
+
+    def has(content: Any) -> bool:
+        first = content[0] if isinstance(content, list) and content else content
+        return isinstance(first, dict) and set(names) <= set(first)
+
+    return has
+
+
+_KINDS: List[Any] = [
+    (_has("places", "rows"), _study),
+    (_has("tag", "l2"), _tags),
+    (_has("num_senses_in_training"), _senses),
+    (_has("gamma", "weights"), _layer_weights),
+    (_has("checkpoint", "tokens"), _learning_curve),
+]

@@ -1,0 +1,54 @@
+import hashlib
+import io
+import re
+from typing import Any, Callable
+
+from elmo_plugin.util.pictures import import_pyplot
+
+__all__ = ["svg_of"]
+
+# Stands for the colour of the page's text, which is light or dark.
+_INK = "#010203"
+
+
+def svg_of(
+    draw: Callable[[Any], object],
+    title: str,
+    source: str,
+    width: float = 4.0,
+    height: float = 3.0,
+) -> str:
+    """
+    An SVG element for a page: it has the colour of the page's text, needs no fonts and no other
+    file, and is as wide as its place.
+
+    # Parameters
+
+    draw : `Callable[[Any], object]`
+        Draws on axes of matplotlib.
+    title : `str`
+        For those who cannot see it.
+    source : `str`
+        Together with the title, no other picture of the page has it.
+    width, height : `float`, optional
+        In inches: the ratio, and how large text is.
+    """
+    pyplot = import_pyplot()
+    ink = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    with pyplot.rc_context({**dict.fromkeys(ink, _INK), "svg.fonttype": "path"}):
+        figure, axes = pyplot.subplots(figsize=(width, height), constrained_layout=True)
+        draw(axes)
+        output = io.StringIO()
+        figure.savefig(output, format="svg", transparent=True, metadata={"Date": None})
+        pyplot.close(figure)
+    element = output.getvalue()
+    element = element[element.index("<svg") :].replace(_INK, "currentColor")
+    element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
+    # Names of parts must differ between the pictures of a page.
+    prefix = f"p{hashlib.sha256(f'{title} {source}'.encode()).hexdigest()[:8]}-"
+    element = re.sub(r'(id="|href="#|url\(#)', rf"\1{prefix}", element)
+    # The view box gives the ratio, and the page the width.
+    first, _, rest = element.partition(">")
+    element = re.sub(r' (width|height)="[^"]*"', "", first) + ">" + rest
+    label = title.replace("&", "and").replace('"', "'").replace("<", "")
+    return element.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)

@@ -1,0 +1,65 @@
+import copy
+import tempfile
+from typing import Any, Callable, Dict, Sequence
+
+from allennlp.commands.train import TrainModel
+from allennlp.common import Params
+from allennlp.common.util import prepare_environment
+from allennlp.training.metrics import Metric
+
+from elmo_plugin.analysis.studies.study import Run
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["check_experiments"]
+
+_NUM_INSTANCES = 20
+
+
+def check_experiments(
+    runs: Sequence[Run], on_experiment: Callable[[Run], object] = lambda run: None
+) -> None:
+    """
+    Builds what `allennlp train` builds, on the first instances of each corpus, for one run of each
+    cell, without training it.
+
+    # Parameters
+
+    runs : `Sequence[Run]`
+    on_experiment : `Callable[[Run], object]`, optional
+        Called before each.
+
+    # Raises
+
+    `ConfigurationError`
+        If one cannot be built; names the run.
+    """
+    cells = {(run.row, run.column): run for run in runs}
+    for run in cells.values():
+        on_experiment(run)
+        try:
+            _build(run.experiment, run.evaluate is not None)
+        except Exception as error:
+            # Whatever an experiment names may raise anything.
+            message = " ".join(str(error).split()) or repr(error)
+            raise ConfigurationError(f"{run.name}: {message}") from error
+
+
+def _build(experiment: Dict[str, Any], is_evaluated: bool) -> None:
+    experiment = copy.deepcopy(experiment)
+    # Several processes need no other settings than one.
+    experiment.pop("distributed", None)
+    for name in ("dataset_reader", "validation_dataset_reader"):
+        if name in experiment:
+            reader = experiment[name]
+            limit = reader.get("max_instances") or _NUM_INSTANCES
+            reader["max_instances"] = min(limit, _NUM_INSTANCES)
+            reader.pop("fraction", None)
+    with tempfile.TemporaryDirectory() as folder:
+        params = Params(experiment)
+        # Takes the seeds out.
+        prepare_environment(params)
+        built = TrainModel.from_params(params=params, serialization_dir=folder, local_rank=0)
+    if is_evaluated and not isinstance(getattr(built.model, "metric", None), Metric):
+        raise ConfigurationError(
+            f"{type(built.model).__name__} has no attribute `metric`, by which a file is evaluated."
+        )

@@ -1,0 +1,154 @@
+import statistics
+from dataclasses import dataclass
+from typing import List, Optional
+
+import numpy
+
+from elmo_plugin.analysis.bootstrap import Interval
+from elmo_plugin.analysis.studies.results import Results
+from elmo_plugin.analysis.studies.study import Row
+from elmo_plugin.analysis.studies.train_run import Score
+
+__all__ = ["Cell", "Difference", "baseline", "cell", "difference"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """
+    The score of a cell over seeds, as the metric has it.
+
+    # Parameters
+
+    mean : `float`
+    deviation : `Optional[float]`
+        The sample standard deviation; `None` for one seed.
+    values : `List[float]`
+        Of each seed.
+    """
+
+    mean: float
+    deviation: Optional[float]
+    values: List[float]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """
+    By how much a column is above the baseline of its row.
+
+    The baseline is the first column or, if the row has several baselines, the one of them with the
+    best mean score of the validation in training.
+
+    # Parameters
+
+    mean : `float`
+    interval : `Optional[Interval]`
+        At 95 %, see `difference`. `None` for metrics that are not of an evaluated file.
+    error_reduction : `Optional[float]`
+        By which share of `1 - score` the baseline's errors are fewer; `None` for metrics that
+        are not fractions.
+    """
+
+    mean: float
+    interval: Optional[Interval]
+    error_reduction: Optional[float]
+
+    @property
+    def is_certain(self) -> bool:
+        """Zero is outside the interval."""
+        return self.interval is not None and not self.interval.low <= 0.0 <= self.interval.high
+
+
+def cell(results: Results, row: Row, number: int, fraction: Optional[float] = 1) -> Optional[Cell]:
+    """That of a row and the number of a column, or `None` if it has no scores yet."""
+    column = row.columns[number]
+    scores = results.scores(row.name, column.name, fraction)
+    values = [value for value in (_value(s, column.metric) for s in scores) if value is not None]
+    if not values:
+        return None
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return Cell(statistics.mean(values), deviation, values)
+
+
+def difference(
+    results: Results, row: Row, number: int, fraction: Optional[float] = 1, seed: int = 0
+) -> Optional[Difference]:
+    """
+    That of a column of a row, or `None` as long as one of the two has no scores.
+
+    The interval is the percentile interval of a paired bootstrap: each sample draws instances of
+    the evaluated file, the same for both columns, and seeds among those of each column, and takes
+    the difference of the means over these seeds. So it has both what other test data and what other
+    seeds would change; with one seed, the former only.
+
+    # Parameters
+
+    results : `Results`
+    row : `Row`
+    number : `int`
+        Of the column.
+    fraction : `Optional[float]`, optional (default = `1`)
+    seed : `int`, optional (default = `0`)
+        Of the draws of seeds.
+    """
+    base = baseline(results, row, fraction)
+    before, after = (cell(results, row, each, fraction) for each in (base, number))
+    if before is None or after is None:
+        return None
+    first, second = before.mean, after.mean
+    generator = numpy.random.default_rng(seed)
+    samples = [_samples(results, row, each, fraction, generator) for each in (base, number)]
+    interval = None
+    if samples[0] is not None and samples[1] is not None:
+        low, high = numpy.quantile(samples[1] - samples[0], [0.025, 0.975])
+        interval = Interval(float(low), float(high))
+    is_share = row.percent and not row.lower_is_better and first < 1
+    return Difference(
+        second - first, interval, (second - first) / (1 - first) if is_share else None
+    )
+
+
+def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
+    """The number of the column with which others are compared, see `Difference`."""
+    metric = f"best_validation_{row.columns[0].metric}"
+
+    def dev(number: int) -> float:
+        scores = results.scores(row.name, row.columns[number].name, fraction)
+        values = [score["training"].get(metric) for score in scores]
+        known = [value for value in values if value is not None]
+        if not known:
+            return float("-inf")
+        return -statistics.mean(known) if row.lower_is_better else statistics.mean(known)
+
+    return max(range(row.num_baselines), key=dev)
+
+
+def _value(score: Score, metric: str) -> Optional[float]:
+    evaluation = score["evaluation"]
+    return (score["training"] if evaluation is None else evaluation).get(metric)
+
+
+def _samples(
+    results: Results,
+    row: Row,
+    number: int,
+    fraction: Optional[float],
+    generator: numpy.random.Generator,
+) -> Optional[numpy.ndarray]:
+    """Of each bootstrap sample the mean over drawn seeds; `None` if a run has no samples."""
+    column = row.columns[number]
+    runs = [
+        (score["samples"] or {}).get(column.metric)
+        for score in results.scores(row.name, column.name, fraction)
+    ]
+    if not all(runs):
+        return None
+    # Shape: (num_seeds, num_samples)
+    of_seeds = numpy.array(runs)
+    num_seeds, center = len(of_seeds), of_seeds.mean(axis=0)
+    if num_seeds == 1:
+        return center
+    drawn = generator.integers(num_seeds, size=of_seeds.shape)
+    means = numpy.take_along_axis(of_seeds, drawn, axis=0).mean(axis=0)
+    # Draws from n values have (n - 1) / n of the variance that these n values estimate.
+    return center + (num_seeds / (num_seeds - 1)) ** 0.5 * (means - center)

@@ -1,0 +1,111 @@
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Optional
+
+from elmo_plugin.analysis.studies.study import Column, Row, Run, Study
+from elmo_plugin.analysis.studies.train_run import Score
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["Results"]
+
+
+class Results:
+    """
+    What the runs of a study have reached: the file `results.json`, all that tables and plots need.
+
+    # Parameters
+
+    path : `Path`
+        Read if it exists.
+
+    # Raises
+
+    `ConfigurationError`
+        If it is not such a file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.title, self.command = "", ""
+        self.rows: List[Row] = []
+        # Of each run in the table: its place, and the digest that finds its score.
+        self._places: List[Dict[str, Any]] = []
+        self._scores: Dict[str, Score] = {}
+        if path.exists():
+            self._read()
+
+    def describe(self, study: Study, command: str = "") -> None:
+        """
+        Takes over title, rows and runs of a study, and the command that trains it. Scores of other
+        runs are kept.
+        """
+        self.title, self.rows, self.command = study.title, list(study.rows), command
+        self._places = [
+            {
+                "row": run.row,
+                "column": run.column,
+                "fraction": run.fraction,
+                "seed": run.seed,
+                "digest": run.digest,
+            }
+            for run in study.runs
+        ]
+
+    def missing(self, runs: Iterable[Run]) -> List[Run]:
+        """Those without a score, one of each digest."""
+        first: Dict[str, Run] = {}
+        for run in runs:
+            first.setdefault(run.digest, run)
+        return [run for run in first.values() if run.digest not in self._scores]
+
+    def add(self, score: Score) -> None:
+        self._scores[score["digest"]] = score
+
+    def scores(self, row: str, column: str, fraction: Optional[float] = None) -> List[Score]:
+        """The scores of a cell in the order of the seeds; of all fractions by default."""
+        return [
+            self._scores[place["digest"]]
+            for place in self._places
+            if (place["row"], place["column"]) == (row, column)
+            and fraction in (None, place["fraction"])
+            and place["digest"] in self._scores
+        ]
+
+    def fractions(self, row: str) -> List[float]:
+        """In rising order."""
+        return sorted({place["fraction"] for place in self._places if place["row"] == row})
+
+    def num_missing(self) -> int:
+        """The number of runs of the study without a score."""
+        return sum(place["digest"] not in self._scores for place in self._places)
+
+    def save(self) -> None:
+        content = {
+            "title": self.title,
+            "command": self.command,
+            "rows": [asdict(row) for row in self.rows],
+            "places": self._places,
+            "scores": list(self._scores.values()),
+        }
+        with atomic_write(self.path) as unfinished:
+            # A line per score, so that versions can be compared.
+            text = json.dumps(content, ensure_ascii=False)
+            unfinished.write_text(text.replace(', {"name"', ',\n{"name"') + "\n", encoding="utf-8")
+
+    def _read(self) -> None:
+        try:
+            content = json.loads(self.path.read_text(encoding="utf-8"))
+            self.title, self.command = content["title"], content["command"]
+            self.rows = [
+                Row(**{**row, "columns": tuple(Column(**column) for column in row["columns"])})
+                for row in content["rows"]
+            ]
+            self._places = content["places"]
+            self._scores = {score["digest"]: score for score in content["scores"]}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ConfigurationError(
+                f"{self.path}: expected what elmo-study writes, found {error!r}. Restore the "
+                "file, or delete it: runs whose folder is still there are not trained again."
+            ) from error

@@ -1,0 +1,228 @@
+import glob
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+
+from elmo_plugin.environment import setting
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["Column", "Row", "Run", "Study", "check_inputs", "read_study"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """
+    # Parameters
+
+    name : `str`
+    metric : `str`
+        By its name in the output of `allennlp evaluate`, or in the metrics of a training.
+    paper : `Optional[float]`
+        The score of the paper.
+    """
+
+    name: str
+    metric: str
+    paper: Optional[float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """
+    # Parameters
+
+    name : `str`
+    columns : `Tuple[Column, ...]`
+    percent : `bool`
+        The metric is a fraction, shown as a percentage.
+    lower_is_better : `bool`
+    compare : `bool`
+        Whether columns are compared with the baseline.
+    num_baselines : `int`
+        So many columns, the first ones, are baselines.
+    """
+
+    name: str
+    columns: Tuple[Column, ...]
+    percent: bool
+    lower_is_better: bool
+    compare: bool
+    num_baselines: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """
+    A training, and the evaluation of its model.
+
+    # Parameters
+
+    row, column : `str`
+        Where its score belongs.
+    fraction : `float`
+        Of the training data.
+    seed : `int`
+    evaluate : `Optional[str]`
+        The file to evaluate the model on.
+    experiment : `Dict[str, Any]`
+        For `allennlp train`.
+    digest : `str`
+        Of all that decides about the score: the experiment with the contents of its files in place
+        of their paths. A file that is there with the suffix `.gz` only, or a pattern of several
+        files, counts by its name in `ELMO_DATA`.
+    """
+
+    row: str
+    column: str
+    fraction: float
+    seed: int
+    evaluate: Optional[str]
+    experiment: Dict[str, Any]
+    digest: str
+
+    @property
+    def name(self) -> str:
+        """For people: `NER, ELMo, 10 %, seed 3`."""
+        fraction = "" if self.fraction == 1 else f"{100 * self.fraction:g} %, "
+        return f"{self.row}, {self.column}, {fraction}seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """
+    # Parameters
+
+    title : `str`
+    rows : `Tuple[Row, ...]`
+    runs : `Tuple[Run, ...]`
+        Several of them may have the same digest, and need one training only.
+    """
+
+    title: str
+    rows: Tuple[Row, ...]
+    runs: Tuple[Run, ...]
+
+
+def read_study(path: Union[str, os.PathLike]) -> Study:
+    """
+    Renders a study and all its experiments.
+
+    # Parameters
+
+    path : `Union[str, os.PathLike]`
+        A jsonnet file that imports `experiments/lib/study.libsonnet`.
+
+    # Raises
+
+    `ConfigurationError`
+        If jsonnet fails, as for a setting that does not exist, or if rows or columns have the same
+        name.
+    """
+    rendered = _render(os.fspath(path))
+    try:
+        rows = tuple(
+            Row(
+                row["name"],
+                tuple(Column(**column) for column in row["columns"]),
+                row["percent"],
+                row["lower_is_better"],
+                row["compare"],
+                row["num_baselines"],
+            )
+            for row in rendered["rows"]
+        )
+        runs = tuple(Run(**run, digest=_digest(run)) for run in rendered["runs"])
+        study = Study(rendered["title"], rows, runs)
+    except (KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"{path}: expected a study, which imports lib/study.libsonnet, found {error!r}."
+        ) from error
+    _check(study, str(path))
+    return study
+
+
+def _render(path: str) -> Dict[str, Any]:
+    import _jsonnet
+
+    if not os.path.isfile(path):
+        raise ConfigurationError(f"{path}: no such file. Name the jsonnet file of a study.")
+    try:
+        return json.loads(_jsonnet.evaluate_file(path, ext_vars=dict(os.environ)))
+    except RuntimeError as error:
+        # The first line has the message, the others the places.
+        lines = str(error).strip().splitlines()
+        message = lines[0].removeprefix("RUNTIME ERROR: ").removeprefix("STATIC ERROR: ")
+        raise ConfigurationError(f"{path}: {message}") from error
+
+
+def _check(study: Study, path: str) -> None:
+    if not study.runs:
+        raise ConfigurationError(f"{path}: expected runs, found none.")
+    for names in (
+        [row.name for row in study.rows],
+        *([column.name for column in row.columns] for row in study.rows),
+    ):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ConfigurationError(
+                f"{path}: expected different names of rows and of the columns of a row, found "
+                f"{', '.join(repeated)} several times."
+            )
+
+
+def check_inputs(runs: Iterable[Run]) -> None:
+    """
+    # Raises
+
+    `ConfigurationError`
+        If a corpus of a run does not exist.
+    """
+    for run in runs:
+        for what, file in _inputs(run):
+            if not _exists(file):
+                raise ConfigurationError(
+                    f"{run.name}: {what} is {file}, which does not exist. Put it there, or set "
+                    "ELMO_DATA to the folder of the corpora."
+                )
+
+
+def _inputs(run: Run) -> List[Tuple[str, str]]:
+    names = ("train_data_path", "validation_data_path")
+    inputs = [(name, run.experiment.get(name)) for name in names]
+    return [(name, file) for name, file in [*inputs, ("evaluate", run.evaluate)] if file]
+
+
+def _exists(file: str) -> bool:
+    if "://" in file:
+        return True
+    # Text may be in many files, `train-*.txt`.
+    return os.path.exists(file) or bool(glob.glob(file) or glob.glob(f"{file}.gz"))
+
+
+def _digest(run: Dict[str, Any]) -> str:
+    parts = _portable({"experiment": run["experiment"], "evaluate": run["evaluate"]})
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _portable(value: Any) -> Any:
+    """The same on another machine, where the files have other paths."""
+    if isinstance(value, dict):
+        return {name: _portable(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_portable(part) for part in value]
+    if not isinstance(value, str):
+        return value
+    if os.path.isfile(value):
+        return f"sha256 {_hash(value)}"
+    # Text in many files, or compressed.
+    data = setting("ELMO_DATA").rstrip(os.sep) + os.sep
+    return f"ELMO_DATA/{value[len(data) :]}" if value.startswith(data) else value
+
+
+@lru_cache(maxsize=None)
+def _hash(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,129 @@
+"""Trains the runs of a study: one after the other, side by side, or as tasks of Ray."""
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+
+from elmo_plugin.analysis.studies.study import Run
+from elmo_plugin.analysis.studies.train_run import RunFailed, Score, train_run
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["Outcome", "train_all", "train_all_with_ray"]
+
+#: A score, or why there is none.
+Outcome = Union[Score, RunFailed, ConfigurationError]
+_Outcomes = Iterator[Tuple[Run, Outcome]]
+
+
+def train_all(
+    runs: List[Run],
+    out: Path,
+    metrics: List[str],
+    at_once: int = 1,
+    on_start: Callable[[Run], object] = lambda run: None,
+) -> _Outcomes:
+    """
+    Yields each run with its outcome, in the order in which they end.
+
+    # Parameters
+
+    runs, out, metrics
+        See `train_run`.
+    at_once : `int`, optional (default = `1`)
+        How many run side by side. They share the cores, unless `OMP_NUM_THREADS` is set.
+    on_start : `Callable[[Run], object]`, optional
+        Called before each run.
+    """
+    num_threads = 0
+    if at_once > 1 and not os.environ.get("OMP_NUM_THREADS"):
+        num_threads = max(1, (os.cpu_count() or 1) // at_once)
+
+    def outcome(run: Run) -> Outcome:
+        on_start(run)
+        try:
+            return train_run(run, out, metrics, num_threads, stop.is_set)
+        except (RunFailed, ConfigurationError) as error:
+            return error
+        except Exception as error:
+            # One run must not stop the others.
+            return RunFailed(repr(error))
+
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        futures = {pool.submit(outcome, run): run for run in runs}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        # After an interruption, runs have begun and others wait.
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def train_all_with_ray(
+    runs: List[Run],
+    out: Path,
+    metrics: List[str],
+    address: Optional[str] = None,
+    num_cpus: float = 1,
+    num_gpus: float = 0,
+) -> _Outcomes:
+    """
+    The same with a task of [Ray](https://docs.ray.io) for each run. A task whose worker dies is
+    started again, and goes on where it was.
+
+    # Parameters
+
+    runs, out, metrics
+        See `train_run`. All machines of a cluster must have the folder and the corpora at the same
+        paths.
+    address : `Optional[str]`, optional (default = `None`)
+        Of a cluster. By default Ray is started on this machine.
+    num_cpus, num_gpus : `float`
+        What Ray reserves for each task.
+
+    # Raises
+
+    `ImportError`
+        If Ray is not installed.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError("--ray needs the package ray: pip install 'ray==2.60'.") from error
+    if not ray.is_initialized():
+        ray.init(address=address, log_to_driver=False)
+    task = ray.remote(_task).options(num_cpus=num_cpus, num_gpus=num_gpus, max_retries=3)
+    place = (dict(os.environ), os.getcwd())
+    num_threads = max(1, int(num_cpus))
+    tasks: Dict[Any, Run] = {
+        task.remote(run, out.resolve(), metrics, num_threads, *place): run for run in runs
+    }
+    while tasks:
+        (done,), _ = ray.wait(list(tasks), num_returns=1)
+        run = tasks.pop(done)
+        try:
+            yield run, ray.get(done)
+        except ray.exceptions.RayError as error:
+            yield run, RunFailed(f"Ray: {error}")
+
+
+def _task(
+    run: Run,
+    out: Path,
+    metrics: List[str],
+    num_threads: int,
+    environment: Dict[str, str],
+    folder: str,
+) -> Outcome:
+    # The corpora are named by variables and perhaps by relative paths, as where the study was
+    # started; what Ray sets for its tasks stays.
+    os.environ.update({k: v for k, v in environment.items() if k not in os.environ})
+    os.chdir(folder)
+    try:
+        return train_run(run, out, metrics, num_threads)
+    except Exception as error:
+        is_known = isinstance(error, (RunFailed, ConfigurationError))
+        return RunFailed(str(error) if is_known else repr(error))

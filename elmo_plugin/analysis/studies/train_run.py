@@ -1,0 +1,252 @@
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional
+
+import torch
+
+from elmo_plugin.analysis.studies.study import Run
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.folder_lock import lock_folder
+
+__all__ = ["RunFailed", "Score", "folder_of", "train_run"]
+
+#: What is kept of a run, as in `results.json`.
+Score = Dict[str, Any]
+
+_NUM_LOG_LINES = 8
+# Between two questions whether to stop.
+_SECONDS = 0.5
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_EVALUATION = json.dumps({"evaluation": {"type": "elmo-bootstrap"}})
+_PACKAGES = ("torch", "numpy", "allennlp", "elmo-plugin")
+
+
+class RunFailed(Exception):
+    """A run ended with an error. The message has the last lines of its log."""
+
+
+def folder_of(run: Run, out: Path) -> Path:
+    """The folder of a run, in that of the study: readable, and its own for each digest."""
+    # Perhaps begun under another name.
+    for begun in sorted((out / "runs").glob(f"*-{run.digest}")):
+        return begun
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", run.name.replace("%", "percent")).strip("-").lower()
+    return out / "runs" / f"{name}-{run.digest}"
+
+
+def train_run(
+    run: Run,
+    out: Path,
+    metrics: List[str],
+    num_threads: int = 0,
+    should_stop: Callable[[], bool] = lambda: False,
+    patience: float = 60.0,
+) -> Score:
+    """
+    Trains and evaluates in processes of their own. What a killed call has done is not done again.
+
+    # Parameters
+
+    run : `Run`
+    out : `Path`
+        The folder of the study. `experiment.json`, `log.txt` and the training's folder are in
+        `folder_of(run, out)`.
+    metrics : `List[str]`
+        Those of which the bootstrap samples are kept.
+    num_threads : `int`, optional (default = `0`)
+        Of each process; 0: as many as PyTorch chooses.
+    should_stop : `Callable[[], bool]`, optional
+        Asked twice a second; the run is stopped if it returns true.
+    patience : `float`, optional (default = `60.0`)
+        How many seconds to wait for another process that trains the run: one whose parent was
+        killed takes some to end.
+
+    # Returns
+
+    `Score`
+        `name`, `digest`, `seed`, `fraction`, `experiment`, `minutes`, `versions`; `training`, the
+        numbers of its `metrics.json`, and with `before_` those before a fine-tuning; `history`, the
+        score on dev of each epoch; and if the run has a file to evaluate `evaluation`, the numbers
+        of `allennlp evaluate`, and `samples`, those of its bootstrap samples.
+
+    # Raises
+
+    `RunFailed`
+        If training or evaluation fails or is stopped.
+    `ConfigurationError`
+        If another process trains it.
+    """
+    folder = folder_of(run, out)
+    lock = _lock(folder, patience)
+    try:
+        process = _Process(folder, lock, num_threads, should_stop)
+        experiment, training = folder / "experiment.json", folder / "training"
+        if not (folder / "trained").exists():
+            # There is nothing to continue without a configuration, or if its files have moved.
+            is_same = experiment.exists() and _read(experiment) == run.experiment
+            if training.exists() and not (is_same and (training / "config.json").exists()):
+                shutil.rmtree(training)
+            _write(experiment, run.experiment)
+            recover = ["--recover"] if training.exists() else []
+            process.call("train", str(experiment), "-s", str(training), *recover)
+            (folder / "trained").touch()
+        evaluation, samples = _evaluated(run, folder, process, metrics)
+        return {
+            "name": run.name,
+            "digest": run.digest,
+            "fraction": run.fraction,
+            "seed": run.seed,
+            "experiment": run.experiment,
+            "minutes": round(process.seconds() / 60.0, 4),
+            "versions": _versions(),
+            "training": _training_metrics(training),
+            "history": _history(training, run.experiment),
+            "evaluation": evaluation,
+            "samples": samples,
+        }
+    finally:
+        os.close(lock)
+
+
+def _lock(folder: Path, patience: float) -> int:
+    """`lock_folder` with some patience."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return lock_folder(folder)
+        except ConfigurationError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_SECONDS)
+
+
+def _evaluated(run: Run, folder: Path, process: "_Process", metrics: List[str]) -> Any:
+    if run.evaluate is None:
+        return None, None
+    scores, samples = folder / "evaluation.json", folder / "samples.json"
+    # The samples are written last.
+    if not samples.exists():
+        outputs = ["--output-file", str(scores), "--predictions-output-file", str(samples)]
+        archive = str(folder / "training" / "model.tar.gz")
+        device = "0" if torch.cuda.is_available() else "-1"
+        process.call(
+            "evaluate", archive, run.evaluate, *outputs, "-o", _EVALUATION, "--cuda-device", device
+        )
+    found = _read(samples)["metrics"]
+    return _numbers(_read(scores)), {name: found[name] for name in metrics if name in found}
+
+
+class _Process:
+    """Calls `allennlp` and counts the seconds, in a file because a call may be killed."""
+
+    def __init__(
+        self, folder: Path, lock: int, num_threads: int, should_stop: Callable[[], bool]
+    ) -> None:
+        self._folder, self._lock, self._num_threads = folder, lock, num_threads
+        self._should_stop = should_stop
+
+    def seconds(self) -> float:
+        """Of all calls, those that were killed too."""
+        path = self._folder / "seconds"
+        return float(path.read_text()) if path.exists() else 0.0
+
+    def call(self, *arguments: str) -> None:
+        log = self._folder / "log.txt"
+        environment = dict(os.environ)
+        if self._num_threads:
+            environment["OMP_NUM_THREADS"] = str(self._num_threads)
+        command = [sys.executable, "-m", "allennlp", arguments[0], "--file-friendly-logging"]
+        command += ["--include-package", "elmo_plugin.plugin", *arguments[1:]]
+        with open(log, "ab") as output:
+            # Where a child can outlive this process, it keeps the lock.
+            process = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                pass_fds=[self._lock],
+                preexec_fn=partial(_die_with_parent, os.getpid()),
+            )
+            try:
+                code = self._wait(process)
+            finally:
+                # After an exception here, such as an interruption.
+                process.terminate()
+                process.wait()
+        if code:
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            last = "\n".join(f"    {line}" for line in lines[-_NUM_LOG_LINES:])
+            raise RunFailed(f"allennlp {arguments[0]} failed (exit code {code}), {log}:\n{last}")
+
+    def _wait(self, process: subprocess.Popen) -> int:
+        before, start = self.seconds(), time.monotonic()
+        while True:
+            try:
+                return process.wait(_SECONDS)
+            except subprocess.TimeoutExpired:
+                if self._should_stop():
+                    raise RunFailed("stopped") from None
+            finally:
+                path = self._folder / "seconds.unfinished"
+                path.write_text(f"{before + time.monotonic() - start:.3f}")
+                path.replace(self._folder / "seconds")
+
+
+def _die_with_parent(parent: int) -> None:
+    """On Linux: the process gets SIGTERM when the thread ends that started it, killed or not."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            # It has ended before.
+            os._exit(1)
+
+
+def _training_metrics(training: Path) -> Dict[str, float]:
+    found = _numbers(_read(training / "metrics.json"))
+    before = training / "metrics_before.json"
+    if before.exists():
+        found.update((f"before_{name}", value) for name, value in _numbers(_read(before)).items())
+    return found
+
+
+def _history(training: Path, experiment: Dict[str, Any]) -> List[Optional[float]]:
+    """The metric of the validation after each epoch, if the trainer has one."""
+    metric = experiment.get("trainer", {}).get("validation_metric", "").lstrip("+-")
+    paths = training.glob("metrics_epoch_*.json")
+    epochs = sorted(paths, key=lambda path: int(path.stem.rpartition("_")[2]))
+    return [_read(path).get(f"validation_{metric}") for path in epochs] if metric else []
+
+
+def _numbers(metrics: Dict[str, Any]) -> Dict[str, float]:
+    return {name: value for name, value in metrics.items() if type(value) in (int, float)}
+
+
+def _versions() -> Dict[str, str]:
+    found = {"python": sys.version.split()[0]}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _read(path: Path) -> Dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _write(path: Path, content: Any) -> None:
+    with atomic_write(path) as unfinished:
+        unfinished.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,56 @@
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Iterator
+
+from elmo_plugin.analysis.report.page import page
+from elmo_plugin.analysis.report.sections import read_section
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
+
+DESCRIPTION = """\
+Write one page of HTML about results. It shows, for each study, probe, table of layer weights and
+learning curve, the plots, the numbers behind them beside those of the paper, and the command that
+made them.
+
+OUT is searched for JSON files: results.json of `allennlp elmo-study`, what `elmo probe --json` and
+`elmo layer-weights --json` write, and those of scripts/learning_curve.py. Others are left out. The
+page, OUT/report.html, contains its pictures and needs no network.
+"""
+
+EPILOG = """\
+example:
+    %(prog)s out
+    %(prog)s experiments/results --output report.html --title "My biLM"
+"""
+
+STOPPED = "stopped."
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("out", metavar="OUT", help="folder with results")
+    parser.add_argument("--output", metavar="FILE", help="default: OUT/report.html")
+    parser.add_argument("--title", default="ELMo: results", help="title of the page")
+
+
+def run(args: Namespace) -> str:
+    folder = Path(args.out)
+    if not folder.is_dir():
+        raise ConfigurationError(f"{folder} is not a folder; expected one with results.")
+    sections = [section for path in _files(folder) if (section := read_section(path))]
+    if not sections:
+        raise ConfigurationError(
+            f"{folder}: expected results (of elmo-study, elmo probe --json, elmo layer-weights "
+            "--json), found none."
+        )
+    output = Path(args.output or folder / "report.html")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(output) as unfinished:
+        unfinished.write_text(page(args.title, sections), encoding="utf-8")
+    return f"{output}: {len(sections)} sections."
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """JSON files, except those of the trainings of studies, which are many."""
+    for path in sorted(folder.rglob("*.json")):
+        if "runs" not in path.relative_to(folder).parts:
+            yield path

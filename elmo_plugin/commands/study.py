@@ -1,0 +1,181 @@
+import os
+import re
+import shutil
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Iterator, List, Tuple
+
+from elmo_plugin.analysis.studies.checks import check_experiments
+from elmo_plugin.analysis.studies.plots import draw_scores
+from elmo_plugin.analysis.studies.results import Results
+from elmo_plugin.analysis.studies.study import Run, Study, check_inputs, read_study
+from elmo_plugin.analysis.studies.tables import score_tables
+from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
+from elmo_plugin.analysis.studies.train_run import folder_of
+from elmo_plugin.commands.bilm_arguments import positive_number
+from elmo_plugin.commands.latex import latex_table
+from elmo_plugin.commands.markdown import markdown_table
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.folder_lock import lock_folder
+
+DESCRIPTION = """\
+Train and evaluate the experiments of a study, each with several seeds, and write the tables and
+plots that compare them.
+
+STUDY is a jsonnet file, such as those in experiments/studies. All its experiments are built before
+the first one is trained. Each run is a process of its own, `allennlp train` and `allennlp
+evaluate`, with its log and its folder in OUT/runs. What has a score in OUT/results.json is not
+trained again, what was stopped continues, and what fails is reported and stops nothing else. Seeds
+and rows can be added later; the same command then trains only those.
+
+OUT receives results.json, tables.md, tables.tex, scores.svg and scores.png. The interval of a
+difference is at 95 %, by a paired bootstrap over the evaluated instances and the seeds.
+"""
+
+EPILOG = """\
+example:
+    %(prog)s experiments/studies/table1.jsonnet -s out/table1
+    %(prog)s experiments/studies/table1.jsonnet -s out/table1 --at-once 2 --only NER SST
+    %(prog)s experiments/studies/table1.jsonnet -s out/table1 --show
+"""
+
+STOPPED = "stopped. Give the same command again to continue."
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", help="jsonnet file of the study")
+    parser.add_argument(
+        "-s",
+        "--serialization-dir",
+        metavar="OUT",
+        required=True,
+        help="folder for results, logs and trained models",
+    )
+    parser.add_argument(
+        "--only", metavar="TEXT", nargs="+", help="train only runs whose name contains one of these"
+    )
+    parser.add_argument(
+        "--at-once", type=positive_number, default=1, metavar="N", help="train N runs side by side"
+    )
+    parser.add_argument(
+        "--discard", action="store_true", help="delete the folder of a run once it has a score"
+    )
+    parser.add_argument("--show", action="store_true", help="train nothing, only write tables")
+    parser.add_argument(
+        "--update",
+        metavar="FILE",
+        help="also replace the tables of the study in a Markdown file, between the lines "
+        "<!-- study NAME --> and <!-- /study -->",
+    )
+    ray = parser.add_argument_group("Ray")
+    ray.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        nargs="?",
+        const="",
+        help="train runs as tasks of Ray, on a cluster or (without ADDRESS) on this machine",
+    )
+    ray.add_argument("--cpus", type=float, default=1, help="cores that a task reserves")
+    ray.add_argument("--gpus", type=float, default=0, help="GPUs that a task reserves")
+
+
+def run(args: Namespace) -> str:
+    out = Path(args.serialization_dir)
+    if args.show and (out / "results.json").exists():
+        # Needs neither the corpora nor the folder for itself.
+        return _write_tables(args, Results(out / "results.json"), out)
+    study = read_study(args.study)
+    lock = lock_folder(out)
+    try:
+        results = Results(out / "results.json")
+        results.describe(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
+        results.save()
+        failed = [] if args.show else _train(args, study, results, out)
+        report = _write_tables(args, results, out)
+    finally:
+        os.close(lock)
+    if failed:
+        raise ConfigurationError(
+            f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in "
+            f"{out}/runs; the same command goes on with them."
+        )
+    return report
+
+
+def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[str]:
+    """Trains what has no score. Returns the names of the runs that failed."""
+    chosen = [
+        run
+        for run in study.runs
+        if args.only is None or any(text.lower() in run.name.lower() for text in args.only)
+    ]
+    if not chosen:
+        raise ConfigurationError(
+            f"--only {' '.join(args.only)}: no run has such a name, as in {study.runs[0].name!r}."
+        )
+    runs = results.missing(chosen)
+    if not runs:
+        return []
+    _say(f"{len(runs)} runs to train. Building their experiments first.")
+    check_inputs(runs)
+    check_experiments(runs)
+    failed = []
+    for number, (run, outcome) in enumerate(_outcomes(args, study, runs, out), start=1):
+        if isinstance(outcome, Exception):
+            failed.append(run.name)
+            _say(f"{number} of {len(runs)}: {run.name}: {outcome}")
+            continue
+        results.add(outcome)
+        results.save()
+        _say(f"{number} of {len(runs)}: {run.name}: finished, {outcome['minutes']:.1f} minutes")
+        if args.discard:
+            shutil.rmtree(folder_of(run, out))
+    return failed
+
+
+def _outcomes(
+    args: Namespace, study: Study, runs: List[Run], out: Path
+) -> Iterator[Tuple[Run, Outcome]]:
+    metrics = sorted({column.metric for row in study.rows for column in row.columns})
+    if args.ray is not None:
+        address = args.ray or None
+        yield from train_all_with_ray(runs, out, metrics, address, args.cpus, args.gpus)
+    else:
+
+        def tell(run: Run) -> None:
+            _say(f"{run.name}: {folder_of(run, out)}")
+
+        yield from train_all(runs, out, metrics, args.at_once, tell)
+
+
+def _write_tables(args: Namespace, results: Results, out: Path) -> str:
+    tables = score_tables(results)
+    markdown = "\n\n".join(markdown_table(t.head, t.lines, num_left=1) for t in tables)
+    latex = "\n\n".join(latex_table(t.head, t.lines, num_left=1) for t in tables)
+    contents = {"tables.md": f"# {results.title}\n\n{markdown}\n", "tables.tex": f"{latex}\n"}
+    for name, content in contents.items():
+        with atomic_write(out / name) as unfinished:
+            unfinished.write_text(content, encoding="utf-8")
+    draw_scores(results, [out / "scores.svg", out / "scores.png"])
+    if args.update is not None:
+        _update(Path(args.update), Path(args.study).stem, markdown)
+    missing = results.num_missing()
+    return f"{markdown}\n\n{out}: {missing} runs have no score yet." if missing else markdown
+
+
+def _update(path: Path, name: str, tables: str) -> None:
+    """Replaces the tables of a study in a Markdown file."""
+    begin, end = f"<!-- study {name} -->", "<!-- /study -->"
+    text = path.read_text(encoding="utf-8")
+    pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
+    if len(pattern.findall(text)) != 1:
+        raise ConfigurationError(f"{path}: expected one line {begin} and a line {end} after it.")
+    with atomic_write(path) as unfinished:
+        new = pattern.sub(lambda _: f"{begin}\n\n{tables}\n\n{end}", text)
+        unfinished.write_text(new, encoding="utf-8")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,32 @@
+"""What all pictures have in common."""
+
+from typing import Any
+
+from elmo_plugin.util.errors import ConfigurationError
+
+#: Okabe and Ito's colours, which the colour-blind can tell; and marks, for print in black.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
+MARKS = "osD^vPX"
+
+
+def import_pyplot() -> Any:
+    """
+    `matplotlib.pyplot`, which draws into files and needs no screen.
+
+    # Raises
+
+    `ConfigurationError`
+        If matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ConfigurationError(
+            "Drawing needs matplotlib. Install it: pip install matplotlib"
+        ) from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    # The same SVG for the same numbers.
+    pyplot.rcParams["svg.hashsalt"] = "elmo"
+    return pyplot

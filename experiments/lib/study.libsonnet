@@ -1,0 +1,103 @@
+// A study: experiments that are trained with several seeds, and compared in a table or a plot.
+//
+//   (import '../lib/study.libsonnet') {
+//     settings+: {
+//       title: 'Named entities with and without ELMo',
+//       seeds: [1, 2, 3],
+//       rows: [{
+//         name: 'NER',
+//         metric: 'f1-measure-overall',
+//         evaluate: paths.ner.test,
+//         columns: [
+//           { name: 'baseline', experiment: import '../ner.jsonnet', paper: 90.15 },
+//           { name: 'ELMo', experiment: import '../ner_elmo.jsonnet', paper: 92.22 },
+//         ],
+//       }],
+//     },
+//   }
+//
+// The other columns are compared with the first. A row may have `seeds` and `fractions` of its own.
+// A row and a column may have `settings`, changes of the experiment's settings: `{ elmo+: {…} }`.
+
+local defaults = {
+  title: error 'study: set settings.title',
+  rows: error 'study: set settings.rows to a list of { name, metric, columns }',
+  seeds: [1, 2, 3],
+  fractions: [1],  // of the training data
+};
+
+local row_defaults = {
+  name: error 'study: a row has no name',
+  metric: error 'study: row ' + self.name + ' has no metric',
+  // A file for `allennlp evaluate`, by which the metric is computed. Null: the metric is one of the
+  // training.
+  evaluate: null,
+  columns: error 'study: row ' + self.name + ' has no columns',
+  percent: true,  // the metric is a fraction, shown as a percentage
+  lower_is_better: false,
+  compare: true,  // the columns with the baseline
+  num_baselines: 1,  // the first columns; others are compared with the best of them on dev
+  settings: {},
+};
+
+local column_defaults = {
+  name: error 'study: a column has no name',
+  experiment: error 'study: column ' + self.name + ' has no experiment',
+  settings: {},
+  metric: null,  // another one than that of the row
+  paper: null,  // the paper's score
+};
+
+local checked(what, given, known) =
+  local unknown = std.setDiff(std.objectFields(given), std.objectFields(known));
+  assert unknown == [] : 'study: %s has no such settings: %s' % [what, std.join(', ', unknown)];
+  known + given;
+
+{
+  settings:: defaults,  // hidden from the command
+  local s = checked('a study', $.settings, defaults),
+  local rows = [
+    checked('a row', row, row_defaults { seeds: s.seeds, fractions: s.fractions })
+    for row in s.rows
+  ],
+  local columns(row) = [checked('a column', column, column_defaults) for column in row.columns],
+
+  title: s.title,
+  rows: [
+    {
+      name: row.name,
+      percent: row.percent,
+      lower_is_better: row.lower_is_better,
+      compare: row.compare,
+      num_baselines: row.num_baselines,
+      columns: [
+        {
+          name: column.name,
+          metric: if column.metric == null then row.metric else column.metric,
+          paper: column.paper,
+        }
+        for column in columns(row)
+      ],
+    }
+    for row in rows
+  ],
+  runs: [
+    {
+      row: row.name,
+      column: column.name,
+      fraction: fraction,
+      seed: seed,
+      evaluate: row.evaluate,
+      experiment: column.experiment {
+        settings+: row.settings + column.settings + {
+          random_seed: seed,
+          [if fraction != 1 then 'fraction']: fraction,
+        },
+      },
+    }
+    for row in rows
+    for column in columns(row)
+    for fraction in row.fractions
+    for seed in row.seeds
+  ],
+}

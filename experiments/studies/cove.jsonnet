@@ -1,0 +1,34 @@
+// Section 5.1 of Peters et al. (2018): CoVe and ELMo in the same models, on test. CoVe is the
+// encoder in ELMO_COVE.
+local paths = import '../lib/paths.libsonnet';
+local words = import '../lib/words.libsonnet';
+
+local columns(baseline, elmo) = [
+  { name: 'baseline', experiment: baseline },
+  { name: 'CoVe', experiment: baseline, settings: { words: [words.cove()] } },
+  { name: 'ELMo', experiment: elmo },
+  { name: 'both', experiment: elmo, settings: { words: [words.cove()] } },
+];
+
+(import '../lib/study.libsonnet') {
+  settings+: {
+    title: 'CoVe and ELMo',
+    rows: [
+      {
+        name: 'SNLI',
+        metric: 'accuracy',
+        evaluate: paths.snli.test,
+        fractions: [0.2],
+        settings: { num_epochs: 8, patience: 3 },
+        columns: columns(import '../snli.jsonnet', import '../snli_elmo.jsonnet'),
+      },
+      {
+        name: 'SST',
+        metric: 'accuracy',
+        evaluate: paths.sst.test,
+        settings: { num_epochs: 6, patience: 3, learning_rate: 1e-3, hidden_size: 100 },
+        columns: columns(import '../sst.jsonnet', import '../sst_elmo.jsonnet'),
+      },
+    ],
+  },
+}

@@ -1,0 +1,31 @@
+// Figure 1 of Peters et al. (2018): scores over the share of the training data, on dev.
+local paths = import '../lib/paths.libsonnet';
+
+(import '../lib/study.libsonnet') {
+  settings+: {
+    title: 'Figure 1: with less training data, on dev',
+    fractions: [0.001, 0.01, 0.03, 0.1, 0.3, 1],
+    rows: [
+      {
+        name: 'NER',
+        metric: 'f1-measure-overall',
+        evaluate: paths.ner.dev,
+        columns: [
+          { name: 'baseline', experiment: import '../ner.jsonnet' },
+          { name: 'ELMo', experiment: import '../ner_elmo.jsonnet' },
+        ],
+        settings: { num_epochs: 25, patience: 5 },
+      },
+      {
+        name: 'SNLI',
+        metric: 'accuracy',
+        evaluate: paths.snli.dev,
+        columns: [
+          { name: 'baseline', experiment: import '../snli.jsonnet' },
+          { name: 'ELMo', experiment: import '../snli_elmo.jsonnet' },
+        ],
+        settings: { num_epochs: 10, patience: 3 },
+      },
+    ],
+  },
+}

@@ -1,0 +1,49 @@
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmo_plugin.analysis.studies.study import Run
+
+
+class Fake:
+    """What `python -m allennlp` was called with."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self._calls = folder / "calls.txt"
+
+    @property
+    def calls(self):
+        lines = self._calls.read_text().splitlines() if self._calls.exists() else []
+        return [tuple(line.split()) for line in lines]
+
+    @property
+    def commands(self):
+        return [f"{n} --recover" if recover == "True" else n for n, recover, _ in self.calls]
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    package = tmp_path / "fake" / "allennlp"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    shutil.copy(Path(__file__).with_name("fake_allennlp.py"), package / "__main__.py")
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    monkeypatch.setenv("FAKE_CALLS", str(tmp_path / "calls.txt"))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    code = "import allennlp; print(allennlp.__file__)"
+    found = subprocess.check_output([sys.executable, "-c", code])
+    assert found.decode().startswith(str(tmp_path))
+    return Fake(tmp_path)
+
+
+@pytest.fixture
+def make_run():
+    def make(seed=1, evaluate="test.txt", **experiment):
+        settings = {"trainer": {"validation_metric": "+f1"}, "seed": seed, **experiment}
+        return Run("NER", "ELMo", 1, seed, evaluate, settings, f"digest{seed}{sorted(experiment)}")
+
+    return make

@@ -1,0 +1,55 @@
+"""Results of runs that nobody trained."""
+
+from elmo_plugin.analysis.studies.results import Results
+from elmo_plugin.analysis.studies.study import Column, Row, Run, Study
+
+
+def study(*columns, rows=("NER",), seeds=(1, 2), fractions=(1,), **settings):
+    """Columns are names, or pairs of a name and the paper's score."""
+    pairs = [column if isinstance(column, tuple) else (column, None) for column in columns]
+    made = [
+        Row(
+            name,
+            tuple(Column(column, "f1", paper) for column, paper in pairs),
+            **{
+                "percent": True,
+                "lower_is_better": False,
+                "compare": True,
+                "num_baselines": 1,
+                **settings,
+            },
+        )
+        for name in rows
+    ]
+    runs = [
+        Run(row.name, column.name, fraction, seed, "test.txt", {}, f"{row.name}{n}{fraction}{seed}")
+        for row in made
+        for n, column in enumerate(row.columns)
+        for fraction in fractions
+        for seed in seeds
+    ]
+    return Study("A title", tuple(made), tuple(runs))
+
+
+def score(run, value, samples=None):
+    return {
+        "name": run.name,
+        "digest": run.digest,
+        "fraction": run.fraction,
+        "seed": run.seed,
+        "minutes": 1.0,
+        "training": {"f1": 0.0},
+        "history": [],
+        "evaluation": {"f1": value},
+        "samples": None if samples is None else {"f1": samples},
+    }
+
+
+def results(path, described, values, samples=None):
+    """A score for each run with a value, in their order."""
+    found = Results(path)
+    found.describe(described)
+    for number, (run, value) in enumerate(zip(described.runs, values)):
+        if value is not None:
+            found.add(score(run, value, None if samples is None else samples[number]))
+    return found

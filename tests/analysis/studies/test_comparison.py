@@ -1,0 +1,53 @@
+import numpy
+import pytest
+
+from elmo_plugin.analysis.studies.comparison import cell, difference
+from tests.analysis.studies.scores import results, study
+
+
+def test_a_cell_is_mean_and_sample_deviation_over_seeds(tmp_path):
+    made = study("baseline", "ELMo", seeds=(1, 2, 3))
+    found = results(tmp_path / "r.json", made, [0.5, 0.6, 0.7, 0.8])
+    first, second = (cell(found, made.rows[0], number) for number in (0, 1))
+    assert (first.mean, first.deviation) == (pytest.approx(0.6), pytest.approx(0.1))
+    assert (second.mean, second.deviation, second.values) == (0.8, None, [0.8])
+    assert cell(found, made.rows[0], 0, fraction=0.1) is None
+
+
+def test_error_reduction_is_of_what_is_missing_to_one(tmp_path):
+    made = study("baseline", "ELMo", seeds=(1,))
+    found = results(tmp_path / "r.json", made, [0.6, 0.7])
+    change = difference(found, made.rows[0], 1)
+    assert change.mean == pytest.approx(0.1) and change.error_reduction == pytest.approx(0.25)
+    assert change.interval is None and not change.is_certain
+    assert difference(results(tmp_path / "o.json", made, [0.6]), made.rows[0], 1) is None
+
+
+def test_the_samples_of_one_seed_are_compared_in_pairs(tmp_path):
+    made = study("baseline", "ELMo", seeds=(1,))
+    # The instances differ much, the two models little: only pairs can tell.
+    base = numpy.random.default_rng(3).normal(0.5, 0.1, 1000)
+    gain = numpy.random.default_rng(4).normal(0.02, 0.005, 1000)
+    found = results(tmp_path / "r.json", made, [0.5, 0.52], [base.tolist(), (base + gain).tolist()])
+    change = difference(found, made.rows[0], 1)
+    assert change.interval == pytest.approx((0.0102, 0.0298), abs=0.0015)
+    assert change.is_certain
+
+
+def test_the_interval_has_the_variance_of_seeds(tmp_path):
+    made = study("baseline", "ELMo", seeds=(1, 2, 3, 4))
+    values = [0.5, 0.5, 0.5, 0.5, 0.4, 0.6, 0.5, 0.7]
+    samples = [[value] * 1000 for value in values]
+    found = results(tmp_path / "r.json", made, values, samples)
+    change = difference(found, made.rows[0], 1)
+    # The standard error of the mean of 0.4, 0.6, 0.5 and 0.7: a deviation of 0.1291 / 2.
+    low, high = change.interval
+    assert change.mean == pytest.approx(0.05) and not change.is_certain
+    assert (high - low) / (2 * 1.96) == pytest.approx(0.0645, rel=0.12)
+    assert difference(found, made.rows[0], 1) == change
+
+
+def test_without_samples_of_all_runs_there_is_no_interval(tmp_path):
+    made = study("baseline", "ELMo", seeds=(1, 2))
+    found = results(tmp_path / "r.json", made, [0.5] * 4, [[0.5] * 9, None, [0.5] * 9, [0.5] * 9])
+    assert difference(found, made.rows[0], 1).interval is None

@@ -1,0 +1,49 @@
+import json
+
+import pytest
+
+from elmo_plugin.analysis.studies.results import Results
+from elmo_plugin.util.errors import ConfigurationError
+from tests.analysis.studies.scores import results, score, study
+
+
+def test_what_is_saved_is_read_again(tmp_path):
+    made = study(("baseline", 81.1), "ELMo")
+    first = results(tmp_path / "r.json", made, [0.1, 0.2, 0.3], [[0.1, 0.2]] * 3)
+    first.save()
+    second = Results(tmp_path / "r.json")
+    assert (second.title, second.rows) == ("A title", list(made.rows))
+    assert second.scores("NER", "baseline") == first.scores("NER", "baseline")
+    assert [run.name for run in second.missing(made.runs)] == ["NER, ELMo, seed 2"]
+    assert second.num_missing() == 1
+    # A line per score.
+    assert len((tmp_path / "r.json").read_text().splitlines()) >= 3
+
+
+def test_seeds_and_rows_can_be_added(tmp_path):
+    results(tmp_path / "r.json", study("baseline", "ELMo"), [0.1, 0.2, 0.3, 0.4]).save()
+    larger = study("baseline", "ELMo", rows=("NER", "SRL"), seeds=(1, 2, 3))
+    found = Results(tmp_path / "r.json")
+    found.describe(larger)
+    names = [run.name for run in found.missing(larger.runs)]
+    assert names[:2] == ["NER, baseline, seed 3", "NER, ELMo, seed 3"] and len(names) == 8
+    assert len(found.scores("NER", "ELMo")) == 2
+
+
+def test_runs_of_the_same_digest_are_one(tmp_path):
+    made = study("before", "after", seeds=(1,))
+    same = [run.__class__(**{**vars(run), "digest": "one"}) for run in made.runs]
+    made = made.__class__(made.title, made.rows, tuple(same))
+    found = Results(tmp_path / "r.json")
+    found.describe(made)
+    (run,) = found.missing(made.runs)
+    found.add(score(run, 0.5))
+    assert found.scores("NER", "before") == found.scores("NER", "after") != []
+    assert found.num_missing() == 0
+
+
+@pytest.mark.parametrize("content", ["{", "[]", json.dumps({"title": "x", "rows": [{"a": 1}]})])
+def test_another_file_is_refused(content, tmp_path):
+    (tmp_path / "r.json").write_text(content)
+    with pytest.raises(ConfigurationError, match="r.json: expected what elmo-study writes, found"):
+        Results(tmp_path / "r.json")

@@ -1,0 +1,141 @@
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from elmo_plugin.analysis.studies.study import check_inputs, read_study
+from elmo_plugin.environment import set_defaults
+from elmo_plugin.util.errors import ConfigurationError
+
+EXPERIMENTS = Path(__file__).parents[3] / "experiments"
+SHIPPED = sorted((EXPERIMENTS / "studies").glob("*.jsonnet"))
+# Those of texts that are made from corpora.
+NEED_CORPORA = ("table7",)
+
+ROW = """
+local paths = import 'EXPERIMENTS/lib/paths.libsonnet';
+(import 'EXPERIMENTS/lib/study.libsonnet') {
+  settings+: {
+    title: 'A title',
+    seeds: [1, 2],
+    rows: [{
+      name: 'NER',
+      metric: 'f1-measure-overall',
+      evaluate: paths.ner.test,
+      settings: { num_epochs: 3 },
+      columns: [
+        { name: 'baseline', experiment: import 'EXPERIMENTS/ner.jsonnet', paper: 90.15 },
+        {
+          name: 'last layer',
+          experiment: import 'EXPERIMENTS/ner_elmo.jsonnet',
+          settings: { elmo+: { layers: 'last' } },
+        },
+      ],
+    }],
+  },
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    set_defaults()
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(old="", new=""):
+        assert old in ROW
+        path = tmp_path / "study.jsonnet"
+        path.write_text(ROW.replace(old, new).replace("EXPERIMENTS", str(EXPERIMENTS)))
+        return path
+
+    return write
+
+
+def test_settings_of_row_column_seed_and_fraction_reach_the_experiment(written):
+    study = read_study(written("seeds: [1, 2]", "seeds: [1, 2], fractions: [0.1, 1]"))
+    assert study.title == "A title"
+    assert [column.paper for column in study.rows[0].columns] == [90.15, None]
+    assert [run.name for run in study.runs][:3] == [
+        "NER, baseline, 10 %, seed 1",
+        "NER, baseline, 10 %, seed 2",
+        "NER, baseline, seed 1",
+    ]
+    run = study.runs[-3]
+    assert (run.column, run.fraction, run.seed) == ("last layer", 0.1, 2)
+    assert run.experiment["trainer"]["num_epochs"] == 3
+    assert run.experiment["model"]["placement"]["elmo"]["layers"] == "last"
+    assert run.experiment["random_seed"] == run.experiment["dataset_reader"]["fraction_seed"] == 2
+    assert run.experiment["dataset_reader"]["fraction"] == 0.1
+    assert "fraction" not in run.experiment["validation_dataset_reader"]
+    assert "fraction" not in study.runs[-1].experiment["dataset_reader"]
+    assert len({run.digest for run in study.runs}) == len(study.runs) == 8
+
+
+def test_the_digest_is_that_of_contents_and_not_of_paths(written, tmp_path, monkeypatch):
+    def digests():
+        return [run.digest for run in read_study(written()).runs]
+
+    before = digests()
+    moved = tmp_path / "moved"
+    shutil.copytree(Path(os.environ["ELMO_DATA"]) / "ner", moved / "ner")
+    shutil.copy(os.environ["ELMO_GLOVE"], tmp_path / "vectors.txt.gz")
+    monkeypatch.setitem(os.environ, "ELMO_DATA", str(moved))
+    monkeypatch.setitem(os.environ, "ELMO_GLOVE", str(tmp_path / "vectors.txt.gz"))
+    assert digests() == before
+    options = Path(os.environ["ELMO_OPTIONS"]).read_text()
+    (tmp_path / "options.json").write_text(options + "\n")
+    monkeypatch.setitem(os.environ, "ELMO_OPTIONS", str(tmp_path / "options.json"))
+    after = digests()
+    # Another biLM changes what has ELMo only.
+    assert after[:2] == before[:2] and not set(after[2:]) & set(before[2:])
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("num_epochs: 3", "num_epoch: 3", "ner: no such settings: num_epoch"),
+        ("{ layers:", "{ layer:", "elmo: no such settings: layer"),
+        ("metric: 'f1", "metrik: 'f1", "study: a row has no such settings: metrik"),
+        ("paper:", "papers:", "study: a column has no such settings: papers"),
+        ("seeds: [1, 2]", "seed: 1", "study: a study has no such settings: seed"),
+        ("'last layer'", "'baseline'", "found baseline several times"),
+        ("seeds: [1, 2]", "seeds: []", "expected runs, found none"),
+        ("title: 'A title',", "", "study: set settings.title"),
+        ("columns: [", "columns: [}", "study.jsonnet"),
+    ],
+)
+def test_a_mistake_is_one_sentence(written, old, new, message):
+    with pytest.raises(ConfigurationError) as info:
+        read_study(written(old, new))
+    assert message in str(info.value) and "\n" not in str(info.value)
+
+
+def test_a_missing_corpus_is_named(written):
+    study = read_study(written("paths.ner.test", "'nowhere.conll'"))
+    with pytest.raises(ConfigurationError) as info:
+        check_inputs(study.runs)
+    expected = "NER, baseline, seed 1: evaluate is nowhere.conll, which does not exist"
+    assert str(info.value).startswith(expected)
+
+
+def test_another_jsonnet_file_is_refused():
+    with pytest.raises(ConfigurationError, match="expected a study, which imports"):
+        read_study(EXPERIMENTS / "ner.jsonnet")
+    with pytest.raises(ConfigurationError, match="no such file"):
+        read_study("nowhere.jsonnet")
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_the_studies_that_ship_can_be_read(path):
+    study = read_study(path)
+    if path.stem in NEED_CORPORA:
+        with pytest.raises(ConfigurationError, match="which does not exist"):
+            check_inputs(study.runs)
+    else:
+        check_inputs(study.runs)
+    assert len({run.digest for run in study.runs}) >= 3
+    assert path.read_text(encoding="utf-8").startswith("// ")

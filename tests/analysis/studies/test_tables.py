@@ -1,0 +1,39 @@
+from elmo_plugin.analysis.studies.tables import score_tables
+from tests.analysis.studies.scores import results, study
+
+
+def test_rows_of_the_same_columns_share_a_table(tmp_path):
+    made = study(("baseline", 90.15), ("ELMo", 92.22), rows=("NER", "SRL"))
+    found = results(tmp_path / "r.json", made, [0.6, 0.62, 0.7, 0.72, 0.5])
+    (table,) = score_tables(found)
+    assert table.head == [
+        "", "baseline, paper", "baseline", "ELMo, paper", "ELMo", "difference", "fewer errors"
+    ]  # fmt: skip
+    assert table.lines == [
+        ["NER", "90.2", "61.00 ± 1.41 (2)", "92.2", "71.00 ± 1.41 (2)", "+10.00", "25.6 %"],
+        ["SRL", "90.2", "50.00 (1 seed)", "92.2", "-", "", ""],
+    ]
+
+
+def test_fractions_have_lines_of_their_own_and_perplexities_are_no_percentages(tmp_path):
+    made = study("before", "after", fractions=(0.01, 1), seeds=(1,), percent=False)
+    found = results(tmp_path / "r.json", made, [200.0, 100.0, 50.0, 40.0])
+    (table,) = score_tables(found)
+    assert table.head == ["", "data", "before", "after", "difference"]
+    assert table.lines == [
+        ["NER", "1 %", "200.00 (1 seed)", "50.00 (1 seed)", "-150.00"],
+        ["NER", "100 %", "100.00 (1 seed)", "40.00 (1 seed)", "-60.00"],
+    ]
+
+
+def test_rows_that_are_not_compared_have_scores_only(tmp_path):
+    made = study("layer 0", "layer 1", seeds=(1,), compare=False, percent=False)
+    (table,) = score_tables(results(tmp_path / "r.json", made, [0.2, 0.8]))
+    assert table.head == ["", "layer 0", "layer 1"]
+
+
+def test_intervals_are_in_the_unit_of_the_scores(tmp_path):
+    made = study("baseline", "ELMo", seeds=(1,))
+    samples = [[0.5] * 1000, [0.53] * 1000]
+    (table,) = score_tables(results(tmp_path / "r.json", made, [0.5, 0.53], samples))
+    assert table.lines[0][-2:] == ["+3.00 to +3.00", "6.0 %"]

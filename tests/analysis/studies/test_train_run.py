@@ -1,0 +1,103 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from elmo_plugin.analysis.studies.train_run import RunFailed, folder_of, train_run
+from elmo_plugin.util.errors import ConfigurationError
+
+
+def test_the_score_has_all_that_was_measured(fake, make_run):
+    run = make_run()
+    score = train_run(run, fake.folder, ["f1"], num_threads=3)
+    assert fake.calls == [("train", "False", "3"), ("evaluate", "False", "3")]
+    assert score["training"] == {"best_validation_f1": 0.5}
+    assert score["history"] == [0.4, 0.5]
+    assert score["evaluation"] == {"f1": 0.25, "loss": 2.0}
+    assert score["samples"] == {"f1": [0.2, 0.3]}
+    assert score["minutes"] > 0 and score["versions"]["torch"]
+    assert (score["seed"], score["fraction"], score["digest"]) == (1, 1, run.digest)
+
+
+def test_a_run_without_a_file_to_evaluate_has_the_training_only(fake, make_run):
+    score = train_run(make_run(evaluate=None), fake.folder, ["f1"])
+    assert fake.commands == ["train"]
+    assert score["evaluation"] is None and score["samples"] is None
+
+
+def test_what_is_done_is_not_done_again(fake, make_run):
+    run = make_run()
+    first = train_run(run, fake.folder, ["f1"])
+    again = train_run(run, fake.folder, ["f1"])
+    assert again == first and len(fake.calls) == 2
+
+
+def test_a_failure_has_the_last_lines_of_the_log_and_the_next_call_goes_on(fake, make_run):
+    run = make_run(fail=str(fake.folder / "mended"))
+    with pytest.raises(RunFailed, match=r"allennlp train failed \(exit code 3\).*log.txt:") as info:
+        train_run(run, fake.folder, ["f1"])
+    assert str(info.value).endswith("    epoch 1\n    no such thing")
+    (fake.folder / "mended").touch()
+    train_run(run, fake.folder, ["f1"])
+    assert fake.commands == ["train", "train --recover", "evaluate"]
+
+
+def test_a_training_without_a_configuration_is_begun_anew(fake, make_run):
+    run = make_run()
+    (folder_of(run, fake.folder) / "training").mkdir(parents=True)
+    train_run(run, fake.folder, ["f1"])
+    assert fake.commands == ["train", "evaluate"]
+
+
+def test_a_stopped_run_leaves_no_process(fake, make_run):
+    run = make_run(wait=str(fake.folder / "go"))
+    config = folder_of(run, fake.folder) / "training/config.json"
+    with pytest.raises(RunFailed, match="stopped"):
+        train_run(run, fake.folder, ["f1"], should_stop=config.exists)
+    (fake.folder / "go").touch()
+    train_run(run, fake.folder, ["f1"])
+    assert fake.commands == ["train", "train --recover", "evaluate"]
+
+
+def test_two_processes_do_not_train_the_same_run(fake, make_run):
+    run = make_run(wait=str(fake.folder / "go"))
+    first = threading.Thread(target=train_run, args=(run, fake.folder, ["f1"]))
+    first.start()
+    while not fake.calls:
+        time.sleep(0.05)
+    with pytest.raises(ConfigurationError, match="being written by another process"):
+        train_run(run, fake.folder, ["f1"], patience=0)
+    (fake.folder / "go").touch()
+    first.join()
+    assert fake.commands == ["train", "evaluate"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it goes on, and keeps the lock")
+def test_a_training_ends_with_the_process_that_started_it(fake):
+    waiting = str(fake.folder / "never")
+    code = f"""
+from pathlib import Path
+from elmo_plugin.analysis.studies.study import Run
+from elmo_plugin.analysis.studies.train_run import train_run
+run = Run("NER", "ELMo", 1, 1, None, {{"wait": {waiting!r}}}, "d")
+train_run(run, Path({str(fake.folder)!r}), [])
+"""
+    path = os.pathsep.join([os.environ["PYTHONPATH"], os.getcwd()])
+    parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path})
+    while not fake.calls:
+        time.sleep(0.05)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    (killed,) = (fake.folder / "runs").iterdir()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        found = subprocess.run(["pgrep", "-f", str(killed)], capture_output=True)
+        if found.returncode:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the training still runs")

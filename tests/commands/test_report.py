@@ -1,0 +1,122 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from elmo_plugin.commands.main import main
+from tests.analysis.studies.scores import results, study
+from tests.commands.running import failure, run
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.ids, self.links, self.cells = [], [], [], []
+        self._cell = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        for name, value in attributes:
+            if name == "id":
+                self.ids.append(value)
+            if name in ("src", "href", "xlink:href"):
+                self.links.append(value)
+        if tag in ("td", "th"):
+            self._cell = ""
+
+    def handle_data(self, data):
+        if self._cell is not None:
+            self._cell += data
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.cells.append(self._cell)
+            self._cell = None
+
+
+def accuracy(value):
+    return {"overall": value, "interval": [value - 0.01, value + 0.01], "unseen": None}
+
+
+TAGS = {
+    "tag": "xpos",
+    "l2": 1e-4,
+    "command": "elmo probe pos --tag xpos",
+    "scores": [
+        {"representation": "biLM", "layer": f"layer {n}", "dev": accuracy(0.9), "test": accuracy(v)}
+        for n, v in ((1, 0.912), (2, 0.905))
+    ],
+}
+SENSES = {
+    "num_senses_in_training": 3,
+    "scores": [
+        {
+            "representation": name,
+            "layer": layer,
+            "interval": [0.6, 0.7],
+            "scores": {"tales": {"f1": 0.5}, "all": {"f1": f1}},
+        }
+        for name, layer, f1 in (("first sense", "", 0.648), ("biLM", "layer 2", 0.62))
+    ],
+}
+WEIGHTS = [
+    {
+        "archive": "a",
+        "model": "elmo-srl",
+        "place": "input",
+        "weights": [0.2, 0.5, 0.3],
+        "gamma": 1.5,
+    }
+]
+CURVE = [
+    {"run": "r", "checkpoint": [0, n], "tokens": n * 1e6, "minutes": n,
+     "perplexity": 900.0 / n, "forward_perplexity": 901.0 / n, "backward_perplexity": 899.0 / n}
+    for n in (1, 2, 3)
+]  # fmt: skip
+
+
+@pytest.fixture
+def out(tmp_path):
+    folder = tmp_path / "out"
+    (folder / "table1" / "runs" / "one").mkdir(parents=True)
+    made = study(("baseline", 90.15), ("ELMo <b>", 92.22), rows=("NER", "SRL"), fractions=(0.1, 1))
+    results(folder / "table1/results.json", made, [0.5, 0.52, 0.6, 0.61, 0.7]).save()
+    for name, content in (("tags", TAGS), ("senses", SENSES), ("weights", WEIGHTS), ("c", CURVE)):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    # Of a run, not of the study; and nothing to report.
+    (folder / "table1/runs/one/weights.json").write_text(json.dumps(WEIGHTS))
+    (folder / "other.json").write_text('{"a": [1, 2]}')
+    (folder / "broken.json").write_text("{")
+    return folder
+
+
+def test_the_page_has_every_result_and_needs_nothing_else(out, capsys):
+    run("elmo-report", out, "--title", "Mine & yours")
+    assert "5 sections" in capsys.readouterr().out
+    text = (out / "report.html").read_text()
+    page = Page(text)
+    assert "<title>Mine &amp; yours</title>" in text
+    assert page.tags.count("section") == 5 and page.tags.count("table") == 5
+    assert page.tags.count("svg") == 6 and "script" not in page.tags
+    assert "ELMo &lt;b&gt;" in text
+    # Links within the page only; XML's names of its formats are no links.
+    assert page.links and all(link.startswith("#") for link in page.links)
+    assert not re.search(r"https?://(?!www\.w3\.org/)", text)
+    assert len(set(page.ids)) == len(page.ids)
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    for number in ("91.20", "97.3", "64.8", "65.9", "0.500", "300.0", "92.2", "51.00 ± 1.41 (2)"):
+        assert number in page.cells, number
+    assert "elmo probe pos --tag xpos" in text
+
+
+def test_the_same_results_give_the_same_page(out, tmp_path):
+    for name in ("a.html", "b.html"):
+        main(["report", str(out), "--output", str(tmp_path / name)])
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_a_folder_without_results_is_refused(tmp_path):
+    assert "found none" in failure("elmo-report", tmp_path)
+    assert "is not a folder" in failure("elmo-report", tmp_path / "nowhere")

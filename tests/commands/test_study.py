@@ -1,0 +1,109 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from elmo_plugin.analysis.studies.results import Results
+from tests.commands.running import failure, run
+
+PROJECT = Path(__file__).parents[2]
+STUDY = """
+local paths = import 'PROJECT/experiments/lib/paths.libsonnet';
+local small = import 'PROJECT/fixtures/experiments/small_ner.libsonnet';
+(import 'PROJECT/experiments/lib/study.libsonnet') {
+  settings+: {
+    title: 'Named entities',
+    seeds: [1],
+    rows: [{
+      name: 'NER',
+      metric: 'f1-measure-overall',
+      evaluate: paths.ner.test,
+      settings: { num_epochs: 10 },
+      local baseline = (import 'PROJECT/experiments/ner.jsonnet') + small,
+      local elmo = (import 'PROJECT/experiments/ner_elmo.jsonnet') + small,
+      columns: [
+        { name: 'baseline', experiment: baseline, paper: 90.15 },
+        { name: 'ELMo', experiment: elmo, paper: 92.22 },
+      ],
+    }],
+  },
+}
+""".replace("PROJECT", str(PROJECT))
+
+
+@pytest.fixture
+def study(tmp_path):
+    path = tmp_path / "named.jsonnet"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A study that was trained in two calls."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "named.jsonnet").write_text(STUDY)
+    run("elmo-study", folder / "named.jsonnet", "-s", folder / "out", "--only", "baseline")
+    run("elmo-study", folder / "named.jsonnet", "-s", folder / "out", "--discard")
+    return folder
+
+
+def test_a_study_is_trained_and_compared(finished):
+    found = Results(finished / "out/results.json")
+    assert found.num_missing() == 0
+    for column in ("baseline", "ELMo"):
+        (score,) = found.scores("NER", column)
+        evaluation = score["evaluation"]["f1-measure-overall"]
+        assert 0.0 < evaluation <= 1.0
+        samples = score["samples"]["f1-measure-overall"]
+        assert len(samples) == 1000 and min(samples) < evaluation < max(samples)
+        assert len(score["history"]) == 10
+    table = (finished / "out/tables.md").read_text()
+    assert table.startswith("# Named entities\n\n|  | baseline, paper | baseline |")
+    assert "| NER | 90.2 |" in table and " to " in table
+    assert (finished / "out/tables.tex").read_text().startswith("\\begin{tabular}{lrrrrrrr}")
+    assert (finished / "out/scores.svg").exists() and (finished / "out/scores.png").exists()
+    # The second call has deleted what it trained, and only that.
+    (left,) = (finished / "out/runs").iterdir()
+    assert left.name.startswith("ner-baseline-seed-1-")
+
+
+def test_what_has_a_score_is_not_trained_again(finished, monkeypatch, capsys):
+    monkeypatch.setattr("subprocess.Popen", None)
+    readme = finished / "README.md"
+    readme.write_text("a\n<!-- study named -->\nold\n<!-- /study -->\nb\n")
+    run("elmo-study", finished / "named.jsonnet", "-s", finished / "out", "--update", readme)
+    table = capsys.readouterr().out.strip()
+    assert readme.read_text() == f"a\n<!-- study named -->\n\n{table}\n\n<!-- /study -->\nb\n"
+
+
+def test_an_experiment_that_cannot_be_built_is_named_before_anything_is_trained(
+    study, tmp_path, monkeypatch
+):
+    study.write_text(STUDY.replace("experiment: elmo", "experiment: elmo + { model+: { x: 1 } }"))
+    monkeypatch.setattr("subprocess.Popen", None)
+    message = failure("elmo-study", study, "-s", tmp_path / "out")
+    assert "NER, ELMo, seed 1: " in message and "['x']" in message
+
+
+def test_failures_are_reported_at_the_end(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("elmo_plugin.commands.study.check_experiments", lambda runs: None)
+    study.write_text(STUDY.replace("num_epochs: 10", "num_epochs: 'two'"))
+    message = failure("elmo-study", study, "-s", tmp_path / "out", "--only", "baseline")
+    assert "1 of the runs failed (NER, baseline, seed 1)" in message
+    shown = capsys.readouterr().err
+    assert "1 of 1: NER, baseline, seed 1: allennlp train failed" in shown and "num_epochs" in shown
+    content = json.loads((tmp_path / "out/results.json").read_text())
+    assert content["scores"] == [] and len(content["places"]) == 2
+
+
+def test_show_trains_nothing(study, tmp_path, capsys):
+    run("elmo-study", study, "-s", tmp_path / "out", "--show")
+    shown = capsys.readouterr().out
+    assert "| NER | 90.2 | - | 92.2 | - |" in shown and "2 runs have no score yet" in shown
+
+
+def test_a_file_without_the_marks_is_refused(study, tmp_path):
+    (tmp_path / "README.md").write_text("nothing\n")
+    arguments = ("-s", tmp_path / "out", "--show", "--update", tmp_path / "README.md")
+    assert "expected one line <!-- study named -->" in failure("elmo-study", study, *arguments)
