@@ -1,8 +1,9 @@
 """Confidence intervals of accuracies and F1."""
 
-from typing import NamedTuple, Sequence
+from typing import NamedTuple
 
 import numpy
+from numpy.typing import ArrayLike
 
 __all__ = ["Interval", "bootstrap_interval"]
 
@@ -17,7 +18,7 @@ class Interval(NamedTuple):
 
 
 def bootstrap_interval(
-    correct: Sequence[float], total: Sequence[float], level: float = 0.95, seed: int = 0
+    correct: ArrayLike, total: ArrayLike, level: float = 0.95, seed: int = 0
 ) -> Interval:
     """
     The percentile interval of `sum(correct) / sum(total)` over 1,000 bootstrap samples of
@@ -25,9 +26,9 @@ def bootstrap_interval(
 
     # Parameters
 
-    correct, total : `Sequence[float]`
-        Of each sentence: numbers of correct words and of all words for an accuracy; twice the true
-        positives, and the sum of predicted and gold ones, for F1.
+    correct, total : `ArrayLike`
+        Shape `(num_sentences,)`. Of each sentence: numbers of correct words and of all words for an
+        accuracy; twice the true positives, and the sum of predicted and gold ones, for F1.
     level : `float`, optional (default = `0.95`)
     seed : `int`, optional (default = `0`)
     """

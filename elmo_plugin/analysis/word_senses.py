@@ -190,13 +190,12 @@ class SenseProbe:
 
     def interval(self, answers: Answers) -> Interval:
         """Of the F1 of all words, at 95 %; see `bootstrap_interval`."""
-        correct = [
-            2 * (answer in instance.senses)
-            for (_, instance), answer in zip(self.instances, answers)
-        ]
+        answered = zip(self.instances, answers)
+        correct = [2 * (answer in instance.senses) for (_, instance), answer in answered]
         total = [1 + (answer is not None) for answer in answers]
-        of_sentences = (numpy.bincount(self._sentence_of, counts) for counts in (correct, total))
-        return bootstrap_interval(*of_sentences)
+        return bootstrap_interval(
+            numpy.bincount(self._sentence_of, correct), numpy.bincount(self._sentence_of, total)
+        )
 
 
 class _Texts:

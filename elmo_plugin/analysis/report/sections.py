@@ -7,7 +7,7 @@ from elmo_plugin.analysis.report.section import Figure, Section, SectionTable
 from elmo_plugin.analysis.report.svg import svg_of
 from elmo_plugin.analysis.studies.plots import draw_row
 from elmo_plugin.analysis.studies.results import Results
-from elmo_plugin.analysis.studies.tables import score_tables
+from elmo_plugin.analysis.studies.tables import epoch_table, score_tables
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.pictures import COLOURS, MARKS
 
@@ -58,7 +58,8 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
     ]
     if results.num_missing():
         notes.append(f"{results.num_missing()} runs have no score yet.")
-    tables = [SectionTable(table.head, table.lines) for table in score_tables(results)]
+    found = [*score_tables(results), epoch_table(results)]
+    tables = [SectionTable(t.head, t.lines) for t in found if t is not None]
     return Section(results.title, str(path), notes, figures, tables, results.command)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["Column", "Row", "Run", "Study", "check_inputs", "read_study"]
+__all__ = ["Column", "Row", "Run", "Study", "check_inputs", "file_hashes", "read_study"]
 
 
 @dataclass(frozen=True)
@@ -200,6 +200,18 @@ def _exists(file: str) -> bool:
         return True
     # Text may be in many files, `train-*.txt`.
     return os.path.exists(file) or bool(glob.glob(file) or glob.glob(f"{file}.gz"))
+
+
+def file_hashes(experiment: Any) -> Dict[str, str]:
+    """The SHA-256 of each file that an experiment names, by its path there: of biLM and vectors."""
+    parts = experiment.values() if isinstance(experiment, dict) else experiment
+    found: Dict[str, str] = {}
+    for part in parts:
+        if isinstance(part, (dict, list)):
+            found.update(file_hashes(part))
+        elif isinstance(part, str) and os.path.isfile(part):
+            found[part] = _hash(part)
+    return found
 
 
 def _digest(run: Dict[str, Any]) -> str:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
-from elmo_plugin.analysis.studies.comparison import Cell, Difference, cell, difference
+from elmo_plugin.analysis.studies.comparison import Cell, Difference, baseline, cell, difference
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 
-__all__ = ["Table", "score_tables"]
+__all__ = ["Table", "epoch_table", "score_tables"]
 
 _COMPARED = ["difference", "95 %", "fewer errors"]
 
@@ -36,6 +36,51 @@ def score_tables(results: Results) -> List[Table]:
         names = tuple(column.name for column in row.columns)
         groups.setdefault(names, []).append(row)
     return [_table(results, rows) for rows in groups.values()]
+
+
+def epoch_table(results: Results) -> Optional[Table]:
+    """
+    How many epochs each column needs to reach the baseline's best score in validation, as means
+    over seeds; figure 1 of the paper speaks of updates. `None` if there are no such scores.
+    """
+    lines = []
+    for row in results.rows:
+        for fraction in results.fractions(row.name) if row.compare else []:
+            base = baseline(results, row, fraction)
+            best = [max(history) for history in _histories(results, row, base, fraction)]
+            if not best:
+                continue
+            goal = sum(best) / len(best)
+            needed = [
+                _epochs(results, row, number, fraction, goal) for number in range(len(row.columns))
+            ]
+            line = [row.name, f"{100 * fraction:g} %", row.columns[base].name]
+            lines.append([*line, f"{(100 if row.percent else 1) * goal:.2f}", "; ".join(needed)])
+    if not lines or all(row.lower_is_better for row in results.rows):
+        return None
+    head = ["", "data", "baseline", "its best in validation", "epochs until it is reached"]
+    return Table(head, lines)
+
+
+def _histories(results: Results, row: Row, number: int, fraction: float) -> List[List[float]]:
+    scores = results.scores(row.name, row.columns[number].name, fraction)
+    return [
+        score["history"] for score in scores if score["history"] and None not in score["history"]
+    ]
+
+
+def _epochs(results: Results, row: Row, number: int, fraction: float, goal: float) -> str:
+    """`ELMo 3.5`: the mean over the seeds that reach the goal, and how many do not."""
+    histories = _histories(results, row, number, fraction)
+    reached = [
+        next(epoch for epoch, value in enumerate(history, start=1) if value >= goal)
+        for history in histories
+        if max(history) >= goal
+    ]
+    mean = f"{sum(reached) / len(reached):.1f}" if reached else "never"
+    missed = len(histories) - len(reached)
+    rest = f" ({missed} of {len(histories)} never)" if reached and missed else ""
+    return f"{row.columns[number].name} {mean if histories else '-'}{rest}"
 
 
 def _table(results: Results, rows: List[Row]) -> Table:

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
-from elmo_plugin.analysis.studies.study import Run
+from elmo_plugin.analysis.studies.study import Run, file_hashes
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
@@ -76,10 +76,11 @@ def train_run(
     # Returns
 
     `Score`
-        `name`, `digest`, `seed`, `fraction`, `experiment`, `minutes`, `versions`; `training`, the
-        numbers of its `metrics.json`, and with `before_` those before a fine-tuning; `history`, the
-        score on dev of each epoch; and if the run has a file to evaluate `evaluation`, the numbers
-        of `allennlp evaluate`, and `samples`, those of its bootstrap samples.
+        `name`, `digest`, `seed`, `fraction`, `experiment`, `minutes`, `versions`; `files`, their
+        hashes; `training`, the numbers of its `metrics.json`, and with `before_` those before a
+        fine-tuning; `history`, the score in validation of each epoch; and if the run has a file to
+        evaluate `evaluation`, the numbers of `allennlp evaluate`, and `samples`, those of its
+        bootstrap samples.
 
     # Raises
 
@@ -111,6 +112,7 @@ def train_run(
             "experiment": run.experiment,
             "minutes": round(process.seconds() / 60.0, 4),
             "versions": _versions(),
+            "files": file_hashes(run.experiment),
             "training": _training_metrics(training),
             "history": _history(training, run.experiment),
             "evaluation": evaluation,

@@ -1,5 +1,5 @@
-from elmo_plugin.analysis.studies.tables import score_tables
-from tests.analysis.studies.scores import results, study
+from elmo_plugin.analysis.studies.tables import epoch_table, score_tables
+from tests.analysis.studies.scores import results, score, study
 
 
 def test_rows_of_the_same_columns_share_a_table(tmp_path):
@@ -37,3 +37,16 @@ def test_intervals_are_in_the_unit_of_the_scores(tmp_path):
     samples = [[0.5] * 1000, [0.53] * 1000]
     (table,) = score_tables(results(tmp_path / "r.json", made, [0.5, 0.53], samples))
     assert table.lines[0][-2:] == ["+3.00 to +3.00", "6.0 %"]
+
+
+def test_epochs_until_the_baseline_is_reached(tmp_path):
+    made = study("baseline", "ELMo", seeds=(1, 2))
+    found = results(tmp_path / "r.json", made, [0.5, 0.5, 0.7, 0.7])
+    assert epoch_table(found) is None
+    histories = [[0.2, 0.5, 0.4], [0.3, 0.4, 0.7], [0.3, 0.6], [0.6, 0.5, 0.5]]
+    for run, history in zip(made.runs, histories):
+        found.add({**score(run, 0.5), "history": history})
+    # The goal is the mean of 0.5 and 0.7, which the first seed of the baseline does not reach.
+    (line,) = epoch_table(found).lines
+    expected = ["NER", "100 %", "baseline", "60.00", "baseline 3.0 (1 of 2 never); ELMo 1.5"]
+    assert line == expected
