@@ -21,6 +21,11 @@ class Fake:
         return [tuple(line.split()) for line in lines]
 
     @property
+    def parents(self):
+        """The ids of the processes that called."""
+        return [int(line) for line in Path(f"{self._calls}.parents").read_text().split()]
+
+    @property
     def commands(self):
         return [f"{n} --recover" if recover == "True" else n for n, recover, _ in self.calls]
 

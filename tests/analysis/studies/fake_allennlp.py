@@ -13,6 +13,8 @@ command, arguments = sys.argv[1], sys.argv[2:]
 
 
 def note():
+    with open(f"{os.environ['FAKE_CALLS']}.parents", "a") as file:
+        file.write(f"{os.getppid()}\n")
     with open(os.environ["FAKE_CALLS"], "a") as file:
         file.write(f"{command} {'--recover' in arguments} {os.environ.get('OMP_NUM_THREADS')}\n")
 

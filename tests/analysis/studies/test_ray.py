@@ -1,0 +1,84 @@
+"""Runs of a study as tasks of a real Ray on this machine."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from elmo_plugin.analysis.studies.train_all import train_all_with_ray
+from elmo_plugin.analysis.studies.train_run import RunFailed
+
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture
+def cluster(fake):
+    """A Ray whose workers find the fake program."""
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield fake
+    ray.shutdown()
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_runs_are_trained_and_a_failure_stops_nothing_else(cluster, make_run):
+    runs = [make_run(1), make_run(2, fail="never"), make_run(3)]
+    outcomes = {
+        run.seed: outcome for run, outcome in train_all_with_ray(runs, cluster.folder, ["f1"])
+    }
+    assert isinstance(outcomes[2], RunFailed) and "no such thing" in str(outcomes[2])
+    assert outcomes[1]["evaluation"] == outcomes[3]["evaluation"] == {"f1": 0.25, "loss": 2.0}
+    assert {threads for _, _, threads in cluster.calls} == {"1"}
+
+
+def test_a_task_whose_worker_is_killed_goes_on(cluster, make_run):
+    go = cluster.folder / "go"
+    outcomes = train_all_with_ray([make_run(wait=str(go))], cluster.folder, ["f1"])
+
+    def kill():
+        wait_for(lambda: cluster.commands)
+        os.kill(cluster.parents[0], signal.SIGKILL)
+        wait_for(lambda: len(cluster.commands) == 2)
+        go.touch()
+
+    # The tasks are started by the first `next`.
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = list(outcomes)
+    killer.join()
+    assert cluster.commands == ["train", "train --recover", "evaluate"]
+    assert found[0][1]["evaluation"] == {"f1": 0.25, "loss": 2.0}
+
+
+def test_after_the_driver_is_killed_the_next_one_goes_on(fake, make_run):
+    go = fake.folder / "go"
+    code = f"""
+from pathlib import Path
+import ray
+from elmo_plugin.analysis.studies.study import Run
+from elmo_plugin.analysis.studies.train_all import train_all_with_ray
+ray.init(num_cpus=2, include_dashboard=False)
+experiments = [{{}}, {{"wait": {str(go)!r}}}]
+runs = [Run("NER", "ELMo", 1, n, "test.txt", e, f"d{{n}}") for n, e in enumerate(experiments)]
+list(train_all_with_ray(runs, Path({str(fake.folder)!r}), ["f1"]))
+"""
+    path = os.pathsep.join([os.environ["PYTHONPATH"], os.getcwd()])
+    command = [sys.executable, "-c", code]
+    driver = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
+    wait_for(lambda: sorted(fake.commands) == ["evaluate", "train", "train"])
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    go.touch()
+    assert subprocess.run(command, env={**os.environ, "PYTHONPATH": path}).returncode == 0
+    # What had finished is not done again.
+    assert fake.commands.count("train") == 2 and fake.commands.count("evaluate") == 2
+    assert fake.commands.count("train --recover") <= 1
