@@ -2,6 +2,7 @@
 // encoder in ELMO_COVE.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
+local same = import 'same.libsonnet';
 
 local columns(baseline, elmo) = [
   { name: 'baseline', experiment: baseline },
@@ -19,14 +20,14 @@ local columns(baseline, elmo) = [
         metric: 'accuracy',
         evaluate: paths.snli.test,
         fractions: [0.2],
-        settings: { num_epochs: 8, patience: 3 },
+        settings: same.snli { num_epochs: 8, patience: 3 },
         columns: columns(import '../snli.jsonnet', import '../snli_elmo.jsonnet'),
       },
       {
         name: 'SST',
         metric: 'accuracy',
         evaluate: paths.sst.test,
-        settings: { num_epochs: 6, patience: 3, learning_rate: 1e-3, hidden_size: 100 },
+        settings: same.sst { num_epochs: 6, patience: 3, learning_rate: 1e-3, hidden_size: 100 },
         columns: columns(import '../sst.jsonnet', import '../sst_elmo.jsonnet'),
       },
     ],

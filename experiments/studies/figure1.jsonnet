@@ -1,5 +1,6 @@
 // Figure 1 of Peters et al. (2018): scores over the share of the training data, on dev.
 local paths = import '../lib/paths.libsonnet';
+local same = import 'same.libsonnet';
 
 (import '../lib/study.libsonnet') {
   settings+: {
@@ -24,7 +25,7 @@ local paths = import '../lib/paths.libsonnet';
           { name: 'baseline', experiment: import '../snli.jsonnet' },
           { name: 'ELMo', experiment: import '../snli_elmo.jsonnet' },
         ],
-        settings: { num_epochs: 10, patience: 3 },
+        settings: same.snli { num_epochs: 10, patience: 3 },
       },
     ],
   },

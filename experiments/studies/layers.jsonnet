@@ -1,6 +1,7 @@
 // What a task loses with fewer layers of the biLM, on dev: the token layer alone is a character CNN
 // without context.
 local paths = import '../lib/paths.libsonnet';
+local same = import 'same.libsonnet';
 
 local columns(baseline, elmo) = [
   { name: 'baseline', experiment: baseline },
@@ -26,7 +27,7 @@ local columns(baseline, elmo) = [
         metric: 'accuracy',
         evaluate: paths.snli.dev,
         fractions: [0.2],
-        settings: { num_epochs: 8, patience: 3 },
+        settings: same.snli { num_epochs: 8, patience: 3 },
         columns: columns(import '../snli.jsonnet', import '../snli_elmo.jsonnet'),
       },
     ],

@@ -1,10 +1,11 @@
 // Table 1 of Peters et al. (2018): six tasks on test, without ELMo and with it.
 // The baseline has fixed or trained word vectors, whichever is better; ELMo has those of its
-// experiment. All columns of a row have the same data, epochs, patience and regularisation: SNLI's
-// baselines have the penalty and the dropout that the authors give to ELMo only.
+// experiment. All columns of a row have the same data, epochs, patience and regularisation
+// (same.libsonnet).
 // Differences from the experiments: the number of epochs, since these corpora are smaller.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
+local same = import 'same.libsonnet';
 
 local columns(baseline, elmo, papers) = [
   {
@@ -41,7 +42,7 @@ local columns(baseline, elmo, papers) = [
         num_baselines: 2,
         columns: columns(import '../sst.jsonnet', import '../sst_elmo.jsonnet', [51.4, 54.7]),
         // The paper's rate and widths need tens of epochs.
-        settings: { num_epochs: 10, patience: 3, learning_rate: 1e-3, hidden_size: 100 },
+        settings: same.sst { num_epochs: 10, patience: 3, learning_rate: 1e-3, hidden_size: 100 },
         seeds: [1, 2, 3, 4, 5],
       },
       {
@@ -50,13 +51,7 @@ local columns(baseline, elmo, papers) = [
         evaluate: paths.snli.test,
         num_baselines: 2,
         columns: columns(import '../snli.jsonnet', import '../snli_elmo.jsonnet', [88.0, 88.7]),
-        settings: {
-          num_epochs: 10,
-          patience: 3,
-          local with_elmo = (import '../snli_elmo.jsonnet').settings,
-          penalties: with_elmo.penalties,
-          attention_dropout: with_elmo.attention_dropout,
-        },
+        settings: same.snli { num_epochs: 10, patience: 3 },
       },
       {
         name: 'SRL',

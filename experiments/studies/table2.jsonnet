@@ -1,6 +1,7 @@
 // Table 2 of Peters et al. (2018): which layers ELMo mixes, and how strongly it is held at their
 // mean, on dev. Each training sees a tenth of the data.
 local paths = import '../lib/paths.libsonnet';
+local same = import 'same.libsonnet';
 
 local row(name, metric, corpus, baseline, elmo, papers) = {
   name: name,
@@ -22,7 +23,7 @@ local row(name, metric, corpus, baseline, elmo, papers) = {
       row('SQuAD', 'f1', paths.squad, import '../squad.jsonnet', import '../squad_elmo.jsonnet', [80.8, 84.7, 85.0, 85.2])
       { settings: { num_epochs: 6, patience: 2 } },
       row('SNLI', 'accuracy', paths.snli, import '../snli.jsonnet', import '../snli_elmo.jsonnet', [88.1, 89.1, 89.3, 89.5])
-      { settings: { num_epochs: 8, patience: 3 } },
+      { settings: same.snli { num_epochs: 8, patience: 3 } },
       row('SRL', 'f1-measure-overall', paths.srl, import '../srl.jsonnet', import '../srl_elmo.jsonnet', [81.6, 84.1, 84.6, 84.8])
       { settings: { num_epochs: 10, patience: 3 } },
     ],

@@ -9,6 +9,7 @@ from elmo_plugin.environment import set_defaults
 from elmo_plugin.util.errors import ConfigurationError
 
 EXPERIMENTS = Path(__file__).parents[3] / "experiments"
+SMALL = sorted((EXPERIMENTS.parent / "fixtures/studies").glob("*.jsonnet"))
 SHIPPED = sorted((EXPERIMENTS / "studies").glob("*.jsonnet"))
 # Those of texts that are made from corpora.
 NEED_CORPORA = ("table7",)
@@ -127,6 +128,34 @@ def test_another_jsonnet_file_is_refused():
         read_study(EXPERIMENTS / "ner.jsonnet")
     with pytest.raises(ConfigurationError, match="no such file"):
         read_study("nowhere.jsonnet")
+
+
+def test_every_study_has_a_small_one():
+    assert [path.name for path in SMALL] == [path.name for path in SHIPPED]
+
+
+@pytest.mark.parametrize("path", SMALL, ids=lambda path: path.stem)
+def test_the_small_studies_read_what_comes_with_the_project(path):
+    study = read_study(path)
+    check_inputs(study.runs)
+    assert len({run.digest for run in study.runs}) <= 18
+    assert {run.seed for run in study.runs} == {1}
+
+
+def test_the_baselines_have_the_regularisation_of_elmo():
+    runs = {
+        (run.row, run.column): run
+        for run in read_study(EXPERIMENTS / "studies/table1.jsonnet").runs
+    }
+    for task in ("SNLI", "SST"):
+        models = [runs[task, column].experiment["model"] for column in ("fixed vectors", "ELMo")]
+        for model in models:
+            # The penalty on the layers' scores, and the dropout of ELMo itself, are ELMo's.
+            regexes = model.pop("regularizer", {"regexes": []})["regexes"]
+            model["penalties"] = [regex for regex in regexes if regex[0] != "layer_scores"]
+            model.pop("placement", None)
+            model["text_field_embedder"] = None
+        assert models[0] == models[1]
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -1,0 +1,23 @@
+import pytest
+
+import elmo_plugin.plugin  # noqa: F401
+from elmo_plugin.analysis.studies.checks import check_experiments
+from elmo_plugin.analysis.studies.study import read_study
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped
+
+
+@pytest.mark.parametrize("name", ["table1", "table7"])
+def test_what_a_study_trains_can_be_built(name):
+    started = []
+    runs = read_study(shipped("fixtures/studies") / f"{name}.jsonnet").runs
+    check_experiments(runs, started.append)
+    # One run of each cell.
+    assert len(started) == len({(run.row, run.column) for run in runs})
+
+
+def test_the_run_is_named():
+    (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
+    first.experiment["trainer"]["optimizer"]["speed"] = 3
+    with pytest.raises(ConfigurationError, match="NER, fixed vectors, seed 1: .*speed"):
+        check_experiments([first])
