@@ -1,5 +1,6 @@
 import os
 from argparse import ArgumentParser, Namespace
+from itertools import islice
 from pathlib import Path
 from typing import List, Optional
 
@@ -8,6 +9,8 @@ from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.bilm.io.array_files import DTYPES
 from elmo_plugin.bilm.io.export import allennlp_obstacle, check_export_folder, save_bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, softmax_of
+from elmo_plugin.bilm.io.unit_layers import unit_layers
+from elmo_plugin.corpora.files import numbered_lines
 
 DESCRIPTION = """\
 Write the biLM of a trained model as the files of the published biLMs.
@@ -31,6 +34,9 @@ example:
 
 STOPPED = "stopped, nothing was written."
 
+# By which magnitudes are measured.
+_NUM_SENTENCES = 1000
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("archive", metavar="ARCHIVE", help="model.tar.gz or folder")
@@ -41,6 +47,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         default="float32",
         help="float16 is half the size and exact to three digits (default: float32)",
     )
+    parser.add_argument(
+        "--unit-layers",
+        metavar="TEXT",
+        help="scale the layers to a root mean square of 1 on the first 1,000 sentences of TEXT, "
+        "one per line: the language model predicts the same, and task models learn faster than "
+        "from small layers",
+    )
     parser.add_argument("--bilm", metavar="NAME", help="which one, where a model contains several")
     parser.add_argument("--force", action="store_true", help="replace such files in OUT_DIR")
 
@@ -49,6 +62,9 @@ def run(args: Namespace) -> str:
     check_export_folder(args.out_dir, args.force)
     model = TrainedModel.read(args.archive)
     bilm, softmax = model.bilm(args.bilm), softmax_of(model)
+    if args.unit_layers is not None:
+        lines = islice(numbered_lines(args.unit_layers, newline="\n"), _NUM_SENTENCES)
+        bilm, softmax = unit_layers(bilm, softmax, [line.split() for _, line in lines])
     files = save_bilm(bilm, args.out_dir, softmax, args.dtype, args.force)
     return _report(bilm, softmax, args.out_dir, files)
 

@@ -56,6 +56,19 @@ def test_the_language_model_that_we_train_is_exported(make_options, tmp_path, ca
     assert lines[:4] == ["<S>\t10", "</S>\t10", "<UNK>\t3", "the\t9"]
 
 
+def test_layers_can_be_scaled(archive, tmp_path):
+    (tmp_path / "text.txt").write_text("They play\n\nchess\n")
+    run(archive, tmp_path / "out", "--unit-layers", tmp_path / "text.txt")
+    files = [str(tmp_path / "out" / name) for name in ("options.json", "weights.hdf5")]
+    ids = batch_to_ids([["They", "play"], [], ["chess"]])
+    output = load_bilm(*files)(ids)
+    squares = output.layers[:, output.mask].square().mean(dim=(1, 2))
+    assert squares[0].item() == pytest.approx(1, rel=1e-5)
+    assert squares[1:].mean().item() == pytest.approx(1, rel=1e-5)
+    # AllenNLP reads the scaled clip, too.
+    assert_layers_equal(torch.stack(_ElmoBiLm(*files)(ids)["activations"]), output.layers)
+
+
 def test_the_bilm_of_a_task_has_no_softmax_and_may_need_a_name(make_bilm, tmp_path, capsys):
     tagger = torch.nn.ModuleDict({name: StandIn(make_bilm()) for name in ("left", "right")})
     folder, _ = save_run(tagger, Vocabulary(), tmp_path / "task")

@@ -1,0 +1,114 @@
+import copy
+from dataclasses import replace
+from itertools import islice
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+import torch
+
+from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["unit_layers"]
+
+_BATCH_SIZE = 32
+
+
+def unit_layers(
+    bilm: Bilm, softmax: Optional[SoftmaxWeights], sentences: Iterable[Sequence[str]]
+) -> Tuple[Bilm, Optional[SoftmaxWeights]]:
+    """
+    The same language model with layers of another magnitude: the root mean square of the token
+    layer is 1, and that of the recurrent layers together.
+
+    A language model can be trained to any magnitude of its layers, because its softmax can make up
+    for it. Task models learn more slowly from small ones. The layers are scaled by two factors, by
+    which the matrices that read them are divided, so that the probabilities of words are the same
+    but for rounding. `proj_clip` is scaled with the layers.
+
+    # Parameters
+
+    bilm : `Bilm`
+    softmax : `Optional[SoftmaxWeights]`
+    sentences : `Iterable[Sequence[str]]`
+        The words of some sentences, on which magnitudes are measured.
+
+    # Returns
+
+    `Tuple[Bilm, Optional[SoftmaxWeights]]`
+
+    # Raises
+
+    `ConfigurationError`
+        If the LSTMs have no projection or the token layer has none, which cannot be scaled; if
+        there are no sentences, or a layer is zero.
+    """
+    options = bilm.options
+    cnn = options.char_cnn
+    if options.lstm.projection_dim is None or (cnn is not None and not cnn.projection):
+        raise ConfigurationError(
+            "Expected a biLM whose token layer and LSTMs have projections, which scale its layers; "
+            "this one has not."
+        )
+    token_factor, lstm_factor = _factors(bilm, sentences)
+    clip = options.lstm.proj_clip
+    clip = None if clip is None else clip * lstm_factor
+    source = copy.deepcopy(options.source)
+    source["lstm"]["proj_clip"] = clip
+    scaled = Bilm(replace(options, lstm=replace(options.lstm, proj_clip=clip), source=source))
+    scaled.load_state_dict(
+        {
+            **_scaled(bilm, token_factor, lstm_factor),
+            "options_json": scaled.options_json,
+        }
+    )
+    if softmax is not None:
+        softmax = replace(softmax, weight=softmax.weight / lstm_factor)
+    return scaled.eval(), softmax
+
+
+def _factors(bilm: Bilm, sentences: Iterable[Sequence[str]]) -> Tuple[float, float]:
+    """One over the root mean squares of the token layer and of the recurrent layers."""
+    squares = torch.zeros(bilm.num_layers, dtype=torch.float64)
+    num_words = 0
+    for batch in _batches(sentences):
+        ids = bilm.characters.batch_ids(batch)
+        with torch.inference_mode():
+            output = bilm(ids)
+        # Shape: (num_layers, num_words, output_dim)
+        layers = output.layers[:, output.mask].double()
+        squares += layers.square().mean(dim=-1).sum(dim=-1)
+        num_words += layers.size(1)
+    if not num_words:
+        raise ConfigurationError("Expected sentences to measure the layers on, found none.")
+    means = (squares / num_words).tolist()
+    token, recurrent = means[0], sum(means[1:]) / (len(means) - 1)
+    if not (token > 0.0 and recurrent > 0.0):
+        raise ConfigurationError("Expected layers that are not zero, found zeros.")
+    return token**-0.5, recurrent**-0.5
+
+
+def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[List[Sequence[str]]]:
+    remaining = iter(sentences)
+    while batch := list(islice(remaining, _BATCH_SIZE)):
+        yield batch
+
+
+def _scaled(bilm: Bilm, token_factor: float, lstm_factor: float) -> Dict[str, torch.Tensor]:
+    """The state dict with scaled layers."""
+    # What computes the token layer last.
+    last = "embedding" if bilm.options.char_cnn is None else "projection"
+    scaled = {}
+    for name, value in bilm.state_dict().items():
+        factor = 1.0
+        if name.startswith(f"character_encoder.{last}."):
+            factor = token_factor
+        elif name.endswith("projection.weight"):
+            factor = lstm_factor
+        elif name.endswith("recurrent.weight"):
+            factor = 1.0 / lstm_factor
+        elif name.endswith("input.weight"):
+            is_first = name.split(".")[-3] == "0"
+            factor = 1.0 / (token_factor if is_first else lstm_factor)
+        scaled[name] = value if factor == 1.0 else value * factor
+    return scaled
