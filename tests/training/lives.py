@@ -56,9 +56,10 @@ def batch_losses(folder: Path, rank: int = 0) -> List[float]:
 
 def _live(experiment: Dict[str, Any], folder: Path, last_event: Optional[int]) -> None:
     # Other tests may have started the server without it.
-    import elmo_plugin.plugin  # noqa: F401
     from allennlp.commands.train import train_model
     from allennlp.common import Params
+
+    import elmo_plugin.plugin  # noqa: F401
 
     folder.mkdir(exist_ok=True)
     log = os.open(folder / "life.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
