@@ -8,6 +8,7 @@ from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.pictures import import_pyplot
 
 DESCRIPTION = """\
 Show how trained models mix the layers of their biLM (equation 1 and figure 2 of the paper): the
@@ -67,16 +68,7 @@ def _table(mixes: List[LayerWeights]) -> str:
 
 def draw(mixes: List[LayerWeights], picture: Path) -> None:
     """A heat map with a row for each mix, and a panel for each place, as figure 2 of the paper."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ConfigurationError(
-            "--plot needs matplotlib. Install it: pip install matplotlib"
-        ) from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    pyplot.rcParams["svg.hashsalt"] = "elmo"
+    pyplot = import_pyplot()
     places = list(dict.fromkeys(mix.place for mix in mixes))
     heights = [sum(mix.place == place for mix in mixes) for place in places]
     num_layers = max(len(mix.weights) for mix in mixes)
