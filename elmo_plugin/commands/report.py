@@ -46,7 +46,7 @@ def run(args: Namespace) -> str:
     output.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(output) as unfinished:
         unfinished.write_text(page(args.title, sections), encoding="utf-8")
-    return f"{output}: {len(sections)} sections."
+    return f"{output}: {len(sections)} section{'' if len(sections) == 1 else 's'}."
 
 
 def _files(folder: Path) -> Iterator[Path]:
