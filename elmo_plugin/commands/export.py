@@ -9,7 +9,7 @@ from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.bilm.io.array_files import DTYPES
 from elmo_plugin.bilm.io.export import allennlp_obstacle, check_export_folder, save_bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, softmax_of
-from elmo_plugin.bilm.io.unit_layers import unit_layers
+from elmo_plugin.bilm.io.unit_layers import layer_magnitudes, unit_layers
 from elmo_plugin.corpora.files import numbered_lines
 
 DESCRIPTION = """\
@@ -51,8 +51,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--unit-layers",
         metavar="TEXT",
         help="scale the layers to a root mean square of 1 on the first 1,000 sentences of TEXT, "
-        "one per line: the language model predicts the same, and task models learn faster than "
-        "from small layers",
+        "one per line: the language model predicts the same, and task models may learn faster "
+        "than from small layers",
     )
     parser.add_argument("--bilm", metavar="NAME", help="which one, where a model contains several")
     parser.add_argument("--force", action="store_true", help="replace such files in OUT_DIR")
@@ -61,12 +61,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> str:
     check_export_folder(args.out_dir, args.force)
     model = TrainedModel.read(args.archive)
-    bilm, softmax = model.bilm(args.bilm), softmax_of(model)
+    bilm, softmax, scaled = model.bilm(args.bilm), softmax_of(model), ""
     if args.unit_layers is not None:
         lines = islice(numbered_lines(args.unit_layers, newline="\n"), _NUM_SENTENCES)
-        bilm, softmax = unit_layers(bilm, softmax, [line.split() for _, line in lines])
+        magnitudes = layer_magnitudes(bilm, [line.split() for _, line in lines])
+        bilm, softmax = unit_layers(bilm, softmax, magnitudes)
+        scaled = (
+            f" Root mean squares before scaling: token layer {magnitudes.token:.3f}, LSTM layers "
+            f"{magnitudes.recurrent:.3f}."
+        )
     files = save_bilm(bilm, args.out_dir, softmax, args.dtype, args.force)
-    return _report(bilm, softmax, args.out_dir, files)
+    return _report(bilm, softmax, args.out_dir, files) + scaled
 
 
 def _report(bilm: Bilm, softmax: Optional[SoftmaxWeights], out_dir: str, files: List[Path]) -> str:

@@ -56,9 +56,10 @@ def test_the_language_model_that_we_train_is_exported(make_options, tmp_path, ca
     assert lines[:4] == ["<S>\t10", "</S>\t10", "<UNK>\t3", "the\t9"]
 
 
-def test_layers_can_be_scaled(archive, tmp_path):
+def test_layers_can_be_scaled(archive, tmp_path, capsys):
     (tmp_path / "text.txt").write_text("They play\n\nchess\n")
     run(archive, tmp_path / "out", "--unit-layers", tmp_path / "text.txt")
+    assert "Root mean squares before scaling: token layer " in capsys.readouterr().out
     files = [str(tmp_path / "out" / name) for name in ("options.json", "weights.hdf5")]
     ids = batch_to_ids([["They", "play"], [], ["chess"]])
     output = load_bilm(*files)(ids)

@@ -20,7 +20,7 @@ def check_experiments(
 ) -> None:
     """
     Builds what `allennlp train` builds, on the first instances of each corpus, for one run of each
-    cell, without training it.
+    cell and fraction, without training it.
 
     # Parameters
 
@@ -33,7 +33,7 @@ def check_experiments(
     `ConfigurationError`
         If one cannot be built; names the run.
     """
-    cells = {(run.row, run.column): run for run in runs}
+    cells = {(run.row, run.column, run.fraction): run for run in runs}
     for run in cells.values():
         on_experiment(run)
         try:
@@ -53,7 +53,6 @@ def _build(experiment: Dict[str, Any], is_evaluated: bool) -> None:
             reader = experiment[name]
             limit = reader.get("max_instances") or _NUM_INSTANCES
             reader["max_instances"] = min(limit, _NUM_INSTANCES)
-            reader.pop("fraction", None)
     with tempfile.TemporaryDirectory() as folder:
         params = Params(experiment)
         # Takes the seeds out.

@@ -53,11 +53,6 @@ class Difference:
     interval: Optional[Interval]
     error_reduction: Optional[float]
 
-    @property
-    def is_certain(self) -> bool:
-        """Zero is outside the interval."""
-        return self.interval is not None and not self.interval.low <= 0.0 <= self.interval.high
-
 
 def cell(results: Results, row: Row, number: int, fraction: Optional[float] = 1) -> Optional[Cell]:
     """That of a row and the number of a column, or `None` if it has no scores yet."""

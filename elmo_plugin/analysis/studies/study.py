@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
-from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["Column", "Row", "Run", "Study", "check_inputs", "file_hashes", "read_study"]
@@ -71,8 +70,7 @@ class Run:
         For `allennlp train`.
     digest : `str`
         Of all that decides about the score: the experiment with the contents of its files in place
-        of their paths. A file that is there with the suffix `.gz` only, or a pattern of several
-        files, counts by its name in `ELMO_DATA`.
+        of their paths.
     """
 
     row: str
@@ -198,8 +196,16 @@ def _inputs(run: Run) -> List[Tuple[str, str]]:
 def _exists(file: str) -> bool:
     if "://" in file:
         return True
-    # Text may be in many files, `train-*.txt`.
-    return os.path.exists(file) or bool(glob.glob(file) or glob.glob(f"{file}.gz"))
+    return bool(_files(file))
+
+
+def _files(name: str) -> List[str]:
+    """The files of a path: itself, its `.gz`, or many if it is a pattern such as `train-*.txt`."""
+    if os.path.isfile(name):
+        return [name]
+    # Other strings of an experiment, such as regular expressions, name no folder.
+    found = (glob.glob(name) or glob.glob(f"{name}.gz")) if os.sep in name else []
+    return sorted(filter(os.path.isfile, found))
 
 
 def file_hashes(experiment: Any) -> Dict[str, str]:
@@ -227,11 +233,8 @@ def _portable(value: Any) -> Any:
         return [_portable(part) for part in value]
     if not isinstance(value, str):
         return value
-    if os.path.isfile(value):
-        return f"sha256 {_hash(value)}"
-    # Text in many files, or compressed.
-    data = setting("ELMO_DATA").rstrip(os.sep) + os.sep
-    return f"ELMO_DATA/{value[len(data) :]}" if value.startswith(data) else value
+    files = _files(value)
+    return " ".join(["sha256", *map(_hash, files)]) if files else value
 
 
 @lru_cache(maxsize=None)

@@ -1,7 +1,7 @@
 import copy
 from dataclasses import replace
 from itertools import islice
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -9,29 +9,36 @@ from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["unit_layers"]
+__all__ = ["Magnitudes", "layer_magnitudes", "unit_layers"]
 
 _BATCH_SIZE = 32
 
 
+class Magnitudes(NamedTuple):
+    """The root mean squares of the token layer, and of the recurrent layers together."""
+
+    token: float
+    recurrent: float
+
+
 def unit_layers(
-    bilm: Bilm, softmax: Optional[SoftmaxWeights], sentences: Iterable[Sequence[str]]
+    bilm: Bilm, softmax: Optional[SoftmaxWeights], magnitudes: Magnitudes
 ) -> Tuple[Bilm, Optional[SoftmaxWeights]]:
     """
     The same language model with layers of another magnitude: the root mean square of the token
     layer is 1, and that of the recurrent layers together.
 
     A language model can be trained to any magnitude of its layers, because its softmax can make up
-    for it. Task models learn more slowly from small ones. The layers are scaled by two factors, by
-    which the matrices that read them are divided, so that the probabilities of words are the same
-    but for rounding. `proj_clip` is scaled with the layers.
+    for it; small ones can slow down the training of task models. The layers are scaled by two
+    factors, by which the matrices that read them are divided, so that the probabilities of words
+    are the same but for rounding. `proj_clip` is scaled with the layers.
 
     # Parameters
 
     bilm : `Bilm`
     softmax : `Optional[SoftmaxWeights]`
-    sentences : `Iterable[Sequence[str]]`
-        The words of some sentences, on which magnitudes are measured.
+    magnitudes : `Magnitudes`
+        See `layer_magnitudes`.
 
     # Returns
 
@@ -40,8 +47,7 @@ def unit_layers(
     # Raises
 
     `ConfigurationError`
-        If the LSTMs have no projection or the token layer has none, which cannot be scaled; if
-        there are no sentences, or a layer is zero.
+        If the LSTMs have no projection or the token layer has none, which cannot be scaled.
     """
     options = bilm.options
     cnn = options.char_cnn
@@ -50,7 +56,7 @@ def unit_layers(
             "Expected a biLM whose token layer and LSTMs have projections, which scale its layers; "
             "this one has not."
         )
-    token_factor, lstm_factor = _factors(bilm, sentences)
+    token_factor, lstm_factor = 1.0 / magnitudes.token, 1.0 / magnitudes.recurrent
     clip = options.lstm.proj_clip
     clip = None if clip is None else clip * lstm_factor
     source = copy.deepcopy(options.source)
@@ -67,8 +73,15 @@ def unit_layers(
     return scaled.eval(), softmax
 
 
-def _factors(bilm: Bilm, sentences: Iterable[Sequence[str]]) -> Tuple[float, float]:
-    """One over the root mean squares of the token layer and of the recurrent layers."""
+def layer_magnitudes(bilm: Bilm, sentences: Iterable[Sequence[str]]) -> Magnitudes:
+    """
+    Measures the layers on some sentences, given by their words.
+
+    # Raises
+
+    `ConfigurationError`
+        If there are no sentences, or a layer is zero.
+    """
     squares = torch.zeros(bilm.num_layers, dtype=torch.float64)
     num_words = 0
     for batch in _batches(sentences):
@@ -85,7 +98,7 @@ def _factors(bilm: Bilm, sentences: Iterable[Sequence[str]]) -> Tuple[float, flo
     token, recurrent = means[0], sum(means[1:]) / (len(means) - 1)
     if not (token > 0.0 and recurrent > 0.0):
         raise ConfigurationError("Expected layers that are not zero, found zeros.")
-    return token**-0.5, recurrent**-0.5
+    return Magnitudes(token**0.5, recurrent**0.5)
 
 
 def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[List[Sequence[str]]]:

@@ -16,6 +16,13 @@ def test_what_a_study_trains_can_be_built(name):
     assert len(started) == len({(run.row, run.column) for run in runs})
 
 
+def test_a_fraction_that_leaves_nothing_is_found_beforehand():
+    (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
+    first.experiment["dataset_reader"]["fraction"] = 1e-9
+    with pytest.raises(ConfigurationError, match="leaves nothing"):
+        check_experiments([first])
+
+
 def test_the_run_is_named():
     (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
     first.experiment["trainer"]["optimizer"]["speed"] = 3

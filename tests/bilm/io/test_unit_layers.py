@@ -5,7 +5,7 @@ from elmo_plugin.analysis.surprisal import Scorer
 from elmo_plugin.bilm import load_bilm
 from elmo_plugin.bilm.io.export import save_bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
-from elmo_plugin.bilm.io.unit_layers import unit_layers
+from elmo_plugin.bilm.io.unit_layers import Magnitudes, layer_magnitudes, unit_layers
 from elmo_plugin.util.errors import ConfigurationError
 
 SENTENCES = [["They", "play"], ["the", "play", "began", "in", "the", "autumn"], ["chess"]]
@@ -33,7 +33,7 @@ def layers_of(bilm):
 def test_layers_are_scaled_and_the_language_model_is_the_same(make_bilm, settings):
     bilm = make_bilm(**settings)
     softmax = make_softmax(bilm.options.lstm.output_dim)
-    scaled, scaled_softmax = unit_layers(bilm, softmax, SENTENCES)
+    scaled, scaled_softmax = unit_layers(bilm, softmax, layer_magnitudes(bilm, SENTENCES))
     before, after = (torch.cat(layers_of(each), dim=1).double() for each in (bilm, scaled))
     factors = (after.square().mean(dim=(1, 2)) / before.square().mean(dim=(1, 2))).sqrt()
     torch.testing.assert_close(after, before * factors[:, None, None], rtol=1e-4, atol=1e-5)
@@ -52,7 +52,8 @@ def test_layers_are_scaled_and_the_language_model_is_the_same(make_bilm, setting
 
 
 def test_its_files_are_read_as_any_others(make_bilm, tmp_path):
-    scaled, softmax = unit_layers(make_bilm(), None, SENTENCES)
+    bilm = make_bilm()
+    scaled, softmax = unit_layers(bilm, None, layer_magnitudes(bilm, SENTENCES))
     assert softmax is None
     save_bilm(scaled, tmp_path)
     read = load_bilm(tmp_path / "options.json", tmp_path / "weights.hdf5")
@@ -63,6 +64,6 @@ def test_its_files_are_read_as_any_others(make_bilm, tmp_path):
 
 def test_what_cannot_be_scaled_is_refused(make_bilm):
     with pytest.raises(ConfigurationError, match="whose token layer and LSTMs have projections"):
-        unit_layers(make_bilm(projection_dim=None), None, SENTENCES)
+        unit_layers(make_bilm(projection_dim=None), None, Magnitudes(1.0, 1.0))
     with pytest.raises(ConfigurationError, match="Expected sentences"):
-        unit_layers(make_bilm(), None, [])
+        layer_magnitudes(make_bilm(), [])
