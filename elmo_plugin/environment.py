@@ -10,6 +10,9 @@ The environment variables that name corpora, biLM, word vectors and cache.
 - `ELMO_TURIAN`: a second file of word vectors, beside the first in coreference, as the paper has
   those of Turian et al. (2010). Empty, which is the default: none. `ELMO_TURIAN_DIM`,
   `ELMO_TURIAN_CASED`: as above.
+- `ELMO_WIDE`: wider vectors of the text of `ELMO_GLOVE`, for the study that asks whether width
+  would do what ELMo does. `ELMO_WIDE_DIM`, `ELMO_WIDE_CASED`: as above. There is no default if
+  `ELMO_GLOVE` is set.
 - `ELMO_COVE`: the encoder of CoVe, path or URL. It reads the word vectors of `ELMO_GLOVE`; the
   default reads those that come with the project, so there is none for others.
 - `ELMO_CACHE`: the folder in which experiments keep the layers of a frozen biLM, by default
@@ -36,10 +39,13 @@ DEFAULTS: Dict[str, str] = {
     "ELMO_WEIGHTS": "pretrained/small/weights.hdf5",
     "ELMO_GLOVE": "fixtures/corpora/glove/vectors.100d.txt.gz",
     "ELMO_COVE": "fixtures/cove/weights.pth",
+    "ELMO_WIDE": "fixtures/corpora/glove/vectors.100d.txt.gz",
 }
+# Their defaults belong to the default of ELMO_GLOVE.
+_OF_GLOVE = ("ELMO_COVE", "ELMO_WIDE")
 _SEED = "13370"
-_WORD_VECTORS = ("ELMO_GLOVE", "ELMO_TURIAN")
-_MAY_BE_EMPTY = (*_WORD_VECTORS, "ELMO_CACHE")
+_WORD_VECTORS = ("ELMO_GLOVE", "ELMO_TURIAN", "ELMO_WIDE")
+_MAY_BE_EMPTY = ("ELMO_GLOVE", "ELMO_TURIAN", "ELMO_CACHE")
 
 
 def setting(name: str) -> str:
@@ -54,7 +60,7 @@ def setting(name: str) -> str:
     value = os.environ.get(name)
     if value or (value is not None and name in _MAY_BE_EMPTY):
         return value
-    if name == "ELMO_COVE" and setting("ELMO_GLOVE") != str(shipped(DEFAULTS["ELMO_GLOVE"])):
+    if name in _OF_GLOVE and setting("ELMO_GLOVE") != str(shipped(DEFAULTS["ELMO_GLOVE"])):
         return ""
     if name in DEFAULTS:
         return str(shipped(DEFAULTS[name]))

@@ -52,18 +52,22 @@ def layer_weights(archive: Union[str, os.PathLike]) -> List[LayerWeights]:
     `ConfigurationError`
         If it cannot be read, or contains no mix.
     """
-    model = TrainedModel.read(archive)
-    found = [
-        _of_mix(model, name.removesuffix(kind))
-        for name in model.parameters
-        for kind in (_SCORES, _FIXED)
-        if name.split(".")[-1] == kind
-    ]
+    found = stored_layer_weights(TrainedModel.read(archive))
     if not found:
         raise ConfigurationError(
             f"{archive} has no layer weights: expected a model that was trained with ELMo."
         )
     return found
+
+
+def stored_layer_weights(model: TrainedModel) -> List[LayerWeights]:
+    """The same of a model that has been read. Empty if it was trained without ELMo."""
+    return [
+        _of_mix(model, name.removesuffix(kind))
+        for name in model.parameters
+        for kind in (_SCORES, _FIXED)
+        if name.split(".")[-1] == kind
+    ]
 
 
 def _of_mix(model: TrainedModel, prefix: str) -> LayerWeights:

@@ -3,18 +3,19 @@ from pathlib import Path
 from typing import Iterator
 
 from elmo_plugin.analysis.report.page import page
-from elmo_plugin.analysis.report.sections import read_section
+from elmo_plugin.analysis.report.sections import models_section, read_section
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
 DESCRIPTION = """\
-Write one page of HTML about results. It shows, for each study, probe, table of layer weights and
-learning curve, the plots, the numbers behind them beside those of the paper, and the command that
-made them.
+Write one page of HTML about results. It shows, for each study, probe, table of layer weights,
+trained model and learning curve, the plots, the numbers behind them beside those of the paper, and
+the command that made them.
 
 OUT is searched for JSON files: results.json of `allennlp elmo-study`, what `elmo probe --json` and
-`elmo layer-weights --json` write, and those of scripts/learning_curve.py. Others are left out. The
-page, OUT/report.html, contains its pictures and needs no network.
+`elmo layer-weights --json` write, and those of scripts/learning_curve.py; and for model.tar.gz of
+trainings that are not of a study. Others are left out. The page, OUT/report.html, contains its
+pictures and needs no network.
 """
 
 EPILOG = """\
@@ -36,11 +37,14 @@ def run(args: Namespace) -> str:
     folder = Path(args.out)
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is not a folder; expected one with results.")
-    sections = [section for path in _files(folder) if (section := read_section(path))]
+    sections = [section for path in _files(folder, "*.json") if (section := read_section(path))]
+    archives = list(_files(folder, "model.tar.gz"))
+    if archives:
+        sections.append(models_section(archives))
     if not sections:
         raise ConfigurationError(
             f"{folder}: expected results (of elmo-study, elmo probe --json, elmo layer-weights "
-            "--json), found none."
+            "--json, a training), found none."
         )
     output = Path(args.output or folder / "report.html")
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -49,8 +53,8 @@ def run(args: Namespace) -> str:
     return f"{output}: {len(sections)} section{'' if len(sections) == 1 else 's'}."
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """JSON files, except those of the trainings of studies, which are many."""
-    for path in sorted(folder.rglob("*.json")):
+def _files(folder: Path, pattern: str) -> Iterator[Path]:
+    """Except those of the trainings of studies, which are many."""
+    for path in sorted(folder.rglob(pattern)):
         if "runs" not in path.relative_to(folder).parts:
             yield path

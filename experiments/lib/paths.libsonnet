@@ -28,9 +28,17 @@ local vectors(name) = if std.extVar(name) == '' then null else {
     // The vocabulary of its softmax, in the folder of the weights.
     vocabulary_file: std.join('/', std.split(self.weight_file, '/')[:-1] + ['vocabulary.txt']),
   },
+  // Other biLMs, for the studies: 'one_layer' (ablations/bilm_small_one_layer.jsonnet), and those
+  // that are fine-tuned on the text of a task. `elmo export` writes the files.
+  other_bilm(name): {
+    local folder = '%s/bilm/%s/' % [data, name],
+    options_file: folder + 'options.json',
+    weight_file: folder + 'weights.hdf5',
+  },
   // Null if the variable is empty.
   word_vectors: vectors('ELMO_GLOVE'),
   second_word_vectors: vectors('ELMO_TURIAN'),
+  wide_word_vectors: vectors('ELMO_WIDE'),
   // An encoder that reads the word vectors.
   cove: std.extVar('ELMO_COVE'),
   // Tokenised text, one sentence per line.

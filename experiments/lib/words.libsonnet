@@ -20,6 +20,21 @@ local second = paths.second_word_vectors;
     for word in list
   ],
 
+  // The same list with the wider word vectors of ELMO_WIDE.
+  with_wide_vectors(list):: [
+    if word.embedder.type == 'elmo-word-vectors' && std.objectHas(word.embedder, 'pretrained_file') then
+      assert paths.wide_word_vectors != null :
+             'Wider word vectors: set ELMO_WIDE to a file trained on the text of ELMO_GLOVE.';
+      word {
+        embedder+: {
+          embedding_dim: paths.wide_word_vectors.dim,
+          pretrained_file: paths.wide_word_vectors.file,
+        },
+      }
+    else word
+    for word in list
+  ],
+
   // Fixed word vectors from ELMO_GLOVE, zeros for words that the file lacks: what an encoder of
   // CoVe reads.
   fixed_vectors(dim): self.vectors(dim, trainable=file == null) {

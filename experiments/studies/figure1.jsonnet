@@ -27,6 +27,16 @@ local same = import 'same.libsonnet';
         ],
         settings: same.snli { num_epochs: 10, patience: 3 },
       },
+      {
+        name: 'SRL',
+        metric: 'f1-measure-overall',
+        evaluate: paths.srl.dev,
+        columns: [
+          { name: 'baseline', experiment: import '../srl.jsonnet' },
+          { name: 'ELMo', experiment: import '../srl_elmo.jsonnet' },
+        ],
+        settings: { num_epochs: 15, patience: 3 },
+      },
     ],
   },
 }

@@ -1,5 +1,6 @@
 // What a task loses with fewer layers of the biLM, on dev: the token layer alone is a character CNN
-// without context.
+// without context. The biLM of one LSTM layer is that of ablations/bilm_small_one_layer.jsonnet,
+// trained for the same time (docs/studies.md).
 local paths = import '../lib/paths.libsonnet';
 local same = import 'same.libsonnet';
 
@@ -9,6 +10,7 @@ local columns(baseline, elmo) = [
   { name: 'layer 1', experiment: elmo, settings: { elmo+: { layers: [1] } } },
   { name: 'layer 2', experiment: elmo, settings: { elmo+: { layers: [2] } } },
   { name: 'all', experiment: elmo },
+  { name: 'biLM of one layer', experiment: elmo, settings: { elmo+: paths.other_bilm('one_layer') } },
 ];
 
 (import '../lib/study.libsonnet') {

@@ -1,11 +1,13 @@
 import json
 import re
+import tarfile
 from html.parser import HTMLParser
 
 import pytest
 
 from elmo_plugin.commands.main import main
 from tests.analysis.studies.scores import results, study
+from tests.analysis.test_layer_weights import placed
 from tests.commands.running import failure, run
 
 
@@ -115,6 +117,30 @@ def test_the_same_results_give_the_same_page(out, tmp_path):
     for name in ("a.html", "b.html"):
         main(["report", str(out), "--output", str(tmp_path / name)])
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
+    for name, metrics in (("a", {"best_validation_f1": 0.7142}), ("b", {}), ("study/runs/c", {})):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        _, folder = placed(tmp_path / name, "both")
+        config = json.loads((folder / "config.json").read_text())
+        config["trainer"] = {"validation_metric": "+f1"}
+        (folder / "config.json").write_text(json.dumps(config))
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+        with tarfile.open(folder / "model.tar.gz", "w:gz") as archive:
+            for file in ("config.json", "weights.th"):
+                archive.add(folder / file, file)
+    run("elmo-report", tmp_path)
+    page = Page((tmp_path / "report.html").read_text())
+    assert page.tags.count("section") == 1 and page.tags.count("svg") == 1
+    place = page.cells.index(f"{tmp_path}/a/model.tar.gz")
+    assert page.cells[place + 1 : place + 4] == ["elmo-srl", "f1", "71.42"]
+    assert f"{tmp_path}/b/model.tar.gz" in page.cells
+    assert not any("runs" in cell for cell in page.cells)
+    assert "srl, output" in page.cells
+
+    (tmp_path / "a/metrics.json").write_text("[]")
+    assert "expected the metrics of a training" in failure("elmo-report", tmp_path)
 
 
 def test_a_folder_without_results_is_refused(tmp_path):

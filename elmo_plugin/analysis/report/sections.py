@@ -1,8 +1,10 @@
 import json
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
+from elmo_plugin.analysis.report.models import read_models
 from elmo_plugin.analysis.report.section import Figure, Section, SectionTable
 from elmo_plugin.analysis.report.svg import svg_of
 from elmo_plugin.analysis.studies.plots import draw_row
@@ -11,7 +13,7 @@ from elmo_plugin.analysis.studies.tables import epoch_table, score_tables
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.pictures import COLOURS, MARKS
 
-__all__ = ["read_section"]
+__all__ = ["models_section", "read_section"]
 
 # Table 6 of Peters et al. (2018): accuracy on the Penn Treebank.
 _PAPER_TAGS = {"CoVe": ("93.3", "92.8"), "biLM": ("97.3", "96.8")}
@@ -43,6 +45,21 @@ def read_section(path: Path) -> Optional[Section]:
                     "them anew, or move the file away."
                 ) from error
     return None
+
+
+def models_section(archives: List[Path]) -> Section:
+    """The section of trained models, see `read_models`."""
+    scores, weights = read_models(archives)
+    place = str(archives[0].parent)
+    mixes = _layer_weights([asdict(mix) for mix in weights], archives[0]) if weights else None
+    table = SectionTable(["archive", "model", "metric", "validation"], [*map(list, scores)], 3)
+    return Section(
+        "Trained models",
+        place if len(archives) == 1 else f"{place} and {len(archives) - 1} more folders",
+        ["Scores are those of the validation in training.", *(mixes.notes if mixes else [])],
+        mixes.figures if mixes else [],
+        [table, *(mixes.tables if mixes else [])],
+    )
 
 
 def _study(content: Dict[str, Any], path: Path) -> Section:

@@ -1,0 +1,53 @@
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+from elmo_plugin.analysis.layer_weights import LayerWeights, stored_layer_weights
+from elmo_plugin.bilm.io.archives import TrainedModel
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["TrainedScore", "read_models"]
+
+#: Archive, registered name of the model, metric and its value in validation, in percent if it is a
+#: fraction; empty if there are no metrics beside the archive.
+TrainedScore = Tuple[str, str, str, str]
+
+
+def read_models(archives: List[Path]) -> Tuple[List[TrainedScore], List[LayerWeights]]:
+    """
+    What trained models have reached in validation, and how they mix the layers of their biLM.
+
+    # Parameters
+
+    archives : `List[Path]`
+        The `model.tar.gz` of trainings. `metrics.json` is read from the same folder.
+
+    # Raises
+
+    `ConfigurationError`
+        If an archive or its metrics cannot be read.
+    """
+    scores, weights = [], []
+    for archive in archives:
+        model = TrainedModel.read(archive)
+        name = str(model.config.get("model", {}).get("type", ""))
+        scores.append((str(archive), name, *_validation(archive, model.config)))
+        weights += stored_layer_weights(model)
+    return scores, weights
+
+
+def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
+    path = archive.parent / "metrics.json"
+    metric = config.get("trainer", {}).get("validation_metric", "").lstrip("+-")
+    if not path.exists() or not metric:
+        return metric, ""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8")).get(f"best_validation_{metric}")
+    except (OSError, ValueError, AttributeError) as error:
+        raise ConfigurationError(
+            f"{path}: expected the metrics of a training, found {error!r}. Move the file away, or "
+            "train again."
+        ) from error
+    if not isinstance(value, (int, float)):
+        return metric, ""
+    return metric, f"{100 * value:.2f}" if 0 <= value <= 1 else f"{value:.3f}"
