@@ -12,6 +12,7 @@ for _name in (
     "ELMO_GLOVE_CASED",
     "ELMO_TURIAN",
     "ELMO_COVE",
+    "ELMO_WIDE",
     "ELMO_SEED",
 ):
     os.environ.pop(_name, None)

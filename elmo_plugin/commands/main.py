@@ -15,6 +15,7 @@ COMMANDS: Dict[str, str] = {
     "export": "write the biLM of a trained model as options.json and weights.hdf5",
     "export-cove": "write the encoder of a translation model as a file of CoVe",
     "layer-weights": "show how trained models mix the layers of their biLM",
+    "pack": "pack a trained model into a small archive",
     "probe": "measure what the layers of a biLM know of parts of speech and word senses",
     "report": "write a page of HTML about studies and analyses",
     "score": "compute the surprisal of words, or compare minimal pairs",

@@ -1,9 +1,10 @@
 from pathlib import Path
-from typing import Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Union
 
 import torch
 
 from elmo_plugin.bilm import load_bilm
+from elmo_plugin.bilm.io.shared import complete
 from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.environment import setting
@@ -134,6 +135,13 @@ class Elmo(torch.nn.Module):
             blend = mix(layers, output.mask)[:, 1:-1].masked_fill(is_padding, 0.0)
             blends.append(self.dropout(blend).view(*elmo_tokens.shape[:-1], blend.size(-1)))
         return blends
+
+    def _load_from_state_dict(
+        self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
+    ) -> None:
+        # Packed archives leave out the biLM that comes with the package.
+        complete(state_dict, "The trained model")
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def train(self, mode: bool = True) -> "Elmo":
         # A trainer calls this at the beginning of each epoch and before each validation.

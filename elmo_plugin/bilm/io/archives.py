@@ -12,6 +12,7 @@ import torch
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.io.predicted_words import read_predicted_words
+from elmo_plugin.bilm.io.shared import complete
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
@@ -56,6 +57,7 @@ class TrainedModel:
         with unpacked(archive) as folder:
             weights = trained_weights(folder, str(archive))
             parameters = read_state(weights, f"{archive} ({weights.name})")
+            complete(parameters, str(archive))
             words, counts = read_predicted_words(folder)
             return cls(parameters, words, counts, str(archive), _read_config(folder, str(archive)))
 

@@ -1,0 +1,44 @@
+from typing import List
+
+from allennlp.predictors import Predictor
+
+from elmo_plugin.archives.load import load_archive
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped
+
+__all__ = ["load_task", "shipped_tasks"]
+
+
+def shipped_tasks() -> List[str]:
+    """The names of the tasks whose trained models come with the package."""
+    return sorted(path.parent.name for path in shipped("pretrained/tasks").glob("*/model.tar.gz"))
+
+
+def load_task(name: str, cuda_device: int = -1) -> Predictor:
+    """
+    A trained model that comes with the package, to predict with.
+
+    # Parameters
+
+    name : `str`
+        One of `shipped_tasks()`; `pretrained/tasks` has their model cards.
+    cuda_device : `int`, optional (default = `-1`)
+        Number of the GPU, -1 for the CPU.
+
+    # Raises
+
+    `ConfigurationError`
+        If there is no such model.
+
+    # Examples
+
+        predictor = elmo_plugin.load_task("ner")
+        print(predictor.predict_json({"sentence": "Ada Lovelace lived in London."})["entities"])
+    """
+    if name not in shipped_tasks():
+        raise ConfigurationError(
+            f"Expected the name of a task ({', '.join(shipped_tasks())}), found {name!r}. For a "
+            "model of your own, use elmo_plugin.load_archive."
+        )
+    archive = load_archive(shipped(f"pretrained/tasks/{name}/model.tar.gz"), cuda_device)
+    return Predictor.from_archive(archive)

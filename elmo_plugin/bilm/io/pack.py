@@ -1,0 +1,150 @@
+"""Packs trained models into small archives."""
+
+import gzip
+import json
+import shutil
+import tarfile
+import tempfile
+from os import PathLike
+from pathlib import Path
+from typing import Any, Dict, Set, Tuple, Union
+
+import torch
+
+from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm.io.archives import TrainedModel, stored_bilms
+from elmo_plugin.bilm.io.shared import FINGERPRINT, shipped_bilm
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.unpacking import unpacked
+
+__all__ = ["pack"]
+
+_NUM_TRAINED = "_num_trained_tags"
+
+
+def pack(
+    archive: Union[str, PathLike], output: Union[str, PathLike], num_extra_words: int = 10_000
+) -> None:
+    """
+    Writes a small archive of a trained model, which `load_archive` reads like any other: numbers in
+    half precision, without the weights of the biLM that comes with the package, and with vectors of
+    fewer words that were not in the training data. Nothing in the archive is executed.
+
+    # Parameters
+
+    archive : `Union[str, PathLike]`
+        A `model.tar.gz` or the folder of a training.
+    output : `Union[str, PathLike]`
+        The `.tar.gz` to write.
+    num_extra_words : `int`, optional (default = `10_000`)
+        How many words that were not in the training data keep their vectors, the most frequent
+        ones. See `WordVectors`.
+
+    # Raises
+
+    `ConfigurationError`
+        If the archive cannot be read, or has numbers that half precision does not hold.
+    """
+    with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
+        model = TrainedModel.read(folder)
+        packed = Path(packed_folder)
+        vocabulary = shutil.copytree(
+            folder / "vocabulary", packed / "vocabulary", ignore=shutil.ignore_patterns(".*")
+        )
+        parameters = _with_fewer_words(model.parameters, vocabulary, num_extra_words)
+        parameters, sources = _without_shipped_bilm(parameters)
+        torch.save(_halved(parameters, str(archive)), packed / "weights.th")
+        config = json.dumps(_portable(model.config, sources), indent=2)
+        (packed / "config.json").write_text(f"{config}\n", encoding="utf-8")
+        shutil.copyfile(folder / "meta.json", packed / "meta.json")
+        with atomic_write(output) as unfinished:
+            _write_tar(packed, unfinished)
+
+
+def _with_fewer_words(
+    parameters: Dict[str, torch.Tensor], vocabulary: Path, num_extra_words: int
+) -> Dict[str, torch.Tensor]:
+    """Cuts the words of each namespace of `WordVectors`, and the rows of its vectors."""
+    parameters = dict(parameters)
+    for path in sorted(vocabulary.glob(f"*{_NUM_TRAINED}.txt")):
+        words = path.with_name(path.name.replace(_NUM_TRAINED, ""))
+        num_trained = int(path.read_text(encoding="utf-8"))
+        lines = words.read_text(encoding="utf-8").split("\n")[:-1]
+        # The padding has a row and no line.
+        num_extra = len(lines) + 1 - num_trained
+        for name in [name for name in parameters if name.split(".")[-1] == "extra"]:
+            weight = parameters[name.removesuffix("extra") + "weight"]
+            if len(weight) == num_trained and len(parameters[name]) == num_extra:
+                parameters[name] = parameters[name][:num_extra_words].clone()
+        kept = lines[: num_trained - 1 + num_extra_words]
+        words.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+    return parameters
+
+
+def _without_shipped_bilm(
+    parameters: Dict[str, torch.Tensor],
+) -> Tuple[Dict[str, torch.Tensor], Set[str]]:
+    """Also returns the options files of the biLMs that are left out."""
+    kept, sources = dict(parameters), set()
+    shipped = shipped_bilm()
+    for prefix, stored in stored_bilms(parameters).items():
+        weights = {name: f"{prefix}{name}" for name in shipped.state_dict()}
+        if not all(
+            name in parameters and torch.equal(parameters[name], value)
+            for name, value in zip(weights.values(), shipped.state_dict().values())
+            if not name.endswith("options_json")
+        ):
+            continue
+        for name in weights.values():
+            del kept[name]
+        sources.add(stored["options_file"])
+        # As `Bilm` stores the default.
+        identity = json.dumps({**stored, "options_file": ""}, sort_keys=True).encode()
+        kept[f"{prefix}options_json"] = torch.frombuffer(bytearray(identity), dtype=torch.uint8)
+        number = bytes.fromhex(fingerprint(shipped))
+        kept[f"{prefix}{FINGERPRINT}"] = torch.frombuffer(bytearray(number), dtype=torch.uint8)
+    return kept, sources
+
+
+def _halved(parameters: Dict[str, torch.Tensor], place: str) -> Dict[str, torch.Tensor]:
+    halved = {}
+    for name, value in parameters.items():
+        halved[name] = value.half() if value.is_floating_point() else value.clone()
+        if value.is_floating_point() and not bool(halved[name].isfinite().all()):
+            raise ConfigurationError(
+                f"{place}: {name} has numbers that half precision does not hold (above 65,504), or "
+                "that are not finite. The training diverged; take another."
+            )
+    return halved
+
+
+def _portable(config: Any, sources: Set[str]) -> Any:
+    """Without the files of the biLMs that are left out, and without a cache of layers."""
+    if isinstance(config, list):
+        return [_portable(part, sources) for part in config]
+    if not isinstance(config, dict):
+        return config
+    changed = {name: _portable(part, sources) for name, part in config.items()}
+    if config.get("options_file") in sources:
+        changed.pop("weight_file", None)
+        del changed["options_file"]
+        if "cache" in changed:
+            changed["cache"] = False
+    return changed
+
+
+def _write_tar(folder: Path, output: Union[str, PathLike]) -> None:
+    """The same bytes for the same files."""
+    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.mtime, member.mode = 0, 0o644
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        return member
+
+    with open(output, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as compressed:
+        with tarfile.open(fileobj=compressed, mode="w") as archive:
+            for name in names:
+                archive.add(folder / name, name, filter=plain)

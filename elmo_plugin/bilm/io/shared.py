@@ -1,0 +1,55 @@
+"""The biLM that comes with the package, and weights of trained models that leave it out."""
+
+from functools import lru_cache
+from typing import Dict
+
+import torch
+
+from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm.io.weight_files import load_weights
+from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped
+
+__all__ = ["FINGERPRINT", "complete", "shipped_bilm"]
+
+#: In a state dict that leaves out a biLM: its fingerprint, under the name that the biLM has there.
+FINGERPRINT = "fingerprint"
+
+
+@lru_cache(maxsize=1)
+def shipped_bilm() -> Bilm:
+    """The biLM in `pretrained/small`, whatever `ELMO_WEIGHTS` is. Not to be changed."""
+    folder = shipped("pretrained/small")
+    bilm = Bilm(BilmOptions.from_file(folder / "options.json"))
+    load_weights(bilm, folder / "weights.hdf5")
+    return bilm.eval()
+
+
+def complete(parameters: Dict[str, torch.Tensor], place: str) -> None:
+    """
+    Adds the weights of the biLM that comes with the package to a state dict that leaves them out.
+
+    # Parameters
+
+    parameters : `Dict[str, torch.Tensor]`
+    place : `str`
+        Its name in error messages.
+
+    # Raises
+
+    `ConfigurationError`
+        If the state dict belongs to another biLM.
+    """
+    for name in [name for name in parameters if str(name).split(".")[-1] == FINGERPRINT]:
+        bilm = shipped_bilm()
+        expected, found = bytes(parameters.pop(name).tolist()).hex(), fingerprint(bilm)
+        if expected != found:
+            raise ConfigurationError(
+                f"{place} was packed for the biLM {expected}, but {found} comes with this version. "
+                "Use the version of elmo_plugin with which it was packed."
+            )
+        for part, weight in bilm.state_dict().items():
+            if part != "options_json":
+                parameters[name.removesuffix(FINGERPRINT) + part] = weight

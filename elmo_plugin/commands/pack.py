@@ -1,0 +1,51 @@
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from elmo_plugin.bilm.io.pack import pack
+from elmo_plugin.util.errors import ConfigurationError
+
+DESCRIPTION = """\
+Pack a trained model into a small archive, to publish it or to send it.
+
+ARCHIVE is the model.tar.gz or the folder of a training run; nothing in it is executed. In OUT, a
+.tar.gz, numbers have half precision, which hardly changes a prediction. The biLM that comes with
+this project is left out: whoever loads OUT has it. Another biLM, or one that was fine-tuned, stays
+in. Of the words that were not in the training data, the most frequent ones keep their vectors.
+`allennlp predict`, `evaluate` and elmo_plugin.load_archive read OUT like any other archive.
+"""
+
+EPILOG = """\
+example:
+    %(prog)s out/ner_elmo/model.tar.gz ner.tar.gz
+    allennlp predict ner.tar.gz sentences.jsonl
+"""
+
+STOPPED = "stopped, nothing was written."
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("archive", metavar="ARCHIVE", help="model.tar.gz or folder")
+    parser.add_argument("output_file", metavar="OUT", help="the .tar.gz to write")
+    parser.add_argument(
+        "--extra-words",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="how many words outside the training data keep their vectors (default: %(default)s)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace OUT")
+
+
+def run(args: Namespace) -> str:
+    out = Path(args.output_file)
+    if args.extra_words < 0:
+        raise ConfigurationError(f"--extra-words {args.extra_words}: expected 0 or more.")
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        raise ConfigurationError(
+            f"{out}: expected the path of a file to write, in a folder that exists."
+        )
+    if out.exists() and not args.force:
+        raise ConfigurationError(f"{out} exists. Choose another name, or replace it with --force.")
+    pack(args.archive, out, args.extra_words)
+    return f"{out}: {os.path.getsize(out) / 1e6:.1f} MB."

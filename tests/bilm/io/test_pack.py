@@ -1,0 +1,151 @@
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+import torch
+from allennlp.commands.train import train_model_from_file
+from allennlp.models import archival
+from allennlp.predictors import Predictor
+
+from elmo_plugin import load_archive
+from elmo_plugin.analysis.layer_weights import layer_weights
+from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm.io import shared
+from elmo_plugin.bilm.io.archives import TrainedModel
+from elmo_plugin.bilm.io.pack import pack
+from elmo_plugin.environment import DEFAULTS
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped
+from tests.commands.running import failure, run
+from tests.tagger import FIXTURES, repack
+
+SENTENCE = {"sentence": "Ada Lovelace met Charles Babbage in a zeppelin over London ."}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "ner"
+    environment = pytest.MonkeyPatch()
+    for name in ("ELMO_OPTIONS", "ELMO_WEIGHTS"):
+        environment.setenv(name, str(shipped(DEFAULTS[name])))
+    overrides = {
+        "trainer.num_epochs": 2,
+        "model.text_field_embedder.token_embedders.words.num_extra_words": 300,
+        "model.placement.elmo.cache": True,
+    }
+    train_model_from_file(FIXTURES / "experiments/ner_elmo.jsonnet", folder, overrides=overrides)
+    environment.undo()
+    return folder / "model.tar.gz"
+
+
+@pytest.fixture(scope="module")
+def packed(trained, tmp_path_factory):
+    output = tmp_path_factory.mktemp("packed") / "ner.tar.gz"
+    pack(trained, output, num_extra_words=100)
+    return output
+
+
+def content(archive, name):
+    with tarfile.open(archive) as opened:
+        return opened.extractfile(name).read()
+
+
+def test_a_packed_model_predicts_the_same_with_any_loader(trained, packed):
+    original = Predictor.from_archive(load_archive(trained)).predict_json(SENTENCE)
+    for load in (load_archive, archival.load_archive):
+        found = Predictor.from_archive(load(packed)).predict_json(SENTENCE)
+        assert found["tags"] == original["tags"]
+        assert set(found) == set(original)
+
+
+def test_only_weights_of_the_task_are_in_it_in_half_precision(trained, packed, tmp_path):
+    assert packed.stat().st_size < trained.stat().st_size / 3
+    (tmp_path / "weights.th").write_bytes(content(packed, "weights.th"))
+    state = torch.load(tmp_path / "weights.th", weights_only=True)
+    assert {value.dtype for value in state.values()} <= {torch.half, torch.uint8, torch.int64}
+    (of_bilm,) = {name.rpartition(".bilm.")[0] for name in state if ".bilm." in name}
+    names = {f"{of_bilm}.bilm.{name}" for name in ("options_json", "fingerprint")}
+    assert {name for name in state if ".bilm." in name} == names
+    # Loaded, they have the types of the model, and the biLM is the shipped one.
+    model, expected = (load_archive(path).model for path in (packed, trained))
+    assert fingerprint(model.placement.elmo.bilm) == fingerprint(expected.placement.elmo.bilm)
+    for name, parameter in expected.named_parameters():
+        if ".extra" not in name:
+            found = dict(model.named_parameters())[name]
+            assert found.dtype == parameter.dtype
+            torch.testing.assert_close(found, parameter, rtol=1e-3, atol=1e-6)
+
+
+def test_words_of_the_training_and_the_most_frequent_others_stay(trained, packed):
+    before, after = (
+        content(path, "vocabulary/tokens.txt").split(b"\n") for path in (trained, packed)
+    )
+    assert after[:-1] == before[: len(after) - 1]
+    model, expected = (load_archive(path).model for path in (packed, trained))
+    words, all_words = (m.text_field_embedder.token_embedder_words for m in (model, expected))
+    assert len(words.extra) == 100 and len(before) - len(after) == len(all_words.extra) - 100 > 0
+    torch.testing.assert_close(words.extra, all_words.extra[:100], rtol=1e-3, atol=1e-6)
+    # A word whose vector is gone is read as an unknown one.
+    unknown = model.vocab.get_token_index(before[-2].decode())
+    assert unknown == model.vocab.get_token_index("@@UNKNOWN@@")
+
+
+def test_the_configuration_names_no_file_of_the_bilm_and_no_cache(packed):
+    text = content(packed, "config.json").decode()
+    assert "options.json" not in text and "weights.hdf5" not in text
+    assert json.loads(text)["model"]["placement"]["elmo"]["cache"] is False
+
+
+def test_archives_are_read_without_their_models_too(trained, packed, tmp_path):
+    first, second = layer_weights(trained)[0], layer_weights(packed)[0]
+    assert second.weights == pytest.approx(first.weights, abs=1e-3)
+    # Packed again, it is the same, byte for byte.
+    pack(packed, tmp_path / "again.tar.gz", num_extra_words=100)
+    assert (tmp_path / "again.tar.gz").read_bytes() == packed.read_bytes()
+    assert fingerprint(TrainedModel.read(packed).bilm()) == fingerprint(shared.shipped_bilm())
+
+
+def test_another_bilm_than_that_of_this_version_is_refused(packed, monkeypatch):
+    other = load_archive(packed).model.placement.elmo.bilm
+    with torch.no_grad():
+        other.lstm.forward_layers[0].input.weight[0, 0] += 1
+    monkeypatch.setattr(shared, "shipped_bilm", lambda: other)
+    with pytest.raises(ConfigurationError, match="packed for the biLM .* comes with this version"):
+        load_archive(packed)
+
+
+def test_a_bilm_of_the_user_stays_in_the_archive(trained, tmp_path, monkeypatch):
+    from elmo_plugin.bilm.io import pack as module
+
+    other = load_archive(trained).model.placement.elmo.bilm
+    with torch.no_grad():
+        other.lstm.forward_layers[0].input.weight[0, 0] += 1
+    monkeypatch.setattr(module, "shipped_bilm", lambda: other)
+    pack(trained, tmp_path / "own.tar.gz")
+    config = json.loads(content(tmp_path / "own.tar.gz", "config.json"))
+    assert config["model"]["placement"]["elmo"]["weight_file"].endswith("weights.hdf5")
+    assert load_archive(tmp_path / "own.tar.gz").model
+
+
+def test_numbers_that_half_precision_does_not_hold_are_refused(trained, tmp_path):
+    (tmp_path / "weights.th").write_bytes(content(trained, "weights.th"))
+    state = torch.load(tmp_path / "weights.th", weights_only=True)
+    state["tag_projection.bias"][0] = 1e6
+    torch.save(state, tmp_path / "weights.th")
+    files = {"weights.th": (tmp_path / "weights.th").read_bytes()}
+    archive = repack(trained, tmp_path / "large.tar.gz", without=["weights.th"], files=files)
+    with pytest.raises(ConfigurationError, match="tag_projection.bias has numbers that half"):
+        pack(archive, tmp_path / "out.tar.gz")
+    assert not (tmp_path / "out.tar.gz").exists()
+
+
+def test_the_command(trained, tmp_path, capsys):
+    output = tmp_path / "ner.tar.gz"
+    run("elmo-pack", trained, output, "--extra-words", "5")
+    assert "MB." in capsys.readouterr().out
+    assert "exists. Choose another name" in failure("elmo-pack", trained, output)
+    assert "expected 0 or more" in failure("elmo-pack", trained, output, "--extra-words", "-1")
+    assert "in a folder that exists" in failure("elmo-pack", trained, tmp_path / "no/ner.tar.gz")
+    assert "does not exist" in failure("elmo-pack", tmp_path / "no", tmp_path / "x.tar.gz")
+    assert Path(output).exists()
