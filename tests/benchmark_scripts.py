@@ -13,7 +13,16 @@ MEASURING = (
 sys.path.insert(0, str(FOLDER))
 modules = {
     name: importlib.import_module(name)
-    for name in (*MEASURING, "bilms", "common", "table", "task_peers", "task_steps", "time_shares")
+    for name in (
+        *MEASURING,
+        "bilms",
+        "common",
+        "peer_scores",
+        "table",
+        "task_peers",
+        "task_steps",
+        "time_shares",
+    )
 }
 sys.path.remove(str(FOLDER))
 

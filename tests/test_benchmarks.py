@@ -1,5 +1,6 @@
 """Benchmarks at sizes that say nothing of speed: that they run, and give the rows they should."""
 
+import json
 import math
 import os
 from copy import deepcopy
@@ -379,3 +380,21 @@ def test_the_backward_pass_counts_to_the_part_whose_gradient_it_computes():
     assert sum(found.values()) == pytest.approx(1.0)
     assert {part for part, kind in found if kind == "products"} == {"first", "second"}
     assert {part for part, _ in found} == {"first", "second", "optimiser", "data", "other"}
+
+
+@needs_peers
+def test_scores_of_a_peer_are_kept_and_not_made_again(tmp_path, monkeypatch, capsys):
+    output = tmp_path / "scores.json"
+    command = "peer_scores.py --task ner --seeds 1 --epochs 1 --output".split()
+    monkeypatch.setattr("sys.argv", [*command, str(output)])
+    modules["peer_scores"].main()
+    scores = json.loads(output.read_text())
+    assert [(score["peer"], score["words"]) for score in scores] == [
+        ("crf_tagger", "fixed vectors"),
+        ("crf_tagger", "trained vectors"),
+    ]
+    assert all(0 <= score[part] <= 1 for score in scores for part in ("dev", "test"))
+    assert all(score["epochs"] == 1 for score in scores)
+    before = output.stat().st_mtime_ns
+    modules["peer_scores"].main()
+    assert output.stat().st_mtime_ns == before

@@ -1,0 +1,140 @@
+"""
+Scores of the models of allennlp-models, trained like our baselines without ELMo.
+
+    python benchmarks/peer_scores.py --task ner snli --seeds 1 2 3 --epochs 10 --patience 3 \\
+        --output scores.json --peers /folder/of/allennlp-models
+
+Instances, batches, optimizer, epochs, patience, seeds and word vectors are those of our experiment;
+task_peers.py lists how the networks differ, and they have no L2 penalty. Each model is trained with fixed and with trained word
+vectors, chosen by its score in validation, and evaluated on the test part. A model that the output
+has is not trained again.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, List
+
+from allennlp.commands.train import train_model
+from allennlp.common import Params
+from allennlp.data import DataLoader, DatasetReader
+from allennlp.models import Model
+from allennlp.training.util import evaluate
+from task_peers import CURE, PEERS, find_peers
+
+import elmo_plugin.plugin  # noqa: F401
+from elmo_plugin.util.atomic_write import atomic_write
+
+STUDIES = Path(__file__).parent.parent / "experiments" / "studies"
+# The name of our baseline in the study `table1`, and the model of allennlp-models.
+TASKS = {
+    "ner": ("NER", "crf_tagger"),
+    "sst": ("SST", "bcn"),
+    "snli": ("SNLI", "esim"),
+    "squad": ("SQuAD, dev", "bidaf"),
+    "coref": ("Coreference", "coref"),
+}
+
+
+@Model.register("peer")
+class PeerModel(Model):
+    """A model of allennlp-models of the widths of one of ours, which it replaces."""
+
+    def __init__(self, vocab: Any, model: Model, peer: str) -> None:
+        super().__init__(vocab)
+        self.model, self._batch = PEERS[peer](model)
+
+    def forward(self, **tensors: Any) -> Dict[str, Any]:
+        return self.model(**self._batch(tensors))
+
+    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
+        return self.model.get_metrics(reset)
+
+
+def runs_of(row: str, arguments: argparse.Namespace) -> List[Dict[str, Any]]:
+    """Our baselines in `table1`, with other seeds and epochs."""
+    settings = {
+        name: value
+        for name, value in (("num_epochs", arguments.epochs), ("patience", arguments.patience))
+        if value is not None
+    }
+    source = f"""
+    (import {json.dumps(str(STUDIES / "table1.jsonnet"))}) {{
+      settings+: {{
+        rows: [
+          row {{ settings+: {json.dumps(settings)}, seeds: {arguments.seeds} }}
+          for row in super.rows
+          if row.name == {json.dumps(row)}
+        ],
+      }},
+    }}
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "study.jsonnet")
+        path.write_text(source, encoding="utf-8")
+        runs = Params.from_file(path).as_dict(quiet=True)["runs"]
+    return [run for run in runs if run["column"] != "ELMo"]
+
+
+def measure(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
+    """Trains the peer, and evaluates it on the test part."""
+    experiment = run["experiment"]
+    experiment["model"] = {"type": "peer", "peer": peer, "model": experiment["model"]}
+    metric = experiment["trainer"]["validation_metric"].lstrip("+")
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        model = train_model(Params(json.loads(json.dumps(experiment))), f"{folder}/training")
+        metrics = json.loads(Path(folder, "training/metrics.json").read_text())
+    reader = DatasetReader.from_params(Params(experiment["dataset_reader"]))
+    loader = DataLoader.from_params(
+        Params(experiment["validation_data_loader"]), reader=reader, data_path=run["evaluate"]
+    )
+    loader.index_with(model.vocab)
+    return {
+        "peer": peer,
+        "words": run["column"],
+        "seed": run["seed"],
+        "epochs": metrics["epoch"] + 1,
+        "metric": metric,
+        "dev": metrics[f"best_validation_{metric}"],
+        "test": evaluate(model, loader)[metric],
+        "minutes": round((time.perf_counter() - start) / 60, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--task", nargs="+", choices=TASKS, default=["ner"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--epochs", type=int, help="default: those of the study table1")
+    parser.add_argument("--patience", type=int, help="default: that of the study table1")
+    parser.add_argument("--output", type=Path, required=True, help="JSON, added to if it exists")
+    parser.add_argument(
+        "--peers",
+        type=Path,
+        default=os.environ.get("ELMO_PEERS"),
+        help="folder of allennlp-models; default $ELMO_PEERS",
+    )
+    arguments = parser.parse_args()
+    if not find_peers(arguments.peers):
+        parser.error(f"allennlp-models was not found: {CURE}")
+    scores = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
+    done = {(score["peer"], score["words"], score["seed"]) for score in scores}
+    for name in arguments.task:
+        row, peer = TASKS[name]
+        for run in runs_of(row, arguments):
+            if (peer, run["column"], run["seed"]) in done:
+                continue
+            scores.append(measure(run, peer))
+            print(scores[-1], flush=True)
+            with atomic_write(arguments.output) as unfinished:
+                unfinished.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
