@@ -7,13 +7,14 @@ BENCHMARKS := startup cache_stores neighbours srl_encoder latency memory pretrai
 	tasks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench setup lint format
+.PHONY: help demo test bench setup lint format docs
 
 help:
 	@echo "make demo    train, evaluate and predict on what ships with the project (minutes)"
 	@echo "make test    run the tests"
 	@echo "make bench   measure speed, about 30 minutes on two quiet cores; needs ELMO_DATA"
 	@echo "make lint    check style and types         make format  format the code"
+	@echo "make docs    write the guide as a website into site/"
 	@echo "make setup   only what the others do first: install into $(VENV)"
 	@echo "PYTHON=python3.12 make test                 choose the interpreter (3.11 to 3.13)"
 
@@ -29,6 +30,10 @@ bench: $(STAMP)
 	@failed=0; for name in $(BENCHMARKS); do echo; echo "$$name"; $(VENV)/bin/python \
 		benchmarks/$$name.py --output benchmarks/results.json || failed=1; done; \
 		$(VENV)/bin/python benchmarks/table.py && exit $$failed
+
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+	@echo "Open site/index.html."
 
 setup: $(STAMP)
 

@@ -193,3 +193,19 @@ def test_every_environment_variable_is_explained():
     page = (PROJECT / "docs/data.md").read_text(encoding="utf-8")
     for name in set(re.findall(r"ELMO_[A-Z_]*[A-Z]", source)):
         assert f"`{name}`" in page, name
+
+
+def test_the_guide_is_a_website_without_a_warning_that_loads_nothing_from_elsewhere(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path / "site")]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)
+    assert built.returncode == 0 and "WARNING" not in built.stderr, built.stderr
+    pages = sorted((tmp_path / "site").rglob("*.html"))
+    # A page of each file, and the one for missing pages.
+    assert len(pages) == len(GUIDE) + 1
+    assert "load_task" in (tmp_path / "site/api/index.html").read_text()
+    for page in pages:
+        text = page.read_text()
+        assert not re.search(r"<(?:script|img|iframe)[^>]* src=.?https?:", text), page
+        loaded = re.findall(r"<link[^>]* rel=.?(?:stylesheet|preconnect|icon)[^>]*>", text)
+        assert not any("http" in link for link in loaded), page
