@@ -5,9 +5,9 @@ Scores of the models of allennlp-models, trained like our baselines without ELMo
         --output scores.json --peers /folder/of/allennlp-models
 
 Instances, batches, optimizer, epochs, patience, seeds and word vectors are those of our experiment;
-task_peers.py lists how the networks differ, and they have no L2 penalty. Each model is trained with fixed and with trained word
-vectors, chosen by its score in validation, and evaluated on the test part. A model that the output
-has is not trained again.
+task_peers.py lists how the networks differ, and they have no L2 penalty. Each model is trained with
+fixed and with trained word vectors, chosen by its score in validation, and evaluated on the test
+part. A model that the output has is not trained again.
 """
 
 import argparse
