@@ -118,3 +118,8 @@ class TaskModel(Model):
         if metrics and table:
             logger.info("%s:\n%s", self.table_heading, table)
         return {n: v for n, v in metrics.items() if reset or n in self.running_metrics}
+
+
+def at_least_float32(logits: torch.Tensor) -> torch.Tensor:
+    """Under `torch.autocast` logits are in half precision, too coarse for a softmax over them."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))

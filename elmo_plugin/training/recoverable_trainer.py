@@ -45,20 +45,33 @@ class RecoverableTrainer(GradientDescentTrainer):
     Not restored are states that a model carries between batches outside of its `state_dict`, such
     as those of a `stateful` ELMo, and random numbers drawn by the workers of a lazy data loader.
 
-    Parameters are those of AllenNLP's `GradientDescentTrainer`; it needs the checkpointer
-    `elmo-atomic`.
+    Parameters are those of AllenNLP's `GradientDescentTrainer`, which needs the checkpointer
+    `elmo-atomic`, and one more.
+
+    # Parameters
+
+    mixed_precision : `bool`, optional (default = `False`)
+        Compute products in training in bfloat16, by `torch.autocast`, also on CPUs; AllenNLP's
+        `use_amp` is for GPUs only. Parameters, their gradients and the validation are float32.
     """
 
     data_loader: DataLoader
     _callbacks: List[TrainerCallback]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, mixed_precision: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._mixed_precision = mixed_precision
         self._record = _Record()
         self._callbacks.append(self._record)
         # The process state of the checkpoint from which this run continues.
         self._recovered: Optional[Dict[str, Any]] = None
         self._random_at_start: Dict[str, Any] = {}
+
+    @overrides
+    def batch_outputs(self, batch: TensorDict, for_training: bool) -> Dict[str, torch.Tensor]:
+        is_mixed = for_training and self._mixed_precision
+        with torch.autocast(self.cuda_device.type, torch.bfloat16, enabled=is_mixed):
+            return super().batch_outputs(batch, for_training)
 
     @overrides
     def get_checkpoint_state(self) -> Optional[TrainerCheckpoint]:

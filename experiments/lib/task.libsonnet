@@ -20,6 +20,8 @@ local shared(name) = {
   save_every_num_batches: 1000,  // and after each epoch: the checkpoints of `--recover`
   fraction: 1,  // of the training data, a random sample
   patience: null,  // training stops after so many epochs without a better score on dev
+  // Products in training in bfloat16: up to twice as fast on CPUs that have instructions for it.
+  mixed_precision: false,
   random_seed: paths.random_seed,
 };
 
@@ -70,6 +72,7 @@ function(name, texts, defaults) {
     type: 'elmo-recoverable',
     num_epochs: s.num_epochs,
     patience: s.patience,
+    [if s.mixed_precision then 'mixed_precision']: true,
     checkpointer: { type: 'elmo-atomic', save_every_num_batches: s.save_every_num_batches },
   },
   random_seed: s.random_seed,

@@ -60,6 +60,28 @@ def approximately(value):
     return pytest.approx(value, abs=1e-5) if isinstance(value, float) else value
 
 
+@each_task
+def test_the_loss_in_mixed_precision_is_nearly_that_in_float32(trained, task):
+    archive = trained(task)
+    model = archive.model
+    instances = list(archive.dataset_reader.read(DEV[task]))[: 2 if task == "coref" else 16]
+    batch = Batch(instances)
+    batch.index_instances(model.vocab)
+    losses, gradients = [], []
+    for is_mixed in (False, True):
+        # Without dropout.
+        model.eval().zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):
+            loss = model(**batch.as_tensor_dict())["loss"]
+        loss.backward()
+        assert loss.dtype == torch.float32
+        found = [p.grad.flatten() for p in model.parameters() if p.grad is not None]
+        losses.append(loss.item())
+        gradients.append(torch.cat(found))
+    assert losses[1] == pytest.approx(losses[0], rel=0.02) and losses[1] != losses[0]
+    assert torch.cosine_similarity(*gradients, dim=0) > 0.99
+
+
 class TestTraining(ModelTestCase):
     @pytest.mark.parametrize("elmo", ["", "_elmo"])
     @each_task

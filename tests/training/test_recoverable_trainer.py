@@ -155,6 +155,7 @@ VARIANTS = {
         "checkpointer": {"type": "elmo-atomic", "save_every_num_batches": 4,
                          "save_completed_epochs": False},
     },
+    "mixed precision": {"mixed_precision": True},
     "patience": {"patience": 1, "num_epochs": 9, "validation_metric": "-num_validated"},
 }  # fmt: skip
 
@@ -169,6 +170,21 @@ def test_recovery_is_exact_with_other_settings_of_the_trainer(
         killed_at = [-(-batch // 2) for batch in killed_at]
     whole = run(experiment, tmp_path / "whole")
     assert_same(run(experiment, tmp_path / "killed", killed_at), whole)
+
+
+def test_mixed_precision_is_for_training_only(folder, experiment, monkeypatch):
+    found = {}
+    forward = NoisyModel.forward
+
+    def record(model, *args, **tensors):
+        found.setdefault(model.training, set()).add(model.linear(torch.ones(1, 3)).dtype)
+        return forward(model, *args, **tensors)
+
+    monkeypatch.setattr(NoisyModel, "forward", record)
+    experiment["trainer"].update(mixed_precision=True, num_epochs=1)
+    _, best = run(experiment, folder)
+    assert found == {True: {torch.bfloat16}, False: {torch.float32}}
+    assert {value.dtype for name, value in best.items() if "weight" in name} == {torch.float32}
 
 
 def test_recovering_a_finished_run_trains_nothing_and_keeps_all_metrics(folder, experiment):

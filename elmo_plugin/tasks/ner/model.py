@@ -13,7 +13,7 @@ from overrides import overrides
 
 from elmo_plugin.modules.viterbi import decode
 from elmo_plugin.tasks.legal_tags import Scores, legal_scores
-from elmo_plugin.tasks.model import TaskModel
+from elmo_plugin.tasks.model import TaskModel, at_least_float32
 from elmo_plugin.tasks.ner.metric import EntityF1
 from elmo_plugin.tasks.ner.reader import ENTITIES
 
@@ -106,7 +106,7 @@ class NamedEntityRecognizer(TaskModel):
         encoded = text.at_output(self.lower_encoder(self.dropout(embedded), mask))
         encoded = self.upper_encoder(self.dropout(encoded), mask)
         # Shape: (batch_size, num_tokens, num_labels)
-        logits = self.tag_projection(encoded)
+        logits = at_least_float32(self.tag_projection(encoded))
         outputs: Dict[str, Any] = {}
         if tags is not None:
             outputs["loss"] = self._loss(logits, mask, tags)

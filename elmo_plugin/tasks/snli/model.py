@@ -16,7 +16,7 @@ from allennlp.training.metrics import CategoricalAccuracy
 from overrides import overrides
 
 from elmo_plugin.corpora.snli import LABELS
-from elmo_plugin.tasks.model import TaskModel
+from elmo_plugin.tasks.model import TaskModel, at_least_float32
 
 
 @Model.register("elmo-snli")
@@ -104,7 +104,7 @@ class Esim(TaskModel):
         text, embedded = self.embed(tokens)
         # Shape: (num_texts, num_tokens, encoded_dim)
         encoded = text.at_output(self.encoder(self.input_dropout(embedded), mask))
-        logits = self._classify(encoded, mask)
+        logits = at_least_float32(self._classify(encoded, mask))
         outputs = {"probabilities": logits.softmax(dim=-1), "metadata": metadata}
         if label is not None:
             outputs["loss"] = torch.nn.functional.cross_entropy(logits, label)

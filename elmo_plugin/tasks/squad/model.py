@@ -9,7 +9,7 @@ from allennlp.nn.util import get_text_field_mask
 from overrides import overrides
 from torch.nn.functional import cross_entropy
 
-from elmo_plugin.tasks.model import TaskModel
+from elmo_plugin.tasks.model import TaskModel, at_least_float32
 from elmo_plugin.tasks.squad.attention import BiAttention, SelfAttention
 from elmo_plugin.tasks.squad.metric import SquadScores
 from elmo_plugin.tasks.squad.spans import best_spans
@@ -115,8 +115,7 @@ class BidafSelfAttention(TaskModel):
         ends = self.end_encoder(torch.cat([residual, starts], dim=2), passage_mask)
         # Shape: (2, batch_size, num_passage_tokens)
         logits = torch.stack([self.start_projection(starts), self.end_projection(ends)]).squeeze(3)
-        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        logits = logits.masked_fill(~passage_mask, -torch.inf)
+        logits = at_least_float32(logits).masked_fill(~passage_mask, -torch.inf)
         spans, probabilities = best_spans(
             logits[0], logits[1], self.max_answer_length, self.num_best
         )

@@ -11,7 +11,7 @@ from overrides import overrides
 
 from elmo_plugin.modules.viterbi import decode
 from elmo_plugin.tasks.legal_tags import legal_scores
-from elmo_plugin.tasks.model import TaskModel
+from elmo_plugin.tasks.model import TaskModel, at_least_float32
 from elmo_plugin.tasks.srl.metric import SrlSpanF1
 from elmo_plugin.tasks.srl.reader import ROLES
 
@@ -95,7 +95,7 @@ class SemanticRoleLabeler(TaskModel):
         embedded = torch.cat([embedded, self.predicate_embedding(predicate_indicator)], dim=-1)
         encoded = text.at_output(self.encoder(embedded, mask))
         # Shape: (batch_size, num_tokens, num_labels)
-        logits = self.tag_projection(encoded)
+        logits = at_least_float32(self.tag_projection(encoded))
         outputs: Dict[str, Any] = {}
         if tags is not None:
             outputs["loss"] = self._loss(logits, mask, tags)

@@ -15,7 +15,7 @@ from allennlp.nn.util import (
 from allennlp.training.metrics import CategoricalAccuracy
 from overrides import overrides
 
-from elmo_plugin.tasks.model import TaskModel
+from elmo_plugin.tasks.model import TaskModel, at_least_float32
 from elmo_plugin.tasks.sst.reader import LABELS
 
 
@@ -105,7 +105,7 @@ class SentimentClassifier(TaskModel):
         integrated = text.at_output(self.integrator(_with_context(encoded, mask), mask))
         # Shape: (batch_size, num_labels)
         pooled = self.pooled_dropout(self._pool(integrated, mask))
-        logits = self.output_projection(self.classifier(pooled))
+        logits = at_least_float32(self.output_projection(self.classifier(pooled)))
         outputs = {"probabilities": logits.softmax(dim=-1), "metadata": metadata}
         if label is not None:
             outputs["loss"] = torch.nn.functional.cross_entropy(logits, label)
