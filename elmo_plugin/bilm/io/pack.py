@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 import tarfile
 import tempfile
@@ -21,6 +22,7 @@ from elmo_plugin.util.unpacking import unpacked
 __all__ = ["pack"]
 
 _NUM_TRAINED = "_num_trained_tags"
+_TRAINING_FILES = ("train_data_path", "validation_data_path", "test_data_path", "pretrained_file")
 
 
 def pack(
@@ -120,12 +122,18 @@ def _halved(parameters: Dict[str, torch.Tensor], place: str) -> Dict[str, torch.
 
 
 def _portable(config: Any, sources: Set[str]) -> Any:
-    """Without the files of the biLMs that are left out, and without a cache of layers."""
+    """
+    Without the files of the biLMs that are left out, without a cache of layers, and of the files
+    that only training reads the names, not the folders.
+    """
     if isinstance(config, list):
         return [_portable(part, sources) for part in config]
     if not isinstance(config, dict):
         return config
     changed = {name: _portable(part, sources) for name, part in config.items()}
+    for name in _TRAINING_FILES:
+        if isinstance(changed.get(name), str):
+            changed[name] = os.path.basename(changed[name])
     if config.get("options_file") in sources:
         changed.pop("weight_file", None)
         del changed["options_file"]

@@ -91,10 +91,12 @@ def test_words_of_the_training_and_the_most_frequent_others_stay(trained, packed
     assert unknown == model.vocab.get_token_index("@@UNKNOWN@@")
 
 
-def test_the_configuration_names_no_file_of_the_bilm_and_no_cache(packed):
+def test_the_configuration_names_no_file_of_the_bilm_no_cache_and_no_folder(packed):
     text = content(packed, "config.json").decode()
     assert "options.json" not in text and "weights.hdf5" not in text
     assert json.loads(text)["model"]["placement"]["elmo"]["cache"] is False
+    assert json.loads(text)["train_data_path"] == "train.conll"
+    assert str(FIXTURES) not in text
 
 
 def test_archives_are_read_without_their_models_too(trained, packed, tmp_path):
