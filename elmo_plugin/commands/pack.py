@@ -9,10 +9,11 @@ DESCRIPTION = """\
 Pack a trained model into a small archive, to publish it or to send it.
 
 ARCHIVE is the model.tar.gz or the folder of a training run; nothing in it is executed. In OUT, a
-.tar.gz, numbers have half precision, which hardly changes a prediction. The biLM that comes with
-this project is left out: whoever loads OUT has it. Another biLM, or one that was fine-tuned, stays
-in. Of the words that were not in the training data, the most frequent ones keep their vectors.
-`allennlp predict`, `evaluate` and elmo_plugin.load_archive read OUT like any other archive.
+.tar.gz, numbers have half precision, which hardly changes a prediction; with --int8, matrices have
+8 bits, and a factor per row. The biLM that comes with this project is left out: whoever loads OUT
+has it. Another biLM, or one that was fine-tuned, stays in. With --extra-words, of the words that
+were not in the training data only the most frequent ones keep their vectors: evaluate OUT before
+you publish it. OUT is read like any other archive.
 """
 
 EPILOG = """\
@@ -30,16 +31,18 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--extra-words",
         type=int,
-        default=10_000,
         metavar="N",
-        help="how many words outside the training data keep their vectors (default: %(default)s)",
+        help="how many words outside the training data keep their vectors (default: all)",
+    )
+    parser.add_argument(
+        "--int8", action="store_true", help="matrices in 8 bits; for the models of the six tasks"
     )
     parser.add_argument("--force", action="store_true", help="replace OUT")
 
 
 def run(args: Namespace) -> str:
     out = Path(args.output_file)
-    if args.extra_words < 0:
+    if args.extra_words is not None and args.extra_words < 0:
         raise ConfigurationError(f"--extra-words {args.extra_words}: expected 0 or more.")
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise ConfigurationError(
@@ -47,5 +50,5 @@ def run(args: Namespace) -> str:
         )
     if out.exists() and not args.force:
         raise ConfigurationError(f"{out} exists. Choose another name, or replace it with --force.")
-    pack(args.archive, out, args.extra_words)
+    pack(args.archive, out, args.extra_words, args.int8)
     return f"{out}: {os.path.getsize(out) / 1e6:.1f} MB."

@@ -10,6 +10,7 @@ from overrides import overrides
 
 from elmo_plugin.elmo.placement import NoElmo, PlacedText, Placement
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.quantized import dequantize
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +84,13 @@ class TaskModel(Model):
         """
         text = self.placement(tokens, sentences)
         return text, text.at_input(self.text_field_embedder(text.words))
+
+    def _load_from_state_dict(
+        self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
+    ) -> None:
+        # Of packed archives.
+        dequantize(state_dict)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def require_labels(self, labels: Optional[Any]) -> None:
         """

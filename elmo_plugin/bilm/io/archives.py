@@ -16,6 +16,7 @@ from elmo_plugin.bilm.io.shared import complete
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
+from elmo_plugin.util.quantized import dequantize
 from elmo_plugin.util.unpacking import unpacked
 from elmo_plugin.util.weights import read_state, trained_weights
 
@@ -58,6 +59,7 @@ class TrainedModel:
             weights = trained_weights(folder, str(archive))
             parameters = read_state(weights, f"{archive} ({weights.name})")
             complete(parameters, str(archive))
+            dequantize(parameters)
             words, counts = read_predicted_words(folder)
             return cls(parameters, words, counts, str(archive), _read_config(folder, str(archive)))
 

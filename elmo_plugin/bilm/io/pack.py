@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 from os import PathLike
 from pathlib import Path
-from typing import Any, Dict, Set, Tuple, Union
+from typing import Any, Dict, Optional, Set, Tuple, Union
 
 import torch
 
@@ -17,21 +17,26 @@ from elmo_plugin.bilm.io.archives import TrainedModel, stored_bilms
 from elmo_plugin.bilm.io.shared import FINGERPRINT, shipped_bilm
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.quantized import SCALES, quantized
 from elmo_plugin.util.unpacking import unpacked
 
 __all__ = ["pack"]
 
+_TASK_MODELS = ("elmo-coref", "elmo-ner", "elmo-snli", "elmo-squad", "elmo-srl", "elmo-sst")
 _NUM_TRAINED = "_num_trained_tags"
 _TRAINING_FILES = ("train_data_path", "validation_data_path", "test_data_path", "pretrained_file")
 
 
 def pack(
-    archive: Union[str, PathLike], output: Union[str, PathLike], num_extra_words: int = 10_000
+    archive: Union[str, PathLike],
+    output: Union[str, PathLike],
+    num_extra_words: Optional[int] = None,
+    int8: bool = False,
 ) -> None:
     """
-    Writes a small archive of a trained model, which `load_archive` reads like any other: numbers in
-    half precision, without the weights of the biLM that comes with the package, and with vectors of
-    fewer words that were not in the training data. Nothing in the archive is executed.
+    Writes a small archive of a trained model, which is loaded like any other: numbers in half
+    precision, and without the weights of the biLM that comes with the package. Nothing in the
+    archive is executed.
 
     # Parameters
 
@@ -39,14 +44,17 @@ def pack(
         A `model.tar.gz` or the folder of a training.
     output : `Union[str, PathLike]`
         The `.tar.gz` to write.
-    num_extra_words : `int`, optional (default = `10_000`)
+    num_extra_words : `Optional[int]`, optional (default = `None`)
         How many words that were not in the training data keep their vectors, the most frequent
-        ones. See `WordVectors`.
+        ones, see `WordVectors`; default: all.
+    int8 : `bool`, optional (default = `False`)
+        Keep matrices in 8 bits, with a factor per row. For the models of the package's tasks.
 
     # Raises
 
     `ConfigurationError`
-        If the archive cannot be read, or has numbers that half precision does not hold.
+        If the archive cannot be read, has numbers that half precision does not hold, or is to be
+        in 8 bits and of another model.
     """
     with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
         model = TrainedModel.read(folder)
@@ -54,8 +62,13 @@ def pack(
         vocabulary = shutil.copytree(
             folder / "vocabulary", packed / "vocabulary", ignore=shutil.ignore_patterns(".*")
         )
-        parameters = _with_fewer_words(model.parameters, vocabulary, num_extra_words)
+        parameters = model.parameters
+        if num_extra_words is not None:
+            parameters = _with_fewer_words(parameters, vocabulary, num_extra_words)
         parameters, sources = _without_shipped_bilm(parameters)
+        if int8:
+            _check_task(model.config, str(archive))
+            parameters = quantized(parameters)
         torch.save(_halved(parameters, str(archive)), packed / "weights.th")
         config = json.dumps(_portable(model.config, sources), indent=2)
         (packed / "config.json").write_text(f"{config}\n", encoding="utf-8")
@@ -109,11 +122,20 @@ def _without_shipped_bilm(
     return kept, sources
 
 
+def _check_task(config: Dict[str, Any], place: str) -> None:
+    name = config.get("model", {}).get("type")
+    if name not in _TASK_MODELS:
+        raise ConfigurationError(
+            f"{place}: only {', '.join(_TASK_MODELS)} can be packed in 8 bits, found {name}."
+        )
+
+
 def _halved(parameters: Dict[str, torch.Tensor], place: str) -> Dict[str, torch.Tensor]:
     halved = {}
     for name, value in parameters.items():
-        halved[name] = value.half() if value.is_floating_point() else value.clone()
-        if value.is_floating_point() and not bool(halved[name].isfinite().all()):
+        is_halved = value.is_floating_point() and not name.endswith(SCALES)
+        halved[name] = value.half() if is_halved else value.clone()
+        if is_halved and not bool(halved[name].isfinite().all()):
             raise ConfigurationError(
                 f"{place}: {name} has numbers that half precision does not hold (above 65,504), or "
                 "that are not finite. The training diverged; take another."

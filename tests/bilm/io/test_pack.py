@@ -142,6 +142,34 @@ def test_numbers_that_half_precision_does_not_hold_are_refused(trained, tmp_path
     assert not (tmp_path / "out.tar.gz").exists()
 
 
+def test_matrices_in_8_bits_have_at_most_half_a_step_of_error(trained, packed, tmp_path):
+    pack(trained, tmp_path / "int8.tar.gz", num_extra_words=100, int8=True)
+    assert (tmp_path / "int8.tar.gz").stat().st_size < packed.stat().st_size
+    expected = dict(load_archive(trained).model.named_parameters())
+    for load in (load_archive, archival.load_archive):
+        model = load(tmp_path / "int8.tar.gz").model
+        num_rounded = 0
+        for name, value in model.named_parameters():
+            if value.dim() == 2 and ".bilm." not in name:
+                original = expected[name][: len(value)]
+                step = original.abs().amax(dim=1, keepdim=True) / 127
+                error = (value - original).abs() / step.clamp(1e-30)
+                assert error.max() < 0.51, name
+                num_rounded += int(error.max() > 0.1)
+        assert num_rounded > 3
+    assert fingerprint(TrainedModel.read(tmp_path / "int8.tar.gz").bilm()) == fingerprint(
+        shared.shipped_bilm()
+    )
+
+
+def test_only_models_of_the_tasks_are_packed_in_8_bits(tagger, tmp_path):
+    archive = repack(
+        tagger, tmp_path / "a.tar.gz", lambda config: config["model"].update(type="mine")
+    )
+    with pytest.raises(ConfigurationError, match="elmo-sst can be packed in 8 bits, found mine"):
+        pack(archive, tmp_path / "out.tar.gz", int8=True)
+
+
 def test_the_command(trained, tmp_path, capsys):
     output = tmp_path / "ner.tar.gz"
     run("elmo-pack", trained, output, "--extra-words", "5")
