@@ -137,7 +137,7 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
     assert page.cells[place + 1 : place + 4] == ["elmo-srl", "f1", "71.42"]
     assert f"{tmp_path}/b/model.tar.gz" in page.cells
     assert not any("runs" in cell for cell in page.cells)
-    assert "srl, output" in page.cells
+    assert "a, output" in page.cells
 
     (tmp_path / "a/metrics.json").write_text("[]")
     assert "expected the metrics of a training" in failure("elmo-report", tmp_path)

@@ -104,7 +104,9 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
 def _senses(content: Dict[str, Any], path: Path) -> Section:
     scores = content["scores"]
     names = [_named(score) for score in scores]
-    groups = list(scores[0]["scores"])
+    found = scores[0]["scores"]
+    # Test sets, parts of speech, all.
+    groups = sorted(found, key=lambda group: (group == "all", group.isupper()))
     values = [100 * score["scores"]["all"]["f1"] for score in scores]
     intervals = [[100 * bound for bound in score["interval"]] for score in scores]
     title = "Table 5: word senses by the nearest mean vector"
@@ -129,7 +131,7 @@ def _senses(content: Dict[str, Any], path: Path) -> Section:
 
 def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
     title = "Figure 2: weights of the layers"
-    names = [f"{mix['model'].removeprefix('elmo-')}, {mix['place']}" for mix in content]
+    names = [f"{_model(mix, content)}, {mix['place']}" for mix in content]
     num_layers = max(len(mix["weights"]) for mix in content)
     lines = []
     for name, mix in zip(names, content):
@@ -159,6 +161,14 @@ def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
         [Figure("weight of each layer", svg_of(draw, title, str(path), 4.5, _height(names)))],
         [SectionTable(head, lines)],
     )
+
+
+def _model(mix: Dict[str, Any], mixes: List[Dict[str, Any]]) -> str:
+    """The name of the model, or of the folder of its archive if there are several of the model."""
+    if len({other["archive"] for other in mixes if other["model"] == mix["model"]}) > 1:
+        path = Path(mix["archive"])
+        return path.parent.name if path.name == "model.tar.gz" else path.name
+    return mix["model"].removeprefix("elmo-")
 
 
 def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
