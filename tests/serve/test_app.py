@@ -257,12 +257,14 @@ def test_layers_are_rounded_as_by_the_cache_and_none_is_kept(archive_of, tmp_pat
     assert not (tmp_path / "other").exists()
 
 
-def test_archives_of_one_task_or_of_none_are_refused(archive_of, tagger):
+def test_archives_of_one_task_or_of_none_are_refused(archive_of, monkeypatch):
     ner = archive_of("ner")
     with pytest.raises(ConfigurationError, match="are both of the task ner"):
         load_tasks([ner, ner], load_predictor, Limits())
-    with pytest.raises(ConfigurationError, match="expected a model of one of the tasks ner, srl"):
-        load_tasks([tagger], load_predictor, Limits())
+    # As if it were of another task, such as a language model.
+    monkeypatch.delitem(EXAMPLES, "ner")
+    with pytest.raises(ConfigurationError, match="one of the tasks srl, .* found 'elmo-ner'"):
+        load_tasks([ner], load_predictor, Limits())
 
 
 @pytest.fixture
