@@ -19,6 +19,7 @@ setup(
     package_data={
         "elmo_plugin": ["py.typed"],
         "elmo_plugin.analysis.report": ["page.html"],
+        "elmo_plugin.serve": ["page.html"],
         # Compiled where it runs.
         "elmo_plugin.modules.kernels": ["*.cpp", "*.h"],
         **{f"elmo_plugin.{folder}": files for folder, files in SHIPPED.items()},

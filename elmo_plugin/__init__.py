@@ -1,9 +1,9 @@
 """
 ELMo (Peters et al. 2018, "Deep contextualized word representations").
 
-The public names need torch, NumPy, h5py and safetensors, and `load_archive` and `load_task` need
-AllenNLP. Each is imported when it is first used. AllenNLP finds what this package registers through
-the module `elmo_plugin.plugin`.
+The public names need torch, NumPy, h5py and safetensors; `load_archive`, `load_predictor` and
+`load_task` need AllenNLP. Each is imported when it is first used. AllenNLP finds what this package
+registers through the module `elmo_plugin.plugin`.
 """
 
 import sys
@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
-    from elmo_plugin.archives import load_archive, load_task
+    from elmo_plugin.archives import load_archive, load_predictor, load_task
     from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
     from elmo_plugin.elmo import Elmo, ScalarMix, embed_sentences
 
@@ -32,7 +32,7 @@ _MODULES = {
     **dict.fromkeys(("Elmo", "ScalarMix", "embed_sentences"), "elmo_plugin.elmo"),
     # Archives name registered types, and the plugin registers ours. Not in `__all__`, so that
     # `from elmo_plugin import *` works without AllenNLP.
-    **dict.fromkeys(("load_archive", "load_task"), "elmo_plugin.plugin"),
+    **dict.fromkeys(("load_archive", "load_predictor", "load_task"), "elmo_plugin.plugin"),
 }
 
 

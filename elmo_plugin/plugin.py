@@ -33,4 +33,8 @@ import elmo_plugin.modules.seq2seq_encoders  # noqa: E402
 import elmo_plugin.modules.token_embedders  # noqa: E402
 import elmo_plugin.tasks  # noqa: E402
 import elmo_plugin.training  # noqa: E402, F401
-from elmo_plugin.archives import load_archive, load_task  # noqa: E402, F401
+from elmo_plugin.archives import (  # noqa: E402, F401
+    load_archive,
+    load_predictor,
+    load_task,
+)

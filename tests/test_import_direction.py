@@ -1,5 +1,5 @@
 """
-Imports run one way: commands, analysis, tasks, elmo, bilm, modules. A module may import what
+Imports run one way: commands, serve, analysis, tasks, elmo, bilm, modules. A module may import what
 stands after it in this order, and `corpora`, `util` and top-level modules. `archives`, `corpora`,
 `metrics`, `training`, `util` and top-level modules import nothing of ours but `util`.
 
@@ -14,7 +14,7 @@ from typing import Dict, Iterator, List, Tuple
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
-DIRECTION = ("commands", "analysis", "tasks", "elmo", "bilm", "modules")
+DIRECTION = ("commands", "serve", "analysis", "tasks", "elmo", "bilm", "modules")
 INDEPENDENT = ("archives", "corpora", "metrics", "training", "util")
 # Within a room, from top to bottom. A module belongs to the longest name that it begins with.
 SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {

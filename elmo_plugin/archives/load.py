@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, Optional, Union
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError as AllenNlpError
 from allennlp.models import Archive, archival
+from allennlp.predictors import Predictor
 
 from elmo_plugin.archives.configs import check_config, registered_types_only, without_limits
 from elmo_plugin.util.errors import ConfigurationError
@@ -77,6 +78,14 @@ def load_archive(
                 raise ConfigurationError(f"{place}: {error}") from error
             except RuntimeError as error:
                 raise _explained(error, place, weights_file) from error
+
+
+def load_predictor(archive_file: Union[str, PathLike], cuda_device: int = -1) -> Predictor:
+    """
+    The predictor of an untrusted archive, as `allennlp predict` makes it. See `load_archive` for
+    parameters and errors.
+    """
+    return Predictor.from_archive(load_archive(archive_file, cuda_device, every_instance=True))
 
 
 def _whole_files(

@@ -2,7 +2,7 @@ from typing import List
 
 from allennlp.predictors import Predictor
 
-from elmo_plugin.archives.load import load_archive
+from elmo_plugin.archives.load import load_predictor
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
 
@@ -40,5 +40,4 @@ def load_task(name: str, cuda_device: int = -1) -> Predictor:
             f"Expected the name of a task ({', '.join(shipped_tasks())}), found {name!r}. For a "
             "model of your own, use elmo_plugin.load_archive."
         )
-    archive = load_archive(shipped(f"pretrained/tasks/{name}/model.tar.gz"), cuda_device)
-    return Predictor.from_archive(archive)
+    return load_predictor(shipped(f"pretrained/tasks/{name}/model.tar.gz"), cuda_device)

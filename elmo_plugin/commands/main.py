@@ -1,4 +1,4 @@
-"""The command `elmo`: what needs no AllenNLP."""
+"""The command `elmo`: what needs no AllenNLP, and `serve`."""
 
 import sys
 from argparse import ArgumentParser
@@ -18,13 +18,15 @@ COMMANDS: Dict[str, str] = {
     "pack": "pack a trained model into a small archive",
     "probe": "measure what the layers of a biLM know of parts of speech and word senses",
     "report": "write a page of HTML about studies and analyses",
+    "serve": "answer requests to trained models over HTTP, and show the answers on a page",
     "score": "compute the surprisal of words, or compare minimal pairs",
     "vocabulary": "write the words that a biLM is trained to predict",
     "neighbours": "find the nearest contexts of a word in a sentence",
     "experiments": "copy the experiments to a folder of your own",
 }
 
-DESCRIPTION = "ELMo, deep contextualized word representations. These commands need no AllenNLP."
+DESCRIPTION = """\
+ELMo, deep contextualized word representations. These commands need no AllenNLP, except `serve`."""
 EPILOG = "`elmo COMMAND --help` describes a command."
 
 

@@ -161,6 +161,13 @@ class Elmo(torch.nn.Module):
             metrics[f"{name}_gamma"] = mix.scale()
         return metrics
 
+    def leave_cache(self) -> None:
+        """
+        Neither reads nor writes `cache` from now on. Layers are rounded as the cache rounds them,
+        so that predictions stay the same.
+        """
+        self._frozen_layers.leave_cache()
+
     def before_checkpoint(self) -> None:
         """
         Writes all layers to the cache; `RecoverableTrainer` calls it. A recovered run needs the

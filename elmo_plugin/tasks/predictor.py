@@ -3,6 +3,7 @@ from typing import Any, Dict, List, Tuple
 
 from allennlp.common.util import JsonDict, sanitize
 from allennlp.data import DatasetReader, Instance
+from allennlp.data.fields import TextField
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
@@ -57,6 +58,20 @@ class TaskPredictor(Predictor):
         self._num_lines += 1
         place = f"non-empty line {self._num_lines}"
         return self._checked(parse_object(line, place, self.example), place)
+
+    def load_request(self, text: str) -> JsonDict:
+        """As `load_line`, for a line that stands alone, whatever was loaded before."""
+        self._num_lines, place = 1, "the request"
+        return self._checked(parse_object(text, place, self.example), place)
+
+    def texts(self, line: JsonDict) -> List[List[str]]:
+        """The words of each text that the model reads to answer a line, see `load_line`."""
+        fields = self._json_to_instance(line).fields.values()
+        return [
+            [token.text for token in field.tokens]
+            for field in fields
+            if isinstance(field, TextField)
+        ]
 
     @overrides
     def predict_instance(self, instance: Instance) -> JsonDict:

@@ -19,7 +19,8 @@ class FrozenLayers:
 
     Each distinct sentence of a batch is computed once, in batches of similar length and bounded
     size. With a cache, sentences that it contains are not computed at all; all layers are then
-    rounded to half precision, so that results do not depend on what the cache contains.
+    rounded to half precision, so that results do not depend on what the cache contains. After
+    `leave_cache` they are rounded likewise, and nothing is read or stored.
 
     # Parameters
 
@@ -33,6 +34,8 @@ class FrozenLayers:
     def __init__(self, bilm: Bilm, cache_folder: Optional[Path] = None) -> None:
         self._bilm = bilm
         self._cache_folder = cache_folder
+        # Whether layers are rounded to half precision, decided when the cache is opened or left.
+        self._rounds = False
         self._cache: Optional[LayerCache] = None
         # The weights for which the cache was opened.
         self._cached_weights: Optional[Tuple[int, ...]] = None
@@ -55,7 +58,7 @@ class FrozenLayers:
         cache = self._current_cache()
         num_batches = sum(1 for _ in token_batches([lengths[row] for row in rows]))
         with torch.no_grad():
-            if cache is None and num_batches == 1 and len(rows) == len(keys):
+            if not self._rounds and num_batches == 1 and len(rows) == len(keys):
                 output = self._bilm(character_ids)
                 return BilmOutput(output.layers.to(self._dtype()), output.mask)
             # Shape: (num_distinct, num_tokens + 2, entry_width)
@@ -63,8 +66,8 @@ class FrozenLayers:
                 len(rows),
                 mask.size(1) + 2,
                 entry_width(self._bilm),
-                dtype=self._dtype() if cache is None else torch.float16,
-                device=mask.device if cache is None else "cpu",
+                dtype=torch.float16 if self._rounds else self._dtype(),
+                device="cpu" if self._rounds else mask.device,
             )
             missing = range(len(rows)) if cache is None else _read(cache, list(row_of), entries)
             if not self._compute(character_ids, lengths, rows, missing, entries):
@@ -76,6 +79,12 @@ class FrozenLayers:
                 number_of = {key: number for number, key in enumerate(row_of)}
                 entries = entries[[number_of[key] for key in keys]]
             return self._output(entries.to(mask.device), mask)
+
+    def leave_cache(self) -> None:
+        """Neither reads nor writes the cache from now on, and gives the same layers."""
+        if self._cache_folder is not None:
+            self._cache_folder = self._cache = None
+            self._rounds = True
 
     def flush(self) -> None:
         """See `LayerCache.flush`."""
@@ -101,14 +110,14 @@ class FrozenLayers:
         for batch in token_batches([lengths[rows[number]] for number in missing]):
             numbers = list(missing[batch])
             longest = lengths[rows[numbers[-1]]]
-            uncached = self._cache is None
-            with nullcontext() if uncached else torch.autocast(device_type, enabled=False):
+            exact = not self._rounds
+            with nullcontext() if exact else torch.autocast(device_type, enabled=False):
                 layers = self._bilm(character_ids[[rows[n] for n in numbers], :longest]).layers
             # Shape: (num_layers - 1, num_sentences, longest + 2, output_dim)
             tokens, hidden = layers[0, ..., : self._bilm.options.token_dim], layers[1:]
             # Shape: (num_sentences, longest + 2, entry_width)
             computed = torch.cat([tokens, *hidden], dim=-1).to(entries)
-            if not uncached and not bool(computed.isfinite().all()):
+            if not exact and not bool(computed.isfinite().all()):
                 return False
             entries[numbers, : longest + 2] = computed
         return True
@@ -136,6 +145,7 @@ class FrozenLayers:
         if self._cached_weights != weights:
             self._cached_weights = weights
             self._cache = LayerCache.open(self._cache_folder, self._bilm)
+            self._rounds = self._cache is not None
             if self._cache is None:
                 # Not tried again: one warning is enough.
                 self._cache_folder = None
@@ -147,6 +157,7 @@ class FrozenLayers:
             "precision cannot represent (above 65,504, infinite or NaN). Check the biLM's weights."
         )
         self._cache = None
+        self._rounds = False
         return self(character_ids)
 
 

@@ -99,6 +99,13 @@ class SrlPredictor(TaskPredictor):
         return outputs
 
     @overrides
+    def texts(self, line: JsonDict) -> List[List[str]]:
+        """The sentence, once for each of its predicates, but at least once."""
+        tokens = self._tokens(line)
+        words = [token.text for token in tokens]
+        return [words] * max(1, len(self._predicates(line, tokens)))
+
+    @overrides
     def _checked(self, line: JsonDict, place: str) -> JsonDict:
         try:
             predicates = _check_form(line).get("predicates")

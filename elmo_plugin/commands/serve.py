@@ -1,0 +1,122 @@
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from functools import partial
+from pathlib import Path
+from typing import List, Optional
+
+import elmo_plugin
+from elmo_plugin.analysis.neighbours import ContextIndex
+from elmo_plugin.bilm.io.softmax_files import find_softmax
+from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, chosen_bilm, positive_number
+from elmo_plugin.serve.app import make_app
+from elmo_plugin.serve.requests import EXAMPLES, Limits
+from elmo_plugin.serve.served_task import load_tasks
+from elmo_plugin.serve.server import serve
+from elmo_plugin.serve.word_reader import WordReader
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped
+
+DESCRIPTION = f"""\
+Answer requests to trained models over HTTP, and show the answers on a page.
+
+ARCHIVE is the model.tar.gz or the folder of a training run, one of each task; by default those that
+come with the project. Nothing in it is executed. Tasks: {", ".join(EXAMPLES)}.
+
+POST /predict/TASK takes a line of JSON as `allennlp predict` reads it, and answers with the line
+that it writes. POST /word says how surprising a word is in its sentence, and finds its nearest
+contexts. /health, /metrics and /openapi.json are for programs, / is the page.
+
+Requests of a task that arrive while others are answered are answered in one batch. All models stay
+in RAM; there is no encryption and no password.
+"""
+
+EPILOG = """\
+example:
+    %(prog)s out/ner_elmo/model.tar.gz out/srl_elmo/model.tar.gz --neighbours out/index
+    curl http://127.0.0.1:8000/predict/ner -d '{"sentence": "Ada lives in London."}'
+"""
+
+STOPPED = "stopped."
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("archive", metavar="ARCHIVE", nargs="*", help="model.tar.gz or folder")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; 0.0.0.0 lets others in (default: 127.0.0.1)",
+    )
+    parser.add_argument("--port", type=_port, default=8000, help="0 for a free one (default: 8000)")
+    parser.add_argument(
+        "--batch-size",
+        type=positive_number,
+        default=16,
+        metavar="N",
+        help="most requests of a batch (default: 16)",
+    )
+    parser.add_argument(
+        "--max-waiting",
+        type=positive_number,
+        default=256,
+        metavar="N",
+        help="most requests that wait; more are answered with 503 (default: 256)",
+    )
+    parser.add_argument(
+        "--max-words",
+        type=positive_number,
+        default=Limits.max_words,
+        metavar="N",
+        help=f"most words of a request (default: {Limits.max_words})",
+    )
+    parser.add_argument(
+        "--neighbours",
+        metavar="FOLDER",
+        help="an index that `elmo neighbours build` wrote with this biLM, for /word",
+    )
+    add_bilm_arguments(parser)
+
+
+def run(args: Namespace) -> str:
+    limits = Limits(max_words=args.max_words)
+    load = partial(elmo_plugin.load_predictor, cuda_device=args.cuda_device)
+    words = _word_reader(args, limits)
+    tasks = load_tasks(args.archive or _shipped_archives(), load, limits)
+    app = make_app(tasks, words, limits, args.batch_size, args.max_waiting)
+    app.version = elmo_plugin.__version__
+    for task in tasks.values():
+        _say(f"{task.name}: warming up")
+        task.warm_up(args.batch_size)
+
+    def tell(url: str) -> None:
+        _say(f"{url} answers {', '.join(tasks)}. Ctrl+C stops it.")
+
+    serve(app, args.host, args.port, args.max_waiting, tell)
+    return ""
+
+
+def _word_reader(args: Namespace, limits: Limits) -> WordReader:
+    bilm = chosen_bilm(args)
+    index: Optional[ContextIndex] = None
+    if args.neighbours is not None:
+        index = ContextIndex(Path(args.neighbours))
+    return WordReader(bilm, find_softmax(args.weight_file, bilm.options), index, limits)
+
+
+def _shipped_archives() -> List[Path]:
+    found = sorted(shipped("pretrained/tasks").glob("*/model.tar.gz"))
+    if not found:
+        raise ConfigurationError(
+            "No trained models come with this version: name archives that `allennlp train` wrote, "
+            "as in `elmo serve out/ner_elmo/model.tar.gz`."
+        )
+    return found
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**16:
+        raise ArgumentTypeError(f"expected a whole number from 0 to 65535, found {text}")
+    return int(text)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

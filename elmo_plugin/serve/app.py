@@ -1,0 +1,224 @@
+import asyncio
+import base64
+import hashlib
+import json
+import logging
+import re
+import time
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any, AsyncIterator, Dict, NamedTuple, Optional, Tuple, Union
+
+from elmo_plugin.serve.measurements import Measurements
+from elmo_plugin.serve.requests import EXAMPLES, Limits, TooLarge, schema
+from elmo_plugin.serve.served_task import ServedTask
+from elmo_plugin.serve.word_reader import WordReader
+from elmo_plugin.serve.worker import Answer, QueueFull, Worker, WorkerEnded
+from elmo_plugin.util.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
+
+WORD = "word"
+# To send a body, in seconds.
+_TIME_TO_SEND = 30.0
+_SUMMARIES = {
+    "ner": "Names in a sentence",
+    "srl": "Who did what to whom: the roles of the predicates of a sentence",
+    "coref": "Which mentions of a text mean the same",
+    "squad": "The answer to a question, in a passage",
+    "snli": "Whether a premise entails or contradicts a hypothesis",
+    "sst": "The sentiment of a sentence",
+    WORD: "Surprisal and nearest contexts of a word in its sentence",
+}
+_RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
+    200: {"description": "The answer", "content": {"application/json": {}}},
+    408: {"description": "The request was not sent in time"},
+    413: {"description": "The request is too large"},
+    422: {"description": "The request has another form; the detail says which is expected"},
+    503: {"description": "Too many requests are waiting, or the server cannot answer any more"},
+}
+
+
+class Reply(NamedTuple):
+    """A status code, and JSON."""
+
+    status: int
+    content: str
+
+
+def make_app(
+    tasks: Dict[str, ServedTask],
+    words: Optional[WordReader] = None,
+    limits: Limits = Limits(),  # noqa: B008 (it is frozen)
+    batch_size: int = 16,
+    max_waiting: int = 256,
+) -> Any:
+    """
+    The server as a FastAPI application.
+
+    `POST /predict/TASK` takes a line of `allennlp predict` and answers with a line of it; `POST
+    /word` see `WordReader`. `GET /` is the page, `/models` what it asks first, `/health` whether
+    requests can be answered, `/metrics` in the format of Prometheus, `/openapi.json` all of these.
+
+    # Parameters
+
+    tasks : `Dict[str, ServedTask]`
+        By name.
+    words : `Optional[WordReader]`, optional (default = `None`)
+    limits : `Limits`, optional
+    batch_size, max_waiting : `int`
+        See `Worker`.
+
+    # Raises
+
+    `ImportError`
+        If FastAPI is not installed.
+    """
+    try:
+        from fastapi import FastAPI, Request, Response
+        from fastapi.responses import HTMLResponse
+
+        measurements = Measurements()
+    except ImportError as error:
+        raise ImportError(
+            f"A server needs the package {error.name}: pip install 'elmo-plugin[serve]'"
+        ) from error
+    answers: Dict[str, Answer] = {name: task.answer for name, task in tasks.items()}
+    if words is not None:
+        answers[WORD] = words.answer
+    worker = Worker(answers, batch_size, max_waiting, measurements.batch)
+    measurements.waiting.set_function(lambda: worker.num_waiting)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        worker.start()
+        yield
+        worker.stop()
+
+    app = FastAPI(
+        title="elmo_plugin",
+        description="Trained models of ELMo's six tasks.",
+        lifespan=lifespan,
+        # Their pages load programs from other servers.
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.worker = worker
+
+    def answering(kind: str) -> Any:
+        async def answer(request: Request) -> Response:
+            start = time.perf_counter()
+            reply = await _reply(worker, kind, request, limits)
+            measurements.request(kind, reply.status, time.perf_counter() - start)
+            return Response(reply.content, reply.status, media_type="application/json")
+
+        return answer
+
+    for kind in answers:
+        app.post(
+            f"/{kind}" if kind == WORD else f"/predict/{kind}",
+            summary=_SUMMARIES[kind],
+            operation_id=kind,
+            responses=_RESPONSES,
+            openapi_extra={
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": schema(kind)}},
+                }
+            },
+        )(answering(kind))
+
+    page, policy = _page()
+
+    @app.get("/", response_class=HTMLResponse, summary="The page")
+    async def show_page() -> HTMLResponse:
+        return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+
+    @app.get("/models", summary="The tasks, an example of each, and its layer weights")
+    async def models() -> Dict[str, Any]:
+        described = {
+            name: {"example": EXAMPLES[name], "layer_weights": task.layer_weights}
+            for name, task in tasks.items()
+        }
+        return {"tasks": described, "word": words is not None}
+
+    @app.get("/health", summary="Whether requests can be answered", responses={503: {}})
+    async def health(response: Response) -> Dict[str, Any]:
+        response.status_code = 200 if worker.is_alive else 503
+        status = "ok" if worker.is_alive else "the thread that answers has ended; start again"
+        return {"status": status, "tasks": list(tasks), "waiting": worker.num_waiting}
+
+    @app.get("/metrics", summary="Measurements in the text format of Prometheus")
+    async def metrics() -> Response:
+        return Response(measurements.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return app
+
+
+async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Reply:
+    """Reads a request, waits for its answer, and cancels it if the client goes away."""
+    try:
+        text = await asyncio.wait_for(_body(request, limits.max_bytes), _TIME_TO_SEND)
+        answer = await _answer_or_gone(worker.submit(kind, text), request)
+        # Nobody reads the reply to a client that has gone.
+        return Reply(499, "") if answer is None else Reply(200, answer)
+    except TooLarge as error:
+        return _problem(413, str(error))
+    except (ValueError, ConfigurationError) as error:
+        return _problem(422, str(error))
+    except asyncio.TimeoutError:
+        return _problem(408, f"the request was not sent within {_TIME_TO_SEND:.0f} seconds.")
+    except QueueFull:
+        return _problem(503, "too many requests are waiting. Try again later.")
+    except WorkerEnded:
+        return _problem(503, "the server cannot answer any more: it has to be started again.")
+    except Exception:
+        logger.exception("%s: a request failed", kind)
+        return _problem(500, "the model failed on this request; the server's log says why.")
+
+
+async def _body(request: Any, max_bytes: int) -> str:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > max_bytes:
+            raise TooLarge(f"the request: expected at most {max_bytes:,} bytes, found more.")
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the request: expected UTF-8, found something else ({error}).") from error
+
+
+async def _answer_or_gone(future: "Future[str]", request: Any) -> Optional[str]:
+    """The answer; `None` if the client went away before it."""
+    answer: Any = asyncio.wrap_future(future)
+    gone: Any = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return await answer if answer.done() else None
+    finally:
+        gone.cancel()
+        # Also cancels `future`, so that it is not computed if it still waits.
+        answer.cancel()
+
+
+async def _gone(request: Any) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _problem(status: int, detail: str) -> Reply:
+    return Reply(status, json.dumps({"detail": detail}))
+
+
+def _page() -> Tuple[str, str]:
+    """The page, and a policy by which a browser loads nothing else for it."""
+    page = (files("elmo_plugin.serve") / "page.html").read_text(encoding="utf-8")
+    sources = []
+    for element in ("script", "style"):
+        (content,) = re.findall(rf"<{element}>(.*?)</{element}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        sources.append(f"{element}-src 'sha256-{digest}'")
+    policy = f"default-src 'none'; connect-src 'self'; img-src data:; {'; '.join(sources)}"
+    return page, f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

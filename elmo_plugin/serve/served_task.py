@@ -1,0 +1,116 @@
+import logging
+import os
+from dataclasses import asdict
+from typing import Any, Callable, Dict, Iterable, List, Sequence, Union
+
+from elmo_plugin.analysis.layer_weights import stored_layer_weights
+from elmo_plugin.bilm.io.archives import TrainedModel
+from elmo_plugin.elmo import Elmo
+from elmo_plugin.serve.requests import EXAMPLES, Limits
+from elmo_plugin.serve.worker import Outcome
+from elmo_plugin.util.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
+
+_PREFIX = "elmo-"
+
+
+class ServedTask:
+    """
+    Answers requests with the predictor of a trained model: the lines of JSON that `allennlp
+    predict` reads and writes.
+
+    # Parameters
+
+    name : `str`
+        Of the task.
+    predictor : `Any`
+        A `TaskPredictor` with the output format `json`.
+    layer_weights : `List[Dict[str, Any]]`
+        How the model mixes the layers of its biLM: `place`, `weights` and `gamma` of each mix.
+    limits : `Limits`
+    """
+
+    def __init__(
+        self, name: str, predictor: Any, layer_weights: List[Dict[str, Any]], limits: Limits
+    ) -> None:
+        self.name = name
+        self.layer_weights = layer_weights
+        self._predictor = predictor
+        self._limits = limits
+
+    def warm_up(self, batch_size: int) -> None:
+        """Answers the example alone and in a batch, which compiles what is compiled once."""
+        for size in (1, batch_size):
+            self._predict([EXAMPLES[self.name]] * size)
+
+    def answer(self, requests: Sequence[str]) -> List[Outcome]:
+        """The answer of each, or the error of those that are not answered."""
+        read = [self._read(request) for request in requests]
+        outcomes = iter(self._predict([line for line in read if not isinstance(line, Exception)]))
+        return [line if isinstance(line, Exception) else next(outcomes) for line in read]
+
+    def _read(self, request: str) -> Union[Dict[str, Any], Exception]:
+        try:
+            line = self._predictor.load_request(request)
+            self._limits.check_words(self._predictor.texts(line))
+            return line
+        except Exception as error:
+            return error
+
+    def _predict(self, lines: List[Dict[str, Any]]) -> List[Outcome]:
+        if not lines:
+            return []
+        try:
+            outputs = self._predictor.predict_batch_json(lines)
+            return [self._predictor.dump_line(output) for output in outputs]
+        except Exception as error:
+            if len(lines) == 1:
+                return [error]
+            # One of them fails: which?
+            return [outcome for line in lines for outcome in self._predict([line])]
+
+
+def load_tasks(
+    archives: Iterable[Union[str, os.PathLike]],
+    load_predictor: Callable[[Union[str, os.PathLike]], Any],
+    limits: Limits,
+) -> Dict[str, ServedTask]:
+    """
+    # Parameters
+
+    archives : `Iterable[Union[str, os.PathLike]]`
+        A `model.tar.gz` or the folder of a training run of each task.
+    load_predictor : `Callable`
+        See `elmo_plugin.load_predictor`.
+    limits : `Limits`
+
+    # Raises
+
+    `ConfigurationError`
+        If an archive cannot be loaded, is of no known task, or of the task of another.
+    """
+    tasks: Dict[str, ServedTask] = {}
+    places: Dict[str, str] = {}
+    for archive in archives:
+        stored = TrainedModel.read(archive)
+        name = str(stored.config.get("model", {}).get("type", ""))
+        task = name.removeprefix(_PREFIX)
+        if task not in EXAMPLES or not name.startswith(_PREFIX):
+            raise ConfigurationError(
+                f"{archive}: expected a model of one of the tasks {', '.join(EXAMPLES)}, found "
+                f"{name or 'none'!r}. Leave it out."
+            )
+        if task in tasks:
+            raise ConfigurationError(
+                f"{archive} and {places[task]} are both of the task {task}: name one of them."
+            )
+        predictor = load_predictor(archive)
+        for module in predictor._model.modules():
+            if isinstance(module, Elmo):
+                # Nothing of what is asked is left on the disk.
+                module.leave_cache()
+        mixes = [asdict(mix) for mix in stored_layer_weights(stored)]
+        weights = [{name: mix[name] for name in ("place", "weights", "gamma")} for mix in mixes]
+        places[task], tasks[task] = str(archive), ServedTask(task, predictor, weights, limits)
+    return {name: tasks[name] for name in EXAMPLES if name in tasks}

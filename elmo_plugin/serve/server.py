@@ -1,0 +1,55 @@
+import socket
+from typing import Any, Callable
+
+from elmo_plugin.util.errors import ConfigurationError
+
+# Beyond those that wait: the batch that is answered, the page, `/health` and `/metrics`.
+_MORE_CONNECTIONS = 256
+_SECONDS_TO_STOP = 10
+
+
+def serve(
+    app: Any, host: str, port: int, max_waiting: int, on_start: Callable[[str], object]
+) -> None:
+    """
+    Serves an application until SIGINT or SIGTERM, which then have their usual effect.
+
+    # Parameters
+
+    app : `Any`
+        See `make_app`.
+    host : `str`
+        The address to listen on.
+    port : `int`
+        0 for any free one.
+    max_waiting : `int`
+        See `Worker`. More connections than these and some more are answered with 503.
+    on_start : `Callable[[str], object]`
+        Called with the URL when it listens.
+
+    # Raises
+
+    `ConfigurationError`
+        If the address cannot be used.
+    """
+    import uvicorn
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise ConfigurationError(
+            f"Cannot listen on {host}, port {port} ({error.strerror or error}). Choose another "
+            "--port, or an address of this machine as --host."
+        ) from error
+    with listening:
+        shown = f"[{host}]" if family == socket.AF_INET6 else host
+        on_start(f"http://{shown}:{listening.getsockname()[1]}/")
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            limit_concurrency=max_waiting + _MORE_CONNECTIONS,
+            timeout_graceful_shutdown=_SECONDS_TO_STOP,
+        )
+        uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,174 @@
+import logging
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Callable, Deque, Dict, List, Optional, Sequence, Union
+
+logger = logging.getLogger(__name__)
+
+# Of the time of a batch, how long to wait after it for requests of those who were answered.
+_PAUSE = 0.25
+
+#: Of a request: the answer, or why there is none.
+Outcome = Union[str, Exception]
+#: Answers requests, with an outcome for each. One request must not spoil the others.
+Answer = Callable[[Sequence[str]], List[Outcome]]
+
+
+class QueueFull(Exception):
+    """As many requests are waiting as may wait."""
+
+
+class WorkerEnded(Exception):
+    """The thread that answers has ended."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    kind: str
+    request: str
+    future: "Future[str]" = field(default_factory=Future)
+
+
+class Worker:
+    """
+    A thread that answers requests of several kinds. While a batch is answered, others wait; the
+    next batch has the request that has waited longest, and the others of its kind, as many as
+    there are. One thread serves all kinds, because each uses all cores.
+
+    A request that finds the thread idle is answered at once. After a batch, the thread gives those
+    whom it answered a moment to ask again, a quarter of the time of the batch at most. Otherwise
+    clients that always ask again would be split for ever into two batches, of which each waits for
+    the other, although a batch of all of them takes little longer than one of half.
+
+    # Parameters
+
+    answers : `Dict[str, Answer]`
+        Of each kind, what answers its requests.
+    batch_size : `int`
+        The most requests of a batch.
+    max_waiting : `int`
+        The most requests that wait. RAM grows with these.
+    on_batch : `Callable[[str, int, float], object]`, optional
+        Called after each batch with its kind, its size, and the seconds it took.
+    """
+
+    def __init__(
+        self,
+        answers: Dict[str, Answer],
+        batch_size: int,
+        max_waiting: int,
+        on_batch: Callable[[str, int, float], object] = lambda kind, size, seconds: None,
+    ) -> None:
+        self._answers = answers
+        self._batch_size = batch_size
+        self._max_waiting = max_waiting
+        self._on_batch = on_batch
+        self._jobs: Deque[_Job] = deque()
+        self._changed = threading.Condition()
+        self._thread: Optional[threading.Thread] = None
+        self._stopping = False
+
+    def start(self) -> None:
+        # As a daemon, so that a long batch does not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name="elmo-serve", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answers nothing more; what waits ends with `WorkerEnded`."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def num_waiting(self) -> int:
+        return len(self._jobs)
+
+    def submit(self, kind: str, request: str) -> "Future[str]":
+        """
+        # Returns
+
+        `Future[str]`
+            The answer. If it is cancelled before its batch begins, the request is not answered.
+
+        # Raises
+
+        `QueueFull`, `WorkerEnded`
+        """
+        with self._changed:
+            # Asked with the lock, so that nothing is added after the last look at the queue.
+            if self._stopping or not self.is_alive:
+                raise WorkerEnded
+            if len(self._jobs) >= self._max_waiting:
+                self._jobs = deque(job for job in self._jobs if not job.future.cancelled())
+            if len(self._jobs) >= self._max_waiting:
+                raise QueueFull
+            job = _Job(kind, request)
+            self._jobs.append(job)
+            self._changed.notify()
+            return job.future
+
+    def _run(self) -> None:
+        batch: List[_Job] = []
+        try:
+            while batch := self._next_batch():
+                seconds = self._answer(batch)
+                self._pause(len(batch), _PAUSE * seconds)
+        finally:
+            # Whatever ended the thread, nobody waits for it for ever.
+            with self._changed:
+                self._stopping = True
+                for job in (*batch, *self._jobs):
+                    if not job.future.done():
+                        job.future.set_exception(WorkerEnded())
+                self._jobs.clear()
+
+    def _next_batch(self) -> List[_Job]:
+        """Waits for requests. Empty if the worker is to stop."""
+        with self._changed:
+            while True:
+                self._changed.wait_for(lambda: self._jobs or self._stopping)
+                if self._stopping:
+                    return []
+                kind = self._jobs[0].kind
+                batch: List[_Job] = []
+                others: Deque[_Job] = deque()
+                for job in self._jobs:
+                    if job.kind != kind or len(batch) == self._batch_size:
+                        others.append(job)
+                    elif job.future.set_running_or_notify_cancel():
+                        batch.append(job)
+                self._jobs = others
+                if batch:
+                    return batch
+
+    def _pause(self, num_answered: int, seconds: float) -> None:
+        """Until as many requests have come as were answered, or the next batch is full."""
+        with self._changed:
+            enough = min(len(self._jobs) + num_answered, self._batch_size)
+            self._changed.wait_for(lambda: len(self._jobs) >= enough or self._stopping, seconds)
+
+    def _answer(self, batch: List[_Job]) -> float:
+        """Returns the seconds that it took."""
+        start = time.perf_counter()
+        kind = batch[0].kind
+        try:
+            outcomes = self._answers[kind]([job.request for job in batch])
+        except Exception as error:
+            logger.exception("%s: a batch of %d requests failed", kind, len(batch))
+            outcomes = [error] * len(batch)
+        seconds = time.perf_counter() - start
+        # Before the answers, so that a client which has its answer finds it counted.
+        self._on_batch(kind, len(batch), seconds)
+        for job, outcome in zip(batch, outcomes):
+            if isinstance(outcome, Exception):
+                job.future.set_exception(outcome)
+            else:
+                job.future.set_result(outcome)
+        return seconds

@@ -1,0 +1,379 @@
+import asyncio
+import json
+import re
+import sys
+import threading
+import time
+from unittest.mock import patch
+
+import pytest
+from fastapi.testclient import TestClient
+
+from elmo_plugin import load_predictor
+from elmo_plugin.analysis.neighbours import ContextIndex, IndexOptions, build_index
+from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.serve.app import make_app
+from elmo_plugin.serve.requests import EXAMPLES, Limits
+from elmo_plugin.serve.served_task import ServedTask, load_tasks
+from elmo_plugin.serve.word_reader import WordReader
+from elmo_plugin.util.errors import ConfigurationError
+from tests.analysis.language_model import make_softmax
+from tests.commands import running
+from tests.guide import FIXTURES
+
+LIMITS = Limits(max_bytes=4000, max_words=100, max_characters=50)
+
+
+class Predictor:
+    """One of words, which fails at some of them; it waits for permission if it has to."""
+
+    def __init__(self):
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self.batches = []
+
+    def load_request(self, text):
+        return parse_object(text, "the request", EXAMPLES["ner"])
+
+    def texts(self, line):
+        return [line["tokens"]]
+
+    def predict_batch_json(self, lines):
+        self.batches.append([line["tokens"] for line in lines])
+        assert self.may_answer.wait(10)
+        if any("fail" in line["tokens"] for line in lines):
+            raise RuntimeError("cannot read this")
+        if any("die" in line["tokens"] for line in lines):
+            raise SystemExit
+        return [{"tokens": line["tokens"]} for line in lines]
+
+    def dump_line(self, output):
+        return json.dumps(output) + "\n"
+
+
+@pytest.fixture
+def predictor():
+    return Predictor()
+
+
+@pytest.fixture
+def make_client(predictor):
+    def make(**options):
+        task = ServedTask("ner", predictor, [], LIMITS)
+        return TestClient(make_app({"ner": task}, limits=LIMITS, **options))
+
+    return make
+
+
+@pytest.fixture
+def client(make_client):
+    with make_client() as client:
+        yield client
+
+
+def ask(client, *words):
+    return client.post("/predict/ner", content=json.dumps({"tokens": words}))
+
+
+def in_background(*calls):
+    """Starts a thread for each call, and returns them with a list that gets what they return."""
+    returned = []
+    threads = [threading.Thread(target=lambda c=call: returned.append(c())) for call in calls]
+    for thread in threads:
+        thread.start()
+    return threads, returned
+
+
+def wait_until(condition):
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_the_answer_is_the_line_of_the_predictor(client):
+    answer = ask(client, "a", "b")
+    assert answer.status_code == 200
+    assert answer.content == b'{"tokens": ["a", "b"]}\n'
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    "body, status, message",
+    [
+        (b'{"tokens": ["' + 5000 * b"a" + b'"]}', 413, "at most 4,000 bytes, found more"),
+        (json.dumps({"tokens": ["a"] * 101}), 413, "at most 100 words .* found 101"),
+        (json.dumps({"tokens": ["a" * 51]}), 413, "at most 50 characters, found one of 51"),
+        (b"[1]", 422, "the request: expected a JSON object"),
+        (b"", 422, "the request: expected a JSON object"),
+        (b'{"tokens": ["\xff"]}', 422, "the request: expected UTF-8"),
+        (b'{"tokens": ["\\ud800"]}', 422, "half of a character"),
+        (b"[" * 3000, 422, "the request: expected a JSON object"),
+    ],
+)
+def test_a_request_of_another_form_or_size_is_refused(client, body, status, message):
+    answer = client.post("/predict/ner", content=body)
+    assert answer.status_code == status
+    assert re.search(message, answer.json()["detail"])
+
+
+def test_an_unknown_task_and_an_unknown_method_are_refused(client):
+    assert client.post("/predict/poetry", content="{}").status_code == 404
+    assert client.get("/predict/ner").status_code == 405
+
+
+def test_only_the_request_that_fails_fails(client, predictor):
+    predictor.may_answer.clear()
+    first, _ = in_background(lambda: ask(client, "first"))
+    wait_until(lambda: predictor.batches)
+    others, answers = in_background(*(lambda w=w: ask(client, w) for w in ("a", "fail", "b")))
+    wait_until(lambda: client.get("/health").json()["waiting"] == 3)
+    predictor.may_answer.set()
+    for thread in first + others:
+        thread.join()
+    assert sorted(predictor.batches[1]) == [["a"], ["b"], ["fail"]]
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 500]
+    (failed,) = [answer for answer in answers if answer.status_code == 500]
+    assert "cannot read this" not in failed.text and "log says why" in failed.json()["detail"]
+
+
+def test_a_full_queue_answers_503_at_once(make_client, predictor):
+    with make_client(max_waiting=2) as client:
+        predictor.may_answer.clear()
+        first, _ = in_background(lambda: ask(client, "first"))
+        wait_until(lambda: predictor.batches)
+        others, answers = in_background(*(lambda w=w: ask(client, w) for w in ("a", "b")))
+        wait_until(lambda: client.get("/health").json()["waiting"] == 2)
+        refused = ask(client, "c")
+        assert refused.status_code == 503 and "too many" in refused.json()["detail"]
+        predictor.may_answer.set()
+        for thread in first + others:
+            thread.join()
+        assert [answer.status_code for answer in answers] == [200, 200]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_health_says_that_the_thread_has_died(client):
+    assert client.get("/health").json() == {"status": "ok", "tasks": ["ner"], "waiting": 0}
+    assert ask(client, "die").status_code == 503
+    wait_until(lambda: not client.app.state.worker.is_alive)
+    health = client.get("/health")
+    assert health.status_code == 503 and "has ended" in health.json()["status"]
+    assert "started again" in ask(client, "a").json()["detail"]
+
+
+def test_metrics_count_requests_and_batches(client):
+    ask(client, "a")
+    client.post("/predict/ner", content="[")
+    text = client.get("/metrics").text
+    assert 'elmo_requests_total{kind="ner",status="200"} 1.0' in text
+    assert 'elmo_requests_total{kind="ner",status="422"} 1.0' in text
+    assert 'elmo_batch_size_count{kind="ner"} 2.0' in text
+    assert "\nelmo_waiting 0.0\n" in text and "\nprocess_resident_memory_bytes " in text
+
+
+def test_openapi_describes_each_task_with_its_example(client):
+    described = client.get("/openapi.json").json()
+    operation = described["paths"]["/predict/ner"]["post"]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    assert schema["examples"] == [EXAMPLES["ner"]]
+    assert set(EXAMPLES["ner"]) <= set(schema["properties"])
+    assert {"200", "408", "413", "422", "503"} <= set(operation["responses"])
+    assert set(described["paths"]) == {"/", "/models", "/health", "/metrics", "/predict/ner"}
+
+
+def test_the_page_may_load_nothing_from_elsewhere(client):
+    page = client.get("/")
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; connect-src 'self'; img-src data:; script-src '")
+    assert "http" not in policy and "unsafe" not in policy
+    assert "://" not in page.text and " src=" not in page.text
+
+
+def test_without_fastapi_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    with pytest.raises(ImportError, match="pip install 'elmo-plugin.serve.'"):
+        make_app({})
+
+
+@pytest.mark.parametrize("task", EXAMPLES)
+def test_the_answer_to_a_line_is_that_of_predict(task, task_of, archive_of, tmp_path):
+    lines = [json.dumps(EXAMPLES[task])]
+    lines += (FIXTURES / f"predict/{task}.jsonl").read_text(encoding="utf-8").splitlines()
+    with TestClient(make_app({task: task_of(task)})) as client:
+        for number, line in enumerate(lines):
+            source, output = tmp_path / f"{number}.jsonl", tmp_path / f"{number}.out"
+            source.write_text(f"{line}\n", encoding="utf-8")
+            running.run("predict", archive_of(task), source, "--silent", "--output-file", output)
+            answer = client.post(f"/predict/{task}", content=line.encode())
+            assert answer.status_code == 200, answer.text
+            assert answer.content == output.read_bytes()
+
+
+def approximately(value):
+    if isinstance(value, dict):
+        return {key: approximately(each) for key, each in value.items() if key != "n_best"}
+    if isinstance(value, list):
+        return [approximately(each) for each in value]
+    return pytest.approx(value, abs=1e-5) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("task", EXAMPLES)
+def test_an_answer_does_not_depend_on_the_batch_but_for_rounding(task, task_of):
+    lines = (FIXTURES / f"predict/{task}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines.append(json.dumps(EXAMPLES[task]))
+    together = [json.loads(answer) for answer in task_of(task).answer(lines * 4)]
+    alone = [json.loads(task_of(task).answer([line])[0]) for line in lines] * 4
+    for found, expected in zip(together, alone):
+        found.pop("n_best", None)
+        assert found == approximately(expected)
+
+
+@pytest.mark.parametrize("task", EXAMPLES)
+@pytest.mark.parametrize(
+    "request_",
+    ["{}", '{"tokens": []}', '{"sentence": 1, "text": 1, "passage": 1, "premise": 1}', "null"],
+)
+def test_no_task_fails_on_another_form(task, request_, task_of):
+    (error,) = task_of(task).answer([request_])
+    assert isinstance(error, (ValueError, ConfigurationError)), error
+
+
+def test_a_sentence_counts_once_for_each_of_its_predicates(task_of):
+    request = {"tokens": ["a"] * 40, "predicates": "all"}
+    (error,) = task_of("srl").answer([json.dumps(request)])
+    assert "at most 1000 words for a model to read, found 1600" in str(error)
+
+
+def test_layers_are_rounded_as_by_the_cache_and_none_is_kept(archive_of, tmp_path, monkeypatch):
+    monkeypatch.setenv("ELMO_CACHE", str(tmp_path / "cache"))
+    line = json.dumps(EXAMPLES["sst"])
+    cached = load_predictor(archive_of("sst"))
+    expected = cached.dump_line(cached.predict_json(cached.load_request(line)))
+    assert list((tmp_path / "cache").rglob("data.mdb"))
+    monkeypatch.setenv("ELMO_CACHE", str(tmp_path / "other"))
+    task = load_tasks([archive_of("sst")], load_predictor, Limits())["sst"]
+    assert task.answer([line]) == [expected]
+    assert not (tmp_path / "other").exists()
+
+
+def test_archives_of_one_task_or_of_none_are_refused(archive_of, monkeypatch):
+    ner = archive_of("ner")
+    with pytest.raises(ConfigurationError, match="are both of the task ner"):
+        load_tasks([ner, ner], load_predictor, Limits())
+    # As if it were of another task, such as a language model.
+    monkeypatch.delitem(EXAMPLES, "ner")
+    with pytest.raises(ConfigurationError, match="one of the tasks srl, .* found 'elmo-ner'"):
+        load_tasks([ner], load_predictor, Limits())
+
+
+@pytest.fixture
+def words(bilm, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("The play began .\nThey play chess .\n")
+    build_index(bilm, [text], tmp_path / "index", IndexOptions())
+    index = ContextIndex(tmp_path / "index")
+    yield WordReader(bilm, make_softmax(bilm.options.lstm.output_dim), index, LIMITS)
+    index.close()
+
+
+def test_a_word_has_its_surprisal_and_nearest_contexts(words, bilm):
+    request = json.dumps({"words": ["They", "play", "a", "game"], "position": 1})
+    with TestClient(make_app({}, words)) as client:
+        found = client.post("/word", content=request).json()
+        unknown = client.post("/word", content=request.replace('"play"', '"plays"')).json()
+    both = (found["surprisal"]["forward"] + found["surprisal"]["backward"]) / 2
+    assert found["surprisal"]["both"] == pytest.approx(both) and found["known"] is True
+    assert unknown["known"] is False
+    assert list(found["neighbours"]) == ["1", "2"]
+    best = found["neighbours"]["2"][0]
+    assert best["words"][best["position"]] and -1 <= best["cosine"] <= 1.0001
+    # Five of the nine contexts.
+    assert [len(contexts) for contexts in found["neighbours"].values()] == [5, 5]
+
+
+def test_without_softmax_and_index_a_word_has_neither(bilm):
+    (answer,) = WordReader(bilm, None, None, LIMITS).answer(['{"words": ["a"], "position": 0}'])
+    assert json.loads(answer) == {"surprisal": None, "known": None, "neighbours": None}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        '{"words": ["a"], "position": 1}',
+        '{"words": ["a"], "position": -1}',
+        '{"words": ["a"], "position": true}',
+        '{"words": ["a b"], "position": 0}',
+        '{"words": "a", "position": 0}',
+        '{"words": [], "position": 0}',
+        '{"position": 0}',
+    ],
+)
+def test_a_word_outside_of_its_sentence_is_refused(bilm, request_):
+    (error,) = WordReader(bilm, None, None, LIMITS).answer([request_])
+    assert 'expected "words", a list of words without white space, and the "position"' in str(error)
+
+
+def test_a_client_that_went_away_is_not_answered(predictor):
+    """Driven by hand, because the test client never goes away."""
+    app = make_app({"ner": ServedTask("ner", predictor, [], LIMITS)}, limits=LIMITS)
+    body = json.dumps({"tokens": ["gone"]}).encode()
+    scope = {
+        "type": "http", "method": "POST", "path": "/predict/ner", "raw_path": b"/predict/ner",
+        "query_string": b"", "headers": [], "http_version": "1.1", "scheme": "http",
+    }  # fmt: skip
+
+    async def request(went_away):
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive():
+            if messages:
+                return messages.pop()
+            await went_away.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            pass
+
+        await app(scope, receive, send)
+
+    async def play():
+        worker = app.state.worker
+        worker.start()
+        first = asyncio.create_task(request(asyncio.Event()))
+        while not predictor.batches:
+            await asyncio.sleep(0.001)
+        went_away = asyncio.Event()
+        second = asyncio.create_task(request(went_away))
+        while not worker.num_waiting:
+            await asyncio.sleep(0.001)
+        went_away.set()
+        await second
+        predictor.may_answer.set()
+        await first
+        while worker.num_waiting:
+            await asyncio.sleep(0.001)
+        worker.stop()
+
+    predictor.may_answer.clear()
+    asyncio.run(asyncio.wait_for(play(), 20))
+    assert predictor.batches == [[["gone"]]]
+
+
+def test_a_body_that_does_not_come_in_time_is_refused(predictor):
+    app = make_app({"ner": ServedTask("ner", predictor, [], LIMITS)}, limits=LIMITS)
+    sent = []
+
+    async def receive():
+        await asyncio.sleep(60)
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http", "method": "POST", "path": "/predict/ner", "raw_path": b"/predict/ner",
+        "query_string": b"", "headers": [], "http_version": "1.1", "scheme": "http",
+    }  # fmt: skip
+    with patch("elmo_plugin.serve.app._TIME_TO_SEND", 0.05):
+        asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 408

@@ -1,0 +1,106 @@
+import json
+import os
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from elmo_plugin.serve.requests import EXAMPLES
+from tests.commands.running import failure
+
+
+@pytest.mark.parametrize("task", EXAMPLES)
+def test_a_server_answers_each_task(server, task):
+    answer = httpx.post(f"{server['url']}predict/{task}", json=EXAMPLES[task], timeout=60)
+    assert answer.status_code == 200, answer.text
+
+
+def test_many_clients_get_their_own_answers(server):
+    expected = {}
+    for number in range(8):
+        tokens = ["They", "play", f"word{number}", "."]
+        answer = httpx.post(f"{server['url']}predict/ner", json={"tokens": tokens}, timeout=60)
+        expected[number] = answer.json()
+        assert answer.json()["tokens"] == tokens
+
+    def ask(count):
+        number = count % 8
+        tokens = ["They", "play", f"word{number}", "."]
+        answer = httpx.post(f"{server['url']}predict/ner", json={"tokens": tokens}, timeout=60)
+        return answer.status_code == 200 and answer.json() == expected[number]
+
+    with ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(ask, range(160)))
+    text = httpx.get(f"{server['url']}metrics").text
+    sizes = dict(
+        line.removeprefix('elmo_batch_size_bucket{kind="ner",le=').replace('"', "").split("} ")
+        for line in text.splitlines()
+        if line.startswith('elmo_batch_size_bucket{kind="ner"')
+    )
+    # Some batches had more than one request.
+    assert float(sizes["+Inf"]) > float(sizes["1.0"])
+
+
+def test_it_listens_on_this_machine_only(server):
+    port = server["url"].rstrip("/").rpartition(":")[2]
+    listening = subprocess.run(["cat", "/proc/net/tcp"], capture_output=True, text=True).stdout
+    addresses = [line.split()[1] for line in listening.splitlines()[1:] if line.split()[3] == "0A"]
+    found = [each for each in addresses if int(each.partition(":")[2], 16) == int(port)]
+    assert found == [f"0100007F:{int(port):04X}"]
+
+
+def test_it_stops_when_it_is_told_to(start_server, archive_of):
+    started = start_server(archive_of("ner"))
+    assert httpx.get(f"{started['url']}health").json()["tasks"] == ["ner"]
+    started["process"].send_signal(signal.SIGTERM)
+    assert started["process"].wait(30) == 1
+
+
+def test_a_killed_server_is_noticed(start_server, archive_of):
+    started = start_server(archive_of("ner"))
+    os.kill(started["process"].pid, signal.SIGKILL)
+    started["process"].wait(30)
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{started['url']}health")
+
+
+def test_without_archives_the_error_says_to_name_some(monkeypatch, tmp_path):
+    monkeypatch.setattr("elmo_plugin.commands.serve.shipped", lambda path: tmp_path / path)
+    assert "name archives that `allennlp train` wrote" in failure("elmo-serve")
+
+
+def test_archives_that_ship_are_found(monkeypatch, tmp_path, archive_of):
+    folder = tmp_path / "pretrained/tasks/ner"
+    folder.mkdir(parents=True)
+    (folder / "model.tar.gz").symlink_to(archive_of("ner"))
+    monkeypatch.setattr("elmo_plugin.commands.serve.shipped", lambda path: tmp_path / path)
+    served = []
+    monkeypatch.setattr(
+        "elmo_plugin.commands.serve.serve", lambda app, *_: served.extend(app.openapi()["paths"])
+    )
+    from tests.commands.running import run
+
+    run("elmo-serve")
+    assert "/predict/ner" in served and "/predict/srl" not in served
+
+
+def test_an_address_in_use_is_an_error(server, archive_of):
+    port = server["url"].rstrip("/").rpartition(":")[2]
+    message = failure("elmo-serve", archive_of("ner"), "--port", port)
+    assert f"Cannot listen on 127.0.0.1, port {port}" in message
+
+
+def test_a_missing_archive_is_an_error(tmp_path):
+    assert "missing.tar.gz" in failure("elmo-serve", tmp_path / "missing.tar.gz")
+
+
+def test_the_models_are_described(server):
+    models = httpx.get(f"{server['url']}models").json()
+    assert list(models["tasks"]) == list(EXAMPLES) and models["word"] is True
+    for name, task in models["tasks"].items():
+        assert task["example"] == EXAMPLES[name]
+        for mix in task["layer_weights"]:
+            assert sum(mix["weights"]) == pytest.approx(1.0, abs=1e-5)
+            assert json.dumps(mix["gamma"])
