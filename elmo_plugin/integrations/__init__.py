@@ -1,0 +1,1 @@
+"""ELMo in other libraries. Each module needs the library that it is named after."""
