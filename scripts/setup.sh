@@ -55,6 +55,6 @@ install() {
 make_environment
 echo "set-up: installing into $venv (about 3 minutes and 5.5 GB the first time)"
 install -c constraints.txt setuptools
-install -c constraints.txt --no-build-isolation -e '.[allennlp,analysis,translation,ray,dev]'
+install -c constraints.txt --no-build-isolation -e '.[allennlp,analysis,translation,ray,sentence-transformers,dev]'
 install --no-deps allennlp==2.10.1
 echo "set-up: done"

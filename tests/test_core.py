@@ -17,8 +17,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 # All that pyproject.toml names besides the four, and what these bring along.
 BLOCKED = (
     "allennlp cached_path conllu datasets fairscale flair huggingface_hub jinja2 jsonnet _jsonnet "
-    "lmdb nltk overrides packaging pytest ray requests sacrebleu scipy seqeval sklearn spacy tqdm "
-    "transformers torchvision"
+    "lmdb nltk overrides packaging pytest ray requests sacrebleu scipy sentence_transformers "
+    "seqeval sklearn spacy thinc tqdm transformers torchvision"
 )
 PREAMBLE = f"""
 import os, sys

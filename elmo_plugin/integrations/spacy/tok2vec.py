@@ -182,10 +182,10 @@ def _predict(shim: ElmoShim, sentences: List[Sequence[str]]) -> List[Any]:
 def _of_docs(
     model: Model, docs: Sequence[Doc], sentences: Sentences, vectors: Iterator[Any]
 ) -> List[Floats2d]:
-    found = []
+    found, width = [], _shim(model).elmo.get_output_dim()
     for doc, of_doc in zip(docs, sentences):
         # Shape: (num_tokens, dim)
-        rows = model.ops.alloc2f(len(doc), model.get_dim("nO"))
+        rows = model.ops.alloc2f(len(doc), width)
         for tokens in of_doc:
             rows[_places(tokens)] = next(vectors)
         found.append(rows)
