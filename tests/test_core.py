@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import List
 
 import pytest
@@ -99,6 +100,14 @@ assert dict(os.environ) == environment
 print("done")
 """
     assert run(script, cwd=tmp_path) == "done\n"
+
+
+def test_allennlp_does_not_find_modules_that_need_other_libraries():
+    # It imports all that it finds for `--include-package elmo_plugin`.
+    found = {module.name for module in walk_packages(elmo_plugin.__path__, "elmo_plugin.")}
+    assert "elmo_plugin.elmo.embed" in found
+    integrations = {name for name in modules() if name.startswith("elmo_plugin.integrations.")}
+    assert integrations and not integrations & found
 
 
 def test_the_public_names_are_those_that_a_type_checker_sees():

@@ -1,1 +1,0 @@
-"""ELMo in other libraries. Each module needs the library that it is named after."""
