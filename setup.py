@@ -12,8 +12,13 @@ SHIPPED = {
     "pretrained": ["small/*"],
 }
 
+# The first has no `__init__.py`, so that AllenNLP does not find it: `--include-package elmo_plugin`
+# imports all modules that it finds, and these need libraries that may be missing.
+INTEGRATIONS = ["elmo_plugin.integrations", "elmo_plugin.integrations.spacy"]
+
 setup(
     packages=find_packages(include=["elmo_plugin", "elmo_plugin.*"])
+    + INTEGRATIONS
     + [f"elmo_plugin.{folder}" for folder in SHIPPED],
     package_dir={f"elmo_plugin.{folder}": folder for folder in SHIPPED},
     package_data={

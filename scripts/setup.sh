@@ -55,6 +55,7 @@ install() {
 make_environment
 echo "set-up: installing into $venv (about 3 minutes and 5.5 GB the first time)"
 install -c constraints.txt setuptools
-install -c constraints.txt --no-build-isolation -e '.[allennlp,analysis,translation,ray,docs,serve,dev]'
+install -c constraints.txt --no-build-isolation \
+    -e '.[allennlp,analysis,translation,ray,docs,serve,sentence-transformers,dev]'
 install --no-deps allennlp==2.10.1
 echo "set-up: done"

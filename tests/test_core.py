@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import List
 
 import pytest
@@ -16,9 +17,10 @@ from tests.test_import_direction import ALLENNLP_SIDE, modules
 PROJECT = Path(__file__).resolve().parent.parent
 # All that pyproject.toml names besides the four, and what these bring along.
 BLOCKED = (
-    "allennlp cached_path conllu datasets fairscale fastapi flair huggingface_hub jinja2 jsonnet "
-    "_jsonnet lmdb nltk overrides packaging playwright prometheus_client pytest ray requests "
-    "sacrebleu scipy seqeval sklearn spacy starlette tqdm transformers torchvision uvicorn"
+    "allennlp cached_path conllu datasets fairscale fastapi flair huggingface_hub jinja2 "
+    "_jsonnet jsonnet lmdb nltk overrides packaging playwright prometheus_client pytest ray "
+    "requests sacrebleu scipy sentence_transformers seqeval sklearn spacy starlette thinc "
+    "torchvision tqdm transformers uvicorn"
 )
 PREAMBLE = f"""
 import os, sys
@@ -99,6 +101,14 @@ assert dict(os.environ) == environment
 print("done")
 """
     assert run(script, cwd=tmp_path) == "done\n"
+
+
+def test_allennlp_does_not_find_modules_that_need_other_libraries():
+    # It imports all that it finds for `--include-package elmo_plugin`.
+    found = {module.name for module in walk_packages(elmo_plugin.__path__, "elmo_plugin.")}
+    assert "elmo_plugin.elmo.embed" in found
+    integrations = {name for name in modules() if name.startswith("elmo_plugin.integrations.")}
+    assert integrations and not integrations & found
 
 
 def test_the_public_names_are_those_that_a_type_checker_sees():

@@ -1,7 +1,7 @@
 """
-Imports run one way: commands, serve, analysis, tasks, elmo, bilm, modules. A module may import what
-stands after it in this order, and `corpora`, `util` and top-level modules. `archives`, `corpora`,
-`metrics`, `training`, `util` and top-level modules import nothing of ours but `util`.
+Imports run one way: commands, serve, integrations, analysis, tasks, elmo, bilm, modules. A module may
+import what stands after it in this order, and `corpora`, `util` and top-level modules. `archives`,
+`corpora`, `metrics`, `training`, `util` and top-level modules import nothing of ours but `util`.
 
 Core modules import torch, NumPy, h5py, safetensors and the standard library only.
 """
@@ -14,7 +14,16 @@ from typing import Dict, Iterator, List, Tuple
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
-DIRECTION = ("commands", "serve", "analysis", "tasks", "elmo", "bilm", "modules")
+DIRECTION = (
+    "commands",
+    "serve",
+    "integrations",
+    "analysis",
+    "tasks",
+    "elmo",
+    "bilm",
+    "modules",
+)
 INDEPENDENT = ("archives", "corpora", "metrics", "training", "util")
 # Within a room, from top to bottom. A module belongs to the longest name that it begins with.
 SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
@@ -44,7 +53,7 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
         ("modules.kernels", "modules.tuning"),
     ),
 }
-# What imports AllenNLP, or packages that come with it. All other modules are the core.
+# What imports AllenNLP, or other packages that may be missing. All other modules are the core.
 ALLENNLP_SIDE = (
     "elmo_plugin.archives",
     "elmo_plugin.analysis.studies.checks",
@@ -58,6 +67,10 @@ ALLENNLP_SIDE = (
     "elmo_plugin.elmo.cache.prefetch",
     "elmo_plugin.elmo.placement",
     "elmo_plugin.elmo.token_embedder",
+    "elmo_plugin.integrations.datasets",
+    "elmo_plugin.integrations.flair",
+    "elmo_plugin.integrations.sentence_transformers",
+    "elmo_plugin.integrations.spacy",
     "elmo_plugin.metrics",
     "elmo_plugin.modules.seq2seq_encoders",
     "elmo_plugin.modules.token_embedders",
@@ -158,8 +171,8 @@ def _is_for_types(part: ast.If) -> bool:
 def _why_wrong(importer: Name, imported: Name, package: Path) -> str:
     room = importer[0]
     if not imported:
-        # It holds the version.
-        return "" if room == "commands" else f"imports {package.name} itself"
+        # It holds the version, and loads archives with what the plugin registers.
+        return "" if room in ("commands", "integrations") else f"imports {package.name} itself"
     other = imported[0]
     for name in (room, other):
         if name not in DIRECTION + INDEPENDENT and (package / name).is_dir():
@@ -238,6 +251,7 @@ def make(root: Path, files: Dict[str, str]) -> Path:
         ("elmo/a.py", "from elmo_plugin import tasks", "points back"),
         ("analysis/a.py", "from ..commands import b", "points back"),
         ("analysis/a.py", "from .. import commands", "points back"),
+        ("analysis/a.py", "from elmo_plugin.integrations import b", "points back"),
         ("bilm/deep/a.py", "from ...elmo import b", "points back"),
         ("bilm/a.py", "def f():\n    import elmo_plugin.elmo", "points back"),
         ("bilm/a.py", "if TYPE_CHECKING:\n    from elmo_plugin.elmo import x", "points back"),
@@ -277,6 +291,7 @@ def test_an_arrow_that_points_back_is_found(tmp_path, name, line, reason):
     [
         ("commands/a.py", "from elmo_plugin.modules import b"),
         ("commands/a.py", "import elmo_plugin"),
+        ("integrations/a.py", "import elmo_plugin"),
         ("analysis/a.py", "from elmo_plugin import elmo, bilm"),
         ("tasks/__init__.py", "import elmo_plugin.tasks.srl, elmo_plugin.tasks.ner"),
         ("tasks/srl/a.py", "from elmo_plugin.tasks.srl.b import c"),

@@ -113,6 +113,18 @@ def test_elmo_embeds_a_text_with_the_biLM_that_ships(installed):
         assert file["0"].shape == (3, 256)
 
 
+def test_spacy_finds_the_components_and_the_architecture(installed):
+    script = (
+        "import spacy; nlp = spacy.blank('en'); nlp.add_pipe('elmo')\n"
+        "print(nlp('They play chess')._.elmo.shape)\n"
+        "print([nlp.has_factory(f'elmo_{task}') for task in ('ner', 'srl', 'coref')])\n"
+        "print(spacy.registry.architectures.get('elmo.Tok2Vec.v1').__module__)"
+    )
+    shown = run(installed.bin / "python", "-c", script, **installed.options).splitlines()
+    module = "elmo_plugin.integrations.spacy.tok2vec"
+    assert shown == ["(3, 3, 256)", "[True, True, True]", module]
+
+
 def test_experiments_are_copied_and_trained_elsewhere(installed):
     folder = installed.options["cwd"]
     run(installed.bin / "elmo", "experiments", "mine", **installed.options)

@@ -1,4 +1,5 @@
 from dataclasses import dataclass, field
+from html import escape
 from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
 
 import numpy
@@ -8,6 +9,7 @@ from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
 from elmo_plugin.bilm.pretraining.softmax import next_word_losses
 from elmo_plugin.elmo.token_batches import map_in_batches
+from elmo_plugin.util.html import table
 
 #: `both` is the mean of the other two.
 DIRECTIONS = ("forward", "backward", "both")
@@ -62,6 +64,16 @@ class SentenceScore:
         """Per prediction, of which there is one more than there are words."""
         with numpy.errstate(over="ignore"):
             return float(numpy.exp(self.surprisal(direction) / (len(self.words) + 1)))
+
+    def _repr_html_(self) -> str:
+        """A row for each word, and the perplexities."""
+        directions = (self.forward, self.backward, self.both)
+        rows = [
+            (escape(word), *(f"{surprisal:.2f}" for surprisal in of_word))
+            for word, *of_word in zip(self.words, *directions)
+        ]
+        rows.append(("perplexity", *(f"{self.perplexity(name):.1f}" for name in DIRECTIONS)))
+        return table(("surprisal in nats", *DIRECTIONS), rows)
 
 
 class Scorer:

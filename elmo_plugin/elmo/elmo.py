@@ -85,7 +85,7 @@ class Elmo(torch.nn.Module):
             serialization_dir=serialization_dir,
         ).requires_grad_(trainable)
         self._frozen_layers = FrozenLayers(self.bilm, _cache_folder(cache))
-        self.layers = _chosen_layers(layers, self.bilm.num_layers)
+        self.layers = chosen_layers(layers, self.bilm.num_layers)
         self.mixes = torch.nn.ModuleList(
             ScalarMix(len(self.layers), layer_norm, fixed_weights) for _ in range(num_mixes)
         )
@@ -181,7 +181,7 @@ def _cache_folder(cache: Union[bool, str]) -> Optional[Path]:
     return Path(folder) if folder else None
 
 
-def _chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
+def chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
     if layers == "all":
         return list(range(num_layers))
     if layers == "last":

@@ -9,6 +9,7 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -79,19 +80,22 @@ class TaskPredictor(Predictor):
 
     @overrides
     def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
-        """See the class for what a prediction holds."""
+        """`Prediction`s. See the class for what they hold."""
         if not instances:
             return []
         for instance in instances:
             self._dataset_reader.apply_token_indexers(instance)
         outputs = self._model.forward_on_instances(instances)
-        return [sanitize(self._described(output)) for output in outputs]
+        return [self._prediction(output) for output in outputs]
 
     @overrides
     def dump_line(self, outputs: JsonDict) -> str:
         if self._output_format == "json":
             return json.dumps(outputs, ensure_ascii=False) + "\n"
         return self._columns(outputs)
+
+    def _prediction(self, output: Dict[str, Any]) -> Prediction:
+        return Prediction(sanitize(self._described(output)))
 
     def _checked(self, line: JsonDict, place: str) -> JsonDict:
         """The input that a line holds. Raises a `ValueError` that begins with the place if none."""

@@ -10,6 +10,7 @@ from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
 from elmo_plugin.bilm.pretraining import softmax as softmax_module
 from tests.analysis.language_model import WORDS, make_softmax
 from tests.bilm.oracle import SlowBilm, read_arrays
+from tests.html import shown, text_of
 
 SENTENCES = [
     "They play a play .".split(),
@@ -99,6 +100,17 @@ def test_batches_and_pieces_change_nothing(scorer, batch_size, most_logits, monk
     for score, other in zip(scorer.score(SENTENCES * 9, batch_size), expected, strict=True):
         assert score.forward == pytest.approx(other.forward, rel=1e-5)
         assert score.backward == pytest.approx(other.backward, rel=1e-5)
+
+
+def test_a_notebook_shows_a_row_for_each_word(scorer):
+    (score,) = scorer.score([["They", "<b>"]])
+    head, *rows = [[text_of(cell) for cell in row] for row in shown(score).iter("tr")]
+    assert head == ["surprisal in nats", *DIRECTIONS]
+    assert [row[0] for row in rows] == ["They", "<b>", "perplexity"]
+    for column, direction in enumerate(DIRECTIONS, start=1):
+        surprisals = [f"{nats:.2f}" for nats in getattr(score, direction)]
+        expected = [*surprisals, f"{score.perplexity(direction):.1f}"]
+        assert [row[column] for row in rows] == expected
 
 
 def test_a_word_of_which_a_direction_has_not_read_does_not_matter_to_it(scorer):

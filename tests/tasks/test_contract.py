@@ -14,6 +14,9 @@ from allennlp.data.fields import ListField
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 
+from elmo_plugin.tasks.prediction import Prediction
+from tests.html import shown, text_of
+
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 DEV = {
     "coref": FIXTURES / "corpora/coref/dev.gold_conll",
@@ -231,6 +234,22 @@ def test_a_line_gives_the_same_alone_in_a_batch_and_in_another_order(task, train
             assert {key: output[key] for key in expected} == expected
             assert json.loads(predictor.dump_line(output)) == output
     assert predictor.predict_batch_json([]) == []
+
+
+@each_task
+def test_a_notebook_shows_predictions(task, trained):
+    predictor = Predictor.from_archive(trained(task))
+    inputs = [predictor.load_line(line) for line in lines(task)]
+    for output in predictor.predict_batch_json(inputs):
+        tree = shown(output)
+        for field in ("tokens", "premise_tokens", "hypothesis_tokens"):
+            assert set(output.get(field, ())) <= set(text_of(tree).split()) | {""}
+        again = Prediction(json.loads(predictor.dump_line(output)))
+        assert again == output and list(shown(again).iter())
+    if task == "squad":
+        assert [predictor.predict_json(line).passage for line in inputs] == [
+            line["passage"] for line in inputs
+        ]
 
 
 @each_task

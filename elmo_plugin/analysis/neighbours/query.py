@@ -6,6 +6,7 @@ from elmo_plugin.analysis.neighbours.context_index import ContextIndex
 from elmo_plugin.analysis.neighbours.nearest_rows import NearestRows, search
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.embed import embed_sentences
+from elmo_plugin.util.html import marked_words, paragraphs, table
 
 _MARKED = re.compile(r"\[(.+)\]")
 # In one pass over the index; their products with a block are in memory.
@@ -33,8 +34,25 @@ class Neighbour:
     words: Tuple[str, ...]
 
 
-#: By the number of the layer.
-Neighbours = Dict[int, List[Neighbour]]
+class Neighbours(Dict[int, List[Neighbour]]):
+    """Contexts by the number of the layer, the nearest first; a notebook shows them as tables."""
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            paragraphs(f"layer {layer}")
+            + table(
+                ("cosine", "line", "context"),
+                (
+                    (
+                        f"{each.cosine:.4f}",
+                        str(each.line),
+                        marked_words(each.words, [(each.position, each.position, "")]),
+                    )
+                    for each in contexts
+                ),
+            )
+            for layer, contexts in self.items()
+        )
 
 
 def read_query(sentence: str, place: str = "") -> Query:
@@ -136,7 +154,7 @@ def _one_pass(
         layers[:, query.position].float().numpy() for query, layers in zip(queries, embedded)
     ]
     own = [index.rows_of_sentence(query.words) for query in queries]
-    found: List[Neighbours] = [{} for _ in queries]
+    found = [Neighbours() for _ in queries]
     for layer, rows in index.layers.items():
         nearest = [
             NearestRows(rows, vector[layer], number, excluded)

@@ -8,6 +8,7 @@ from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
 
+from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -95,6 +96,12 @@ class SquadPredictor(TaskPredictor):
         return self._dataset_reader.text_to_instance(
             fields["question"], fields["passage"], question_id=fields.get("id")
         )
+
+    @overrides
+    def _prediction(self, output: Dict[str, Any]) -> Prediction:
+        prediction = super()._prediction(output)
+        prediction.passage = output["metadata"]["passage"]
+        return prediction
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

@@ -8,6 +8,7 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import format_propositions
+from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -95,7 +96,7 @@ class SrlPredictor(TaskPredictor):
         outputs, remaining = [], iter(frames)
         for tokens, of_sentence in zip(sentences, instances):
             own = [next(remaining) for _ in of_sentence]
-            outputs.append({"tokens": [token.text for token in tokens], "frames": own})
+            outputs.append(Prediction(tokens=[token.text for token in tokens], frames=own))
         return outputs
 
     @overrides

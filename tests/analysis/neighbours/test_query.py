@@ -17,6 +17,7 @@ from elmo_plugin.analysis.neighbours import (
 from elmo_plugin.corpora.sentence_per_line import read_sentences
 from elmo_plugin.util.errors import ConfigurationError
 from tests.guide import FIXTURES
+from tests.html import shown, text_of
 
 TEXT = FIXTURES / "corpora/lm/small/heldout.txt"
 SENTENCES = [list(words) for _, words in read_sentences(TEXT)]
@@ -93,6 +94,22 @@ def test_the_own_sentence_is_left_out_wherever_it_is(index, shared_bilm):
     asked = QUERIES[2]
     (neighbours,) = find_neighbours(index, shared_bilm, [asked], 50)
     assert all(each.words != asked.words for each in chain(*neighbours.values()))
+
+
+def test_a_notebook_shows_contexts(index, shared_bilm):
+    (neighbours,) = find_neighbours(index, shared_bilm, QUERIES[:1], 2)
+    tree = shown(neighbours)
+    assert [each.text for each in tree.iter("p")] == ["layer 0", "layer 1", "layer 2"]
+    rows = [text_of(row) for row in tree.iter("tr") if row.find("td") is not None]
+    assert rows == [
+        f"{each.cosine:.4f} {each.line} {' '.join(each.words)}"
+        for contexts in neighbours.values()
+        for each in contexts
+    ]
+    marked = [text_of(each) for each in tree.iter("mark")]
+    assert marked == [
+        each.words[each.position] for contexts in neighbours.values() for each in contexts
+    ]
 
 
 def test_a_result_does_not_depend_on_other_queries(index, shared_bilm, monkeypatch):

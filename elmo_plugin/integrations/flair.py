@@ -1,0 +1,61 @@
+from typing import Any, Dict, List, Optional, Union
+
+from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm
+from elmo_plugin.elmo.elmo import chosen_layers
+from elmo_plugin.elmo.embed import embed_sentences
+
+try:
+    import flair
+    from flair.data import Sentence
+    from flair.embeddings.base import TokenEmbeddings, register_embeddings
+except ImportError as error:
+    raise ImportError(
+        "ElmoEmbeddings needs the package flair: pip install 'elmo-plugin[flair]'."
+    ) from error
+
+
+@register_embeddings
+class ElmoEmbeddings(TokenEmbeddings):
+    """
+    ELMo in flair: the mean of layers of a frozen biLM, for each token. Layers that are to be
+    concatenated are embeddings of their own in a `StackedEmbeddings`.
+
+    # Parameters
+
+    bilm : `Optional[Bilm]`, optional (default = `None`)
+        See `load_bilm`, whose default it is. A trained flair model contains it.
+    layers : `Union[str, List[int]]`, optional (default = `"all"`)
+        `all`, `last`, or numbers; 0 is the token layer.
+    """
+
+    def __init__(self, bilm: Optional[Bilm] = None, layers: Union[str, List[int]] = "all") -> None:
+        self.name = f"elmo-{layers}"
+        self.static_embeddings = True
+        super().__init__()
+        self.bilm = (bilm or load_bilm()).requires_grad_(False)
+        self._setting = layers
+        self._layers = chosen_layers(layers, self.bilm.num_layers)
+        self.to(flair.device)
+        self.eval()
+
+    @property
+    def embedding_length(self) -> int:
+        """Width of a vector."""
+        return self.bilm.output_dim
+
+    def _add_embeddings_internal(self, sentences: List[Sentence]) -> None:
+        words = ([token.text for token in sentence] for sentence in sentences)
+        for sentence, layers in zip(sentences, embed_sentences(self.bilm, words)):
+            # Shape: (num_tokens, dim)
+            vectors = layers[self._layers].float().mean(dim=0).to(flair.device)
+            for token, vector in zip(sentence, vectors):
+                token.set_embedding(self.name, vector)
+
+    def to_params(self) -> Dict[str, Any]:
+        """What flair stores beside the weights."""
+        return {"options": self.bilm.options.source, "layers": self._setting}
+
+    @classmethod
+    def from_params(cls, params: Dict[str, Any]) -> "ElmoEmbeddings":
+        """From `to_params`; flair loads the weights afterwards."""
+        return cls(Bilm(BilmOptions.from_dict(params["options"])).eval(), params["layers"])

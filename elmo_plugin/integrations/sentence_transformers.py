@@ -1,0 +1,111 @@
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Union
+
+import torch
+
+from elmo_plugin.bilm.io.hub import CONFIG_FILE, SAFETENSORS_FILE
+from elmo_plugin.corpora.tokenizer import treebank_words
+from elmo_plugin.elmo.elmo import Elmo
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.weights import read_state
+
+try:
+    from sentence_transformers.base.modules import InputModule
+except ImportError as error:
+    raise ImportError(
+        "ElmoTokens needs the package sentence-transformers, 5.7 or later: pip install "
+        "'elmo-plugin[sentence-transformers]'."
+    ) from error
+
+_MIX_FILE = "mix.th"
+
+
+class ElmoTokens(InputModule):
+    """
+    ELMo as the first module of a `SentenceTransformer`; a `Pooling` module comes next. Training it
+    trains the weights of the layers; the biLM is frozen, and saved with the model.
+
+    # Parameters
+
+    options_file, weight_file : `Optional[str]`
+        See `load_bilm`.
+
+    # Examples
+
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.sentence_transformer.modules import Pooling
+        tokens = ElmoTokens()
+        model = SentenceTransformer(modules=[tokens, Pooling(tokens.get_embedding_dimension())])
+    """
+
+    save_in_root = False
+
+    def __init__(
+        self, options_file: Optional[str] = None, weight_file: Optional[str] = None
+    ) -> None:
+        super().__init__()
+        self.elmo = Elmo(options_file, weight_file, dropout=0.0)
+
+    def get_embedding_dimension(self) -> int:
+        """Width of the vectors."""
+        return self.elmo.get_output_dim()
+
+    def preprocess(
+        self,
+        inputs: Sequence[Any],
+        prompt: Optional[str] = None,
+        **kwargs: Any,
+    ) -> Dict[str, torch.Tensor]:
+        """
+        # Parameters
+
+        inputs : `Sequence[Union[str, Sequence[str]]]`
+            Texts, which are split into words by the rules of the Penn Treebank, or lists of words.
+        prompt : `Optional[str]`, optional (default = `None`)
+            A text to put before each.
+
+        # Returns
+
+        `Dict[str, torch.Tensor]`
+            `input_ids`, the character ids of shape `(batch_size, num_tokens,
+            max_characters_per_token)`, and `attention_mask`, of shape `(batch_size, num_tokens)`.
+        """
+        before = _words(prompt or "")
+        words = [before + _words(each) for each in inputs]
+        ids = self.elmo.bilm.characters.batch_ids(words)
+        return {"input_ids": ids, "attention_mask": (ids > 0).any(dim=2).long()}
+
+    def forward(self, features: Dict[str, torch.Tensor], **kwargs: Any) -> Dict[str, torch.Tensor]:
+        """Adds `token_embeddings`, of shape `(batch_size, num_tokens, dim)`."""
+        return {**features, "token_embeddings": self.elmo(features["input_ids"])}
+
+    def save(self, output_path: str, *args: Any, **kwargs: Any) -> None:
+        """Writes the biLM and the weights of its layers."""
+        self.elmo.bilm.save_pretrained(output_path)
+        torch.save(self.elmo.mixes.state_dict(), Path(output_path, _MIX_FILE))
+
+    @classmethod
+    def load(
+        cls,
+        model_name_or_path: str,
+        subfolder: str = "",
+        token: Union[bool, str, None] = None,
+        cache_folder: Optional[str] = None,
+        revision: Optional[str] = None,
+        local_files_only: bool = False,
+        **kwargs: Any,
+    ) -> "ElmoTokens":
+        """Reads what `save` has written, from a folder or from the Hugging Face Hub."""
+        place = (token, cache_folder, revision, local_files_only)
+        found = cls.load_dir_path(model_name_or_path, subfolder, *place)
+        if found is None:
+            raise ConfigurationError(f"{model_name_or_path} holds no folder {subfolder}.")
+        folder = Path(found)
+        module = cls(str(folder / CONFIG_FILE), str(folder / SAFETENSORS_FILE))
+        mix = folder / _MIX_FILE
+        module.elmo.mixes.load_state_dict(read_state(mix, str(mix)))
+        return module
+
+
+def _words(text: Union[str, Sequence[str]]) -> List[str]:
+    return treebank_words(text) if isinstance(text, str) else list(text)

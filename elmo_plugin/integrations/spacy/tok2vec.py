@@ -1,0 +1,200 @@
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, cast
+
+import torch
+from spacy.tokens import Doc, Token
+from spacy.util import registry
+from thinc.api import ArgsKwargs, Model, Optimizer, PyTorchShim, torch2xp, xp2torch
+from thinc.types import Floats1d, Floats2d
+from thinc.util import get_torch_default_device
+
+from elmo_plugin.bilm.io.hub import CONFIG_FILE, SAFETENSORS_FILE
+from elmo_plugin.elmo.elmo import Elmo
+from elmo_plugin.elmo.token_batches import map_in_batches
+from elmo_plugin.integrations.spacy.pipe import folder_of_bytes, folder_to_bytes, sentences_of
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.weights import read_state
+
+_MIX_FILE = "mix.th"
+# Sentences that are read at once outside training; see also `token_batches`.
+_BATCH_SIZE = 64
+
+#: The sentences of each document.
+Sentences = List[List[List[Token]]]
+
+
+@registry.architectures("elmo.Tok2Vec.v1")
+def elmo_tok2vec(
+    options_file: Optional[str] = None,
+    weight_file: Optional[str] = None,
+    trainable: bool = False,
+    cache: bool = False,
+) -> Model[List[Doc], List[Floats2d]]:
+    """
+    ELMo as the `tok2vec` of a spaCy component: a frozen biLM, whose layers are mixed with weights
+    that are trained together with the component. The vectors are as wide as the biLM's layers;
+    tokens of white space have vectors of zeros. Dropout is that of spaCy's trainer.
+
+    The biLM is part of the trained pipeline, which can be moved without its files.
+
+    # Parameters
+
+    options_file, weight_file : `Optional[str]`
+        See `load_bilm`. The files are read when training begins.
+    trainable : `bool`, optional (default = `False`)
+        Whether to train the biLM, too.
+    cache : `bool`, optional (default = `False`)
+        Keep the layers of each sentence on disk, see `Elmo`.
+
+    # Raises
+
+    `ConfigurationError`
+        When training begins: if a file is missing, damaged or does not fit, or the biLM is
+        `trainable` and has a `cache`.
+    """
+    return Model(
+        "elmo_tok2vec",
+        _forward,
+        init=partial(_init, options_file, weight_file),
+        shims=[ElmoShim(trainable, cache)],
+        dims={"nO": None},
+        # What spaCy's trainer sets.
+        attrs={"dropout_rate": 0.0},
+    )
+
+
+class ElmoShim(PyTorchShim):
+    """
+    Thinc's wrapper of `Elmo`, which is loaded after the wrapper is made: from files before training
+    or from the bytes of a trained pipeline.
+
+    # Parameters
+
+    trainable, cache : `bool`
+        See `elmo_tok2vec`.
+    """
+
+    def __init__(self, trainable: bool, cache: bool) -> None:
+        super().__init__(None)
+        self._trainable, self._cache = trainable, cache
+
+    @property
+    def elmo(self) -> Elmo:
+        """
+        # Raises
+
+        `ConfigurationError`
+            If nothing has been loaded.
+        """
+        if self._model is None:
+            raise ConfigurationError(
+                "elmo.Tok2Vec.v1 has no biLM yet: call `nlp.initialize()` before training, or load "
+                "a trained pipeline."
+            )
+        return self._model
+
+    def load(self, options_file: Optional[str], weight_file: Optional[str]) -> None:
+        """Loads a biLM, with equal weights of its layers."""
+        elmo = Elmo(
+            options_file, weight_file, dropout=0.0, trainable=self._trainable, cache=self._cache
+        )
+        self._model = elmo.to(get_torch_default_device())
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """Updates the parameters that have gradients."""
+        for name, parameter in self.elmo.named_parameters():
+            if parameter.grad is not None:
+                # Thinc's optimizers need a dimension, which `gamma` does not have.
+                values, _ = optimizer(
+                    (self.id, name),
+                    cast(Floats1d, torch2xp(parameter.data.reshape(-1))),
+                    cast(Floats1d, torch2xp(parameter.grad.reshape(-1))),
+                )
+                parameter.data = xp2torch(values, device=parameter.device).view_as(parameter)
+                parameter.grad.zero_()
+
+    def to_bytes(self) -> bytes:
+        """The biLM and the weights of its layers; nothing if nothing has been loaded."""
+        return b"" if self._model is None else folder_to_bytes(self._write)
+
+    def from_bytes(self, data: bytes) -> "ElmoShim":
+        """Loads what `to_bytes` has returned."""
+        if data:
+            with folder_of_bytes(data) as folder:
+                self.load(str(folder / CONFIG_FILE), str(folder / SAFETENSORS_FILE))
+                self.elmo.mixes.load_state_dict(read_state(folder / _MIX_FILE, _MIX_FILE))
+        return self
+
+    def _write(self, folder: Path) -> None:
+        self.elmo.bilm.save_pretrained(folder)
+        torch.save(self.elmo.mixes.state_dict(), folder / _MIX_FILE)
+
+
+def _init(
+    options_file: Optional[str], weight_file: Optional[str], model: Model, X: Any, Y: Any
+) -> None:
+    shim = _shim(model)
+    shim.load(options_file, weight_file)
+    model.set_dim("nO", shim.elmo.get_output_dim())
+
+
+def _forward(
+    model: Model[List[Doc], List[Floats2d]], docs: Sequence[Doc], is_train: bool
+) -> Tuple[List[Floats2d], Callable]:
+    shim = _shim(model)
+    sentences = [sentences_of(doc) for doc in docs]
+    words = [[token.text for token in tokens] for of_doc in sentences for tokens in of_doc]
+    if not is_train:
+        read = partial(_predict, shim)
+        return _of_docs(model, docs, sentences, map_in_batches(read, words, _BATCH_SIZE)), _no_grad
+    elmo = shim.elmo
+    elmo.dropout.p = model.attrs["dropout_rate"]
+    ids = elmo.bilm.characters.batch_ids(words).to(elmo.bilm.boundary_ids.device)
+    # Shape: (num_sentences, num_tokens, dim)
+    output, backprop_output = shim.begin_update(ArgsKwargs((ids,), {}))
+
+    def backprop(gradients: List[Floats2d]) -> List[Doc]:
+        gradient = torch.zeros_like(output)
+        rows = iter(gradient)
+        for of_doc, own in zip(sentences, gradients):
+            for tokens in of_doc:
+                next(rows)[: len(tokens)] = xp2torch(own[_places(tokens)], device=output.device)
+        backprop_output(ArgsKwargs(((output,),), {"grad_tensors": (gradient,)}))
+        return []
+
+    vectors = (torch2xp(row[: len(each)].detach()) for row, each in zip(output, words))
+    return _of_docs(model, docs, sentences, vectors), backprop
+
+
+def _shim(model: Model) -> ElmoShim:
+    return cast(ElmoShim, model.shims[0])
+
+
+def _predict(shim: ElmoShim, sentences: List[Sequence[str]]) -> List[Any]:
+    """Of each sentence, an array of shape `(num_tokens, dim)`."""
+    elmo = shim.elmo
+    ids = elmo.bilm.characters.batch_ids(sentences).to(elmo.bilm.boundary_ids.device)
+    vectors = shim.predict(ArgsKwargs((ids,), {}))
+    return [torch2xp(row[: len(words)].clone()) for row, words in zip(vectors, sentences)]
+
+
+def _of_docs(
+    model: Model, docs: Sequence[Doc], sentences: Sentences, vectors: Iterator[Any]
+) -> List[Floats2d]:
+    found, width = [], _shim(model).elmo.get_output_dim()
+    for doc, of_doc in zip(docs, sentences):
+        # Shape: (num_tokens, dim)
+        rows = model.ops.alloc2f(len(doc), width)
+        for tokens in of_doc:
+            rows[_places(tokens)] = next(vectors)
+        found.append(rows)
+    return found
+
+
+def _places(tokens: List[Token]) -> List[int]:
+    return [token.i for token in tokens]
+
+
+def _no_grad(gradients: List[Floats2d]) -> List[Doc]:
+    return []

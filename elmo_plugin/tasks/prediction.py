@@ -1,0 +1,77 @@
+from html import escape
+from typing import Any, Dict, List, Optional, Sequence
+
+from elmo_plugin.corpora.conll2003 import find_entities
+from elmo_plugin.util.html import bars, mark, marked_words, paragraphs, table
+
+
+class Prediction(Dict[str, Any]):
+    """
+    What a predictor returns: JSON, which a notebook shows as marked text and bars. Lines of JSON
+    that were written before can be shown, too: `Prediction(json.loads(line))`.
+    """
+
+    #: Of a question, for notebooks; the JSON does not have it.
+    passage: str = ""
+
+    def _repr_html_(self) -> Optional[str]:
+        for field, show in _SHOWN.items():
+            if field in self and not self.keys().isdisjoint(_TEXTS):
+                return show(self)
+        return None
+
+
+def _entities(prediction: Prediction) -> str:
+    spans = ((each["start"], each["end"], each["type"]) for each in prediction["entities"])
+    return paragraphs(marked_words(prediction["tokens"], spans))
+
+
+def _frames(prediction: Prediction) -> str:
+    return paragraphs(*(_roles(prediction["tokens"], each) for each in prediction["frames"]))
+
+
+def _frame(prediction: Prediction) -> str:
+    return paragraphs(_roles(prediction["tokens"], prediction))
+
+
+def _roles(words: Sequence[str], frame: Dict[str, Any]) -> str:
+    return marked_words(words, ((e.start, e.end, e.label) for e in find_entities(frame["tags"])))
+
+
+def _clusters(prediction: Prediction) -> str:
+    spans: List[list] = [[] for _ in prediction["sentences"]]
+    for number, cluster in enumerate(prediction["clusters"]):
+        for each in cluster:
+            spans[each["sentence"]].append((each["start"], each["end"], str(number)))
+    return paragraphs(*map(marked_words, prediction["sentences"], spans))
+
+
+def _answers(prediction: Prediction) -> str:
+    passage, start, end = prediction.passage, prediction["start"], prediction["end"]
+    answer = mark(prediction["answer"], "")
+    shown = f"{escape(passage[:start])}{answer}{escape(passage[end:])}" if passage else answer
+    best = [(each["answer"], each["probability"]) for each in prediction["n_best"]]
+    return paragraphs(shown) + bars(best)
+
+
+def _probabilities(prediction: Prediction) -> str:
+    texts = [escape(" ".join(prediction[name])) for name in _TEXTS if name in prediction]
+    return paragraphs(*texts) + bars(prediction["probabilities"].items())
+
+
+def _translation(prediction: Prediction) -> str:
+    texts = (" ".join(prediction["tokens"]), prediction["translation"])
+    return table((), [[escape(text)] for text in texts])
+
+
+# By a field that only predictions of one kind have; they also have one of the texts.
+_SHOWN = {
+    "entities": _entities,
+    "frames": _frames,
+    "predicate": _frame,
+    "clusters": _clusters,
+    "n_best": _answers,
+    "probabilities": _probabilities,
+    "translation": _translation,
+}
+_TEXTS = ("tokens", "premise_tokens", "hypothesis_tokens", "sentences", "answer")

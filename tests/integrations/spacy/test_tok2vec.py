@@ -1,0 +1,278 @@
+import shutil
+from pathlib import Path
+
+import numpy
+import pytest
+import spacy
+import torch
+from spacy.cli.init_config import fill_config
+from spacy.cli.train import train
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+from thinc.api import SGD, set_dropout_rate
+
+from elmo_plugin.corpora.conll2003 import find_entities, read_sentences
+from elmo_plugin.elmo import Elmo
+from elmo_plugin.integrations.spacy import elmo_tok2vec
+from elmo_plugin.util.errors import ConfigurationError
+from tests.tasks.conftest import FIXTURES
+
+SENTENCES = [["They", "play", "chess", "."], ["The", "play", "began"]]
+TAGGED = [("I like green eggs", "N V J N"), ("Eat blue ham\n\nnow", "V J N _SP R")]
+SHIPPED = FIXTURES.parent / "pretrained/small"
+NER = FIXTURES / "corpora/ner/train.conll"
+CONFIG = """
+[paths]
+train = null
+dev = null
+[nlp]
+lang = "en"
+pipeline = ["ner"]
+batch_size = 8
+[components]
+[components.ner]
+factory = "ner"
+[components.ner.model]
+@architectures = "spacy.TransitionBasedParser.v2"
+state_type = "ner"
+extra_state_tokens = false
+hidden_width = 32
+maxout_pieces = 2
+use_upper = true
+[components.ner.model.tok2vec]
+@architectures = "elmo.Tok2Vec.v1"
+[corpora]
+[corpora.train]
+@readers = "spacy.Corpus.v1"
+path = ${paths.train}
+[corpora.dev]
+@readers = "spacy.Corpus.v1"
+path = ${paths.dev}
+[training]
+max_steps = 40
+eval_frequency = 20
+[training.optimizer]
+@optimizers = "Adam.v1"
+learn_rate = 0.01
+"""
+
+
+@pytest.fixture
+def docs():
+    nlp = spacy.blank("en")
+    return [Doc(nlp.vocab, words=words) for words in SENTENCES]
+
+
+def initialized(docs, **settings):
+    model = elmo_tok2vec(**settings)
+    model.initialize(X=docs)
+    return model
+
+
+def trained_parameters(model):
+    return {n: p for n, p in model.shims[0].elmo.named_parameters() if p.requires_grad}
+
+
+def oracle(docs, gradients, **settings):
+    """The vectors of PyTorch's own forward pass, and its gradients."""
+    elmo = Elmo(dropout=0.0, **settings).train()
+    output = elmo(elmo.bilm.characters.batch_ids([[t.text for t in doc] for doc in docs]))
+    vectors = [row[: len(doc)] for row, doc in zip(output, docs)]
+    sum((v * torch.from_numpy(g)).sum() for v, g in zip(vectors, gradients)).backward()
+    return vectors, {n: p.grad for n, p in elmo.named_parameters() if p.requires_grad}
+
+
+def random_gradients(docs, width):
+    generator = numpy.random.default_rng(0)
+    return [generator.standard_normal((len(doc), width)).astype("float32") for doc in docs]
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_vectors_and_gradients_are_those_of_pytorch(docs, trainable):
+    model = initialized(docs, trainable=trainable)
+    gradients = random_gradients(docs, model.get_dim("nO"))
+    vectors, backprop = model.begin_update(docs)
+    backprop(gradients)
+    expected, expected_gradients = oracle(docs, gradients, trainable=trainable)
+    predicted = model.predict(docs)
+    for vector, prediction, wanted in zip(vectors, predicted, expected, strict=True):
+        numpy.testing.assert_allclose(vector, wanted.detach(), atol=1e-5)
+        numpy.testing.assert_allclose(prediction, wanted.detach(), atol=1e-5)
+    found = {n: p.grad for n, p in trained_parameters(model).items()}
+    assert any("bilm" in name for name in found) == trainable
+    assert found.keys() == expected_gradients.keys()
+    for name, gradient in expected_gradients.items():
+        torch.testing.assert_close(found[name], gradient, atol=1e-5, rtol=1e-4)
+
+
+def test_gradients_are_finite_differences(docs):
+    model = initialized(docs)
+    gradients = random_gradients(docs, model.get_dim("nO"))
+    _, backprop = model.begin_update(docs)
+    backprop(gradients)
+    parameters = trained_parameters(model)
+    assert sorted(parameters) == ["mixes.0.gamma", "mixes.0.layer_scores"]
+
+    def loss():
+        vectors = model.predict(docs)
+        return sum(float((v.astype("float64") * g).sum()) for v, g in zip(vectors, gradients))
+
+    for parameter in parameters.values():
+        values = parameter.data.view(-1)
+        for place in range(len(values)):
+            before, losses = values[place].item(), []
+            for step in (0.01, -0.01):
+                values[place] = before + step
+                losses.append(loss())
+            values[place] = before
+            difference = (losses[0] - losses[1]) / 0.02
+            assert parameter.grad.view(-1)[place].item() == pytest.approx(
+                difference, abs=1e-3, rel=1e-2
+            )
+
+
+def test_an_optimizer_of_thinc_moves_what_has_gradients(docs):
+    model = initialized(docs)
+    elmo = model.shims[0].elmo
+    before = {name: p.detach().clone() for name, p in elmo.named_parameters()}
+    _, backprop = model.begin_update(docs)
+    backprop(random_gradients(docs, model.get_dim("nO")))
+    gradients = {n: p.grad.clone() for n, p in trained_parameters(model).items()}
+    model.finish_update(SGD(0.1, grad_clip=0.0, L2=0.0))
+    for name, parameter in elmo.named_parameters():
+        expected = before[name] - 0.1 * gradients.get(name, 0.0)
+        torch.testing.assert_close(parameter.data, expected)
+        assert parameter.grad is None or not parameter.grad.any()
+
+
+def test_dropout_is_that_of_the_trainer(docs):
+    model = initialized(docs)
+    set_dropout_rate(model, 0.5)
+    vectors, _ = model.begin_update(docs)
+    share = numpy.mean([(vector == 0).mean() for vector in vectors])
+    assert 0.3 < share < 0.7
+    assert all((vector != 0).all() for vector in model.predict(docs))
+
+
+def test_sentences_are_read_by_themselves_and_white_space_is_zero():
+    nlp = spacy.blank("en")
+    text = "They play\n\nchess. The play began."
+    whole = nlp(text)
+    nlp.add_pipe("sentencizer")
+    divided, second = nlp(text), nlp("The play began.")
+    model = initialized([whole])
+    (of_whole,), (of_divided,), (of_second,) = (
+        model.predict([doc]) for doc in (whole, divided, second)
+    )
+    assert divided[2].is_space and not of_divided[2].any()
+    numpy.testing.assert_allclose(of_divided[-4:], of_second, atol=1e-6)
+    assert numpy.abs(of_whole[-4:] - of_second).max() > 1e-3
+
+
+def test_documents_without_words(docs):
+    nlp = spacy.blank("en")
+    model = initialized(docs)
+    for empty in ([], [nlp("")], [nlp(" ")]):
+        vectors, backprop = model.begin_update(empty)
+        assert [v.shape for v in vectors] == [(len(doc), 32) for doc in empty]
+        backprop(vectors)
+        assert [v.shape for v in model.predict(empty)] == [(len(doc), 32) for doc in empty]
+
+
+def test_without_initialization_the_error_says_so(docs):
+    with pytest.raises(ConfigurationError, match="call `nlp.initialize"):
+        elmo_tok2vec().predict(docs)
+
+
+def tagger(options_file, weight_file, **settings):
+    nlp = spacy.blank("en")
+    settings.update(options_file=str(options_file), weight_file=str(weight_file))
+    tok2vec = {"@architectures": "elmo.Tok2Vec.v1", **settings}
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
+    nlp.add_pipe("tagger", config={"model": model})
+    return nlp
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_a_tagger_learns_and_is_stored_with_its_bilm(
+    options_file, weight_file, tmp_path, trainable
+):
+    spacy.util.fix_random_seed(0)
+    files = [shutil.copy(file, tmp_path) for file in (options_file, weight_file)]
+    nlp = tagger(*files, trainable=trainable)
+    examples = [
+        Example.from_dict(nlp.make_doc(text), {"tags": tags.split()}) for text, tags in TAGGED
+    ]
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.05
+    elmo = nlp.get_pipe("tagger").model.get_ref("tok2vec").shims[0].elmo
+    before = elmo.bilm.lstm.state_dict()
+    before = {name: tensor.clone() for name, tensor in before.items()}
+    losses = []
+    for _ in range(100):
+        losses.append(nlp.update(examples, sgd=optimizer, drop=0.1)["tagger"])
+    assert losses[-1] < 0.3 * losses[0]
+    changed = any(not torch.equal(before[n], t) for n, t in elmo.bilm.lstm.state_dict().items())
+    assert changed == trainable
+    assert elmo.mixes[0].layer_scores.any()
+    for text, tags in TAGGED:
+        assert [token.tag_ for token in nlp(text)] == tags.split()
+    nlp.to_disk(tmp_path / "stored")
+    for file in files:
+        Path(file).unlink()
+    again = spacy.load(tmp_path / "stored")
+    for text, _ in TAGGED:
+        scores = [
+            each.get_pipe("tagger").model.predict([each.make_doc(text)])[0] for each in (nlp, again)
+        ]
+        numpy.testing.assert_allclose(scores[0], scores[1], atol=1e-6)
+    # Training goes on.
+    again.resume_training()
+    assert again.update(examples)["tagger"] < losses[0]
+
+
+def test_a_cache_changes_no_prediction(options_file, weight_file, tmp_path, monkeypatch):
+    monkeypatch.setenv("ELMO_CACHE", str(tmp_path / "cache"))
+    nlp = spacy.blank("en")
+    doc = nlp("They play chess")
+    plain, cached = (initialized([doc], cache=cache).predict([doc])[0] for cache in (False, True))
+    # The cache has half precision.
+    numpy.testing.assert_allclose(cached, plain, rtol=2e-3, atol=2e-3)
+    assert any((tmp_path / "cache").iterdir())
+
+
+def corpus(path, sentences):
+    nlp = spacy.blank("en")
+    stored = DocBin()
+    for sentence in sentences:
+        doc = Doc(nlp.vocab, words=sentence.words)
+        doc.ents = [
+            Span(doc, entity.start, entity.end + 1, entity.label)
+            for entity in find_entities(sentence.tags)
+        ]
+        stored.add(doc)
+    stored.to_disk(path)
+
+
+def test_spacy_train_trains_named_entities(tmp_path):
+    sentences = list(read_sentences(NER))[:40]
+    corpus(tmp_path / "train.spacy", sentences)
+    (tmp_path / "config.cfg").write_text(CONFIG)
+    fill_config(tmp_path / "full.cfg", tmp_path / "config.cfg", silent=True)
+    data, tok2vec = str(tmp_path / "train.spacy"), "components.ner.model.tok2vec"
+    overrides = {
+        "paths.train": data,
+        "paths.dev": data,
+        # A trained one: with random weights, tokens hardly differ.
+        f"{tok2vec}.options_file": str(SHIPPED / "options.json"),
+        f"{tok2vec}.weight_file": str(SHIPPED / "weights.hdf5"),
+    }
+    train(tmp_path / "full.cfg", tmp_path / "out", overrides=overrides)
+    nlp = spacy.load(tmp_path / "out/model-best")
+    assert nlp.meta["performance"]["ents_f"] > 0.8
+    examples = [
+        Example(Doc(nlp.vocab, words=[token.text for token in gold]), gold)
+        for gold in DocBin().from_disk(data).get_docs(nlp.vocab)
+    ]
+    scores = nlp.evaluate(examples)
+    assert scores["ents_f"] == pytest.approx(nlp.meta["performance"]["ents_f"])
