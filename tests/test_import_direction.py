@@ -1,7 +1,8 @@
 """
-Imports run one way: commands, serve, integrations, analysis, tasks, elmo, bilm, modules. A module may
-import what stands after it in this order, and `corpora`, `util` and top-level modules. `archives`,
-`corpora`, `metrics`, `training`, `util` and top-level modules import nothing of ours but `util`.
+Imports run one way: commands, serve, integrations, analysis, tasks, elmo, bilm, modules. A module
+may import what stands after it in this order, and `corpora`, `util` and top-level modules.
+`archives`, `corpora`, `metrics`, `training`, `util` and top-level modules import nothing of ours
+but `util`.
 
 Core modules import torch, NumPy, h5py, safetensors and the standard library only.
 """
