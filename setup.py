@@ -9,7 +9,7 @@ from setuptools import find_packages, setup
 SHIPPED = {
     "experiments": ["**/*.jsonnet", "**/*.libsonnet", "README.md"],
     "fixtures": ["corpora/**/*", "cove/*.pth"],
-    "pretrained": ["small/*"],
+    "pretrained": ["small/*", "tasks/*", "tasks/*/*"],
 }
 
 # The first has no `__init__.py`, so that AllenNLP does not find it: `--include-package elmo_plugin`

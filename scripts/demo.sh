@@ -14,6 +14,15 @@ unset ELMO_DATA ELMO_OPTIONS ELMO_WEIGHTS ELMO_GLOVE ELMO_TURIAN
 
 rm -rf "$output"
 mkdir "$output"
+echo "Named entities, by a trained model that comes with the project"
+echo '{"sentence": "Ada Lovelace met Charles Babbage in London."}' > $output/line.jsonl
+allennlp predict pretrained/tasks/ner/model.tar.gz $output/line.jsonl --silent \
+    --output-file $output/entities.jsonl
+"${VENV:-.venv}/bin/python" -c '
+import json, sys
+for entity in json.load(open(sys.argv[1]))["entities"]:
+    print("  {text}: {type}".format(**entity))' $output/entities.jsonl
+
 echo "Semantic role labelling with ELMo, on a tiny corpus"
 echo "1/3 training $experiment"
 allennlp train "$experiment" -s $output/model
@@ -31,6 +40,7 @@ predictions lie beside the model in $output.
 
 What to type next:
   source ${VENV:-.venv}/bin/activate
+  elmo serve          # the trained models on a page: http://127.0.0.1:8000/
   ELMO_DATA=/corpora allennlp train experiments/srl_elmo.jsonnet -s out/srl_elmo   # your own data
   ls experiments/ablations                    # each an experiment of three lines, trained like it
   allennlp elmo --help                        # ELMo vectors of any text, into a file

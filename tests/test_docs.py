@@ -22,7 +22,7 @@ READMES = FOR_DEVELOPERS + [
 ]
 READMES += [
     PROJECT / folder / "README.md"
-    for folder in ("benchmarks", "experiments", "fixtures", "pretrained/small")
+    for folder in ("benchmarks", "experiments", "fixtures", "pretrained/small", "pretrained/tasks")
 ]
 PROGRAMS = ("allennlp", "elmo", "python")
 ARCHIVE = re.compile(r"out/(\w+)/model\.tar\.gz")

@@ -78,7 +78,7 @@ def test_the_wheel_holds_the_package_and_what_ships_with_it(built):
     expected = [path.relative_to(PROJECT) for path in (PROJECT / "elmo_plugin").rglob("*.*")]
     expected = {str(path) for path in expected if "__pycache__" not in path.parts}
     shipped = ("experiments/**/*.*sonnet", "fixtures/corpora/**/*.*", "fixtures/cove/*.pth")
-    for pattern in (*shipped, "pretrained/small/*"):
+    for pattern in (*shipped, "pretrained/small/*", "pretrained/tasks/**/*.*"):
         expected.update(
             f"elmo_plugin/{path.relative_to(PROJECT)}" for path in PROJECT.glob(pattern)
         )

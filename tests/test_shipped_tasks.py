@@ -1,0 +1,53 @@
+"""The trained models that come with the project: small, portable, and trained."""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import elmo_plugin
+from elmo_plugin.util.errors import ConfigurationError
+
+FOLDER = Path(__file__).parent.parent / "pretrained" / "tasks"
+ARCHIVES = sorted(FOLDER.glob("*/model.tar.gz"))
+
+
+def test_each_is_small_and_has_a_card():
+    assert ARCHIVES
+    sizes = [path.stat().st_size for path in ARCHIVES]
+    assert max(sizes) <= 12e6 and sum(sizes) <= 60e6
+    overview = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for path in ARCHIVES:
+        card = (path.parent / "README.md").read_text(encoding="utf-8")
+        for part in ("licence", "score", "training data", "Known failures", "elmo pack"):
+            assert part in card, (path, part)
+        assert f"({path.parent.name}/README.md)" in overview
+        assert f"{path.stat().st_size / 1e6:.1f} MB" in overview
+
+
+@pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: path.parent.name)
+def test_none_names_a_folder_of_the_machine_that_trained_it(archive):
+    with tarfile.open(archive) as opened:
+        config = opened.extractfile("config.json").read().decode()
+    assert '": "/' not in config and "options_file" not in config
+
+
+def test_entities_of_a_sentence_in_three_lines():
+    ner = elmo_plugin.load_task("ner")
+    found = ner.predict_json({"sentence": "Ada Lovelace was born in London."})["entities"]
+    assert [(each["text"], each["type"]) for each in found] == [
+        ("Ada Lovelace", "PER"),
+        ("London", "LOC"),
+    ]
+
+
+def test_roles_of_a_predicate():
+    srl = elmo_plugin.load_task("srl")
+    request = {"sentence": "She wants to buy the house .", "predicates": [3]}
+    (frame,) = srl.predict_json(request)["frames"]
+    assert frame["description"] == "[ARG0: She] wants to [V: buy] [ARG1: the house] ."
+
+
+def test_another_name_is_refused_with_those_that_exist():
+    with pytest.raises(ConfigurationError, match=r"name of a task \(ner, .*, found 'parsing'"):
+        elmo_plugin.load_task("parsing")
