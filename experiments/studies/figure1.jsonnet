@@ -35,7 +35,7 @@ local same = import 'same.libsonnet';
           { name: 'baseline', experiment: import '../srl.jsonnet' },
           { name: 'ELMo', experiment: import '../srl_elmo.jsonnet' },
         ],
-        settings: { num_epochs: 15, patience: 3 },
+        settings: { num_epochs: 15, patience: 3, mixed_precision: true },
       },
     ],
   },

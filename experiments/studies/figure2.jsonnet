@@ -22,7 +22,7 @@ local row(name, experiment, place, settings) = {
     fractions: [0.1],
     rows: [
       row('NER', import '../ner_elmo.jsonnet', 'input', { num_epochs: 10 }),
-      row('SRL', import '../srl_elmo.jsonnet', 'input', { num_epochs: 10 }),
+      row('SRL', import '../srl_elmo.jsonnet', 'input', { num_epochs: 10, mixed_precision: true }),
       row('Coreference', import '../coref_elmo.jsonnet', 'input', { num_epochs: 15 })
       { fractions: [1] },
       row('SNLI', import '../snli_elmo.jsonnet', 'input', { num_epochs: 8 }),

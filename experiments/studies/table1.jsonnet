@@ -59,7 +59,7 @@ local columns(baseline, elmo, papers) = [
         evaluate: paths.srl.test,
         num_baselines: 2,
         columns: columns(import '../srl.jsonnet', import '../srl_elmo.jsonnet', [81.4, 84.6]),
-        settings: { num_epochs: 15, patience: 3 },
+        settings: { num_epochs: 15, patience: 3, mixed_precision: true },
         seeds: [1, 2],
       },
       {

@@ -25,7 +25,7 @@ local row(name, metric, corpus, baseline, elmo, papers) = {
       row('SNLI', 'accuracy', paths.snli, import '../snli.jsonnet', import '../snli_elmo.jsonnet', [88.1, 89.1, 89.3, 89.5])
       { settings: same.snli { num_epochs: 8, patience: 3 } },
       row('SRL', 'f1-measure-overall', paths.srl, import '../srl.jsonnet', import '../srl_elmo.jsonnet', [81.6, 84.1, 84.6, 84.8])
-      { settings: { num_epochs: 10, patience: 3 } },
+      { settings: { num_epochs: 10, patience: 3, mixed_precision: true } },
     ],
   },
 }

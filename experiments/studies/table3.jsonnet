@@ -23,7 +23,7 @@ local row(name, metric, corpus, elmo, papers) = {
       row('SNLI', 'accuracy', paths.snli, import '../snli_elmo.jsonnet', [88.9, 89.5, 88.7])
       { settings: { num_epochs: 8, patience: 3 } },
       row('SRL', 'f1-measure-overall', paths.srl, import '../srl_elmo.jsonnet', [84.7, 84.3, 80.9])
-      { settings: { num_epochs: 10, patience: 3 } },
+      { settings: { num_epochs: 10, patience: 3, mixed_precision: true } },
     ],
   },
 }
