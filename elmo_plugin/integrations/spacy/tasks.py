@@ -14,6 +14,7 @@ from elmo_plugin.corpora.conll2003 import find_entities
 from elmo_plugin.elmo.token_batches import token_batches
 from elmo_plugin.integrations.spacy.pipe import BatchPipe, sentences_of
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped
 
 _ARCHIVE = "model.tar.gz"
 _PREDICATES = ("verbs", "all")
@@ -64,12 +65,14 @@ class ArchivePipe(BatchPipe):
     name : `str`
         The name of the component in its pipeline.
     archive : `str`
-        What `elmo_plugin.load_archive` reads, when the first document comes.
+        What `elmo_plugin.load_archive` reads, when the first document comes. Empty: the trained
+        model of the task that comes with the project.
 
     # Raises
 
     `ConfigurationError`
-        When the first document comes: if the archive cannot be read, or is of another task.
+        When the first document comes: if the archive cannot be read, or is of another task, or if
+        none comes with the project.
     """
 
     #: The registered name of its task.
@@ -87,7 +90,7 @@ class ArchivePipe(BatchPipe):
         if self._archive is None:
             device = get_torch_default_device()
             number = (device.index or 0) if device.type == "cuda" else -1
-            archive = elmo_plugin.load_archive(self._file, number)
+            archive = elmo_plugin.load_archive(self._file or self._shipped_file(), number)
             found = archive.model.default_predictor
             if found != self.task:
                 raise ConfigurationError(
@@ -100,6 +103,16 @@ class ArchivePipe(BatchPipe):
             self._archive = archive
             self._predictor = Predictor.from_archive(archive)
         return self._archive
+
+    def _shipped_file(self) -> str:
+        task = self.task.removeprefix("elmo-")
+        path = shipped(f"pretrained/tasks/{task}/model.tar.gz")
+        if not path.exists():
+            raise ConfigurationError(
+                f"{self.name}: no trained model of {self.task} comes with the project. Set "
+                "`archive` to one that `allennlp train` wrote."
+            )
+        return str(path)
 
     def predict(self, lines: List[Dict[str, Any]], lengths: List[int]) -> List[Dict[str, Any]]:
         """
@@ -263,19 +276,25 @@ class ElmoCoref(ArchivePipe):
             ]
 
 
-@Language.factory("elmo_ner", assigns=["doc.ents", "token.ent_iob", "token.ent_type"])
+@Language.factory(
+    "elmo_ner",
+    assigns=["doc.ents", "token.ent_iob", "token.ent_type"],
+    default_config={"archive": ""},
+)
 def make_elmo_ner(nlp: Language, name: str, archive: str) -> ElmoNer:
     """What spaCy calls for `nlp.add_pipe("elmo_ner")`; see `ElmoNer`."""
     return ElmoNer(name, archive)
 
 
-@Language.factory("elmo_srl", assigns=["doc._.srl"], default_config={"predicates": "verbs"})
+@Language.factory(
+    "elmo_srl", assigns=["doc._.srl"], default_config={"archive": "", "predicates": "verbs"}
+)
 def make_elmo_srl(nlp: Language, name: str, archive: str, predicates: str) -> ElmoSrl:
     """What spaCy calls for `nlp.add_pipe("elmo_srl")`; see `ElmoSrl`."""
     return ElmoSrl(name, archive, predicates)
 
 
-@Language.factory("elmo_coref", assigns=["doc._.coref_clusters"])
+@Language.factory("elmo_coref", assigns=["doc._.coref_clusters"], default_config={"archive": ""})
 def make_elmo_coref(nlp: Language, name: str, archive: str) -> ElmoCoref:
     """What spaCy calls for `nlp.add_pipe("elmo_coref")`; see `ElmoCoref`."""
     return ElmoCoref(name, archive)

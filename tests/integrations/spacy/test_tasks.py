@@ -59,6 +59,18 @@ def test_entities_are_those_of_the_tasks_predictor(pipeline, archive_of, predict
     assert len(expected) > 1
 
 
+def test_the_model_that_comes_with_the_project_is_the_default(pipeline, tmp_path):
+    nlp = pipeline("elmo_ner")
+    text = "Ada Lovelace was born in London."
+    expected = [("Ada Lovelace", "PER"), ("London", "LOC")]
+    assert [(entity.text, entity.label_) for entity in nlp(text).ents] == expected
+    nlp.to_disk(tmp_path / "pipeline")
+    again = spacy.load(tmp_path / "pipeline")
+    assert [(entity.text, entity.label_) for entity in again(text).ents] == expected
+    with pytest.raises(ConfigurationError, match="no trained model of elmo-coref comes with"):
+        pipeline("elmo_coref")(text)
+
+
 def test_white_space_is_not_read(pipeline, archive_of):
     nlp = pipeline("elmo_ner", archive=archive_of("ner"))
     plain, spaced = nlp(TEXT), nlp(TEXT.replace(" ", "  "))
