@@ -22,7 +22,7 @@ demo: $(STAMP)
 	@VENV=$(VENV) scripts/demo.sh
 
 test: $(STAMP)
-	$(VENV)/bin/python -m pytest tests -q -n auto --maxprocesses 4 --dist loadfile
+	$(VENV)/bin/python -m pytest tests -q -n 4 --dist loadfile
 
 # A benchmark whose data is missing says so, and the others run.
 bench: $(STAMP)

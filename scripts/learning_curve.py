@@ -86,7 +86,7 @@ def draw(points: List[Point], picture: Path, lines: Dict[str, float]) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
-    from matplotlib.ticker import ScalarFormatter
+    from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
     pyplot.rcParams["svg.hashsalt"] = "elmo"
     axes_names = [("tokens", "million tokens read", 1e6), ("minutes", "minutes of training", 1.0)]
@@ -110,8 +110,9 @@ def draw(points: List[Point], picture: Path, lines: Dict[str, float]) -> None:
             )
         axis.set(xscale="log", yscale="log", xlabel=label)
         for scale in (axis.xaxis, axis.yaxis):
+            scale.set_major_locator(LogLocator(10.0, subs=(1, 2, 3, 5, 7), numticks=20))
+            scale.set_minor_locator(NullLocator())
             scale.set_major_formatter(ScalarFormatter())
-            scale.set_minor_formatter(ScalarFormatter())
         axis.tick_params(which="both", labelsize=7)
         axis.grid(True, which="both", color="#e5e5e5", linewidth=0.5)
     axes[0].set_ylabel("perplexity per token")
