@@ -32,7 +32,7 @@ import torch  # noqa: E402
 import elmo_plugin.plugin  # noqa: E402, F401
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm  # noqa: E402
 from elmo_plugin.elmo.cache.layer_cache import LayerCache  # noqa: E402
-from tests.tagger import train  # noqa: E402
+from tests.trained import train_once  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -138,5 +138,11 @@ def make_bilm(make_options) -> Callable[..., Bilm]:
 
 @pytest.fixture(scope="session")
 def tagger(tmp_path_factory) -> Path:
-    """The archive of a trained tagger, see `tests.tagger`."""
-    return train(tmp_path_factory.mktemp("tagger") / "out")
+    """The archive of a tagger that was trained for an epoch on a part of its corpus."""
+    overrides = {
+        "trainer.num_epochs": 1,
+        "dataset_reader.max_instances": 5,
+        "validation_dataset_reader.max_instances": 4,
+        "validation_data_loader.batches_per_epoch": 1,
+    }
+    return train_once(tmp_path_factory, "tagger", "ner", overrides)

@@ -1,4 +1,4 @@
-"""A task's model, trained for an epoch, and archives made of its parts."""
+"""Archives made of the parts of another, and what a tagger answers."""
 
 import io
 import json
@@ -7,26 +7,12 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
-from allennlp.commands.train import train_model_from_file
 from allennlp.models import Archive
 from allennlp.predictors import Predictor
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CORPUS = FIXTURES / "corpora/ner/dev.conll"
 LINES = FIXTURES / "predict/ner.jsonl"
-# Both readers' and both data loaders'.
-LIMITS = {
-    "dataset_reader.max_instances": 5,
-    "validation_dataset_reader.max_instances": 4,
-    "validation_data_loader.batches_per_epoch": 1,
-}
-
-
-def train(folder: Path) -> Path:
-    """The archive of a tagger that was trained on a part of its corpus."""
-    overrides = {"trainer.num_epochs": 1, **LIMITS}
-    train_model_from_file(FIXTURES / "experiments/ner.jsonnet", folder, overrides=overrides)
-    return folder / "model.tar.gz"
 
 
 def repack(

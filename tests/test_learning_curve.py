@@ -2,7 +2,7 @@
 
 import copy
 import json
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -17,9 +17,9 @@ SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "learning_curve.py"
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, arguments)], capture_output=True, text=True
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [str(SCRIPT), *map(str, arguments)])
+        runpy.run_path(str(SCRIPT), run_name="__main__")
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,7 @@ def folder(tmp_path_factory):
         },
     )
     train_model(Params(copy.deepcopy(experiment)), folder / "run")
-    done = run("measure", folder / "run", folder / "heldout.txt", folder / "curve.json")
-    assert done.returncode == 0, done.stderr
+    run("measure", folder / "run", folder / "heldout.txt", folder / "curve.json")
     return folder
 
 
@@ -65,19 +64,17 @@ def test_what_was_measured_is_kept_and_what_is_missing_is_added(folder, tmp_path
     points = read(folder / "curve.json")
     kept = [{**points[0], "perplexity": 1.5}, *points[2:]]
     (tmp_path / "curve.json").write_text(json.dumps(kept))
-    done = run("measure", folder / "run", folder / "heldout.txt", tmp_path / "curve.json")
-    assert done.returncode == 0, done.stderr
+    run("measure", folder / "run", folder / "heldout.txt", tmp_path / "curve.json")
     assert read(tmp_path / "curve.json") == [*kept, points[1]]
 
 
 def test_a_run_that_continues_another_counts_on(folder, tmp_path):
     points = read(folder / "curve.json")
     (tmp_path / "before.json").write_text(json.dumps([{**points[0], "run": "before"}]))
-    done = run(
+    run(
         *("measure", folder / "run", folder / "heldout.txt", tmp_path / "curve.json"),
         *("--after", tmp_path / "before.json"),
     )
-    assert done.returncode == 0, done.stderr
     found = read(tmp_path / "curve.json")
     assert found[0]["run"] == "before" and len(found) == 1 + len(points)
     for name in ("tokens", "minutes"):
@@ -86,16 +83,23 @@ def test_a_run_that_continues_another_counts_on(folder, tmp_path):
 
 @pytest.mark.parametrize("name", ["curve.svg", "curve.png"])
 def test_a_picture_is_drawn(folder, tmp_path, name):
-    done = run("draw", folder / "curve.json", tmp_path / name, "--line", "5-gram=15", "unigram=20")
-    assert done.returncode == 0, done.stderr
+    run("draw", folder / "curve.json", tmp_path / name, "--line", "5-gram=15", "unigram=20")
     content = (tmp_path / name).read_bytes()
     assert content.startswith(b"<?xml" if name.endswith("svg") else b"\x89PNG")
 
 
-def test_what_is_missing_is_said(folder, tmp_path):
-    done = run("measure", tmp_path, folder / "heldout.txt", tmp_path / "curve.json")
-    assert done.returncode and "expected checkpoints" in done.stderr
-    done = run("draw", folder / "heldout.txt", tmp_path / "curve.svg")
-    assert done.returncode and "`learning_curve.py measure` wrote" in done.stderr
-    done = run("draw", folder / "curve.json", tmp_path / "curve.svg", "--line", "15")
-    assert done.returncode and "expected NAME=PERPLEXITY" in done.stderr
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["measure", "nothing", "heldout.txt", "new.json"], "expected checkpoints"),
+        (["draw", "heldout.txt", "curve.svg"], "`learning_curve.py measure` wrote"),
+        (["draw", "curve.json", "curve.svg", "--line", "15"], "expected NAME=PERPLEXITY"),
+    ],
+)
+def test_what_is_missing_is_said(folder, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(folder)
+    with pytest.raises(SystemExit) as ended:
+        run(*arguments)
+    # A text is printed to standard error at the end of the process.
+    assert message in f"{ended.value.code} {capsys.readouterr().err}"
+    assert ended.value.code

@@ -3,6 +3,7 @@ What the layers of a biLM know of word senses: section 5.3 and Table 5 of
 [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
 """
 
+from array import array
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,8 @@ __all__ = ["ALL", "Answers", "SenseProbe", "SenseScore", "words_of"]
 ALL = "all"
 #: The sense of each annotated word of the test sentences, in order; `None` for no answer.
 Answers = List[Optional[str]]
-# Rows that are in memory as float64 at a time.
-_ROWS = 8192
+# Rows that are in memory as float64 at a time: so few that the allocator uses the same pages again.
+_ROWS = 1024
 # Cosines that differ by less count as equal: the rest is rounding.
 _DECIMALS = 9
 
@@ -100,8 +101,8 @@ class SenseProbe:
         self._numbers: Dict[Tuple[Lemma, str], int] = {}
         #: Sentences that get vectors, of both parts.
         self.num_texts = sum(1 for _ in self._test)
-        # Shape: (num_annotations, 2). A vector of the training part, and the number of its sense.
-        self._rows = numpy.array(self._count(), dtype=numpy.int64)
+        # Of each annotation: the number of its vector in the training part, and of its sense.
+        self._vectors, self._senses = self._count()
         if not self.counts:
             examples = ", ".join(" ".join(lemma) for lemma in sorted(lemmas)[:3])
             raise ConfigurationError(
@@ -109,20 +110,23 @@ class SenseProbe:
                 f"{len(lemmas)} ({examples} ...). Do both name parts of speech alike?"
             )
 
-    def _count(self) -> List[Tuple[int, int]]:
+    def _count(self) -> Tuple[numpy.ndarray, numpy.ndarray]:
         """Counts the senses of the training part, and numbers its vectors and senses."""
-        rows: List[Tuple[int, int]] = []
+        vectors, senses = array("q"), array("q")
+        numbers = self._numbers
         num_vectors = 0
         for instances in self._train.instances():
             self.num_texts += 1
             for instance in instances:
-                counts = self.counts.setdefault(instance.lemma, Counter())
                 for sense in instance.senses:
-                    counts[sense] += 1
-                    name = (instance.lemma, sense)
-                    rows.append((num_vectors, self._numbers.setdefault(name, len(self._numbers))))
+                    vectors.append(num_vectors)
+                    senses.append(numbers.setdefault((instance.lemma, sense), len(numbers)))
                 num_vectors += 1
-        return rows
+        of_senses = numpy.frombuffer(senses, dtype=numpy.int64)
+        counts = numpy.bincount(of_senses, minlength=len(numbers)).tolist()
+        for (lemma, sense), count in zip(numbers, counts):
+            self.counts.setdefault(lemma, Counter())[sense] = count
+        return numpy.frombuffer(vectors, dtype=numpy.int64), of_senses
 
     def first_senses(self) -> Answers:
         """The baseline that answers with the first sense of WordNet."""
@@ -160,7 +164,7 @@ class SenseProbe:
         )
         for number, layer in enumerate(representation.layers):
             # The cosine is the same for sums as for means.
-            sums = _sums(train.layer(number), self._rows, len(self._numbers))
+            sums = _sums(train.layer(number), self._vectors, self._senses, len(self._numbers))
             yield layer, self._answers(sums, test.layer(number))
 
     def _answers(self, sums: numpy.ndarray, vectors: numpy.ndarray) -> Answers:
@@ -227,6 +231,8 @@ def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
     The words of a sentence, multi-word units split at `_`, and for each token the span
     `(start, end)` of its words.
     """
+    if not any("_" in token for token in tokens):
+        return list(tokens), [(place, place + 1) for place in range(len(tokens))]
     words: List[str] = []
     spans = []
     for token in tokens:
@@ -239,14 +245,18 @@ def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
     return words, spans
 
 
-def _sums(vectors: numpy.ndarray, rows: numpy.ndarray, num_senses: int) -> numpy.ndarray:
-    """The sum of the vectors of each sense, shape `(num_senses, dim)`, float64."""
+def _sums(
+    vectors: numpy.ndarray, rows: numpy.ndarray, senses: numpy.ndarray, num_senses: int
+) -> numpy.ndarray:
+    """
+    The sum of the vectors of each sense, shape `(num_senses, dim)`, float64. `rows` and `senses`:
+    the row of each annotation in `vectors`, and the number of its sense.
+    """
     sums = torch.zeros(num_senses, vectors.shape[1], dtype=torch.float64)
     for start in range(0, len(rows), _ROWS):
-        places, senses = rows[start : start + _ROWS].T
-        sums.index_add_(
-            0, torch.from_numpy(senses.copy()), torch.from_numpy(vectors[places]).double()
-        )
+        part = slice(start, start + _ROWS)
+        chosen = torch.from_numpy(vectors[rows[part]]).double()
+        sums.index_add_(0, torch.from_numpy(senses[part]), chosen)
     return sums.numpy()
 
 

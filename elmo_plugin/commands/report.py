@@ -1,9 +1,12 @@
+import re
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, List
 
 from elmo_plugin.analysis.report.page import page
+from elmo_plugin.analysis.report.section import Section
 from elmo_plugin.analysis.report.sections import models_section, read_section
+from elmo_plugin.analysis.report.svg import picture_file
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -21,7 +24,7 @@ pictures and needs no network.
 EPILOG = """\
 example:
     %(prog)s out
-    %(prog)s experiments/results --output report.html --title "My biLM"
+    %(prog)s experiments/results --output report.html --title "My biLM" --pictures pictures
 """
 
 STOPPED = "stopped."
@@ -31,6 +34,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("out", metavar="OUT", help="folder with results")
     parser.add_argument("--output", metavar="FILE", help="default: OUT/report.html")
     parser.add_argument("--title", default="ELMo: results", help="title of the page")
+    parser.add_argument(
+        "--pictures", metavar="FOLDER", help="write each picture into an SVG file there, too"
+    )
 
 
 def run(args: Namespace) -> str:
@@ -38,6 +44,7 @@ def run(args: Namespace) -> str:
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is not a folder; expected one with results.")
     sections = [section for path in _files(folder, "*.json") if (section := read_section(path))]
+    sections.sort(key=lambda section: section.title)
     archives = list(_files(folder, "model.tar.gz"))
     if archives:
         sections.append(models_section(archives))
@@ -50,7 +57,22 @@ def run(args: Namespace) -> str:
     output.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(output) as unfinished:
         unfinished.write_text(page(args.title, sections), encoding="utf-8")
+    if args.pictures:
+        _write_pictures(sections, Path(args.pictures))
     return f"{output}: {len(sections)} section{'' if len(sections) == 1 else 's'}."
+
+
+def _write_pictures(sections: List[Section], folder: Path) -> None:
+    """As `tags_xpos-accuracy-on-test.svg`: the file of the numbers, and what the picture shows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for section in sections:
+        source = Path(section.source)
+        # All studies have a `results.json`.
+        name = source.parent.name if source.stem == "results" else source.stem
+        for figure in section.figures:
+            caption = re.sub(r"\W+", "-", figure.caption.lower()).strip("-")
+            with atomic_write(folder / f"{name}-{caption}.svg") as unfinished:
+                unfinished.write_text(picture_file(figure.svg), encoding="utf-8")
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:

@@ -2,7 +2,8 @@ from typing import Any, List
 
 import torch
 
-from elmo_plugin.modules.recurrent.bidirectional import encode_bidirectionally, lstm_layer
+from elmo_plugin.modules.recurrent.bidirectional import encode_bidirectionally, initial_layer
+from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -12,7 +13,7 @@ class CoveEncoder(torch.nn.Module):
 
     MT-LSTM, section 3 of [McCann et al. (2017)](https://arxiv.org/abs/1708.00107). Trained as the
     encoder of a translation model (`elmo-translation`), its second layer is CoVe. Initial weights
-    are those of `lstm_layer`. For its files see `read_cove_encoder`.
+    are those of `initial_layer`. For its files see `read_cove_encoder`.
 
     # Parameters
 
@@ -29,8 +30,10 @@ class CoveEncoder(torch.nn.Module):
         self.input_dim = input_dim
         self.hidden_dim = hidden_dim
         widths = (input_dim, 2 * hidden_dim)
-        self.forward_layers = torch.nn.ModuleList(lstm_layer(dim, hidden_dim) for dim in widths)
-        self.backward_layers = torch.nn.ModuleList(lstm_layer(dim, hidden_dim) for dim in widths)
+        self.forward_layers, self.backward_layers = (
+            torch.nn.ModuleList(initial_layer(LstmCell(), dim, hidden_dim) for dim in widths)
+            for _ in ("forward", "backward")
+        )
         self.dropout = torch.nn.Dropout(dropout)
 
     @property

@@ -8,7 +8,7 @@ local text(name) = {
 };
 
 local corpus(folder, suffix) = {
-  [part]: '%s/%s/%s.%s' % [data, folder, part, suffix]
+  [part]: data + '/' + folder + '/' + part + '.' + suffix
   for part in ['train', 'dev', 'test']
 };
 
@@ -31,7 +31,7 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   // Other biLMs, for the studies: 'one_layer' (ablations/bilm_small_one_layer.jsonnet), and those
   // that are fine-tuned on the text of a task. `elmo export` writes the files.
   other_bilm(name): {
-    local folder = '%s/bilm/%s/' % [data, name],
+    local folder = data + '/bilm/' + name + '/',
     options_file: folder + 'options.json',
     weight_file: folder + 'weights.hdf5',
   },
@@ -75,7 +75,7 @@ local vectors(name) = if std.extVar(name) == '' then null else {
     test: self.dev,
   },
   snli: {
-    local part(name) = '%s/snli/snli_1.0_%s.jsonl' % [data, name],
+    local part(name) = data + '/snli/snli_1.0_' + name + '.jsonl',
     train: part('train'),
     dev: part('dev'),
     test: part('test'),

@@ -96,8 +96,9 @@ local checked(what, given, known) =
       },
     }
     for row in rows
-    for column in columns(row)
-    for fraction in row.fractions
+    // All columns with one seed first: what a stopped study has can be compared.
     for seed in row.seeds
+    for fraction in row.fractions
+    for column in columns(row)
   ],
 }

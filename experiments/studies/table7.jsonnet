@@ -8,6 +8,7 @@ local perplexity(name, experiment, papers) = {
   metric: 'best_validation_perplexity',
   percent: false,
   lower_is_better: true,
+  compare: false,
   columns: [
     { name: 'before', metric: 'before_perplexity', experiment: experiment, paper: papers[0] },
     { name: 'after', experiment: experiment, paper: papers[1] },

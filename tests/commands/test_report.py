@@ -2,6 +2,7 @@ import json
 import re
 import tarfile
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 
@@ -101,7 +102,7 @@ def test_the_page_has_every_result_and_needs_nothing_else(out, capsys):
     page = Page(text)
     assert "<title>Mine &amp; yours</title>" in text
     assert page.tags.count("section") == 5 and page.tags.count("table") == 5
-    assert page.tags.count("svg") == 6 and "script" not in page.tags
+    assert page.tags.count("svg") == 5 and "script" not in page.tags
     assert "ELMo &lt;b&gt;" in text
     # Links within the page only; XML's names of its formats are no links.
     assert page.links and all(link.startswith("#") for link in page.links)
@@ -111,6 +112,31 @@ def test_the_page_has_every_result_and_needs_nothing_else(out, capsys):
     for number in ("91.20", "97.3", "64.8", "65.9", "0.500", "300.0", "92.2", "51.00 ± 1.41 (2)"):
         assert number in page.cells, number
     assert "elmo probe pos --tag xpos" in text
+
+
+def test_each_picture_is_written_as_a_file_too(out, tmp_path):
+    run("elmo-report", out, "--pictures", tmp_path / "pictures")
+    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {
+        "c-held-out-perplexity.svg",
+        "senses-f1-of-all-words.svg",
+        "table1-ner.svg",
+        "tags-accuracy-on-test.svg",
+        "weights-weight-of-each-layer.svg",
+    }
+    text = (tmp_path / "pictures/table1-ner.svg").read_text()
+    # A file of its own: XML, with the colours of paper and ink.
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and "white" in root.get("style")
+    # 4 times 3 inches.
+    assert (root.get("width"), root.get("height")) == ("288pt", "216pt")
+
+
+def test_a_row_without_scores_has_no_picture_and_sections_are_sorted_by_title(out):
+    run("elmo-report", out)
+    text = (out / "report.html").read_text()
+    titles = re.findall("<h2>(.*)</h2>", text)
+    assert titles == sorted(titles) and len(titles) == 5
+    assert "<figcaption>NER</figcaption>" in text and "<figcaption>SRL</figcaption>" not in text
 
 
 def test_the_same_results_give_the_same_page(out, tmp_path):

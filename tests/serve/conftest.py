@@ -8,29 +8,18 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator
 
 import pytest
-from allennlp.commands.train import train_model_from_file
 
 from elmo_plugin import load_predictor
 from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.served_task import ServedTask, load_tasks
 from tests.guide import FIXTURES, PROJECT
-from tests.tasks.conftest import NUM_EPOCHS
+from tests.trained import train_task
 
 
 @pytest.fixture(scope="session")
 def archive_of(tmp_path_factory) -> Callable[[str], Path]:
-    """The archive of a task's fixture experiment with ELMo, trained when first asked for."""
-
-    @lru_cache(maxsize=None)
-    def train(task: str) -> Path:
-        out = tmp_path_factory.mktemp(task) / "out"
-        overrides = {"trainer.num_epochs": NUM_EPOCHS[task]}
-        train_model_from_file(
-            FIXTURES / f"experiments/{task}_elmo.jsonnet", out, overrides=overrides
-        )
-        return out / "model.tar.gz"
-
-    return train
+    """The archive of a task's fixture experiment with ELMo."""
+    return lambda task: train_task(tmp_path_factory, f"{task}_elmo")
 
 
 @pytest.fixture(scope="session")

@@ -262,7 +262,8 @@ def test_archives_of_one_task_or_of_none_are_refused(archive_of, monkeypatch):
     with pytest.raises(ConfigurationError, match="are both of the task ner"):
         load_tasks([ner, ner], load_predictor, Limits())
     # As if it were of another task, such as a language model.
-    monkeypatch.delitem(EXAMPLES, "ner")
+    others = {name: example for name, example in EXAMPLES.items() if name != "ner"}
+    monkeypatch.setattr("elmo_plugin.serve.served_task.EXAMPLES", others)
     with pytest.raises(ConfigurationError, match="one of the tasks srl, .* found 'elmo-ner'"):
         load_tasks([ner], load_predictor, Limits())
 

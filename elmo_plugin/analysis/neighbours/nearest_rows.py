@@ -5,8 +5,11 @@ from typing import Callable, Sequence, Tuple
 import numpy
 import torch
 
-# Of a block in float32: it stays in the processor's cache between its conversion and the product.
-_BLOCK_BYTES = 2**20
+# Rows are converted to float32 and multiplied in parts of this size, which the processor's cache
+# holds.
+_CACHED_BYTES = 2**20
+# Parts whose products are compared at once: the time of a comparison hardly depends on its size.
+_CACHED_PER_BLOCK = 32
 _ROWS_PER_CHECK = 8192
 
 #: First row and last row (exclusive).
@@ -102,21 +105,25 @@ def search(
     nearest : `Sequence[NearestRows]`
         Receive the rows.
     rows_per_block : `int`, optional (default = `0`)
-        0: as many as 1 MB holds in float32.
+        Whose products are in memory, and compared at once; 0: as many as 32 MB hold in float32.
     on_progress : `Callable[[int], object]`
         Called with the number of rows done since the last call.
     """
     num_rows, dim = vectors.shape
-    rows_per_block = rows_per_block or max(1, _BLOCK_BYTES // (4 * dim))
+    rows_per_product = max(1, _CACHED_BYTES // (4 * dim))
+    rows_per_block = rows_per_block or _CACHED_PER_BLOCK * rows_per_product
     # Shape: (num_queries, dim)
     queries = torch.from_numpy(numpy.stack([each.query for each in nearest])).float()
     thresholds = numpy.full(len(nearest), -numpy.inf)
-    half, buffer = torch.from_numpy(vectors), torch.empty(rows_per_block, dim)
+    rows, single = torch.from_numpy(vectors), torch.empty(rows_per_product, dim)
     for first in range(0, num_rows, rows_per_block):
-        block = buffer[: min(rows_per_block, num_rows - first)]
-        block.copy_(half[first : first + len(block)])
+        block = rows[first : first + rows_per_block]
         # Shape: (num_queries, num_rows of the block)
-        products = queries @ block.T
+        products = torch.empty(len(queries), len(block))
+        for half, part in zip(
+            block.split(rows_per_product), products.split(rows_per_product, dim=1)
+        ):
+            torch.mm(queries, single[: len(half)].copy_(half).T, out=part)
         for number in numpy.flatnonzero(products.amax(dim=1).numpy() >= thresholds).tolist():
             nearest[number].add_block(products[number].numpy(), first)
             thresholds[number] = nearest[number].threshold

@@ -10,7 +10,7 @@ from elmo_plugin.util.html import marked_words, paragraphs, table
 
 _MARKED = re.compile(r"\[(.+)\]")
 # In one pass over the index; their products with a block are in memory.
-_QUERIES_PER_PASS = 1024
+_QUERIES_PER_PASS = 512
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def find_neighbours(
     Finds the contexts of a text whose vectors are nearest to those of words in their sentences, by
     cosine, in each layer of an index. The search is exact but for the half precision of the index.
 
-    1,024 queries at a time are compared in one pass over the index. Memory grows with these, and
+    512 queries at a time are compared in one pass over the index. Memory grows with these, and
     not with the index.
 
     # Parameters

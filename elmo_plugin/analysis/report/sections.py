@@ -19,6 +19,7 @@ __all__ = ["models_section", "read_section"]
 _PAPER_TAGS = {"CoVe": ("93.3", "92.8"), "biLM": ("97.3", "96.8")}
 # Table 5: F1 on all five test sets.
 _PAPER_SENSES = {"first sense": ("65.9",), "CoVe": ("59.4", "64.7"), "biLM": ("67.4", "69.0")}
+_HOLLOW = "Hollow marks are the paper's scores"
 
 
 def read_section(path: Path) -> Optional[Section]:
@@ -65,13 +66,13 @@ def models_section(archives: List[Path]) -> Section:
 def _study(content: Dict[str, Any], path: Path) -> Section:
     results = Results(path)
     figures = []
-    for row in results.rows:
+    for row in results.scored_rows():
         draw = partial(draw_row, results=results, row=row)
         figures.append(Figure(row.name, svg_of(draw, f"{results.title}: {row.name}", str(path))))
     notes = [
-        "Mean and sample standard deviation over seeds, with the number of seeds. Hollow marks are "
-        "the paper's scores, on other data. Intervals of differences are at 95 %, by a paired "
-        "bootstrap over instances and seeds."
+        f"Mean and sample standard deviation over seeds, with the number of seeds. {_HOLLOW}, on "
+        "other data. Intervals of differences are at 95 %, by a paired bootstrap over instances "
+        "and seeds."
     ]
     if results.num_missing():
         notes.append(f"{results.num_missing()} runs have no score yet.")
@@ -87,15 +88,16 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
     values = [100 * score["test"]["overall"] for score in scores]
     intervals = [[100 * bound for bound in score["test"]["interval"]] for score in scores]
     title = f"Table 6: parts of speech ({tag}) by a linear classifier of frozen vectors"
+    papers = [_paper(_PAPER_TAGS, score) for score in scores]
     lines = [
-        [name, _paper(_PAPER_TAGS, score), f"{value:.2f}", f"{low:.2f} to {high:.2f}"]
-        for name, score, value, (low, high) in zip(names, scores, values, intervals)
+        [name, paper, f"{value:.2f}", f"{low:.2f} to {high:.2f}"]
+        for name, paper, value, (low, high) in zip(names, papers, values, intervals)
     ]
     return Section(
         title,
         str(path),
-        ["Accuracy on test, and its interval at 95 %. The paper: Penn Treebank."],
-        [_bars("accuracy on test, %", title, path, names, values, intervals)],
+        [f"Accuracy on test, and its interval at 95 %. {_HOLLOW}, on the Penn Treebank."],
+        [_bars("accuracy on test, %", title, path, names, values, intervals, papers)],
         [SectionTable(["vectors", "paper", "test", "95 %"], lines)],
         content.get("command", ""),
     )
@@ -110,20 +112,21 @@ def _senses(content: Dict[str, Any], path: Path) -> Section:
     values = [100 * score["scores"]["all"]["f1"] for score in scores]
     intervals = [[100 * bound for bound in score["interval"]] for score in scores]
     title = "Table 5: word senses by the nearest mean vector"
+    papers = [_paper(_PAPER_SENSES, score) for score in scores]
     lines = [
         [
             name,
-            _paper(_PAPER_SENSES, score),
+            paper,
             *(f"{100 * score['scores'][group]['f1']:.1f}" for group in groups),
             f"{low:.1f} to {high:.1f}",
         ]
-        for name, score, (low, high) in zip(names, scores, intervals)
+        for name, paper, score, (low, high) in zip(names, papers, scores, intervals)
     ]
     return Section(
         title,
         str(path),
-        ["F1 of each test set and part of speech. The paper: five test sets."],
-        [_bars("F1 of all words, %", title, path, names, values, intervals)],
+        [f"F1 of each test set and part of speech. {_HOLLOW}, on five test sets."],
+        [_bars("F1 of all words, %", title, path, names, values, intervals, papers)],
         [SectionTable(["vectors", "paper", *groups, "all, 95 %"], lines)],
         content.get("command", ""),
     )
@@ -209,8 +212,9 @@ def _bars(
     names: List[str],
     values: List[float],
     intervals: List[List[float]],
+    papers: List[str],
 ) -> Figure:
-    """Values with their intervals, one below the other."""
+    """Values with their intervals, one below the other, and the paper's where there is one."""
 
     def draw(axes: Any) -> None:
         places = range(len(names))[::-1]
@@ -221,6 +225,10 @@ def _bars(
         axes.errorbar(
             values, places, xerr=errors, fmt="o", color=COLOURS[0], markersize=4, capsize=2
         )
+        known = [(float(paper), place) for paper, place in zip(papers, places) if paper]
+        hollow = {"markerfacecolor": "none", "linestyle": "none", "markersize": 4}
+        axes.plot(*zip(*known), marker=MARKS[1], color=COLOURS[1], **hollow)
+        axes.set_xlabel(caption, fontsize=8)
         axes.set_yticks(places, names, fontsize=8)
         axes.tick_params(axis="x", labelsize=8)
         axes.grid(True, axis="x", color="#999999", alpha=0.3, linewidth=0.5)

@@ -5,7 +5,7 @@ from typing import Any, Callable
 
 from elmo_plugin.util.pictures import import_pyplot
 
-__all__ = ["svg_of"]
+__all__ = ["picture_file", "svg_of"]
 
 # Stands for the colour of the page's text, which is light or dark.
 _INK = "#010203"
@@ -52,3 +52,11 @@ def svg_of(
     element = re.sub(r' (width|height)="[^"]*"', "", first) + ">" + rest
     label = title.replace("&", "and").replace('"', "'").replace("<", "")
     return element.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+def picture_file(element: str) -> str:
+    """An SVG element of `svg_of` as a file of its own: black on white, of the size it was drawn."""
+    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', element)
+    assert found is not None
+    size = f'width="{found[1]}pt" height="{found[2]}pt"'
+    return element.replace("<svg", f'<svg {size} style="color: black; background: white"', 1)

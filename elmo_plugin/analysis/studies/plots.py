@@ -13,7 +13,7 @@ __all__ = ["draw_row", "draw_scores"]
 
 def draw_scores(results: Results, pictures: List[Path]) -> None:
     """
-    A panel for each row, see `draw_row`.
+    A panel for each row that has a score, see `draw_row`. Without any, nothing is written.
 
     # Parameters
 
@@ -27,8 +27,11 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
         If matplotlib is not installed.
     """
     pyplot = import_pyplot()
-    num_columns = min(3, len(results.rows))
-    num_lines = -(-len(results.rows) // num_columns)
+    rows = results.scored_rows()
+    if not rows:
+        return
+    num_columns = min(3, len(rows))
+    num_lines = -(-len(rows) // num_columns)
     figure, axes = pyplot.subplots(
         num_lines,
         num_columns,
@@ -36,10 +39,10 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
         squeeze=False,
         constrained_layout=True,
     )
-    for axis, row in zip(axes.flat, results.rows):
+    for axis, row in zip(axes.flat, rows):
         axis.set_title(row.name, fontsize=10)
         draw_row(axis, results, row)
-    for axis in list(axes.flat)[len(results.rows) :]:
+    for axis in list(axes.flat)[len(rows) :]:
         axis.axis("off")
     for picture in pictures:
         metadata = {"Date": None} if picture.suffix == ".svg" else None

@@ -1,26 +1,17 @@
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
-import torch
 from spacy.language import Language
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span, Token
 from spacy.training import Example
-from thinc.util import get_torch_default_device
 
-import elmo_plugin
 from elmo_plugin.corpora.conll2003 import find_entities
-from elmo_plugin.elmo.token_batches import token_batches
-from elmo_plugin.integrations.spacy.pipe import BatchPipe, sentences_of
+from elmo_plugin.integrations.spacy.archive_pipe import ArchivePipe
+from elmo_plugin.integrations.spacy.pipe import sentences_of
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.resources import shipped
 
-_ARCHIVE = "model.tar.gz"
 _PREDICATES = ("verbs", "all")
 _VERB = "V"
-# Sentences, or documents, that are predicted at once; see also `token_batches`.
-_BATCH_SIZE = 64
 
 
 class Frame(NamedTuple):
@@ -52,108 +43,6 @@ def _clusters(doc: Doc) -> List[List[Span]]:
 # A document can be stored with numbers in its `user_data`, but not with spans.
 Doc.set_extension("srl", getter=_frames, force=True)
 Doc.set_extension("coref_clusters", getter=_clusters, force=True)
-
-
-class ArchivePipe(BatchPipe):
-    """
-    The base of the components that predict with the archive of a trained model. They read spaCy's
-    tokens, but not those of white space. Each sentence is one for the model; without sentence
-    boundaries, the whole document is.
-
-    # Parameters
-
-    name : `str`
-        The name of the component in its pipeline.
-    archive : `str`
-        What `elmo_plugin.load_archive` reads, when the first document comes. Empty: the trained
-        model of the task that comes with the project.
-
-    # Raises
-
-    `ConfigurationError`
-        When the first document comes: if the archive cannot be read, or is of another task, or if
-        none comes with the project.
-    """
-
-    #: The registered name of its task.
-    task: str
-
-    def __init__(self, name: str, archive: str) -> None:
-        super().__init__(name)
-        self._file = archive
-        # AllenNLP's `Archive` and `Predictor`.
-        self._archive: Any = None
-        self._predictor: Any = None
-
-    def load(self) -> Any:
-        """The archive, which is read when it is first asked for."""
-        if self._archive is None:
-            device = get_torch_default_device()
-            number = (device.index or 0) if device.type == "cuda" else -1
-            archive = elmo_plugin.load_archive(self._file or self._shipped_file(), number)
-            found = archive.model.default_predictor
-            if found != self.task:
-                raise ConfigurationError(
-                    f"{self.name}: expected an archive of {self.task}, found {self._file} of "
-                    f"{found or type(archive.model).__name__}. Correct `archive`."
-                )
-            # Not at the top: AllenNLP takes seconds to import.
-            from allennlp.predictors import Predictor
-
-            self._archive = archive
-            self._predictor = Predictor.from_archive(archive)
-        return self._archive
-
-    def _shipped_file(self) -> str:
-        task = self.task.removeprefix("elmo-")
-        path = shipped(f"pretrained/tasks/{task}/model.tar.gz")
-        if not path.exists():
-            raise ConfigurationError(
-                f"{self.name}: no trained model of {self.task} comes with the project. Set "
-                "`archive` to one that `allennlp train` wrote."
-            )
-        return str(path)
-
-    def predict(self, lines: List[Dict[str, Any]], lengths: List[int]) -> List[Dict[str, Any]]:
-        """
-        The predictions for inputs of the task's predictor, which are read in batches of similar
-        length.
-
-        # Parameters
-
-        lines : `List[Dict[str, Any]]`
-        lengths : `List[int]`
-            The number of tokens of each.
-        """
-        self.load()
-        order = sorted(range(len(lines)), key=lengths.__getitem__)
-        predictions: Dict[int, Dict[str, Any]] = {}
-        for batch in token_batches([lengths[number] for number in order], _BATCH_SIZE):
-            inputs = [lines[number] for number in order[batch]]
-            predictions.update(zip(order[batch], self._predictor.predict_batch_json(inputs)))
-        return [predictions[number] for number in range(len(lines))]
-
-    def to_disk(self, path: Any, *, exclude: Any = ()) -> None:
-        """Writes the trained model as `model.tar.gz`, which `allennlp predict` reads, too."""
-        archive = self.load()
-        from allennlp.models.archival import archive_model
-
-        path = Path(path)
-        path.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory() as folder:
-            archive.config.to_file(str(Path(folder, "config.json")))
-            archive.model.vocab.save_to_files(str(Path(folder, "vocabulary")))
-            torch.save(archive.model.state_dict(), Path(folder, "best.th"))
-            if archive.meta is not None:
-                archive.meta.to_file(Path(folder, "meta.json"))
-            archive_model(folder, archive_path=path / _ARCHIVE)
-
-    def from_disk(self, path: Any, *, exclude: Any = ()) -> "ArchivePipe":
-        """Reads what `to_disk` has written, in place of the archive that the settings name."""
-        self._file, self._archive = str(Path(path, _ARCHIVE)), None
-        # Loaded now, since the folder may be a temporary one.
-        self.load()
-        return self
 
 
 class ElmoNer(ArchivePipe):

@@ -5,36 +5,29 @@ from typing import Optional, Sequence, Tuple
 import torch
 
 from elmo_plugin.modules import tuning
-from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
+from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.layer import RecurrentLayer
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.recurrence import tracks_gradients
 from elmo_plugin.util.errors import ConfigurationError
 
 
-def draw_glorot_and_orthogonal(layer: RecurrentLayer) -> None:
+def initial_layer(cell: Cell, input_dim: int, hidden_dim: int) -> RecurrentLayer:
     """
-    Draws initial weights, each gate's separately: those of the inputs uniform after
-    [Glorot and Bengio (2010)](https://proceedings.mlr.press/v9/glorot10a.html), the recurrent ones
-    orthogonal after [Saxe et al. (2014)](https://arxiv.org/abs/1312.6120).
+    A layer with weights to begin training with, drawn for each gate separately: those of the
+    inputs uniform after [Glorot and Bengio (2010)](https://proceedings.mlr.press/v9/glorot10a.html),
+    the recurrent ones orthogonal after [Saxe et al. (2014)](https://arxiv.org/abs/1312.6120).
+    Biases are zero, but one for forget gates, so that early gradients reach far
+    ([Jozefowicz et al. 2015](https://proceedings.mlr.press/v37/jozefowicz15.html)).
     """
+    layer = RecurrentLayer(cell, input_dim, hidden_dim)
     with torch.no_grad():
         for weight in layer.gates("input").values():
             torch.nn.init.xavier_uniform_(weight)
         for weight in layer.gates("recurrent").values():
             torch.nn.init.orthogonal_(weight)
-
-
-def lstm_layer(input_dim: int, hidden_dim: int) -> RecurrentLayer:
-    """
-    An LSTM layer with the initial weights of `draw_glorot_and_orthogonal`, and the biases of the
-    forget gates at one, so that early gradients reach far
-    ([Jozefowicz et al. 2015](https://proceedings.mlr.press/v37/jozefowicz15.html)).
-    """
-    layer = RecurrentLayer(LstmCell(), input_dim, hidden_dim)
-    draw_glorot_and_orthogonal(layer)
-    with torch.no_grad():
-        layer.gates("bias")["forget"].fill_(1.0)
+        if "forget" in cell.gates:
+            layer.gates("bias")["forget"].fill_(1.0)
     return layer
 
 

@@ -146,9 +146,9 @@ class SrlPredictor(TaskPredictor):
             return sorted(set(predicates))
         if not self._finds_verbs:
             raise ConfigurationError(
-                "Finding the verbs needs a spaCy model with a tagger: give its name or path with "
-                """--predictor-args '{"spacy_model": "en_core_web_sm"}', or give the positions """
-                'of the predicates in every line: "predicates": [2], or "all".'
+                'The predicates of a line are missing: give their positions, "predicates": [2], '
+                'or "all". Finding the verbs needs a spaCy model with a tagger: `allennlp predict` '
+                """takes a name or path as --predictor-args '{"spacy_model": "en_core_web_sm"}'."""
             )
         return [position for position, token in enumerate(tokens) if token.tag_.startswith("VB")]
 

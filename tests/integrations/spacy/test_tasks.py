@@ -10,7 +10,7 @@ from spacy.training import Example
 
 from elmo_plugin.corpora.conll2012 import read_documents, read_sentences
 from elmo_plugin.util.errors import ConfigurationError
-from tests.tasks.conftest import FIXTURES
+from tests.trained import FIXTURES
 
 TEXT = "Ada lives in London. Tom met Anna in Paris!"
 SENTENCES = [["Ada", "lives", "in", "London", "."], ["Tom", "met", "Anna", "in", "Paris", "!"]]

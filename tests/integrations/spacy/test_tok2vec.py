@@ -15,7 +15,7 @@ from elmo_plugin.corpora.conll2003 import find_entities, read_sentences
 from elmo_plugin.elmo import Elmo
 from elmo_plugin.integrations.spacy import elmo_tok2vec
 from elmo_plugin.util.errors import ConfigurationError
-from tests.tasks.conftest import FIXTURES
+from tests.trained import FIXTURES
 
 SENTENCES = [["They", "play", "chess", "."], ["The", "play", "began"]]
 TAGGED = [("I like green eggs", "N V J N"), ("Eat blue ham\n\nnow", "V J N _SP R")]

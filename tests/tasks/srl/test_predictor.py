@@ -84,7 +84,7 @@ def test_sentences_are_written_as_the_scorer_reads_them(make):
 
 
 def test_verbs_without_a_spacy_model_say_what_is_needed(make):
-    with pytest.raises(ConfigurationError, match="spacy_model.*or give the positions"):
+    with pytest.raises(ConfigurationError, match="give their positions.*spacy_model"):
         make().predict_json({"sentence": "They play chess."})
 
 
