@@ -49,13 +49,13 @@ make_environment() {
 
 install() {
     "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-warn-conflicts "$@" ||
-        fail "pip could not install: $*. Correct what it says above and call make again."
+        fail "pip could not install. For more of its words: $venv/bin/python -m pip install $*" \
+            "Correct what it says and call make again."
 }
 
 make_environment
 echo "set-up: installing into $venv (about 3 minutes and 5.5 GB the first time)"
-install -c constraints.txt setuptools
-install -c constraints.txt --no-build-isolation \
+install -c constraints.txt \
     -e '.[allennlp,analysis,translation,ray,docs,serve,sentence-transformers,dev]'
 install --no-deps allennlp==2.10.1
 echo "set-up: done"
