@@ -19,6 +19,7 @@ from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
+from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
 Train and evaluate the experiments of a study, each with several seeds, and write the tables and
@@ -120,7 +121,8 @@ def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[s
         return []
     _say(f"{len(runs)} runs to train. Building their experiments first.")
     check_inputs(runs)
-    check_experiments(runs)
+    with progress("experiments") as update:
+        check_experiments(runs, lambda run: update(1))
     failed = []
     for number, (run, outcome) in enumerate(_outcomes(args, study, runs, out), start=1):
         if isinstance(outcome, Exception):

@@ -60,5 +60,6 @@ class _Lines:
         if now - self._last >= _SECONDS:
             self._last = now
             speed = self._done / (now - self._start)
-            line = f"{self._done:,}{self._of_total} {self._unit}, {speed:,.0f} per second"
+            shown = f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
+            line = f"{self._done:,}{self._of_total} {self._unit}, {shown} per second"
             print(line, file=sys.stderr, flush=True)

@@ -78,16 +78,18 @@ def test_what_has_a_score_is_not_trained_again(finished, monkeypatch, capsys):
 
 
 def test_an_experiment_that_cannot_be_built_is_named_before_anything_is_trained(
-    study, tmp_path, monkeypatch
+    study, tmp_path, monkeypatch, capsys
 ):
     study.write_text(STUDY.replace("experiment: elmo", "experiment: elmo + { model+: { x: 1 } }"))
     monkeypatch.setattr("subprocess.Popen", None)
     message = failure("elmo-study", study, "-s", tmp_path / "out")
     assert "NER, ELMo, seed 1: " in message and "['x']" in message
+    # No log and no progress bar of each experiment.
+    assert "instances" not in capsys.readouterr().err
 
 
 def test_failures_are_reported_at_the_end(study, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("elmo_plugin.commands.study.check_experiments", lambda runs: None)
+    monkeypatch.setattr("elmo_plugin.commands.study.check_experiments", lambda *args: None)
     study.write_text(STUDY.replace("num_epochs: 10", "num_epochs: 'two'"))
     message = failure("elmo-study", study, "-s", tmp_path / "out", "--only", "baseline")
     assert "1 of the runs failed (NER, baseline, seed 1)" in message

@@ -1,6 +1,9 @@
 import copy
+import io
+import logging
 import tempfile
-from typing import Any, Callable, Dict, Sequence
+from contextlib import contextmanager, redirect_stderr
+from typing import Any, Callable, Dict, Iterator, Sequence
 
 from allennlp.commands.train import TrainModel
 from allennlp.common import Params
@@ -37,11 +40,23 @@ def check_experiments(
     for run in cells.values():
         on_experiment(run)
         try:
-            _build(run.experiment, run.evaluate is not None)
+            with _silence():
+                _build(run.experiment, run.evaluate is not None)
         except Exception as error:
             # Whatever an experiment names may raise anything.
             message = " ".join(str(error).split()) or repr(error)
             raise ConfigurationError(f"{run.name}: {message}") from error
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No logging and no progress bars: the log of each run has them again."""
+    logging.disable(logging.WARNING)
+    try:
+        with redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _build(experiment: Dict[str, Any], is_evaluated: bool) -> None:
