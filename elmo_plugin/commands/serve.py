@@ -1,8 +1,12 @@
+import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import List, Optional
+from typing import Iterator, List, Optional
+
+import torch
 
 import elmo_plugin
 from elmo_plugin.analysis.neighbours import ContextIndex
@@ -26,8 +30,8 @@ POST /predict/TASK takes a line of JSON as `allennlp predict` reads it, and answ
 that it writes. POST /word says how surprising a word is in its sentence, and finds its nearest
 contexts. /health, /metrics and /openapi.json are for programs, / is the page.
 
-Requests of a task that arrive while others are answered are answered in one batch. All models stay
-in RAM; there is no encryption and no password.
+Requests of a task that arrive while others are answered are answered in one batch. The models use
+all cores but one, or OMP_NUM_THREADS. They stay in RAM; there is no encryption and no password.
 """
 
 EPILOG = """\
@@ -83,15 +87,28 @@ def run(args: Namespace) -> str:
     tasks = load_tasks(args.archive or _shipped_archives(), load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_waiting)
     app.version = elmo_plugin.__version__
-    for task in tasks.values():
-        _say(f"{task.name}: warming up")
-        task.warm_up(args.batch_size)
 
     def tell(url: str) -> None:
         _say(f"{url} answers {', '.join(tasks)}. Ctrl+C stops it.")
 
-    serve(app, args.host, args.port, args.max_waiting, tell)
+    with _threads():
+        for task in tasks.values():
+            _say(f"{task.name}: warming up")
+            task.warm_up(args.batch_size)
+        serve(app, args.host, args.port, args.max_waiting, tell)
     return ""
+
+
+@contextmanager
+def _threads() -> Iterator[None]:
+    """Leaves a core to HTTP: if it takes one of PyTorch's, the others wait for that one."""
+    number = torch.get_num_threads()
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, number - 1))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(number)
 
 
 def _word_reader(args: Namespace, limits: Limits) -> WordReader:

@@ -9,7 +9,7 @@ from typing import Callable, Deque, Dict, List, Optional, Sequence, Union
 logger = logging.getLogger(__name__)
 
 # Of the time of a batch, how long to wait after it for requests of those who were answered.
-_PAUSE = 0.25
+_PAUSE = 0.5
 
 #: Of a request: the answer, or why there is none.
 Outcome = Union[str, Exception]
@@ -39,7 +39,7 @@ class Worker:
     there are. One thread serves all kinds, because each uses all cores.
 
     A request that finds the thread idle is answered at once. After a batch, the thread gives those
-    whom it answered a moment to ask again, a quarter of the time of the batch at most. Otherwise
+    whom it answered a moment to ask again, half the time of the batch at most. Otherwise
     clients that always ask again would be split for ever into two batches, of which each waits for
     the other, although a batch of all of them takes little longer than one of half.
 
