@@ -139,6 +139,13 @@ def test_a_verb_that_is_not_in_the_sentence_is_named(page):
     )
 
 
+def test_verbs_of_an_earlier_sentence_are_removed(page):
+    page.locator('nav a[href="#srl"]').click()
+    section = page.locator("#task-srl")
+    section.get_by_label("Sentence").fill("She sold it and left.")
+    expect(section.get_by_label("Verbs")).to_have_value("left")
+
+
 def test_clusters_are_drawn_inside_each_other(page):
     def mention(start, end, text):
         return {"sentence": 0, "start": start, "end": end, "text": text}
