@@ -1,16 +1,20 @@
 import os
+import sys
 from argparse import ArgumentParser, Namespace
+from typing import Optional, Tuple
 
 from elmo_plugin.commands.bilm_arguments import (
     add_batch_arguments,
     add_bilm_arguments,
     chosen_bilm,
-    count_lines,
     explained_limits,
     given_vocabulary,
+    positive_number,
 )
 from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
-from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, dump_embeddings
+from elmo_plugin.corpora.sentence_per_line import read_sentences
+from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, check_space, dump_embeddings
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
@@ -27,12 +31,14 @@ space, to its line. A sentence that occurs again has a dataset for each of its l
 points to the first. Attributes of the file name the biLM, the settings and the number of lines.
 
 Bytes per token: number of layers (--top, --average: 1) x dim x 4; with --half x 2. For the
-published biLM that is 12,288 for --all and 4,096 for --top. RAM grows with --batch-size and the
-longest line, and with the distinct sentences unless --forget-sentences is given.
+published biLM that is 12,288 for --all and 4,096 for --top. RAM grows with --batch-size,
+--num-workers and the longest line, and with the distinct sentences unless --forget-sentences is
+given.
 
 If the command is interrupted, even by kill -9 or a full disk, give the same command again: it
 continues after the lines that are done, which are kept in the folder OUTPUT.unfinished. From
-these, OUTPUT is written at the end, so the disk needs space for the vectors twice.
+these, OUTPUT is written at the end, so the disk needs space for the vectors twice. If it has not
+that much, nothing is begun.
 """
 
 EPILOG = """\
@@ -69,6 +75,10 @@ def run(args: Namespace) -> str:
 
 
 def _dump(args: Namespace) -> DumpSummary:
+    if args.num_workers and args.cuda_device >= 0:
+        raise ConfigurationError(
+            "--num-workers is for CPUs. Leave it out, or leave out --cuda-device."
+        )
     options = DumpOptions(
         layers=args.layers,
         dtype="float16" if args.half else "float32",
@@ -79,8 +89,13 @@ def _dump(args: Namespace) -> DumpSummary:
         decoding_errors=args.decoding_errors,
     )
     input_path = "/dev/stdin" if args.input_file == "-" else args.input_file
-    total = count_lines(input_path, args.decoding_errors)
+    counted = _count(input_path, args.decoding_errors)
     bilm = chosen_bilm(args, given_vocabulary(args))
+    total = None
+    if counted is not None:
+        total, num_tokens = counted
+        size = check_space(bilm, num_tokens, args.output_file, options)
+        print(f"{size / 1e6:,.1f} MB of vectors to write.", file=sys.stderr, flush=True)
     with progress("sentences", total, args.file_friendly_logging) as advance:
         return dump_embeddings(
             bilm,
@@ -89,7 +104,18 @@ def _dump(args: Namespace) -> DumpSummary:
             options,
             force=args.force,
             on_progress=advance,
+            num_workers=args.num_workers,
         )
+
+
+def _count(path: str, errors: str) -> Optional[Tuple[int, int]]:
+    """The numbers of lines and tokens, or `None` for a pipe, which can be read only once."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        return None
+    num_lines = num_tokens = 0
+    for _, words in read_sentences(path, errors=errors):
+        num_lines, num_tokens = num_lines + 1, num_tokens + len(words)
+    return num_lines, num_tokens
 
 
 def _report(summary: DumpSummary, args: Namespace) -> str:
@@ -125,5 +151,13 @@ def _add_output_arguments(parser: ArgumentParser) -> None:
         "--force",
         action="store_true",
         help="replace OUTPUT, or what was begun with other arguments",
+    )
+    parser.add_argument(
+        "--num-workers",
+        type=positive_number,
+        default=0,
+        metavar="N",
+        help="compute in N processes, which share the cores; the same file as one process with as "
+        "many threads writes (default: this process alone)",
     )
     add_progress_argument(parser)

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -258,6 +259,32 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, capsys):
     assert sorted(os.listdir(tmp_path)) == ["alone.hdf5", "killed.hdf5", "text.txt"]
 
 
+def test_workers_write_the_same_file_and_may_be_killed(tmp_path):
+    random.seed(13)
+    words = [f"word{number}" for number in range(500)]
+    lines = [" ".join(random.choices(words, k=random.randrange(12))) for _ in range(600)]
+    text = write(tmp_path / "text.txt", lines)
+    output = tmp_path / "workers.hdf5"
+    settings = ("--all", "--batch-size", "1")
+
+    def kill_a_worker():
+        # The process that counts semaphores is no worker.
+        while not list(tmp_path.glob("*.unfinished/*.part")):
+            time.sleep(0.001)
+        multiprocessing.active_children()[0].kill()
+
+    killer = threading.Thread(target=kill_a_worker)
+    killer.start()
+    message = failure(text, output, *settings, "--num-workers", "2")
+    killer.join()
+    assert "worker" in message and "The lines done are kept." in message
+    assert not output.exists()
+    run(text, output, *settings, "--num-workers", "2")
+    run(text, tmp_path / "alone.hdf5", *settings)
+    assert output.read_bytes() == (tmp_path / "alone.hdf5").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["alone.hdf5", "text.txt", "workers.hdf5"]
+
+
 @pytest.fixture
 def begun(tmp_path, monkeypatch):
     """A run that stopped after its first commit: text, output, and how to let it go on."""
@@ -340,6 +367,21 @@ def test_a_full_disk_costs_nothing_done(begun, capsys):
     assert "(16 of them earlier)" in capsys.readouterr().out
 
 
+def test_nothing_is_begun_that_the_disk_cannot_hold(tmp_path, monkeypatch, capsys):
+    text = write(tmp_path / "text.txt", LINES)
+    out = tmp_path / "out.hdf5"
+    # 12 tokens, 3 layers of 32 numbers.
+    size = 12 * 3 * 32 * 4
+    for free in (2 * size - 1, 2 * size):
+        monkeypatch.setattr(shutil, "disk_usage", lambda folder: Namespace(free=free))  # noqa: B023
+        if free < 2 * size:
+            assert "GB are free. Free some space" in failure(text, out, "--all")
+            assert os.listdir(tmp_path) == ["text.txt"]
+        else:
+            run(text, out, "--all")
+    assert "0.0 MB of vectors to write." in capsys.readouterr().err
+
+
 def test_wrong_files_are_named_in_one_sentence(tmp_path):
     text = write(tmp_path / "text.txt", LINES)
     out = tmp_path / "out.hdf5"
@@ -352,6 +394,8 @@ def test_wrong_files_are_named_in_one_sentence(tmp_path):
     assert "does not exist" in failure(text, out, "--all", "--weight-file", tmp_path / "none")
     assert "looked for" in failure(text, out, "--all", "--vocab-path", tmp_path / "none")
     assert "CUDA devices" in failure(text, out, "--all", "--cuda-device", "99")
+    on_a_gpu = ("--num-workers", "2", "--cuda-device", "0")
+    assert "--num-workers is for CPUs" in failure(text, out, "--all", *on_a_gpu)
     message = failure(text, junk / "out.hdf5", "--all")
     assert f"{junk / 'out.hdf5'} cannot be written: {junk} is not a folder" in message
     message = failure(text, out, "--all", "--vocab-path", tmp_path)

@@ -1,23 +1,27 @@
 import json
 import os
+import shutil
+import signal
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy
 import torch
+from torch.utils.data import DataLoader, Dataset
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.corpora.digested_text import DigestedText
-from elmo_plugin.elmo.dump.dump_file import DumpFile
+from elmo_plugin.elmo.dump.dump_file import DumpFile, PartWriter
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["DumpOptions", "DumpSummary", "dump_embeddings", "sentence_key"]
+__all__ = ["DumpOptions", "DumpSummary", "check_space", "dump_embeddings", "sentence_key"]
 
 FORMAT_VERSION = 1
 # In the name of a dataset, HDF5 takes a slash for a separator and NUL for the end.
@@ -63,6 +67,7 @@ def dump_embeddings(
     options: DumpOptions,
     force: bool = False,
     on_progress: Callable[[int], object] = lambda num_lines: None,
+    num_workers: int = 0,
 ) -> DumpSummary:
     """
     Writes one HDF5 dataset per line of a text file: `(num_layers, num_tokens, output_dim)`, or
@@ -87,12 +92,16 @@ def dump_embeddings(
         See `DumpFile`.
     on_progress : `Callable[[int], object]`
         Called with the number of lines done since the last call.
+    num_workers : `int`, optional (default = `0`)
+        Processes that compute vectors, which share the cores, unless `OMP_NUM_THREADS` is set; 0
+        for this process alone. The numbers are those of one process with as many threads. Memory
+        grows with it.
 
     # Raises
 
     `ConfigurationError`
         If the input is empty, the output cannot be written (see `DumpFile`) or was begun with
-        another text, or vectors are not finite.
+        another text, vectors are not finite, or a worker is killed.
     `OSError`
         If reading or writing fails. The lines done are kept.
     """
@@ -110,16 +119,44 @@ def dump_embeddings(
         num_resumed = file.progress["num_lines"]
         text.skip(sentences, num_resumed, file.progress["text_sha256"], file.folder)
         on_progress(num_resumed)
-        for group in sentence_groups(sentences, options.batch_size):
-            embedded = embed_sentences(bilm, [words for _, words in group], options.batch_size)
-            for (line_number, words), layers in zip(group, embedded):
-                key = sentence_key(words) if options.sentence_keys else str(line_number - 1)
-                if key:
-                    file.add(key, _vectors(layers, options, f"{input_path}:{line_number}"))
-                on_progress(1)
-            file.commit(text.num_lines, text.sha256)
+        advance = None if num_workers else on_progress
+        parts = _Parts(bilm, options, str(input_path), file.writer, advance)
+        for group, part in _in_processes(parts, _groups(text, sentences, options), num_workers):
+            file.commit(part)
+            if num_workers:
+                on_progress(len(group.sentences))
         num_datasets = file.finish(str(input_path), text.sentence_to_index)
     return DumpSummary(text.num_lines, text.num_tokens, num_datasets, num_resumed)
+
+
+def check_space(
+    bilm: Bilm, num_tokens: int, output_path: Union[str, os.PathLike], options: DumpOptions
+) -> int:
+    """
+    # Returns
+
+    `int`
+        The bytes of the vectors of so many tokens, uncompressed.
+
+    # Raises
+
+    `ConfigurationError`
+        If the disk has not twice that much, less what an unfinished call has written already.
+    """
+    num_layers = bilm.num_layers if options.layers == "all" else 1
+    itemsize = numpy.dtype(options.dtype).itemsize
+    size = num_tokens * num_layers * bilm.output_dim * itemsize
+    folder = Path(f"{output_path}.unfinished")
+    done = sum(path.stat().st_size for path in folder.glob("*") if path.is_file())
+    while not folder.is_dir():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if 2 * size - done > free:
+        raise ConfigurationError(
+            f"{output_path} needs {size / 1e9:.1f} GB, and as much again while it is written; "
+            f"{free / 1e9:.1f} GB are free. Free some space, write fewer layers, or add --half."
+        )
+    return size
 
 
 def sentence_key(words: Sequence[str]) -> str:
@@ -145,6 +182,89 @@ class _Text(DigestedText):
             if self.sentence_to_index is not None:
                 self.sentence_to_index.setdefault(" ".join(words), str(line_number - 1))
             yield line_number, words
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Sentences that are embedded together, and the state of the text after them."""
+
+    sentences: List[Sentence]
+    num_lines: int
+    text_sha256: str
+
+
+def _groups(text: _Text, sentences: Iterator[Sentence], options: DumpOptions) -> Iterator[_Group]:
+    for group in sentence_groups(sentences, options.batch_size):
+        yield _Group(group, text.num_lines, text.sha256)
+
+
+class _Parts(Dataset):
+    """Computes and writes the vectors of a group: what the workers do."""
+
+    def __init__(
+        self,
+        bilm: Bilm,
+        options: DumpOptions,
+        input_path: str,
+        writer: PartWriter,
+        on_progress: Optional[Callable[[int], object]],
+    ) -> None:
+        self._bilm, self._options, self._input_path = bilm, options, input_path
+        self._writer, self._on_progress = writer, on_progress
+
+    def __getitem__(self, group: _Group) -> Tuple[_Group, Union[Path, Exception]]:
+        # An error is returned, because a `DataLoader` adds a traceback to its message.
+        try:
+            datasets = list(self._datasets(group.sentences))
+            return group, self._writer.write(group.num_lines, group.text_sha256, datasets)
+        except (ConfigurationError, OSError) as error:
+            return group, error
+
+    def _datasets(self, sentences: List[Sentence]) -> Iterator[Tuple[str, numpy.ndarray]]:
+        options = self._options
+        embedded = embed_sentences(
+            self._bilm, [words for _, words in sentences], options.batch_size
+        )
+        for (line_number, words), layers in zip(sentences, embedded):
+            key = sentence_key(words) if options.sentence_keys else str(line_number - 1)
+            if key:
+                yield key, _vectors(layers, options, f"{self._input_path}:{line_number}")
+            if self._on_progress is not None:
+                self._on_progress(1)
+
+
+def _in_processes(
+    parts: _Parts, groups: Iterator[_Group], num_workers: int
+) -> Iterator[Tuple[_Group, Path]]:
+    """In the order of the groups."""
+    num_threads = torch.get_num_threads()
+    if num_workers and "OMP_NUM_THREADS" not in os.environ:
+        num_threads = max(1, num_threads // num_workers)
+    loader: DataLoader = DataLoader(
+        parts,
+        batch_size=None,
+        # What a sampler yields is what `__getitem__` is given.
+        sampler=groups,
+        num_workers=num_workers,
+        # A forked process cannot use the threads of this one.
+        multiprocessing_context="spawn" if num_workers else None,
+        worker_init_fn=partial(_start_worker, num_threads),
+    )
+    try:
+        for group, part in loader:
+            if isinstance(part, Exception):
+                raise part
+            yield group, part
+    except RuntimeError as error:
+        if "DataLoader worker" not in str(error):
+            raise
+        raise ConfigurationError(f"{error} The lines done are kept.") from error
+
+
+def _start_worker(num_threads: int, number: int) -> None:
+    # Ctrl+C also reaches the workers; this process ends them.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(num_threads)
 
 
 def _vectors(layers: torch.Tensor, options: DumpOptions, place: str) -> numpy.ndarray:

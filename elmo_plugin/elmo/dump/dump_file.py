@@ -2,9 +2,10 @@ import json
 import math
 import os
 import shutil
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import h5py
 import numpy
@@ -23,13 +24,48 @@ _PROGRESS = ("num_lines", "text_sha256")
 _HDF5_BYTES, _HDF5_BYTES_PER_DATASET = 100_000, 1_000
 
 
+@dataclass(frozen=True)
+class PartWriter:
+    """
+    Writes the vectors of some lines as a plain file, in any process; `DumpFile.commit` makes it a
+    part of the whole.
+    """
+
+    folder: Path
+    settings: Dict[str, Any]
+
+    def write(
+        self, num_lines: int, text_sha256: str, datasets: Sequence[Tuple[str, numpy.ndarray]]
+    ) -> Path:
+        """
+        # Parameters
+
+        num_lines, text_sha256 : `int`, `str`
+            The number of lines up to the end of this part, and their digest.
+        datasets : `Sequence[Tuple[str, numpy.ndarray]]`
+            Keys and vectors. If a key exists already, its first vectors count.
+
+        # Raises
+
+        `OSError`
+        """
+        progress = {**self.settings, "num_lines": num_lines, "text_sha256": text_sha256}
+        shapes = [(key, vectors.shape) for key, vectors in datasets]
+        written = self.folder / f"{num_lines:012}.{os.getpid()}.written"
+        with atomic_write(written) as path, open(path, "wb") as part:
+            part.write(json.dumps([progress, shapes]).encode() + b"\n")
+            for _, vectors in datasets:
+                part.write(numpy.ascontiguousarray(vectors).data)
+        return written
+
+
 class DumpFile:
     """
     The HDF5 file that `dump_embeddings` writes, and the sentences done so far.
 
-    An HDF5 file is unreadable after its writer was killed. Therefore each commit writes a plain
-    file into the folder `PATH.unfinished`, and `finish` copies these parts into one HDF5 file,
-    which needs the same disk space again.
+    An HDF5 file is unreadable after its writer was killed. Therefore each commit adds a plain file
+    to the folder `PATH.unfinished`, and `finish` copies these parts into one HDF5 file, which needs
+    the same disk space again.
 
     # Parameters
 
@@ -52,8 +88,9 @@ class DumpFile:
         self.path, self.folder = path, Path(f"{path}.unfinished")
         #: The settings, and `num_lines` and `text_sha256` of the last commit.
         self.progress = {**settings, "num_lines": 0, "text_sha256": ""}
+        #: Writes what `commit` takes.
+        self.writer = PartWriter(self.folder, settings)
         self._whole = self.folder / "whole.hdf5"
-        self._added: List[Tuple[str, numpy.ndarray]] = []
         if path.is_dir():
             raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
         self._lock = self._locked()
@@ -68,19 +105,10 @@ class DumpFile:
             self.close()
             raise
 
-    def add(self, key: str, vectors: numpy.ndarray) -> None:
-        """Adds the vectors of a sentence to the next commit, unless the key exists already."""
-        self._added.append((key, vectors))
-
-    def commit(self, num_lines: int, text_sha256: str) -> None:
-        """Writes the added sentences, up to line `num_lines`, or raises `OSError`."""
-        self.progress.update(num_lines=num_lines, text_sha256=text_sha256)
-        shapes = [(key, vectors.shape) for key, vectors in self._added]
-        with atomic_write(self.folder / f"{num_lines:012}.part") as path, open(path, "wb") as part:
-            part.write(json.dumps([self.progress, shapes]).encode() + b"\n")
-            for _, vectors in self._added:
-                part.write(numpy.ascontiguousarray(vectors).data)
-        self._added = []
+    def commit(self, written: Path) -> None:
+        """Takes what `writer` wrote of the lines that follow those of the last commit."""
+        self.progress, _ = _read_header(written)
+        os.replace(written, self.folder / f"{self.progress['num_lines']:012}.part")
 
     def finish(self, input_path: str, sentence_to_index: Optional[Dict[str, str]]) -> int:
         """
@@ -124,6 +152,9 @@ class DumpFile:
         os.replace(self._whole, self.path)
 
     def _continue(self, force: bool) -> None:
+        for written in self.folder.glob("*.written*"):
+            # Of a process that was killed before the commit.
+            written.unlink()
         parts = self._parts()
         if not parts:
             return

@@ -22,13 +22,17 @@ def vectors_of(line, size=40):
     return numpy.random.default_rng(line).random((3, line, size), dtype="float32")
 
 
+def commit(file, line):
+    datasets = [(str(line), vectors_of(line))]
+    file.commit(file.writer.write(line + 1, f"digest of {line}", datasets))
+
+
 def write(path, force=False, **settings):
     """Continues after the last commit; one line per commit. Returns how many lines were done."""
     with closing(DumpFile(path, {**SETTINGS, **settings}, force)) as file:
         num_resumed = file.progress["num_lines"]
         for line in range(num_resumed, NUM_LINES):
-            file.add(str(line), vectors_of(line))
-            file.commit(line + 1, f"digest of {line}")
+            commit(file, line)
         file.finish("text.txt", {"a sentence": "0"})
     return num_resumed
 
@@ -106,22 +110,20 @@ def test_a_second_process_is_kept_out(path):
         for force in (False, True):
             with pytest.raises(ConfigurationError, match="is being written by another process"):
                 write(path, force)
-        first.add("0", vectors_of(0))
-        first.commit(1, "digest of 0")
+        commit(first, 0)
     assert write(path) == 1
 
 
 def test_nothing_is_left_where_nothing_was_committed(path):
     with closing(DumpFile(path, SETTINGS, force=False)) as file:
-        file.add("0", vectors_of(0))
+        file.writer.write(1, "digest of 0", [("0", vectors_of(0))])
     assert os.listdir(path.parent) == []
 
 
 def stop_after(path, num_lines, **settings):
     with closing(DumpFile(path, {**SETTINGS, **settings}, force=False)) as file:
         for line in range(num_lines):
-            file.add(str(line), vectors_of(line))
-            file.commit(line + 1, f"digest of {line}")
+            commit(file, line)
 
 
 def test_only_force_replaces_work_with_other_settings(path):
@@ -135,8 +137,7 @@ def test_only_force_replaces_work_with_other_settings(path):
 def test_forced_work_is_continued_too(path):
     write(path)
     with closing(DumpFile(path, {**SETTINGS, "layers": "top"}, force=True)) as file:
-        file.add("0", vectors_of(0))
-        file.commit(1, "digest of 0")
+        commit(file, 0)
     assert content(path)[1]["layers"] == "all"
     assert write(path, force=True, layers="top") == 1
     assert content(path)[1]["layers"] == "top"
@@ -180,11 +181,12 @@ def test_hdf5_never_needs_more_space_than_is_reserved(path, monkeypatch):
         for num_tokens, name in ((0, ""), (1, ""), (3, "name " * 500), (1100, "")):
             settings = {**SETTINGS, "compression": compression}
             with closing(DumpFile(path, settings, force=True)) as file:
+                datasets = []
                 for number in range(400 if num_tokens < 4 else 3):
                     # Random bytes, which no filter can make smaller.
                     data = generator.bytes(2 * num_tokens * 8 * 4)
                     vectors = numpy.frombuffer(data, "float32").reshape(2, num_tokens, 8)
-                    file.add(f"{name}{number}", vectors)
-                file.commit(1, "")
+                    datasets.append((f"{name}{number}", vectors))
+                file.commit(file.writer.write(1, "", datasets))
                 file.finish("text.txt", {f"{name}{number}": str(number) for number in range(400)})
             assert path.stat().st_size < reserved.pop() and not reserved
