@@ -1,8 +1,11 @@
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import Optional, Tuple
+from functools import partial
+from typing import Optional, Tuple, Union
 
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.commands.bilm_arguments import (
     add_batch_arguments,
     add_bilm_arguments,
@@ -13,7 +16,14 @@ from elmo_plugin.commands.bilm_arguments import (
 )
 from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
 from elmo_plugin.corpora.sentence_per_line import read_sentences
-from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, check_space, dump_embeddings
+from elmo_plugin.elmo.dump.dump import (
+    DumpOptions,
+    DumpSummary,
+    check_space,
+    dump_embeddings,
+    vector_bytes,
+)
+from elmo_plugin.elmo.dump.shards import dump_shards, dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 
@@ -21,7 +31,9 @@ DESCRIPTION = """\
 Write the layers of a biLM over a text into one HDF5 file.
 
 INPUT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
-URL, or - for standard input. Line i (from 0) becomes the dataset str(i), float32:
+URL, or - for standard input. If it is a folder, each file in it gets a file of its own in the
+folder OUTPUT, and what is finished is not done again. Line i (from 0) becomes the dataset str(i),
+float32:
     --all            (num_layers, num_tokens, dim), token layer first
     --top, --average (num_tokens, dim)
 An empty line becomes an empty dataset. The vectors of a line do not depend on the other lines.
@@ -45,14 +57,17 @@ EPILOG = """\
 example:
     %(prog)s sentences.txt vectors.hdf5 --all
     python -c 'import h5py; print(h5py.File("vectors.hdf5")["0"].shape)'
+    %(prog)s texts vectors --top --half --ray
 """
 
 STOPPED = "stopped. Give the same command again to continue."
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("input_file", metavar="INPUT", help="a sentence per line, or -")
-    parser.add_argument("output_file", metavar="OUTPUT", help="the HDF5 file to write")
+    parser.add_argument(
+        "input_file", metavar="INPUT", help="a sentence per line, or -; or a folder"
+    )
+    parser.add_argument("output_file", metavar="OUTPUT", help="the HDF5 file to write, or a folder")
     layers = parser.add_mutually_exclusive_group(required=True)
     for name, what in (
         ("all", "every layer"),
@@ -69,17 +84,29 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
+    _check(args)
+    if args.ray is not None or os.path.isdir(args.input_file):
+        return _embed_folder(args)
     kept = f"The lines done are kept in {args.output_file}.unfinished"
     with explained_limits(args.output_file, kept):
-        return _report(_dump(args), args)
+        return f"{args.output_file}: {_report(_embed(args), args.output_file)}"
 
 
-def _dump(args: Namespace) -> DumpSummary:
-    if args.num_workers and args.cuda_device >= 0:
+def _check(args: Namespace) -> None:
+    in_processes = "--ray" if args.ray is not None else "--num-workers"
+    if (args.num_workers or args.ray is not None) and args.cuda_device >= 0:
         raise ConfigurationError(
-            "--num-workers is for CPUs. Leave it out, or leave out --cuda-device."
+            f"{in_processes} is for CPUs. Leave it out, or leave out --cuda-device."
         )
-    options = DumpOptions(
+    if args.ray is not None and not os.path.isdir(args.input_file):
+        raise ConfigurationError(
+            f"--ray needs a folder of texts as INPUT, found {args.input_file}. Divide the text "
+            "into files, each of which becomes a task."
+        )
+
+
+def _options(args: Namespace) -> DumpOptions:
+    return DumpOptions(
         layers=args.layers,
         dtype="float16" if args.half else "float32",
         compression=None if args.compression == "none" else args.compression,
@@ -88,14 +115,18 @@ def _dump(args: Namespace) -> DumpSummary:
         forget_sentences=args.forget_sentences,
         decoding_errors=args.decoding_errors,
     )
+
+
+def _embed(args: Namespace) -> DumpSummary:
+    options = _options(args)
     input_path = "/dev/stdin" if args.input_file == "-" else args.input_file
     counted = _count(input_path, args.decoding_errors)
-    bilm = chosen_bilm(args, given_vocabulary(args))
+    bilm = _load(args)
     total = None
     if counted is not None:
         total, num_tokens = counted
-        size = check_space(bilm, num_tokens, args.output_file, options)
-        print(f"{size / 1e6:,.1f} MB of vectors to write.", file=sys.stderr, flush=True)
+        # The second copy is made at the end.
+        check_space(args.output_file, 2 * _announced(vector_bytes(bilm, num_tokens, options)))
     with progress("sentences", total, args.file_friendly_logging) as advance:
         return dump_embeddings(
             bilm,
@@ -108,6 +139,43 @@ def _dump(args: Namespace) -> DumpSummary:
         )
 
 
+def _embed_folder(args: Namespace) -> str:
+    outputs = shard_outputs(find_shards(args.input_file), args.output_file)
+    options = _options(args)
+    bilm = _load(args)
+    sizes = {}
+    for text, output in outputs.items():
+        counted = None if output.exists() else _count(text, args.decoding_errors)
+        sizes[text] = 0 if counted is None else vector_bytes(bilm, counted[1], options)
+    check_space(args.output_file, _announced(sum(sizes.values())) + max(sizes.values()))
+    if args.ray is None:
+        outcomes = dump_shards(bilm, outputs, options, args.force, args.num_workers)
+    else:
+        # `func` is this module, which cannot be sent to a worker.
+        sent = Namespace(**{name: value for name, value in vars(args).items() if name != "func"})
+        load, address = partial(_load, sent), args.ray or None
+        outcomes = dump_shards_with_ray(load, outputs, options, args.force, address, args.cpus)
+    failed = 0
+    for number, (text, outcome) in enumerate(outcomes, start=1):
+        failed += isinstance(outcome, Exception)
+        said = outcome if isinstance(outcome, Exception) else _report(outcome, outputs[text])
+        print(f"{number} of {len(outputs)}: {text}: {said}", file=sys.stderr, flush=True)
+    if failed:
+        raise ConfigurationError(
+            f"{failed} of {len(outputs)} texts have no file. The same command goes on with them."
+        )
+    return f"{args.output_file}: {len(outputs)} files."
+
+
+def _load(args: Namespace) -> Bilm:
+    return chosen_bilm(args, given_vocabulary(args))
+
+
+def _announced(num_bytes: int) -> int:
+    print(f"{num_bytes / 1e6:,.1f} MB of vectors to write.", file=sys.stderr, flush=True)
+    return num_bytes
+
+
 def _count(path: str, errors: str) -> Optional[Tuple[int, int]]:
     """The numbers of lines and tokens, or `None` for a pipe, which can be read only once."""
     if os.path.exists(path) and not os.path.isfile(path):
@@ -118,14 +186,13 @@ def _count(path: str, errors: str) -> Optional[Tuple[int, int]]:
     return num_lines, num_tokens
 
 
-def _report(summary: DumpSummary, args: Namespace) -> str:
-    size = os.path.getsize(args.output_file) / 1e6
+def _report(summary: DumpSummary, output_path: Union[str, os.PathLike]) -> str:
+    size = os.path.getsize(output_path) / 1e6
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
     left_out = summary.num_lines - summary.num_datasets
     without = f" {left_out} lines were empty or repeated and have no key." if left_out else ""
     return (
-        f"{args.output_file}: {summary.num_lines} lines{resumed}, {summary.num_tokens} tokens, "
-        f"{size:.1f} MB.{without}"
+        f"{summary.num_lines} lines{resumed}, {summary.num_tokens} tokens, {size:.1f} MB.{without}"
     )
 
 
@@ -160,4 +227,14 @@ def _add_output_arguments(parser: ArgumentParser) -> None:
         help="compute in N processes, which share the cores; the same file as one process with as "
         "many threads writes (default: this process alone)",
     )
+    ray = parser.add_argument_group("Ray")
+    ray.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        nargs="?",
+        const="",
+        help="compute each text of a folder as a task of Ray, on a cluster or (without ADDRESS) on "
+        "this machine",
+    )
+    ray.add_argument("--cpus", type=float, default=1, help="cores that a task reserves")
     add_progress_argument(parser)

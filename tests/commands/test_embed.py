@@ -387,7 +387,6 @@ def test_wrong_files_are_named_in_one_sentence(tmp_path):
     out = tmp_path / "out.hdf5"
     junk = write(tmp_path / "junk", ["{"])
     assert "looked for" in failure(tmp_path / "absent.txt", out, "--all")
-    assert "is a folder" in failure(tmp_path, out, "--all")
     assert "is not JSON" in failure(text, out, "--all", "--options-file", junk)
     assert "does not exist" in failure(text, out, "--all", "--options-file", tmp_path / "none")
     assert "cannot be read" in failure(text, out, "--all", "--weight-file", junk)

@@ -4,11 +4,12 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Callable, Iterator, List, Optional, Tuple, Union
 
 from elmo_plugin.analysis.studies.study import Run
 from elmo_plugin.analysis.studies.train_run import RunFailed, Score, train_run
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.ray_tasks import run_with_ray
 
 __all__ = ["Outcome", "train_all", "train_all_with_ray"]
 
@@ -89,39 +90,14 @@ def train_all_with_ray(
     `ImportError`
         If Ray is not installed.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise ImportError("--ray needs the package ray: pip install 'ray==2.60'.") from error
-    if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False)
-    task = ray.remote(_task).options(num_cpus=num_cpus, num_gpus=num_gpus, max_retries=3)
-    place = (dict(os.environ), os.getcwd())
     num_threads = max(1, int(num_cpus))
-    tasks: Dict[Any, Run] = {
-        task.remote(run, out.resolve(), metrics, num_threads, *place): run for run in runs
-    }
-    while tasks:
-        (done,), _ = ray.wait(list(tasks), num_returns=1)
-        run = tasks.pop(done)
-        try:
-            yield run, ray.get(done)
-        except ray.exceptions.RayError as error:
-            yield run, RunFailed(f"Ray: {error}")
+    calls = [(run, out.resolve(), metrics, num_threads) for run in runs]
+    for number, outcome in run_with_ray(_task, calls, address, num_cpus, num_gpus):
+        failed = isinstance(outcome, RuntimeError)  # of Ray itself
+        yield runs[number], RunFailed(str(outcome)) if failed else outcome
 
 
-def _task(
-    run: Run,
-    out: Path,
-    metrics: List[str],
-    num_threads: int,
-    environment: Dict[str, str],
-    folder: str,
-) -> Outcome:
-    # The corpora are named by variables and perhaps by relative paths, as where the study was
-    # started; what Ray sets for its tasks stays.
-    os.environ.update({k: v for k, v in environment.items() if k not in os.environ})
-    os.chdir(folder)
+def _task(run: Run, out: Path, metrics: List[str], num_threads: int) -> Outcome:
     try:
         return train_run(run, out, metrics, num_threads)
     except Exception as error:

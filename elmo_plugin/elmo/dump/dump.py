@@ -16,12 +16,21 @@ from torch.utils.data import DataLoader, Dataset
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.corpora.digested_text import DigestedText
-from elmo_plugin.elmo.dump.dump_file import DumpFile, PartWriter
+from elmo_plugin.elmo.dump.dump_file import DumpFile, PartWriter, finished_attributes
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resumable_text import settings_difference
 
-__all__ = ["DumpOptions", "DumpSummary", "check_space", "dump_embeddings", "sentence_key"]
+__all__ = [
+    "DumpOptions",
+    "DumpSummary",
+    "check_space",
+    "dump_embeddings",
+    "finished_dump",
+    "sentence_key",
+    "vector_bytes",
+]
 
 FORMAT_VERSION = 1
 # In the name of a dataset, HDF5 takes a slash for a separator and NUL for the end.
@@ -129,34 +138,58 @@ def dump_embeddings(
     return DumpSummary(text.num_lines, text.num_tokens, num_datasets, num_resumed)
 
 
-def check_space(
-    bilm: Bilm, num_tokens: int, output_path: Union[str, os.PathLike], options: DumpOptions
-) -> int:
+def finished_dump(
+    bilm: Bilm,
+    input_path: Union[str, os.PathLike],
+    output_path: Union[str, os.PathLike],
+    options: DumpOptions,
+) -> Optional[DumpSummary]:
     """
-    # Returns
-
-    `int`
-        The bytes of the vectors of so many tokens, uncompressed.
+    What `dump_embeddings` has returned; `None` if its file is not there.
 
     # Raises
 
     `ConfigurationError`
-        If the disk has not twice that much, less what an unfinished call has written already.
+        If the file has another text or other settings.
     """
+    found = finished_attributes(Path(output_path))
+    if found is None:
+        return None
+    difference = settings_difference(found, _settings(bilm, options))
+    text = DigestedText([input_path], options.decoding_errors)
+    for _ in () if difference else text.sentences():
+        pass
+    if not difference and text.sha256 != found["text_sha256"]:
+        difference = f"{input_path} has changed"
+    if difference:
+        raise ConfigurationError(
+            f"{output_path} is finished, with other settings: {difference}. Name another output, "
+            "or add --force to replace it."
+        )
+    return DumpSummary(text.num_lines, text.num_tokens, found["num_datasets"], text.num_lines)
+
+
+def vector_bytes(bilm: Bilm, num_tokens: int, options: DumpOptions) -> int:
+    """The size of the vectors of so many tokens, uncompressed."""
     num_layers = bilm.num_layers if options.layers == "all" else 1
-    itemsize = numpy.dtype(options.dtype).itemsize
-    size = num_tokens * num_layers * bilm.output_dim * itemsize
+    return num_tokens * num_layers * bilm.output_dim * numpy.dtype(options.dtype).itemsize
+
+
+def check_space(output_path: Union[str, os.PathLike], num_bytes: int) -> None:
+    """
+    Raises `ConfigurationError` if the disk has not so many bytes, less what an unfinished call has
+    written of this output.
+    """
     folder = Path(f"{output_path}.unfinished")
-    done = sum(path.stat().st_size for path in folder.glob("*") if path.is_file())
+    done = sum(path.stat().st_size for path in folder.glob("*"))
     while not folder.is_dir():
         folder = folder.parent
     free = shutil.disk_usage(folder).free
-    if 2 * size - done > free:
+    if num_bytes - done > free:
         raise ConfigurationError(
-            f"{output_path} needs {size / 1e9:.1f} GB, and as much again while it is written; "
+            f"{output_path} needs {num_bytes / 1e9:.1f} GB while it is written, and "
             f"{free / 1e9:.1f} GB are free. Free some space, write fewer layers, or add --half."
         )
-    return size
 
 
 def sentence_key(words: Sequence[str]) -> str:

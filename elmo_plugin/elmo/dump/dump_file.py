@@ -190,6 +190,16 @@ class DumpFile:
         return lock_folder(self.folder)
 
 
+def finished_attributes(path: Path) -> Optional[Dict[str, Any]]:
+    """Of a finished file, its attributes and `num_datasets`; `None` if there is none."""
+    if not path.is_file() or not h5py.is_hdf5(path):
+        return None
+    with h5py.File(path, "r") as hdf5:
+        if not hdf5.attrs.get("complete", False):
+            return None
+        return {**hdf5.attrs, "num_datasets": len(hdf5) - ("sentence_to_index" in hdf5)}
+
+
 def _read_header(path: Path) -> Tuple[Dict[str, Any], List[Tuple[str, List[int]]]]:
     """The progress at that commit, and the key and shape of each sentence."""
     with open(path, "rb") as part:
@@ -230,11 +240,8 @@ def _damaged(path: Path) -> ConfigurationError:
 
 
 def _exists(path: Path) -> ConfigurationError:
-    finished = ""
-    if h5py.is_hdf5(path):
-        with h5py.File(path, "r") as hdf5:
-            if hdf5.attrs.get("complete", False):
-                finished = f" and is finished, with {hdf5.attrs['num_lines']} lines"
+    found = finished_attributes(path)
+    finished = "" if found is None else f" and is finished, with {found['num_lines']} lines"
     return ConfigurationError(f"{path} exists{finished}. Add --force to replace it.")
 
 

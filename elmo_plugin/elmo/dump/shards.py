@@ -1,0 +1,120 @@
+"""Writes the layers of a biLM over many texts, each into a file of its own."""
+
+import os
+import pickle
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
+
+import torch
+
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, dump_embeddings, finished_dump
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.ray_tasks import run_with_ray
+
+__all__ = ["dump_shards", "dump_shards_with_ray", "shard_outputs"]
+
+#: What became of a text: the summary of its file, or why there is none.
+Outcome = Union[DumpSummary, Exception]
+_Outcomes = Iterator[Tuple[str, Outcome]]
+
+
+def shard_outputs(texts: Sequence[str], folder: Union[str, os.PathLike]) -> Dict[str, Path]:
+    """
+    The file of each text: its name in `folder`, without `.gz` and with `.hdf5`.
+
+    # Raises
+
+    `ConfigurationError`
+        If two texts would be written to the same file.
+    """
+    outputs: Dict[str, Path] = {}
+    for text in texts:
+        output = Path(folder) / f"{os.path.basename(text).removesuffix('.gz')}.hdf5"
+        for other, path in outputs.items():
+            if path == output:
+                raise ConfigurationError(f"{other} and {text} would both be written to {output}.")
+        outputs[text] = output
+    return outputs
+
+
+def dump_shards(
+    bilm: Bilm,
+    outputs: Dict[str, Path],
+    options: DumpOptions,
+    force: bool = False,
+    num_workers: int = 0,
+) -> _Outcomes:
+    """
+    One text after the other; yields each with its outcome. What is finished is not done again,
+    unless `force` is set.
+
+    # Parameters
+
+    bilm, options, force, num_workers
+        See `dump_embeddings`.
+    outputs : `Dict[str, Path]`
+        The file of each text.
+    """
+    for text, output in outputs.items():
+        yield text, _outcome(lambda: bilm, text, output, options, force, num_workers)
+
+
+def dump_shards_with_ray(
+    load: Callable[[], Bilm],
+    outputs: Dict[str, Path],
+    options: DumpOptions,
+    force: bool = False,
+    address: Optional[str] = None,
+    num_cpus: float = 1,
+) -> _Outcomes:
+    """
+    The same with a task of Ray for each text. All machines of a cluster need the texts, the files
+    of the biLM and the folder of the outputs at the same paths. Only paths and settings are sent. A
+    task whose worker dies is started again, and continues after the lines that are done.
+
+    # Parameters
+
+    load : `Callable[[], Bilm]`
+        Called once in each worker, to which it is sent.
+    outputs, options, force
+        See `dump_shards`.
+    address, num_cpus
+        See `run_with_ray`. A task has as many threads.
+    """
+    texts = list(outputs)
+    settings = (options, force, max(1, int(num_cpus)))
+    calls = [(pickle.dumps(load), text, outputs[text].resolve(), *settings) for text in texts]
+    for number, outcome in run_with_ray(_task, calls, address, num_cpus):
+        yield texts[number], outcome
+
+
+def _outcome(
+    load: Callable[[], Bilm],
+    text: str,
+    output: Path,
+    options: DumpOptions,
+    force: bool,
+    num_workers: int = 0,
+) -> Outcome:
+    try:
+        bilm = load()
+        if not force and (finished := finished_dump(bilm, text, output, options)):
+            return finished
+        return dump_embeddings(bilm, text, output, options, force, num_workers=num_workers)
+    except (ConfigurationError, OSError) as error:
+        return error
+
+
+@lru_cache(maxsize=1)
+def _loaded(load: bytes) -> Bilm:
+    # A worker of Ray runs one task after the other.
+    return pickle.loads(load)()
+
+
+def _task(
+    load: bytes, text: str, output: Path, options: DumpOptions, force: bool, num_threads: int
+) -> Outcome:
+    torch.set_num_threads(num_threads)
+    return _outcome(partial(_loaded, load), text, output, options, force)

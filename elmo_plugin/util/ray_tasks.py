@@ -1,0 +1,67 @@
+import os
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple
+
+__all__ = ["run_with_ray"]
+
+
+def run_with_ray(
+    function: Callable[..., Any],
+    calls: Sequence[Tuple],
+    address: Optional[str] = None,
+    num_cpus: float = 1,
+    num_gpus: float = 0,
+) -> Iterator[Tuple[int, Any]]:
+    """
+    Calls a function in tasks of [Ray](https://docs.ray.io), with the environment and in the folder
+    of this process. A task whose worker dies is started again.
+
+    # Parameters
+
+    function : `Callable[..., Any]`
+        One of a module, because workers import it. Arguments and results should be small.
+    calls : `Sequence[Tuple]`
+        The arguments of each task.
+    address : `Optional[str]`, optional (default = `None`)
+        Of a cluster. By default Ray is started on this machine.
+    num_cpus, num_gpus : `float`
+        What Ray reserves for each task.
+
+    # Returns
+
+    `Iterator[Tuple[int, Any]]`
+        The number of each call in the order in which they end, and its result, or the exception
+        that ended it.
+
+    # Raises
+
+    `ImportError`
+        If Ray is not installed.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError("--ray needs the package ray: pip install 'ray==2.60'.") from error
+    if not ray.is_initialized():
+        ray.init(address=address, log_to_driver=False)
+    task = ray.remote(_call).options(num_cpus=num_cpus, num_gpus=num_gpus, max_retries=3)
+    place = (dict(os.environ), os.getcwd())
+    tasks = {task.remote(function, call, *place): number for number, call in enumerate(calls)}
+    while tasks:
+        (done,), _ = ray.wait(list(tasks), num_returns=1)
+        number = tasks.pop(done)
+        try:
+            yield number, ray.get(done)
+        except ray.exceptions.RayTaskError as error:
+            yield number, error.cause
+        except ray.exceptions.RayError as error:
+            yield number, RuntimeError(f"Ray: {error}")
+
+
+def _call(
+    function: Callable[..., Any], call: Tuple, environment: Dict[str, str], folder: str
+) -> Any:
+    # Files are named by variables and perhaps by relative paths, as where the tasks were started;
+    # what Ray sets for its tasks stays.
+    os.environ.update({k: v for k, v in environment.items() if k not in os.environ})
+    os.chdir(folder)
+    return function(*call)
