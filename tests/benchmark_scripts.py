@@ -7,7 +7,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 MEASURING = (
     "cache_stores", "embed", "latency", "memory", "neighbours", "pretrain", "probes", "score",
-    "serve", "srl_encoder", "startup", "tasks",
+    "serve", "srl_encoder", "startup", "tasks", "workers",
 )  # fmt: skip
 
 sys.path.insert(0, str(FOLDER))

@@ -77,6 +77,33 @@ def test_embed_gives_a_row_for_each_size_batch_and_dtype(monkeypatch, tmp_path, 
     assert all(name in capsys.readouterr().out for name in list(rows)[:1])
 
 
+def test_workers_are_compared_by_the_second_half_of_a_text(monkeypatch, tmp_path):
+    workers = modules["workers"]
+    fastest = {
+        "1 workers": (14.0, 24.0),
+        "2 workers": (10.0, 15.0),
+        "side by side": (5.0, 9.0),
+        "1 tasks": (20.0, 40.0),
+        "2 tasks": (20.0, 30.0),
+    }
+
+    def turns_of(runs, turns):
+        assert list(runs) == [f"{size} {name}" for size in ("half", "whole") for name in fastest]
+        return {
+            f"{size} {name}": [seconds + 1.0, seconds]
+            for name, both in fastest.items()
+            for size, seconds in zip(("half", "whole"), both)
+        }
+
+    monkeypatch.setattr(workers, "by_turns", turns_of)
+    monkeypatch.setattr(workers, "find_spec", lambda name: True)
+    rows = list(workers.measure([["word"] * 10] * 4, 2, tmp_path))
+    assert [(row.ours, row.peer) for row in rows] == [(4.0, 2.0), (2.0, 1.0)]
+    assert [row.share_of_limit for row in rows] == [0.8, 0.4]
+    lines = (tmp_path / "whole/text").read_text().splitlines()
+    assert lines == 4 * [" ".join(10 * ["word"])]
+
+
 def test_score_has_a_row(monkeypatch, capsys):
     monkeypatch.delenv("ELMO_OPTIONS")
     monkeypatch.delenv("ELMO_WEIGHTS")
