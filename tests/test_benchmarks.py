@@ -70,11 +70,18 @@ def test_embed_gives_a_row_for_each_size_batch_and_dtype(monkeypatch, tmp_path, 
     rows = {row.name: row for row in common.read_rows(output)}
     for batch_size in (1, 2):
         for dtype in embed.load_pair("tiny").ours:
-            row = rows.pop(f"biLM inference, tiny, batch {batch_size}, {dtype}")
-            assert row.ratio > 0 and row.share_of_limit > 0
+            for order in ("", ", like length") if batch_size > 1 else ("",):
+                row = rows.pop(f"biLM inference, tiny, batch {batch_size}{order}, {dtype}")
+                assert row.ratio > 0 and row.share_of_limit > 0
     assert rows["biLM inference, tiny, float32: largest error of a layer"].meets("<= 1e-5 relative")
     assert all("largest error" in name for name in rows)
     assert all(name in capsys.readouterr().out for name in list(rows)[:1])
+
+
+def test_batches_of_like_length_are_spread_over_the_turns():
+    sentences = [["word"] * length for length in (5, 1, 8, 2, 7, 3, 6, 4)]
+    found = embed.of_like_length(sentences, batch_size=2, per_turn=4)
+    assert [len(words) for words in found] == [1, 2, 5, 6, 3, 4, 7, 8]
 
 
 def test_workers_are_compared_by_the_second_half_of_a_text(monkeypatch, tmp_path):
