@@ -1,6 +1,7 @@
 """Pictures of a study: scores over the share of training data, or side by side."""
 
 from pathlib import Path
+from textwrap import fill
 from typing import Any, List
 
 from elmo_plugin.analysis.studies.comparison import cell
@@ -101,7 +102,9 @@ def _points(axis: Any, results: Results, row: Row) -> None:
             axis.errorbar([number], [_scale(row) * found.mean], yerr=deviation, capsize=3, **style)
         if column.paper is not None:
             axis.plot([number + 0.25], [column.paper], markerfacecolor="none", **style)
-    axis.set_xticks(range(len(row.columns)), [column.name for column in row.columns], fontsize=8)
+    # Under each other, so that the names of neighbours do not overlap.
+    names = [fill(column.name, 48 // len(row.columns)) for column in row.columns]
+    axis.set_xticks(range(len(row.columns)), names, fontsize=8)
     axis.set_xlim(-0.5, len(row.columns) - 0.5)
 
 
