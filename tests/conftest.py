@@ -24,6 +24,9 @@ os.environ["ELMO_OPTIONS"] = str(FIXTURE / "options.json")
 os.environ["ELMO_WEIGHTS"] = str(FIXTURE / "weights.hdf5")
 # Everything here is so small that a second thread only waits for the first.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Ray gives its workers the lowest priority but four: beside other tests they would take minutes to
+# start.
+os.environ["RAY_worker_niceness"] = "0"
 
 import numpy  # noqa: E402
 import pytest  # noqa: E402

@@ -289,7 +289,8 @@ def _in_processes(
                 raise part
             yield group, part
     except RuntimeError as error:
-        if "DataLoader worker" not in str(error):
+        # One that was killed, not one that raised an error.
+        if not str(error).startswith("DataLoader worker"):
             raise
         raise ConfigurationError(f"{error} The lines done are kept.") from error
 

@@ -5,29 +5,19 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
 from elmo_plugin.analysis.studies.train_all import train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import RunFailed
-
-ray = pytest.importorskip("ray")
+from tests.local_ray import local_ray, wait_for
 
 
 @pytest.fixture
 def cluster(fake):
     """A Ray whose workers find the fake program."""
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield fake
-    ray.shutdown()
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    with local_ray():
+        yield fake
 
 
 def test_runs_are_trained_and_a_failure_stops_nothing_else(cluster, make_run):
@@ -45,10 +35,12 @@ def test_a_task_whose_worker_is_killed_goes_on(cluster, make_run):
     outcomes = train_all_with_ray([make_run(wait=str(go))], cluster.folder, ["f1"])
 
     def kill():
-        wait_for(lambda: cluster.commands)
-        os.kill(cluster.parents[0], signal.SIGKILL)
-        wait_for(lambda: len(cluster.commands) == 2)
-        go.touch()
+        try:
+            wait_for(lambda: cluster.commands)
+            os.kill(cluster.parents[0], signal.SIGKILL)
+            wait_for(lambda: len(cluster.commands) == 2)
+        finally:
+            go.touch()
 
     # The tasks are started by the first `next`.
     killer = threading.Thread(target=kill)
@@ -60,6 +52,7 @@ def test_a_task_whose_worker_is_killed_goes_on(cluster, make_run):
 
 
 def test_after_the_driver_is_killed_the_next_one_goes_on(fake, make_run):
+    pytest.importorskip("ray")
     go = fake.folder / "go"
     code = f"""
 from pathlib import Path

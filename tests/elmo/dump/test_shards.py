@@ -14,6 +14,7 @@ from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings
 from elmo_plugin.elmo.dump.shards import dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.errors import ConfigurationError
 from tests.commands import running
+from tests.local_ray import local_ray, wait_for
 
 run = partial(running.run, "elmo")
 failure = partial(running.failure, "elmo")
@@ -97,19 +98,10 @@ class SlowBilm:
         return load_bilm()
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def cluster():
-    ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
+    with local_ray():
+        yield
 
 
 def test_a_task_whose_worker_is_killed_is_started_again(cluster, texts, tmp_path, monkeypatch):
@@ -120,9 +112,11 @@ def test_a_task_whose_worker_is_killed_is_started_again(cluster, texts, tmp_path
     options = DumpOptions(batch_size=1)
 
     def kill():
-        wait_for(lambda: notes.exists() and len(notes.read_text().split()) == 2)
-        os.kill(int(notes.read_text().split()[0]), signal.SIGKILL)
-        go.touch()
+        try:
+            wait_for(lambda: notes.exists() and len(notes.read_text().split()) == 2)
+            os.kill(int(notes.read_text().split()[0]), signal.SIGKILL)
+        finally:
+            go.touch()
 
     killer = threading.Thread(target=kill)
     killer.start()
