@@ -145,7 +145,8 @@ def _embed_folder(args: Namespace) -> str:
     bilm = _load(args)
     sizes = {}
     for text, output in outputs.items():
-        counted = None if output.exists() else _count(text, args.decoding_errors)
+        is_finished = output.exists() and not args.force
+        counted = None if is_finished else _count(text, args.decoding_errors)
         sizes[text] = 0 if counted is None else vector_bytes(bilm, counted[1], options)
     check_space(args.output_file, _announced(sum(sizes.values())) + max(sizes.values()))
     if args.ray is None:

@@ -57,7 +57,10 @@ def test_what_is_finished_is_not_done_again(texts, tmp_path, capsys, monkeypatch
     (texts / "a.txt").write_text("Another text .\n")
     assert "1 of 3 texts have no file" in failure(texts, out, "--top")
     assert "a.txt has changed" in capsys.readouterr().err
+    capsys.readouterr()
     run(texts, out, "--top", "--force")
+    # All three are written again: 3 + 2 * 1,800 tokens, 32 numbers of 4 bytes.
+    assert "0.5 MB of vectors to write." in capsys.readouterr().err
     assert "3 of 3 texts have no file" in failure(texts, out, "--all")
     assert "layers top, now all" in capsys.readouterr().err
 
@@ -83,7 +86,7 @@ def test_tasks_are_for_folders_and_for_cpus(texts, tmp_path):
 
 
 class SlowBilm:
-    """Loads the biLM, writes down by which process, and waits for a file before the second text."""
+    """Loads the biLM once a file exists; first writes down in which process."""
 
     def __init__(self, notes, go):
         self.notes, self.go = notes, go
