@@ -22,8 +22,8 @@ from allennlp.commands.subcommand import Subcommand
 
 from elmo_plugin import embed_sentences, load_bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.elmo.dump import dump
-from elmo_plugin.elmo.dump.dump import sentence_key
+from elmo_plugin.elmo.dump import parts
+from elmo_plugin.elmo.dump.parts import sentence_key
 from tests.bilm.token_files import save_token_bilm
 from tests.commands import running
 
@@ -289,18 +289,18 @@ def test_workers_write_the_same_file_and_may_be_killed(tmp_path):
 def begun(tmp_path, monkeypatch):
     """A run that stopped after its first commit: text, output, and how to let it go on."""
     text = write(tmp_path / "text.txt", [f"line number {number}" for number in range(40)])
-    whole = dump._vectors
+    whole = parts._vectors
 
     def stops(layers, options, place):
         if place.endswith(":25"):
             raise KeyboardInterrupt
         return whole(layers, options, place)
 
-    monkeypatch.setattr(dump, "_vectors", stops)
+    monkeypatch.setattr(parts, "_vectors", stops)
     output = tmp_path / "out.hdf5"
     message = failure(text, output, "--all", "--batch-size", "1")
     assert "Give the same command again to continue" in message
-    monkeypatch.setattr(dump, "_vectors", whole)
+    monkeypatch.setattr(parts, "_vectors", whole)
     return Namespace(text=text, output=output, arguments=["--all", "--batch-size", "1"])
 
 
@@ -408,7 +408,7 @@ def test_vectors_too_large_for_float16_are_refused(tmp_path, monkeypatch):
     large = lambda bilm, sentences, batch_size: (  # noqa: E731
         torch.full((3, len(words), 32), 1e5) for words in sentences
     )
-    monkeypatch.setattr(dump, "embed_sentences", large)
+    monkeypatch.setattr(parts, "embed_sentences", large)
     message = failure(text, tmp_path / "out.hdf5", "--all", "--half")
     assert f"{text}:1" in message and "float16" in message
 

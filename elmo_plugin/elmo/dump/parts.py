@@ -1,0 +1,147 @@
+"""Computes the vectors of groups of sentences, here or in other processes, and writes them."""
+
+import os
+import signal
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Callable, Iterator, List, Optional, Sequence, Tuple, Union
+
+import numpy
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.elmo.dump.dump_file import PartWriter
+from elmo_plugin.elmo.embed import embed_sentences
+from elmo_plugin.elmo.token_batches import Sentence
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["DumpOptions", "Parts", "SentenceGroup", "compute_parts", "sentence_key"]
+
+# In the name of a dataset, HDF5 takes a slash for a separator and NUL for the end.
+_NOT_IN_KEYS = str.maketrans({"/": "\u2215", "\0": "\u2400"})
+
+
+@dataclass(frozen=True)
+class DumpOptions:
+    """The settings of `dump_embeddings`."""
+
+    #: `all`, `top` for the top layer only, or `average` for the mean of all.
+    layers: str = "all"
+    #: `float32`, or `float16` for half the size.
+    dtype: str = "float32"
+    #: `gzip`, or `lzf`, which is faster but which only h5py reads.
+    compression: Optional[str] = None
+    batch_size: int = 64
+    #: Name datasets by `sentence_key` instead of by line.
+    sentence_keys: bool = False
+    #: Do not store the map from sentences to lines, which grows with the text.
+    forget_sentences: bool = False
+    #: How to handle bytes that are not UTF-8, see `read_sentences`.
+    decoding_errors: str = "strict"
+
+
+@dataclass(frozen=True)
+class SentenceGroup:
+    """Sentences that are embedded together, and the state of the text after them."""
+
+    sentences: List[Sentence]
+    num_lines: int
+    text_sha256: str
+
+
+class Parts(Dataset):
+    """Computes and writes the vectors of a group: what the workers do."""
+
+    def __init__(
+        self,
+        bilm: Bilm,
+        options: DumpOptions,
+        input_path: str,
+        writer: PartWriter,
+        on_progress: Optional[Callable[[int], object]],
+    ) -> None:
+        self._bilm, self._options, self._input_path = bilm, options, input_path
+        self._writer, self._on_progress = writer, on_progress
+
+    def __getitem__(self, group: SentenceGroup) -> Tuple[SentenceGroup, Union[Path, Exception]]:
+        # An error is returned, because a `DataLoader` adds a traceback to its message.
+        try:
+            datasets = list(self._datasets(group.sentences))
+            return group, self._writer.write(group.num_lines, group.text_sha256, datasets)
+        except (ConfigurationError, OSError) as error:
+            return group, error
+
+    def _datasets(self, sentences: List[Sentence]) -> Iterator[Tuple[str, numpy.ndarray]]:
+        options = self._options
+        embedded = embed_sentences(
+            self._bilm, [words for _, words in sentences], options.batch_size
+        )
+        for (line_number, words), layers in zip(sentences, embedded):
+            key = sentence_key(words) if options.sentence_keys else str(line_number - 1)
+            if key:
+                yield key, _vectors(layers, options, f"{self._input_path}:{line_number}")
+            if self._on_progress is not None:
+                self._on_progress(1)
+
+
+def compute_parts(
+    parts: Parts, groups: Iterator[SentenceGroup], num_workers: int
+) -> Iterator[Tuple[SentenceGroup, Path]]:
+    """In the order of the groups."""
+    num_threads = torch.get_num_threads()
+    if num_workers and "OMP_NUM_THREADS" not in os.environ:
+        num_threads = max(1, num_threads // num_workers)
+    loader: DataLoader = DataLoader(
+        parts,
+        batch_size=None,
+        # What a sampler yields is what `__getitem__` is given.
+        sampler=groups,
+        num_workers=num_workers,
+        # A forked process cannot use the threads of this one.
+        multiprocessing_context="spawn" if num_workers else None,
+        worker_init_fn=partial(_start_worker, num_threads),
+    )
+    try:
+        for group, part in loader:
+            if isinstance(part, Exception):
+                raise part
+            yield group, part
+    except RuntimeError as error:
+        # One that was killed, not one that raised an error.
+        if not str(error).startswith("DataLoader worker"):
+            raise
+        raise ConfigurationError(f"{error} The lines done are kept.") from error
+
+
+def sentence_key(words: Sequence[str]) -> str:
+    """
+    The name of a sentence's dataset if sentences are keys: its words joined by one space. HDF5 does
+    not allow all names: `/` is replaced by `∕` (U+2215), NUL by `␀` (U+2400), and a sentence that
+    is only a full stop by `․` (U+2024). Empty for a sentence without words.
+    """
+    key = " ".join(words).translate(_NOT_IN_KEYS)
+    return "\u2024" if key == "." else key
+
+
+def _start_worker(num_threads: int, number: int) -> None:
+    # Ctrl+C also reaches the workers; this process ends them.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(num_threads)
+
+
+def _vectors(layers: torch.Tensor, options: DumpOptions, place: str) -> numpy.ndarray:
+    layers = layers.float()
+    if options.layers == "top":
+        layers = layers[-1]
+    elif options.layers == "average":
+        layers = layers.mean(dim=0)
+    with numpy.errstate(over="ignore"):
+        vectors = layers.numpy().astype(options.dtype, copy=False)
+    if not numpy.isfinite(vectors).all():
+        raise ConfigurationError(
+            f"{place}: expected finite vectors, found NaN or a number too large for "
+            f"{options.dtype}. The biLM's weights are damaged, or its vectors need float32."
+        )
+    return vectors
