@@ -1,10 +1,10 @@
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import torch
 
 from elmo_plugin.bilm.options import BilmOptions, LstmOptions
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.layer import RecurrentLayer
+from elmo_plugin.modules.recurrent.layer import RecurrentLayer, read_together
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 
@@ -57,16 +57,21 @@ class BidirectionalLstm(torch.nn.Module):
             directions.append((self.backward_layers, packing.backward_index))
         layers = tokens.new_zeros(n_layers, batch_size * num_tokens, len(directions) * dim)
         restore = packing.order.argsort()
-        final_states: List[List[RecurrentState]] = []
-        for direction, (stack, index) in enumerate(directions):
+        inputs, final_states = [tokens[index] for _, index in directions], []
+        for number in range(n_layers):
             initial = None
             if state is not None:
-                initial = [_reorder(pair[direction], packing.order) for pair in state]
-            outputs, final = self.run_stack(stack, tokens[index], packing.batch_sizes, initial)
-            for layer, output in enumerate(outputs):
-                layers[layer, index, direction * dim : (direction + 1) * dim] = output
-            final_states.append([_reorder(part, restore) for part in final])
-        return layers.unflatten(1, (batch_size, num_tokens)), list(zip(*final_states))
+                initial = [_reorder(part, packing.order) for part in state[number]]
+            of_layer: List[Any] = [stack[number] for stack, _ in directions]
+            results = read_together(of_layer, inputs, packing.batch_sizes, initial)
+            inputs = [
+                self._skip(number, output, read) for (output, _), read in zip(results, inputs)
+            ]
+            for direction, (_, index) in enumerate(directions):
+                part = slice(direction * dim, (direction + 1) * dim)
+                layers[number, index, part] = inputs[direction]
+            final_states.append(tuple(_reorder(final, restore) for _, final in results))
+        return layers.unflatten(1, (batch_size, num_tokens)), final_states
 
     def run_stack(
         self,
@@ -105,12 +110,14 @@ class BidirectionalLstm(torch.nn.Module):
         for number, layer in enumerate(stack):
             inputs = dropout(inputs)
             output, final = layer(inputs, batch_sizes, initial and initial[number])
-            if number > 0 and self.options.use_skip_connections:
-                output = output + inputs
-            outputs.append(output)
+            inputs = self._skip(number, output, inputs)
+            outputs.append(inputs)
             finals.append(final)
-            inputs = output
         return outputs, finals
+
+    def _skip(self, number: int, output: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+        """With the skip connection, which the first layer does not have."""
+        return output + inputs if number and self.options.use_skip_connections else output
 
 
 def _stack(options: BilmOptions) -> torch.nn.ModuleList:

@@ -17,15 +17,12 @@ SMALL_MATRIX_FOR_ONE_ROW = 512 * 1024
 # Gate values computed from the inputs in one product (4 MB in float32, so that they stay in the
 # cache until their steps read them): `benchmarks/embed.py`, batch 64.
 MAX_INPUT_GATES = 1024 * 1024
+# Multiplications of a recurrent product, of all sentences, up to which all steps are one compiled
+# call in bfloat16, too: `benchmarks/latency.py` and `benchmarks/embed.py`, bfloat16.
+MAX_COMPILED_BFLOAT16 = 10 * 1024 * 1024
 # Bytes above which a buffer is allocated by NumPy, which asks for large pages:
 # `benchmarks/srl_encoder.py` and `benchmarks/pretrain.py`.
 LARGE_BUFFER = 4 * 1024 * 1024
-# Batches of fewer sentences are read by PyTorch's own loop when no gradient is needed:
-# `benchmarks/tasks.py`, prediction with batch 1.
-FEW_SENTENCES = 16
-# Elements of a GRU's recurrent weight above which `torch.gru` beats the compiled loop:
-# `benchmarks/tasks.py`, SQUAD prediction with batch 1.
-MAX_COMPILED_GRU_WEIGHT = 192 * 1024
 # Convolution windows of the character encoder computed at once (16 MB per thousand filters), and
 # the fewest for which another product pays: `benchmarks/memory.py` and `benchmarks/embed.py`.
 MAX_WINDOWS = 4096

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import List, Optional
@@ -20,7 +21,7 @@ _SOURCES = sorted(_FOLDER.glob("*.cpp"))
 _HEADERS = sorted(_FOLDER.glob("*.h"))
 _SWITCH = "ELMO_COMPILED_KERNELS"
 _FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fPIC", "-fopenmp")
-_MOST_SECONDS = 60
+_MOST_SECONDS = 300
 
 
 @lru_cache(maxsize=None)
@@ -70,14 +71,19 @@ def _build(command: List[str], cache: Path, key: str) -> Path:
         ]
         # Not linked to OpenMP, so that its functions resolve to the runtime that PyTorch has
         # loaded: a second runtime would start its own threads.
-        for arguments in (*steps, [command[0], "-shared", *map(str, parts), "-o", str(built)]):
-            subprocess.run(arguments, check=True, capture_output=True, timeout=_MOST_SECONDS)
+        with ThreadPoolExecutor() as executor:
+            list(executor.map(_run, steps))
+        _run([command[0], "-shared", *map(str, parts), "-o", str(built)])
         # A file that cannot be loaded is not kept.
         ctypes.CDLL(str(built))
         library = cache / _name(key, built.read_bytes())
         # Several processes may build at once; each sees a whole file or none.
         os.replace(built, library)
     return library
+
+
+def _run(command: List[str]) -> None:
+    subprocess.run(command, check=True, capture_output=True, timeout=_MOST_SECONDS)
 
 
 def _name(key: str, content: bytes) -> str:

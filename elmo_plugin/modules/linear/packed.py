@@ -1,4 +1,4 @@
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 import torch
 from torch.nn.functional import linear
@@ -13,6 +13,8 @@ from elmo_plugin.modules.linear.products import (
 )
 
 __all__ = ["PackedLinear", "PackedMatrix"]
+
+Copy = TypeVar("Copy")
 
 
 class PackedMatrix:
@@ -108,8 +110,8 @@ class PackedLinear(torch.nn.Linear):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias=bias)
-        # The weight that was packed, its version, and its copy.
-        self._packed: Optional[Tuple[torch.Tensor, int, PackedMatrix]] = None
+        # By what made the copy: the weight, its version, and its copy.
+        self._copies: Dict[Any, Tuple[torch.Tensor, int, Any]] = {}
 
     def forward(self, inputs: torch.Tensor, plus: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
@@ -130,7 +132,7 @@ class PackedLinear(torch.nn.Linear):
             product = padded_linear(inputs, self.weight, self.bias)
             return product if plus is None else product + plus
         if self.keeps_packed and self._can_pack(inputs):
-            packed = self._packed_matrix()
+            packed = self.kept(PackedMatrix)
             if plus is None or plus.dim() == 1:
                 bias = self.bias if plus is None or self.bias is None else self.bias + plus
                 return packed.product(inputs, bias=plus if bias is None else bias)
@@ -145,7 +147,17 @@ class PackedLinear(torch.nn.Linear):
 
     def drop_packed(self) -> None:
         """Forgets the packed copy; the next forward pass without gradients makes a new one."""
-        self._packed = None
+        self._copies = {}
+
+    def kept(self, pack: Callable[..., Copy], *arguments: Any) -> Copy:
+        """`pack(weight, *arguments)`, made anew only if the weight has changed since."""
+        weight, copy = self.weight, self._copies.get((pack, arguments))
+        # PyTorch counts changes in place, but not those of tensors made in inference mode.
+        version = 0 if weight.is_inference() else weight._version
+        if copy is None or copy[0] is not weight or copy[1] != version:
+            copy = weight, version, pack(weight, *arguments)
+            self._copies[pack, arguments] = copy
+        return copy[2]
 
     def _can_pack(self, inputs: torch.Tensor) -> bool:
         return (
@@ -154,14 +166,6 @@ class PackedLinear(torch.nn.Linear):
             and not torch.is_autocast_enabled("cpu")
             and inputs.size(0) > 0
         )
-
-    def _packed_matrix(self) -> PackedMatrix:
-        weight, packed = self.weight, self._packed
-        # PyTorch counts changes in place, but not those of tensors made in inference mode.
-        version = 0 if weight.is_inference() else weight._version
-        if packed is None or packed[0] is not weight or packed[1] != version:
-            self._packed = packed = (weight, version, PackedMatrix(weight))
-        return packed[2]
 
     def train(self, mode: bool = True) -> "PackedLinear":
         """Drops the packed copy too; `eval()` calls this."""
@@ -185,4 +189,4 @@ class PackedLinear(torch.nn.Linear):
 
     def __getstate__(self) -> Dict[str, Any]:
         # oneDNN's layout can be neither copied nor pickled; a copy of the layer packs again.
-        return {**self.__dict__, "_packed": None}
+        return {**self.__dict__, "_copies": {}}

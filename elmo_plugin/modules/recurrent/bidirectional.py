@@ -1,14 +1,12 @@
 """Bidirectional layers over a batch of padded sentences, with any cell."""
 
-from typing import Optional, Sequence, Tuple
+from typing import Sequence, Tuple
 
 import torch
 
-from elmo_plugin.modules import tuning
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.layer import RecurrentLayer
+from elmo_plugin.modules.recurrent.layer import RecurrentLayer, read_together
 from elmo_plugin.modules.recurrent.packing import Packing
-from elmo_plugin.modules.recurrent.recurrence import tracks_gradients
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -69,60 +67,20 @@ def encode_bidirectionally(
     # Shape: (batch_size * num_tokens, input_dim)
     tokens = inputs.flatten(0, 1).to(first.bias.dtype)
     for forward, backward in layers:
-        outputs = None
-        if _can_use_torch_loop(forward, backward, tokens, packing):
-            outputs = _run_torch_loop(forward, backward, tokens, packing)
-        tokens = _run_both(forward, backward, tokens, packing) if outputs is None else outputs
+        tokens = _read_both(forward, backward, tokens, packing)
     return tokens.unflatten(0, mask.shape).to(inputs.dtype)
 
 
-def _run_both(
+def _read_both(
     forward: RecurrentLayer, backward: RecurrentLayer, inputs: torch.Tensor, packing: Packing
 ) -> torch.Tensor:
     """From shape `(batch_size * num_tokens, input_dim)` to `(…, 2 * hidden_dim)`."""
     index = torch.cat([packing.forward_index, packing.backward_index])
     forward_inputs, backward_inputs = inputs.index_select(0, index).chunk(2)
-    packed = torch.cat(
-        [
-            forward(forward_inputs, packing.batch_sizes)[0],
-            backward(backward_inputs, packing.batch_sizes)[0],
-        ]
-    )
+    inputs_of_each = [forward_inputs, backward_inputs]
+    results = read_together([forward, backward], inputs_of_each, packing.batch_sizes)
+    packed = torch.cat([outputs for outputs, _ in results])
     # A token's row is two rows of half the width: one of each direction.
     index = torch.cat([2 * packing.forward_index, 2 * packing.backward_index + 1])
     halves = packed.new_zeros(2 * len(inputs), forward.hidden_dim).index_copy_(0, index, packed)
     return halves.view(len(inputs), 2 * forward.hidden_dim)
-
-
-def _can_use_torch_loop(
-    forward: RecurrentLayer, backward: RecurrentLayer, inputs: torch.Tensor, packing: Packing
-) -> bool:
-    """True for few sentences on a CPU, without gradients and in the weights' own type."""
-    return (
-        max(packing.batch_sizes, default=tuning.FEW_SENTENCES) < tuning.FEW_SENTENCES
-        and inputs.device.type == "cpu"
-        and not torch.is_autocast_enabled("cpu")
-        and not tracks_gradients(inputs, *forward.parameters(), *backward.parameters())
-    )
-
-
-def _run_torch_loop(
-    forward: RecurrentLayer, backward: RecurrentLayer, inputs: torch.Tensor, packing: Packing
-) -> Optional[torch.Tensor]:
-    """The same as `_run_both`, by the cell's `run_torch_loop` if it has one."""
-    sizes = packing.batch_sizes
-    if sizes[0] == 2:
-        # One sentence after the other: products with one row are faster than with two.
-        starts = torch.tensor([0, *sizes[:-1]]).cumsum(0)
-        parts = [packing.forward_index[starts[: sum(n > k for n in sizes)] + k] for k in (0, 1)]
-    else:
-        parts = [packing.forward_index]
-    weights = [layer.weights()[:3] for layer in (forward, backward)]
-    padded = inputs.new_zeros(len(inputs), 2 * forward.hidden_dim)
-    for part in parts:
-        batch_sizes = torch.tensor(sizes if len(parts) == 1 else [1] * len(part))
-        outputs = forward.cell.run_torch_loop(inputs[part], batch_sizes, weights)
-        if outputs is None:
-            return None
-        padded[part] = outputs
-    return padded

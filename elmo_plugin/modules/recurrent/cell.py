@@ -1,7 +1,7 @@
 """What a recurrent layer needs to know about its cell."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple, Type
+from typing import Any, ClassVar, Dict, List, Optional, Tuple, Type
 
 import torch
 
@@ -74,33 +74,6 @@ class Cell(ABC):
     def kernel_setting(self, num_sentences: int, hidden_dim: int) -> Any:
         """What the kernel takes besides arrays: a number, or a dense float32 tensor."""
         return 0.0
-
-    def run_torch_loop(
-        self,
-        inputs: torch.Tensor,
-        batch_sizes: torch.Tensor,
-        weights: Sequence[Sequence[torch.Tensor]],
-    ) -> Optional[torch.Tensor]:
-        """
-        Both directions of a layer over a few packed sentences, from a zero state and without
-        gradients, by a loop that costs less per step than ours.
-
-        # Parameters
-
-        inputs : `torch.Tensor`
-            Shape `(num_packed, input_dim)`.
-        batch_sizes : `torch.Tensor`
-            Shape `(num_steps,)`. Number of sentences at each step.
-        weights : `Sequence[Sequence[torch.Tensor]]`
-            Input weight, recurrent weight and full bias of the forward and backward layer.
-
-        # Returns
-
-        `Optional[torch.Tensor]`
-            Shape `(num_packed, 2 * hidden_dim)`, in the order of the inputs; `None` if there is no
-            such loop for this cell.
-        """
-        return None
 
 
 class FormulaStep:

@@ -1,4 +1,4 @@
-"""The steps of a cell in one pass over memory each, for float32 and bfloat16 on a CPU."""
+"""The steps of a cell in one pass over memory each, for bfloat16 on a CPU."""
 
 from ctypes import c_float, c_int64, c_void_p
 from typing import Any, Optional, Union
@@ -7,9 +7,6 @@ import torch
 
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.recurrent.cell import Cell, FormulaStep
-
-# The type of what comes from matrix products and goes to them; everything else is float32.
-_TYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 
 
 def step_of(
@@ -21,25 +18,28 @@ def step_of(
     if (
         cell.kernel is None
         or device.type != "cpu"
-        or dtype not in _TYPE_NAMES
+        or dtype != torch.bfloat16
         or compiled_kernels() is None
     ):
         return FormulaStep(cell)
-    return KernelStep(cell, dtype, cell.kernel_setting(num_sentences, hidden_dim))
+    return KernelStep(cell, cell.kernel_setting(num_sentences, hidden_dim))
 
 
 class KernelStep:
-    """The same as `FormulaStep`; all tensors must be dense."""
+    """
+    The same as `FormulaStep`. All tensors must be dense; what comes from products and goes to them
+    is bfloat16, everything else float32.
+    """
 
-    def __init__(self, cell: Cell, dtype: torch.dtype, setting: Union[float, torch.Tensor]) -> None:
+    def __init__(self, cell: Cell, setting: Union[float, torch.Tensor]) -> None:
         self._recurrent_gates = cell.num_recurrent_gates
         # A kernel only gets the address of a tensor, so it is kept here.
         self._setting = setting
         self._argument = (
             c_void_p(setting.data_ptr()) if isinstance(setting, torch.Tensor) else c_float(setting)
         )
-        self._forward = getattr(compiled_kernels(), f"{cell.kernel}_forward_{_TYPE_NAMES[dtype]}")
-        self._backward = getattr(compiled_kernels(), f"{cell.kernel}_backward_{_TYPE_NAMES[dtype]}")
+        self._forward = getattr(compiled_kernels(), f"{cell.kernel}_forward")
+        self._backward = getattr(compiled_kernels(), f"{cell.kernel}_backward")
         for function in (self._forward, self._backward):
             function.argtypes = [c_int64, c_int64, type(self._argument), *[c_void_p] * 6]
 

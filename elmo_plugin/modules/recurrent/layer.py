@@ -1,15 +1,15 @@
 """The recurrent layer that all encoders and the biLM are made of."""
 
-from functools import partial
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import torch
 
 from elmo_plugin.modules.linear.packed import PackedLinear
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.recurrence import recurrence, tracks_gradients
+from elmo_plugin.modules.recurrent.compiled_scan import Reading
+from elmo_plugin.modules.recurrent.recurrence import recurrences, tracks_gradients
 from elmo_plugin.modules.recurrent.scan import RecurrentState
-from elmo_plugin.modules.recurrent.weights import Products, Weights
+from elmo_plugin.modules.recurrent.weights import KeptWeights, Weights
 
 
 class RecurrentLayer(torch.nn.Module):
@@ -94,17 +94,34 @@ class RecurrentLayer(torch.nn.Module):
         state : `RecurrentState`
             State after each sentence's last token.
         """
-        cell = cell or self.cell
+        return read_together([self], [inputs], batch_sizes, [state], cell)[0]
+
+    def _reading(
+        self, inputs: torch.Tensor, state: Optional[RecurrentState], cell: Cell
+    ) -> Reading:
         layers = [layer for layer in (self.input, self.recurrent, self.projection) if layer]
-        products = None
         if tracks_gradients(inputs, *(state or ()), *self.parameters()):
             for layer in layers:
                 layer.drop_packed()
-        weights = self.weights(cell)
+        weights, kept = self.weights(cell), None
         if all(layer.keeps_packed for layer in layers):
-            products = Products(
-                partial(self.input, plus=weights.input_bias),
-                partial(self.recurrent, plus=weights.recurrent_bias),
-                self.projection,
-            )
-        return recurrence(cell, inputs, weights, batch_sizes, state, products)
+            kept = KeptWeights(weights, self.input, self.recurrent, self.projection)
+        return Reading(inputs, weights, state, kept)
+
+
+def read_together(
+    layers: Sequence[RecurrentLayer],
+    inputs: Sequence[torch.Tensor],
+    batch_sizes: Sequence[int],
+    states: Optional[Sequence[Optional[RecurrentState]]] = None,
+    cell: Optional[Cell] = None,
+) -> List[Tuple[torch.Tensor, RecurrentState]]:
+    """
+    Layers with the same cell and widths, each with inputs of its own of the same batch sizes, such
+    as the two directions of a bidirectional layer: side by side, if there are threads for it. For
+    each, what `RecurrentLayer` returns; see there for the parameters.
+    """
+    cell = cell or layers[0].cell
+    every = zip(layers, inputs, states or [None] * len(layers))
+    readings = [layer._reading(values, state, cell) for layer, values, state in every]
+    return recurrences(cell, readings, batch_sizes)

@@ -13,7 +13,12 @@ from elmo_plugin.modules.linear.products import (
     transposed_product,
 )
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.kernel_step import Step, step_of
+from elmo_plugin.modules.recurrent.compiled_scan import (
+    Reading,
+    can_scan,
+    compiled_backward,
+    compiled_forward,
+)
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.scan import (
     RecurrentState,
@@ -22,7 +27,7 @@ from elmo_plugin.modules.recurrent.scan import (
     forward_scan,
     large_buffer,
 )
-from elmo_plugin.modules.recurrent.weights import Products, Weights
+from elmo_plugin.modules.recurrent.weights import KeptWeights, Weights
 
 # Columns of ones beside the inputs, whose product with the gates' gradients is that of the bias.
 _ONES = 16
@@ -34,7 +39,7 @@ def recurrence(
     weights: Weights,
     batch_sizes: Sequence[int],
     state: Optional[Tuple[torch.Tensor, torch.Tensor]] = None,
-    products: Optional[Products] = None,
+    kept: Optional[KeptWeights] = None,
 ) -> Tuple[torch.Tensor, RecurrentState]:
     """
     All steps of one direction of one recurrent layer.
@@ -48,17 +53,10 @@ def recurrence(
 
     cell : `Cell`
         The arithmetic of a step.
-    inputs : `torch.Tensor`
-        Shape `(num_packed, input_dim)`. Tokens in the order of a `Packing`.
-    weights : `Weights`
-        The weights.
     batch_sizes : `Sequence[int]`
         Number of sentences at each step, never growing.
-    state : `Optional[Tuple[torch.Tensor, torch.Tensor]]`
-        Hidden state and cell state before the first step, longest sentence first: shapes
-        `(batch_size, output_dim)` and `(batch_size, hidden_dim)`. Zeros when not given.
-    products : `Optional[Products]`
-        The products with `weights`, if the caller has packed copies; used without gradients.
+    inputs, weights, state, kept
+        See `Reading`.
 
     # Returns
 
@@ -67,40 +65,57 @@ def recurrence(
     state : `RecurrentState`
         After each sentence's last token.
     """
+    return recurrences(cell, [Reading(inputs, weights, state, kept)], batch_sizes)[0]
+
+
+def recurrences(
+    cell: Cell, readings: Sequence[Reading], batch_sizes: Sequence[int]
+) -> List[Tuple[torch.Tensor, RecurrentState]]:
+    """`recurrence` of layers of the same widths: side by side, if there are threads for it."""
+    device = readings[0].inputs.device.type
     # Nothing else was tried on other devices.
-    if inputs.device.type not in ("cpu", "cuda"):
-        outputs, final = reference_recurrence(cell, inputs, weights, batch_sizes, state)
-        return outputs, RecurrentState(*final)
-    dtype, dim = _product_dtype(weights), weights.hidden_dim(cell)
-    batch_size = max(batch_sizes, default=0)
+    if device not in ("cpu", "cuda"):
+        results = (reference_recurrence(cell, *each[:2], batch_sizes, each[2]) for each in readings)
+        return [(outputs, RecurrentState(*final)) for outputs, final in results]
+    for reading in readings:
+        _check_fit(cell, reading, batch_sizes)
+    tensors = [
+        tensor for each in readings for tensor in (each.inputs, *(each.state or ()), *each.weights)
+    ]
+    dtype = _product_dtype(readings[0].weights)
+    is_compiled = can_scan(cell, readings[0].weights, dtype, max(batch_sizes, default=0))
+    if not is_compiled or tracks_gradients(*tensors):
+        return [_recurrence(cell, reading, batch_sizes) for reading in readings]
+    with torch.autocast(device, enabled=False):
+        readings = [reading._replace(inputs=reading.inputs.to(dtype)) for reading in readings]
+        return compiled_forward(cell, readings, batch_sizes)
+
+
+def _recurrence(
+    cell: Cell, reading: Reading, batch_sizes: Sequence[int]
+) -> Tuple[torch.Tensor, RecurrentState]:
+    inputs, weights, state, kept = reading
+    dtype = _product_dtype(weights)
     if state is None and weights.recurrent_bias is not None:
         # The first step has a recurrent product too: its bias.
-        zeros = weights.bias.new_zeros
-        state = zeros(batch_size, weights.output_dim), zeros(batch_size, dim)
+        zeros, batch_size = weights.bias.new_zeros, max(batch_sizes, default=0)
+        state = zeros(batch_size, weights.output_dim), zeros(batch_size, weights.hidden_dim(cell))
     state = None if state is None else RecurrentState(*state)
-    _check_fit(cell, inputs, weights, batch_sizes, state)
-    step_function = step_of(cell, inputs.device, dtype, dim, batch_size)
     if tracks_gradients(inputs, *(state or ()), *weights):
         outputs, *final = _Recurrence.apply(
-            cell, step_function, list(batch_sizes), inputs, *(state or (None, None)), *weights
+            cell, list(batch_sizes), inputs, *(state or (None, None)), *weights
         )
         return outputs, RecurrentState(*final)
     with torch.autocast(inputs.device.type, enabled=False):
-        if products is None or dtype != weights.bias.dtype:
-            products = weights.products(dtype)
+        source = kept if kept is not None and dtype == weights.bias.dtype else weights
         return forward_scan(
-            cell, step_function, inputs.to(dtype), weights, batch_sizes, state, products, None
+            cell, inputs.to(dtype), weights, batch_sizes, state, source.products(dtype), None
         )
 
 
-def _check_fit(
-    cell: Cell,
-    inputs: torch.Tensor,
-    weights: Weights,
-    batch_sizes: Sequence[int],
-    state: Optional[RecurrentState],
-) -> None:
-    """The compiled kernels check no shapes."""
+def _check_fit(cell: Cell, reading: Reading, batch_sizes: Sequence[int]) -> None:
+    """The compiled code checks no shapes."""
+    inputs, weights, state, _ = reading
     dim, sizes = weights.hidden_dim(cell), list(batch_sizes)
     assert sum(sizes) == len(inputs) and sizes == sorted(sizes, reverse=True), sizes
     assert weights.recurrent.size(0) == cell.num_recurrent_gates * dim, weights.recurrent.shape
@@ -127,7 +142,6 @@ class _Recurrence(torch.autograd.Function):
     def forward(
         ctx: Any,
         cell: Cell,
-        step_function: Step,
         batch_sizes: List[int],
         inputs: torch.Tensor,
         hidden: Optional[torch.Tensor],
@@ -142,12 +156,17 @@ class _Recurrence(torch.autograd.Function):
             state = RecurrentState(hidden, cell_state)
         with torch.autocast(inputs.device.type, enabled=False):
             inputs = inputs.to(dtype)
-            trace, products = Trace.empty(cell, inputs, weights), weights.products(dtype)
-            outputs, final = forward_scan(
-                cell, step_function, inputs, weights, batch_sizes, state, products, trace
-            )
+            trace = Trace.empty(cell, inputs, weights)
+            if can_scan(cell, weights, dtype):
+                readings = [Reading(inputs, weights, state)]
+                ((outputs, final),) = compiled_forward(cell, readings, batch_sizes, [trace])
+            else:
+                products = weights.products(dtype)
+                outputs, final = forward_scan(
+                    cell, inputs, weights, batch_sizes, state, products, trace
+                )
         ctx.save_for_backward(inputs, hidden, cell_state, *parts, *trace)
-        ctx.cell, ctx.step_function, ctx.batch_sizes = cell, step_function, batch_sizes
+        ctx.cell, ctx.batch_sizes = cell, batch_sizes
         return outputs, *final
 
     @staticmethod
@@ -157,7 +176,7 @@ class _Recurrence(torch.autograd.Function):
         inputs, hidden, cell_state, *saved = ctx.saved_tensors
         weights, trace = Weights(*saved[:4]), Trace(*saved[4:])
         state = None if hidden is None else RecurrentState(hidden, cell_state)
-        scan = (ctx.cell, ctx.step_function, weights, ctx.batch_sizes, state, trace, gradients)
+        scan = (ctx.cell, weights, ctx.batch_sizes, state, trace, gradients)
         with torch.autocast(inputs.device.type, enabled=False):
             # A few rows more, so that products need not copy it to pad it.
             num_rows = padded_rows(len(inputs))
@@ -166,16 +185,18 @@ class _Recurrence(torch.autograd.Function):
             d_projected = None
             if weights.projection is not None:
                 d_projected = torch.empty_like(trace.hidden_states)
-            d_state = backward_scan(*scan, d_gates[: len(inputs)], d_projected)
+            is_compiled = can_scan(ctx.cell, weights, inputs.dtype)
+            scan_back = compiled_backward if is_compiled else backward_scan
+            d_state = scan_back(*scan, d_gates[: len(inputs)], d_projected)
             d_inputs = None
-            if ctx.needs_input_grad[3]:
+            if ctx.needs_input_grad[2]:
                 through_inputs = PackedMatrix(weights.input.t().to(inputs.dtype))
                 rows = d_gates[:, -weights.input.size(0) :]
                 d_inputs = through_inputs.product(rows)[: len(inputs)]
             d_weights = _weight_gradients(
                 weights, ctx.batch_sizes, inputs, hidden, trace, d_gates, d_projected
             )
-        return None, None, None, d_inputs, *((None, None) if state is None else d_state), *d_weights
+        return None, None, d_inputs, *((None, None) if state is None else d_state), *d_weights
 
 
 def _weight_gradients(

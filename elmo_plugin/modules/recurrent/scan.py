@@ -9,7 +9,7 @@ from elmo_plugin.modules import tuning
 from elmo_plugin.modules.linear.packed import PackedMatrix
 from elmo_plugin.modules.linear.products import padded_rows
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.kernel_step import Step
+from elmo_plugin.modules.recurrent.kernel_step import step_of
 from elmo_plugin.modules.recurrent.weights import Products, Weights
 
 
@@ -65,7 +65,6 @@ class Trace(NamedTuple):
 
 def forward_scan(
     cell: Cell,
-    step_function: Step,
     inputs: torch.Tensor,
     weights: Weights,
     batch_sizes: Sequence[int],
@@ -79,6 +78,7 @@ def forward_scan(
     """
     full, dim = at_least_float32(inputs.dtype), weights.hidden_dim(cell)
     batch_size = max(batch_sizes, default=0)
+    step_function = step_of(cell, inputs.device, inputs.dtype, dim, batch_size)
     outputs = trace.hidden_states if trace else inputs.new_empty(len(inputs), weights.output_dim)
     hidden, cell_state = state or (None, outputs.new_zeros(batch_size, dim, dtype=full))
     hidden = hidden if hidden is None else hidden.to(inputs.dtype)
@@ -141,7 +141,6 @@ def _steps(
 
 def backward_scan(
     cell: Cell,
-    step_function: Step,
     weights: Weights,
     batch_sizes: List[int],
     state: Optional[RecurrentState],
@@ -164,6 +163,9 @@ def backward_scan(
     if weights.projection is not None:
         through_projection = PackedMatrix(weights.projection.t().to(dtype))
     buffer = torch.empty_like(d_hidden)
+    step_function = step_of(
+        cell, d_gates.device, dtype, weights.hidden_dim(cell), max(batch_sizes, default=0)
+    )
     end = len(d_gates)
     for number in reversed(range(len(batch_sizes))):
         size = batch_sizes[number]

@@ -1,13 +1,16 @@
 from functools import partial
-from typing import Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 import torch
 from torch.nn.functional import pad
 
-from elmo_plugin.modules.linear.packed import PackedMatrix
+from elmo_plugin.modules.linear.int8 import Int8Linear
+from elmo_plugin.modules.linear.packed import PackedLinear, PackedMatrix
+from elmo_plugin.modules.linear.panels import panels
 from elmo_plugin.modules.recurrent.cell import Cell
 
 Product = Callable[[torch.Tensor], torch.Tensor]
+Linear = Union[PackedLinear, Int8Linear]
 
 
 class Products(NamedTuple):
@@ -25,6 +28,23 @@ class Products(NamedTuple):
     input: Product
     recurrent: Product
     projection: Optional[Product]
+
+
+class Panels(NamedTuple):
+    """
+    What a compiled scan multiplies with, in float32.
+
+    # Parameters
+
+    input, recurrent : `torch.Tensor`
+        The weights of the gates, see `panels`.
+    projection : `Optional[torch.Tensor]`
+        The projection.
+    """
+
+    input: torch.Tensor
+    recurrent: torch.Tensor
+    projection: Optional[torch.Tensor]
 
 
 class Weights(NamedTuple):
@@ -72,6 +92,14 @@ class Weights(NamedTuple):
         padding = (0, self.recurrent.size(0) - num_rest)
         return pad(self.bias[:num_rest], padding) if num_rest else None
 
+    def panels(self, cell: Cell) -> Panels:
+        """Copies of the weights for a compiled scan."""
+        return Panels(
+            panels(self.input, cell.num_input_gates),
+            panels(self.recurrent, cell.num_recurrent_gates),
+            None if self.projection is None else panels(self.projection),
+        )
+
     def products(self, dtype: torch.dtype) -> Products:
         """With packed copies of the weights in `dtype`, see `PackedMatrix`."""
         recurrent_bias = self.recurrent_bias
@@ -82,3 +110,43 @@ class Weights(NamedTuple):
             partial(PackedMatrix(self.recurrent.to(dtype)).product, bias=recurrent_bias),
             None if self.projection is None else PackedMatrix(self.projection.to(dtype)).product,
         )
+
+
+class KeptWeights(NamedTuple):
+    """
+    The same as `weights`, with copies that are kept for the next call.
+
+    # Parameters
+
+    weights : `Weights`
+        The values.
+    input, recurrent, projection : `Optional[Linear]`
+        The layers that have them, and keep the copies.
+    """
+
+    weights: Weights
+    input: Linear
+    recurrent: Linear
+    projection: Optional[Linear]
+
+    def panels(self, cell: Cell) -> Panels:
+        """See `Weights.panels`."""
+        return Panels(
+            _kept_panels(self.input, cell.num_input_gates),
+            _kept_panels(self.recurrent, cell.num_recurrent_gates),
+            None if self.projection is None else _kept_panels(self.projection),
+        )
+
+    def products(self, dtype: torch.dtype) -> Products:
+        """See `Weights.products`. Only for the type of the weights."""
+        return Products(
+            partial(self.input, plus=self.weights.input_bias),
+            partial(self.recurrent, plus=self.weights.recurrent_bias),
+            self.projection,
+        )
+
+
+def _kept_panels(layer: Linear, *arguments: Any) -> torch.Tensor:
+    if isinstance(layer, PackedLinear):
+        return layer.kept(panels, *arguments)
+    return panels(layer.weight, *arguments)

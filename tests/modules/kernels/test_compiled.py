@@ -6,20 +6,24 @@ import stat
 import pytest
 import torch
 
+from elmo_plugin.modules.kernels import compiled
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.recurrent.cell import FormulaStep
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
 from elmo_plugin.modules.recurrent.kernel_step import KernelStep, step_of
+from elmo_plugin.modules.recurrent.recurrence import recurrence
+from elmo_plugin.modules.recurrent.weights import Weights
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """A machine that has built nothing yet."""
+    """A machine that has built nothing yet, of which it takes the file that is built fastest."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(compiled, "_SOURCES", [compiled._FOLDER / "character_convolution.cpp"])
     compiled_kernels.cache_clear()
     yield tmp_path / "elmo_plugin"
     compiled_kernels.cache_clear()
@@ -120,34 +124,36 @@ def test_bfloat16_is_rounded_as_pytorch_rounds_it():
 @needs_compiler
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 0.1, 0.299, 0.301, 1.0, 5.0])
 def test_small_activations_keep_their_digits(scale):
-    gates = torch.zeros(1, 4 * 1000)
-    gates[:, 2000:3000] = torch.linspace(-scale, scale, 1000)
-    cells, output = torch.empty(1, 1000), torch.empty(1, 1000)
-    for step in (FormulaStep(LstmCell()), step_of(LstmCell(), CPU, torch.float32, 1000, 1)):
-        step.forward(gates.clone(), None, torch.zeros(1, 1000), None, cells, output)
-        expected = 0.5 * gates[:, 2000:3000].double().tanh()
-        torch.testing.assert_close(cells.double(), expected, rtol=1e-6, atol=0.0)
-        torch.testing.assert_close(output.double(), 0.5 * expected.tanh(), rtol=1e-6, atol=0.0)
+    gates = torch.zeros(4 * 1000)
+    gates[2000:3000] = torch.linspace(-scale, scale, 1000)
+    weights = Weights(torch.zeros(4000, 1), torch.zeros(4000, 1000), gates)
+    output, state = recurrence(LstmCell(), torch.zeros(1, 1), weights, [1])
+    expected = 0.5 * gates[2000:3000].double().tanh()
+    torch.testing.assert_close(state.cell[0].double(), expected, rtol=1e-6, atol=0.0)
+    torch.testing.assert_close(output[0].double(), 0.5 * expected.tanh(), rtol=1e-6, atol=0.0)
 
 
-def test_a_mask_may_be_laid_out_in_any_way():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_mask_may_be_laid_out_in_any_way(dtype):
     mask = torch.rand(7, 3).t()
-    gates, previous = torch.randn(3, 42), torch.randn(3, 7)
-    outputs = []
-    cell = HighwayLstmCell(mask)
-    for step in (FormulaStep(cell), step_of(cell, CPU, torch.float32, 7, 3)):
-        outputs.append(torch.empty(3, 7))
-        step.forward(gates.clone(), None, previous, None, torch.empty(3, 7), outputs[-1])
-    torch.testing.assert_close(*outputs)
+    weights = Weights(torch.randn(42, 5), torch.randn(35, 7), torch.randn(42))
+    weights = Weights(*(part.to(dtype) for part in weights[:3]))
+    inputs = torch.randn(6, 5, dtype=dtype)
+    outputs = [
+        recurrence(HighwayLstmCell(each), inputs, weights, [3, 3])[0]
+        for each in (mask, mask.contiguous())
+    ]
+    assert torch.equal(*outputs)
 
 
 @needs_compiler
-def test_an_environment_variable_turns_the_kernels_off(cache, monkeypatch, caplog):
-    assert isinstance(step_of(LstmCell(), CPU, torch.float32, 3, 2), KernelStep)
+def test_an_environment_variable_turns_the_kernels_off(monkeypatch, caplog):
+    assert isinstance(step_of(LstmCell(), CPU, torch.bfloat16, 3, 2), KernelStep)
     monkeypatch.setenv("ELMO_COMPILED_KERNELS", "0")
     compiled_kernels.cache_clear()
     with caplog.at_level("INFO"):
-        assert isinstance(step_of(LstmCell(), CPU, torch.float32, 3, 2), FormulaStep)
+        assert isinstance(step_of(LstmCell(), CPU, torch.bfloat16, 3, 2), FormulaStep)
+    compiled_kernels.cache_clear()
     assert "ELMO_COMPILED_KERNELS is 0" in caplog.text
 
 
@@ -163,7 +169,7 @@ def test_a_compiler_that_does_not_work_leaves_the_formulas(cache, tmp_path, monk
     monkeypatch.setenv("CXX", fake_compiler(tmp_path, script))
     assert compiled_kernels() is None
     assert not list(cache.iterdir())
-    assert isinstance(step_of(LstmCell(), CPU, torch.float32, 3, 2), FormulaStep)
+    assert isinstance(step_of(LstmCell(), CPU, torch.bfloat16, 3, 2), FormulaStep)
 
 
 def test_so_does_a_machine_without_one(cache, monkeypatch):

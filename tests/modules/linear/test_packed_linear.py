@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from elmo_plugin.modules.linear.packed import PackedLinear
+from elmo_plugin.modules.linear.packed import PackedLinear, PackedMatrix
 from elmo_plugin.modules.linear.products import HAS_BFLOAT16, HAS_ONEDNN
 
 # So large that the packed copy is in oneDNN's own layout.
@@ -22,6 +22,12 @@ def assert_is_linear(layer, inputs, plus=None, most=1e-5):
     torch.testing.assert_close(layer(inputs, plus), expected, rtol=most, atol=most)
 
 
+def packed_copy(layer):
+    """The copy that the layer keeps, or None."""
+    kept = layer._copies.get((PackedMatrix, ()))
+    return None if kept is None else kept[2]
+
+
 @pytest.fixture
 def layer():
     """A layer whose weight was used, and packed where that is possible."""
@@ -29,8 +35,8 @@ def layer():
     layer = PackedLinear(NUM_IN, NUM_OUT).eval()
     with torch.no_grad():
         layer(torch.randn(4, NUM_IN))
-    assert (layer._packed is not None) == HAS_ONEDNN
-    assert not HAS_ONEDNN or layer._packed[2]._packed is not None
+    assert (packed_copy(layer) is not None) == HAS_ONEDNN
+    assert not HAS_ONEDNN or packed_copy(layer)._packed is not None
     return layer
 
 
@@ -46,7 +52,7 @@ def test_the_product_is_that_of_linear(bias, plus_shape, gradients):
         # Rows and columns that do not lie side by side in memory.
         assert_is_linear(layer, torch.randn(7, 2 * NUM_IN)[:, ::2], plus)
         assert_is_linear(layer, torch.randn(NUM_IN, 7).t(), plus)
-    assert (layer._packed is None) == (gradients or not HAS_ONEDNN)
+    assert (packed_copy(layer) is None) == (gradients or not HAS_ONEDNN)
 
 
 @pytest.mark.parametrize("plus_shape", [None, (NUM_OUT,), (0, NUM_OUT)])
@@ -138,7 +144,7 @@ def test_a_weight_in_training_is_never_kept_packed(layer):
     inputs = torch.randn(5, NUM_IN)
     with torch.no_grad():
         layer(inputs)
-        assert layer._packed is None
+        assert packed_copy(layer) is None
         layer.weight.data.mul_(2)
         assert_is_linear(layer, inputs)
 
@@ -148,24 +154,24 @@ def test_a_frozen_layer_stays_packed_in_a_model_in_training(layer):
     layer.requires_grad_(False)
     torch.nn.Sequential(layer).train()
     layer(torch.randn(5, NUM_IN))
-    packed = layer._packed
+    packed = packed_copy(layer)
     layer(torch.randn(5, NUM_IN))
-    assert packed is not None and layer._packed is packed
+    assert packed is not None and packed_copy(layer) is packed
 
 
 @needs_onednn
 def test_a_weight_that_moves_drops_its_copy(layer):
     # The rounded weight may come to stand at the address of the exact one.
     layer.to(torch.bfloat16)
-    assert layer._packed is None
+    assert packed_copy(layer) is None
 
 
 @needs_onednn
 def test_an_unchanged_weight_is_packed_once(layer):
-    packed = layer._packed
+    packed = packed_copy(layer)
     with torch.no_grad():
         layer(torch.randn(9, NUM_IN))
-    assert layer._packed is packed
+    assert packed_copy(layer) is packed
 
 
 @pytest.mark.parametrize(
@@ -222,7 +228,7 @@ def test_other_types_give_the_product_too(layer, dtype, most):
     with torch.no_grad():
         for plus in (None, torch.randn(NUM_OUT, dtype=dtype), torch.randn(5, NUM_OUT, dtype=dtype)):
             assert_is_linear(layer, inputs, plus, most)
-    assert (layer._packed is not None) == (dtype == torch.bfloat16 and HAS_BFLOAT16)
+    assert (packed_copy(layer) is not None) == (dtype == torch.bfloat16 and HAS_BFLOAT16)
 
 
 def test_inputs_of_another_type_are_refused_as_by_linear(layer):

@@ -8,7 +8,7 @@ import torch
 import elmo_plugin.modules.recurrent.cells  # noqa: F401
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
-from elmo_plugin.modules.recurrent import kernel_step
+from elmo_plugin.modules.recurrent import compiled_scan, kernel_step
 from elmo_plugin.modules.recurrent import recurrence as recurrence_module
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
@@ -179,7 +179,8 @@ def kernels(request, monkeypatch):
     if request.param == "compiled" and compiled_kernels() is None:
         pytest.skip("no C++ compiler")
     if request.param == "not compiled":
-        monkeypatch.setattr(kernel_step, "compiled_kernels", lambda: None)
+        for module in (kernel_step, compiled_scan):
+            monkeypatch.setattr(module, "compiled_kernels", lambda: None)
 
 
 @pytest.mark.parametrize("dtype, most", [(torch.float64, 1e-10), (torch.float32, 1e-5)])
@@ -280,6 +281,62 @@ def test_pieces_joined_by_the_carried_state_are_the_whole(kernels, cell, project
     assert_same(
         (torch.cat([first[0], second[0]]), *second[1:]), (outputs, hidden, cell_state), 1e-6
     )
+
+
+@pytest.fixture
+def num_threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def wide_layer(cell: Cell, projects: bool):
+    """
+    Wide enough for several threads to share one sentence, and for several panels and a rest; an odd
+    number of inputs, which are no whole pairs. Of one sentence and of several.
+    """
+    torch.manual_seed(2)
+    dim, output_dim = (150, 131) if projects else (151, 151)
+    if cell is LAYERS["highway with dropout"][0]:
+        cell = HighwayLstmCell(torch.rand(6, dim))
+    weights = Weights(
+        torch.randn(cell.num_input_gates * dim, 9) / 3,
+        torch.randn(cell.num_recurrent_gates * dim, output_dim) / 10,
+        torch.randn(len(cell.gates) * dim),
+        torch.randn(output_dim, dim) / 10 if projects else None,
+    )
+    # So many steps that their inputs are not multiplied all at once.
+    return cell, weights, ([6, 6, 5, 5, 5, 3, 1], [1] * 700)
+
+
+@pytest.mark.skipif(compiled_kernels() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("dtype, most", [(torch.float32, 1e-5), (torch.bfloat16, 0.03)])
+@every_layer
+def test_neither_threads_nor_other_sentences_change_a_digit(
+    num_threads, monkeypatch, cell, projects, dtype, most
+):
+    cell, weights, shapes = wide_layer(cell, projects)
+    for sizes in shapes:
+        inputs = torch.randn(sum(sizes), 9)
+        expected = reference_recurrence(cell, inputs, weights, sizes)
+        halves = Weights(*(part if part is None else part.to(dtype) for part in weights))
+        found = []
+        for threads in (1, 2, 3, 7):
+            num_threads(threads)
+            outputs, state = recurrence(cell, inputs.to(dtype), halves, sizes)
+            found.append((outputs, *state))
+        assert_same(found[0], (expected[0], *expected[1]), most)
+        for results in found[1:]:
+            assert all(map(torch.equal, results, found[0]))
+        # The longest sentence alone.
+        firsts = [sum(sizes[:step]) for step in range(len(sizes))]
+        alone, _ = recurrence(cell, inputs.to(dtype)[firsts], halves, [1] * len(sizes))
+        assert torch.equal(alone, found[0][0][firsts])
+        if dtype == torch.bfloat16:
+            monkeypatch.setattr(tuning, "MAX_COMPILED_BFLOAT16", 0)
+            outputs, state = recurrence(cell, inputs.to(dtype), halves, sizes)
+            monkeypatch.undo()
+            assert_same((outputs, *state), found[0], most)
 
 
 def test_input_gates_made_in_pieces_are_the_same(kernels, monkeypatch):

@@ -1,6 +1,6 @@
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar, Optional, Sequence, Tuple
+from typing import ClassVar, Optional, Tuple
 
 import torch
 
@@ -51,14 +51,3 @@ class LstmCell(Cell):
     def kernel_setting(self, num_sentences: int, hidden_dim: int) -> float:
         """The bound on the cell state."""
         return self.clip or inf
-
-    def run_torch_loop(
-        self,
-        inputs: torch.Tensor,
-        batch_sizes: torch.Tensor,
-        weights: Sequence[Sequence[torch.Tensor]],
-    ) -> Optional[torch.Tensor]:
-        """See `Cell`. `torch.lstm` has the same gate order, and a second bias."""
-        flat = [part for layer in weights for part in (*layer, torch.zeros_like(layer[2]))]
-        zeros = inputs.new_zeros(2, int(batch_sizes[0]), weights[0][1].size(1))
-        return torch.lstm(inputs, batch_sizes, (zeros, zeros), flat, True, 1, 0.0, False, True)[0]

@@ -1,0 +1,218 @@
+"""All steps of recurrent layers in one compiled call, on a CPU."""
+
+from ctypes import Structure, addressof, c_float, c_int64, c_void_p
+from math import inf
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+
+from elmo_plugin.modules import tuning
+from elmo_plugin.modules.kernels.compiled import compiled_kernels
+from elmo_plugin.modules.linear.panels import panels
+from elmo_plugin.modules.recurrent.cell import Cell
+from elmo_plugin.modules.recurrent.scan import RecurrentState, Trace, at_least_float32
+from elmo_plugin.modules.recurrent.weights import KeptWeights, Weights
+
+# Types of products, in the names of compiled functions.
+_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+
+
+class Reading(NamedTuple):
+    """
+    One direction of a recurrent layer, and what it reads.
+
+    # Parameters
+
+    inputs : `torch.Tensor`
+        Shape `(num_packed, input_dim)`. Tokens in the order of a `Packing`.
+    weights : `Weights`
+        The weights.
+    state : `Optional[Tuple[torch.Tensor, torch.Tensor]]`
+        Hidden state and cell state before the first step, longest sentence first: shapes
+        `(batch_size, output_dim)` and `(batch_size, hidden_dim)`. Zeros when not given.
+    kept : `Optional[KeptWeights]`
+        Packed copies of the weights, used without gradients.
+    """
+
+    inputs: torch.Tensor
+    weights: Weights
+    state: Optional[Tuple[torch.Tensor, torch.Tensor]] = None
+    kept: Optional[KeptWeights] = None
+
+
+def can_scan(
+    cell: Cell, weights: Weights, dtype: torch.dtype, num_sentences: Optional[int] = None
+) -> bool:
+    """
+    True if this cell has a compiled scan for this device and this type of products: in bfloat16
+    only without gradients, when `num_sentences` is given, and only for small products, because
+    oneDNN's are faster for large ones.
+    """
+    is_fast = dtype == torch.float32 or (
+        dtype == weights.recurrent.dtype == torch.bfloat16
+        and num_sentences is not None
+        and num_sentences * weights.recurrent.numel() <= tuning.MAX_COMPILED_BFLOAT16
+    )
+    return (
+        is_fast
+        and cell.kernel is not None
+        # The weight of an `Int8Linear` has no values.
+        and weights.recurrent.device.type == "cpu"
+        and compiled_kernels() is not None
+    )
+
+
+def compiled_forward(
+    cell: Cell,
+    readings: Sequence[Reading],
+    batch_sizes: Sequence[int],
+    traces: Optional[Sequence[Trace]] = None,
+) -> List[Tuple[torch.Tensor, RecurrentState]]:
+    """
+    `forward_scan` of layers of the same widths, for sentences of the same lengths: side by side if
+    there are threads for it. The numbers of a sentence do not depend on the others.
+    """
+    dim, rows = readings[0].weights.hidden_dim(cell), max(batch_sizes, default=0)
+    dtype = readings[0].inputs.dtype
+    scans, results = [], []
+    for number, (inputs, weights, state, kept) in enumerate(readings):
+        trace = traces[number] if traces else None
+        outputs = (
+            trace.hidden_states if trace else inputs.new_empty(len(inputs), weights.output_dim)
+        )
+        full = at_least_float32(outputs.dtype)
+        final = RecurrentState(
+            outputs.new_zeros(rows, weights.output_dim), outputs.new_zeros(rows, dim, dtype=full)
+        )
+        if state is not None:
+            hidden, cell_state = state
+            final = RecurrentState(_copy(hidden, outputs.dtype), _copy(cell_state, full))
+        cell_outputs = None
+        if weights.projection is not None:
+            cell_outputs = trace.cell_outputs if trace else outputs.new_empty(rows, dim)
+        scans.append(
+            {
+                **_settings(cell, weights, len(final.cell), state is not None),
+                **(kept or weights).panels(cell)._asdict(),
+                "input_dim": inputs.size(1),
+                "inputs": inputs.contiguous(),
+                "bias": weights.bias.to(full),
+                "hidden": final.hidden,
+                "cell_state": final.cell,
+                "outputs": outputs,
+                "gates": trace and trace.gates,
+                "cell_states": trace and trace.cell_states,
+                "cell_outputs": cell_outputs,
+            }
+        )
+        results.append((outputs, final))
+    _run(f"{cell.kernel}_forward_scan_{_NAMES[dtype]}", _ForwardScan, scans, batch_sizes)
+    return [
+        (outputs, RecurrentState(final.hidden, final.cell.to(dtype))) for outputs, final in results
+    ]
+
+
+def compiled_backward(
+    cell: Cell,
+    weights: Weights,
+    batch_sizes: List[int],
+    state: Optional[RecurrentState],
+    trace: Trace,
+    gradients: Tuple[torch.Tensor, ...],
+    d_gates: torch.Tensor,
+    d_projected: Optional[torch.Tensor],
+) -> RecurrentState:
+    """See `backward_scan`."""
+    d_outputs, d_hidden, d_cell = (_copy(gradient, torch.float32) for gradient in gradients)
+    projection = weights.projection
+    scan = {
+        **_settings(cell, weights, len(d_cell), state is not None),
+        "gates": trace.gates,
+        "cell_states": trace.cell_states,
+        "first_cell_state": torch.zeros_like(d_cell) if state is None else state.cell.contiguous(),
+        "hidden_states": trace.hidden_states,
+        "d_outputs": d_outputs,
+        "recurrent": panels(weights.recurrent.t()),
+        "projection": None if projection is None else panels(projection.t()),
+        "d_hidden": d_hidden,
+        "d_cell_state": d_cell,
+        "d_gates": d_gates,
+        "d_projected": d_projected,
+    }
+    _run(f"{cell.kernel}_backward_scan", _BackwardScan, [scan], batch_sizes)
+    return RecurrentState(d_hidden, d_cell)
+
+
+def _settings(cell: Cell, weights: Weights, rows: int, has_state: bool) -> Dict[str, Any]:
+    dim = weights.hidden_dim(cell)
+    setting = cell.kernel_setting(rows, dim)
+    is_mask = isinstance(setting, torch.Tensor)
+    return {
+        "hidden_dim": dim,
+        "output_dim": weights.output_dim,
+        "has_state": int(has_state),
+        "cell_clip": inf if is_mask else setting,
+        "projection_clip": cell.projection_clip or inf,
+        "dropout_mask": setting if is_mask else None,
+    }
+
+
+_SETTINGS: Any = [
+    ("num_steps", c_int64),
+    ("batch_sizes", c_void_p),
+    ("hidden_dim", c_int64),
+    ("output_dim", c_int64),
+    ("has_state", c_int64),
+    ("cell_clip", c_float),
+    ("projection_clip", c_float),
+    ("dropout_mask", c_void_p),
+]
+
+
+def _pointers(names: str) -> Any:
+    return [(name, c_void_p) for name in names.split()]
+
+
+class _ForwardScan(Structure):
+    """As in `kernels/scan.h` and `kernels/forward_scan.cpp`."""
+
+    _fields_ = [
+        *_SETTINGS,
+        ("input_dim", c_int64),
+        *_pointers(
+            "inputs bias input recurrent projection hidden cell_state outputs gates cell_states"
+            " cell_outputs"
+        ),
+    ]
+
+
+class _BackwardScan(Structure):
+    """As in `kernels/scan.h` and `kernels/backward_scan.cpp`."""
+
+    _fields_ = [
+        *_SETTINGS,
+        *_pointers(
+            "gates cell_states first_cell_state hidden_states d_outputs recurrent projection"
+            " d_hidden d_cell_state d_gates d_projected"
+        ),
+    ]
+
+
+def _run(
+    name: str, structure: Any, scans: Sequence[Dict[str, Any]], batch_sizes: Sequence[int]
+) -> None:
+    sizes = (c_int64 * len(batch_sizes))(*batch_sizes)
+    arguments = (structure * len(scans))()
+    for argument, scan in zip(arguments, scans):
+        argument.num_steps, argument.batch_sizes = len(sizes), addressof(sizes)
+        for field, value in scan.items():
+            if isinstance(value, torch.Tensor):
+                # The compiled code checks nothing.
+                assert value.is_contiguous() and value.dtype in _NAMES, field
+                value = value.data_ptr()
+            setattr(argument, field, value)
+    getattr(compiled_kernels(), name)(arguments, c_int64(len(scans)))
+
+
+def _copy(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return values.to(dtype, memory_format=torch.contiguous_format, copy=True)
