@@ -15,11 +15,12 @@ from elmo_plugin.commands.bilm_arguments import (
     positive_number,
 )
 from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
-from elmo_plugin.corpora.sentence_per_line import read_sentences
 from elmo_plugin.elmo.dump.dump import (
     DumpOptions,
     DumpSummary,
+    check_format,
     check_space,
+    count_text,
     dump_embeddings,
     vector_bytes,
 )
@@ -28,24 +29,33 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
-Write the layers of a biLM over a text into one HDF5 file.
+Write the layers of a biLM over a text into one file of HDF5, safetensors or Parquet.
 
 INPUT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
 URL, or - for standard input. If it is a folder, each file in it gets a file of its own in the
-folder OUTPUT, and what is finished is not done again. Line i (from 0) becomes the dataset str(i),
-float32:
+folder OUTPUT, and what is finished is not done again.
+
+The ending of OUTPUT, file or folder, is the format: .safetensors, .parquet (needs the package
+pyarrow), or anything else for HDF5. In HDF5 and safetensors, line i (from 0) becomes the dataset or
+tensor str(i), float32:
     --all            (num_layers, num_tokens, dim), token layer first
     --top, --average (num_tokens, dim)
-An empty line becomes an empty dataset. The vectors of a line do not depend on the other lines.
+An empty line becomes an empty dataset. `sentence_to_index`, a JSON string (in safetensors its
+bytes), maps each sentence, its words joined by one space, to its line. A sentence that occurs again
+has a dataset for each of its lines; the map points to the first. A safetensors file has room for
+about a million lines; more are refused before anything is written.
 
-The file also holds `sentence_to_index`, a JSON string: from each sentence, its words joined by one
-space, to its line. A sentence that occurs again has a dataset for each of its lines; the map
-points to the first. Attributes of the file name the biLM, the settings and the number of lines.
+In Parquet, each token is a row: `sentence`, the number of its line from 0; `position` in the line,
+from 0; `word`; and lists of dim numbers, with --all `layer_0` (the token layer), `layer_1` and so
+on, else `vector`. An empty line has no rows.
+
+The vectors of a line do not depend on the other lines. Attributes of an HDF5 file, metadata of
+the others, name the biLM, the settings and the number of lines.
 
 Bytes per token: number of layers (--top, --average: 1) x dim x 4; with --half x 2. For the
 published biLM that is 12,288 for --all and 4,096 for --top. RAM grows with --batch-size,
 --num-workers and the longest line, and with the distinct sentences unless --forget-sentences is
-given.
+given or the format is Parquet.
 
 If the command is interrupted, even by kill -9 or a full disk, give the same command again: it
 continues after the lines that are done, which are kept in the folder OUTPUT.unfinished. From
@@ -57,17 +67,19 @@ EPILOG = """\
 example:
     %(prog)s sentences.txt vectors.hdf5 --all
     python -c 'import h5py; print(h5py.File("vectors.hdf5")["0"].shape)'
-    %(prog)s texts vectors --top --half --ray
+    %(prog)s texts vectors.parquet --top --half --ray
 """
 
 STOPPED = "stopped. Give the same command again to continue."
+
+_Path = Union[str, os.PathLike]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "input_file", metavar="INPUT", help="a sentence per line, or -; or a folder"
     )
-    parser.add_argument("output_file", metavar="OUTPUT", help="the HDF5 file to write, or a folder")
+    parser.add_argument("output_file", metavar="OUTPUT", help="the file to write, or a folder")
     layers = parser.add_mutually_exclusive_group(required=True)
     for name, what in (
         ("all", "every layer"),
@@ -103,6 +115,7 @@ def _check(args: Namespace) -> None:
             f"--ray needs a folder of texts as INPUT, found {args.input_file}. Divide the text "
             "into files, each of which becomes a task."
         )
+    check_format(args.output_file, _options(args))
 
 
 def _options(args: Namespace) -> DumpOptions:
@@ -120,7 +133,7 @@ def _options(args: Namespace) -> DumpOptions:
 def _embed(args: Namespace) -> DumpSummary:
     options = _options(args)
     input_path = "/dev/stdin" if args.input_file == "-" else args.input_file
-    counted = _count(input_path, args.decoding_errors)
+    counted = _count(input_path, args.output_file, options)
     bilm = _load(args)
     total = None
     if counted is not None:
@@ -146,7 +159,7 @@ def _embed_folder(args: Namespace) -> str:
     sizes = {}
     for text, output in outputs.items():
         is_finished = output.exists() and not args.force
-        counted = None if is_finished else _count(text, args.decoding_errors)
+        counted = None if is_finished else _count(text, output, options)
         sizes[text] = 0 if counted is None else vector_bytes(bilm, counted[1], options)
     check_space(args.output_file, _announced(sum(sizes.values())) + max(sizes.values()))
     if args.ray is None:
@@ -177,17 +190,14 @@ def _announced(num_bytes: int) -> int:
     return num_bytes
 
 
-def _count(path: str, errors: str) -> Optional[Tuple[int, int]]:
+def _count(path: str, output_path: _Path, options: DumpOptions) -> Optional[Tuple[int, int]]:
     """The numbers of lines and tokens, or `None` for a pipe, which can be read only once."""
     if os.path.exists(path) and not os.path.isfile(path):
         return None
-    num_lines = num_tokens = 0
-    for _, words in read_sentences(path, errors=errors):
-        num_lines, num_tokens = num_lines + 1, num_tokens + len(words)
-    return num_lines, num_tokens
+    return count_text(path, output_path, options)
 
 
-def _report(summary: DumpSummary, output_path: Union[str, os.PathLike]) -> str:
+def _report(summary: DumpSummary, output_path: _Path) -> str:
     size = os.path.getsize(output_path) / 1e6
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
     left_out = summary.num_lines - summary.num_datasets
@@ -201,19 +211,23 @@ def _add_output_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--half", action="store_true", help="write float16: half the size")
     parser.add_argument(
         "--compression",
-        choices=["none", "gzip", "lzf"],
+        choices=["none", "gzip", "lzf", "zstd"],
         default="none",
-        help="compress losslessly; every HDF5 reader knows gzip, lzf is faster and for h5py only",
+        help="compress losslessly: gzip for HDF5, or lzf, which is faster and for h5py only; zstd "
+        "for Parquet; safetensors has none",
     )
     parser.add_argument(
-        "--forget-sentences", action="store_true", help="leave out `sentence_to_index`"
+        "--forget-sentences",
+        action="store_true",
+        help="leave out `sentence_to_index`, which Parquet never has",
     )
     parser.add_argument(
         "--use-sentence-keys",
         action="store_true",
         help="name each dataset by its sentence instead of its line, with '\u2215' (U+2215) for "
         "'/', '\u2400' (U+2400) for NUL and '\u2024' (U+2024) for a lone full stop; a repeated "
-        "sentence is written once, an empty one not at all. Leaves out `sentence_to_index`",
+        "sentence is written once, an empty one not at all. Leaves out `sentence_to_index`. Not "
+        "for Parquet, where words are a column",
     )
     parser.add_argument(
         "--force",

@@ -2,10 +2,10 @@ import json
 import os
 import shutil
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Optional, Union
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union
 
 import numpy
 
@@ -13,7 +13,14 @@ from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.elmo.dump.dump_file import DumpFile, finished_attributes
-from elmo_plugin.elmo.dump.parts import DumpOptions, Parts, SentenceGroup, compute_parts
+from elmo_plugin.elmo.dump.formats import format_of
+from elmo_plugin.elmo.dump.parts import (
+    DumpOptions,
+    Parts,
+    SentenceGroup,
+    compute_parts,
+    dataset_name,
+)
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resumable_text import settings_difference
@@ -21,7 +28,9 @@ from elmo_plugin.util.resumable_text import settings_difference
 __all__ = [
     "DumpOptions",
     "DumpSummary",
+    "check_format",
     "check_space",
+    "count_text",
     "dump_embeddings",
     "finished_dump",
     "vector_bytes",
@@ -53,10 +62,11 @@ def dump_embeddings(
     num_workers: int = 0,
 ) -> DumpSummary:
     """
-    Writes one HDF5 dataset per line of a text file: `(num_layers, num_tokens, output_dim)`, or
-    `(num_tokens, output_dim)` for one layer or the average. An empty line gives an empty dataset.
-    Attributes of the file are the options, `bilm_options`, `bilm_fingerprint`, `input`,
-    `num_lines`, `text_sha256` (a digest of the sentences), `complete` and versions.
+    Writes the vectors of a text file in the format of the output's ending, see `format_of`. In HDF5
+    and safetensors, a dataset per line: `(num_layers, num_tokens, output_dim)`, or `(num_tokens,
+    output_dim)` for one layer or the average. An empty line gives an empty dataset. In Parquet, a
+    row per token. Attributes of the file are the options, `bilm_options`, `bilm_fingerprint`,
+    `input`, `num_lines`, `text_sha256` (a digest of the sentences), `complete` and versions.
 
     After a kill, the same call continues after the last commit and ends with the same file:
     commits are between groups of lines that are embedded together, and the groups depend on the
@@ -83,15 +93,19 @@ def dump_embeddings(
     # Raises
 
     `ConfigurationError`
-        If the input is empty, the output cannot be written (see `DumpFile`) or was begun with
-        another text, vectors are not finite, or a worker is killed.
+        If the input is empty, the format cannot do what the options ask for, the output cannot be
+        written (see `DumpFile`) or was begun with another text, vectors are not finite, or a worker
+        is killed.
+    `ImportError`
+        If the output is Parquet and pyarrow is not installed.
     `OSError`
         If reading or writing fails. The lines done are kept.
     """
     if os.path.exists(output_path) and os.path.exists(input_path):
         if os.path.samefile(input_path, output_path):
             raise ConfigurationError(f"{output_path} is the input; name another output.")
-    text = _Text(input_path, options)
+    check_format(output_path, options)
+    text = _Text(input_path, Path(output_path), options)
     sentences = text.sentences()
     # Before the output is opened, to name an empty input or a missing one first.
     first = next(sentences, None)
@@ -129,7 +143,8 @@ def finished_dump(
     found = finished_attributes(Path(output_path))
     if found is None:
         return None
-    difference = settings_difference(found, _settings(bilm, options))
+    settings = {name: str(value) for name, value in _settings(bilm, options).items()}
+    difference = settings_difference(found, settings)
     text = DigestedText([input_path], options.decoding_errors)
     for _ in () if difference else text.sentences():
         pass
@@ -140,7 +155,31 @@ def finished_dump(
             f"{output_path} is finished, with other settings: {difference}. Name another output, "
             "or add --force to replace it."
         )
-    return DumpSummary(text.num_lines, text.num_tokens, found["num_datasets"], text.num_lines)
+    return DumpSummary(text.num_lines, text.num_tokens, int(found["num_datasets"]), text.num_lines)
+
+
+def check_format(output_path: Union[str, os.PathLike], options: DumpOptions) -> None:
+    """See `DumpFormat.check`, for a file or a folder of files."""
+    format_of(Path(output_path)).check(options)
+
+
+def count_text(
+    input_path: Union[str, os.PathLike],
+    output_path: Union[str, os.PathLike],
+    options: DumpOptions,
+) -> Tuple[int, int]:
+    """
+    The numbers of lines and tokens of a text.
+
+    # Raises
+
+    `ConfigurationError`
+        If the format of the output could not hold so many lines.
+    """
+    text = _Text(input_path, Path(output_path), replace(options, forget_sentences=True))
+    for _ in text.sentences():
+        pass
+    return text.num_lines, text.num_tokens
 
 
 def vector_bytes(bilm: Bilm, num_tokens: int, options: DumpOptions) -> int:
@@ -167,15 +206,25 @@ def check_space(output_path: Union[str, os.PathLike], num_bytes: int) -> None:
 
 
 class _Text(DigestedText):
-    """Also maps sentences to lines, if the options ask for it."""
+    """
+    Also maps sentences to lines, if the options ask for it, and refuses more lines than the output
+    can hold.
+    """
 
-    def __init__(self, path: Union[str, os.PathLike], options: DumpOptions) -> None:
+    def __init__(
+        self, path: Union[str, os.PathLike], output_path: Path, options: DumpOptions
+    ) -> None:
         super().__init__([path], options.decoding_errors)
-        has_index = not (options.sentence_keys or options.forget_sentences)
+        self._options, self._output_path = options, output_path
+        self._format = format_of(output_path)
+        has_no_index = options.sentence_keys or options.forget_sentences
+        has_index = self._format.has_index and not has_no_index
         self.sentence_to_index: Optional[Dict[str, str]] = {} if has_index else None
 
     def sentences(self) -> Iterator[Sentence]:
+        limit = self._format.limit(self._output_path)
         for line_number, words in super().sentences():
+            limit(dataset_name(line_number, words, self._options))
             if self.sentence_to_index is not None:
                 self.sentence_to_index.setdefault(" ".join(words), str(line_number - 1))
             yield line_number, words

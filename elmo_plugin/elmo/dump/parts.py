@@ -12,15 +12,24 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.elmo.dump.dump_file import PartWriter
+from elmo_plugin.elmo.dump.part_file import EmbeddedSentence, PartWriter
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["DumpOptions", "Parts", "SentenceGroup", "compute_parts", "sentence_key"]
+__all__ = [
+    "DumpOptions",
+    "Parts",
+    "SentenceGroup",
+    "compute_parts",
+    "dataset_name",
+    "sentence_key",
+]
 
 # In the name of a dataset, HDF5 takes a slash for a separator and NUL for the end.
 _NOT_IN_KEYS = str.maketrans({"/": "\u2215", "\0": "\u2400"})
+# HDF5 takes the first for a group, and safetensors the second for its metadata.
+_NOT_KEYS = {".": "\u2024", "__metadata__": "\uff3f_metadata__"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,7 @@ class DumpOptions:
     layers: str = "all"
     #: `float32`, or `float16` for half the size.
     dtype: str = "float32"
-    #: `gzip`, or `lzf`, which is faster but which only h5py reads.
+    #: Of HDF5 `gzip`, or `lzf`, which is faster but which only h5py reads; of Parquet `zstd`.
     compression: Optional[str] = None
     batch_size: int = 64
     #: Name datasets by `sentence_key` instead of by line.
@@ -68,20 +77,21 @@ class Parts(Dataset):
     def __getitem__(self, group: SentenceGroup) -> Tuple[SentenceGroup, Union[Path, Exception]]:
         # An error is returned, because a `DataLoader` adds a traceback to its message.
         try:
-            datasets = list(self._datasets(group.sentences))
-            return group, self._writer.write(group.num_lines, group.text_sha256, datasets)
+            sentences = list(self._embedded(group.sentences))
+            return group, self._writer.write(group.num_lines, group.text_sha256, sentences)
         except (ConfigurationError, OSError) as error:
             return group, error
 
-    def _datasets(self, sentences: List[Sentence]) -> Iterator[Tuple[str, numpy.ndarray]]:
+    def _embedded(self, sentences: List[Sentence]) -> Iterator[EmbeddedSentence]:
         options = self._options
         embedded = embed_sentences(
             self._bilm, [words for _, words in sentences], options.batch_size
         )
         for (line_number, words), layers in zip(sentences, embedded):
-            key = sentence_key(words) if options.sentence_keys else str(line_number - 1)
-            if key:
-                yield key, _vectors(layers, options, f"{self._input_path}:{line_number}")
+            name = dataset_name(line_number, words, options)
+            if name:
+                vectors = _vectors(layers, options, f"{self._input_path}:{line_number}")
+                yield EmbeddedSentence(name, words, vectors)
             if self._on_progress is not None:
                 self._on_progress(1)
 
@@ -115,14 +125,20 @@ def compute_parts(
         raise ConfigurationError(f"{error} The lines done are kept.") from error
 
 
+def dataset_name(line_number: int, words: Sequence[str], options: DumpOptions) -> str:
+    """That of the vectors of a line, numbered from 1; empty if they are not written."""
+    return sentence_key(words) if options.sentence_keys else str(line_number - 1)
+
+
 def sentence_key(words: Sequence[str]) -> str:
     """
-    The name of a sentence's dataset if sentences are keys: its words joined by one space. HDF5 does
-    not allow all names: `/` is replaced by `∕` (U+2215), NUL by `␀` (U+2400), and a sentence that
-    is only a full stop by `․` (U+2024). Empty for a sentence without words.
+    The name of a sentence's dataset if sentences are keys: its words joined by one space. Some
+    names are not possible: `/` is replaced by `∕` (U+2215), NUL by `␀` (U+2400), a sentence that is
+    only a full stop by `․` (U+2024), and the first character of `__metadata__` by U+FF3F. Empty for
+    a sentence without words.
     """
     key = " ".join(words).translate(_NOT_IN_KEYS)
-    return "\u2024" if key == "." else key
+    return _NOT_KEYS.get(key, key)
 
 
 def _start_worker(num_threads: int, number: int) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, dump_embeddings, finished_dump
+from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.ray_tasks import run_with_ray
 
@@ -22,7 +23,8 @@ _Outcomes = Iterator[Tuple[str, Outcome]]
 
 def shard_outputs(texts: Sequence[str], folder: Union[str, os.PathLike]) -> Dict[str, Path]:
     """
-    The file of each text: its name in `folder`, without `.gz` and with `.hdf5`.
+    The file of each text: its name in `folder`, without `.gz` and with the ending of the format for
+    which the ending of `folder` stands.
 
     # Raises
 
@@ -30,8 +32,9 @@ def shard_outputs(texts: Sequence[str], folder: Union[str, os.PathLike]) -> Dict
         If two texts would be written to the same file.
     """
     outputs: Dict[str, Path] = {}
+    suffix = format_of(Path(folder)).suffix
     for text in texts:
-        output = Path(folder) / f"{os.path.basename(text).removesuffix('.gz')}.hdf5"
+        output = Path(folder) / f"{os.path.basename(text).removesuffix('.gz')}{suffix}"
         for other, path in outputs.items():
             if path == output:
                 raise ConfigurationError(f"{other} and {text} would both be written to {output}.")

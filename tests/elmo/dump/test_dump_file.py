@@ -1,5 +1,7 @@
-"""The file of `allennlp elmo`: complete or absent, whatever stops its writer."""
+"""The file of `elmo embed`: complete or absent, whatever stops its writer."""
 
+import errno
+import json
 import multiprocessing
 import os
 import resource
@@ -7,24 +9,27 @@ import shutil
 import signal
 from contextlib import closing
 
-import h5py
 import numpy
 import pytest
 
-from elmo_plugin.elmo.dump.dump_file import DumpFile
+from elmo_plugin.elmo.dump.dump_file import DumpFile, finished_attributes
+from elmo_plugin.elmo.dump.part_file import EmbeddedSentence
 from elmo_plugin.util.errors import ConfigurationError
+from tests.elmo.dump.reading import SUFFIXES, read, same
 
 SETTINGS = {"layers": "all", "dtype": "float32", "compression": "none"}
 NUM_LINES = 6
 
 
 def vectors_of(line, size=40):
-    return numpy.random.default_rng(line).random((3, line, size), dtype="float32")
+    """Shape `(3, num_tokens, size)`; the first lines have 1, 2 and 3 tokens, the others 3."""
+    num_tokens = min(line + 1, 3)
+    return numpy.random.default_rng(line).random((3, num_tokens, size), dtype="float32")
 
 
 def commit(file, line):
-    datasets = [(str(line), vectors_of(line))]
-    file.commit(file.writer.write(line + 1, f"digest of {line}", datasets))
+    sentence = EmbeddedSentence(str(line), (f"{line}a", "b", "c")[: line + 1], vectors_of(line))
+    file.commit(file.writer.write(line + 1, f"digest of {line}", [sentence]))
 
 
 def write(path, force=False, **settings):
@@ -35,11 +40,6 @@ def write(path, force=False, **settings):
             commit(file, line)
         file.finish("text.txt", {"a sentence": "0"})
     return num_resumed
-
-
-def content(path):
-    with h5py.File(path) as file:
-        return {key: file[key][()].tolist() for key in file}, dict(file.attrs)
 
 
 def kill_at(operation, path):
@@ -61,16 +61,16 @@ def kill_at(operation, path):
     write(path)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "out.hdf5"
+@pytest.fixture(params=SUFFIXES)
+def path(request, tmp_path):
+    return tmp_path / f"out{request.param}"
 
 
-def test_a_kill_at_any_disk_operation_loses_no_commit(tmp_path):
-    alone = tmp_path / "alone.hdf5"
+def test_a_kill_at_any_disk_operation_loses_no_commit(path):
+    alone = path
     write(alone)
-    folder = tmp_path / "killed"
-    path = folder / "out.hdf5"
+    folder = path.parent / "killed"
+    path = folder / alone.name
     fork = multiprocessing.get_context("fork")
     resumed = []
     exit_code = -signal.SIGKILL
@@ -89,7 +89,7 @@ def test_a_kill_at_any_disk_operation_loses_no_commit(tmp_path):
             assert "is finished, with 6 lines" in str(error)
             resumed.append(NUM_LINES)
         assert path.read_bytes() == alone.read_bytes()
-        assert os.listdir(folder) == ["out.hdf5"]
+        assert os.listdir(folder) == [path.name]
     assert resumed == sorted(resumed) and set(resumed) == set(range(NUM_LINES + 1))
     assert len(resumed) > 4 * NUM_LINES
 
@@ -97,9 +97,9 @@ def test_a_kill_at_any_disk_operation_loses_no_commit(tmp_path):
 def test_a_kill_before_the_file_has_its_name_finishes_it(path):
     write(path)
     whole = path.read_bytes()
-    folder = path.with_name("out.hdf5.unfinished")
+    folder = unfinished(path)
     folder.mkdir()
-    os.replace(path, folder / "whole.hdf5")
+    os.replace(path, folder / f"whole{path.suffix}")
     with pytest.raises(ConfigurationError, match="is finished, with 6 lines"):
         write(path)
     assert path.read_bytes() == whole and not folder.exists()
@@ -116,8 +116,12 @@ def test_a_second_process_is_kept_out(path):
 
 def test_nothing_is_left_where_nothing_was_committed(path):
     with closing(DumpFile(path, SETTINGS, force=False)) as file:
-        file.writer.write(1, "digest of 0", [("0", vectors_of(0))])
+        file.writer.write(1, "digest of 0", [EmbeddedSentence("0", ("a",), vectors_of(0))])
     assert os.listdir(path.parent) == []
+
+
+def unfinished(path):
+    return path.with_name(f"{path.name}.unfinished")
 
 
 def stop_after(path, num_lines, **settings):
@@ -131,62 +135,63 @@ def test_only_force_replaces_work_with_other_settings(path):
     with pytest.raises(ConfigurationError, match="layers top, now all.*--force"):
         write(path)
     assert write(path, force=True) == 0
-    assert content(path)[1]["layers"] == "all"
+    assert read(path)[1]["layers"] == "all"
 
 
 def test_forced_work_is_continued_too(path):
     write(path)
     with closing(DumpFile(path, {**SETTINGS, "layers": "top"}, force=True)) as file:
         commit(file, 0)
-    assert content(path)[1]["layers"] == "all"
+    assert read(path)[1]["layers"] == "all"
     assert write(path, force=True, layers="top") == 1
-    assert content(path)[1]["layers"] == "top"
+    assert read(path)[1]["layers"] == "top"
 
 
-@pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_a_full_disk_at_the_end_costs_nothing(path, compression):
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_a_full_disk_at_the_end_costs_nothing(path, is_compressed):
+    compressions = {".hdf5": "gzip", ".parquet": "zstd"}
+    compression = compressions.get(path.suffix, "none") if is_compressed else "none"
     stop_after(path, 4, compression=compression)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     # Enough for each part, not for all of them together.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, limits[1]))
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match="File too large") as stopped:
             write(path, compression=compression)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert stopped.value.errno == errno.EFBIG
     assert not path.exists()
-    assert not list(path.with_name("out.hdf5.unfinished").glob("whole*"))
+    assert not list(unfinished(path).glob("whole*"))
     assert write(path, compression=compression) == NUM_LINES
-    found, attributes = content(path)
-    expected = {str(line): vectors_of(line).tolist() for line in range(NUM_LINES)}
-    assert {key: found[key] for key in expected} == expected
-    assert attributes["complete"] and attributes["num_lines"] == NUM_LINES
+    found, attributes = read(path)
+    assert same(found, {str(line): vectors_of(line) for line in range(NUM_LINES)})
+    assert attributes["complete"] == "True" and attributes["num_lines"] == str(NUM_LINES)
 
 
 @pytest.mark.parametrize("num_bytes", [5, 300, 1500])
 def test_a_damaged_part_is_named(path, num_bytes):
     stop_after(path, 4)
-    part = path.with_name("out.hdf5.unfinished") / "000000000004.part"
+    part = unfinished(path) / "000000000004.part"
     os.truncate(part, num_bytes)
     with pytest.raises(ConfigurationError, match=rf"{part} is damaged.*Delete its folder"):
         write(path)
 
 
-def test_hdf5_never_needs_more_space_than_is_reserved(path, monkeypatch):
-    reserved = []
-    allocate = os.posix_fallocate
-    monkeypatch.setattr(os, "posix_fallocate", lambda *a: reserved.append(a[2]) or allocate(*a))
-    generator = numpy.random.default_rng(0)
-    for compression in ("none", "gzip", "lzf"):
-        for num_tokens, name in ((0, ""), (1, ""), (3, "name " * 500), (1100, "")):
-            settings = {**SETTINGS, "compression": compression}
-            with closing(DumpFile(path, settings, force=True)) as file:
-                datasets = []
-                for number in range(400 if num_tokens < 4 else 3):
-                    # Random bytes, which no filter can make smaller.
-                    data = generator.bytes(2 * num_tokens * 8 * 4)
-                    vectors = numpy.frombuffer(data, "float32").reshape(2, num_tokens, 8)
-                    datasets.append((f"{name}{number}", vectors))
-                file.commit(file.writer.write(1, "", datasets))
-                file.finish("text.txt", {f"{name}{number}": str(number) for number in range(400)})
-            assert path.stat().st_size < reserved.pop() and not reserved
+def test_parts_of_an_earlier_version_are_named(path):
+    stop_after(path, 1)
+    (part,) = unfinished(path).glob("*.part")
+    progress, ((name, shape, _),) = json.loads(part.read_bytes().partition(b"\n")[0])
+    part.write_text(f"{json.dumps([progress, [(name, shape)]])}\n")
+    with pytest.raises(ConfigurationError, match=rf"{part} is damaged.*Delete its folder"):
+        write(path)
+
+
+def test_a_file_that_something_else_wrote_is_not_taken_for_a_finished_one(path):
+    for content in (b"", b"junk", b"\0" * 100):
+        path.write_bytes(content)
+        assert finished_attributes(path) is None
+        with pytest.raises(ConfigurationError, match=f"{path} exists. Add --force"):
+            write(path)
+    write(path, force=True)
+    assert finished_attributes(path)["num_datasets"] == str(NUM_LINES)

@@ -1,0 +1,71 @@
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional, Sequence
+
+from elmo_plugin.elmo.dump.parts import DumpOptions
+
+__all__ = ["DumpFormat"]
+
+
+class DumpFormat(ABC):
+    """A format of files that `DumpFile.finish` can write."""
+
+    #: The ending of its files.
+    suffix: str
+    #: Whether it has a place for the map from sentences to lines.
+    has_index = True
+
+    @abstractmethod
+    def check(self, options: DumpOptions) -> None:
+        """
+        # Raises
+
+        `ConfigurationError`
+            If the format cannot do what the options ask for.
+        `ImportError`
+            If a package that writes it is not installed.
+        """
+
+    def limit(self, path: Path) -> Callable[[str], None]:
+        """
+        To be called with the name of each sentence of a text, before its vectors are computed;
+        raises `ConfigurationError` when the file `path` could not hold so many.
+        """
+        return lambda name: None
+
+    @abstractmethod
+    def write(
+        self, path: Path, parts: Sequence[Path], attributes: Dict[str, Any], index: Optional[str]
+    ) -> int:
+        """
+        # Parameters
+
+        path : `Path`
+            The file to write.
+        parts : `Sequence[Path]`
+            In the order of their lines, see `read_part`; at least one.
+        attributes : `Dict[str, Any]`
+            Of the file: strings, numbers and booleans, with `dtype` and `compression` (`none` or
+            one that `check` allows) among them.
+        index : `Optional[str]`
+            The map from sentences to lines as JSON, if it is to be stored.
+
+        # Returns
+
+        `int`
+            The number of sentences in the file.
+
+        # Raises
+
+        `ConfigurationError`
+            If a part is damaged.
+        `OSError`
+            If reading or writing fails.
+        """
+
+    @abstractmethod
+    def read_attributes(self, path: Path) -> Optional[Dict[str, Any]]:
+        """
+        What `write` was given as attributes, as they are or as strings, and `num_datasets`, which
+        it returned; `None` if the file was not written by `write`.
+        """

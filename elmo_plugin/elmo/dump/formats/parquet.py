@@ -1,0 +1,127 @@
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Sequence
+
+import numpy
+
+from elmo_plugin.elmo.dump.formats.dump_format import DumpFormat
+from elmo_plugin.elmo.dump.part_file import EmbeddedSentence, read_header, read_part
+from elmo_plugin.elmo.dump.parts import DumpOptions
+from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["Parquet"]
+
+# Of the vectors of a row group, which are in memory.
+_BYTES_PER_ROW_GROUP = 64_000_000
+_WORD_COLUMNS = ["sentence", "position", "word"]
+
+
+class Parquet(DumpFormat):
+    """
+    A row per token: `sentence`, the number of its line from 0, `position` in it from 0, `word`, and
+    a column of vectors for each layer, or `vector`. An empty line has no rows.
+    """
+
+    suffix = ".parquet"
+    # The words are a column.
+    has_index = False
+
+    def check(self, options: DumpOptions) -> None:
+        _pyarrow()
+        if options.compression not in (None, "zstd"):
+            raise ConfigurationError(
+                f"Parquet is compressed by zstd, found --compression {options.compression}."
+            )
+        if options.sentence_keys:
+            raise ConfigurationError(
+                "--use-sentence-keys is for HDF5 and safetensors. Leave it out: in Parquet the "
+                "words are a column."
+            )
+
+    def write(
+        self, path: Path, parts: Sequence[Path], attributes: Dict[str, Any], index: Optional[str]
+    ) -> int:
+        pyarrow = _pyarrow()
+        metadata = {name: str(value) for name, value in attributes.items()}
+        (_, shape, _), *_ = read_header(parts[0])[1]
+        schema = _schema(shape, attributes["dtype"]).with_metadata(metadata)
+        with (
+            open(path, "wb") as file,
+            pyarrow.parquet.ParquetWriter(
+                file,
+                schema,
+                compression=attributes["compression"],
+                # Vectors hardly ever repeat a number, and nobody looks for one.
+                use_dictionary=_WORD_COLUMNS,
+                write_statistics=_WORD_COLUMNS,
+            ) as writer,
+        ):
+            for sentences in _row_groups(parts):
+                writer.write_table(_table(sentences, schema))
+        return attributes["num_lines"]
+
+    def read_attributes(self, path: Path) -> Optional[Dict[str, Any]]:
+        pyarrow = _pyarrow()
+        try:
+            found = pyarrow.parquet.read_schema(path).metadata or {}
+        except pyarrow.ArrowInvalid:
+            return None
+        if b"complete" not in found:
+            return None
+        metadata = {name.decode(): value.decode() for name, value in found.items()}
+        return {**metadata, "num_datasets": metadata["num_lines"]}
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            "Parquet needs the package pyarrow: pip install 'elmo-plugin[parquet]'."
+        ) from error
+    return pyarrow
+
+
+def _schema(shape: Sequence[int], dtype: str) -> Any:
+    """`shape` is that of the vectors of any sentence."""
+    pyarrow = _pyarrow()
+    *layers, _, dim = shape
+    names = [f"layer_{layer}" for layer in range(layers[0])] if layers else ["vector"]
+    vectors = pyarrow.list_(pyarrow.from_numpy_dtype(dtype), dim)
+    types = [pyarrow.int64(), pyarrow.int32(), pyarrow.string()] + len(names) * [vectors]
+    return pyarrow.schema(zip(_WORD_COLUMNS + names, types))
+
+
+def _row_groups(parts: Sequence[Path]) -> Iterator[List[EmbeddedSentence]]:
+    group: List[EmbeddedSentence] = []
+    num_bytes = 0
+    for part in parts:
+        for sentence in read_part(part):
+            if not sentence.words:
+                continue
+            group.append(sentence)
+            num_bytes += sentence.vectors.nbytes
+            if num_bytes >= _BYTES_PER_ROW_GROUP:
+                yield group
+                group, num_bytes = [], 0
+    if group:
+        yield group
+
+
+def _table(sentences: List[EmbeddedSentence], schema: Any) -> Any:
+    pyarrow = _pyarrow()
+    lengths = [len(sentence.words) for sentence in sentences]
+    columns = [
+        numpy.repeat([int(sentence.name) for sentence in sentences], lengths),
+        numpy.concatenate([numpy.arange(length) for length in lengths]),
+        [word for sentence in sentences for word in sentence.words],
+    ]
+    arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, schema)]
+    for layer, field in enumerate(list(schema)[len(columns) :]):
+        # Shape of one of them: (num_tokens, dim)
+        vectors = [
+            each.vectors.reshape(-1, len(each.words), field.type.list_size)[layer]
+            for each in sentences
+        ]
+        values = pyarrow.array(numpy.concatenate(vectors).reshape(-1))
+        arrays.append(pyarrow.FixedSizeListArray.from_arrays(values, type=field.type))
+    return pyarrow.Table.from_arrays(arrays, schema=schema)
