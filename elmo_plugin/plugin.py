@@ -26,6 +26,7 @@ import elmo_plugin.commands.evaluate  # noqa: E402
 import elmo_plugin.commands.find_learning_rate  # noqa: E402
 import elmo_plugin.commands.predict  # noqa: E402
 import elmo_plugin.commands.subcommands  # noqa: E402
+import elmo_plugin.commands.train  # noqa: E402
 import elmo_plugin.elmo.cache.prefetch  # noqa: E402
 import elmo_plugin.elmo.placement  # noqa: E402
 import elmo_plugin.elmo.token_embedder  # noqa: E402

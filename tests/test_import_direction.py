@@ -64,6 +64,7 @@ ALLENNLP_SIDE = (
     "elmo_plugin.commands.predict",
     "elmo_plugin.commands.study",
     "elmo_plugin.commands.subcommands",
+    "elmo_plugin.commands.train",
     "elmo_plugin.dependencies",
     "elmo_plugin.elmo.cache.prefetch",
     "elmo_plugin.elmo.placement",

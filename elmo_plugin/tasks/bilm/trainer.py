@@ -67,7 +67,9 @@ class PretrainingTrainer(RecoverableTrainer):
     def _share_cores(self) -> None:
         """Divides the threads among processes: more threads than cores are ten times as slow."""
         if "OMP_NUM_THREADS" not in os.environ:
-            torch.set_num_threads(max(1, torch.get_num_threads() // self._world_size))
+            # With torchrun, the others may be on another machine.
+            num_processes = int(os.environ.get("LOCAL_WORLD_SIZE") or self._world_size)
+            torch.set_num_threads(max(1, torch.get_num_threads() // num_processes))
 
     @property
     def _is_over(self) -> bool:

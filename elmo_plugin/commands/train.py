@@ -1,0 +1,27 @@
+"""
+`allennlp train`, as AllenNLP has it, but a process that `torchrun` has started trains together with
+the others of `torchrun`.
+"""
+
+from functools import wraps
+from typing import Any, Optional
+
+from allennlp.commands import train as allennlp_train
+from allennlp.models import Model
+
+from elmo_plugin.training.torchrun import train_under_torchrun
+from elmo_plugin.util.torchrun import find_place
+
+_train_model = allennlp_train.train_model
+
+
+@wraps(_train_model)
+def train_model(*args: Any, **kwargs: Any) -> Optional[Model]:
+    place = find_place()
+    if place is None:
+        return _train_model(*args, **kwargs)
+    train_under_torchrun(place, *args, **kwargs)
+    return None
+
+
+allennlp_train.train_model = train_model

@@ -1,0 +1,73 @@
+"""The processes that `torchrun` starts, on one machine or several."""
+
+import os
+import time
+import uuid
+from typing import NamedTuple, Optional
+
+from torch import distributed
+
+from elmo_plugin.util.errors import ConfigurationError
+
+# Seconds between two looks at a store. `Store.wait` would delay signals and has a time limit.
+_INTERVAL = 0.2
+
+
+class Place(NamedTuple):
+    """The environment variables that `torchrun` gives each process, in lower case."""
+
+    rank: int
+    world_size: int
+    local_rank: int
+    local_world_size: int
+
+
+def find_place() -> Optional[Place]:
+    """
+    The place of this process among those of `torchrun`; `None` if it was started otherwise.
+
+    # Raises
+
+    `ConfigurationError`
+        If the environment has only some of the variables of `torchrun`.
+    """
+    if not distributed.is_torchelastic_launched():
+        return None
+    names = [name.upper() for name in Place._fields]
+    missing = [name for name in (*names, "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+    if missing:
+        raise ConfigurationError(
+            "TORCHELASTIC_RUN_ID is set, so the environment was expected to be that of a process "
+            f"of torchrun, found no {', '.join(missing)}. Start this command with torchrun, or "
+            "unset TORCHELASTIC_RUN_ID."
+        )
+    return Place(*(int(os.environ[name]) for name in names))
+
+
+def meet(store: distributed.Store, place: Place) -> distributed.Store:
+    """
+    Waits until all processes are here. Returns a part of the store for this start of them:
+    `torchrun` keeps the store when it starts them again, so the rest may contain what processes
+    wrote that are dead, such as their addresses.
+    """
+    mine = uuid.uuid4().hex
+    if place.rank:
+        store.set(f"here/{place.rank}", mine)
+        start = wait_for(store, f"start/{mine}").decode()
+        store.set(f"{start}/{place.rank}", "")
+        return distributed.PrefixStore(start, store)
+    others = range(1, place.world_size)
+    while not all(store.check([f"{mine}/{rank}"]) for rank in others):
+        for rank in others:
+            # Nobody reads the answer to a dead process.
+            if store.check([f"here/{rank}"]):
+                store.set("start/" + store.get(f"here/{rank}").decode(), mine)
+        time.sleep(_INTERVAL)
+    return distributed.PrefixStore(mine, store)
+
+
+def wait_for(store: distributed.Store, key: str) -> bytes:
+    """The value of a key, as soon as a process has set it."""
+    while not store.check([key]):
+        time.sleep(_INTERVAL)
+    return store.get(key)

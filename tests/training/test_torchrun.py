@@ -1,0 +1,239 @@
+"""Training in processes that `torchrun` starts, as on two machines."""
+
+import copy
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Vocabulary
+from torch import distributed
+
+from elmo_plugin.tasks.bilm import PretrainingTrainer
+from elmo_plugin.training import torchrun
+from elmo_plugin.util.torchrun import Place
+from tests.bilm.pretraining.tiny import make_experiment
+from tests.tasks.bilm.test_trainer import assert_same_end
+from tests.training.lives import train
+
+PROJECT = Path(__file__).parents[2]
+TIMEOUT = 240
+
+
+@contextmanager
+def agents(folder, num_agents, *arguments):
+    """Agents of `torchrun` on this machine that run `allennlp train`, each with a log."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    running = []
+    try:
+        for number in range(num_agents):
+            command = [
+                *(sys.executable, "-m", "torch.distributed.run", "--nnodes", str(num_agents)),
+                *("--nproc-per-node", "1", "--max-restarts", "1"),
+                *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"),
+                *("--rdzv-conf", f"is_host={int(number == 0)}", "--local-addr", "127.0.0.1"),
+                *("-m", "allennlp", "train", str(folder / "experiment.json")),
+                *("-s", str(folder / "run"), *arguments),
+            ]
+            with open(folder / f"agent{number}.log", "w") as log:
+                agent = subprocess.Popen(
+                    command,
+                    cwd=PROJECT,
+                    env={**os.environ, "OMP_NUM_THREADS": "1"},
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                )
+            running.append(agent)
+        yield running
+    finally:
+        for agent in running:
+            left = workers(agent) if agent.poll() is None else []
+            agent.kill()
+            agent.wait()
+            for worker in left:
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+
+
+def workers(agent):
+    """The processes that an agent has started."""
+    tasks = Path(f"/proc/{agent.pid}/task")
+    found = " ".join((task / "children").read_text() for task in tasks.iterdir())
+    return [int(number) for number in found.split()]
+
+
+def wait_until(condition, folder):
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < deadline, logs(folder)
+        time.sleep(0.005)
+
+
+def logs(folder):
+    return "\n".join(log.read_text()[-3000:] for log in folder.glob("agent*.log"))
+
+
+def losses_of_batches(run, num_batches):
+    """Mean loss over processes of each batch of the first epoch."""
+    sums = [0.0]
+    for number in range(1, num_batches + 1):
+        state = torch.load(run / f"training_state_e0_b{number}.th", weights_only=True)
+        shares = [each["losses"]["loss"] for each in state["elmo-recoverable"]["processes"]]
+        sums.append(sum(shares) / len(shares))
+    return [after - before for before, after in zip(sums, sums[1:])]
+
+
+def make_deterministic_experiment(folder):
+    """Five streams, of which the processes have three and two; a checkpoint after every batch."""
+    keep_all = {"save_every_num_batches": 1, "keep_most_recent_by_count": None}
+    experiment = make_experiment(
+        folder, "streams", checkpointer={"type": "elmo-atomic", **keep_all}
+    )
+    experiment["data_loader"]["batch_size"] = 5
+    experiment["model"].update(num_samples=None, dropout=0.0)
+    return experiment
+
+
+def test_killed_nodes_end_as_uninterrupted_processes_and_learn_what_one_does(tmp_path):
+    experiment = make_deterministic_experiment(tmp_path)
+    run = tmp_path / "run"
+    (tmp_path / "experiment.json").write_text(json.dumps(experiment))
+    with agents(tmp_path, 2) as (first, second):
+        wait_until((run / "model_state_e0_b4.th").exists, tmp_path)
+        (worker,) = workers(second)
+        os.kill(worker, signal.SIGKILL)
+        wait_until((run / "model_state_e1_b4.th").exists, tmp_path)
+        assert workers(second) != [worker]
+        (worker,) = workers(first)
+        first.kill()
+        wait_until(lambda: not Path(f"/proc/{worker}").exists(), tmp_path)
+    assert not (run / "model.tar.gz").exists()
+    with agents(tmp_path, 2, "--recover") as running:
+        for agent in running:
+            assert agent.wait(TIMEOUT) == 0, logs(tmp_path)
+    assert (run / "model.tar.gz").exists()
+
+    two = {**experiment, "distributed": {"cuda_devices": [-1, -1]}}
+    assert train(two, tmp_path / "two")
+    assert_same_end(run, tmp_path / "two" / "run")
+
+    assert train(experiment, tmp_path / "one")
+    one = tmp_path / "one" / "run"
+    # The last batches of an epoch, of less than a row for each process, are put together.
+    num_batches = len(list(run.glob("model_state_e0_b*.th"))) - 1
+    assert num_batches > 10
+    found, expected = (losses_of_batches(each, num_batches) for each in (run, one))
+    assert found == pytest.approx(expected, rel=1e-5)
+    name = f"model_state_e0_b{num_batches}.th"
+    found, expected = (torch.load(each / name, weights_only=True) for each in (run, one))
+    for parameter in expected:
+        torch.testing.assert_close(found[parameter], expected[parameter], rtol=1e-4, atol=1e-5)
+
+
+def test_another_training_is_not_continued_after_a_restart(tmp_path):
+    run = tmp_path / "run"
+    experiment = make_experiment(tmp_path, "sentences", num_epochs=1)
+    assert train(experiment, tmp_path)
+    (tmp_path / "experiment.json").write_text(json.dumps(experiment))
+    before = {path.name: path.stat().st_mtime_ns for path in run.iterdir()}
+    with agents(tmp_path, 1) as (agent,):
+        assert agent.wait(TIMEOUT) == 1
+    log = (tmp_path / "agent0.log").read_text()
+    refusal = f"Serialization directory ({run}) already exists and is not empty"
+    assert log.count(f"error: {refusal}") == 2
+    assert {path.name: path.stat().st_mtime_ns for path in run.iterdir()} == before
+
+
+def write_half_a_vocabulary(_, directory):
+    os.makedirs(directory)
+    Path(directory, "softmax_labels.txt").write_text("half a")
+    raise SystemExit
+
+
+def test_a_start_continues_what_the_same_torchrun_has_begun(tmp_path, monkeypatch):
+    experiment = make_experiment(tmp_path, "sentences")
+    folder = tmp_path / "run"
+    words = folder / "vocabulary/softmax_labels.txt"
+
+    def prepare(store, recover=False, force=False):
+        torchrun._prepare(Params(copy.deepcopy(experiment)), folder, recover, force, False, store)
+
+    store = distributed.HashStore()
+    with monkeypatch.context() as killed, pytest.raises(SystemExit):
+        killed.setattr(Vocabulary, "save_to_files", write_half_a_vocabulary)
+        prepare(store)
+    assert words.read_text() == "half a"
+    prepare(store)
+    complete = words.read_text()
+    (folder / "model_state_e0_b4.th").touch()
+    for again in (False, True):
+        # Not even what the first start was to overwrite.
+        prepare(store, force=again)
+        assert (folder / "model_state_e0_b4.th").exists() and words.read_text() == complete
+    with pytest.raises(ConfigurationError, match="already exists and is not empty"):
+        prepare(distributed.HashStore())
+    prepare(distributed.HashStore(), recover=True)
+    assert (folder / "model_state_e0_b4.th").exists()
+    prepare(distributed.HashStore(), force=True)
+    assert not (folder / "model_state_e0_b4.th").exists()
+
+
+@pytest.mark.parametrize("seen", [["config.json"], []])
+def test_a_folder_of_one_machine_only_is_refused(tmp_path, monkeypatch, seen):
+    monkeypatch.setattr(torchrun, "_SECONDS_TO_SEE_FILES", 0)
+    for name in seen:
+        (tmp_path / name).touch()
+    store = distributed.HashStore()
+    files = ["config.json", "model_state_e0_b4.th"]
+    store.set("begun", json.dumps({"experiment": {"trainer": {}}, "files": files}))
+    message = f"Expected config.json, model_.* found {''.join(seen) or 'none of them'} on .* share"
+    with pytest.raises(ConfigurationError, match=message):
+        torchrun._experiment(store, tmp_path)
+    for name in files:
+        (tmp_path / name).touch()
+    assert torchrun._experiment(store, tmp_path).as_dict() == {"trainer": {}}
+
+
+def test_the_error_of_process_0_is_that_of_all(tmp_path):
+    store = distributed.HashStore()
+    store.set("begun", json.dumps({"error": "There is no such text."}))
+    with pytest.raises(ConfigurationError, match="Process 0 could not begin: There is no such"):
+        torchrun._experiment(store, tmp_path)
+
+
+def test_each_process_of_a_machine_has_its_device(monkeypatch):
+    second = Place(rank=3, world_size=4, local_rank=1, local_world_size=2)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert torchrun._device(None, second) == -1
+    assert torchrun._device([-1, -1], second) == -1
+    for too_few in ([0], 0):
+        with pytest.raises(ConfigurationError, match=r"each of the 2 processes .* found \[?0"):
+            torchrun._device(too_few, second)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    assert torchrun._device(None, second) == 1
+    assert torchrun._device([4, 5], second) == 5
+
+
+@pytest.mark.parametrize("local_world_size, expected", [("2", 4), (None, 2)])
+def test_processes_share_the_cores_of_their_machine(monkeypatch, local_world_size, expected):
+    shares = []
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    if local_world_size is not None:
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", local_world_size)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    monkeypatch.setattr(torch, "set_num_threads", shares.append)
+    PretrainingTrainer._share_cores(SimpleNamespace(_world_size=4))
+    assert shares == [expected]
