@@ -4,6 +4,7 @@ import ctypes
 import json
 import signal
 import socket
+import sys
 import time
 from os import PathLike
 from pathlib import Path
@@ -68,7 +69,8 @@ def train_under_torchrun(
         devices than processes.
     """
     # Without torchrun's agent it would write beside the processes of the repeated command.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     common_logging.FILE_FRIENDLY_LOGGING = file_friendly_logging
     folder = Path(serialization_dir)
     store, _rank, _world_size = next(distributed.rendezvous("env://"))
