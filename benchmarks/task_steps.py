@@ -40,7 +40,9 @@ def tensors(instances: List[Instance], vocab: Vocabulary) -> Tensors:
     return batch.as_tensor_dict()
 
 
-def training(model: Model, trainer: Params, batches: List[Tensors]) -> Callable[[int], None]:
+def training(
+    model: Model, trainer: Params, batches: List[Tensors], mixed_precision: bool = False
+) -> Callable[[int], None]:
     """A training step: forward and backward pass, gradient clipping, optimizer."""
     learned = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
     optimizer = Optimizer.from_params(
@@ -51,7 +53,9 @@ def training(model: Model, trainer: Params, batches: List[Tensors]) -> Callable[
     def step(turn: int) -> None:
         model.train()
         optimizer.zero_grad()
-        model(**batches[turn])["loss"].backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=mixed_precision):
+            loss = model(**batches[turn])["loss"]
+        loss.backward()
         if grad_norm:
             torch.nn.utils.clip_grad_norm_([value for _, value in learned], grad_norm)
         optimizer.step()

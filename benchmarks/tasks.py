@@ -17,14 +17,16 @@ first one is reported.
 `--of steps`: instances per second of the experiment without ELMo and of the model that
 allennlp-models has for the task, with equal sizes, on the same tensors, measured alternately;
 task_peers.py lists the differences. Training is forward and backward pass, gradient clipping and
-optimizer on batches of the experiment; prediction runs over dev as `allennlp predict` does, from
-tensors to readable answers. For coreference, whose instances are whole documents, 50 instances are
-used, one per batch. For coreference and question answering, rows also give the memory of a training
-step. Skipped if allennlp-models is not installed; to install it:
+optimizer on batches of the experiment, ours in mixed precision, too; prediction runs over dev as
+`allennlp predict` does, from tensors to readable answers. For coreference, whose instances are
+whole documents, 50 instances are used, one per batch. For coreference and question answering, rows
+also give the memory of a training step. Skipped if allennlp-models is not installed; to install
+it:
 
     pip install --no-deps --target FOLDER allennlp-models==2.10.1 word2number
 """
 
+import ctypes
 import gc
 import json
 import os
@@ -178,6 +180,8 @@ def measure(task: Task, num_instances: int, num_epochs: int) -> Iterator[Row]:
 def added_memory(run: Callable[[int], None]) -> float:
     """Peak memory of the first turn of a run, without what was used before, in MB."""
     gc.collect()
+    # Gives back what is free, or a step could use it without an effect on the peak.
+    ctypes.CDLL(None).malloc_trim(0)
     # Resets the peak.
     Path("/proc/self/clear_refs").write_text("5")
     before = resident("VmRSS")
@@ -192,12 +196,17 @@ def measure_steps(task: Task, num_instances: int, turns: int) -> Iterator[Row]:
         trainer = build_trainer(params, Path(directory, "ours"), task, num_instances)
     ours, peer = trainer.model, PEERS[task.peer](trainer.model)
 
-    def row(what: str, runs: Dict[str, Callable[[int], None]], amounts: List[int]) -> Row:
+    def rows(
+        what: str, runs: Dict[str, Callable[[int], None]], amounts: List[int]
+    ) -> Iterator[Row]:
         seconds = by_turns(runs, turns)
         # The first turn is a warm-up and not counted.
         rates = {name: median_rate(values, amounts[1:]) for name, values in seconds.items()}
-        name, unit = f"{task.name} {what}, against {task.peer}", f"{task.instances}/s"
-        return Row(name, unit, rates["ours"], rates["peer"], floor=STEPS_FLOOR, aim=STEPS_AIM)
+        name, unit, peer = f"{task.name} {what}", f"{task.instances}/s", rates["peer"]
+        against = f", against {task.peer}"
+        yield Row(name + against, unit, rates["ours"], peer, floor=STEPS_FLOOR, aim=STEPS_AIM)
+        if "mixed" in rates:
+            yield Row(f"{name}, mixed precision{against}", unit, rates["mixed"], peer)
 
     # Starts again from the first batch if there are fewer batches than turns.
     batches = list(islice(cycle(list(trainer.data_loader)), turns + 1))
@@ -205,12 +214,13 @@ def measure_steps(task: Task, num_instances: int, turns: int) -> Iterator[Row]:
     steps = {
         "ours": training(ours, experiment["trainer"], batches),
         "peer": training(peer.model, experiment["trainer"], list(map(peer.batch, batches))),
+        "mixed": training(ours, experiment["trainer"], batches, mixed_precision=True),
     }
     if task.large:
-        memory = [added_memory(step) for step in steps.values()]
+        memory = [added_memory(steps[name]) for name in ("ours", "peer")]
         name = f"{task.name} training, memory of a step, against {task.peer}"
         yield Row(name, "MB", *memory, floor=MEMORY_FLOOR)
-    yield row(f"training, batch {max(sizes)}", steps, sizes)
+    yield from rows(f"training, batch {max(sizes)}", steps, sizes)
     reader = DatasetReader.from_params(experiment["validation_dataset_reader"])
     path = experiment["validation_data_path"]
     instances = unlabelled(reader, path, PREDICTED * (turns + 1))
@@ -219,7 +229,7 @@ def measure_steps(task: Task, num_instances: int, turns: int) -> Iterator[Row]:
         given = [
             [tensors(group, ours.vocab) for group in lazy_groups_of(part, size)] for part in parts
         ]
-        yield row(
+        yield from rows(
             f"prediction, batch {size}",
             {
                 "ours": prediction(ours, given),

@@ -20,6 +20,7 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from functools import partial
 from types import ModuleType
+from typing import Any
 
 from elmo_plugin.corpora.files import DECODING_ERRORS
 from elmo_plugin.util.errors import ConfigurationError
@@ -56,6 +57,20 @@ def add_decoding_errors(parser: ArgumentParser) -> None:
         default="strict",
         help="bytes that are not UTF-8: stop and name their place, or read each as U+FFFD",
     )
+
+
+def add_ray_arguments(parser: ArgumentParser, purpose: str) -> Any:
+    """`--ray` and `--cpus`, in a group that is returned."""
+    group = parser.add_argument_group("Ray")
+    group.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        nargs="?",
+        const="",
+        help=f"{purpose} of Ray, on a cluster or (without ADDRESS) on this machine",
+    )
+    group.add_argument("--cpus", type=float, default=1, help="cores that a task reserves")
+    return group
 
 
 def _run(command: ModuleType, program: str, args: Namespace) -> None:

@@ -14,7 +14,11 @@ from elmo_plugin.commands.bilm_arguments import (
     given_vocabulary,
     positive_number,
 )
-from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
+from elmo_plugin.commands.command import (
+    add_decoding_errors,
+    add_progress_argument,
+    add_ray_arguments,
+)
 from elmo_plugin.elmo.dump.dump import (
     DumpOptions,
     DumpSummary,
@@ -242,14 +246,5 @@ def _add_output_arguments(parser: ArgumentParser) -> None:
         help="compute in N processes, which share the cores; the same file as one process with as "
         "many threads writes (default: this process alone)",
     )
-    ray = parser.add_argument_group("Ray")
-    ray.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        nargs="?",
-        const="",
-        help="compute each text of a folder as a task of Ray, on a cluster or (without ADDRESS) on "
-        "this machine",
-    )
-    ray.add_argument("--cpus", type=float, default=1, help="cores that a task reserves")
+    add_ray_arguments(parser, "compute each text of a folder as a task")
     add_progress_argument(parser)

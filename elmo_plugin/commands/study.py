@@ -14,6 +14,7 @@ from elmo_plugin.analysis.studies.tables import epoch_table, score_tables
 from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.bilm_arguments import positive_number
+from elmo_plugin.commands.command import add_ray_arguments
 from elmo_plugin.commands.latex import latex_table
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.util.atomic_write import atomic_write
@@ -70,15 +71,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="also replace the tables of the study in a Markdown file, between the lines "
         "<!-- study NAME --> and <!-- /study -->",
     )
-    ray = parser.add_argument_group("Ray")
-    ray.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        nargs="?",
-        const="",
-        help="train runs as tasks of Ray, on a cluster or (without ADDRESS) on this machine",
-    )
-    ray.add_argument("--cpus", type=float, default=1, help="cores that a task reserves")
+    ray = add_ray_arguments(parser, "train each run as a task")
     ray.add_argument("--gpus", type=float, default=0, help="GPUs that a task reserves")
 
 

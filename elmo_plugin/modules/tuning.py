@@ -18,7 +18,8 @@ SMALL_MATRIX_FOR_ONE_ROW = 512 * 1024
 # cache until their steps read them): `benchmarks/embed.py`, batch 64.
 MAX_INPUT_GATES = 1024 * 1024
 # Multiplications of a recurrent product, of all sentences, up to which all steps are one compiled
-# call in bfloat16, too: `benchmarks/latency.py` and `benchmarks/embed.py`, bfloat16.
+# call in bfloat16, too (`benchmarks/latency.py` and `benchmarks/embed.py`, bfloat16), and stay in
+# float32 in training under `torch.autocast` (`benchmarks/tasks.py`, mixed precision).
 MAX_COMPILED_BFLOAT16 = 10 * 1024 * 1024
 # Bytes above which a buffer is allocated by NumPy, which asks for large pages:
 # `benchmarks/srl_encoder.py` and `benchmarks/pretrain.py`.

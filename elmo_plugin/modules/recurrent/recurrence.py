@@ -5,6 +5,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 import torch
 from torch.autograd.function import once_differentiable
 
+from elmo_plugin.modules import tuning
 from elmo_plugin.modules.linear.packed import PackedMatrix
 from elmo_plugin.modules.linear.products import (
     column_sums,
@@ -82,8 +83,18 @@ def recurrences(
     tensors = [
         tensor for each in readings for tensor in (each.inputs, *(each.state or ()), *each.weights)
     ]
-    dtype = _product_dtype(readings[0].weights)
-    is_compiled = can_scan(cell, readings[0].weights, dtype, max(batch_sizes, default=0))
+    weights, num_sentences = readings[0].weights, max(batch_sizes, default=0)
+    dtype, full = _product_dtype(weights), weights.bias.dtype
+    is_small = num_sentences * weights.recurrent.numel() <= tuning.MAX_COMPILED_BFLOAT16
+    if dtype != full and is_small and can_scan(cell, weights, full):
+        # The compiled scan in float32 is faster than single steps in bfloat16.
+        with torch.autocast(device, enabled=False):
+            exact = recurrences(cell, readings, batch_sizes)
+        return [
+            (outputs.to(dtype), RecurrentState(state.hidden.to(dtype), state.cell))
+            for outputs, state in exact
+        ]
+    is_compiled = can_scan(cell, weights, dtype, num_sentences)
     if not is_compiled or tracks_gradients(*tensors):
         return [_recurrence(cell, reading, batch_sizes) for reading in readings]
     with torch.autocast(device, enabled=False):

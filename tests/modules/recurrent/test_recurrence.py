@@ -364,9 +364,17 @@ def test_large_and_odd_numbers_of_rows_are_the_same(kernels):
     assert_same(gradients(found, single), gradients(expected, values), 1e-4)
 
 
+@pytest.fixture(params=["steps in float32", "steps in bfloat16"])
+def under_autocast(request, monkeypatch):
+    if request.param == "steps in bfloat16":
+        monkeypatch.setattr(tuning, "MAX_COMPILED_BFLOAT16", 0)
+
+
 @pytest.mark.parametrize("starts", [True, False], ids=["carried state", "zeros"])
 @every_layer
-def test_autocast_is_close_and_keeps_the_cell_state_in_float32(kernels, cell, projects, starts):
+def test_autocast_is_close_and_keeps_the_cell_state_in_float32(
+    kernels, under_autocast, cell, projects, starts
+):
     # Where a clip begins, one rounding decides whether there is a gradient.
     if getattr(cell, "clip", None) or cell.projection_clip:
         cell = LstmCell(3.0, 3.0 if projects else None)
@@ -386,7 +394,7 @@ def test_autocast_is_close_and_keeps_the_cell_state_in_float32(kernels, cell, pr
     assert_same(found_gradients, gradients(expected, exact), 0.03)
 
 
-def test_a_clip_that_bfloat16_cannot_hold_stops_gradients_too(kernels):
+def test_a_clip_that_bfloat16_cannot_hold_stops_gradients_too(kernels, under_autocast):
     # Rounded, 0.7 is 0.69921875 and 0.3 is 0.30078125: clipped values must not count as free.
     for clip in (0.7, 0.3):
         cell = LstmCell(None, clip)
