@@ -48,6 +48,31 @@ def test_roles_of_a_predicate():
     assert frame["description"] == "[ARG0: She] wants to [V: buy] [ARG1: the house] ."
 
 
+def test_entailment_of_a_pair():
+    snli = elmo_plugin.load_task("snli")
+    premise = "A man in a blue shirt is standing on a ladder cleaning a window."
+    hypotheses = ("A man is cleaning.", "A man is sleeping in his bed.")
+    labels = [
+        snli.predict_json({"premise": premise, "hypothesis": each})["label"] for each in hypotheses
+    ]
+    assert labels == ["entailment", "contradiction"]
+
+
+def test_coreference_of_a_text():
+    coref = elmo_plugin.load_task("coref")
+    request = {"text": "Marie Curie was born in Warsaw. She moved to Paris."}
+    (cluster,) = coref.predict_json(request)["clusters"]
+    assert [mention["text"] for mention in cluster] == ["Marie Curie", "She"]
+
+
+def test_answer_in_a_passage():
+    squad = elmo_plugin.load_task("squad")
+    passage = "Ada Lovelace was born in London on 10 December 1815 and died of cancer in 1852."
+    questions = ("Where was Ada Lovelace born?", "What did she die of?")
+    requests = [{"passage": passage, "question": question} for question in questions]
+    assert [squad.predict_json(each)["answer"] for each in requests] == ["London", "cancer"]
+
+
 def test_another_name_is_refused_with_those_that_exist():
-    with pytest.raises(ConfigurationError, match=r"name of a task \(ner, .*, found 'parsing'"):
+    with pytest.raises(ConfigurationError, match=r"name of a task \(coref, ner, .*, found 'parsing'"):
         elmo_plugin.load_task("parsing")
