@@ -462,7 +462,7 @@ def test_no_token_at_all_gives_nothing_and_zero_gradients(cell, projects):
 
 
 @every_layer
-@pytest.mark.parametrize("batch_sizes", [[3, 2], [2], []], ids=str)
+@pytest.mark.parametrize("batch_sizes", [[3, 2], [2], [2, 0], [0], []], ids=str)
 def test_a_state_may_have_rows_of_sentences_without_tokens(kernels, cell, projects, batch_sizes):
     if cell is LAYERS["highway with dropout"][0]:
         cell = HighwayLstmCell(MASK.float())
@@ -485,8 +485,12 @@ def test_shapes_that_do_not_fit_are_refused_before_anything_is_read(kernels):
     narrow = values._replace(
         weights=values.weights._replace(recurrent=values.weights.recurrent[:DIM])
     )
+    wide = values._replace(inputs=torch.randn(5, INPUT_DIM + 1))
+    projection = torch.randn(PROJECTION_DIM, DIM + 1)
+    no_fit = values._replace(weights=values.weights._replace(projection=projection))
     for wrong, batch_sizes in (
-        (values, [3, 1]), (values, [2, 3]), (short, [3, 2]), (narrow, [3, 2])
+        (values, [3, 1]), (values, [2, 3]), (short, [3, 2]), (narrow, [3, 2]), (wide, [3, 2]),
+        (no_fit, [3, 2]),
     ):  # fmt: skip
         with pytest.raises(AssertionError):
             run(cell, wrong, batch_sizes)
