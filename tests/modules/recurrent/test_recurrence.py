@@ -450,6 +450,30 @@ def test_an_initial_state_shared_by_all_rows_is_taken(kernels):
         )
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@every_layer
+def test_an_initial_state_of_another_type_has_the_right_gradients(kernels, cell, projects, dtype):
+    values = make_values(cell, projects, UNEVEN).to(torch.float32)
+    state = (part.detach().to(dtype).requires_grad_() for part in values.state)
+    other = Values(values.inputs, values.weights, *state)
+    same = other._replace(hidden=other.hidden.float(), cell_state=other.cell_state.float())
+    found, expected = run(cell, other, UNEVEN), run(cell, same, UNEVEN)
+    assert_same(found, expected, 0.0)
+    assert_same(gradients(found, other), gradients(expected, other), 1e-6)
+
+
+@pytest.mark.parametrize("name", ["input", "recurrent", "projection"])
+def test_one_weight_of_another_type_is_converted(kernels, name):
+    cell = LstmCell(0.3, 0.2)
+    values = make_values(cell, True, UNEVEN).to(torch.float32)
+    half = getattr(values.weights, name).detach().bfloat16()
+    mixed = values._replace(weights=values.weights._replace(**{name: half}))
+    same = values._replace(weights=values.weights._replace(**{name: half.float()}))
+    with torch.no_grad():
+        assert_same(run(cell, mixed, UNEVEN), run(cell, same, UNEVEN), 1e-6)
+    assert_same(run(cell, mixed, UNEVEN), run(cell, same, UNEVEN), 1e-6)
+
+
 @every_layer
 def test_no_token_at_all_gives_nothing_and_zero_gradients(cell, projects):
     values = make_values(cell, projects, [1], starts=False).to(torch.float32)
