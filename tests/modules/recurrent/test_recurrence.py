@@ -208,6 +208,16 @@ def test_the_reference_recurrence_is_that_loop_too(cell, projects):
     assert_same(gradients(found, values), gradients(expected, values), 1e-12)
 
 
+def test_a_projection_may_be_wider_than_all_gates(kernels):
+    weights = Weights(torch.randn(4, 3), torch.randn(4, 6), torch.randn(4), torch.randn(6, 1))
+    values = Values(torch.randn(3, 3), weights, None, None).to(torch.float32)
+    found, expected = (
+        run(LstmCell(), values, [2, 1], function) for function in (recurrence, reference_recurrence)
+    )
+    assert_same(found, expected, 1e-5)
+    assert_same(gradients(found, values), gradients(expected, values), 1e-5)
+
+
 @pytest.mark.parametrize("used", [(0,), (1,), (2,)], ids=["outputs", "hidden", "cell_state"])
 @every_layer
 def test_each_result_alone_has_the_right_gradients(kernels, cell, projects, used):
