@@ -42,9 +42,9 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
         compiler = shutil.which(command[0])
         if compiler is None:
             raise OSError(f"found no compiler {command[0]}")
-        command = [compiler, *command[1:], *_FLAGS]
+        command = [compiler, *command[1:]]
         sources = [path.read_text(encoding="utf-8") for path in [*_SOURCES, *_HEADERS]]
-        key = _hash("\0".join([*sources, *command, _processor()]).encode())
+        key = _hash("\0".join([*sources, *command, *_FLAGS, _processor()]).encode())
         folder = _cache_folder()
         return ctypes.CDLL(str(_built(folder, key) or _build(command, folder, key)))
     # A full disk, no permission, no home folder, or a compiler without one of the flags.
@@ -67,13 +67,14 @@ def _build(command: List[str], cache: Path, key: str) -> Path:
         parts = [Path(folder) / f"{source.stem}.o" for source in _SOURCES]
         built = Path(folder) / "kernels.so"
         steps = [
-            [*command, "-c", str(source), "-o", str(part)] for source, part in zip(_SOURCES, parts)
+            [*command, *_FLAGS, "-c", str(source), "-o", str(part)]
+            for source, part in zip(_SOURCES, parts)
         ]
         # Not linked to OpenMP, so that its functions resolve to the runtime that PyTorch has
         # loaded: a second runtime would start its own threads.
         with ThreadPoolExecutor() as executor:
             list(executor.map(_run, steps))
-        _run([command[0], "-shared", *map(str, parts), "-o", str(built)])
+        _run([*command, "-shared", *map(str, parts), "-o", str(built)])
         # A file that cannot be loaded is not kept.
         ctypes.CDLL(str(built))
         library = cache / _name(key, built.read_bytes())

@@ -34,7 +34,7 @@ inline const float* setting(const Scan& scan, const float*) { return scan.dropou
 template <class Cell, class Direction>
 void run_all(const Direction* scans, int64_t num_scans, bool can_share) {
     const Scan& one = scans[0];
-    if (!one.num_steps) return;
+    if (!one.num_steps || !one.batch_sizes[0]) return;
     const int64_t num_rows = one.batch_sizes[0];
     const int64_t work = one.hidden_dim * one.output_dim * Cell::recurrent_gates;
     int64_t most = can_share ? num_scans * num_rows * quotient(work, least_work)

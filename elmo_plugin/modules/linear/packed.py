@@ -104,14 +104,15 @@ class PackedLinear(torch.nn.Linear):
     It then multiplies with a `PackedMatrix`. That copy is kept only while the weight should not
     change: in evaluation mode, or while the weight does not require a gradient. `train()`,
     `eval()`, loading a state dict, moving to another device or type, changing the weight in place,
-    and any forward pass that autograd tracks drop it. Changes that PyTorch does not count, those
-    through `weight.data` or in inference mode, are followed by a call of `eval()` or `train()`.
+    assigning `weight.data`, and any forward pass that autograd tracks drop it. Changes that PyTorch
+    does not count, those in place through `weight.data`, in inference mode or by a fused optimizer,
+    are followed by a call of `eval()` or `train()`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias=bias)
-        # By what made the copy: the weight, its version, and its copy.
-        self._copies: Dict[Any, Tuple[torch.Tensor, int, Any]] = {}
+        # By what made the copy: the weight, what tells its values apart, and its copy.
+        self._copies: Dict[Any, Tuple[torch.Tensor, Any, Any]] = {}
 
     def forward(self, inputs: torch.Tensor, plus: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
@@ -153,7 +154,9 @@ class PackedLinear(torch.nn.Linear):
         """`pack(weight, *arguments)`, made anew only if the weight has changed since."""
         weight, copy = self.weight, self._copies.get((pack, arguments))
         # PyTorch counts changes in place, but not those of tensors made in inference mode.
-        version = 0 if weight.is_inference() else weight._version
+        count = 0 if weight.is_inference() else weight._version
+        # An assignment to `weight.data` is not counted, but changes these.
+        version = count, weight.data_ptr(), weight.dtype, weight.shape
         if copy is None or copy[0] is not weight or copy[1] != version:
             copy = weight, version, pack(weight, *arguments)
             self._copies[pack, arguments] = copy

@@ -44,17 +44,19 @@ def can_scan(
     cell: Cell, weights: Weights, dtype: torch.dtype, num_sentences: Optional[int] = None
 ) -> bool:
     """
-    True if this cell has a compiled scan for this device and this type of products: in bfloat16
-    only without gradients, when `num_sentences` is given, and only for small products, because
-    oneDNN's are faster for large ones.
+    True if this cell has a compiled scan for this device and this type of products, which all
+    weights must have: in bfloat16 only without gradients, when `num_sentences` is given, and only
+    for small products, because oneDNN's are faster for large ones.
     """
+    parts = (weights.input, weights.recurrent, weights.projection)
     is_fast = dtype == torch.float32 or (
-        dtype == weights.recurrent.dtype == torch.bfloat16
+        dtype == torch.bfloat16
         and num_sentences is not None
         and num_sentences * weights.recurrent.numel() <= tuning.MAX_COMPILED_BFLOAT16
     )
     return (
         is_fast
+        and all(part is None or part.dtype == dtype for part in parts)
         and cell.kernel is not None
         # The weight of an `Int8Linear` has no values.
         and weights.recurrent.device.type == "cpu"
@@ -129,7 +131,9 @@ def compiled_backward(
         **_settings(cell, weights, len(d_cell), state is not None),
         "gates": trace.gates,
         "cell_states": trace.cell_states,
-        "first_cell_state": torch.zeros_like(d_cell) if state is None else state.cell.contiguous(),
+        "first_cell_state": (
+            torch.zeros_like(d_cell) if state is None else _copy(state.cell, torch.float32)
+        ),
         "hidden_states": trace.hidden_states,
         "d_outputs": d_outputs,
         "recurrent": panels(weights.recurrent.t()),

@@ -130,7 +130,12 @@ def _check_fit(cell: Cell, reading: Reading, batch_sizes: Sequence[int]) -> None
     dim, sizes = weights.hidden_dim(cell), list(batch_sizes)
     assert sum(sizes) == len(inputs) and sizes == sorted(sizes, reverse=True), sizes
     assert weights.recurrent.size(0) == cell.num_recurrent_gates * dim, weights.recurrent.shape
-    assert weights.input.size(0) == cell.num_input_gates * dim, weights.input.shape
+    assert weights.input.shape == (cell.num_input_gates * dim, inputs.size(1)), (
+        weights.input.shape,
+        inputs.shape,
+    )
+    if weights.projection is not None:
+        assert weights.projection.shape == (weights.output_dim, dim), weights.projection.shape
     assert weights.bias.numel() == len(cell.gates) * dim, weights.bias.shape
     for part, width in zip(state or (), (weights.output_dim, dim)):
         assert len(part) >= max(sizes, default=0) and part.size(1) == width, part.shape

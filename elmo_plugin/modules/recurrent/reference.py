@@ -43,7 +43,7 @@ def reference_recurrence(
         outputs.append(hidden)
     # Shorter sentences ended first but stand last.
     hidden_states, cell_states = zip(*reversed([*ended, (hidden, cell_state)]))
-    return torch.cat([input_gates[:0, : weights.output_dim], *outputs]), (
+    return torch.cat([input_gates.new_empty(0, weights.output_dim), *outputs]), (
         torch.cat(hidden_states),
         torch.cat(cell_states),
     )

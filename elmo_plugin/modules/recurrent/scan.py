@@ -223,7 +223,7 @@ def _chunks(batch_sizes: Sequence[int], most: int) -> List[List[int]]:
     chunks: List[List[int]] = []
     filled = most
     for size in batch_sizes:
-        if filled + size > most:
+        if not chunks or filled + size > most:
             chunks.append([])
             filled = 0
         chunks[-1].append(size)

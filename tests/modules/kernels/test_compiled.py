@@ -86,6 +86,13 @@ def test_the_compiler_may_be_given_with_arguments(cache, monkeypatch):
     assert compiled_kernels() is not None and len(list(cache.iterdir())) == 2
 
 
+@needs_compiler
+def test_the_compiler_may_be_called_by_another_program(cache, tmp_path, monkeypatch):
+    # As `CXX="ccache c++"`: every call begins with the name of the compiler.
+    monkeypatch.setenv("CXX", fake_compiler(tmp_path, 'test "$1" = c++ && exec "$@"') + " c++")
+    assert compiled_kernels() is not None
+
+
 def test_without_a_home_folder_there_are_none(cache, monkeypatch, caplog):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr("pathlib.Path.home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))

@@ -167,6 +167,14 @@ def test_a_weight_that_moves_drops_its_copy(layer):
 
 
 @needs_onednn
+def test_a_weight_whose_data_is_replaced_is_packed_again(layer):
+    # As `torch.nn.utils.vector_to_parameters` does.
+    layer.weight.data = torch.randn(NUM_OUT, NUM_IN) / 10
+    with torch.no_grad():
+        assert_is_linear(layer, torch.randn(3, NUM_IN))
+
+
+@needs_onednn
 def test_an_unchanged_weight_is_packed_once(layer):
     packed = packed_copy(layer)
     with torch.no_grad():

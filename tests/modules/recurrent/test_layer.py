@@ -167,3 +167,16 @@ def test_a_new_cell_needs_nothing_but_its_formula():
         assert_same(found, wanted, 1e-5)
     finally:
         del Cell.registered["MinimalCell"]
+
+
+def test_weights_converted_through_data_are_read_in_their_new_type():
+    layer = RecurrentLayer(LstmCell(), 5, 40, 16).bfloat16().eval()
+    inputs = torch.randn(3, 5)
+    with torch.no_grad():
+        layer(inputs.bfloat16(), [2, 1])
+        for parameter in layer.parameters():
+            parameter.data = parameter.data.float()
+        found, _ = layer(inputs, [2, 1])
+        layer.eval()
+        expected, _ = layer(inputs, [2, 1])
+    assert torch.equal(found, expected)

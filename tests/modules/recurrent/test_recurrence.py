@@ -208,6 +208,16 @@ def test_the_reference_recurrence_is_that_loop_too(cell, projects):
     assert_same(gradients(found, values), gradients(expected, values), 1e-12)
 
 
+def test_a_projection_may_be_wider_than_all_gates(kernels):
+    weights = Weights(torch.randn(4, 3), torch.randn(4, 6), torch.randn(4), torch.randn(6, 1))
+    values = Values(torch.randn(3, 3), weights, None, None).to(torch.float32)
+    found, expected = (
+        run(LstmCell(), values, [2, 1], function) for function in (recurrence, reference_recurrence)
+    )
+    assert_same(found, expected, 1e-5)
+    assert_same(gradients(found, values), gradients(expected, values), 1e-5)
+
+
 @pytest.mark.parametrize("used", [(0,), (1,), (2,)], ids=["outputs", "hidden", "cell_state"])
 @every_layer
 def test_each_result_alone_has_the_right_gradients(kernels, cell, projects, used):
@@ -458,6 +468,30 @@ def test_an_initial_state_shared_by_all_rows_is_taken(kernels):
         )
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@every_layer
+def test_an_initial_state_of_another_type_has_the_right_gradients(kernels, cell, projects, dtype):
+    values = make_values(cell, projects, UNEVEN).to(torch.float32)
+    state = (part.detach().to(dtype).requires_grad_() for part in values.state)
+    other = Values(values.inputs, values.weights, *state)
+    same = other._replace(hidden=other.hidden.float(), cell_state=other.cell_state.float())
+    found, expected = run(cell, other, UNEVEN), run(cell, same, UNEVEN)
+    assert_same(found, expected, 0.0)
+    assert_same(gradients(found, other), gradients(expected, other), 1e-6)
+
+
+@pytest.mark.parametrize("name", ["input", "recurrent", "projection"])
+def test_one_weight_of_another_type_is_converted(kernels, name):
+    cell = LstmCell(0.3, 0.2)
+    values = make_values(cell, True, UNEVEN).to(torch.float32)
+    half = getattr(values.weights, name).detach().bfloat16()
+    mixed = values._replace(weights=values.weights._replace(**{name: half}))
+    same = values._replace(weights=values.weights._replace(**{name: half.float()}))
+    with torch.no_grad():
+        assert_same(run(cell, mixed, UNEVEN), run(cell, same, UNEVEN), 1e-6)
+    assert_same(run(cell, mixed, UNEVEN), run(cell, same, UNEVEN), 1e-6)
+
+
 @every_layer
 def test_no_token_at_all_gives_nothing_and_zero_gradients(cell, projects):
     values = make_values(cell, projects, [1], starts=False).to(torch.float32)
@@ -470,7 +504,7 @@ def test_no_token_at_all_gives_nothing_and_zero_gradients(cell, projects):
 
 
 @every_layer
-@pytest.mark.parametrize("batch_sizes", [[3, 2], [2], []], ids=str)
+@pytest.mark.parametrize("batch_sizes", [[3, 2], [2], [2, 0], [0], []], ids=str)
 def test_a_state_may_have_rows_of_sentences_without_tokens(kernels, cell, projects, batch_sizes):
     if cell is LAYERS["highway with dropout"][0]:
         cell = HighwayLstmCell(MASK.float())
@@ -493,8 +527,12 @@ def test_shapes_that_do_not_fit_are_refused_before_anything_is_read(kernels):
     narrow = values._replace(
         weights=values.weights._replace(recurrent=values.weights.recurrent[:DIM])
     )
+    wide = values._replace(inputs=torch.randn(5, INPUT_DIM + 1))
+    projection = torch.randn(PROJECTION_DIM, DIM + 1)
+    no_fit = values._replace(weights=values.weights._replace(projection=projection))
     for wrong, batch_sizes in (
-        (values, [3, 1]), (values, [2, 3]), (short, [3, 2]), (narrow, [3, 2])
+        (values, [3, 1]), (values, [2, 3]), (short, [3, 2]), (narrow, [3, 2]), (wide, [3, 2]),
+        (no_fit, [3, 2]),
     ):  # fmt: skip
         with pytest.raises(AssertionError):
             run(cell, wrong, batch_sizes)
