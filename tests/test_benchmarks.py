@@ -18,6 +18,7 @@ from tests.benchmark_scripts import FOLDER, MEASURING, make_row, modules
 PROJECT = Path(__file__).resolve().parent.parent
 TEXT = PROJECT / "fixtures/corpora/lm/small/train.txt"
 common, embed, tasks = modules["common"], modules["embed"], modules["tasks"]
+scale = modules["scale"]
 task_peers = modules["task_peers"]
 needs_peers = pytest.mark.skipif(
     not task_peers.find_peers(os.environ.get("ELMO_PEERS")), reason="needs allennlp-models"
@@ -206,6 +207,48 @@ def test_memory_is_that_of_the_reading_alone(monkeypatch):
     assert [row.peer is not None for row in rows] == [True, False, False]
     # Ten times the tokens; interpreter, torch and AllenNLP take hundreds.
     assert 0.0 < rows[0].ours < rows[1].ours < 100.0
+
+
+def test_scale_compares_the_cost_and_the_memory_of_texts_of_several_sizes(monkeypatch, tmp_path):
+    # Where the processes find the script.
+    monkeypatch.syspath_prepend(FOLDER)
+    output, picture = tmp_path / "results.json", tmp_path / "scale.svg"
+    arguments = [str(TEXT), "--part", "neighbours", "--tokens", "6000", "2000"]
+    options = ["--output", str(output), "--plot", str(picture)]
+    monkeypatch.setattr("sys.argv", ["scale.py", *arguments, *options])
+    scale.main()
+    rows = common.read_rows(output)
+    assert [(row.name, row.unit, row.peer is not None) for row in rows] == [
+        (f"Scale, {name}, {size} tokens{of}", unit, size == "6,000")
+        for size in ("2,000", "6,000")
+        for name in ("building an index", "a query")
+        for of, unit in (("", "µs/token"), (", RAM", "MB"))
+    ]
+    assert rows[4].peer == rows[0].ours and rows[5].peer == rows[1].ours
+    assert all(0.0 < row.share_of_limit <= 1.0 for row in rows[::2])
+    drawn = picture.read_text()
+    assert "building an index" in drawn and "embedding" not in drawn
+
+
+@pytest.mark.parametrize("part", ["embed", "cache", "train"])
+def test_a_part_of_scale_works_in_this_process_too(part, tmp_path):
+    text = tmp_path / scale.WARM_UP_TEXT
+    scale.write_text([TEXT], 6000, text)
+    (tmp_path / "output").mkdir()
+    for work in scale.PARTS[part].values():
+        work(text, tmp_path / "output")
+    expected = {"embed": "vectors.hdf5", "cache": "data.mdb", "train": "metrics_epoch_0.json"}
+    assert (tmp_path / "output" / expected[part]).exists()
+
+
+def test_the_texts_of_scale_have_exactly_so_many_tokens_and_repeat(tmp_path):
+    short, empty, output = (tmp_path / name for name in ("short", "empty", "output"))
+    short.write_text("a b c\n\nd e\n")
+    empty.write_text("\n")
+    scale.write_text([empty, short], 9, output)
+    assert output.read_text() == "a b c\nd e\na b c\nd\n"
+    with pytest.raises(SystemExit, match="empty: expected a text, found no word"):
+        scale.write_text([empty], 9, output)
 
 
 def test_startup_compares_a_folder_with_the_plugin_to_one_without(monkeypatch):
