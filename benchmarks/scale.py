@@ -222,7 +222,8 @@ def rows_of(points: Iterable[Point]) -> Iterator[Row]:
         peers = [row.ours for row in before.get(point.name, ())] or [None, None]
         before[point.name] = [
             Row(name, "µs/token", cost, peers[0], share_of_limit=share),
-            Row(f"{name}, RAM", "MB", point.megabytes, peers[1]),
+            # A text so small that it needs no RAM is no peer.
+            Row(f"{name}, RAM", "MB", point.megabytes, peers[1] or None),
         ]
         yield from before[point.name]
 
