@@ -74,5 +74,5 @@ def test_answer_in_a_passage():
 
 
 def test_another_name_is_refused_with_those_that_exist():
-    with pytest.raises(ConfigurationError, match=r"name of a task \(coref, ner, .*, found 'parsing'"):
+    with pytest.raises(ConfigurationError, match=r"\(coref, ner, .*, found 'parsing'"):
         elmo_plugin.load_task("parsing")
