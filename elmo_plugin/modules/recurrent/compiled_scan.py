@@ -212,7 +212,8 @@ def _run(
         for field, value in scan.items():
             if isinstance(value, torch.Tensor):
                 # The compiled code checks nothing.
-                assert value.is_contiguous() and value.dtype in _NAMES, field
+                assert value.device.type == "cpu" and value.is_contiguous(), field
+                assert value.dtype in _NAMES, field
                 value = value.data_ptr()
             setattr(argument, field, value)
     getattr(compiled_kernels(), name)(arguments, c_int64(len(scans)))

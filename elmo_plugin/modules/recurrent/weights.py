@@ -131,10 +131,13 @@ class KeptWeights(NamedTuple):
 
     def panels(self, cell: Cell) -> Panels:
         """See `Weights.panels`."""
+        weights = self.weights
         return Panels(
-            _kept_panels(self.input, cell.num_input_gates),
-            _kept_panels(self.recurrent, cell.num_recurrent_gates),
-            None if self.projection is None else _kept_panels(self.projection),
+            _kept_panels(self.input, weights.input, cell.num_input_gates),
+            _kept_panels(self.recurrent, weights.recurrent, cell.num_recurrent_gates),
+            None
+            if self.projection is None or weights.projection is None
+            else _kept_panels(self.projection, weights.projection),
         )
 
     def products(self, dtype: torch.dtype) -> Products:
@@ -146,7 +149,8 @@ class KeptWeights(NamedTuple):
         )
 
 
-def _kept_panels(layer: Linear, *arguments: Any) -> torch.Tensor:
+def _kept_panels(layer: Linear, weight: torch.Tensor, *arguments: Any) -> torch.Tensor:
     if isinstance(layer, PackedLinear):
         return layer.kept(panels, *arguments)
-    return panels(layer.weight, *arguments)
+    # That of an `Int8Linear` may have lost its values since.
+    return panels(weight, *arguments)
