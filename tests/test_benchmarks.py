@@ -311,8 +311,10 @@ def test_training_and_prediction_are_compared_at_one_and_at_many_instances(
     # So small a model may take no memory that is not there.
     monkeypatch.setattr(tasks, "added_memory", lambda run: run(0) or 1.0)
     task = task_with_peer(name)
-    *memory, training, one, many = tasks.measure_steps(task, num_instances=20, turns=1)
+    *memory, training, mixed, one, many = tasks.measure_steps(task, num_instances=20, turns=1)
     rows = [training, one, many]
+    assert mixed.name == f"{name.upper()} training, batch 8, mixed precision, against {peer}"
+    assert (mixed.floor, mixed.aim) == (None, None)
     assert [row.unit for row in memory] == ["MB"] * task.large
     assert [row.name.removesuffix(f", against {peer}") for row in rows] == [
         f"{name.upper()} training, batch 8",
@@ -333,6 +335,7 @@ def test_documents_are_read_one_by_one_and_memory_is_measured(monkeypatch):
     assert [(row.name, row.unit, row.floor) for row in rows] == [
         ("COREF training, memory of a step, against coref", "MB", "<= 1x"),
         ("COREF training, batch 1, against coref", "documents/s", ">= 1x"),
+        ("COREF training, batch 1, mixed precision, against coref", "documents/s", None),
         ("COREF prediction, batch 1, against coref", "documents/s", ">= 1x"),
     ]
 

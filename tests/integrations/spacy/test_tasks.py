@@ -67,8 +67,13 @@ def test_the_model_that_comes_with_the_project_is_the_default(pipeline, tmp_path
     nlp.to_disk(tmp_path / "pipeline")
     again = spacy.load(tmp_path / "pipeline")
     assert [(entity.text, entity.label_) for entity in again(text).ents] == expected
+
+
+def test_a_model_that_does_not_come_with_the_project_must_be_named(pipeline, tmp_path, monkeypatch):
+    module = "elmo_plugin.integrations.spacy.archive_pipe"
+    monkeypatch.setattr(f"{module}.shipped", lambda path: tmp_path / path)
     with pytest.raises(ConfigurationError, match="no trained model of elmo-coref comes with"):
-        pipeline("elmo_coref")(text)
+        pipeline("elmo_coref")("Ada lost her keys.")
 
 
 def test_white_space_is_not_read(pipeline, archive_of):

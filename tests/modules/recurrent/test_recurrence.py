@@ -325,6 +325,8 @@ def wide_layer(cell: Cell, projects: bool):
 def test_neither_threads_nor_other_sentences_change_a_digit(
     num_threads, monkeypatch, cell, projects, dtype, most
 ):
+    if cell.kernel is None:
+        pytest.skip("PyTorch's products depend on both")
     cell, weights, shapes = wide_layer(cell, projects)
     for sizes in shapes:
         inputs = torch.randn(sum(sizes), 9)
