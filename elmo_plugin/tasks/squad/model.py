@@ -106,7 +106,7 @@ class BidafSelfAttention(TaskModel):
         self.require_labels(answer_span)
         question_mask, passage_mask = get_text_field_mask(question), get_text_field_mask(passage)
         encoded_question = self._encode(question_mask, question)
-        encoded_passage = self._encode(passage_mask, passage, passage_sentences)
+        encoded_passage = self._encode_passages(passage_mask, passage, passage_sentences, metadata)
         # Shape: (batch_size, num_passage_tokens, dim)
         attended = self.bi_attention(encoded_passage, encoded_question, passage_mask, question_mask)
         encoded = self.dropout(self.residual_encoder(self.dropout(attended), passage_mask))
@@ -134,6 +134,29 @@ class BidafSelfAttention(TaskModel):
         """Shape `(batch_size, num_tokens, encoded_dim)`, from the arguments of `embed`."""
         text, embedded = self.embed(*tokens)
         return text.at_output(self.dropout(self.encoder(self.dropout(embedded), mask)))
+
+    def _encode_passages(
+        self,
+        mask: torch.Tensor,
+        passage: TextFieldTensors,
+        sentences: Optional[torch.Tensor],
+        metadata: List[Dict[str, Any]],
+    ) -> torch.Tensor:
+        """
+        As `_encode`. A passage with several questions in the batch is encoded once, but not in
+        training, where each question has its own dropout.
+        """
+        texts = [question["passage"] for question in metadata]
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        if self.training or len(numbers) == len(texts):
+            return self._encode(mask, passage, sentences)
+        rows = [texts.index(text) for text in numbers]
+        distinct = {
+            name: {part: values[rows] for part, values in tensors.items()}
+            for name, tensors in passage.items()
+        }
+        sentences = None if sentences is None else sentences[rows]
+        return self._encode(mask[rows], distinct, sentences)[[numbers[text] for text in texts]]
 
     @overrides(check_signature=False)
     def make_output_human_readable(self, output_dict: Dict[str, Any]) -> Dict[str, Any]:

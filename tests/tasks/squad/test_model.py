@@ -134,6 +134,32 @@ def test_padding_and_order_of_the_batch_do_not_matter(vocab, instances, reader):
             torch.testing.assert_close(padded[row], model(**make_batch(vocab, [instance]))[name][0])
 
 
+@pytest.mark.parametrize("by_sentence", [False, True])
+def test_each_passage_is_encoded_once_for_all_its_questions(vocab, by_sentence):
+    model = build(vocab, placement=placement("both")).eval()
+    reader, sizes = make_reader(by_sentence=by_sentence), []
+    passages = ["Ada lives here. She writes.", "It rains."]
+    asked_of = [
+        ("Who?", passages[0]),
+        ("What?", passages[1]),
+        ("Where?", passages[0]),
+        ("What does she do?", passages[0]),
+    ]
+    instances = [asked(reader, *each, [Answer(each[1][:2], 0)]) for each in asked_of]
+    model.encoder.register_forward_hook(lambda _, inputs, __: sizes.append(len(inputs[0])))
+    name = "best_span_probabilities"
+    with torch.no_grad():
+        together = model(**make_batch(vocab, instances))[name]
+        assert sizes == [4, 2]
+        for row, instance in enumerate(instances):
+            torch.testing.assert_close(
+                together[row], model(**make_batch(vocab, [instance]))[name][0]
+            )
+    sizes.clear()
+    model.train()(**make_batch(vocab, instances))
+    assert sizes == [4, 4]
+
+
 def test_a_passage_of_one_token_has_one_answer(vocab, reader):
     model = build(vocab, placement=placement("both")).eval()
     instance = asked(reader, "Why?", "Because")
