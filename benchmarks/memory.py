@@ -14,18 +14,20 @@ import multiprocessing
 import re
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Iterator, List
+from typing import Iterator, List, Union
 
 import torch
 from bilms import SIZES, load_pair
 from common import Row, measuring_parser, report
 
-STATUS = Path("/proc/self/status")
 
-
-def resident(what: str) -> float:
-    """`VmRSS` (current resident memory) or `VmHWM` (its peak), in MB."""
-    found = re.search(rf"^{what}:\s*(\d+) kB", STATUS.read_text(), re.MULTILINE)
+def resident(what: str, process: Union[int, str] = "self") -> float:
+    """
+    Memory of a process in MB: `VmRSS` (current resident memory), `VmHWM` (its peak) or `RssAnon`
+    (current, without the pages of files).
+    """
+    status = Path(f"/proc/{process}/status").read_text()
+    found = re.search(rf"^{what}:\s*(\d+) kB", status, re.MULTILINE)
     return int(found.group(1)) / 1024
 
 

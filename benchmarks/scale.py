@@ -43,6 +43,7 @@ from allennlp.commands.train import TrainModel
 from allennlp.common import Params
 from allennlp.common.util import prepare_environment
 from common import Row, measuring_parser, read_rows, report
+from memory import resident
 
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.commands.main import main as elmo
@@ -173,13 +174,6 @@ def work_in_process(work: Work, texts: Sequence[Path], folder: Path, answer: Con
         answer.send((time.perf_counter() - start, time.process_time() - processor_start))
 
 
-def private_megabytes(process_id: int) -> float:
-    """RAM without the pages of files."""
-    status = Path(f"/proc/{process_id}/status").read_text()
-    found = re.search(r"^RssAnon:\s*(\d+) kB", status, re.MULTILINE)
-    return int(found.group(1)) / 1024
-
-
 def measure_work(
     name: str, work: Work, num_tokens: int, texts: Sequence[Path], folder: Path
 ) -> Point:
@@ -190,9 +184,9 @@ def measure_work(
     sender.close()
     try:
         receiver.recv()
-        before = peak = private_megabytes(process.pid)
+        before = peak = resident("RssAnon", process.pid)
         while not receiver.poll(SECONDS_BETWEEN_SAMPLES):
-            peak = max(peak, private_megabytes(process.pid))
+            peak = max(peak, resident("RssAnon", process.pid))
         return Point(name, num_tokens, *receiver.recv(), peak - before)
     except EOFError:
         raise SystemExit(f"{num_tokens:,} tokens, {name}: failed. Out of memory?") from None

@@ -63,13 +63,16 @@ def training(
     return step
 
 
-def prediction(model: Model, batches: List[List[Tensors]]) -> Callable[[int], None]:
+def prediction(
+    model: Model, batches: List[List[Tensors]], bfloat16: bool = False
+) -> Callable[[int], None]:
     """As `Model.forward_on_instances`, from tensors to readable answers."""
 
     @torch.no_grad()
     def predict(turn: int) -> None:
         model.eval()
-        for batch in batches[turn]:
-            model.make_output_human_readable(model(**batch))
+        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+            for batch in batches[turn]:
+                model.make_output_human_readable(model(**batch))
 
     return predict

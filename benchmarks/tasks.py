@@ -18,10 +18,10 @@ first one is reported.
 allennlp-models has for the task, with equal sizes, on the same tensors, measured alternately;
 task_peers.py lists the differences. Training is forward and backward pass, gradient clipping and
 optimizer on batches of the experiment, ours in mixed precision, too; prediction runs over dev as
-`allennlp predict` does, from tensors to readable answers. For coreference, whose instances are
-whole documents, 50 instances are used, one per batch. For coreference and question answering, rows
-also give the memory of a training step. Skipped if allennlp-models is not installed; to install
-it:
+`allennlp predict` does, from tensors to readable answers, ours with `dtype: 'bfloat16'`, too. For
+coreference, whose instances are whole documents, 50 instances are used, one per batch. For
+coreference and question answering, rows also give the memory of a training step. Skipped if
+allennlp-models is not installed; to install it:
 
     pip install --no-deps --target FOLDER allennlp-models==2.10.1 word2number
 """
@@ -205,8 +205,8 @@ def measure_steps(task: Task, num_instances: int, turns: int) -> Iterator[Row]:
         name, unit, peer = f"{task.name} {what}", f"{task.instances}/s", rates["peer"]
         against = f", against {task.peer}"
         yield Row(name + against, unit, rates["ours"], peer, floor=STEPS_FLOOR, aim=STEPS_AIM)
-        if "mixed" in rates:
-            yield Row(f"{name}, mixed precision{against}", unit, rates["mixed"], peer)
+        for half in rates.keys() - {"ours", "peer"}:
+            yield Row(f"{name}, {half}{against}", unit, rates[half], peer)
 
     # Starts again from the first batch if there are fewer batches than turns.
     batches = list(islice(cycle(list(trainer.data_loader)), turns + 1))
@@ -214,7 +214,7 @@ def measure_steps(task: Task, num_instances: int, turns: int) -> Iterator[Row]:
     steps = {
         "ours": training(ours, experiment["trainer"], batches),
         "peer": training(peer.model, experiment["trainer"], list(map(peer.batch, batches))),
-        "mixed": training(ours, experiment["trainer"], batches, mixed_precision=True),
+        "mixed precision": training(ours, experiment["trainer"], batches, mixed_precision=True),
     }
     if task.large:
         memory = [added_memory(steps[name]) for name in ("ours", "peer")]
@@ -233,6 +233,7 @@ def measure_steps(task: Task, num_instances: int, turns: int) -> Iterator[Row]:
             f"prediction, batch {size}",
             {
                 "ours": prediction(ours, given),
+                "bfloat16": prediction(ours, given, bfloat16=True),
                 "peer": prediction(peer.model, [list(map(peer.batch, part)) for part in given]),
             },
             [len(part) for part in parts],

@@ -1,6 +1,5 @@
 """A real Ray on this machine."""
 
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -12,10 +11,3 @@ def local_ray():
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

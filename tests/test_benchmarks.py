@@ -311,18 +311,20 @@ def test_training_and_prediction_are_compared_at_one_and_at_many_instances(
     # So small a model may take no memory that is not there.
     monkeypatch.setattr(tasks, "added_memory", lambda run: run(0) or 1.0)
     task = task_with_peer(name)
-    *memory, training, mixed, one, many = tasks.measure_steps(task, num_instances=20, turns=1)
-    rows = [training, one, many]
-    assert mixed.name == f"{name.upper()} training, batch 8, mixed precision, against {peer}"
-    assert (mixed.floor, mixed.aim) == (None, None)
+    rows = list(tasks.measure_steps(task, num_instances=20, turns=1))
+    memory, steps = rows[:-6], rows[-6:]
     assert [row.unit for row in memory] == ["MB"] * task.large
-    assert [row.name.removesuffix(f", against {peer}") for row in rows] == [
+    assert [row.name.removesuffix(f", against {peer}") for row in steps] == [
         f"{name.upper()} training, batch 8",
+        f"{name.upper()} training, batch 8, mixed precision",
         f"{name.upper()} prediction, batch 1",
+        f"{name.upper()} prediction, batch 1, bfloat16",
         f"{name.upper()} prediction, batch 3",
+        f"{name.upper()} prediction, batch 3, bfloat16",
     ]
     expected = {(f"{instances}/s", ">= 1x", ">= 2x")}
-    assert {(row.unit, row.floor, row.aim) for row in rows} == expected
+    assert {(row.unit, row.floor, row.aim) for row in steps[::2]} == expected
+    assert {(row.floor, row.aim) for row in steps[1::2]} == {(None, None)}
 
 
 def test_documents_are_read_one_by_one_and_memory_is_measured(monkeypatch):
@@ -337,6 +339,7 @@ def test_documents_are_read_one_by_one_and_memory_is_measured(monkeypatch):
         ("COREF training, batch 1, against coref", "documents/s", ">= 1x"),
         ("COREF training, batch 1, mixed precision, against coref", "documents/s", None),
         ("COREF prediction, batch 1, against coref", "documents/s", ">= 1x"),
+        ("COREF prediction, batch 1, bfloat16, against coref", "documents/s", None),
     ]
 
 

@@ -80,12 +80,17 @@ def load_archive(
                 raise _explained(error, place, weights_file) from error
 
 
-def load_predictor(archive_file: Union[str, PathLike], cuda_device: int = -1) -> Predictor:
+def load_predictor(
+    archive_file: Union[str, PathLike],
+    cuda_device: int = -1,
+    overrides: Union[str, Dict[str, Any]] = "",
+) -> Predictor:
     """
     The predictor of an untrusted archive, as `allennlp predict` makes it. See `load_archive` for
     parameters and errors.
     """
-    return Predictor.from_archive(load_archive(archive_file, cuda_device, every_instance=True))
+    archive = load_archive(archive_file, cuda_device, overrides, every_instance=True)
+    return Predictor.from_archive(archive)
 
 
 def _whole_files(

@@ -1,4 +1,4 @@
-from typing import List
+from typing import Any, Dict, List, Union
 
 from allennlp.predictors import Predictor
 
@@ -14,7 +14,9 @@ def shipped_tasks() -> List[str]:
     return sorted(path.parent.name for path in shipped("pretrained/tasks").glob("*/model.tar.gz"))
 
 
-def load_task(name: str, cuda_device: int = -1) -> Predictor:
+def load_task(
+    name: str, cuda_device: int = -1, overrides: Union[str, Dict[str, Any]] = ""
+) -> Predictor:
     """
     A trained model that comes with the package, to predict with.
 
@@ -24,6 +26,8 @@ def load_task(name: str, cuda_device: int = -1) -> Predictor:
         One of `shipped_tasks()`; `pretrained/tasks` has their model cards.
     cuda_device : `int`, optional (default = `-1`)
         Number of the GPU, -1 for the CPU.
+    overrides : `Union[str, Dict[str, Any]]`, optional (default = `""`)
+        Overrides of settings, in AllenNLP's form: `{"model.dtype": "bfloat16"}`.
 
     # Raises
 
@@ -40,4 +44,4 @@ def load_task(name: str, cuda_device: int = -1) -> Predictor:
             f"Expected the name of a task ({', '.join(shipped_tasks())}), found {name!r}. For a "
             "model of your own, use elmo_plugin.load_archive."
         )
-    return load_predictor(shipped(f"pretrained/tasks/{name}/model.tar.gz"), cuda_device)
+    return load_predictor(shipped(f"pretrained/tasks/{name}/model.tar.gz"), cuda_device, overrides)

@@ -1,4 +1,5 @@
 import logging
+from contextlib import nullcontext
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 import torch
@@ -13,6 +14,8 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import dequantize
 
 logger = logging.getLogger(__name__)
+
+DTYPES = ("float32", "bfloat16")
 
 
 class TaskModel(Model):
@@ -31,12 +34,15 @@ class TaskModel(Model):
         The paper's λ: `{regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
     serialization_dir : `Optional[str]`
         Given by AllenNLP.
+    dtype : `str`, optional (default = `"float32"`)
+        The type of products outside of training: `"float32"` or `"bfloat16"`; that of training is
+        the trainer's `mixed_precision`. Also that of a biLM, unless its layers are cached.
 
     # Raises
 
     `ConfigurationError`
-        If there are other settings: AllenNLP does not check the settings of a model whose
-        constructor takes `**kwargs`.
+        If `dtype` is another one, or if there are other settings: AllenNLP does not check the
+        settings of a model whose constructor takes `**kwargs`.
     """
 
     #: The labels that training needs and where a corpus has them, for the error.
@@ -55,16 +61,26 @@ class TaskModel(Model):
         placement: Optional[Placement] = None,
         regularizer: Optional[RegularizerApplicator] = None,
         serialization_dir: Optional[str] = None,
+        dtype: str = "float32",
         **unknown: Any,
     ) -> None:
         if unknown:
             raise ConfigurationError(
                 f"{type(self).__name__} has no settings {sorted(unknown)}. Correct or remove them."
             )
+        if dtype not in DTYPES:
+            raise ConfigurationError(f"Expected `dtype` to be one of {DTYPES}, found {dtype!r}.")
         super().__init__(vocab, regularizer, serialization_dir)
+        self._dtype = dtype
         self.text_field_embedder = text_field_embedder
         self.placement = placement or NoElmo()
         self.input_dim = text_field_embedder.get_output_dim() + self.placement.input_dim
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        is_half = self._dtype == "bfloat16" and not self.training
+        device = next(self.parameters()).device.type
+        with torch.autocast(device, torch.bfloat16) if is_half else nullcontext():
+            return super().__call__(*args, **kwargs)
 
     def embed(
         self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None

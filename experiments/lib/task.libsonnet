@@ -22,6 +22,7 @@ local shared(name) = {
   patience: null,  // training stops after so many epochs without a better score on dev
   // Products in training in bfloat16: up to twice as fast on CPUs that have instructions for it.
   mixed_precision: false,
+  dtype: 'float32',  // or 'bfloat16': of products in validation, evaluation and prediction
   random_seed: paths.random_seed,
 };
 
@@ -56,6 +57,7 @@ function(name, texts, defaults) {
     text_field_embedder: { token_embedders: { [word.name]: word.embedder for word in s.words } },
     [if s.elmo != null then 'placement']: s.elmo.placement,
     [if penalties != [] then 'regularizer']: { regexes: penalties },
+    [if s.dtype != 'float32' then 'dtype']: s.dtype,
   },
   data_loader: elmo.data_loader {
     batch_sampler: { type: 'bucket', batch_size: s.batch_size, sorting_keys: texts },

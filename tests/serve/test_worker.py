@@ -4,6 +4,7 @@ import time
 import pytest
 
 from elmo_plugin.serve.worker import QueueFull, Worker, WorkerEnded
+from tests.waiting import wait_until
 
 
 class Echo:
@@ -35,13 +36,6 @@ def start():
     yield make
     for worker in workers:
         worker.stop()
-
-
-def wait_until(condition):
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def test_a_single_request_does_not_wait_for_others(start):

@@ -8,6 +8,7 @@ import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.testing import ModelTestCase
+from allennlp.common.util import sanitize
 from allennlp.data import Batch, DatasetReader
 from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
 from allennlp.data.fields import ListField
@@ -105,6 +106,31 @@ class TestTraining(ModelTestCase):
             gradients_to_ignore=WITHOUT_GRADIENT,
         )
         self.ensure_batch_predictions_are_consistent(keys_to_ignore=["loss"])
+
+
+@each_task
+def test_dtype_is_that_of_prediction_and_not_of_training(task, trained):
+    model, dataset_reader = trained(task).model, trained(task).validation_dataset_reader
+    params = experiment(task)["model"]
+    half = Model.from_params(vocab=model.vocab, params=params, dtype="bfloat16")
+    half.load_state_dict(model.state_dict())
+    instances = list(dataset_reader.read(DEV[task]))[: 2 if task == "coref" else 16]
+    batch = Batch(instances)
+    batch.index_instances(model.vocab)
+
+    def loss(model):
+        torch.manual_seed(0)
+        return model(**batch.as_tensor_dict())["loss"]
+
+    assert torch.equal(loss(half.train()), loss(model.train()))
+    model.eval()
+    assert not torch.equal(loss(half.eval()), loss(model))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(loss(half), loss(model))
+    for answers in half.forward_on_instances(instances):
+        json.dumps(sanitize(answers))
+    with pytest.raises(ConfigurationError, match="found 'float16'"):
+        Model.from_params(vocab=model.vocab, params=experiment(task)["model"], dtype="float16")
 
 
 @each_task

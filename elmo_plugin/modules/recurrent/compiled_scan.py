@@ -50,9 +50,7 @@ def can_scan(
     """
     parts = (weights.input, weights.recurrent, weights.projection)
     is_fast = dtype == torch.float32 or (
-        dtype == torch.bfloat16
-        and num_sentences is not None
-        and num_sentences * weights.recurrent.numel() <= tuning.MAX_COMPILED_BFLOAT16
+        dtype == torch.bfloat16 and num_sentences is not None and is_small(weights, num_sentences)
     )
     return (
         is_fast
@@ -62,6 +60,11 @@ def can_scan(
         and weights.recurrent.device.type == "cpu"
         and compiled_kernels() is not None
     )
+
+
+def is_small(weights: Weights, num_sentences: int) -> bool:
+    """True if the recurrent product of a step is too small to gain from oneDNN in bfloat16."""
+    return num_sentences * weights.recurrent.numel() <= tuning.MAX_COMPILED_BFLOAT16
 
 
 def compiled_forward(

@@ -5,7 +5,6 @@ from typing import Any, List, Optional, Sequence, Tuple
 import torch
 from torch.autograd.function import once_differentiable
 
-from elmo_plugin.modules import tuning
 from elmo_plugin.modules.linear.packed import PackedMatrix
 from elmo_plugin.modules.linear.products import (
     column_sums,
@@ -19,6 +18,7 @@ from elmo_plugin.modules.recurrent.compiled_scan import (
     can_scan,
     compiled_backward,
     compiled_forward,
+    is_small,
 )
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.scan import (
@@ -85,8 +85,7 @@ def recurrences(
     ]
     weights, num_sentences = readings[0].weights, max(batch_sizes, default=0)
     dtype, full = _product_dtype(weights), weights.bias.dtype
-    is_small = num_sentences * weights.recurrent.numel() <= tuning.MAX_COMPILED_BFLOAT16
-    if dtype != full and is_small and can_scan(cell, weights, full):
+    if dtype != full and is_small(weights, num_sentences) and can_scan(cell, weights, full):
         # The compiled scan in float32 is faster than single steps in bfloat16.
         with torch.autocast(device, enabled=False):
             exact = recurrences(cell, readings, batch_sizes)

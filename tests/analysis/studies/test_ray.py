@@ -10,7 +10,8 @@ import pytest
 
 from elmo_plugin.analysis.studies.train_all import train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import RunFailed
-from tests.local_ray import local_ray, wait_for
+from tests.local_ray import local_ray
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -36,9 +37,9 @@ def test_a_task_whose_worker_is_killed_goes_on(cluster, make_run):
 
     def kill():
         try:
-            wait_for(lambda: cluster.commands)
+            wait_until(lambda: cluster.commands)
             os.kill(cluster.parents[0], signal.SIGKILL)
-            wait_for(lambda: len(cluster.commands) == 2)
+            wait_until(lambda: len(cluster.commands) == 2)
         finally:
             go.touch()
 
@@ -67,7 +68,7 @@ list(train_all_with_ray(runs, Path({str(fake.folder)!r}), ["f1"]))
     path = os.pathsep.join([os.environ["PYTHONPATH"], os.getcwd()])
     command = [sys.executable, "-c", code]
     driver = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
-    wait_for(lambda: sorted(fake.commands) == ["evaluate", "train", "train"])
+    wait_until(lambda: sorted(fake.commands) == ["evaluate", "train", "train"])
     driver.send_signal(signal.SIGKILL)
     driver.wait()
     go.touch()

@@ -14,7 +14,8 @@ from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings
 from elmo_plugin.elmo.dump.shards import dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.errors import ConfigurationError
 from tests.commands import running
-from tests.local_ray import local_ray, wait_for
+from tests.local_ray import local_ray
+from tests.waiting import wait_until
 
 run = partial(running.run, "elmo")
 failure = partial(running.failure, "elmo")
@@ -116,10 +117,10 @@ def test_a_task_whose_worker_is_killed_is_started_again(cluster, texts, tmp_path
 
     def kill():
         try:
-            wait_for(lambda: notes.exists() and len(notes.read_text().split()) == 2)
+            wait_until(lambda: notes.exists() and len(notes.read_text().split()) == 2)
             os.kill(int(notes.read_text().split()[0]), signal.SIGKILL)
             # Before the other worker has time for both texts.
-            wait_for(lambda: len(notes.read_text().split()) == 3)
+            wait_until(lambda: len(notes.read_text().split()) == 3)
         finally:
             go.touch()
 
