@@ -196,11 +196,10 @@ class Bilm(PretrainedFiles):
 
     def to_int8(self) -> "Bilm":
         """
-        Quantises the weights to int8, with a scale for each row of a matrix. For single sentences
-        on a CPU with VNNI: at the published size two to three times as fast as float32 and about
-        1.3 times as fast as bfloat16 (`benchmarks/embed.py`); layers differ by about 1 %. For large
-        batches bfloat16 is faster, and for a biLM that fits the processor's cache, float32. The
-        weights need a quarter of the memory and cannot be trained any more.
+        Quantises the weights to int8, with a scale for each row of a matrix. They need a quarter of
+        the memory and cannot be trained any more; layers differ by about 1 %. On a CPU with VNNI
+        and at the published size it is faster than float32, most with single sentences, but
+        bfloat16 is as fast or faster (`benchmarks/embed.py`).
         """
         convolutions = getattr(self.character_encoder, "convolutions", None)
         for parent in list(self.modules()):

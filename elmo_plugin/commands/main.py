@@ -11,7 +11,7 @@ from elmo_plugin.commands.command import prepare_parser
 
 # Each is a module beside this one, imported only when it is called: most import torch.
 COMMANDS: Dict[str, str] = {
-    "embed": "write ELMo vectors of a text to an HDF5 file",
+    "embed": "write ELMo vectors of a text to a file (HDF5, safetensors or Parquet)",
     "export": "write the biLM of a trained model as options.json and weights.hdf5",
     "export-cove": "write the encoder of a translation model as a file of CoVe",
     "layer-weights": "show how trained models mix the layers of their biLM",
