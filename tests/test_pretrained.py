@@ -8,7 +8,7 @@ from allennlp.modules.elmo import Elmo as AllenNlpElmo
 from allennlp.modules.elmo import batch_to_ids
 
 from elmo_plugin.bilm import BilmOptions, load_bilm, save_weights
-from elmo_plugin.bilm.io.softmax_files import read_softmax
+from elmo_plugin.bilm.io.softmax_files import find_softmax
 from elmo_plugin.bilm.pretraining.softmax import next_word_loss
 from elmo_plugin.elmo import embed_sentences
 from elmo_plugin.environment import set_defaults
@@ -75,7 +75,7 @@ def test_allennlp_reads_it_and_agrees(bilm, tmp_path):
 
 
 def test_it_expects_english_and_not_its_reverse(bilm):
-    softmax = read_softmax(FOLDER / "softmax.hdf5", BilmOptions.from_file(OPTIONS))
+    softmax = find_softmax(FOLDER / "softmax.hdf5", BilmOptions.from_file(OPTIONS))
     for words in SENTENCES:
         loss = forward_loss(bilm, softmax, words)
         assert loss < 5.5, words

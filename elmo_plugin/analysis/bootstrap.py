@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 __all__ = ["Interval", "bootstrap_interval"]
 
 _NUM_SAMPLES = 1000
+_LEVEL = 0.95
 
 
 class Interval(NamedTuple):
@@ -17,11 +18,9 @@ class Interval(NamedTuple):
     high: float
 
 
-def bootstrap_interval(
-    correct: ArrayLike, total: ArrayLike, level: float = 0.95, seed: int = 0
-) -> Interval:
+def bootstrap_interval(correct: ArrayLike, total: ArrayLike) -> Interval:
     """
-    The percentile interval of `sum(correct) / sum(total)` over 1,000 bootstrap samples of
+    The 95 % percentile interval of `sum(correct) / sum(total)` over 1,000 bootstrap samples of
     sentences. Sentences are drawn, not words, because the words of a sentence are not independent.
 
     # Parameters
@@ -29,15 +28,13 @@ def bootstrap_interval(
     correct, total : `ArrayLike`
         Shape `(num_sentences,)`. Of each sentence: numbers of correct words and of all words for an
         accuracy; twice the true positives, and the sum of predicted and gold ones, for F1.
-    level : `float`, optional (default = `0.95`)
-    seed : `int`, optional (default = `0`)
     """
     right, all_words = numpy.asarray(correct), numpy.asarray(total)
-    generator = numpy.random.default_rng(seed)
+    generator = numpy.random.default_rng(0)
     means = numpy.empty(_NUM_SAMPLES)
     for number in range(_NUM_SAMPLES):
         drawn = generator.integers(len(right), size=len(right))
         # A sample may have no words if most sentences have none.
         means[number] = right[drawn].sum() / max(all_words[drawn].sum(), 1)
-    low, high = numpy.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    low, high = numpy.quantile(means, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return Interval(float(low), float(high))

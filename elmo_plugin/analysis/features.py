@@ -7,22 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import (
-    Any,
-    BinaryIO,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    NamedTuple,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Callable, Dict, Iterable, NamedTuple, Sequence, Tuple
 
 import numpy
 
 from elmo_plugin.analysis.representations import Representation
+from elmo_plugin.elmo.token_batches import groups
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
@@ -100,71 +90,60 @@ def compute_features(
         If reading or writing fails. What was done is kept.
     """
     path = folder / _key(representation, texts)
-    num_layers = len(representation.layers)
+    files = [_layer_file(path, number) for number in range(len(representation.layers))]
     lock = lock_folder(path)
     try:
-        progress = _progress(path, num_layers, representation.dim)
+        progress = _progress(path, files, representation.dim)
         if not progress["complete"]:
-            with _Writer(path, num_layers, representation.dim, progress) as writer:
-                on_progress(progress["num_sentences"])
-                remaining = islice(iter(texts), progress["num_sentences"], None)
-                for group in _groups(remaining):
-                    writer.write_group(representation, group)
-                    on_progress(len(group))
-                progress = writer.finish()
+            _write(representation, texts, path, files, progress, on_progress)
     finally:
         os.close(lock)
     if not progress["num_rows"]:
         raise ConfigurationError("Expected a text with words to compute vectors of, found none.")
-    return Features(path, progress["num_rows"], num_layers, representation.dim)
+    return Features(path, progress["num_rows"], len(files), representation.dim)
 
 
-class _Writer:
-    """Appends groups of sentences to the files of the layers, after what `progress` counts."""
-
-    def __init__(self, path: Path, num_layers: int, dim: int, progress: Dict[str, Any]) -> None:
-        self._path, self._progress = path, progress
-        self._files = [_layer_file(path, number) for number in range(num_layers)]
-        self._num_bytes = 2 * dim * progress["num_rows"]
-        self._stack = ExitStack()
-        self._open: List[BinaryIO] = []
-
-    def __enter__(self) -> "_Writer":
-        for path in self._files:
-            file = self._stack.enter_context(open(path, "ab"))
+def _write(
+    representation: Representation,
+    texts: Iterable[Text],
+    path: Path,
+    files: Sequence[Path],
+    progress: Dict[str, Any],
+    on_progress: Callable[[int], object],
+) -> None:
+    """Appends to the files of the layers, after what `progress` counts."""
+    on_progress(progress["num_sentences"])
+    remaining = islice(iter(texts), progress["num_sentences"], None)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(open(file, "ab")) for file in files]
+        for file in opened:
             # What was written after the last commit.
-            file.truncate(self._num_bytes)
-            self._open.append(file)
-        return self
+            file.truncate(2 * representation.dim * progress["num_rows"])
+        for group in groups(
+            remaining, lambda text: len(text.words), _SENTENCES_PER_COMMIT, _WORDS_PER_COMMIT
+        ):
+            embedded = representation.embed([text.words for text in group])
+            for text, layers in zip(group, embedded):
+                for file, rows in zip(opened, _rows(layers, text.spans)):
+                    file.write(rows.tobytes())
+                progress["num_rows"] += len(text.spans)
+            for file in opened:
+                file.flush()
+                os.fsync(file.fileno())
+            progress["num_sentences"] += len(group)
+            _commit(path, progress)
+            on_progress(len(group))
+    progress["complete"] = True
+    _commit(path, progress)
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
-    def write_group(self, representation: Representation, group: List[Text]) -> None:
-        embedded = representation.embed([text.words for text in group])
-        for text, layers in zip(group, embedded):
-            # Shape: (num_layers, num_spans, dim)
-            rows = _rows(layers, text.spans)
-            for file, of_layer in zip(self._open, rows):
-                file.write(of_layer.tobytes())
-            self._progress["num_rows"] += len(text.spans)
-        for file in self._open:
-            file.flush()
-            os.fsync(file.fileno())
-        self._progress["num_sentences"] += len(group)
-        self._commit()
-
-    def finish(self) -> Dict[str, Any]:
-        self._progress["complete"] = True
-        self._commit()
-        return self._progress
-
-    def _commit(self) -> None:
-        with atomic_write(self._path / "progress.json") as path:
-            path.write_text(json.dumps(self._progress), encoding="utf-8")
+def _commit(path: Path, progress: Dict[str, Any]) -> None:
+    with atomic_write(path / "progress.json") as unfinished:
+        unfinished.write_text(json.dumps(progress), encoding="utf-8")
 
 
 def _rows(layers: numpy.ndarray, spans: Sequence[Tuple[int, int]]) -> numpy.ndarray:
+    """Shape `(num_layers, num_spans, dim)`."""
     rows = numpy.empty((len(layers), len(spans), layers.shape[-1]), dtype=numpy.float16)
     with numpy.errstate(over="ignore"):
         for number, (start, end) in enumerate(spans):
@@ -186,25 +165,11 @@ def _key(representation: Representation, texts: Iterable[Text]) -> str:
     return digest.hexdigest()
 
 
-def _groups(texts: Iterator[Text]) -> Iterator[List[Text]]:
-    group: List[Text] = []
-    num_words = 0
-    for text in texts:
-        group.append(text)
-        num_words += len(text.words)
-        if len(group) == _SENTENCES_PER_COMMIT or num_words >= _WORDS_PER_COMMIT:
-            yield group
-            group, num_words = [], 0
-    if group:
-        yield group
-
-
-def _progress(path: Path, num_layers: int, dim: int) -> Dict[str, Any]:
+def _progress(path: Path, files: Sequence[Path], dim: int) -> Dict[str, Any]:
     """That of the last commit, or of a new start if there is none or files lost rows since."""
     file = path / "progress.json"
     if file.exists():
         progress = json.loads(file.read_text(encoding="utf-8"))
-        files = [_layer_file(path, number) for number in range(num_layers)]
         num_bytes = 2 * dim * progress["num_rows"]
         if all(each.exists() and each.stat().st_size >= num_bytes for each in files):
             return progress

@@ -133,8 +133,6 @@ class CoveLayers:
     encoder : `CoveEncoder`
     static : `StaticVectors`
         The word vectors that it reads.
-    batch_size : `int`, optional (default = `64`)
-        Sentences per batch.
 
     # Raises
 
@@ -142,7 +140,7 @@ class CoveLayers:
         If it reads vectors of another width.
     """
 
-    def __init__(self, encoder: CoveEncoder, static: StaticVectors, batch_size: int = 64) -> None:
+    def __init__(self, encoder: CoveEncoder, static: StaticVectors) -> None:
         if encoder.input_dim != static.dim:
             raise ConfigurationError(
                 f"The encoder of CoVe reads word vectors {encoder.input_dim} wide, and those of "
@@ -157,10 +155,9 @@ class CoveLayers:
         self.identity = digest.hexdigest()
         self._encoder = encoder
         self._vectors = static.vectors
-        self._batch_size = batch_size
 
     def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
-        for layers in embed_with_cove(self._encoder, self._vectors, sentences, self._batch_size):
+        for layers in embed_with_cove(self._encoder, self._vectors, sentences):
             yield layers.numpy()
 
 

@@ -1,4 +1,5 @@
 from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
 from typing import Any, Dict, List, NamedTuple, Set
 
 from elmo_plugin.analysis.bootstrap import Interval
@@ -158,9 +159,7 @@ def _as_dict(row: _Row) -> Dict[str, Any]:
                 "f1": score.f1,
                 "precision": score.precision,
                 "recall": score.recall,
-                "num_correct": score.num_correct,
-                "num_answered": score.num_answered,
-                "num_words": score.num_words,
+                **asdict(score),
             }
             for group, score in row.scores.items()
         },

@@ -149,8 +149,8 @@ def _write_tables(args: Namespace, results: Results, out: Path) -> str:
     tables = score_tables(results)
     epochs = epoch_table(results)
     tables += [] if epochs is None else [epochs]
-    markdown = "\n\n".join(markdown_table(t.head, t.lines, num_left=1) for t in tables)
-    latex = "\n\n".join(latex_table(t.head, t.lines, num_left=1) for t in tables)
+    markdown = "\n\n".join(markdown_table(t.head, t.lines, t.num_left) for t in tables)
+    latex = "\n\n".join(latex_table(t.head, t.lines, t.num_left) for t in tables)
     contents = {"tables.md": f"# {results.title}\n\n{markdown}\n", "tables.tex": f"{latex}\n"}
     for name, content in contents.items():
         with atomic_write(out / name) as unfinished:

@@ -1,6 +1,7 @@
 from itertools import islice
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 #: The number of a line, and its words.
 Sentence = Tuple[int, Tuple[str, ...]]
@@ -93,13 +94,25 @@ def sentence_groups(sentences: Iterable[Sentence], batch_size: int) -> Iterator[
     tokens. A kill loses the work on one group, whose vectors are in memory. Groups depend on the
     text and `batch_size` only, so that work that is resumed has the same batches.
     """
-    group: List[Sentence] = []
-    num_tokens = 0
-    for line_number, words in sentences:
-        group.append((line_number, words))
-        num_tokens += len(words)
-        if len(group) == BATCHES_AHEAD * batch_size or num_tokens >= _TOKENS_PER_GROUP:
+    return groups(
+        sentences,
+        lambda sentence: len(sentence[1]),
+        BATCHES_AHEAD * batch_size,
+        _TOKENS_PER_GROUP,
+    )
+
+
+def groups(
+    items: Iterable[Item], size: Callable[[Item], int], most: Optional[int], enough: int
+) -> Iterator[List[Item]]:
+    """Groups of items in order: of `most`, or fewer if their sizes add up to `enough`."""
+    group: List[Item] = []
+    total = 0
+    for item in items:
+        group.append(item)
+        total += size(item)
+        if len(group) == most or total >= enough:
             yield group
-            group, num_tokens = [], 0
+            group, total = [], 0
     if group:
         yield group

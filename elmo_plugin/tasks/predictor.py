@@ -2,13 +2,14 @@ import json
 from typing import Any, Dict, List, Tuple
 
 from allennlp.common.util import JsonDict, sanitize
-from allennlp.data import DatasetReader, Instance
+from allennlp.data import DatasetReader, Instance, Token
 from allennlp.data.fields import TextField
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -108,3 +109,23 @@ class TaskPredictor(Predictor):
     def _columns(self, outputs: JsonDict) -> str:
         """The prediction in the format of the official scorer."""
         raise NotImplementedError
+
+
+class SentencePredictor(TaskPredictor):
+    """The base of the predictors that read one sentence, as text or as a list of words."""
+
+    def predict(self, sentence: str) -> JsonDict:
+        """The prediction for a raw sentence."""
+        return self.predict_json({"sentence": sentence})
+
+    @overrides
+    def _checked(self, line: JsonDict, place: str) -> JsonDict:
+        return {"tokens": self._words(line, place)}
+
+    @overrides
+    def _json_to_instance(self, json_dict: JsonDict) -> Instance:
+        words = self._words(json_dict, "input")
+        return self._dataset_reader.text_to_instance([Token(word) for word in words])
+
+    def _words(self, line: JsonDict, place: str) -> List[str]:
+        return words_of_line(line, place)

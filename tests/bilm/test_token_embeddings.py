@@ -18,7 +18,7 @@ from elmo_plugin import Elmo, embed_sentences
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_weights
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.bilm.io.export import allennlp_obstacle, save_bilm
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, read_softmax
+from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, find_softmax
 from elmo_plugin.elmo.cache.keys import bilm_key
 from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings
 from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays, relative_error
@@ -263,7 +263,7 @@ def test_an_export_is_read_back(make_tokens, tmp_path, with_softmax):
         read.character_encoder.embedding.weight, bilm.character_encoder.embedding.weight
     )
     if with_softmax:
-        read = read_softmax(tmp_path / "out" / "softmax.hdf5", bilm.options)
+        read = find_softmax(tmp_path / "out" / "softmax.hdf5", bilm.options)
         assert (read.words, read.counts) == (WORDS, COUNTS)
 
 

@@ -21,13 +21,13 @@ import os, signal, sys
 from elmo_plugin.analysis import features
 from elmo_plugin.commands.main import main
 features._SENTENCES_PER_COMMIT = 4
-commit, left = features._Writer._commit, [int(sys.argv[1])]
-def counted(writer):
-    commit(writer)
+commit, left = features._commit, [int(sys.argv[1])]
+def counted(*arguments):
+    commit(*arguments)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-features._Writer._commit = counted
+features._commit = counted
 main(sys.argv[2:])
 """
 

@@ -1,7 +1,9 @@
 from dataclasses import dataclass, field
 from typing import List
 
-__all__ = ["Figure", "Section", "SectionTable"]
+from elmo_plugin.analysis.studies.tables import Table
+
+__all__ = ["Figure", "Section"]
 
 
 @dataclass(frozen=True)
@@ -19,22 +21,6 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class SectionTable:
-    """
-    # Parameters
-
-    head : `List[str]`
-    lines : `List[List[str]]`
-    num_left : `int`
-        The columns of words; those after them are numbers.
-    """
-
-    head: List[str]
-    lines: List[List[str]]
-    num_left: int = 1
-
-
-@dataclass(frozen=True)
 class Section:
     """
     A part of the page.
@@ -45,7 +31,7 @@ class Section:
     notes : `List[str]`
         Paragraphs of plain text.
     figures : `List[Figure]`
-    tables : `List[SectionTable]`
+    tables : `List[Table]`
     command : `str`
         What made it.
     source : `str`
@@ -56,5 +42,5 @@ class Section:
     source: str
     notes: List[str] = field(default_factory=list)
     figures: List[Figure] = field(default_factory=list)
-    tables: List[SectionTable] = field(default_factory=list)
+    tables: List[Table] = field(default_factory=list)
     command: str = ""

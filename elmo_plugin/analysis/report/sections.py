@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from elmo_plugin.analysis.report.models import read_models
-from elmo_plugin.analysis.report.section import Figure, Section, SectionTable
+from elmo_plugin.analysis.report.section import Figure, Section
 from elmo_plugin.analysis.report.svg import svg_of
 from elmo_plugin.analysis.studies.plots import draw_row
 from elmo_plugin.analysis.studies.results import Results
-from elmo_plugin.analysis.studies.tables import epoch_table, score_tables
+from elmo_plugin.analysis.studies.tables import Table, epoch_table, score_tables
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.pictures import COLOURS, MARKS
 
@@ -53,7 +53,7 @@ def models_section(archives: List[Path]) -> Section:
     scores, weights = read_models(archives)
     place = str(archives[0].parent)
     mixes = _layer_weights([asdict(mix) for mix in weights], archives[0]) if weights else None
-    table = SectionTable(["archive", "model", "metric", "validation"], [*map(list, scores)], 3)
+    table = Table(["archive", "model", "metric", "validation"], [*map(list, scores)], 3)
     return Section(
         "Trained models",
         place if len(archives) == 1 else f"{place} and {len(archives) - 1} more folders",
@@ -77,7 +77,7 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
     if results.num_missing():
         notes.append(f"{results.num_missing()} runs have no score yet.")
     found = [*score_tables(results), epoch_table(results)]
-    tables = [SectionTable(t.head, t.lines) for t in found if t is not None]
+    tables = [table for table in found if table is not None]
     return Section(results.title, str(path), notes, figures, tables, results.command)
 
 
@@ -98,7 +98,7 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
         str(path),
         [f"Accuracy on test, and its interval at 95 %. {_HOLLOW}, on the Penn Treebank."],
         [_bars("accuracy on test, %", title, path, names, values, intervals, papers)],
-        [SectionTable(["vectors", "paper", "test", "95 %"], lines)],
+        [Table(["vectors", "paper", "test", "95 %"], lines)],
         content.get("command", ""),
     )
 
@@ -127,7 +127,7 @@ def _senses(content: Dict[str, Any], path: Path) -> Section:
         str(path),
         [f"F1 of each test set and part of speech. {_HOLLOW}, on five test sets."],
         [_bars("F1 of all words, %", title, path, names, values, intervals, papers)],
-        [SectionTable(["vectors", "paper", *groups, "all, 95 %"], lines)],
+        [Table(["vectors", "paper", *groups, "all, 95 %"], lines)],
         content.get("command", ""),
     )
 
@@ -162,7 +162,7 @@ def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
         str(path),
         ["Softmax-normalised. Layer 0 is the token layer."],
         [Figure("weight of each layer", svg_of(draw, title, str(path), 4.5, _height(names)))],
-        [SectionTable(head, lines)],
+        [Table(head, lines)],
     )
 
 
@@ -201,7 +201,7 @@ def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
         str(path),
         ["Perplexity of held-out text."],
         [Figure("held-out perplexity", svg_of(draw, title, str(path)))],
-        [SectionTable(head, lines)],
+        [Table(head, lines)],
     )
 
 

@@ -3,7 +3,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional
 
-from elmo_plugin.analysis.studies.study import Column, Row, Run, Study
+from elmo_plugin.analysis.studies.study import Row, Run, Study
 from elmo_plugin.analysis.studies.train_run import Score
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
@@ -42,16 +42,8 @@ class Results:
         runs are kept.
         """
         self.title, self.rows, self.command = study.title, list(study.rows), command
-        self._places = [
-            {
-                "row": run.row,
-                "column": run.column,
-                "fraction": run.fraction,
-                "seed": run.seed,
-                "digest": run.digest,
-            }
-            for run in study.runs
-        ]
+        fields = ("row", "column", "fraction", "seed", "digest")
+        self._places = [{name: getattr(run, name) for name in fields} for run in study.runs]
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
         """Those without a score, one of each digest."""
@@ -106,10 +98,7 @@ class Results:
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
             self.title, self.command = content["title"], content["command"]
-            self.rows = [
-                Row(**{**row, "columns": tuple(Column(**column) for column in row["columns"])})
-                for row in content["rows"]
-            ]
+            self.rows = list(map(Row.from_dict, content["rows"]))
             self._places = content["places"]
             self._scores = {score["digest"]: score for score in content["scores"]}
         except (OSError, ValueError, KeyError, TypeError) as error:

@@ -51,6 +51,10 @@ class Row:
     compare: bool
     num_baselines: int
 
+    @classmethod
+    def from_dict(cls, row: Dict[str, Any]) -> "Row":
+        return cls(**{**row, "columns": tuple(Column(**column) for column in row["columns"])})
+
 
 @dataclass(frozen=True)
 class Run:
@@ -121,17 +125,7 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
     """
     rendered = _render(os.fspath(path))
     try:
-        rows = tuple(
-            Row(
-                row["name"],
-                tuple(Column(**column) for column in row["columns"]),
-                row["percent"],
-                row["lower_is_better"],
-                row["compare"],
-                row["num_baselines"],
-            )
-            for row in rendered["rows"]
-        )
+        rows = tuple(map(Row.from_dict, rendered["rows"]))
         runs = tuple(Run(**run, digest=_digest(run)) for run in rendered["runs"])
         study = Study(rendered["title"], rows, runs)
     except (KeyError, TypeError) as error:

@@ -19,10 +19,13 @@ class Table:
 
     head : `List[str]`
     lines : `List[List[str]]`
+    num_left : `int`, optional (default = `1`)
+        The columns of words; those after them are numbers.
     """
 
     head: List[str]
     lines: List[List[str]]
+    num_left: int = 1
 
 
 def score_tables(results: Results) -> List[Table]:

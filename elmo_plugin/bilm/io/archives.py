@@ -83,16 +83,16 @@ class TrainedModel:
         bilm.load_state_dict(parameters)
         return bilm.eval()
 
-    def load_into(self, bilm: Bilm, name: Optional[str] = None) -> None:
+    def load_into(self, bilm: Bilm) -> None:
         """
-        Copies the parameters of a biLM of the model, see `bilm`, into one of the same options.
+        Copies the parameters of the only biLM of the model into one of the same options.
 
         # Raises
 
         `ConfigurationError`
             As `bilm`, and if the options differ.
         """
-        found, _, parameters = self._stored(name)
+        found, _, parameters = self._stored(None)
         if found != bilm.options:
             raise ConfigurationError(
                 f"{self.place} does not fit the options: {_difference(bilm.options, found)}. Take "
@@ -100,7 +100,9 @@ class TrainedModel:
             )
         bilm.load_state_dict(parameters)
 
-    def _stored(self, name: Optional[str]) -> Tuple[BilmOptions, str, Dict[str, torch.Tensor]]:
+    def _stored(
+        self, name: Optional[str] = None
+    ) -> Tuple[BilmOptions, str, Dict[str, torch.Tensor]]:
         """Options, options file and parameters of a biLM, see `bilm`."""
         bilms = stored_bilms(self.parameters)
         prefix = self._prefix(name, list(bilms))

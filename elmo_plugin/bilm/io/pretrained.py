@@ -72,9 +72,7 @@ def load_bilm(
     return bilm.eval()
 
 
-def read_weights_into(
-    bilm: Bilm, weight_file: Union[str, PathLike], name: Optional[str] = None
-) -> None:
+def read_weights_into(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
     """
     Loads the weights of a biLM from a file of any kind. Nothing in the file is executed.
 
@@ -84,9 +82,7 @@ def read_weights_into(
         Built from the options that belong to the weights.
     weight_file : `Union[str, PathLike]`
         HDF5, `.safetensors`, or the `model.tar.gz` or serialization directory of any AllenNLP model
-        that contains a biLM: a local path or a URL, see `local_path`.
-    name : `Optional[str]`, optional (default = `None`)
-        The name of the biLM if an archive contains several, `text_field_embedder.….bilm`.
+        that contains one biLM: a local path or a URL, see `local_path`.
 
     # Raises
 
@@ -94,11 +90,11 @@ def read_weights_into(
         If it is missing, damaged, does not fit the options, or has numbers that are not finite.
     """
     if is_archive(weight_file):
-        TrainedModel.read(weight_file).load_into(bilm, name)
-        for parameter_name, parameter in bilm.named_parameters():
+        TrainedModel.read(weight_file).load_into(bilm)
+        for name, parameter in bilm.named_parameters():
             if not bool(parameter.isfinite().all()):
                 raise ConfigurationError(
-                    f"{weight_file}: expected finite numbers in parameter {parameter_name} of the "
+                    f"{weight_file}: expected finite numbers in parameter {name} of the "
                     "biLM, found NaN or infinity. The training that wrote it diverged; take "
                     "another."
                 )

@@ -68,17 +68,20 @@ class SoftmaxWeights:
             )
 
 
-def read_softmax(
+def find_softmax(
     weight_file: Union[str, PathLike],
     options: BilmOptions,
     vocabulary_file: Optional[Union[str, PathLike]] = None,
-) -> SoftmaxWeights:
+) -> Optional[SoftmaxWeights]:
     """
+    The softmax that comes with the weights of a biLM: in the same file or trained model, or in
+    `softmax.hdf5` beside the file. `None` if there is none.
+
     # Parameters
 
     weight_file : `Union[str, PathLike]`
-        A `softmax.hdf5`, a weight file of a biLM that also contains `softmax/W` and `softmax/b`, or
-        a trained `elmo-bilm` model, see `TrainedModel.read`.
+        A weight file of a biLM, a `softmax.hdf5`, or a trained `elmo-bilm` model, see
+        `TrainedModel.read`.
     options : `BilmOptions`
         Options of that biLM.
     vocabulary_file : `Optional[Union[str, PathLike]]`, optional (default = `None`)
@@ -87,40 +90,19 @@ def read_softmax(
     # Raises
 
     `ConfigurationError`
-        If a file is missing or damaged, or does not fit the other or the options.
+        If a file is damaged, or does not fit the other or the options.
     """
     if is_archive(weight_file):
         softmax = softmax_of(TrainedModel.read(weight_file))
-        if softmax is None:
-            raise ConfigurationError(
-                f"{weight_file} holds no softmax: expected the archive of an `elmo-bilm` model."
-            )
     else:
+        if not has_softmax(weight_file):
+            weight_file = os.path.join(os.path.dirname(weight_file), SOFTMAX_FILE)
+            if not os.path.exists(weight_file):
+                return None
         softmax = _read_file(weight_file, vocabulary_file)
-    softmax.check_fit(options, str(weight_file))
+    if softmax is not None:
+        softmax.check_fit(options, str(weight_file))
     return softmax
-
-
-def find_softmax(
-    weight_file: Union[str, PathLike],
-    options: BilmOptions,
-    vocabulary_file: Optional[Union[str, PathLike]] = None,
-) -> Optional[SoftmaxWeights]:
-    """
-    The softmax that comes with the weights of a biLM: in the same file or trained model, or in
-    `softmax.hdf5` beside the file. `None` if there is none. See `read_softmax` for parameters and
-    errors.
-    """
-    if is_archive(weight_file):
-        softmax = softmax_of(TrainedModel.read(weight_file))
-        if softmax is not None:
-            softmax.check_fit(options, str(weight_file))
-        return softmax
-    if not has_softmax(weight_file):
-        weight_file = os.path.join(os.path.dirname(weight_file), SOFTMAX_FILE)
-        if not os.path.exists(weight_file):
-            return None
-    return read_softmax(weight_file, options, vocabulary_file)
 
 
 def has_softmax(weight_file: Union[str, PathLike]) -> bool:
@@ -161,13 +143,7 @@ def save_softmax(
 def _read_file(
     softmax_file: Union[str, PathLike], vocabulary_file: Optional[Union[str, PathLike]]
 ) -> SoftmaxWeights:
-    try:
-        arrays = read_arrays(softmax_file, lambda name: name in (_WEIGHT, _BIAS))
-    except FileNotFoundError:
-        raise ConfigurationError(
-            f"Softmax file {softmax_file} does not exist. `allennlp elmo-export` writes one from "
-            "the archive of a language model."
-        ) from None
+    arrays = read_arrays(softmax_file, lambda name: name in (_WEIGHT, _BIAS))
     for name, num_axes in ((_WEIGHT, 2), (_BIAS, 1)):
         if name not in arrays or arrays[name].ndim != num_axes:
             found = f"one of shape {arrays[name].shape}" if name in arrays else "none"

@@ -1,7 +1,7 @@
 """Turns plans of batches into tensors."""
 
 from itertools import chain
-from typing import Any, Collection, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import numpy
 import torch
@@ -9,9 +9,6 @@ import torch
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.pretraining.batches import Row
 from elmo_plugin.bilm.vocabulary_file import UNKNOWN
-
-# Words in the table, about 60 MB; then it is emptied.
-_MAX_WORDS = 200_000
 
 
 class BatchBuilder:
@@ -30,7 +27,8 @@ class BatchBuilder:
     def __init__(
         self, characters: CharacterMap, softmax_ids: Dict[str, int], bidirectional: bool = True
     ) -> None:
-        self._table = _WordTable(characters, softmax_ids)
+        self._characters = characters
+        self._softmax_ids = softmax_ids
         self._bidirectional = bidirectional
 
     def build(self, rows: List[Row]) -> Dict[str, Any]:
@@ -44,9 +42,10 @@ class BatchBuilder:
             sides.append(_backward_words(rows))
         # Input words first, because only they need characters.
         number = dict.fromkeys(chain.from_iterable(inputs for inputs, _ in sides))
-        num_words = len(number)
+        characters = self._characters.sentence_ids(list(number)).astype(numpy.int64)
         number.update(dict.fromkeys(chain.from_iterable(targets for _, targets in sides)))
-        characters, softmax_ids = self._table.rows(number)
+        unknown = self._softmax_ids[UNKNOWN]
+        softmax_ids = numpy.array([self._softmax_ids.get(word, unknown) for word in number])
         number.update(zip(number, range(len(number))))
         order, batch_sizes = _packed_order([row.length for row in rows])
 
@@ -54,7 +53,7 @@ class BatchBuilder:
             return numpy.fromiter(map(number.__getitem__, words), numpy.int64, len(words))[order]
 
         batch: Dict[str, Any] = {
-            "characters": torch.from_numpy(characters[:num_words]),
+            "characters": torch.from_numpy(characters),
             "batch_sizes": batch_sizes,
             "backward_ids": None,
             "backward_targets": None,
@@ -63,40 +62,6 @@ class BatchBuilder:
             batch[f"{direction}_ids"] = torch.from_numpy(packed(inputs))
             batch[f"{direction}_targets"] = torch.from_numpy(softmax_ids[packed(targets)])
         return batch
-
-
-class _WordTable(Dict[str, int]):
-    """Maps a word to its row in a table of characters and softmax ids, which it extends."""
-
-    def __init__(self, characters: CharacterMap, softmax_ids: Dict[str, int]) -> None:
-        super().__init__()
-        self._character_map = characters
-        self._ids_by_word = softmax_ids
-        self._unknown = softmax_ids[UNKNOWN]
-        width = characters.max_characters_per_token
-        self._characters = numpy.empty((0, width), numpy.int32)
-        self._softmax_ids = numpy.empty(0, numpy.int64)
-
-    def rows(self, words: Collection[str]) -> Tuple[numpy.ndarray, numpy.ndarray]:
-        """Shapes `(num_words, max_characters_per_token)` and `(num_words,)`."""
-        if len(self) + len(words) > _MAX_WORDS:
-            self.clear()
-        self._grow(len(self) + len(words))
-        rows = numpy.fromiter(map(self.__getitem__, words), numpy.int64, len(words))
-        return self._characters[rows].astype(numpy.int64), self._softmax_ids[rows]
-
-    def __missing__(self, word: str) -> int:
-        row = self[word] = len(self)
-        self._characters[row] = self._character_map.word_ids(word)
-        self._softmax_ids[row] = self._ids_by_word.get(word, self._unknown)
-        return row
-
-    def _grow(self, num_words: int) -> None:
-        missing = num_words - len(self._softmax_ids)
-        if missing > 0:
-            more = max(missing, len(self._softmax_ids))
-            self._characters = numpy.pad(self._characters, ((0, more), (0, 0)))
-            self._softmax_ids = numpy.pad(self._softmax_ids, (0, more))
 
 
 def _forward_words(rows: List[Row]) -> Tuple[List[str], List[str]]:

@@ -28,22 +28,17 @@ from elmo_plugin.modules.recurrent.scan import (
     forward_scan,
     large_buffer,
 )
-from elmo_plugin.modules.recurrent.weights import KeptWeights, Weights
+from elmo_plugin.modules.recurrent.weights import Weights
 
 # Columns of ones beside the inputs, whose product with the gates' gradients is that of the bias.
 _ONES = 16
 
 
-def recurrence(
-    cell: Cell,
-    inputs: torch.Tensor,
-    weights: Weights,
-    batch_sizes: Sequence[int],
-    state: Optional[Tuple[torch.Tensor, torch.Tensor]] = None,
-    kept: Optional[KeptWeights] = None,
-) -> Tuple[torch.Tensor, RecurrentState]:
+def recurrences(
+    cell: Cell, readings: Sequence[Reading], batch_sizes: Sequence[int]
+) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
-    All steps of one direction of one recurrent layer.
+    All steps of recurrent layers of the same widths: side by side, if there are threads for it.
 
     Under `torch.autocast` products are in its type; what lies between them is never computed in
     less than float32, so that cell states do not drift over a long sentence. If gradients are
@@ -54,25 +49,17 @@ def recurrence(
 
     cell : `Cell`
         The arithmetic of a step.
+    readings : `Sequence[Reading]`
+        One direction of one layer each.
     batch_sizes : `Sequence[int]`
         Number of sentences at each step, never growing.
-    inputs, weights, state, kept
-        See `Reading`.
 
     # Returns
 
-    outputs : `torch.Tensor`
-        Shape `(num_packed, output_dim)`. The hidden states.
-    state : `RecurrentState`
-        After each sentence's last token.
+    `List[Tuple[torch.Tensor, RecurrentState]]`
+        Of each layer the hidden states, shape `(num_packed, output_dim)`, and the state after each
+        sentence's last token.
     """
-    return recurrences(cell, [Reading(inputs, weights, state, kept)], batch_sizes)[0]
-
-
-def recurrences(
-    cell: Cell, readings: Sequence[Reading], batch_sizes: Sequence[int]
-) -> List[Tuple[torch.Tensor, RecurrentState]]:
-    """`recurrence` of layers of the same widths: side by side, if there are threads for it."""
     device = readings[0].inputs.device.type
     # Nothing else was tried on other devices.
     if device not in ("cpu", "cuda"):

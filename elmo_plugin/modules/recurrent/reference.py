@@ -15,8 +15,8 @@ def reference_recurrence(
     state: Optional[Tuple[torch.Tensor, torch.Tensor]] = None,
 ) -> Tuple[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]:
     """
-    The same as `recurrence`, in the plainest form and recorded by autograd. See there for the
-    parameters.
+    The same as `recurrences` of one layer, in the plainest form and recorded by autograd. See
+    `Reading` for the parameters.
     """
     batch_size = max(batch_sizes, default=0)
     hidden, cell_state = state or (

@@ -73,8 +73,8 @@ def forward_scan(
     trace: Optional[Trace],
 ) -> Tuple[torch.Tensor, RecurrentState]:
     """
-    `recurrence` without gradients. Fills `trace`; without one, what is allocated beside the hidden
-    states does not depend on the number of steps.
+    The steps of one layer, without gradients. Fills `trace`; without one, what is allocated beside
+    the hidden states does not depend on the number of steps.
     """
     full, dim = at_least_float32(inputs.dtype), weights.hidden_dim(cell)
     batch_size = max(batch_sizes, default=0)

@@ -21,7 +21,7 @@ class InitialWeights(FromParams):
         Weight file, archive or folder of a run, see `read_weights_into`. Its softmax is read too,
         if the file contains it or `softmax.hdf5` is beside it.
     vocabulary_file : `Optional[str]`, optional (default = `None`)
-        See `read_softmax`.
+        See `find_softmax`.
     """
 
     def __init__(self, file: str, vocabulary_file: Optional[str] = None) -> None:

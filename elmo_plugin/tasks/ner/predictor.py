@@ -1,17 +1,16 @@
 from typing import Any, Dict
 
 from allennlp.common.util import JsonDict
-from allennlp.data import Instance, Token
 from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import bio_tags, check_word, find_entities, format_sentence
 from elmo_plugin.corpora.tokenizer import words_of_line
-from elmo_plugin.tasks.predictor import TaskPredictor
+from elmo_plugin.tasks.predictor import SentencePredictor
 
 
 @Predictor.register("elmo-ner")
-class NerPredictor(TaskPredictor):
+class NerPredictor(SentencePredictor):
     """
     Finds the names in sentences.
 
@@ -30,10 +29,6 @@ class NerPredictor(TaskPredictor):
     example = '{"sentence": "Ada lives in London."}'
     output_formats = ("json", "conll")
 
-    def predict(self, sentence: str) -> JsonDict:
-        """The prediction for a raw sentence."""
-        return self.predict_json({"sentence": sentence})
-
     @overrides
     def _checked(self, line: JsonDict, place: str) -> JsonDict:
         words = words_of_line(line, place)
@@ -44,11 +39,6 @@ class NerPredictor(TaskPredictor):
             except ValueError as error:
                 raise ValueError(f"{place}: {error}. JSON output can hold it.") from error
         return {"tokens": words}
-
-    @overrides
-    def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        words = words_of_line(json_dict, "input")
-        return self._dataset_reader.text_to_instance([Token(word) for word in words])
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

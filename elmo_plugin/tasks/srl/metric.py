@@ -5,37 +5,13 @@ from typing import Dict, List, Tuple
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
+from elmo_plugin.corpora.conll2003 import find_entities
 from elmo_plugin.metrics.span_counts import SpanCounts, aligned_tags
 
 Span = Tuple[int, int]
 Argument = Tuple[str, Tuple[Span, ...]]
 
 VERB = "V"
-
-
-def bio_spans(tags: List[str]) -> List[Tuple[str, Span]]:
-    """
-    # Parameters
-
-    tags : `List[str]`
-        One BIO tag per token. An `I-X` that does not follow an `X` starts a new span.
-
-    # Returns
-
-    `List[Tuple[str, Span]]`
-        Label, first and last token of each span, from left to right.
-    """
-    spans: List[Tuple[str, Span]] = []
-    previous = ""
-    for token, tag in enumerate(tags):
-        prefix, _, label = tag.partition("-")
-        if prefix == "I" and label == previous:
-            first = spans[-1][1][0]
-            spans[-1] = (label, (first, token))
-        elif label:
-            spans.append((label, (token, token)))
-        previous = label
-    return spans
 
 
 def arguments(tags: List[str]) -> List[Argument]:
@@ -48,7 +24,7 @@ def arguments(tags: List[str]) -> List[Argument]:
     # Parameters
 
     tags : `List[str]`
-        One BIO tag per token.
+        One BIO tag per token. An `I-X` that does not follow an `X` starts a new span.
 
     # Returns
 
@@ -57,9 +33,10 @@ def arguments(tags: List[str]) -> List[Argument]:
     """
     found: List[Tuple[str, List[Span]]] = []
     latest: Dict[str, List[Span]] = {}
-    for label, span in bio_spans(tags):
+    for entity in find_entities(tags):
+        label, span = entity.label, (entity.start, entity.end)
         continues = label.startswith("C-")
-        label = label[len("C-") :] if continues else label
+        label = label.removeprefix("C-")
         if continues and label in latest:
             latest[label].append(span)
         else:

@@ -1,17 +1,15 @@
 from typing import Any, Dict
 
 from allennlp.common.util import JsonDict
-from allennlp.data import Instance, Token
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.tokenizer import words_of_line
-from elmo_plugin.tasks.predictor import TaskPredictor
+from elmo_plugin.tasks.predictor import SentencePredictor
 from elmo_plugin.tasks.sst.reader import LABELS, in_order
 
 
 @Predictor.register("elmo-sst")
-class SstPredictor(TaskPredictor):
+class SstPredictor(SentencePredictor):
     """
     Classifies sentences by their sentiment.
 
@@ -24,19 +22,6 @@ class SstPredictor(TaskPredictor):
     """
 
     example = '{"sentence": "A quiet triumph."}'
-
-    def predict(self, sentence: str) -> JsonDict:
-        """The prediction for a raw sentence."""
-        return self.predict_json({"sentence": sentence})
-
-    @overrides
-    def _checked(self, line: JsonDict, place: str) -> JsonDict:
-        return {"tokens": words_of_line(line, place)}
-
-    @overrides
-    def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        words = words_of_line(json_dict, "input")
-        return self._dataset_reader.text_to_instance([Token(word) for word in words])
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

@@ -1,16 +1,15 @@
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from allennlp.common.util import JsonDict
-from allennlp.data import Instance, Token
 from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.tokenizer import words_of_line
-from elmo_plugin.tasks.predictor import TaskPredictor
+from elmo_plugin.tasks.predictor import SentencePredictor
 
 
 @Predictor.register("elmo-translation")
-class TranslationPredictor(TaskPredictor):
+class TranslationPredictor(SentencePredictor):
     """
     Translates sentences.
 
@@ -26,23 +25,13 @@ class TranslationPredictor(TaskPredictor):
     example = '{"sentence": "A dog runs."}'
     output_formats = ("json", "text")
 
-    def predict(self, sentence: str) -> JsonDict:
-        """The prediction for a raw sentence."""
-        return self.predict_json({"sentence": sentence})
-
     @overrides
-    def _checked(self, line: JsonDict, place: str) -> JsonDict:
+    def _words(self, line: JsonDict, place: str) -> List[str]:
         sentence = line.get("sentence")
+        words: List[str] = []
         if isinstance(sentence, str) and "tokens" not in line:
             words = [token.text for token in self._dataset_reader.tokens(sentence)]
-            if words:
-                return {"tokens": words}
-        return {"tokens": words_of_line(line, place)}
-
-    @overrides
-    def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        words = self._checked(json_dict, "input")["tokens"]
-        return self._dataset_reader.text_to_instance([Token(word) for word in words])
+        return words or words_of_line(line, place)
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

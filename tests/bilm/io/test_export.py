@@ -13,7 +13,7 @@ from allennlp.modules.elmo import batch_to_ids
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, read_options
 from elmo_plugin.bilm.io.export import allennlp_obstacle, save_bilm
 from elmo_plugin.bilm.io.pretrained import read_weights_into
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, read_softmax
+from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, find_softmax
 from tests.bilm.oracle import assert_layers_equal, random_batch
 from tests.bilm.trained import COUNTS, WORDS
 
@@ -61,7 +61,7 @@ def test_an_exported_language_model_is_read_back_bit_for_bit(make_bilm, tmp_path
     read_weights_into(read, tmp_path / "out" / "weights.hdf5")
     for name, parameter in bilm.named_parameters():
         assert torch.equal(read.get_parameter(name), parameter), name
-    found = read_softmax(tmp_path / "out" / "softmax.hdf5", options)
+    found = find_softmax(tmp_path / "out" / "softmax.hdf5", options)
     assert torch.equal(found.weight, softmax.weight)
     assert (found.words, found.counts) == (WORDS, COUNTS)
 

@@ -9,7 +9,7 @@ import torch
 from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm import save_weights
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, read_softmax, save_softmax
+from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, find_softmax, save_softmax
 from tests.bilm.trained import COUNTS, WORDS
 
 
@@ -30,7 +30,7 @@ def softmax():
 def test_a_softmax_written_and_read_again_is_the_same(softmax, options, tmp_path, dtype, counts):
     softmax = SoftmaxWeights(softmax.weight, softmax.bias, WORDS, counts)
     save_softmax(softmax, tmp_path, dtype)
-    read = read_softmax(tmp_path / "softmax.hdf5", options)
+    read = find_softmax(tmp_path / "softmax.hdf5", options)
     kind = getattr(torch, dtype)
     assert torch.equal(read.weight, softmax.weight.to(kind).float())
     assert torch.equal(read.bias, softmax.bias.to(kind).float())
@@ -56,19 +56,19 @@ def test_a_weight_file_may_hold_the_softmax_too(softmax, make_bilm, options, tmp
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
         file["softmax/W"], file["softmax/b"] = softmax.weight.numpy(), softmax.bias.numpy()
     shutil.move(tmp_path / "vocabulary.txt", tmp_path / "words.txt")
-    read = read_softmax(tmp_path / "weights.hdf5", options, tmp_path / "words.txt")
+    read = find_softmax(tmp_path / "weights.hdf5", options, tmp_path / "words.txt")
     assert torch.equal(read.weight, softmax.weight)
 
 
 def test_a_softmax_stands_in_a_relative_folder_too(softmax, options, tmp_path, monkeypatch):
     save_softmax(softmax, tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert read_softmax("softmax.hdf5", options).words == WORDS
+    assert find_softmax("softmax.hdf5", options).words == WORDS
 
 
 def refused(path, options, *expected):
     with pytest.raises(ConfigurationError) as error:
-        read_softmax(path, options)
+        find_softmax(path, options)
     for part in expected:
         assert part in str(error.value)
 
@@ -97,10 +97,12 @@ def test_rows_and_words_must_be_as_many(softmax, options, tmp_path):
     refused(tmp_path / "softmax.hdf5", options, "found 6 in the weight and 7 in the bias")
 
 
-def test_missing_files_and_tensors_are_named(softmax, options, tmp_path, weight_file):
-    refused(tmp_path / "softmax.hdf5", options, "softmax.hdf5 does not exist", "elmo-export")
-    refused(weight_file, options, "a tensor softmax/W of 2 axes, found none", "elmo-export")
+def test_missing_files_and_tensors_are_named(softmax, options, tmp_path):
     save_softmax(softmax, tmp_path)
+    with h5py.File(tmp_path / "half.hdf5", "w") as file:
+        file["softmax/b"] = numpy.zeros(7)
+    half = tmp_path / "half.hdf5"
+    refused(half, options, "a tensor softmax/W of 2 axes, found none", "elmo-export")
     (tmp_path / "vocabulary.txt").unlink()
     refused(tmp_path / "softmax.hdf5", options, "vocabulary.txt does not exist")
     with h5py.File(tmp_path / "softmax.hdf5", "a") as file:

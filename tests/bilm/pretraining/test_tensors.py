@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from elmo_plugin.bilm import CharacterMap
-from elmo_plugin.bilm.pretraining import tensors
+from elmo_plugin.bilm import characters as characters_module
 from elmo_plugin.bilm.pretraining.batches import SentenceBatches, StreamBatches
 from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
 from elmo_plugin.modules.recurrent.packing import Packing
@@ -104,9 +104,9 @@ def test_one_direction_leaves_the_other_out(characters):
     assert len(forward["characters"]) == len(both["characters"]) - 1
 
 
-@pytest.mark.parametrize("max_remembered", [1, 5, 200_000])
+@pytest.mark.parametrize("max_remembered", [1, 5, 100_000])
 def test_forgetting_words_changes_nothing(characters, monkeypatch, max_remembered):
-    monkeypatch.setattr(tensors, "_MAX_WORDS", max_remembered)
+    monkeypatch.setattr(characters_module, "_MAX_CACHED", max_remembered)
     text = [[word] * 3 + ["a", "odd"] for word in WORDS[3:]] * 3
     plans = list(SentenceBatches(12).plans(iter(text)))
     builder = BatchBuilder(characters, SOFTMAX_IDS)

@@ -13,8 +13,8 @@ from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
 from elmo_plugin.modules.recurrent.kernel_step import KernelStep, step_of
-from elmo_plugin.modules.recurrent.recurrence import recurrence
 from elmo_plugin.modules.recurrent.weights import Weights
+from tests.modules.recurrent.single import recurrence
 
 CPU = torch.device("cpu")
 

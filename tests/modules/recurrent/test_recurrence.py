@@ -1,4 +1,4 @@
-"""`recurrence` against a plain loop that autograd differentiates, for every registered cell."""
+"""`recurrences` against a plain loop that autograd differentiates, for every registered cell."""
 
 from typing import Callable, List, NamedTuple, Optional
 
@@ -14,9 +14,9 @@ from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.recurrence import recurrence
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.weights import Weights
+from tests.modules.recurrent.single import recurrence
 
 INPUT_DIM, DIM, PROJECTION_DIM = 5, 7, 3
 # Sentences of 6, 6, 4, 4, 1 and 1 tokens.

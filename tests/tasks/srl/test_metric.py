@@ -8,7 +8,7 @@ from allennlp.common.params import Params
 from allennlp.common.testing import run_distributed_test
 from allennlp.training.metrics import Metric
 
-from elmo_plugin.tasks.srl.metric import SrlSpanF1, arguments, bio_spans
+from elmo_plugin.tasks.srl.metric import SrlSpanF1, arguments
 
 Counts = Dict[str, Tuple[int, int, int]]
 
@@ -134,15 +134,8 @@ def test_counts_as_the_official_scorer(rule, predicted, gold, counts):
     assert read_table(metric) == counts
 
 
-def test_spans_and_arguments_are_read_from_left_to_right():
+def test_arguments_are_read_from_left_to_right():
     tags = "B-A1 I-A1 O B-V I-A0 B-C-A1 B-A0".split()
-    assert bio_spans(tags) == [
-        ("A1", (0, 1)),
-        ("V", (3, 3)),
-        ("A0", (4, 4)),
-        ("C-A1", (5, 5)),
-        ("A0", (6, 6)),
-    ]
     assert arguments(tags) == [
         ("A1", ((0, 1), (5, 5))),
         ("V", ((3, 3),)),

@@ -1,11 +1,12 @@
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy
 
 from elmo_plugin.elmo.dump.formats.dump_format import DumpFormat
 from elmo_plugin.elmo.dump.part_file import EmbeddedSentence, read_header, read_part
 from elmo_plugin.elmo.dump.parts import DumpOptions
+from elmo_plugin.elmo.token_batches import groups
 from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["Parquet"]
@@ -55,7 +56,10 @@ class Parquet(DumpFormat):
                 write_statistics=_WORD_COLUMNS,
             ) as writer,
         ):
-            for sentences in _row_groups(parts):
+            written = (each for part in parts for each in read_part(part) if each.words)
+            for sentences in groups(
+                written, lambda each: each.vectors.nbytes, None, _BYTES_PER_ROW_GROUP
+            ):
                 writer.write_table(_table(sentences, schema))
         return attributes["num_lines"]
 
@@ -89,22 +93,6 @@ def _schema(shape: Sequence[int], dtype: str) -> Any:
     vectors = pyarrow.list_(pyarrow.from_numpy_dtype(dtype), dim)
     types = [pyarrow.int64(), pyarrow.int32(), pyarrow.string()] + len(names) * [vectors]
     return pyarrow.schema(zip(_WORD_COLUMNS + names, types))
-
-
-def _row_groups(parts: Sequence[Path]) -> Iterator[List[EmbeddedSentence]]:
-    group: List[EmbeddedSentence] = []
-    num_bytes = 0
-    for part in parts:
-        for sentence in read_part(part):
-            if not sentence.words:
-                continue
-            group.append(sentence)
-            num_bytes += sentence.vectors.nbytes
-            if num_bytes >= _BYTES_PER_ROW_GROUP:
-                yield group
-                group, num_bytes = [], 0
-    if group:
-        yield group
 
 
 def _table(sentences: List[EmbeddedSentence], schema: Any) -> Any:

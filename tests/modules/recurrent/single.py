@@ -1,0 +1,20 @@
+from typing import List, Optional, Tuple
+
+import torch
+
+from elmo_plugin.modules.recurrent.cell import Cell
+from elmo_plugin.modules.recurrent.compiled_scan import Reading
+from elmo_plugin.modules.recurrent.recurrence import recurrences
+from elmo_plugin.modules.recurrent.scan import RecurrentState
+from elmo_plugin.modules.recurrent.weights import Weights
+
+
+def recurrence(
+    cell: Cell,
+    inputs: torch.Tensor,
+    weights: Weights,
+    batch_sizes: List[int],
+    state: Optional[Tuple[torch.Tensor, torch.Tensor]] = None,
+) -> Tuple[torch.Tensor, RecurrentState]:
+    """`recurrences` of one layer, with the parameters of `reference_recurrence`."""
+    return recurrences(cell, [Reading(inputs, weights, state)], batch_sizes)[0]
