@@ -92,7 +92,7 @@ class TrainedModel:
         `ConfigurationError`
             As `bilm`, and if the options differ.
         """
-        found, _, parameters = self._stored(None)
+        found, _, parameters = self._stored()
         if found != bilm.options:
             raise ConfigurationError(
                 f"{self.place} does not fit the options: {_difference(bilm.options, found)}. Take "
