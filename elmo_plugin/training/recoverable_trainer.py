@@ -52,7 +52,8 @@ class RecoverableTrainer(GradientDescentTrainer):
 
     mixed_precision : `bool`, optional (default = `False`)
         Compute products in training in bfloat16, by `torch.autocast`, also on CPUs; AllenNLP's
-        `use_amp` is for GPUs only. Parameters, their gradients and the validation are float32.
+        `use_amp` is for GPUs only. Parameters and their gradients are float32; the validation
+        is not affected.
     """
 
     data_loader: DataLoader

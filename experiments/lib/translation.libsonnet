@@ -31,7 +31,6 @@ local defaults = {
     target_embedding_dim: s.target_embedding_dim,
     dropout: s.dropout,
     beam_size: s.beam_size,
-    mixed_precision: s.mixed_precision,
   },
   data_loader+: {
     batch_sampler: {

@@ -9,7 +9,7 @@ from allennlp.nn.util import get_text_field_mask, get_token_ids_from_text_field_
 from overrides import overrides
 
 from elmo_plugin.modules.cove_encoder import CoveEncoder
-from elmo_plugin.tasks.model import TaskModel
+from elmo_plugin.tasks.model import TaskModel, at_least_float32
 from elmo_plugin.tasks.translation.decoder import AttentionalDecoder, DecoderState
 from elmo_plugin.tasks.translation.metric import TranslationScores
 from elmo_plugin.tasks.translation.reader import TARGET_WORDS
@@ -39,8 +39,6 @@ class TranslationModel(TaskModel):
     beam_size : `int`, optional (default = `5`)
     max_decoding_steps : `int`, optional (default = `50`)
         Number of words after which a translation is cut off.
-    mixed_precision : `bool`, optional (default = `False`)
-        Compute matrix products in bfloat16 in training.
     **kwargs : `Any`
         Those of `TaskModel`.
     """
@@ -56,7 +54,6 @@ class TranslationModel(TaskModel):
         dropout: float = 0.2,
         beam_size: int = 5,
         max_decoding_steps: int = 50,
-        mixed_precision: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -75,7 +72,6 @@ class TranslationModel(TaskModel):
             dropout=dropout,
         )
         self.dropout = torch.nn.Dropout(dropout)
-        self._mixed_precision = mixed_precision
         self._start, self._end = (
             self.vocab.get_token_index(symbol, TARGET_WORDS)
             for symbol in (START_SYMBOL, END_SYMBOL)
@@ -106,12 +102,10 @@ class TranslationModel(TaskModel):
             `loss`, the negative log-likelihood of a translation, if there are translations.
         """
         self.require_labels(target)
-        device, is_mixed = self.decoder.output.weight.device.type, self._mixed_precision
         outputs: Dict[str, Any] = {"metadata": metadata}
-        with torch.autocast(device, torch.bfloat16, enabled=is_mixed and self.training):
-            encoded, mask, state = self._encode(source)
-            if target is not None:
-                outputs["loss"] = self._loss(target, state, encoded, mask)
+        encoded, mask, state = self._encode(source)
+        if target is not None:
+            outputs["loss"] = self._loss(target, state, encoded, mask)
         if not self.training:
             outputs["predicted_ids"] = self._translate(state, encoded, mask)
             texts = self.make_output_human_readable(outputs)["translation"]
@@ -145,7 +139,7 @@ class TranslationModel(TaskModel):
         is_word = get_text_field_mask(target)[:, 1:]
         vectors = self.decoder(word_ids[:, :-1], state, encoded, mask)
         # Shape: (num_words_of_the_batch, target_vocabulary_size)
-        logits = self.decoder.output(vectors[is_word])
+        logits = at_least_float32(self.decoder.output(vectors[is_word]))
         nats = torch.nn.functional.cross_entropy(logits, word_ids[:, 1:][is_word], reduction="sum")
         if not self.training:
             self.metric.add_loss(nats.item(), len(logits))
@@ -169,7 +163,7 @@ class TranslationModel(TaskModel):
         state = DecoderState(*(search_state[name] for name in DecoderState._fields))
         embedded = self.decoder.embedding(word_ids)
         state = self.decoder.step(embedded, state, search_state["encoded"], search_state["mask"])
-        scores = self.decoder.output(state.attentional).log_softmax(dim=-1)
+        scores = at_least_float32(self.decoder.output(state.attentional)).log_softmax(dim=-1)
         # Padding, the unknown word and the start are no words.
         scores[:, [0, 1, self._start]] = torch.finfo(scores.dtype).min
         return scores, {**search_state, **state._asdict()}

@@ -176,15 +176,19 @@ def test_the_model_can_learn_a_corpus_by_heart(vocab, instances):
     assert found["BLEU"] == pytest.approx(100.0) and found["perplexity"] < 1.1
 
 
-def test_mixed_precision_is_near_and_in_training_only(vocab, instances):
+def test_bfloat16_is_near_in_training_and_prediction(vocab, instances):
     tensors = make_batch(vocab, instances[:6], elmo=False)
-    full, mixed = (build(vocab, mixed_precision=mixed, dropout=0.0) for mixed in (False, True))
-    losses = [model.train()(**tensors)["loss"] for model in (full, mixed)]
-    assert losses[0] != losses[1]
-    torch.testing.assert_close(losses[1], losses[0], rtol=0.02, atol=0)
-    losses[1].backward()
-    assert all(parameter.grad.dtype == torch.float32 for parameter in mixed.parameters())
-    assert torch.equal(full.eval()(**tensors)["loss"], mixed.eval()(**tensors)["loss"])
+    model, half = (build(vocab, dtype=dtype, dropout=0.0) for dtype in ("float32", "bfloat16"))
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = model.train()(**tensors)["loss"]
+    mixed.backward()
+    assert all(parameter.grad.dtype == torch.float32 for parameter in model.parameters())
+    exact = model.eval()(**tensors)["loss"]
+    predicted = half.eval()(**tensors)
+    for loss in (mixed, predicted["loss"]):
+        assert loss != exact and loss.dtype == torch.float32
+        torch.testing.assert_close(loss, exact, rtol=0.02, atol=0)
+    assert len(predicted["predicted_ids"]) == 6
 
 
 @pytest.mark.parametrize("at, read, attended", [("input", 38, 10), ("both", 38, 42)])
