@@ -8,7 +8,7 @@ import textwrap
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional, Union
+from typing import Any, Dict, Iterator, Optional, Tuple, Union
 
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError as AllenNlpError
@@ -61,15 +61,13 @@ def load_archive(
 
     `ConfigurationError`
         If the archive does not exist, is damaged, holds no trained model, is inconsistent, or is
-        not safe to load.
+        not safe to load, or if it has no settings such as those in `overrides`.
     """
     place = str(archive_file)
     with unpacked(archive_file) as folder:
         config = _read_config(folder, place)
         _check_parts(folder, place, weights_file)
-        if every_instance:
-            overrides = _whole_files(config, overrides, place)
-        overridden = Params.from_file(folder / archival.CONFIG_NAME, overrides)
+        overrides, overridden = _overridden(folder, config, overrides, every_instance, place)
         check_config(overridden.as_dict(quiet=True), place)
         with registered_types_only(place), _archives_checked():
             try:
@@ -91,6 +89,25 @@ def load_predictor(
     """
     archive = load_archive(archive_file, cuda_device, overrides, every_instance=True)
     return Predictor.from_archive(archive)
+
+
+def _overridden(
+    folder: Path,
+    config: Dict[str, Any],
+    overrides: Union[str, Dict[str, Any]],
+    every_instance: bool,
+    place: str,
+) -> Tuple[Union[str, Dict[str, Any]], Params]:
+    """The overrides, with those that lift limits, and the configuration that they lead to."""
+    expected = "expected `overrides` of single settings, such as {'model.dropout': 0.1}, found"
+    try:
+        lifted = _whole_files(config, overrides, place) if every_instance else overrides
+        overridden = Params.from_file(folder / archival.CONFIG_NAME, lifted)
+    except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+        raise ConfigurationError(f"{place}: {expected} {overrides!r}: {error}") from error
+    if "type" not in overridden["model"]:
+        raise ConfigurationError(f"{place}: {expected} {overrides!r}: the model has no type then.")
+    return lifted, overridden
 
 
 def _whole_files(

@@ -82,7 +82,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     limits = Limits(max_words=args.max_words)
-    load = partial(elmo_plugin.load_predictor, cuda_device=args.cuda_device)
+    overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}
+    load = partial(elmo_plugin.load_predictor, cuda_device=args.cuda_device, overrides=overrides)
     words = _word_reader(args, limits)
     tasks = load_tasks(args.archive or _shipped_archives(), load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_waiting)

@@ -6,6 +6,7 @@ import torch
 from allennlp.data import TextFieldTensors, Vocabulary
 from allennlp.models import Model
 from allennlp.modules import TextFieldEmbedder
+from allennlp.modules.seq2vec_encoders import CnnEncoder
 from allennlp.nn import RegularizerApplicator
 from overrides import overrides
 
@@ -77,10 +78,17 @@ class TaskModel(Model):
         self.input_dim = text_field_embedder.get_output_dim() + self.placement.input_dim
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        is_half = self._dtype == "bfloat16" and not self.training
-        device = next(self.parameters()).device.type
-        with torch.autocast(device, torch.bfloat16) if is_half else nullcontext():
+        if self._dtype == "float32" or self.training:
             return super().__call__(*args, **kwargs)
+        with torch.autocast(next(self.parameters()).device.type, torch.bfloat16):
+            outputs = super().__call__(*args, **kwargs)
+        # NumPy has no bfloat16.
+        return {
+            name: at_least_float32(value)
+            if isinstance(value, torch.Tensor) and value.is_floating_point()
+            else value
+            for name, value in outputs.items()
+        }
 
     def embed(
         self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None
@@ -99,7 +107,17 @@ class TaskModel(Model):
             with ELMo at the input, shape `(batch_size, num_tokens, input_dim)`.
         """
         text = self.placement(tokens, sentences)
-        return text, text.at_input(self.text_field_embedder(text.words))
+        return text, text.at_input(self.embed_words(text.words))
+
+    def embed_words(self, words: TextFieldTensors) -> torch.Tensor:
+        """
+        The vectors of `text_field_embedder`, shape `(batch_size, num_tokens, embedding_dim)`. Under
+        `torch.autocast`, AllenNLP's `CnnEncoder` would give -3e38 for words shorter than a filter.
+        """
+        exact = any(isinstance(each, CnnEncoder) for each in self.text_field_embedder.modules())
+        device = next(self.parameters()).device.type
+        with torch.autocast(device, enabled=False) if exact else nullcontext():
+            return self.text_field_embedder(words)
 
     def _load_from_state_dict(
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any

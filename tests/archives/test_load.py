@@ -284,6 +284,22 @@ def test_weights_that_do_not_fit_are_named_with_the_first_difference(tagger, tmp
         load_archive(tagger, weights_file=str(tmp_path / "other.th"))
 
 
+@pytest.mark.parametrize("every_instance", [False, True])
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"model": {"dropout": 0.1}},
+        {"modl.dropout": 0.1},
+        {"model.dropout": {"at"}},
+        '{"model.dropout": bfloat16}',
+        "[1]",
+    ],
+)
+def test_wrong_overrides_are_named(tagger, overrides, every_instance):
+    with pytest.raises(ConfigurationError, match=f"^{tagger}: .*model.*dropout"):
+        load_archive(tagger, overrides=overrides, every_instance=every_instance)
+
+
 def test_limits_of_training_are_lifted_on_request_unless_overrides_set_them(tagger, caplog):
     with caplog.at_level(logging.WARNING, "elmo_plugin"):
         whole = load_archive(tagger, every_instance=True)

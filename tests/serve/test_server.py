@@ -7,7 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from elmo_plugin.archives import load_archive
 from elmo_plugin.serve.requests import EXAMPLES
+from elmo_plugin.util.errors import ConfigurationError
 from tests.commands.running import failure
 
 
@@ -84,6 +86,19 @@ def test_archives_that_ship_are_found(monkeypatch, tmp_path, archive_of):
 
     run("elmo-serve")
     assert "/predict/ner" in served and "/predict/srl" not in served
+
+
+def test_models_are_loaded_in_bfloat16_on_request(monkeypatch, archive_of):
+    models = []
+
+    def load(archive, cuda_device, overrides):
+        models.append(load_archive(archive, cuda_device, overrides).config["model"])
+        raise ConfigurationError("enough")
+
+    monkeypatch.setattr("elmo_plugin.load_predictor", load, raising=False)
+    for arguments in ((), ("--bfloat16",)):
+        assert "enough" in failure("elmo-serve", archive_of("ner"), *arguments)
+    assert [model.get("dtype") for model in models] == [None, "bfloat16"]
 
 
 def test_an_address_in_use_is_an_error(server, archive_of):

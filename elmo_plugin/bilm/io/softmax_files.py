@@ -91,6 +91,8 @@ def find_softmax(
 
     `ConfigurationError`
         If a file is damaged, or does not fit the other or the options.
+    `FileNotFoundError`
+        If there is no `weight_file`.
     """
     if is_archive(weight_file):
         softmax = softmax_of(TrainedModel.read(weight_file))

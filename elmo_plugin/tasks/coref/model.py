@@ -198,7 +198,7 @@ class CoreferenceResolver(TaskModel):
         }
         mask = get_text_field_mask(tokens)
         text = self.placement(tokens)
-        embedded = self.lexical_dropout(self.text_field_embedder(text.words))
+        embedded = self.lexical_dropout(self.embed_words(text.words))
         encoded = self.encoder(text.at_input(embedded), mask)
         # Shape: (num_sentences, num_tokens, encoded_dim)
         encoded = text.at_output(self.dropout(encoded))

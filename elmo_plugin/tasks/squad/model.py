@@ -106,7 +106,7 @@ class BidafSelfAttention(TaskModel):
         self.require_labels(answer_span)
         question_mask, passage_mask = get_text_field_mask(question), get_text_field_mask(passage)
         encoded_question = self._encode(question_mask, question)
-        encoded_passage = self._encode_passages(passage_mask, passage, passage_sentences, metadata)
+        encoded_passage = self._encode_passages(passage_mask, passage, passage_sentences)
         # Shape: (batch_size, num_passage_tokens, dim)
         attended = self.bi_attention(encoded_passage, encoded_question, passage_mask, question_mask)
         encoded = self.dropout(self.residual_encoder(self.dropout(attended), passage_mask))
@@ -140,13 +140,16 @@ class BidafSelfAttention(TaskModel):
         mask: torch.Tensor,
         passage: TextFieldTensors,
         sentences: Optional[torch.Tensor],
-        metadata: List[Dict[str, Any]],
     ) -> torch.Tensor:
         """
         As `_encode`. A passage with several questions in the batch is encoded once, but not in
         training, where each question has its own dropout.
         """
-        texts = [question["passage"] for question in metadata]
+        parts = [values.cpu() for tensors in passage.values() for values in tensors.values()]
+        parts += [] if sentences is None else [sentences.cpu()]
+        texts = [
+            b"".join(part[row].numpy().tobytes() for part in parts) for row in range(len(mask))
+        ]
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         if self.training or len(numbers) == len(texts):
             return self._encode(mask, passage, sentences)

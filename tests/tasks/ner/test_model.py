@@ -55,6 +55,22 @@ def vocab(instances):
     return Vocabulary.from_instances(instances)
 
 
+@pytest.mark.parametrize("num_filters", [5, 6])
+def test_short_words_have_vectors_in_bfloat16_with_the_cnn_of_allennlp(vocab, tiny, num_filters):
+    cnn = {"type": "cnn", "embedding_dim": 4, "num_filters": num_filters, "ngram_filter_sizes": [4]}
+    characters = {"embedding_dim": 4, "vocab_namespace": "token_characters"}
+    embedder = {"type": "character_encoding", "embedding": characters, "encoder": cnn}
+    words = {"type": "embedding", "embedding_dim": 6}
+    embedders = {"token_embedders": {"words": words, "characters": embedder}}
+    model = build(vocab, text_field_embedder=embedders, dtype="bfloat16").eval()
+    tokens = make_batch(vocab, tiny, elmo=False)["tokens"]
+    with torch.no_grad():
+        exact = model.embed(tokens)[1]
+        with torch.autocast("cpu", torch.bfloat16):
+            assert torch.equal(model.embed(tokens)[1], exact)
+    assert exact.abs().max() < 10
+
+
 @pytest.mark.parametrize(
     "at, lower_input, upper_input", [("input", 43, 14), ("output", 11, 46), ("both", 43, 46)]
 )
