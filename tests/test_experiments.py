@@ -243,6 +243,17 @@ def test_passages_are_read_by_sentence_where_that_is_set(tmp_path):
             assert reader["by_sentence"] is by_sentence
 
 
+def test_prediction_and_training_can_be_in_bfloat16(tmp_path):
+    changed = tmp_path / "changed.jsonnet"
+    experiment = PROJECT / "experiments/snli_elmo.jsonnet"
+    settings = "{ dtype: 'bfloat16', mixed_precision: true }"
+    changed.write_text(f"(import '{experiment}') {{ settings+: {settings} }}")
+    plain, params = (Params.from_file(path).as_dict(quiet=True) for path in (experiment, changed))
+    assert "dtype" not in plain["model"] and "mixed_precision" not in plain["trainer"]
+    assert params["model"] == {**plain["model"], "dtype": "bfloat16"}
+    assert params["trainer"] == {**plain["trainer"], "mixed_precision": True}
+
+
 def test_word_vectors_are_learned_when_there_is_no_file(monkeypatch):
     monkeypatch.setenv("ELMO_GLOVE", "")
     params = Params.from_file(PROJECT / "experiments/srl.jsonnet")

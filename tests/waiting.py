@@ -1,7 +1,7 @@
 import time
 
 
-def wait_until(condition, seconds=300):
+def wait_until(condition, seconds=10):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

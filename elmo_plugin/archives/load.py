@@ -105,7 +105,7 @@ def _overridden(
         overridden = Params.from_file(folder / archival.CONFIG_NAME, lifted)
     except (AttributeError, RuntimeError, TypeError, ValueError) as error:
         raise ConfigurationError(f"{place}: {expected} {overrides!r}: {error}") from error
-    if "type" not in overridden["model"]:
+    if overrides and "type" not in overridden["model"]:
         raise ConfigurationError(f"{place}: {expected} {overrides!r}: the model has no type then.")
     return lifted, overridden
 

@@ -52,8 +52,7 @@ class RecoverableTrainer(GradientDescentTrainer):
 
     mixed_precision : `bool`, optional (default = `False`)
         Compute products in training in bfloat16, by `torch.autocast`, also on CPUs; AllenNLP's
-        `use_amp` is for GPUs only. Parameters and their gradients are float32; the validation
-        is not affected.
+        `use_amp` is for GPUs only. Parameters and gradients are float32; validation is as without.
     """
 
     data_loader: DataLoader

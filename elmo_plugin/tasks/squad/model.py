@@ -145,14 +145,14 @@ class BidafSelfAttention(TaskModel):
         As `_encode`. A passage with several questions in the batch is encoded once, but not in
         training, where each question has its own dropout.
         """
+        if self.training:
+            return self._encode(mask, passage, sentences)
         parts = [values.cpu() for tensors in passage.values() for values in tensors.values()]
         parts += [] if sentences is None else [sentences.cpu()]
         texts = [
             b"".join(part[row].numpy().tobytes() for part in parts) for row in range(len(mask))
         ]
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        if self.training or len(numbers) == len(texts):
-            return self._encode(mask, passage, sentences)
         rows = [texts.index(text) for text in numbers]
         distinct = {
             name: {part: values[rows] for part, values in tensors.items()}

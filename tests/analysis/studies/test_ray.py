@@ -37,9 +37,9 @@ def test_a_task_whose_worker_is_killed_goes_on(cluster, make_run):
 
     def kill():
         try:
-            wait_until(lambda: cluster.commands)
+            wait_until(lambda: cluster.commands, seconds=300)
             os.kill(cluster.parents[0], signal.SIGKILL)
-            wait_until(lambda: len(cluster.commands) == 2)
+            wait_until(lambda: len(cluster.commands) == 2, seconds=300)
         finally:
             go.touch()
 
@@ -68,7 +68,7 @@ list(train_all_with_ray(runs, Path({str(fake.folder)!r}), ["f1"]))
     path = os.pathsep.join([os.environ["PYTHONPATH"], os.getcwd()])
     command = [sys.executable, "-c", code]
     driver = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
-    wait_until(lambda: sorted(fake.commands) == ["evaluate", "train", "train"])
+    wait_until(lambda: sorted(fake.commands) == ["evaluate", "train", "train"], seconds=300)
     driver.send_signal(signal.SIGKILL)
     driver.wait()
     go.touch()

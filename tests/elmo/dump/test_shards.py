@@ -117,10 +117,10 @@ def test_a_task_whose_worker_is_killed_is_started_again(cluster, texts, tmp_path
 
     def kill():
         try:
-            wait_until(lambda: notes.exists() and len(notes.read_text().split()) == 2)
+            wait_until(lambda: notes.exists() and len(notes.read_text().split()) == 2, seconds=300)
             os.kill(int(notes.read_text().split()[0]), signal.SIGKILL)
             # Before the other worker has time for both texts.
-            wait_until(lambda: len(notes.read_text().split()) == 3)
+            wait_until(lambda: len(notes.read_text().split()) == 3, seconds=300)
         finally:
             go.touch()
 
