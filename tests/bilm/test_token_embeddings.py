@@ -234,6 +234,9 @@ def test_weights_of_other_words_are_refused(make_tokens, make_bilm, tmp_path):
         TrainedModel.read(archive).load_into(make_tokens())
     with pytest.raises(ConfigurationError, match="expected `char_cnn.filters` .*, found None"):
         TrainedModel.read(archive).load_into(make_bilm())
+    archive = save_run(StandIn(make_bilm()), Vocabulary(), tmp_path / "characters")[1]
+    with pytest.raises(ConfigurationError, match="expected `char_cnn.filters` None, found "):
+        TrainedModel.read(archive).load_into(make_tokens())
 
 
 def test_the_cache_and_dumps_tell_vocabularies_apart(make_tokens, tmp_path):

@@ -3,7 +3,7 @@
 import json
 import os
 import tarfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.character_cnn_options import CharacterCnnOptions
 from elmo_plugin.bilm.io.predicted_words import read_predicted_words
 from elmo_plugin.bilm.io.shared import complete
 from elmo_plugin.bilm.options import BilmOptions
@@ -171,16 +172,19 @@ def _read_config(folder: Path, place: str) -> Dict[str, Any]:
 def _difference(expected: BilmOptions, found: BilmOptions) -> str:
     """The first setting that differs, by its name in the file."""
     ours, theirs = _settings(expected), _settings(found)
-    name = next(name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name))
+    name = next(name for name in ours if ours[name] != theirs[name])
     if name == "vocabulary":
         return (
             f"expected a `vocabulary` of {len(ours[name])} words, found {len(theirs[name])} others"
         )
-    return f"expected `{name}` {ours.get(name)!r}, found {theirs.get(name)!r}"
+    return f"expected `{name}` {ours[name]!r}, found {theirs[name]!r}"
 
 
 def _settings(options: BilmOptions) -> Dict[str, Any]:
-    cnn = asdict(options.char_cnn) if options.char_cnn else {}
+    # Without characters these are `None`, and differ before the words of token embeddings do.
+    cnn: Dict[str, Any] = dict.fromkeys(field.name for field in fields(CharacterCnnOptions))
+    if options.char_cnn is not None:
+        cnn = asdict(options.char_cnn)
     return {
         "bidirectional": options.bidirectional,
         **{f"char_cnn.{name}": value for name, value in cnn.items()},
