@@ -69,17 +69,11 @@ class Int8Matrix:
             return self
         return Int8Matrix(self.weight.to(device), self.scale.to(device))
 
-    def product(
-        self,
-        inputs: torch.Tensor,
-        bias: Optional[torch.Tensor] = None,
-        plus: Optional[torch.Tensor] = None,
-    ) -> torch.Tensor:
+    def product(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
         """See `PackedMatrix.product`; of the type of `inputs`."""
         product = self._product(inputs.float())
-        for addend in (bias, plus):
-            if addend is not None:
-                product.add_(addend)
+        if bias is not None:
+            product.add_(bias)
         return product.to(inputs.dtype)
 
     def _product(self, inputs: torch.Tensor) -> torch.Tensor:
@@ -203,7 +197,7 @@ class Int8Linear(torch.nn.Module):
             "or run it under `torch.no_grad()`."
         )
 
-    def forward(self, inputs: torch.Tensor, plus: Optional[torch.Tensor] = None) -> torch.Tensor:
+    def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
         See `PackedLinear`.
 
@@ -212,11 +206,11 @@ class Int8Linear(torch.nn.Module):
         `RuntimeError`
             If autograd would track the result.
         """
-        bias = self.bias
+        bias = self.bias if bias is None else bias
         requires_grad = inputs.requires_grad or bias is not None and bias.requires_grad
         if requires_grad and torch.is_grad_enabled():
             self.drop_packed()
-        return self.matrix.product(inputs, bias, plus)
+        return self.matrix.product(inputs, bias)
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "Int8Linear":
         super()._apply(fn, recurse)

@@ -56,12 +56,7 @@ class PackedMatrix:
             and (dtype == torch.float32 or HAS_BFLOAT16 and dtype == torch.bfloat16)
         )
 
-    def product(
-        self,
-        inputs: torch.Tensor,
-        bias: Optional[torch.Tensor] = None,
-        plus: Optional[torch.Tensor] = None,
-    ) -> torch.Tensor:
+    def product(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
         The product, without gradients.
 
@@ -71,8 +66,6 @@ class PackedMatrix:
             Shape `(num_rows, in_features)`.
         bias : `Optional[torch.Tensor]`
             Shape `(out_features,)`; added to every row.
-        plus : `Optional[torch.Tensor]`
-            Shape `(num_rows, out_features)`; added as well.
 
         # Returns
 
@@ -82,18 +75,10 @@ class PackedMatrix:
         num_rows = len(inputs)
         is_one_row = num_rows == 1 and self._is_small_for_one_row
         if self._packed is None or is_one_row or num_rows == 0:
-            if plus is None:
-                return linear(inputs, self.weight, bias)
-            plus = plus if bias is None else plus + bias
-            return torch.addmm(plus, inputs, self.weight.t())
+            return linear(inputs, self.weight, bias)
         rows = padded_rows(num_rows) if num_rows > tuning.ROW_MULTIPLE else num_rows
         inputs = with_rows(inputs, rows)
-        if plus is None:
-            product = torch.ops.mkldnn._linear_pointwise(inputs, self._packed, bias, "none", [], "")
-        else:
-            product = torch.ops.mkldnn._linear_pointwise.binary(
-                inputs, with_rows(plus, rows), self._packed, bias, "add"
-            )
+        product = torch.ops.mkldnn._linear_pointwise(inputs, self._packed, bias, "none", [], "")
         return product[:num_rows]
 
 
@@ -111,35 +96,30 @@ class PackedLinear(torch.nn.Linear):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias=bias)
-        # By what made the copy: the weight, what tells its values apart, and its copy.
+        # For each packing function and its arguments: the weight, its version, and the copy.
         self._copies: Dict[Any, Tuple[torch.Tensor, Any, Any]] = {}
 
-    def forward(self, inputs: torch.Tensor, plus: Optional[torch.Tensor] = None) -> torch.Tensor:
+    def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
         # Parameters
 
         inputs : `torch.Tensor`
             Shape `(num_rows, in_features)`.
-        plus : `Optional[torch.Tensor]`
-            Added to the product: shape `(out_features,)` or `(num_rows, out_features)`.
+        bias : `Optional[torch.Tensor]`
+            Shape `(out_features,)`. Default: the bias of the layer.
 
         # Returns
 
         `torch.Tensor`
             Shape `(num_rows, out_features)`.
         """
+        bias = self.bias if bias is None else bias
         if torch.is_grad_enabled() and (self.weight.requires_grad or inputs.requires_grad):
             self.drop_packed()
-            product = padded_linear(inputs, self.weight, self.bias)
-            return product if plus is None else product + plus
+            return padded_linear(inputs, self.weight, bias)
         if self.keeps_packed and self._can_pack(inputs):
-            packed = self.kept(PackedMatrix)
-            if plus is None or plus.dim() == 1:
-                bias = self.bias if plus is None or self.bias is None else self.bias + plus
-                return packed.product(inputs, bias=plus if bias is None else bias)
-            return packed.product(inputs, bias=self.bias, plus=plus)
-        product = linear(inputs, self.weight, self.bias)
-        return product if plus is None else product + plus
+            return self.kept(PackedMatrix).product(inputs, bias)
+        return linear(inputs, self.weight, bias)
 
     @property
     def keeps_packed(self) -> bool:

@@ -143,8 +143,8 @@ class KeptWeights(NamedTuple):
     def products(self, dtype: torch.dtype) -> Products:
         """See `Weights.products`. Only for the type of the weights."""
         return Products(
-            partial(self.input, plus=self.weights.input_bias),
-            partial(self.recurrent, plus=self.weights.recurrent_bias),
+            partial(self.input, bias=self.weights.input_bias),
+            partial(self.recurrent, bias=self.weights.recurrent_bias),
             self.projection,
         )
 

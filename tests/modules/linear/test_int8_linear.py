@@ -25,15 +25,15 @@ def layer(exact):
     return Int8Linear.from_linear(exact)
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("plus_shape", [None, (30,), (7, 30)])
-def test_the_product_is_that_of_the_layer_it_was_made_of(bias, plus_shape):
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("is_given_bias", [True, False])
+def test_the_product_is_that_of_the_layer_it_was_made_of(has_bias, is_given_bias):
     torch.manual_seed(1)
-    exact = PackedLinear(40, 30, bias=bias).requires_grad_(False)
+    exact = PackedLinear(40, 30, bias=has_bias).requires_grad_(False)
     layer = Int8Linear.from_linear(exact)
     inputs = torch.randn(7, 40)
-    plus = None if plus_shape is None else torch.randn(plus_shape)
-    error = layer(inputs, plus) - exact(inputs, plus)
+    bias = torch.randn(30) if is_given_bias else None
+    error = layer(inputs, bias) - exact(inputs, bias)
     assert 0 < error.norm() < 0.01 * linear(inputs, exact.weight).norm()
     assert (layer.in_features, layer.out_features) == (40, 30)
 

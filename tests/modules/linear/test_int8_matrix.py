@@ -41,18 +41,15 @@ def test_each_row_is_rounded_by_its_largest_value(processor):
 
 @pytest.mark.parametrize("num_rows", [0, 1, 2, 7, 64, 65, 200])
 @pytest.mark.parametrize("has_bias", [True, False])
-@pytest.mark.parametrize("has_plus", [True, False])
-def test_the_product_is_that_of_the_widened_matrix(matrix, num_rows, has_bias, has_plus):
+def test_the_product_is_that_of_the_widened_matrix(matrix, num_rows, has_bias):
     torch.manual_seed(1)
     inputs = torch.randn(num_rows, 40) * torch.logspace(-6, 6, num_rows).unsqueeze(1)
     expected = inputs.numpy().astype("float64") @ matrix.widened().numpy().astype("float64").T
     size = numpy.abs(expected).max(axis=1, initial=1e-30, keepdims=True)
     bias = torch.randn(30) if has_bias else None
-    plus = torch.randn(num_rows, 30) if has_plus else None
-    for addend in (bias, plus):
-        if addend is not None:
-            expected = expected + addend.numpy()
-    found = matrix.product(inputs, bias, plus).numpy()
+    if has_bias:
+        expected = expected + bias.numpy()
+    found = matrix.product(inputs, bias).numpy()
     assert found.shape == (num_rows, 30)
     assert (numpy.abs(found - expected) <= 1e-4 * size + 1e-6).all()
 
@@ -88,14 +85,14 @@ def test_rows_and_columns_need_not_lie_side_by_side(matrix):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_the_result_has_the_type_of_the_inputs(matrix, dtype):
     inputs = torch.randn(5, 40, dtype=dtype)
-    found = matrix.product(inputs, plus=torch.ones(5, 30))
+    found = matrix.product(inputs, torch.ones(30))
     assert found.dtype == dtype
     expected = linear(inputs.double(), matrix.widened().double()) + 1
     torch.testing.assert_close(found.double(), expected, rtol=0.01, atol=0.02)
 
 
-def test_inputs_and_addends_are_left_as_they_are(matrix):
-    given = [torch.randn(5, 40), torch.randn(30), torch.randn(5, 30)]
+def test_inputs_and_bias_are_left_as_they_are(matrix):
+    given = [torch.randn(5, 40), torch.randn(30)]
     before = [tensor.clone() for tensor in given]
     matrix.product(*given)
     assert all(map(torch.equal, given, before))
