@@ -27,16 +27,15 @@ class Reading(NamedTuple):
         Shape `(num_packed, input_dim)`. Tokens in the order of a `Packing`.
     weights : `Weights`
         The weights.
-    state : `Optional[Tuple[torch.Tensor, torch.Tensor]]`
-        Hidden state and cell state before the first step, longest sentence first: shapes
-        `(batch_size, output_dim)` and `(batch_size, hidden_dim)`. Zeros when not given.
+    state : `Optional[RecurrentState]`
+        State before the first step, longest sentence first; zeros when not given.
     kept : `Optional[KeptWeights]`
         Packed copies of the weights, used without gradients.
     """
 
     inputs: torch.Tensor
     weights: Weights
-    state: Optional[Tuple[torch.Tensor, torch.Tensor]] = None
+    state: Optional[RecurrentState] = None
     kept: Optional[KeptWeights] = None
 
 
@@ -98,7 +97,7 @@ def compiled_forward(
         scans.append(
             {
                 **_settings(cell, weights, len(final.cell), state is not None),
-                **(kept or weights).panels(cell)._asdict(),
+                **(kept or weights).panels(cell),
                 "input_dim": inputs.size(1),
                 "inputs": inputs.contiguous(),
                 "bias": weights.bias.to(full),

@@ -63,8 +63,7 @@ def recurrences(
     device = readings[0].inputs.device.type
     # Nothing else was tried on other devices.
     if device not in ("cpu", "cuda"):
-        results = (reference_recurrence(cell, *each[:2], batch_sizes, each[2]) for each in readings)
-        return [(outputs, RecurrentState(*final)) for outputs, final in results]
+        return [reference_recurrence(cell, *each[:2], batch_sizes, each[2]) for each in readings]
     for reading in readings:
         _check_fit(cell, reading, batch_sizes)
     tensors = [
@@ -96,8 +95,9 @@ def _recurrence(
     if state is None and weights.recurrent_bias is not None:
         # The first step has a recurrent product too: its bias.
         zeros, batch_size = weights.bias.new_zeros, max(batch_sizes, default=0)
-        state = zeros(batch_size, weights.output_dim), zeros(batch_size, weights.hidden_dim(cell))
-    state = None if state is None else RecurrentState(*state)
+        state = RecurrentState(
+            zeros(batch_size, weights.output_dim), zeros(batch_size, weights.hidden_dim(cell))
+        )
     if tracks_gradients(inputs, *(state or ()), *weights):
         outputs, *final = _Recurrence.apply(
             cell, list(batch_sizes), inputs, *(state or (None, None)), *weights

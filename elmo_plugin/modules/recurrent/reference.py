@@ -4,6 +4,7 @@ import torch
 from torch.nn.functional import linear, pad
 
 from elmo_plugin.modules.recurrent.cell import Cell
+from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.modules.recurrent.weights import Weights
 
 
@@ -12,8 +13,8 @@ def reference_recurrence(
     inputs: torch.Tensor,
     weights: Weights,
     batch_sizes: Sequence[int],
-    state: Optional[Tuple[torch.Tensor, torch.Tensor]] = None,
-) -> Tuple[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]:
+    state: Optional[RecurrentState] = None,
+) -> Tuple[torch.Tensor, RecurrentState]:
     """
     The same as `recurrences` of one layer, in the plainest form and recorded by autograd. See
     `Reading` for the parameters.
@@ -43,7 +44,6 @@ def reference_recurrence(
         outputs.append(hidden)
     # Shorter sentences ended first but stand last.
     hidden_states, cell_states = zip(*reversed([*ended, (hidden, cell_state)]))
-    return torch.cat([input_gates.new_empty(0, weights.output_dim), *outputs]), (
-        torch.cat(hidden_states),
-        torch.cat(cell_states),
+    return torch.cat([input_gates.new_empty(0, weights.output_dim), *outputs]), RecurrentState(
+        torch.cat(hidden_states), torch.cat(cell_states)
     )

@@ -1,5 +1,5 @@
 from functools import partial
-from typing import Any, Callable, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Union
 
 import torch
 from torch.nn.functional import pad
@@ -28,23 +28,6 @@ class Products(NamedTuple):
     input: Product
     recurrent: Product
     projection: Optional[Product]
-
-
-class Panels(NamedTuple):
-    """
-    What a compiled scan multiplies with, in float32.
-
-    # Parameters
-
-    input, recurrent : `torch.Tensor`
-        The weights of the gates, see `panels`.
-    projection : `Optional[torch.Tensor]`
-        The projection.
-    """
-
-    input: torch.Tensor
-    recurrent: torch.Tensor
-    projection: Optional[torch.Tensor]
 
 
 class Weights(NamedTuple):
@@ -92,13 +75,13 @@ class Weights(NamedTuple):
         padding = (0, self.recurrent.size(0) - num_rest)
         return pad(self.bias[:num_rest], padding) if num_rest else None
 
-    def panels(self, cell: Cell) -> Panels:
-        """Copies of the weights for a compiled scan."""
-        return Panels(
-            panels(self.input, cell.num_input_gates),
-            panels(self.recurrent, cell.num_recurrent_gates),
-            None if self.projection is None else panels(self.projection),
-        )
+    def panels(self, cell: Cell) -> Dict[str, Optional[torch.Tensor]]:
+        """Copies of the weights for a compiled scan, see `panels`: input, recurrent, projection."""
+        return {
+            "input": panels(self.input, cell.num_input_gates),
+            "recurrent": panels(self.recurrent, cell.num_recurrent_gates),
+            "projection": None if self.projection is None else panels(self.projection),
+        }
 
     def products(self, dtype: torch.dtype) -> Products:
         """With packed copies of the weights in `dtype`, see `PackedMatrix`."""
@@ -129,16 +112,16 @@ class KeptWeights(NamedTuple):
     recurrent: Linear
     projection: Optional[Linear]
 
-    def panels(self, cell: Cell) -> Panels:
+    def panels(self, cell: Cell) -> Dict[str, Optional[torch.Tensor]]:
         """See `Weights.panels`."""
-        weights = self.weights
-        return Panels(
-            _kept_panels(self.input, weights.input, cell.num_input_gates),
-            _kept_panels(self.recurrent, weights.recurrent, cell.num_recurrent_gates),
-            None
-            if self.projection is None or weights.projection is None
-            else _kept_panels(self.projection, weights.projection),
-        )
+        weights, projection = self.weights, None
+        if self.projection is not None and weights.projection is not None:
+            projection = _kept_panels(self.projection, weights.projection)
+        return {
+            "input": _kept_panels(self.input, weights.input, cell.num_input_gates),
+            "recurrent": _kept_panels(self.recurrent, weights.recurrent, cell.num_recurrent_gates),
+            "projection": projection,
+        }
 
     def products(self, dtype: torch.dtype) -> Products:
         """See `Weights.products`. Only for the type of the weights."""

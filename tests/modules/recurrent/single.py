@@ -14,7 +14,7 @@ def recurrence(
     inputs: torch.Tensor,
     weights: Weights,
     batch_sizes: List[int],
-    state: Optional[Tuple[torch.Tensor, torch.Tensor]] = None,
+    state: Optional[RecurrentState] = None,
 ) -> Tuple[torch.Tensor, RecurrentState]:
     """`recurrences` of one layer, with the parameters of `reference_recurrence`."""
     return recurrences(cell, [Reading(inputs, weights, state)], batch_sizes)[0]

@@ -15,6 +15,7 @@ from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
+from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.modules.recurrent.weights import Weights
 from tests.modules.recurrent.single import recurrence
 
@@ -48,7 +49,7 @@ class Values(NamedTuple):
 
     @property
     def state(self):
-        return None if self.hidden is None else (self.hidden, self.cell_state)
+        return None if self.hidden is None else RecurrentState(self.hidden, self.cell_state)
 
     @property
     def with_gradients(self) -> List[torch.Tensor]:
