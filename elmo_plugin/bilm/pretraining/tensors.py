@@ -37,9 +37,8 @@ class BatchBuilder:
         and `backward_targets` of `LanguageModel.forward` for the rows of this process, longest
         first; the last two are `None` unless `bidirectional`.
         """
-        sides = [_forward_words(rows)]
-        if self._bidirectional:
-            sides.append(_backward_words(rows))
+        directions = ("forward", "backward") if self._bidirectional else ("forward",)
+        sides = [_words(rows, direction) for direction in directions]
         # Input words first, because only they need characters.
         number = dict.fromkeys(chain.from_iterable(inputs for inputs, _ in sides))
         characters = self._characters.sentence_ids(list(number)).astype(numpy.int64)
@@ -58,32 +57,25 @@ class BatchBuilder:
             "backward_ids": None,
             "backward_targets": None,
         }
-        for direction, (inputs, targets) in zip(("forward", "backward"), sides):
+        for direction, (inputs, targets) in zip(directions, sides):
             batch[f"{direction}_ids"] = torch.from_numpy(packed(inputs))
             batch[f"{direction}_targets"] = torch.from_numpy(softmax_ids[packed(targets)])
         return batch
 
 
-def _forward_words(rows: List[Row]) -> Tuple[List[str], List[str]]:
+def _words(rows: List[Row], direction: str) -> Tuple[List[str], List[str]]:
     """The input word and the target word of each position, row after row."""
     inputs: List[str] = []
     targets: List[str] = []
     for row in rows:
         for words, start, stop in row.segments:
-            inputs += words[start:stop]
-            targets += words[start + 1 : stop + 1]
-    return inputs, targets
-
-
-def _backward_words(rows: List[Row]) -> Tuple[List[str], List[str]]:
-    inputs: List[str] = []
-    targets: List[str] = []
-    for row in rows:
-        for words, start, stop in row.segments:
-            end = len(words)
-            backward = words[end - stop - 1 : end - start][::-1]
-            inputs += backward[:-1]
-            targets += backward[1:]
+            if direction == "forward":
+                read = words[start : stop + 1]
+            else:
+                # The same positions of the reversed sentence.
+                read = words[len(words) - stop - 1 : len(words) - start][::-1]
+            inputs += read[:-1]
+            targets += read[1:]
     return inputs, targets
 
 
