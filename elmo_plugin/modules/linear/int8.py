@@ -158,16 +158,6 @@ class Int8Linear(torch.nn.Module):
         return cls(Int8Matrix.rounded(layer.weight), bias)
 
     @property
-    def out_features(self) -> int:
-        """Width of the output."""
-        return self.matrix.shape[0]
-
-    @property
-    def in_features(self) -> int:
-        """Width of the input."""
-        return self.matrix.shape[1]
-
-    @property
     def weight(self) -> torch.Tensor:
         """
         Shape `(out_features, in_features)`, float32. Without values, on the device `meta`, where

@@ -35,7 +35,6 @@ def test_the_product_is_that_of_the_layer_it_was_made_of(has_bias, is_given_bias
     bias = torch.randn(30) if is_given_bias else None
     error = layer(inputs, bias) - exact(inputs, bias)
     assert 0 < error.norm() < 0.01 * linear(inputs, exact.weight).norm()
-    assert (layer.in_features, layer.out_features) == (40, 30)
 
 
 def test_no_weight_is_changed_by_more_than_half_a_step(exact, layer):
