@@ -1,4 +1,4 @@
-from typing import List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import torch
 
@@ -32,7 +32,7 @@ class CharacterEncoder(torch.nn.Module):
         self._activation = torch.relu if cnn.activation == "relu" else torch.tanh
         self._widths = [width for width, _ in cnn.filters]
         self.embedding = torch.nn.Embedding(cnn.n_characters, cnn.embedding_dim, padding_idx=0)
-        self.convolutions = torch.nn.ModuleList(
+        self.convolutions: Any = torch.nn.ModuleList(
             PackedLinear(width * cnn.embedding_dim, number) for width, number in cnn.filters
         )
         self.highways = torch.nn.ModuleList(Highway(cnn.num_filters) for _ in range(cnn.n_highway))
@@ -46,7 +46,6 @@ class CharacterEncoder(torch.nn.Module):
         torch.nn.init.uniform_(self.embedding.weight, -1.0, 1.0)
         self.reset_padding()
         for convolution in self.convolutions:
-            assert isinstance(convolution, PackedLinear)
             if activation == "relu":
                 torch.nn.init.uniform_(convolution.weight, -0.05, 0.05)
             else:
@@ -66,10 +65,9 @@ class CharacterEncoder(torch.nn.Module):
         weight = self.embedding.weight
         is_trained = torch.is_grad_enabled() and weight.requires_grad
         if is_trained and can_look_up(character_ids, weight):
-            convolutions = [layer for layer in self.convolutions if isinstance(layer, PackedLinear)]
-            for layer in convolutions:
-                layer.drop_packed()
-            maxima = character_maxima(character_ids, num_characters, weight, convolutions)
+            for convolution in self.convolutions:
+                convolution.drop_packed()
+            maxima = character_maxima(character_ids, num_characters, weight, self.convolutions)
             if torch.is_autocast_enabled("cpu"):
                 maxima = maxima.to(torch.get_autocast_dtype("cpu"))
             return self._project(self._activation(maxima))

@@ -97,7 +97,7 @@ def find_softmax(
     if is_archive(weight_file):
         softmax = softmax_of(TrainedModel.read(weight_file))
     else:
-        if not has_softmax(weight_file):
+        if not {_WEIGHT, _BIAS} & read_shapes(weight_file).keys():
             weight_file = os.path.join(os.path.dirname(weight_file), SOFTMAX_FILE)
             if not os.path.exists(weight_file):
                 return None
@@ -105,12 +105,6 @@ def find_softmax(
     if softmax is not None:
         softmax.check_fit(options, str(weight_file))
     return softmax
-
-
-def has_softmax(weight_file: Union[str, PathLike]) -> bool:
-    """True if a weight file contains the weight or the bias of a softmax."""
-    shapes = read_shapes(weight_file)
-    return _WEIGHT in shapes or _BIAS in shapes
 
 
 def softmax_of(model: TrainedModel) -> Optional[SoftmaxWeights]:
