@@ -229,7 +229,8 @@ class Bilm(PretrainedFiles):
         self.weights_version += 1
         name = f"{prefix}options_json"
         if name in state_dict:
-            stored = BilmOptions.from_dict(json.loads(bytes(state_dict[name].cpu()))["options"])
+            identity = json.loads(bytes(state_dict[name].cpu().numpy()))
+            stored = BilmOptions.from_dict(identity["options"])
             error_messages = args[-1]
             if stored != self.options:
                 words = "" if stored.words == self.options.words else " of other words"
