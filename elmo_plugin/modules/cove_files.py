@@ -16,7 +16,7 @@ __all__ = ["published_state", "read_cove_encoder", "stored_cove_encoder", "write
 
 # Suffixes of the names: forward, backward.
 _DIRECTIONS = ("", "_reverse")
-# Of the attribute that holds an encoder, in any model.
+# The attribute that holds the encoder in every model, and so part of the names of its parameters.
 NAME = "cove_encoder"
 # A tensor of the second layer: its name tells the prefix of all names.
 _LAST = "weight_ih_l1"

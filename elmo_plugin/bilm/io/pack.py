@@ -145,8 +145,8 @@ def _halved(parameters: Dict[str, torch.Tensor], place: str) -> Dict[str, torch.
 
 def _portable(config: Any, sources: Set[str]) -> Any:
     """
-    Without the files of the biLMs that are left out, without a cache of layers, and of the files
-    that only training reads the names, not the folders.
+    The configuration without the files of the biLMs that are left out and without a cache of
+    layers. The files that only training reads keep their names, but not their folders.
     """
     if isinstance(config, list):
         return [_portable(part, sources) for part in config]

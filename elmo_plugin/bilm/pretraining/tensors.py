@@ -40,16 +40,16 @@ class BatchBuilder:
         directions = ("forward", "backward") if self._bidirectional else ("forward",)
         sides = [_words(rows, direction) for direction in directions]
         # Input words first, because only they need characters.
-        number = dict.fromkeys(chain.from_iterable(inputs for inputs, _ in sides))
-        characters = self._characters.sentence_ids(list(number)).astype(numpy.int64)
-        number.update(dict.fromkeys(chain.from_iterable(targets for _, targets in sides)))
+        distinct = dict.fromkeys(chain.from_iterable(inputs for inputs, _ in sides))
+        characters = self._characters.sentence_ids(list(distinct)).astype(numpy.int64)
+        distinct.update(dict.fromkeys(chain.from_iterable(targets for _, targets in sides)))
         unknown = self._softmax_ids[UNKNOWN]
-        softmax_ids = numpy.array([self._softmax_ids.get(word, unknown) for word in number])
-        number.update(zip(number, range(len(number))))
+        softmax_ids = numpy.array([self._softmax_ids.get(word, unknown) for word in distinct])
+        index = dict(zip(distinct, range(len(distinct))))
         order, batch_sizes = _packed_order([row.length for row in rows])
 
         def packed(words: List[str]) -> numpy.ndarray:
-            return numpy.fromiter(map(number.__getitem__, words), numpy.int64, len(words))[order]
+            return numpy.fromiter(map(index.__getitem__, words), numpy.int64, len(words))[order]
 
         batch: Dict[str, Any] = {
             "characters": torch.from_numpy(characters),

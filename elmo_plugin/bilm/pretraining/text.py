@@ -16,8 +16,9 @@ class Text:
     Tokenised text, one sentence per line, words separated by white space, in one or many files.
     Empty lines are skipped.
 
-    To shuffle it, the order of the files is random, and each line replaces a random line of a
-    buffer, which is yielded. Memory grows with the buffer and the longest line only.
+    To shuffle it, files are read in random order into a buffer of lines. Each new line replaces a
+    random line of the full buffer, and the replaced line is yielded. Memory grows with the buffer
+    and the longest line only.
 
     # Parameters
 

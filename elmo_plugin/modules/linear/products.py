@@ -1,4 +1,4 @@
-"""Matrix products for which oneDNN compiles code, and of half precision."""
+"""Matrix products padded to few different sizes for oneDNN, and sums in half precision."""
 
 from typing import Optional
 
