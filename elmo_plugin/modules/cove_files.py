@@ -21,8 +21,6 @@ NAME = "cove_encoder"
 # A tensor of the second layer: its name tells the prefix of all names.
 _LAST = "weight_ih_l1"
 
-Shape = Tuple[int, ...]
-
 
 def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:
     """
@@ -175,10 +173,12 @@ def _checked_widths(tensors: Dict[str, torch.Tensor], place: str) -> Tuple[int, 
     """Input and hidden width, after a check of all names, shapes and numbers."""
     widths = []
     for name in ("weight_ih_l0", "weight_hh_l0"):
-        if not isinstance(tensors.get(name), torch.Tensor) or tensors[name].dim() != 2:
+        matrix = tensors.get(name)
+        if not isinstance(matrix, torch.Tensor) or matrix.dim() != 2 or not matrix.numel():
             raise ConfigurationError(f"{place}: expected a matrix {name}, which is missing.")
-        widths.append(tensors[name].size(1))
-    expected = _expected_shapes(*widths)
+        widths.append(matrix.size(1))
+    lstm = torch.nn.LSTM(*widths, num_layers=2, bidirectional=True, device="meta")
+    expected = {name: tuple(parameter.shape) for name, parameter in lstm.named_parameters()}
     for name, shape in expected.items():
         if name not in tensors:
             raise ConfigurationError(f"{place}: tensor {name} of shape {shape} is missing.")
@@ -199,15 +199,3 @@ def _checked_widths(tensors: Dict[str, torch.Tensor], place: str) -> Tuple[int, 
                 "two layers without projections."
             )
     return widths[0], widths[1]
-
-
-def _expected_shapes(input_dim: int, hidden_dim: int) -> Dict[str, Shape]:
-    gates = 4 * hidden_dim
-    shapes: Dict[str, Shape] = {}
-    for number, width in enumerate((input_dim, 2 * hidden_dim)):
-        for direction in _DIRECTIONS:
-            shapes[f"weight_ih_l{number}{direction}"] = (gates, width)
-            shapes[f"weight_hh_l{number}{direction}"] = (gates, hidden_dim)
-            shapes[f"bias_ih_l{number}{direction}"] = (gates,)
-            shapes[f"bias_hh_l{number}{direction}"] = (gates,)
-    return shapes
