@@ -31,7 +31,7 @@ Print the contexts of an index that are nearest to a word in its sentence, by co
 
 A SENTENCE is tokenised as the indexed text is, with one word in brackets. All tokens of the text
 are candidates, except those of the same sentence. The search is exact. Queries that are given
-together share the pass over the index, 1,024 at a time; a result does not depend on the others.
+together share the pass over the index, 512 at a time; a result does not depend on the others.
 """
 
 EPILOG = """\
