@@ -98,7 +98,9 @@ def run(args: Namespace) -> str:
         raise ConfigurationError(
             f"{args.output} exists. Give --force to replace it, or another name."
         )
-    kept = f"The lines done are kept in {args.output}.unfinished"
+    kept = "Nothing is kept without --output"
+    if args.output:
+        kept = f"The lines done are kept in {args.output}.unfinished"
     with explained_limits(args.output or "the output", kept):
         return _score_pairs(args) if args.pairs else _score_text(args)
 

@@ -1,4 +1,5 @@
 import csv
+import errno
 import json
 import os
 import signal
@@ -207,6 +208,15 @@ def test_what_a_user_can_cause_is_one_sentence(folder, arguments, message):
     (folder / "empty.txt").write_text("\n\n")
     assert message in failure(*arguments)
     assert not (folder / "new.tsv").exists()
+
+
+def test_a_full_disk_under_a_printed_table_keeps_nothing(folder, monkeypatch):
+    def print_to_full_disk(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("elmo_plugin.commands.score._print", print_to_full_disk)
+    message = failure("text.txt")
+    assert "to write the output" in message and "Nothing is kept without --output" in message
 
 
 def test_a_bilm_without_a_softmax_is_refused(folder, exported, monkeypatch):
