@@ -48,7 +48,9 @@ def epoch_table(results: Results) -> Optional[Table]:
     """
     lines = []
     for row in results.rows:
-        for fraction in results.fractions(row.name) if row.compare else []:
+        # A goal is reached from below: not for metrics of which lower is better.
+        is_shown = row.compare and not row.lower_is_better
+        for fraction in results.fractions(row.name) if is_shown else []:
             base = baseline(results, row, fraction)
             best = [max(history) for history in _histories(results, row, base, fraction)]
             if not best:
@@ -59,7 +61,7 @@ def epoch_table(results: Results) -> Optional[Table]:
             ]
             line = [row.name, f"{100 * fraction:g} %", row.columns[base].name]
             lines.append([*line, f"{(100 if row.percent else 1) * goal:.2f}", "; ".join(needed)])
-    if not lines or all(row.lower_is_better for row in results.rows):
+    if not lines:
         return None
     head = ["", "data", "baseline", "its best in validation", "epochs until it is reached"]
     return Table(head, lines)
@@ -101,7 +103,8 @@ def _table(results: Results, rows: List[Row]) -> Table:
         for fraction in fractions[row.name]:
             line = [row.name, *([f"{100 * fraction:g} %"] if has_fractions else [])]
             for number, column in enumerate(row.columns):
-                line += [_number(column.paper, 1)] if has_paper else []
+                if has_paper:
+                    line.append("" if column.paper is None else f"{column.paper:.1f}")
                 line.append(_score(row, cell(results, row, number, fraction)))
                 if number:
                     is_compared = row.compare and number >= row.num_baselines
@@ -132,7 +135,3 @@ def _difference(row: Row, found: Optional[Difference]) -> List[str]:
         interval = f"{low:+.2f} to {high:+.2f}"
     reduction = "" if found.error_reduction is None else f"{100 * found.error_reduction:.1f} %"
     return [f"{scale * found.mean:+.2f}", interval, reduction]
-
-
-def _number(value: Optional[float], digits: int) -> str:
-    return "" if value is None else f"{value:.{digits}f}"

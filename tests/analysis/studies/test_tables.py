@@ -1,3 +1,4 @@
+from elmo_plugin.analysis.studies.study import Study
 from elmo_plugin.analysis.studies.tables import epoch_table, score_tables
 from tests.analysis.studies.scores import results, score, study
 
@@ -50,3 +51,15 @@ def test_epochs_until_the_baseline_is_reached(tmp_path):
     (line,) = epoch_table(found).lines
     expected = ["NER", "100 %", "baseline", "60.00", "baseline 3.0 (1 of 2 never); ELMo 1.5"]
     assert line == expected
+
+
+def test_rows_of_which_lower_is_better_have_no_epochs_until_the_baseline(tmp_path):
+    accuracy, loss = (
+        study("baseline", "ELMo", rows=(name,), seeds=(1,), lower_is_better=name == "loss")
+        for name in ("accuracy", "loss")
+    )
+    rows, runs = (*accuracy.rows, *loss.rows), (*accuracy.runs, *loss.runs)
+    found = results(tmp_path / "r.json", Study("A title", rows, runs), [])
+    for run in runs:
+        found.add({**score(run, 0.5), "history": [0.4, 0.5]})
+    assert [line[0] for line in epoch_table(found).lines] == ["accuracy"]
