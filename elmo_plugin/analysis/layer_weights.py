@@ -6,6 +6,7 @@ import torch
 
 from elmo_plugin.bilm.io.archives import TrainedModel, stored_bilms
 from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -89,8 +90,9 @@ def _of_mix(model: TrainedModel, prefix: str) -> LayerWeights:
         for name, stored in stored_bilms(model.parameters).items()
         if name == f"{elmo}.bilm."
     )
+    layers = chosen_layers(_settings(model.config, elmo).get("layers", "all"), options.num_layers)
     weights = torch.zeros(options.num_layers)
-    weights[_mixed_layers(_settings(model.config, elmo), options.num_layers)] = mix.weights()
+    weights[layers] = mix.weights()
     return LayerWeights(
         model.place,
         str(_settings(model.config, "").get("type", "")),
@@ -106,13 +108,6 @@ def _place(config: Dict[str, Any], elmo: str, number: int) -> str:
         return f"{elmo}.mixes.{number}"
     at = placement.get("at", "input")
     return ("input", "output")[number] if at == "both" else at
-
-
-def _mixed_layers(settings: Dict[str, Any], num_layers: int) -> List[int]:
-    layers = settings.get("layers", "all")
-    if layers == "all":
-        return list(range(num_layers))
-    return [num_layers - 1] if layers == "last" else layers
 
 
 def _settings(config: Dict[str, Any], module: str) -> Dict[str, Any]:
