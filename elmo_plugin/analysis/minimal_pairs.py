@@ -1,5 +1,6 @@
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from itertools import tee
+from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer, SentenceScore
 from elmo_plugin.corpora.minimal_pairs import MinimalPair
@@ -35,17 +36,10 @@ def judge(
     """
     Scores both sentences of each pair, in order. At most `8 * batch_size` pairs are in memory.
     """
-    waiting: List[MinimalPair] = []
-
-    def sentences() -> Iterator[Tuple[str, ...]]:
-        for pair in pairs:
-            waiting.append(pair)
-            yield pair.good
-            yield pair.bad
-
-    scores = scorer.score(sentences(), batch_size)
-    for good, bad in zip(scores, scores):
-        yield JudgedPair(waiting.pop(0), good, bad)
+    to_score, scored = tee(pairs)
+    sentences = (sentence for pair in to_score for sentence in (pair.good, pair.bad))
+    scores = scorer.score(sentences, batch_size)
+    return map(JudgedPair, scored, scores, scores)
 
 
 class PairAccuracy:

@@ -6,6 +6,7 @@ from elmo_plugin.analysis.neighbours.context_index import ContextIndex
 from elmo_plugin.analysis.neighbours.nearest_rows import NearestRows, search
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.embed import embed_sentences
+from elmo_plugin.elmo.token_batches import groups
 from elmo_plugin.util.html import marked_words, paragraphs, table
 
 _MARKED = re.compile(r"\[(.+)\]")
@@ -129,14 +130,8 @@ def find_neighbours(
         If the index was built with another biLM.
     """
     index.check_bilm(bilm)
-    waiting: List[Query] = []
-    for query in queries:
-        waiting.append(query)
-        if len(waiting) == _QUERIES_PER_PASS:
-            yield from _one_pass(index, bilm, waiting, number, same_word, on_progress)
-            waiting = []
-    if waiting:
-        yield from _one_pass(index, bilm, waiting, number, same_word, on_progress)
+    for group in groups(queries, lambda query: 1, None, _QUERIES_PER_PASS):
+        yield from _one_pass(index, bilm, group, number, same_word, on_progress)
 
 
 def _one_pass(
