@@ -66,7 +66,7 @@ def cell(results: Results, row: Row, number: int, fraction: Optional[float] = 1)
 
 
 def difference(
-    results: Results, row: Row, number: int, fraction: Optional[float] = 1, seed: int = 0
+    results: Results, row: Row, number: int, fraction: Optional[float] = 1
 ) -> Optional[Difference]:
     """
     That of a column of a row, or `None` as long as one of the two has no scores.
@@ -83,15 +83,13 @@ def difference(
     number : `int`
         Of the column.
     fraction : `Optional[float]`, optional (default = `1`)
-    seed : `int`, optional (default = `0`)
-        Of the draws of seeds.
     """
     base = baseline(results, row, fraction)
     before, after = (cell(results, row, each, fraction) for each in (base, number))
     if before is None or after is None:
         return None
     first, second = before.mean, after.mean
-    generator = numpy.random.default_rng(seed)
+    generator = numpy.random.default_rng(0)
     samples = [_samples(results, row, each, fraction, generator) for each in (base, number)]
     interval = None
     if samples[0] is not None and samples[1] is not None:

@@ -88,7 +88,7 @@ def _curves(axis: Any, results: Results, row: Row) -> None:
 
 
 def _points(axis: Any, results: Results, row: Row) -> None:
-    fraction = next(iter(results.fractions(row.name)), 1.0)
+    (fraction,) = results.fractions(row.name)
     for number, column in enumerate(row.columns):
         found = cell(results, row, number, fraction)
         style = {

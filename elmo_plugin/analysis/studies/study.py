@@ -173,24 +173,14 @@ def check_inputs(runs: Iterable[Run]) -> None:
         If a corpus of a run does not exist.
     """
     for run in runs:
-        for what, file in _inputs(run):
-            if not _exists(file):
+        names = ("train_data_path", "validation_data_path")
+        inputs = {**{name: run.experiment.get(name) for name in names}, "evaluate": run.evaluate}
+        for what, file in inputs.items():
+            if file and "://" not in file and not _files(file):
                 raise ConfigurationError(
                     f"{run.name}: {what} is {file}, which does not exist. Put it there, or set "
                     "ELMO_DATA to the folder of the corpora."
                 )
-
-
-def _inputs(run: Run) -> List[Tuple[str, str]]:
-    names = ("train_data_path", "validation_data_path")
-    inputs = [(name, run.experiment.get(name)) for name in names]
-    return [(name, file) for name, file in [*inputs, ("evaluate", run.evaluate)] if file]
-
-
-def _exists(file: str) -> bool:
-    if "://" in file:
-        return True
-    return bool(_files(file))
 
 
 def _files(name: str) -> List[str]:
