@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List
 
 import numpy
@@ -10,6 +11,7 @@ from elmo_plugin.analysis.surprisal import DIRECTIONS, Likely, SentenceScore
 UNITS = {"bits": 1.0 / math.log(2.0), "nats": 1.0}
 
 
+@dataclass(frozen=True)
 class ScoreRows:
     """
     Scores as lines of text: a table with tabs, or JSON objects.
@@ -26,17 +28,10 @@ class ScoreRows:
         Whether scores contain likely words, see `Scorer`.
     """
 
-    def __init__(
-        self,
-        format: str = "tsv",
-        unit: str = "bits",
-        of_sentences: bool = False,
-        has_likely: bool = False,
-    ) -> None:
-        self.format = format
-        self.unit = unit
-        self.of_sentences = of_sentences
-        self.has_likely = has_likely
+    format: str = "tsv"
+    unit: str = "bits"
+    of_sentences: bool = False
+    has_likely: bool = False
 
     def header(self) -> str:
         """The first line of a table, with its line end."""

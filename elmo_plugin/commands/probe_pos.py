@@ -3,7 +3,7 @@ from dataclasses import asdict
 from typing import Any, Dict, List, Optional, Set
 
 from elmo_plugin.analysis.representations import BILM
-from elmo_plugin.analysis.tag_probe import SPLITS, Accuracy, TagProbe, TagScore
+from elmo_plugin.analysis.tag_probe import SPLITS, TagProbe, TagScore
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands import probe_arguments
 from elmo_plugin.commands.bilm_arguments import chosen_bilm, positive_number
@@ -160,20 +160,13 @@ def _percent(share: Optional[float]) -> str:
 
 
 def _as_dict(score: TagScore) -> Dict[str, Any]:
-    def accuracy(found: Accuracy) -> Dict[str, Any]:
-        return {**asdict(found), "interval": list(found.interval)}
-
-    fit = score.classifier
+    of_classifier = ("layer_weights", "loss", "num_iterations", "num_evaluations", "converged")
     return {
         "representation": score.representation,
         "layer": score.layer,
-        "dev": accuracy(score.dev),
-        "test": accuracy(score.test),
-        "layer_weights": None if fit is None else fit.layer_weights,
-        "loss": None if fit is None else fit.loss,
-        "num_iterations": None if fit is None else fit.num_iterations,
-        "num_evaluations": None if fit is None else fit.num_evaluations,
-        "converged": None if fit is None else fit.converged,
+        "dev": asdict(score.dev),
+        "test": asdict(score.test),
+        **{name: getattr(score.classifier, name, None) for name in of_classifier},
     }
 
 
