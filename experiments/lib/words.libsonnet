@@ -2,6 +2,14 @@
 local paths = import 'paths.libsonnet';
 local file = paths.word_vectors;
 local second = paths.second_word_vectors;
+local wide = paths.wide_word_vectors;
+
+// The same list with other settings of the embedders that read word vectors from a file.
+local with_embedder(list, settings) = [
+  if word.embedder.type == 'elmo-word-vectors' && std.objectHas(word.embedder, 'pretrained_file')
+  then word { embedder+: settings } else word
+  for word in list
+];
 
 {
   // Word vectors from ELMO_GLOVE, with the width and case of that file. If the variable is empty:
@@ -14,26 +22,15 @@ local second = paths.second_word_vectors;
   },
 
   // The same list with word vectors that are trained, or not.
-  with_trainable(list, trainable):: [
-    if word.embedder.type == 'elmo-word-vectors' && std.objectHas(word.embedder, 'pretrained_file')
-    then word { embedder+: { trainable: trainable } } else word
-    for word in list
-  ],
+  with_trainable(list, trainable):: with_embedder(list, { trainable: trainable }),
 
   // The same list with the wider word vectors of ELMO_WIDE.
-  with_wide_vectors(list):: [
-    if word.embedder.type == 'elmo-word-vectors' && std.objectHas(word.embedder, 'pretrained_file') then
-      assert paths.wide_word_vectors != null :
-             'Wider word vectors: set ELMO_WIDE to a file trained on the text of ELMO_GLOVE.';
-      word {
-        embedder+: {
-          embedding_dim: paths.wide_word_vectors.dim,
-          pretrained_file: paths.wide_word_vectors.file,
-        },
-      }
-    else word
-    for word in list
-  ],
+  with_wide_vectors(list):: with_embedder(
+    list,
+    assert wide != null :
+           'Wider word vectors: set ELMO_WIDE to a file trained on the text of ELMO_GLOVE.';
+    { embedding_dim: wide.dim, pretrained_file: wide.file },
+  ),
 
   // Fixed word vectors from ELMO_GLOVE, zeros for words that the file lacks: what an encoder of
   // CoVe reads.

@@ -2,6 +2,11 @@
 local paths = import '../lib/paths.libsonnet';
 local same = import 'same.libsonnet';
 
+local columns(baseline, elmo) = [
+  { name: 'baseline', experiment: baseline },
+  { name: 'ELMo', experiment: elmo },
+];
+
 (import '../lib/study.libsonnet') {
   settings+: {
     title: 'Figure 1: with less training data, on dev',
@@ -11,30 +16,21 @@ local same = import 'same.libsonnet';
         name: 'NER',
         metric: 'f1-measure-overall',
         evaluate: paths.ner.dev,
-        columns: [
-          { name: 'baseline', experiment: import '../ner.jsonnet' },
-          { name: 'ELMo', experiment: import '../ner_elmo.jsonnet' },
-        ],
+        columns: columns(import '../ner.jsonnet', import '../ner_elmo.jsonnet'),
         settings: { num_epochs: 25, patience: 5 },
       },
       {
         name: 'SNLI',
         metric: 'accuracy',
         evaluate: paths.snli.dev,
-        columns: [
-          { name: 'baseline', experiment: import '../snli.jsonnet' },
-          { name: 'ELMo', experiment: import '../snli_elmo.jsonnet' },
-        ],
+        columns: columns(import '../snli.jsonnet', import '../snli_elmo.jsonnet'),
         settings: same.snli { num_epochs: 10, patience: 3 },
       },
       {
         name: 'SRL',
         metric: 'f1-measure-overall',
         evaluate: paths.srl.dev,
-        columns: [
-          { name: 'baseline', experiment: import '../srl.jsonnet' },
-          { name: 'ELMo', experiment: import '../srl_elmo.jsonnet' },
-        ],
+        columns: columns(import '../srl.jsonnet', import '../srl_elmo.jsonnet'),
         settings: { num_epochs: 15, patience: 3, mixed_precision: true },
       },
     ],
