@@ -166,7 +166,7 @@ def _key(representation: Representation, texts: Iterable[Text]) -> str:
 
 
 def _progress(path: Path, files: Sequence[Path], dim: int) -> Dict[str, Any]:
-    """That of the last commit, or of a new start if there is none or files lost rows since."""
+    """The last commit, or a new start if there is none or the files have lost rows since."""
     file = path / "progress.json"
     if file.exists():
         progress = json.loads(file.read_text(encoding="utf-8"))

@@ -62,7 +62,7 @@ def layer_weights(archive: Union[str, os.PathLike]) -> List[LayerWeights]:
 
 
 def stored_layer_weights(model: TrainedModel) -> List[LayerWeights]:
-    """The same of a model that has been read. Empty if it was trained without ELMo."""
+    """As `layer_weights`, of a model that has been read; empty if it was trained without ELMo."""
     return [
         _of_mix(model, name.removesuffix(kind))
         for name in model.parameters
@@ -111,7 +111,7 @@ def _place(config: Dict[str, Any], elmo: str, number: int) -> str:
 
 
 def _settings(config: Dict[str, Any], module: str) -> Dict[str, Any]:
-    """Those of a module of the model, by its name in the state dict; empty if there are none."""
+    """The settings of a module, by its name in the state dict; empty if it has none."""
     settings = config.get("model", {})
     for name in filter(None, module.split(".")):
         # AllenNLP's embedder of text fields names its parts otherwise.

@@ -226,7 +226,7 @@ def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
     The words of a sentence, multi-word units split at `_`, and for each token the span
     `(start, end)` of its words.
     """
-    # Most sentences have none, and this takes half the time of the loop.
+    # Most sentences have no `_`; this is twice as fast as the loop.
     if not any("_" in token for token in tokens):
         return list(tokens), [(place, place + 1) for place in range(len(tokens))]
     words: List[str] = []

@@ -47,7 +47,7 @@ class NearestRows:
         #: In descending order of their cosines, rows of equal cosines in their own order.
         self.rows = numpy.zeros(0, "i8")
         self.cosines = numpy.zeros(0)
-        # More than rounding changes a product: the row to half precision, query and sums to single.
+        # More than rounding (of rows to half, of query and sums to single) changes a product.
         self._tolerance = 2.0**-10 + len(self.query) * 2.0**-23
 
     @property

@@ -27,9 +27,9 @@ def svg_of(
     draw : `Callable[[Any], object]`
         Draws on axes of matplotlib.
     title : `str`
-        For those who cannot see it.
+        Its text for screen readers.
     source : `str`
-        Together with the title, no other picture of the page has it.
+        Where its numbers are from. No two pictures of a page have the same title and source.
     width, height : `float`, optional
         In inches: the ratio, and how large text is.
     """

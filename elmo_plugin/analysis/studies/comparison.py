@@ -55,7 +55,7 @@ class Difference:
 
 
 def cell(results: Results, row: Row, number: int, fraction: Optional[float] = 1) -> Optional[Cell]:
-    """That of a row and the number of a column, or `None` if it has no scores yet."""
+    """The score of the column with this number in a row, or `None` if it has none yet."""
     column = row.columns[number]
     scores = results.scores(row.name, column.name, fraction)
     values = [value for value in (_value(s, column.metric) for s in scores) if value is not None]
@@ -69,7 +69,7 @@ def difference(
     results: Results, row: Row, number: int, fraction: Optional[float] = 1
 ) -> Optional[Difference]:
     """
-    That of a column of a row, or `None` as long as one of the two has no scores.
+    By how much a column is above the baseline of its row; `None` while either has no scores.
 
     The interval is the percentile interval of a paired bootstrap: each sample draws instances of
     the evaluated file, the same for both columns, and seeds among those of each column, and takes

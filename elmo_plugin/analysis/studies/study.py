@@ -41,7 +41,7 @@ class Row:
     compare : `bool`
         Whether columns are compared with the baseline.
     num_baselines : `int`
-        So many columns, the first ones, are baselines.
+        How many of the columns, from the first on, are baselines.
     """
 
     name: str
@@ -73,8 +73,8 @@ class Run:
     experiment : `Dict[str, Any]`
         For `allennlp train`.
     digest : `str`
-        Of all that decides about the score: the experiment with the contents of its files in place
-        of their paths.
+        A hash of all that decides about the score: of the experiment with the contents of its
+        files in place of their paths, and of the evaluated file.
     """
 
     row: str

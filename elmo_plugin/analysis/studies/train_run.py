@@ -70,8 +70,8 @@ def train_run(
     should_stop : `Callable[[], bool]`, optional
         Asked twice a second; the run is stopped if it returns true.
     patience : `float`, optional (default = `60.0`)
-        How many seconds to wait for another process that trains the run: one whose parent was
-        killed takes some to end.
+        How many seconds to wait for another process that trains the run: after its parent was
+        killed, it takes some time to end.
 
     # Returns
 
