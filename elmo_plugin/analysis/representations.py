@@ -174,5 +174,5 @@ def random_bilm(options: BilmOptions, seed: int) -> Bilm:
     """
     # PyTorch's random numbers outside go on as if nothing had been drawn here.
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         return Bilm(options).eval()

@@ -166,8 +166,8 @@ def _update(path: Path, name: str, tables: str) -> None:
     """Replaces the tables of a study in a Markdown file."""
     begin, end = f"<!-- study {name} -->", "<!-- /study -->"
     text = path.read_text(encoding="utf-8")
-    pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
-    if len(pattern.findall(text)) != 1:
+    pattern = re.compile(rf"{re.escape(begin)}\n(?:(?!<!-- study ).)*?{re.escape(end)}", re.DOTALL)
+    if text.count(begin) != 1 or not pattern.search(text):
         raise ConfigurationError(f"{path}: expected one line {begin} and a line {end} after it.")
     with atomic_write(path) as unfinished:
         new = pattern.sub(lambda _: f"{begin}\n\n{tables}\n\n{end}", text)

@@ -105,7 +105,15 @@ def test_show_trains_nothing(study, tmp_path, capsys):
     assert "| NER | 90.2 | - | 92.2 | - |" in shown and "2 runs have no score yet" in shown
 
 
-def test_a_file_without_the_marks_is_refused(study, tmp_path):
-    (tmp_path / "README.md").write_text("nothing\n")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nothing\n",
+        "<!-- study named -->\n<!-- study other -->\n<!-- /study -->\n",
+        "<!-- study named -->\n<!-- /study -->\n<!-- study named -->\n",
+    ],
+)
+def test_a_file_without_the_marks_is_refused(study, tmp_path, text):
+    (tmp_path / "README.md").write_text(text)
     arguments = ("-s", tmp_path / "out", "--show", "--update", tmp_path / "README.md")
     assert "expected one line <!-- study named -->" in failure("elmo-study", study, *arguments)

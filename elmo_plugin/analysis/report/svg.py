@@ -1,6 +1,7 @@
 import hashlib
 import io
 import re
+from html import escape
 from typing import Any, Callable
 
 from elmo_plugin.util.pictures import import_pyplot
@@ -50,8 +51,7 @@ def svg_of(
     # The view box gives the ratio, and the page the width.
     first, _, rest = element.partition(">")
     element = re.sub(r' (width|height)="[^"]*"', "", first) + ">" + rest
-    label = title.replace("&", "and").replace('"', "'").replace("<", "")
-    return element.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    return element.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
 
 
 def picture_file(element: str) -> str:
