@@ -2,8 +2,8 @@ import json
 from typing import Any, Dict, List, Tuple
 
 from allennlp.common.util import JsonDict, sanitize
-from allennlp.data import DatasetReader, Instance, Token
-from allennlp.data.fields import TextField
+from allennlp.data import DatasetReader, Field, Instance, Token
+from allennlp.data.fields import ListField, TextField
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
@@ -68,12 +68,10 @@ class TaskPredictor(Predictor):
 
     def texts(self, line: JsonDict) -> List[List[str]]:
         """The words of each text that the model reads to answer a line, see `load_line`."""
-        fields = self._json_to_instance(line).fields.values()
-        return [
-            [token.text for token in field.tokens]
-            for field in fields
-            if isinstance(field, TextField)
-        ]
+        texts: List[Field] = []
+        for field in self._json_to_instance(line).fields.values():
+            texts += field if isinstance(field, ListField) else [field]
+        return [[token.text for token in text] for text in texts if isinstance(text, TextField)]
 
     @overrides
     def predict_instance(self, instance: Instance) -> JsonDict:

@@ -245,6 +245,12 @@ def test_a_sentence_counts_once_for_each_of_its_predicates(task_of):
     assert "at most 1000 words for a model to read, found 1600" in str(error)
 
 
+def test_the_words_of_all_sentences_of_a_document_count(task_of):
+    requests = [{"sentences": [["a"] * 501] * 2}, {"text": "a " * 1002}]
+    for error in task_of("coref").answer([json.dumps(request) for request in requests]):
+        assert "at most 1000 words for a model to read, found 1002" in str(error)
+
+
 def test_layers_are_rounded_as_by_the_cache_and_none_is_kept(archive_of, tmp_path, monkeypatch):
     monkeypatch.setenv("ELMO_CACHE", str(tmp_path / "cache"))
     line = json.dumps(EXAMPLES["sst"])
