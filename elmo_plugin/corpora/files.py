@@ -11,7 +11,7 @@ from elmo_plugin.util.files import local_path
 
 __all__ = ["find_file", "numbered_lines", "open_text"]
 
-# A path or a URL, or standard input as an open binary file.
+# A path or a URL, or an open binary file: standard input, or a file within an archive.
 Source = Union[str, os.PathLike, io.BufferedReader]
 _Peekable = Union[io.BufferedReader, gzip.GzipFile]
 
@@ -142,7 +142,11 @@ def numbered_lines(
 
 def _name(path: Source) -> str:
     """The name in error messages."""
-    return "standard input" if isinstance(path, io.BufferedReader) else os.fspath(path)
+    if not isinstance(path, io.BufferedReader):
+        return os.fspath(path)
+    # The name of a file that was opened by its descriptor is the descriptor, a number.
+    name = getattr(path, "name", None)
+    return name if isinstance(name, str) else "standard input"
 
 
 def _refuse_wide_encodings(binary: _Peekable, name: str) -> None:

@@ -61,6 +61,14 @@ def _lines(path: str) -> Iterator[Tuple[int, str]]:
         # Words may contain other line separators of Unicode.
         yield from numbered_lines(path, newline="\n")
         return
-    with zipfile.ZipFile(found) as opened, opened.open(member or opened.namelist()[0]) as file:
-        # A reader that can be peeked into, which has any file for its source.
-        yield from numbered_lines(io.BufferedReader(cast(io.RawIOBase, file)), newline="\n")
+    try:
+        with zipfile.ZipFile(found) as opened:
+            with opened.open(member or next(iter(opened.namelist()), "")) as file:
+                # `numbered_lines` needs `peek`. A `BufferedReader` reads from any binary file.
+                source = io.BufferedReader(cast(io.RawIOBase, file))
+                yield from numbered_lines(source, newline="\n")
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path}: expected a zip archive with a file of word vectors, found this error: "
+            f"{error.args[0]}. Correct the name of the file in it, or copy the archive again."
+        ) from error

@@ -49,6 +49,32 @@ def test_what_is_no_file_of_vectors_is_refused(tmp_path, text, message):
         read_word_vectors(write(tmp_path / "v.txt", text), {"the", "play"})
 
 
+def test_an_error_within_an_archive_names_the_file_in_it(tmp_path):
+    with zipfile.ZipFile(tmp_path / "v.zip", "w") as archive:
+        archive.writestr("inside.txt", b"the 1 2 3\nplay\xff 4 5 6\n")
+    with pytest.raises(ValueError, match="^inside.txt:2: expected UTF-8 text, found the byte 0xff"):
+        read_word_vectors(tmp_path / "v.zip", {"the", "play"})
+
+
+@pytest.mark.parametrize(
+    "files, name, message",
+    [
+        ({}, "v.zip", "v.zip: expected a zip archive with a file of word vectors"),
+        ({"a.txt": "the 1 2 3\n"}, "(v.zip)#b.txt", "There is no item named 'b.txt'"),
+        ({"a.txt": "the 1 2 3\n"}, "v.zip", "Bad CRC-32 for file 'a.txt'"),
+    ],
+)
+def test_an_archive_that_cannot_be_read_is_refused(tmp_path, monkeypatch, files, name, message):
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile("v.zip", "w") as archive:
+        for inside, text in files.items():
+            archive.writestr(inside, text)
+    content = (tmp_path / "v.zip").read_bytes()
+    (tmp_path / "v.zip").write_bytes(content.replace(b"1 2 3", b"1 2 4"))
+    with pytest.raises(ValueError, match=message):
+        read_word_vectors(name, {"the"})
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="none.txt"):
         read_word_vectors(tmp_path / "none.txt", {"the"})
