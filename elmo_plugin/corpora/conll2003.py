@@ -52,25 +52,16 @@ class Sentence:
     """
     # Parameters
 
-    line_number : `int`
-        The line of the first word, counted from 1.
-    document : `int`
-        The index of the sentence's document in the file.
     is_document_start : `bool`
         True if a `-DOCSTART-` line precedes the sentence.
     words : `Tuple[str, ...]`
     tags : `Tuple[str, ...]`
         As in the file; empty if the file has no tags.
-    entities : `Tuple[Entity, ...]`
-        The entities that the tags encode, from left to right.
     """
 
-    line_number: int
-    document: int
     is_document_start: bool
     words: Tuple[str, ...]
     tags: Tuple[str, ...]
-    entities: Tuple[Entity, ...]
 
 
 def read_sentences(
@@ -93,26 +84,17 @@ def read_sentences(
         no such column, if the file holds no sentences, and as `numbered_lines` does; the message
         names file and line.
     """
-    document, is_document_start, width = 0, False, None
-    is_first = True
+    is_document_start, width = False, None
     for rows in read_blocks(path, markers=(_DOCUMENT_START,), comment=None):
         if rows.cells[0][0] == _DOCUMENT_START:
             is_document_start = True
             continue
-        document += is_document_start and not is_first
         width = width or len(rows.cells[0])
         column = -1 if tag_column is None else tag_column - 1
         _check(rows, width, column)
         tags = rows.column(column) if width > 1 else ()
-        yield Sentence(
-            rows.first_line,
-            document,
-            is_document_start,
-            rows.column(0),
-            tags,
-            tuple(find_entities(tags)),
-        )
-        is_document_start = is_first = False
+        yield Sentence(is_document_start, rows.column(0), tags)
+        is_document_start = False
 
 
 def _check(rows: Rows, width: int, column: int) -> None:

@@ -24,15 +24,12 @@ class Frame:
     predicate_index : `int`
         Position of the predicate's first word.
     lemma : `Optional[str]`
-    frameset : `Optional[str]`
-        The predicate's PropBank frameset, such as `01`.
     tags : `Tuple[str, ...]`
         One BIO tag per word: `B-ARG0`, `I-ARG0`, `B-V`, `O`.
     """
 
     predicate_index: int
     lemma: Optional[str]
-    frameset: Optional[str]
     tags: Tuple[str, ...]
 
 
@@ -46,7 +43,7 @@ class Sentence:
     words : `Tuple[str, ...]`
         As in the file: brackets may be written `-LRB-`.
     lemmas, framesets : `Tuple[Optional[str], ...]`
-        One entry per word.
+        One entry per word. Framesets are those of PropBank, such as `01`.
     frames : `Tuple[Frame, ...]`
         In the order of the file's predicate columns; empty if it has none.
     """
@@ -101,8 +98,8 @@ def _frame(rows: Rows, number: int) -> Frame:
             f"for predicate {number + 1}, found neither"
         )
     index = min(verbs)
-    lemma, frameset = _optional(rows.cells[index][6:8])
-    return Frame(index, lemma, frameset, bio_tags(rows, spans))
+    (lemma,) = _optional(rows.cells[index][6:7])
+    return Frame(index, lemma, bio_tags(rows, spans))
 
 
 def format_propositions(

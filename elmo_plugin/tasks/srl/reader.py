@@ -128,7 +128,7 @@ def _frames(sentence: Sentence) -> Sequence[Frame]:
     if sentence.frames:
         return sentence.frames
     return [
-        Frame(position, sentence.lemmas[position], frameset, tags=())
+        Frame(position, sentence.lemmas[position], tags=())
         for position, frameset in enumerate(sentence.framesets)
         if frameset is not None
     ]

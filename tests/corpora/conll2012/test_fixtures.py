@@ -17,10 +17,11 @@ def test_the_fixture_corpus_is_complete(split, num_sentences, num_predicates):
     sentences = [sentence for document in documents for sentence in document.sentences]
     every = list(read_sentences(path))
     assert [s.words for s in sentences] == [s.words for s in every]
-    frames = [frame for sentence in every for frame in sentence.frames]
+    frames = [(sentence, frame) for sentence in every for frame in sentence.frames]
     assert (len(sentences), len(frames)) == (num_sentences, num_predicates)
-    for frame in frames:
-        assert frame.lemma is not None and frame.frameset is not None
+    for sentence, frame in frames:
+        assert frame.lemma is not None
+        assert sentence.framesets[frame.predicate_index] is not None
         assert frame.tags[frame.predicate_index] == "B-V"
     for document in documents:
         mentions = [mention for sentence in document.sentences for mention in sentence.mentions]

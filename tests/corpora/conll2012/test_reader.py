@@ -29,8 +29,8 @@ def test_one_sentence_field_by_field(tmp_path):
         lemmas=(None, None, "give", None, "run"),
         framesets=(None, None, "01", None, "02"),
         frames=(
-            Frame(2, "give", "01", ("B-ARG0", "I-ARG0", "B-V", "I-V", "B-ARG1")),
-            Frame(4, "run", "02", ("O", "B-ARG0", "O", "O", "B-V")),
+            Frame(2, "give", ("B-ARG0", "I-ARG0", "B-V", "I-V", "B-ARG1")),
+            Frame(4, "run", ("O", "B-ARG0", "O", "O", "B-V")),
         ),
     )
     assert list(read_sentences(path)) == [sentence]

@@ -54,8 +54,7 @@ def test_a_corpus_is_written_as_conlleval_reads_it(make, archive, tmp_path):
     path = tmp_path / "out.conll"
     path.write_text("".join(predictor.dump_line(output) for output in outputs))
     for ours, theirs in zip(read_sentences(path), read_sentences(TEST), strict=True):
-        assert (ours.words, ours.document) == (theirs.words, theirs.document)
-        assert ours.is_document_start == theirs.is_document_start
+        assert (ours.words, ours.is_document_start) == (theirs.words, theirs.is_document_start)
     correct, found, gold, _ = conlleval(path.read_text().splitlines())
     scores = archive.model.get_metrics(reset=True)
     assert scores["precision-overall"] == pytest.approx(correct / found)
