@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Collection, Dict, Iterator, List, Optional, Tuple, Union
 from xml.etree import ElementTree
 
-from elmo_plugin.corpora.files import find_file, numbered_lines, open_text
+from elmo_plugin.corpora.files import find_file, numbered_lines
 from elmo_plugin.corpora.json_lines import read_objects
 
 __all__ = ["Lemma", "SenseCorpus", "SenseInstance", "SenseSentence", "read_first_senses"]
@@ -160,22 +160,31 @@ def _read_xml(path: str) -> Iterator[SenseSentence]:
     keys = _Keys(path)
     tokens: List[str] = []
     instances: List[SenseInstance] = []
+    for element in _elements(path):
+        if element.tag in ("wf", "instance"):
+            if element.tag == "instance":
+                instances.append(_instance(element, len(tokens), keys))
+            tokens.append("_".join((element.text or "").split()))
+        elif element.tag == "sentence":
+            corpus = _corpus(element.get("id", ""), path)
+            yield SenseSentence(corpus, tuple(tokens), tuple(instances))
+            tokens, instances = [], []
+            element.clear()
+        elif element.tag == "text":
+            # Cleared sentences would stay.
+            element.clear()
+
+
+def _elements(path: str) -> Iterator[ElementTree.Element]:
+    """The elements of an XML file, each at its end tag."""
+    parser = ElementTree.XMLPullParser(("end",))
     try:
-        with open_text(path) as file:
-            for event, element in ElementTree.iterparse(file, events=("start", "end")):
-                if event == "end" and element.tag in ("wf", "instance"):
-                    if element.tag == "instance":
-                        instances.append(_instance(element, len(tokens), keys))
-                    tokens.append("_".join((element.text or "").split()))
-                elif event == "end" and element.tag == "sentence":
-                    corpus = _corpus(element.get("id", ""), path)
-                    yield SenseSentence(corpus, tuple(tokens), tuple(instances))
-                    tokens, instances = [], []
-                    element.clear()
-                elif event == "end" and element.tag == "text":
-                    # Empty sentences would stay.
-                    element.clear()
-    except (ElementTree.ParseError, UnicodeDecodeError) as error:
+        for _, line in numbered_lines(path):
+            parser.feed(f"{line}\n")
+            yield from (element for _, element in parser.read_events())
+        parser.close()
+        yield from (element for _, element in parser.read_events())
+    except ElementTree.ParseError as error:
         raise ValueError(f"{path}: expected XML in UTF-8, found {error}.") from error
 
 

@@ -120,6 +120,24 @@ def test_malformed_files_of_the_framework_are_refused(tmp_path, xml, keys, messa
         list(SenseCorpus(write_xml(tmp_path, xml, keys)))
 
 
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("tales.data.xml", XML.replace("Yes", "Yés").encode("latin-1"), "xml:10: .* byte 0xe9"),
+        (
+            "tales.data.xml.gz",
+            gzip.compress(XML.encode())[:-20],
+            r"gz:\d+: .* damaged or truncated",
+        ),
+    ],
+)
+def test_xml_that_cannot_be_decoded_is_refused_with_its_line(tmp_path, name, content, message):
+    write_xml(tmp_path).unlink()
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        list(SenseCorpus(tmp_path / name))
+
+
 def test_a_file_with_another_name_has_no_keys(tmp_path):
     path = write_xml(tmp_path).rename(tmp_path / "tales.xml")
     with pytest.raises(ValueError, match="expected a name that ends in .data.xml"):
