@@ -25,7 +25,7 @@ class DigestedText:
     def __init__(self, paths: Sequence[Union[str, os.PathLike]], errors: str = "strict") -> None:
         self._paths, self._errors = paths, errors
         self._digest = hashlib.sha256()
-        #: Of the sentences read so far.
+        #: Numbers of the lines and of the words read so far.
         self.num_lines = self.num_tokens = 0
 
     @property

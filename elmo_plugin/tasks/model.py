@@ -122,7 +122,7 @@ class TaskModel(Model):
     def _load_from_state_dict(
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
     ) -> None:
-        # Of packed archives.
+        # The matrices of packed archives are quantized.
         dequantize(state_dict)
         super()._load_from_state_dict(state_dict, prefix, *args)
 

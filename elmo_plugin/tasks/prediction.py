@@ -11,7 +11,7 @@ class Prediction(Dict[str, Any]):
     that were written before can be shown, too: `Prediction(json.loads(line))`.
     """
 
-    #: Of a question, for notebooks; the JSON does not have it.
+    #: The passage that a question is about, shown in notebooks. It is not part of the JSON.
     passage: str = ""
 
     def _repr_html_(self) -> Optional[str]:
@@ -64,7 +64,8 @@ def _translation(prediction: Prediction) -> str:
     return table((), [[escape(text)] for text in texts])
 
 
-# By a field that only predictions of one kind have; they also have one of the texts.
+# The functions that show each kind of prediction, by a field that no other kind has. A dictionary
+# with such a field but none of the fields of `_TEXTS` is not a whole prediction and is not shown.
 _SHOWN = {
     "entities": _entities,
     "frames": _frames,

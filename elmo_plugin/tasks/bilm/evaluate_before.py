@@ -38,7 +38,8 @@ class EvaluateBefore(TrainerCallback):
                 "elmo-evaluate-before needs a text to evaluate on: set `validation_data_path`."
             )
         if os.path.exists(self._path):
-            # Counts an epoch, as the evaluation would: if shuffled, its order is another one.
+            # Advances the number of the loader's epoch, on which the order of a shuffled text
+            # depends, as the evaluation did in the interrupted run.
             iter(trainer._validation_data_loader)
             return
         with torch.no_grad():

@@ -8,7 +8,7 @@ from elmo_plugin.tasks.coref.scoring import ScoringFeedForward, ScoringSettings
 
 class Spans(NamedTuple):
     """
-    Spans of a text, sorted by start, then by length.
+    Spans of a text.
 
     # Parameters
 
@@ -37,7 +37,8 @@ def spans_within(lengths: torch.Tensor, max_width: int) -> Spans:
     # Returns
 
     `Spans`
-        Positions are relative to the first token of the first sentence.
+        Sorted by start, then by length. Positions are relative to the first token of the first
+        sentence.
     """
     tokens = torch.arange(int(lengths.sum()), device=lengths.device)
     # The number of tokens from here to the end of the sentence, this one included.
