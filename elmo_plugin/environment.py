@@ -25,6 +25,7 @@ An empty value counts as not set, except where it is explained here.
 import gzip
 import os
 import zipfile
+import zlib
 from itertools import islice
 from pathlib import Path
 from typing import IO, Dict, List, Union
@@ -99,7 +100,7 @@ def _first_lines(path: str, number: int = 1000) -> List[str]:
     try:
         with _open(path) as file:
             lines = [line.decode("utf-8").rstrip() for line in islice(file, number)]
-    except (OSError, EOFError, UnicodeDecodeError, zipfile.BadZipFile):
+    except (OSError, EOFError, UnicodeDecodeError, LookupError, zlib.error, zipfile.BadZipFile):
         return []
     # Some files begin with a line that holds their size.
     is_header = lines[:1] and all(cell.isdigit() for cell in lines[0].split(" "))

@@ -126,3 +126,41 @@ def test_width_and_case_of_word_vectors_are_seen_from_the_file(
     set_defaults()
     assert os.environ[f"{variable}_DIM"] == dim
     assert os.environ[f"{variable}_CASED"] == cased
+
+
+def damaged_gzip(path):
+    content = bytearray(gzip.compress(b"the 1\n"))
+    # After the header of 10 bytes: a block of a type that does not exist.
+    content[10] = 0xFF
+    path.write_bytes(content)
+    return str(path)
+
+
+def archive_without_the_member(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("inside.txt", "the 1\n")
+    return f"({path})#other.txt"
+
+
+def archive_without_files(path):
+    zipfile.ZipFile(path, "w").close()
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "make, name",
+    [
+        (damaged_gzip, "v.txt.gz"),
+        (archive_without_the_member, "v.zip"),
+        (archive_without_files, "v.zip"),
+    ],
+)
+def test_damaged_word_vectors_stop_only_an_experiment_that_reads_them(
+    monkeypatch, tmp_path, make, name
+):
+    monkeypatch.setenv("ELMO_TURIAN", make(tmp_path / name))
+    for kind in ("DIM", "CASED"):
+        monkeypatch.setenv(f"ELMO_TURIAN_{kind}", "put back after the test")
+        monkeypatch.delenv(f"ELMO_TURIAN_{kind}")
+    set_defaults()
+    assert os.environ["ELMO_TURIAN_DIM"] == ""
