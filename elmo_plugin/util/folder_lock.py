@@ -4,6 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from elmo_plugin.util.atomic_write import UNFINISHED
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -27,10 +28,13 @@ def lock_folder(folder: Path) -> int:
         If the folder cannot be created, or another process has locked it.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        # In two steps, so that the error names the folder above that cannot be created.
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
     except OSError as error:
+        output = str(folder).removesuffix(UNFINISHED)
         raise ConfigurationError(
-            f"{folder} cannot be written: {error.filename} is not a folder and cannot be made one."
+            f"{output} cannot be written: {error.filename} is not a folder and cannot be made one."
         ) from error
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
     is_locked = True

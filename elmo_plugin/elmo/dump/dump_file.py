@@ -51,7 +51,7 @@ class DumpFile:
         self._whole = self.folder / f"whole{self._format.suffix}"
         if path.is_dir():
             raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
-        self._lock = self._locked()
+        self._lock = lock_folder(self.folder)
         try:
             if self._whole.exists():
                 # A run was killed just before its end.
@@ -118,16 +118,6 @@ class DumpFile:
         # The last part first: if the process is killed here, the others can be continued.
         for part in reversed(self._parts()):
             part.unlink()
-
-    def _locked(self) -> int:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigurationError(
-                f"{self.path} cannot be written: {error.filename} is not a folder and cannot be "
-                "made one."
-            ) from error
-        return lock_folder(self.folder)
 
 
 def finished_attributes(path: Path) -> Optional[Dict[str, str]]:
