@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any, Dict, TextIO
 
@@ -71,9 +72,7 @@ class ResumableText:
         """Releases the lock; removes the folder unless it contains unfinished work."""
         self._file.close()
         if not self._state.exists():
-            for left in (self._lines, self.folder / "lock"):
-                left.unlink(missing_ok=True)
-            self.folder.rmdir()
+            shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._lock)
 
     def _opened(self, force: bool) -> TextIO:

@@ -74,6 +74,22 @@ def test_nothing_is_left_of_what_was_not_begun(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_kill_in_the_first_commit_leaves_nothing_that_stays(tmp_path):
+    text = opened(tmp_path / "out.tsv")
+    # What it leaves: a progress file that is not complete.
+    (text.folder / "progress.json.unfinished").write_text('{"settings"')
+    text.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_created_is_named(tmp_path):
+    path = tmp_path / "file" / "out.tsv"
+    (tmp_path / "file").write_text("")
+    message = f"{path} cannot be written: {tmp_path / 'file'} is not a folder"
+    with pytest.raises(ConfigurationError, match=message):
+        opened(path)
+
+
 def test_a_kill_between_the_end_and_its_cleaning_leaves_the_file(tmp_path):
     path = tmp_path / "out.tsv"
     text = opened(path)
