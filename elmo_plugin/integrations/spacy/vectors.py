@@ -58,9 +58,11 @@ class ElmoVectors(BatchPipe):
     @property
     def bilm(self) -> Bilm:
         """The biLM, which is loaded when it is first asked for."""
-        if self._loaded is None:
-            bilm = load_bilm(*self._files, dtype=self._dtype)
-            self._loaded = bilm.to(get_torch_default_device())
+        return self._loaded or self._load()
+
+    def _load(self) -> Bilm:
+        bilm = load_bilm(*self._files, dtype=self._dtype)
+        self._loaded = bilm.to(get_torch_default_device())
         return self._loaded
 
     def annotate(self, docs: Sequence[Doc]) -> None:
@@ -93,9 +95,8 @@ class ElmoVectors(BatchPipe):
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "ElmoVectors":
         """Reads what `to_disk` has written, in place of the files that the settings name."""
         self._files = (str(Path(path, CONFIG_FILE)), str(Path(path, SAFETENSORS_FILE)))
-        self._loaded = None
-        # Loaded now, since the folder may be a temporary one.
-        assert self.bilm
+        # Now, because the folder may be a temporary one.
+        self._load()
         return self
 
 
