@@ -21,6 +21,7 @@ import h5py
 import numpy
 from common import Row, by_turns, measuring_parser, median_rate, report
 
+from elmo_plugin.elmo import token_batches
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 
 WIDTH = 640
@@ -39,13 +40,7 @@ def make_entries(number: int) -> Entries:
 
 
 def groups(entries: Entries) -> Iterator[List[Tuple[bytes, numpy.ndarray]]]:
-    group: List[Tuple[bytes, numpy.ndarray]] = []
-    for item in entries.items():
-        group.append(item)
-        if sum(layers.nbytes for _, layers in group) >= GROUP:
-            yield group
-            group = []
-    yield group
+    return token_batches.groups(entries.items(), lambda item: item[1].nbytes, None, GROUP)
 
 
 def sync(file: h5py.File) -> None:

@@ -66,7 +66,7 @@ def measure_memory(which: str, size: str, sentences: List[List[str]]) -> float:
 
 
 def made_up_line(num_tokens: int) -> List[str]:
-    """Random words of two to five characters, five thousand distinct ones."""
+    """Words of two to five characters, five thousand distinct ones."""
     return [f"w{number * 7 % 5000}" for number in range(num_tokens)]
 
 

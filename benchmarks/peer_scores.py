@@ -23,9 +23,9 @@ from allennlp.common import Params
 from allennlp.data import DataLoader, DatasetReader
 from allennlp.models import Model
 from allennlp.training.util import evaluate
+from common import argument_parser
 from task_peers import CURE, PEERS, find_peers
 
-import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.util.atomic_write import atomic_write
 
 STUDIES = Path(__file__).parent.parent / "experiments" / "studies"
@@ -106,9 +106,7 @@ def measure(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("--task", nargs="+", choices=TASKS, default=["ner"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, help="default: those of the study table1")

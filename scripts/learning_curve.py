@@ -24,6 +24,7 @@ from tqdm import tqdm
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.pictures import import_pyplot
 
 Point = Dict[str, Any]
 NAME = re.compile(r"training_state_e(\d+)_b(\d+)\.th")
@@ -75,20 +76,16 @@ def measure(run: Path, text: str, output: Path, after: List[Point]) -> List[Poin
                 **model.get_metrics(reset=True),
             }
         )
-        with atomic_write(str(output)) as unfinished:
-            Path(unfinished).write_text(json.dumps(points, indent=1) + "\n", encoding="utf-8")
+        with atomic_write(output) as unfinished:
+            unfinished.write_text(json.dumps(points, indent=1) + "\n", encoding="utf-8")
     return points
 
 
 def draw(points: List[Point], picture: Path, lines: Dict[str, float]) -> None:
     """Perplexity over tokens, and over minutes where they are known."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    pyplot = import_pyplot()
     from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
-    pyplot.rcParams["svg.hashsalt"] = "elmo"
     axes_names = [("tokens", "million tokens read", 1e6), ("minutes", "minutes of training", 1.0)]
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.6), sharey=True, constrained_layout=True)
     for axis, (name, label, unit) in zip(axes, axes_names):
