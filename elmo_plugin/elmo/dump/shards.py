@@ -31,15 +31,15 @@ def shard_outputs(texts: Sequence[str], folder: Union[str, os.PathLike]) -> Dict
     `ConfigurationError`
         If two texts would be written to the same file.
     """
-    outputs: Dict[str, Path] = {}
+    texts_of: Dict[Path, str] = {}
     suffix = format_of(Path(folder)).suffix
     for text in texts:
         output = Path(folder) / f"{os.path.basename(text).removesuffix('.gz')}{suffix}"
-        for other, path in outputs.items():
-            if path == output:
-                raise ConfigurationError(f"{other} and {text} would both be written to {output}.")
-        outputs[text] = output
-    return outputs
+        if output in texts_of:
+            other = texts_of[output]
+            raise ConfigurationError(f"{other} and {text} would both be written to {output}.")
+        texts_of[output] = text
+    return {text: output for output, text in texts_of.items()}
 
 
 def dump_shards(
