@@ -42,7 +42,7 @@ def embed_sentences(
             print(layers.mean(dim=0))
     """
     # A stateful biLM needs the given order.
-    yield from map_in_batches(
+    return map_in_batches(
         partial(_embed_batch, bilm), sentences, batch_size, sort=not bilm.stateful
     )
 

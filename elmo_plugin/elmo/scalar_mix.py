@@ -63,7 +63,7 @@ class ScalarMix(torch.nn.Module):
     def weights(self) -> torch.Tensor:
         """The weight of each layer, without `gamma`: shape `(num_layers,)`."""
         if hasattr(self, "fixed_weights"):
-            return self.get_buffer("fixed_weights")
+            return self.fixed_weights
         return self.layer_scores.softmax(dim=0)
 
     def scale(self) -> float:

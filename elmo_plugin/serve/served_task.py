@@ -1,4 +1,3 @@
-import logging
 import os
 from dataclasses import asdict
 from typing import Any, Callable, Dict, Iterable, List, Sequence, Union
@@ -9,8 +8,6 @@ from elmo_plugin.elmo import Elmo
 from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.worker import Outcome
 from elmo_plugin.util.errors import ConfigurationError
-
-logger = logging.getLogger(__name__)
 
 _PREFIX = "elmo-"
 

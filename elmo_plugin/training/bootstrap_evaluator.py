@@ -2,7 +2,6 @@ import copy
 import json
 import random
 from os import PathLike
-from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy
@@ -80,7 +79,7 @@ class BootstrapEvaluator(SimpleEvaluator):
             samples = self._samples(model, counts)
             with atomic_write(predictions_output_file) as path:
                 content = {"num_instances": len(counts.instances), "metrics": samples}
-                Path(path).write_text(json.dumps(content) + "\n", encoding="utf-8")
+                path.write_text(json.dumps(content) + "\n", encoding="utf-8")
         return metrics
 
     def _samples(self, model: Any, counts: "_InstanceCounts") -> Dict[str, List[float]]:

@@ -1,5 +1,5 @@
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 from allennlp.common.util import is_distributed
@@ -91,7 +91,7 @@ class LinearDecay(LearningRateScheduler):
             group["lr"] = rate
 
     @overrides
-    def get_values(self) -> Any:
+    def get_values(self) -> List[float]:
         warmup = min(1.0, self._num_batches / self.warmup_steps) if self.warmup_steps else 1.0
         decay = 1.0 - self.progress * (1.0 - self.end_factor)
         return [rate * warmup * decay for rate in self.base_values]

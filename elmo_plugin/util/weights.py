@@ -65,7 +65,11 @@ def read_state(path: Union[str, PathLike], place: str, check: bool = True) -> Di
             raise ValueError(f"expected a state dict, found {type(state).__name__}")
     # In files without checksums, damage can cause any exception.
     except Exception as error:
-        raise _unreadable(place, error) from error
+        reason = str(error).partition("\n")[0].rstrip(":. ")
+        raise ConfigurationError(
+            f"{place} cannot be read; it is damaged, cut short, or holds more than tensors "
+            f"({reason}). Copy it again."
+        ) from error
     return state
 
 
@@ -74,11 +78,3 @@ def _check_members(path: Union[str, PathLike]) -> None:
         damaged = opened.testzip()
     if damaged is not None:
         raise ValueError(f"{damaged!r} in it does not match its checksum")
-
-
-def _unreadable(place: str, error: BaseException) -> ConfigurationError:
-    reason = str(error).partition("\n")[0].rstrip(":. ")
-    return ConfigurationError(
-        f"{place} cannot be read; it is damaged, cut short, or holds more than tensors ({reason}). "
-        "Copy it again."
-    )

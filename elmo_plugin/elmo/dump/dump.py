@@ -146,10 +146,11 @@ def finished_dump(
     settings = {name: str(value) for name, value in _settings(bilm, options).items()}
     difference = settings_difference(found, settings)
     text = DigestedText([input_path], options.decoding_errors)
-    for _ in () if difference else text.sentences():
-        pass
-    if not difference and text.sha256 != found["text_sha256"]:
-        difference = f"{input_path} has changed"
+    if not difference:
+        for _ in text.sentences():
+            pass
+        if text.sha256 != found["text_sha256"]:
+            difference = f"{input_path} has changed"
     if difference:
         raise ConfigurationError(
             f"{output_path} is finished, with other settings: {difference}. Name another output, "
