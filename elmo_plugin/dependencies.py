@@ -1,5 +1,6 @@
 """
-Names what is missing or too new before it shows as a puzzling error deep inside AllenNLP.
+Names packages that are missing or of the wrong version, before they cause an error deep inside
+AllenNLP.
 
 AllenNLP 2.10.1 must be installed without its pins, so nothing keeps a later `pip install` of
 something else from moving one of the packages it imports to a version that it cannot import.

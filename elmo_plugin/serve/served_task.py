@@ -64,7 +64,7 @@ class ServedTask:
         except Exception as error:
             if len(lines) == 1:
                 return [error]
-            # One of them fails: which?
+            # One of them fails: answer each by itself, so that the others have an answer.
             return [outcome for line in lines for outcome in self._predict([line])]
 
 
@@ -105,7 +105,7 @@ def load_tasks(
         predictor = load_predictor(archive)
         for module in predictor._model.modules():
             if isinstance(module, Elmo):
-                # Nothing of what is asked is left on the disk.
+                # Requests must not be stored on the disk.
                 module.leave_cache()
         mixes = [asdict(mix) for mix in stored_layer_weights(stored)]
         weights = [{name: mix[name] for name in ("place", "weights", "gamma")} for mix in mixes]

@@ -18,8 +18,8 @@ _BITS = 1.0 / math.log(2.0)
 
 class WordReader:
     """
-    Says what a biLM makes of a word in its sentence: its surprisal, and its nearest contexts in a
-    text.
+    Answers requests about a word in its sentence with a biLM: its surprisal, and its nearest
+    contexts in a text.
 
     # Parameters
 

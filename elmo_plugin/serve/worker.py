@@ -8,7 +8,8 @@ from typing import Callable, Deque, Dict, List, Optional, Sequence, Union
 
 logger = logging.getLogger(__name__)
 
-# Of the time of a batch, how long to wait after it for requests of those who were answered.
+# After a batch, how long to wait at most for new requests of the clients that it answered: this
+# fraction of the time that it took.
 _PAUSE = 0.5
 
 #: Of a request: the answer, or why there is none.
@@ -38,10 +39,10 @@ class Worker:
     next batch has the request that has waited longest, and the others of its kind, as many as
     there are. One thread serves all kinds, because each uses all cores.
 
-    A request that finds the thread idle is answered at once. After a batch, the thread gives those
-    whom it answered a moment to ask again, half the time of the batch at most. Otherwise
-    clients that always ask again would be split for ever into two batches, of which each waits for
-    the other, although a batch of all of them takes little longer than one of half.
+    If the thread is idle, a request is answered at once. After a batch, the thread waits for new
+    requests of the clients that it answered, for at most half the time of the batch. Otherwise,
+    clients that ask again at once would stay divided into two batches that wait for each other,
+    although one batch of all of them takes little longer than one of half.
 
     # Parameters
 
@@ -121,7 +122,7 @@ class Worker:
                 seconds = self._answer(batch)
                 self._pause(len(batch), _PAUSE * seconds)
         finally:
-            # Whatever ended the thread, nobody waits for it for ever.
+            # Also after an error: no client may wait for a thread that has ended.
             with self._changed:
                 self._stopping = True
                 for job in (*batch, *self._jobs):

@@ -14,7 +14,7 @@ def progress(
     unit: str, total: Optional[int] = None, as_lines: bool = False
 ) -> Iterator[Callable[[int], Any]]:
     """
-    Within it, calls of what it yields show how far the work is: as a bar of `tqdm` where that is
+    Yields a function that adds to the progress and shows it: as a bar of `tqdm` if that is
     installed and standard error is a terminal, else as a line every five seconds.
 
     # Parameters

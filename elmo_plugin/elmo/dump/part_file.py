@@ -26,7 +26,7 @@ class EmbeddedSentence(NamedTuple):
 
 
 class PartEntry(NamedTuple):
-    """What the header of a part says of a sentence; `shape` is that of its vectors."""
+    """The entry of a sentence in the header of a part; `shape` is that of its vectors."""
 
     name: str
     shape: List[int]

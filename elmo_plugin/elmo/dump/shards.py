@@ -16,7 +16,7 @@ from elmo_plugin.util.ray_tasks import run_with_ray
 
 __all__ = ["dump_shards", "dump_shards_with_ray", "shard_outputs"]
 
-#: What became of a text: the summary of its file, or why there is none.
+#: The result for a text: the summary of its file, or the error because of which there is none.
 Outcome = Union[DumpSummary, Exception]
 _Outcomes = Iterator[Tuple[str, Outcome]]
 

@@ -58,7 +58,7 @@ class ElmoNer(ArchivePipe):
         sentences = [tokens for doc in docs for tokens in sentences_of(doc)]
         lines = [{"tokens": _texts(tokens)} for tokens in sentences]
         predictions = self.predict(lines, list(map(len, sentences)))
-        # A document that is given twice is another object each time.
+        # By identity, because documents with the same text are different objects.
         found: Dict[int, List[Span]] = {id(doc): [] for doc in docs}
         for tokens, prediction in zip(sentences, predictions):
             for entity in prediction["entities"]:
@@ -109,7 +109,7 @@ class ElmoSrl(ArchivePipe):
         """Sets the frames of documents."""
         sentences = [tokens for doc in docs for tokens in sentences_of(doc)]
         lines = [
-            {"tokens": _texts(tokens), "predicates": self._positions(tokens)}
+            {"tokens": _texts(tokens), "predicates": self._predicate_positions(tokens)}
             for tokens in sentences
         ]
         predictions = self.predict(lines, list(map(len, sentences)))
@@ -124,8 +124,8 @@ class ElmoSrl(ArchivePipe):
                         spans.append((*_positions(tokens, found.start, found.end), found.label))
                 tokens[0].doc.user_data["srl"].append(spans)
 
-    def _positions(self, tokens: List[Token]) -> List[int]:
-        """Of the predicates, in the sentence."""
+    def _predicate_positions(self, tokens: List[Token]) -> List[int]:
+        """The positions of the predicates in the sentence, from 0."""
         if self._predicates == "all":
             return list(range(len(tokens)))
         doc = tokens[0].doc
@@ -194,5 +194,5 @@ def _texts(tokens: Sequence[Token]) -> List[str]:
 
 
 def _positions(tokens: Sequence[Token], first: int, last: int) -> Tuple[int, int]:
-    """Start and end, as of spaCy's spans, of what stands from one token to another."""
+    """Start and end of the `Span` from one token to another, both included."""
     return tokens[first].i, tokens[last].i + 1
