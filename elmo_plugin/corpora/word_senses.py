@@ -177,7 +177,8 @@ def _read_xml(path: str) -> Iterator[SenseSentence]:
 
 def _elements(path: str) -> Iterator[ElementTree.Element]:
     """The elements of an XML file, each at its end tag."""
-    parser = ElementTree.XMLPullParser(("end",))
+    # Its events have a type of their own for each kind, of which only one is asked for.
+    parser: Any = ElementTree.XMLPullParser(("end",))
     try:
         for _, line in numbered_lines(path):
             parser.feed(f"{line}\n")

@@ -65,8 +65,7 @@ def _lines(path: str) -> Iterator[Tuple[int, str]]:
         with zipfile.ZipFile(found) as opened:
             with opened.open(member or next(iter(opened.namelist()), "")) as file:
                 # `numbered_lines` needs `peek`. A `BufferedReader` reads from any binary file.
-                source = io.BufferedReader(cast(io.RawIOBase, file))
-                yield from numbered_lines(source, newline="\n")
+                yield from numbered_lines(io.BufferedReader(cast(io.RawIOBase, file)), newline="\n")
     except (KeyError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"{path}: expected a zip archive with a file of word vectors, found this error: "
