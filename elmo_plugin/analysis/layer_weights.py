@@ -63,16 +63,21 @@ def layer_weights(archive: Union[str, os.PathLike]) -> List[LayerWeights]:
 
 def stored_layer_weights(model: TrainedModel) -> List[LayerWeights]:
     """As `layer_weights`, of a model that has been read; empty if it was trained without ELMo."""
+    bilms = stored_bilms(model.parameters)
     return [
-        _of_mix(model, name.removesuffix(kind))
+        _of_mix(model, name.removesuffix(kind), bilms[bilm])
         for name in model.parameters
         for kind in (_SCORES, _FIXED)
-        if name.split(".")[-1] == kind
+        # A model may have other mixes than those of layers of a biLM.
+        if name.split(".")[-1] == kind and (bilm := f"{name.rpartition('mixes.')[0]}bilm.") in bilms
     ]
 
 
-def _of_mix(model: TrainedModel, prefix: str) -> LayerWeights:
-    """`prefix` is that of the mix in the state dict: `placement.elmo.mixes.0.`."""
+def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeights:
+    """
+    `prefix` is that of the mix in the state dict: `placement.elmo.mixes.0.`; `bilm` is from
+    `stored_bilms`.
+    """
     values = {
         name.removeprefix(prefix): value
         for name, value in model.parameters.items()
@@ -85,11 +90,7 @@ def _of_mix(model: TrainedModel, prefix: str) -> LayerWeights:
     )
     mix.load_state_dict(values)
     elmo, _, number = prefix.removesuffix(".").rpartition(".mixes.")
-    (options,) = (
-        BilmOptions.from_dict(stored["options"], model.place)
-        for name, stored in stored_bilms(model.parameters).items()
-        if name == f"{elmo}.bilm."
-    )
+    options = BilmOptions.from_dict(bilm["options"], model.place)
     layers = chosen_layers(_settings(model.config, elmo).get("layers", "all"), options.num_layers)
     weights = torch.zeros(options.num_layers)
     weights[layers] = mix.weights()

@@ -1,7 +1,7 @@
 import re
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Iterator, List
+from typing import Counter, Iterator, List
 
 from elmo_plugin.analysis.report.page import page
 from elmo_plugin.analysis.report.section import Section
@@ -65,13 +65,18 @@ def run(args: Namespace) -> str:
 def _write_pictures(sections: List[Section], folder: Path) -> None:
     """As `tags_xpos-accuracy-on-test.svg`: the file of the numbers, and what the picture shows."""
     folder.mkdir(parents=True, exist_ok=True)
+    written: Counter[str] = Counter()
     for section in sections:
         source = Path(section.source)
         # All studies have a `results.json`.
         name = source.parent.name if source.stem == "results" else source.stem
         for figure in section.figures:
             caption = re.sub(r"\W+", "-", figure.caption.lower()).strip("-")
-            with atomic_write(folder / f"{name}-{caption}.svg") as unfinished:
+            title = f"{name}-{caption}"
+            written[title] += 1
+            # Two folders may have studies of the same name.
+            number = f"-{written[title]}" if written[title] > 1 else ""
+            with atomic_write(folder / f"{title}{number}.svg") as unfinished:
                 unfinished.write_text(picture_file(figure.svg), encoding="utf-8")
 
 

@@ -11,6 +11,7 @@ from allennlp.modules import TokenEmbedder
 
 from elmo_plugin.analysis.layer_weights import layer_weights
 from elmo_plugin.elmo.placement import Placement
+from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.util.errors import ConfigurationError
 from tests.elmo.test_archive import config
 
@@ -92,6 +93,15 @@ def test_an_embedder_of_another_model_is_found_by_its_name(tmp_path):
     (found,) = layer_weights(save(tmp_path / "run", name, embedder, model))
     assert found.weights == [0.0, 0.0, 1.0]
     assert found.place == f"{name}.mixes.0"
+
+
+def test_a_mix_of_other_vectors_is_left_out(tmp_path):
+    settings = {"type": "elmo-token-embedder"}
+    model = torch.nn.ModuleDict(
+        {"other": ScalarMix(2), "elmo": TokenEmbedder.from_params(Params(dict(settings)))}
+    )
+    (found,) = layer_weights(save(tmp_path / "run", "parts", model, {"type": "tagger"}))
+    assert found.place == "parts.elmo.mixes.0" and len(found.weights) == 3
 
 
 def test_a_model_without_elmo_is_named(tmp_path):

@@ -131,6 +131,14 @@ def test_each_picture_is_written_as_a_file_too(out, tmp_path):
     assert (root.get("width"), root.get("height")) == ("288pt", "216pt")
 
 
+def test_pictures_of_the_same_name_are_numbered(out, tmp_path):
+    (out / "again").mkdir()
+    (out / "again/tags.json").write_text(json.dumps(TAGS))
+    run("elmo-report", out, "--pictures", tmp_path / "pictures")
+    names = {path.name for path in (tmp_path / "pictures").glob("tags*")}
+    assert names == {"tags-accuracy-on-test.svg", "tags-accuracy-on-test-2.svg"}
+
+
 def test_a_row_without_scores_has_no_picture_and_sections_are_sorted_by_title(out):
     run("elmo-report", out)
     text = (out / "report.html").read_text()

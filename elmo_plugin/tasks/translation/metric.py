@@ -1,8 +1,8 @@
 """BLEU by the library sacrebleu, and perplexity per token."""
 
-import math
 from typing import Any, Dict, List
 
+import torch
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
@@ -77,7 +77,9 @@ class TranslationScores(Metric):
         bleu = _sacrebleu().BLEU.compute_bleu(
             counts[:4], counts[4:8], *counts[8:], smooth_method="exp"
         )
-        return {"BLEU": bleu.score, "perplexity": math.exp(nats / num_tokens)}
+        # `math.exp` raises an error where this is infinite.
+        perplexity = torch.tensor(nats / num_tokens, dtype=torch.float64).exp()
+        return {"BLEU": bleu.score, "perplexity": perplexity.item()}
 
     @overrides
     def reset(self) -> None:

@@ -47,6 +47,12 @@ def test_perplexity_is_per_token_and_a_reset_forgets():
     assert metric.get_metric() == {}
 
 
+def test_a_model_that_diverges_has_an_infinite_perplexity():
+    metric = TranslationScores()
+    metric.add_loss(800.0, 1)
+    assert metric.get_metric()["perplexity"] == math.inf
+
+
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(ImportError, match="needs the package sacrebleu: pip install"):
