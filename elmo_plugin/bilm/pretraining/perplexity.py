@@ -44,13 +44,14 @@ class Perplexity:
             for name in self._loss:
                 self._loss[name] = sum_over_processes(self._loss[name])
                 self._num_tokens[name] = sum_over_processes(self._num_tokens[name])
-        result = {"perplexity": _exp(self.mean_loss())}
+        result = {"perplexity": perplexity_of(self.mean_loss())}
         for name in self._loss:
-            result[f"{name}_perplexity"] = _exp(self._loss[name] / self._num_tokens[name])
+            result[f"{name}_perplexity"] = perplexity_of(self._loss[name] / self._num_tokens[name])
         if reset:
             self.reset()
         return result
 
 
-def _exp(loss: float) -> float:
+def perplexity_of(loss: float) -> float:
+    """Of a mean loss in nats; infinite where `math.exp` would raise an `OverflowError`."""
     return math.inf if loss > 700.0 else math.exp(loss)

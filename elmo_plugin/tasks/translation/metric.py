@@ -2,10 +2,10 @@
 
 from typing import Any, Dict, List
 
-import torch
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
+from elmo_plugin.bilm.pretraining.perplexity import perplexity_of
 from elmo_plugin.util.distributed import sum_over_processes
 
 
@@ -77,9 +77,7 @@ class TranslationScores(Metric):
         bleu = _sacrebleu().BLEU.compute_bleu(
             counts[:4], counts[4:8], *counts[8:], smooth_method="exp"
         )
-        # `math.exp` raises an error where this is infinite.
-        perplexity = torch.tensor(nats / num_tokens, dtype=torch.float64).exp()
-        return {"BLEU": bleu.score, "perplexity": perplexity.item()}
+        return {"BLEU": bleu.score, "perplexity": perplexity_of(nats / num_tokens)}
 
     @overrides
     def reset(self) -> None:
