@@ -1,6 +1,11 @@
-"""Tables that commands print."""
+"""Tables that commands print and write."""
 
+import re
+from pathlib import Path
 from typing import List, Sequence
+
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left: int) -> str:
@@ -8,3 +13,21 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left:
     rule = ["---" if number < num_left else "---:" for number in range(len(head))]
     lines: List[Sequence[str]] = [head, rule, *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def replace_tables(path: Path, begin: str, end: str, tables: str) -> None:
+    """
+    Replaces what is between two lines of a Markdown file.
+
+    # Raises
+
+    `ConfigurationError`
+        If the file does not have the line `begin` once and, before another comment, the line `end`.
+    """
+    text = path.read_text(encoding="utf-8")
+    pattern = re.compile(rf"{re.escape(begin)}\n(?:(?!<!-- ).)*?{re.escape(end)}", re.DOTALL)
+    if text.count(begin) != 1 or not pattern.search(text):
+        raise ConfigurationError(f"{path}: expected one line {begin} and a line {end} after it.")
+    with atomic_write(path) as unfinished:
+        new = pattern.sub(lambda _: f"{begin}\n\n{tables}\n\n{end}", text)
+        unfinished.write_text(new, encoding="utf-8")

@@ -1,5 +1,4 @@
 import os
-import re
 import shutil
 import sys
 from argparse import ArgumentParser, Namespace
@@ -16,7 +15,7 @@ from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.bilm_arguments import positive_number
 from elmo_plugin.commands.command import add_ray_arguments
 from elmo_plugin.commands.latex import latex_table
-from elmo_plugin.commands.markdown import markdown_table
+from elmo_plugin.commands.markdown import markdown_table, replace_tables
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
@@ -78,7 +77,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> str:
     out = Path(args.serialization_dir)
     if args.show and (out / "results.json").exists():
-        # Needs neither the corpora nor the folder for itself.
+        # Needs neither the corpora nor a lock of the folder.
         return _write_tables(args, Results(out / "results.json"), out)
     study = read_study(args.study)
     lock = lock_folder(out)
@@ -93,13 +92,13 @@ def run(args: Namespace) -> str:
     if failed:
         raise ConfigurationError(
             f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in "
-            f"{out}/runs; the same command goes on with them."
+            f"{out}/runs; the same command continues them."
         )
     return report
 
 
 def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[str]:
-    """Trains what has no score. Returns the names of the runs that failed."""
+    """Trains the runs that have no score. Returns the names of those that failed."""
     chosen = [
         run
         for run in study.runs
@@ -107,7 +106,7 @@ def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[s
     ]
     if not chosen:
         raise ConfigurationError(
-            f"--only {' '.join(args.only)}: no run has such a name, as in {study.runs[0].name!r}."
+            f"--only {' '.join(args.only)}: found in no run's name, such as {study.runs[0].name!r}."
         )
     runs = results.missing(chosen)
     if not runs:
@@ -157,21 +156,10 @@ def _write_tables(args: Namespace, results: Results, out: Path) -> str:
             unfinished.write_text(content, encoding="utf-8")
     draw_scores(results, [out / "scores.svg", out / "scores.png"])
     if args.update is not None:
-        _update(Path(args.update), Path(args.study).stem, markdown)
+        begin = f"<!-- study {Path(args.study).stem} -->"
+        replace_tables(Path(args.update), begin, "<!-- /study -->", markdown)
     missing = results.num_missing()
     return f"{markdown}\n\n{out}: {missing} runs have no score yet." if missing else markdown
-
-
-def _update(path: Path, name: str, tables: str) -> None:
-    """Replaces the tables of a study in a Markdown file."""
-    begin, end = f"<!-- study {name} -->", "<!-- /study -->"
-    text = path.read_text(encoding="utf-8")
-    pattern = re.compile(rf"{re.escape(begin)}\n(?:(?!<!-- study ).)*?{re.escape(end)}", re.DOTALL)
-    if text.count(begin) != 1 or not pattern.search(text):
-        raise ConfigurationError(f"{path}: expected one line {begin} and a line {end} after it.")
-    with atomic_write(path) as unfinished:
-        new = pattern.sub(lambda _: f"{begin}\n\n{tables}\n\n{end}", text)
-        unfinished.write_text(new, encoding="utf-8")
 
 
 def _say(line: str) -> None:

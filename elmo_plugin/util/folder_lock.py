@@ -2,10 +2,23 @@
 
 import fcntl
 import os
+import time
 from pathlib import Path
+from typing import Callable, TypeVar
 
 from elmo_plugin.util.atomic_write import UNFINISHED
 from elmo_plugin.util.errors import ConfigurationError
+
+__all__ = ["FolderLocked", "lock_folder", "wait_for_lock"]
+
+# Seconds between two attempts to lock a folder.
+_SECONDS = 0.5
+
+T = TypeVar("T")
+
+
+class FolderLocked(ConfigurationError):
+    """Another process has locked the folder."""
 
 
 def lock_folder(folder: Path) -> int:
@@ -25,7 +38,8 @@ def lock_folder(folder: Path) -> int:
     # Raises
 
     `ConfigurationError`
-        If the folder cannot be created, or another process has locked it.
+        If the folder cannot be created.
+    `FolderLocked`
     """
     try:
         # In two steps, so that the error names the folder above that cannot be created.
@@ -34,7 +48,7 @@ def lock_folder(folder: Path) -> int:
     except OSError as error:
         output = str(folder).removesuffix(UNFINISHED)
         raise ConfigurationError(
-            f"{output} cannot be written: {error.filename} is not a folder and cannot be made one."
+            f"{output} cannot be written: {error.filename} is not a folder, nor can it be created."
         ) from error
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
     is_locked = True
@@ -43,12 +57,27 @@ def lock_folder(folder: Path) -> int:
     except BlockingIOError:
         is_locked = False
     except OSError:
-        # A network file system without locks; there, users must start one process only.
+        # A network file system without locks, where users must start one process only.
         pass
     # Another process may have removed the file after it was opened here.
     if is_locked and os.fstat(descriptor).st_nlink:
         return descriptor
     os.close(descriptor)
-    raise ConfigurationError(
+    raise FolderLocked(
         f"{folder} is being written by another process. Wait until it ends, or name another output."
     )
+
+
+def wait_for_lock(function: Callable[[], T], patience: float) -> T:
+    """
+    Calls a function that locks a folder, again while it raises `FolderLocked`, for `patience`
+    seconds: a process whose parent was killed takes some time to end.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return function()
+        except FolderLocked:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_SECONDS)

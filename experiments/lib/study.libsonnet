@@ -16,8 +16,9 @@
 //     },
 //   }
 //
-// The other columns are compared with the first. A row may have `seeds` and `fractions` of its own.
-// A row and a column may have `settings`, changes of the experiment's settings: `{ elmo+: {…} }`.
+// The first column is the baseline, with which the others are compared. A row may have its own
+// `seeds` and `fractions`. A row and a column may have `settings`, changes of the experiment's
+// settings: `{ elmo+: {…} }`; those of a row may be a function of the fraction of training data.
 
 local defaults = {
   title: error 'study: set settings.title',
@@ -29,8 +30,8 @@ local defaults = {
 local row_defaults = {
   name: error 'study: a row has no name',
   metric: error 'study: row ' + self.name + ' has no metric',
-  // A file for `allennlp evaluate`, by which the metric is computed. Null: the metric is one of the
-  // training.
+  // The corpus on which `allennlp evaluate` computes the metric. Null: the metric is read from the
+  // metrics.json of the training.
   evaluate: null,
   columns: error 'study: row ' + self.name + ' has no columns',
   percent: true,  // the metric is a fraction, shown as a percentage
@@ -60,6 +61,8 @@ local checked(what, given, known) =
     checked('a row', row, row_defaults { seeds: s.seeds, fractions: s.fractions })
     for row in s.rows
   ],
+  local settings(row, fraction) =
+    if std.isFunction(row.settings) then row.settings(fraction) else row.settings,
   local columns(row) = [checked('a column', column, column_defaults) for column in row.columns],
 
   title: s.title,
@@ -89,14 +92,14 @@ local checked(what, given, known) =
       seed: seed,
       evaluate: row.evaluate,
       experiment: column.experiment {
-        settings+: row.settings + column.settings + {
+        settings+: settings(row, fraction) + column.settings + {
           random_seed: seed,
           [if fraction != 1 then 'fraction']: fraction,
         },
       },
     }
     for row in rows
-    // All columns with one seed first: what a stopped study has can be compared.
+    // All columns of one seed before the next seed, so that a stopped study can be compared.
     for seed in row.seeds
     for fraction in row.fractions
     for column in columns(row)

@@ -3,6 +3,7 @@
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local same = import 'same.libsonnet';
+local training = import 'training.libsonnet';
 
 local columns(baseline, elmo) = [
   { name: 'baseline', experiment: baseline },
@@ -19,17 +20,14 @@ local columns(baseline, elmo) = [
         name: 'SNLI',
         metric: 'accuracy',
         evaluate: paths.snli.test,
-        fractions: [0.2],
-        settings: same.snli { num_epochs: 8, patience: 3 },
         columns: columns(import '../snli.jsonnet', import '../snli_elmo.jsonnet'),
-      },
+      } + training.long.snli { settings+: same.snli },
       {
         name: 'SST',
         metric: 'accuracy',
         evaluate: paths.sst.test,
-        settings: same.sst { num_epochs: 6, patience: 3, learning_rate: 1e-3, hidden_size: 100 },
         columns: columns(import '../sst.jsonnet', import '../sst_elmo.jsonnet'),
-      },
+      } + training.long.sst { settings+: same.sst },
     ],
   },
 }

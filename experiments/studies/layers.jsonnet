@@ -1,14 +1,16 @@
-// What a task loses with fewer layers of the biLM, on dev: the token layer alone is a character CNN
-// without context. The biLM of one LSTM layer is that of ablations/bilm_small_one_layer.jsonnet,
-// trained for the same time (docs/studies.md).
+// ELMo from a single layer of the biLM against all layers, on dev; the token layer is a character
+// CNN without context. The biLM with one LSTM layer is ablations/bilm_small_one_layer.jsonnet,
+// trained for the same time (docs/studies.md). NER has fixed word vectors, as in figure1.jsonnet.
 local paths = import '../lib/paths.libsonnet';
+local words = import '../lib/words.libsonnet';
 local same = import 'same.libsonnet';
+local training = import 'training.libsonnet';
 
 local columns(baseline, elmo) = [
   { name: 'baseline', experiment: baseline },
   { name: 'token layer', experiment: elmo, settings: { elmo+: { layers: [0] } } },
   { name: 'layer 1', experiment: elmo, settings: { elmo+: { layers: [1] } } },
-  { name: 'layer 2', experiment: elmo, settings: { elmo+: { layers: [2] } } },
+  { name: 'last layer', experiment: elmo, settings: { elmo+: { layers: 'last' } } },
   { name: 'all', experiment: elmo },
   { name: 'biLM of one layer', experiment: elmo, settings: { elmo+: paths.other_bilm('one_layer') } },
 ];
@@ -21,17 +23,14 @@ local columns(baseline, elmo) = [
         name: 'NER',
         metric: 'f1-measure-overall',
         evaluate: paths.ner.dev,
-        settings: { num_epochs: 15, patience: 4 },
         columns: columns(import '../ner.jsonnet', import '../ner_elmo.jsonnet'),
-      },
+      } + training.long.ner { settings+: { words: words.with_trainable(super.words, false) } },
       {
         name: 'SNLI',
         metric: 'accuracy',
         evaluate: paths.snli.dev,
-        fractions: [0.2],
-        settings: same.snli { num_epochs: 8, patience: 3 },
         columns: columns(import '../snli.jsonnet', import '../snli_elmo.jsonnet'),
-      },
+      } + training.short.snli { settings+: same.snli },
     ],
   },
 }

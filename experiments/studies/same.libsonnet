@@ -1,4 +1,4 @@
-// Settings that the authors give to a task with ELMo only. In a study the baseline has them, too.
+// Settings that the authors use only with ELMo. In a study, the baseline has them, too.
 local of(experiment, names) = { [name]: experiment.settings[name] for name in names };
 
 {

@@ -1,7 +1,10 @@
 // Table 7 of Peters et al. (2018): perplexity of the text of a task before and after one epoch of
-// fine-tuning the biLM on it (scripts/task_text.py makes the texts), and, on dev, what a task gains
-// from the fine-tuned biLM, which stays frozen (docs/studies.md puts it in its place).
+// fine-tuning the biLM on it (scripts/task_text.py writes the texts), and dev scores of the task
+// with the biLM before and after, frozen in both cases (docs/studies.md has the commands). NER has
+// fixed word vectors, as in figure1.jsonnet.
 local paths = import '../lib/paths.libsonnet';
+local words = import '../lib/words.libsonnet';
+local training = import 'training.libsonnet';
 
 local perplexity(name, experiment, papers) = {
   name: name + ', perplexity',
@@ -39,11 +42,11 @@ local task(name, metric, corpus, elmo, bilm, papers) = {
       perplexity('SST', import '../reported/bilm_finetune_sst.jsonnet', [null, null]),
       perplexity('NER', import '../reported/bilm_finetune_ewt.jsonnet', [null, null]),
       task('SNLI', 'accuracy', paths.snli, import '../snli_elmo.jsonnet', 'snli', [88.9, 89.5])
-      { fractions: [0.2], settings: { num_epochs: 8, patience: 3 } },
+      + training.short.snli,
       task('SST', 'accuracy', paths.sst, import '../sst_elmo.jsonnet', 'sst', [null, null])
-      { settings: { num_epochs: 6, patience: 3, learning_rate: 1e-3, hidden_size: 100 } },
+      + training.long.sst,
       task('NER', 'f1-measure-overall', paths.ner, import '../ner_elmo.jsonnet', 'ewt', [null, null])
-      { settings: { num_epochs: 15, patience: 4 } },
+      + training.long.ner { settings+: { words: words.with_trainable(super.words, false) } },
     ],
   },
 }

@@ -1,3 +1,1 @@
-"""
-Studies: experiments times seeds times shares of the training data, trained, compared and drawn.
-"""
+"""Studies: train experiments with several seeds and shares of the data, and compare scores."""

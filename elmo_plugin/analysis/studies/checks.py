@@ -43,14 +43,14 @@ def check_experiments(
             with _silence():
                 _build(run.experiment, run.evaluate is not None)
         except Exception as error:
-            # Whatever an experiment names may raise anything.
+            # The classes that an experiment names may raise any exception.
             message = " ".join(str(error).split()) or repr(error)
             raise ConfigurationError(f"{run.name}: {message}") from error
 
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """No logging and no progress bars: the log of each run has them again."""
+    """No logging and no progress bars: they will be in the log of each run."""
     logging.disable(logging.WARNING)
     try:
         with redirect_stderr(io.StringIO()):
@@ -61,7 +61,7 @@ def _silence() -> Iterator[None]:
 
 def _build(experiment: Dict[str, Any], is_evaluated: bool) -> None:
     experiment = copy.deepcopy(experiment)
-    # Several processes need no other settings than one.
+    # One process shows the same errors as several.
     experiment.pop("distributed", None)
     for name in ("dataset_reader", "validation_dataset_reader"):
         if name in experiment:
@@ -70,10 +70,11 @@ def _build(experiment: Dict[str, Any], is_evaluated: bool) -> None:
             reader["max_instances"] = min(limit, _NUM_INSTANCES)
     with tempfile.TemporaryDirectory() as folder:
         params = Params(experiment)
-        # Takes the seeds out.
+        # Also removes the seeds, which `TrainModel` does not accept.
         prepare_environment(params)
         built = TrainModel.from_params(params=params, serialization_dir=folder, local_rank=0)
     if is_evaluated and not isinstance(getattr(built.model, "metric", None), Metric):
         raise ConfigurationError(
-            f"{type(built.model).__name__} has no attribute `metric`, by which a file is evaluated."
+            f"{type(built.model).__name__}: expected an attribute `metric`, with which elmo-study "
+            "evaluates a file, found none."
         )

@@ -15,7 +15,7 @@ __all__ = ["Cell", "Difference", "baseline", "cell", "difference"]
 @dataclass(frozen=True)
 class Cell:
     """
-    The score of a cell over seeds, as the metric has it.
+    The scores of a cell over seeds, in the metric's own unit.
 
     # Parameters
 
@@ -23,7 +23,7 @@ class Cell:
     deviation : `Optional[float]`
         The sample standard deviation; `None` for one seed.
     values : `List[float]`
-        Of each seed.
+        The score of each seed.
     """
 
     mean: float
@@ -34,7 +34,7 @@ class Cell:
 @dataclass(frozen=True)
 class Difference:
     """
-    By how much a column is above the baseline of its row.
+    The difference between a column and the baseline of its row.
 
     The baseline is the first column or, if the row has several baselines, the one of them with the
     best mean score of the validation in training.
@@ -43,10 +43,10 @@ class Difference:
 
     mean : `float`
     interval : `Optional[Interval]`
-        At 95 %, see `difference`. `None` for metrics that are not of an evaluated file.
+        At 95 %, see `difference`. `None` if a run has no bootstrap samples of the metric.
     error_reduction : `Optional[float]`
-        By which share of `1 - score` the baseline's errors are fewer; `None` for metrics that
-        are not fractions.
+        The difference divided by the baseline's error, `1 - score`; `None` for metrics that are not
+        fractions, or of which lower is better.
     """
 
     mean: float
@@ -69,12 +69,12 @@ def difference(
     results: Results, row: Row, number: int, fraction: Optional[float] = 1
 ) -> Optional[Difference]:
     """
-    By how much a column is above the baseline of its row; `None` while either has no scores.
+    The difference between a column and its row's baseline; `None` while either has no scores.
 
     The interval is the percentile interval of a paired bootstrap: each sample draws instances of
     the evaluated file, the same for both columns, and seeds among those of each column, and takes
-    the difference of the means over these seeds. So it has both what other test data and what other
-    seeds would change; with one seed, the former only.
+    the difference of the means over these seeds. It covers the variance over test data and over
+    seeds; with one seed, the former only.
 
     # Parameters
 
@@ -105,7 +105,7 @@ def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
     """The number of the column with which others are compared, see `Difference`."""
     metric = f"best_validation_{row.columns[0].metric}"
 
-    def dev(number: int) -> float:
+    def validation_score(number: int) -> float:
         scores = results.scores(row.name, row.columns[number].name, fraction)
         values = [score["training"].get(metric) for score in scores]
         known = [value for value in values if value is not None]
@@ -113,12 +113,11 @@ def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
             return float("-inf")
         return -statistics.mean(known) if row.lower_is_better else statistics.mean(known)
 
-    return max(range(row.num_baselines), key=dev)
+    return max(range(row.num_baselines), key=validation_score)
 
 
 def _value(score: Score, metric: str) -> Optional[float]:
-    evaluation = score["evaluation"]
-    return (score["training"] if evaluation is None else evaluation).get(metric)
+    return {**score["training"], **(score["evaluation"] or {})}.get(metric)
 
 
 def _samples(
@@ -143,5 +142,5 @@ def _samples(
         return center
     drawn = generator.integers(num_seeds, size=of_seeds.shape)
     means = numpy.take_along_axis(of_seeds, drawn, axis=0).mean(axis=0)
-    # Draws from n values have (n - 1) / n of the variance that these n values estimate.
+    # The variance of draws from n values is (n - 1) / n of the variance these values estimate.
     return center + (num_seeds / (num_seeds - 1)) ** 0.5 * (means - center)

@@ -63,6 +63,11 @@ def draw_row(axis: Any, results: Results, row: Row) -> None:
         _curves(axis, results, row)
     else:
         _points(axis, results, row)
+    if not row.compare:
+        # Rows that are not compared show absolute values: the axis starts at zero.
+        axis.update_datalim([(0, 0)])
+        axis.autoscale_view()
+        axis.set_ylim(bottom=0)
 
 
 def _curves(axis: Any, results: Results, row: Row) -> None:
@@ -102,7 +107,7 @@ def _points(axis: Any, results: Results, row: Row) -> None:
             axis.errorbar([number], [_scale(row) * found.mean], yerr=deviation, capsize=3, **style)
         if column.paper is not None:
             axis.plot([number + 0.25], [column.paper], markerfacecolor="none", **style)
-    # Under each other, so that the names of neighbours do not overlap.
+    # Wrapped, so that the names of neighbouring columns do not overlap.
     names = [fill(column.name, 48 // len(row.columns)) for column in row.columns]
     axis.set_xticks(range(len(row.columns)), names, fontsize=8)
     axis.set_xlim(-0.5, len(row.columns) - 0.5)
@@ -114,6 +119,6 @@ def _scale(row: Row) -> float:
 
 def _unit(row: Row) -> str:
     metrics = {column.metric for column in row.columns}
-    # The names of the columns say what each is.
+    # If the columns have several metrics, their names say which.
     name = metrics.pop().removeprefix("best_validation_").replace("_", " ")
     return f"{'' if metrics else name}{', %' if row.percent else ''}"

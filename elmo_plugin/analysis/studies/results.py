@@ -13,7 +13,7 @@ __all__ = ["Results"]
 
 class Results:
     """
-    What the runs of a study have reached: the file `results.json`, all that tables and plots need.
+    The scores of the runs of a study: the file `results.json`, all that tables and plots need.
 
     # Parameters
 
@@ -23,14 +23,14 @@ class Results:
     # Raises
 
     `ConfigurationError`
-        If it is not such a file.
+        If the file is not one that `save` wrote.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.title, self.command = "", ""
         self.rows: List[Row] = []
-        # Of each run in the table: its place, and the digest that finds its score.
+        # For each run: its place in the table, and the digest by which its score is found.
         self._places: List[Dict[str, Any]] = []
         self._scores: Dict[str, Score] = {}
         if path.exists():
@@ -46,7 +46,7 @@ class Results:
         self._places = [{name: getattr(run, name) for name in fields} for run in study.runs]
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
-        """Those without a score, one of each digest."""
+        """The runs without a score, one for each digest."""
         first: Dict[str, Run] = {}
         for run in runs:
             first.setdefault(run.digest, run)
@@ -74,12 +74,12 @@ class Results:
         ]
 
     def fractions(self, row: str) -> List[float]:
-        """In rising order."""
+        """The fractions of a row, ascending."""
         return sorted({place["fraction"] for place in self._places if place["row"] == row})
 
     def num_missing(self) -> int:
         """The number of runs of the study without a score."""
-        return sum(place["digest"] not in self._scores for place in self._places)
+        return len({place["digest"] for place in self._places} - self._scores.keys())
 
     def save(self) -> None:
         content = {
@@ -104,5 +104,5 @@ class Results:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(
                 f"{self.path}: expected what elmo-study writes, found {error!r}. Restore the "
-                "file, or delete it: runs whose folder is still there are not trained again."
+                "file, or delete it: runs that have a folder below runs/ are not trained again."
             ) from error

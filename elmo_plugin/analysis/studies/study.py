@@ -18,7 +18,7 @@ class Column:
 
     name : `str`
     metric : `str`
-        By its name in the output of `allennlp evaluate`, or in the metrics of a training.
+        A name in the output of `allennlp evaluate`, or in the metrics of a training run.
     paper : `Optional[float]`
         The score of the paper.
     """
@@ -64,17 +64,17 @@ class Run:
     # Parameters
 
     row, column : `str`
-        Where its score belongs.
+        The cell of the table to which its score belongs.
     fraction : `float`
-        Of the training data.
+        The share of the training data.
     seed : `int`
     evaluate : `Optional[str]`
         The file to evaluate the model on.
     experiment : `Dict[str, Any]`
-        For `allennlp train`.
+        The configuration for `allennlp train`.
     digest : `str`
-        A hash of all that decides about the score: of the experiment with the contents of its
-        files in place of their paths, and of the evaluated file.
+        A hash of all that determines the score: of the experiment with the contents of its files in
+        place of their paths, and of the evaluated file.
     """
 
     row: str
@@ -87,7 +87,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """For people: `NER, ELMo, 10 %, seed 3`."""
+        """A readable name: `NER, ELMo, 10 %, seed 3`."""
         fraction = "" if self.fraction == 1 else f"{100 * self.fraction:g} %, "
         return f"{self.row}, {self.column}, {fraction}seed {self.seed}"
 
@@ -100,7 +100,7 @@ class Study:
     title : `str`
     rows : `Tuple[Row, ...]`
     runs : `Tuple[Run, ...]`
-        Several of them may have the same digest, and need one training only.
+        Runs with the same digest are trained only once.
     """
 
     title: str
@@ -144,7 +144,7 @@ def _render(path: str) -> Dict[str, Any]:
     try:
         return json.loads(_jsonnet.evaluate_file(path, ext_vars=dict(os.environ)))
     except RuntimeError as error:
-        # The first line has the message, the others the places.
+        # The first line has the message, the others where it arose.
         lines = str(error).strip().splitlines()
         message = lines[0].removeprefix("RUNTIME ERROR: ").removeprefix("STATIC ERROR: ")
         raise ConfigurationError(f"{path}: {message}") from error
@@ -193,7 +193,7 @@ def _files(name: str) -> List[str]:
 
 
 def file_hashes(experiment: Any) -> Dict[str, str]:
-    """The SHA-256 of each file that an experiment names, by its path there: of biLM and vectors."""
+    """The SHA-256 of each file that an experiment names (biLM, vectors, corpora), by its path."""
     parts = experiment.values() if isinstance(experiment, dict) else experiment
     found: Dict[str, str] = {}
     for part in parts:
@@ -210,7 +210,7 @@ def _digest(run: Dict[str, Any]) -> str:
 
 
 def _portable(value: Any) -> Any:
-    """The same on another machine, where the files have other paths."""
+    """With hashes instead of paths, which differ between machines."""
     if isinstance(value, dict):
         return {name: _portable(part) for name, part in value.items()}
     if isinstance(value, list):

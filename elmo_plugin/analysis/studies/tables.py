@@ -1,4 +1,4 @@
-"""Tables of a study: what their cells say, without a format."""
+"""Tables of a study: the text of their cells, before they are written as Markdown or LaTeX."""
 
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
@@ -20,7 +20,7 @@ class Table:
     head : `List[str]`
     lines : `List[List[str]]`
     num_left : `int`, optional (default = `1`)
-        The columns of words; those after them are numbers.
+        Number of columns with words, which are left-aligned; those after them have numbers.
     """
 
     head: List[str]
@@ -31,8 +31,9 @@ class Table:
 def score_tables(results: Results) -> List[Table]:
     """
     The tables of a study, one for all rows that have the same columns. Each column has the paper's
-    score, mean and standard deviation over seeds, and the number of seeds; each but the first also
-    the difference from the first, its interval, and the share of errors that it saves.
+    score, mean and standard deviation over seeds, and the number of seeds; each that is not a
+    baseline also the difference from the baseline, its interval, and the error reduction. A line
+    with neither a score nor one of the paper is left out.
     """
     groups: Dict[Tuple[str, ...], List[Row]] = {}
     for row in results.rows:
@@ -44,11 +45,11 @@ def score_tables(results: Results) -> List[Table]:
 def epoch_table(results: Results) -> Optional[Table]:
     """
     How many epochs each column needs to reach the baseline's best score in validation, as means
-    over seeds; figure 1 of the paper speaks of updates. `None` if there are no such scores.
+    over seeds; section 5.4 of the paper counts updates. `None` if there are no such scores.
     """
     lines = []
     for row in results.rows:
-        # A goal is reached from below: not for metrics of which lower is better.
+        # `_epochs` assumes that scores rise: metrics of which lower is better are left out.
         is_shown = row.compare and not row.lower_is_better
         for fraction in results.fractions(row.name) if is_shown else []:
             base = baseline(results, row, fraction)
@@ -82,7 +83,7 @@ def _epochs(results: Results, row: Row, number: int, fraction: float, goal: floa
         for history in histories
         if max(history) >= goal
     ]
-    mean = f"{sum(reached) / len(reached):.1f}" if reached else "never"
+    mean = f"{round(sum(reached) / len(reached), 1):g}" if reached else "never"
     missed = len(histories) - len(reached)
     rest = f" ({missed} of {len(histories)} never)" if reached and missed else ""
     return f"{row.columns[number].name} {mean if histories else '-'}{rest}"
@@ -101,11 +102,14 @@ def _table(results: Results, rows: List[Row]) -> Table:
     lines = []
     for row in rows:
         for fraction in fractions[row.name]:
+            cells = [cell(results, row, number, fraction) for number in range(len(columns))]
+            if not has_paper and cells == [None] * len(columns):
+                continue
             line = [row.name, *([f"{100 * fraction:g} %"] if has_fractions else [])]
             for number, column in enumerate(row.columns):
                 if has_paper:
                     line.append("" if column.paper is None else f"{column.paper:.1f}")
-                line.append(_score(row, cell(results, row, number, fraction)))
+                line.append(_score(row, cells[number]))
                 if number:
                     is_compared = row.compare and number >= row.num_baselines
                     found = difference(results, row, number, fraction) if is_compared else None

@@ -33,7 +33,7 @@ def train_all(
     runs, out, metrics
         See `train_run`.
     at_once : `int`, optional (default = `1`)
-        How many run side by side. They share the cores, unless `OMP_NUM_THREADS` is set.
+        Number of parallel runs. They share the cores, unless `OMP_NUM_THREADS` is set.
     on_start : `Callable[[Run], object]`, optional
         Called before each run.
     """
@@ -58,7 +58,7 @@ def train_all(
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
-        # After an interruption, runs have begun and others wait.
+        # After an interruption, stops runs that have begun and cancels those that wait.
         stop.set()
         pool.shutdown(cancel_futures=True)
 
@@ -72,8 +72,8 @@ def train_all_with_ray(
     num_gpus: float = 0,
 ) -> _Outcomes:
     """
-    The same with a task of [Ray](https://docs.ray.io) for each run. A task whose worker dies is
-    started again, and goes on where it was.
+    As `train_all`, with a task of [Ray](https://docs.ray.io) for each run. A task whose worker dies
+    is started again, and continues from its last checkpoint.
 
     # Parameters
 
@@ -81,9 +81,9 @@ def train_all_with_ray(
         See `train_run`. All machines of a cluster must have the folder and the corpora at the same
         paths.
     address : `Optional[str]`, optional (default = `None`)
-        Of a cluster. By default Ray is started on this machine.
+        The address of a cluster. By default Ray is started on this machine.
     num_cpus, num_gpus : `float`
-        What Ray reserves for each task.
+        The CPUs and GPUs that Ray reserves for each task.
 
     # Raises
 

@@ -16,8 +16,7 @@ import torch
 
 from elmo_plugin.analysis.studies.study import Run, file_hashes
 from elmo_plugin.util.atomic_write import atomic_write
-from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.folder_lock import lock_folder
+from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
 
 __all__ = ["RunFailed", "Score", "folder_of", "train_run"]
 
@@ -25,7 +24,7 @@ __all__ = ["RunFailed", "Score", "folder_of", "train_run"]
 Score = Dict[str, Any]
 
 _NUM_LOG_LINES = 8
-# Between two questions whether to stop.
+# Seconds between two calls of `should_stop`.
 _SECONDS = 0.5
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -38,8 +37,8 @@ class RunFailed(Exception):
 
 
 def folder_of(run: Run, out: Path) -> Path:
-    """The folder of a run, in that of the study: readable, and its own for each digest."""
-    # Perhaps begun under another name.
+    """The folder of a run within that of the study; its name ends with the digest."""
+    # The run may have been begun under another name.
     for begun in sorted((out / "runs").glob(f"*-{run.digest}")):
         return begun
     name = re.sub(r"[^A-Za-z0-9.]+", "-", run.name.replace("%", "percent")).strip("-").lower()
@@ -55,7 +54,7 @@ def train_run(
     patience: float = 60.0,
 ) -> Score:
     """
-    Trains and evaluates in processes of their own. What a killed call has done is not done again.
+    Trains and evaluates a run in child processes. Continues what a killed call has begun.
 
     # Parameters
 
@@ -64,20 +63,19 @@ def train_run(
         The folder of the study. `experiment.json`, `log.txt` and the training's folder are in
         `folder_of(run, out)`.
     metrics : `List[str]`
-        Those of which the bootstrap samples are kept.
+        The metrics of which the bootstrap samples are kept.
     num_threads : `int`, optional (default = `0`)
-        Of each process; 0: as many as PyTorch chooses.
+        Threads of each process; 0: as many as PyTorch chooses.
     should_stop : `Callable[[], bool]`, optional
         Asked twice a second; the run is stopped if it returns true.
     patience : `float`, optional (default = `60.0`)
-        How many seconds to wait for another process that trains the run: after its parent was
-        killed, it takes some time to end.
+        How many seconds to wait for another process that trains the run, see `wait_for_lock`.
 
     # Returns
 
     `Score`
         `name`, `digest`, `seed`, `fraction`, `experiment`, `minutes`, `versions`; `files`, their
-        hashes; `training`, the numbers of its `metrics.json`, and with `before_` those before a
+        hashes; `training`, the numbers of its `metrics.json`, and as `before_*` those before
         fine-tuning; `history`, the score in validation of each epoch; and if the run has a file to
         evaluate `evaluation`, the numbers of `allennlp evaluate`, and `samples`, those of its
         bootstrap samples.
@@ -86,16 +84,16 @@ def train_run(
 
     `RunFailed`
         If training or evaluation fails or is stopped.
-    `ConfigurationError`
+    `FolderLocked`
         If another process trains it.
     """
     folder = folder_of(run, out)
-    lock = _lock(folder, patience)
+    lock = wait_for_lock(partial(lock_folder, folder), patience)
     try:
         process = _Process(folder, lock, num_threads, should_stop)
         experiment, training = folder / "experiment.json", folder / "training"
         if not (folder / "trained").exists():
-            # There is nothing to continue without a configuration, or if its files have moved.
+            # Cannot be continued without its configuration, or if the paths in it have changed.
             is_same = experiment.exists() and _read(experiment) == run.experiment
             if training.exists() and not (is_same and (training / "config.json").exists()):
                 shutil.rmtree(training)
@@ -122,18 +120,6 @@ def train_run(
         os.close(lock)
 
 
-def _lock(folder: Path, patience: float) -> int:
-    """`lock_folder` with some patience."""
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            return lock_folder(folder)
-        except ConfigurationError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(_SECONDS)
-
-
 def _evaluated(run: Run, folder: Path, process: "_Process", metrics: List[str]) -> Any:
     if run.evaluate is None:
         return None, None
@@ -151,7 +137,7 @@ def _evaluated(run: Run, folder: Path, process: "_Process", metrics: List[str]) 
 
 
 class _Process:
-    """Calls `allennlp` and counts the seconds, in a file because a call may be killed."""
+    """Calls `allennlp` and adds up the seconds in a file, because this process may be killed."""
 
     def __init__(
         self, folder: Path, lock: int, num_threads: int, should_stop: Callable[[], bool]
@@ -160,7 +146,7 @@ class _Process:
         self._should_stop = should_stop
 
     def seconds(self) -> float:
-        """Of all calls, those that were killed too."""
+        """The duration of all calls, including killed ones."""
         path = self._folder / "seconds"
         return float(path.read_text()) if path.exists() else 0.0
 
@@ -172,7 +158,7 @@ class _Process:
         command = [sys.executable, "-m", "allennlp", arguments[0], "--file-friendly-logging"]
         command += ["--include-package", "elmo_plugin.plugin", *arguments[1:]]
         with open(log, "ab") as output:
-            # Where a child can outlive this process, it keeps the lock.
+            # The child inherits the lock, and keeps it if it outlives this process.
             process = subprocess.Popen(
                 command,
                 stdout=output,
@@ -184,7 +170,7 @@ class _Process:
             try:
                 code = self._wait(process)
             finally:
-                # After an exception here, such as an interruption.
+                # Has an effect only after an exception, such as an interruption.
                 process.terminate()
                 process.wait()
         if code:
@@ -207,11 +193,11 @@ class _Process:
 
 
 def _die_with_parent(parent: int) -> None:
-    """On Linux: the process gets SIGTERM when the thread ends that started it, killed or not."""
+    """On Linux: the calling process gets SIGTERM when the thread that started it ends."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
-            # It has ended before.
+            # The parent has already ended.
             os._exit(1)
 
 

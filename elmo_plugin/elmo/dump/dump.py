@@ -42,8 +42,8 @@ FORMAT_VERSION = 1
 @dataclass(frozen=True)
 class DumpSummary:
     """
-    The result of `dump_embeddings`: the size of the whole file (fewer datasets than lines only if
-    sentences are keys), and the number of lines that an earlier call had done.
+    The result of `dump_embeddings`. The first three numbers are of the whole file, which has fewer
+    datasets than lines only if sentences are keys; `num_resumed` lines are from an earlier call.
     """
 
     num_lines: int
@@ -64,9 +64,9 @@ def dump_embeddings(
     """
     Writes the vectors of a text file in the format of the output's ending, see `format_of`. In HDF5
     and safetensors, a dataset per line: `(num_layers, num_tokens, output_dim)`, or `(num_tokens,
-    output_dim)` for one layer or the average. An empty line gives an empty dataset. In Parquet, a
-    row per token. Attributes of the file are the options, `bilm_options`, `bilm_fingerprint`,
-    `input`, `num_lines`, `text_sha256` (a digest of the sentences), `complete` and versions.
+    output_dim)` for one layer or the average; an empty line gives an empty dataset (none if
+    sentences are keys). In Parquet, a row per token. File attributes: the options, `bilm_options`,
+    `bilm_fingerprint`, `input`, `num_lines`, `text_sha256` (of sentences), `complete`, versions.
 
     After a kill, the same call continues after the last commit and ends with the same file:
     commits are between groups of lines that are embedded together, and the groups depend on the
@@ -87,8 +87,8 @@ def dump_embeddings(
         Called with the number of lines done since the last call.
     num_workers : `int`, optional (default = `0`)
         Processes that compute vectors, which share the cores, unless `OMP_NUM_THREADS` is set; 0
-        for this process alone. The numbers are those of one process with as many threads. Memory
-        grows with it.
+        for this process alone. The vectors are those of one process with as many threads. Memory
+        grows with the number of workers.
 
     # Raises
 
@@ -107,7 +107,7 @@ def dump_embeddings(
     check_format(output_path, options)
     text = _Text(input_path, Path(output_path), options)
     sentences = text.sentences()
-    # Before the output is opened, to name an empty input or a missing one first.
+    # Read before the output is opened, so that an empty or missing input is reported first.
     first = next(sentences, None)
     if first is None:
         raise ConfigurationError(f"{input_path} is empty; expected a sentence per line.")
@@ -133,7 +133,7 @@ def finished_dump(
     options: DumpOptions,
 ) -> Optional[DumpSummary]:
     """
-    What `dump_embeddings` has returned; `None` if its file is not there.
+    The summary of a finished file, all lines as resumed; `None` if there is no such file.
 
     # Raises
 
@@ -175,7 +175,7 @@ def count_text(
     # Raises
 
     `ConfigurationError`
-        If the format of the output could not hold so many lines.
+        If the text has more lines than a file of this format can hold.
     """
     text = _Text(input_path, Path(output_path), replace(options, forget_sentences=True))
     for _ in text.sentences():
@@ -184,15 +184,15 @@ def count_text(
 
 
 def vector_bytes(bilm: Bilm, num_tokens: int, options: DumpOptions) -> int:
-    """The size of the vectors of so many tokens, uncompressed."""
+    """The size of the vectors of `num_tokens` tokens, uncompressed."""
     num_layers = bilm.num_layers if options.layers == "all" else 1
     return num_tokens * num_layers * bilm.output_dim * numpy.dtype(options.dtype).itemsize
 
 
 def check_space(output_path: Union[str, os.PathLike], num_bytes: int) -> None:
     """
-    Raises `ConfigurationError` if the disk has not so many bytes, less what an unfinished call has
-    written of this output.
+    Raises `ConfigurationError` if the free disk space is smaller than `num_bytes` minus what an
+    unfinished call has already written of this output.
     """
     folder = Path(f"{output_path}.unfinished")
     done = sum(path.stat().st_size for path in folder.glob("*"))

@@ -12,7 +12,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 from elmo_plugin.util.resumable_text import settings_difference
 
-# What is no setting in the progress of a file.
+# The keys of `DumpFile.progress` that are not settings.
 _PROGRESS = ("num_lines", "text_sha256")
 
 
@@ -20,7 +20,7 @@ class DumpFile:
     """
     The file that `dump_embeddings` writes, and the sentences done so far.
 
-    The file would be unreadable after its writer was killed. Therefore each commit adds a plain
+    A kill while this file is written would make it unreadable. Therefore each commit adds a plain
     file to the folder `PATH.unfinished`, and `finish` copies these parts into one file, which needs
     the same disk space again.
 
@@ -29,8 +29,8 @@ class DumpFile:
     path : `Path`
         The file to write, in the format of its ending; its folder is created if needed.
     settings : `Dict[str, Any]`
-        Attributes of the file, see `DumpFormat.write`. Unfinished work is continued only if it has
-        the same.
+        Attributes of the file, see `DumpFormat.write`. Unfinished work is continued only if its
+        settings are the same.
     force : `bool`
         Replace a finished file, and unfinished work with other settings.
 
@@ -45,7 +45,7 @@ class DumpFile:
         self.path, self.folder = path, Path(f"{path}.unfinished")
         #: The settings, and `num_lines` and `text_sha256` of the last commit.
         self.progress = {**settings, "num_lines": 0, "text_sha256": ""}
-        #: Writes what `commit` takes.
+        #: Writes the parts for `commit`.
         self.writer = PartWriter(self.folder, settings)
         self._format = format_of(path)
         self._whole = self.folder / f"whole{self._format.suffix}"
@@ -64,7 +64,7 @@ class DumpFile:
             raise
 
     def commit(self, written: Path) -> None:
-        """Takes what `writer` wrote of the lines that follow those of the last commit."""
+        """Adds a part from `writer`, of the lines that follow those of the last commit."""
         self.progress, _ = read_header(written)
         os.replace(written, self.folder / f"{self.progress['num_lines']:012}.part")
 
@@ -93,7 +93,7 @@ class DumpFile:
 
     def _continue(self, force: bool) -> None:
         for written in self.folder.glob("*.written*"):
-            # Of a process that was killed before the commit.
+            # A part whose writer was killed before the commit.
             written.unlink()
         parts = self._parts()
         if not parts:
@@ -121,7 +121,7 @@ class DumpFile:
 
 
 def finished_attributes(path: Path) -> Optional[Dict[str, str]]:
-    """Of a finished file, its attributes and `num_datasets`; `None` if there is none."""
+    """The attributes of a finished file and `num_datasets`; `None` if there is none."""
     found = format_of(path).read_attributes(path) if path.is_file() else None
     return None if found is None else {name: str(value) for name, value in found.items()}
 

@@ -52,7 +52,7 @@ class PartWriter:
         num_lines, text_sha256 : `int`, `str`
             The number of lines up to the end of this part, and their digest.
         sentences : `Sequence[EmbeddedSentence]`
-            If a name exists already, its first vectors count.
+            Of several sentences with one name, the first is used.
 
         # Raises
 
@@ -70,7 +70,7 @@ class PartWriter:
 
 def read_header(path: Path) -> Tuple[Dict[str, Any], List[PartEntry]]:
     """
-    The settings and progress at that commit, and the sentences without their vectors.
+    The settings, the progress after the part, and its sentences without their vectors.
 
     # Raises
 
@@ -87,7 +87,7 @@ def read_header(path: Path) -> Tuple[Dict[str, Any], List[PartEntry]]:
 
 def read_part(path: Path) -> Iterator[EmbeddedSentence]:
     """
-    The sentences in the order of their lines; the vectors of one of them are in memory.
+    The sentences in the order of their lines; the vectors of one at a time are in memory.
 
     # Raises
 

@@ -40,7 +40,7 @@ class DumpOptions:
     layers: str = "all"
     #: `float32`, or `float16` for half the size.
     dtype: str = "float32"
-    #: Of HDF5 `gzip`, or `lzf`, which is faster but which only h5py reads; of Parquet `zstd`.
+    #: For HDF5 `gzip`, or `lzf`, which is faster but which only h5py reads; for Parquet `zstd`.
     compression: Optional[str] = None
     batch_size: int = 64
     #: Name datasets by `sentence_key` instead of by line.
@@ -99,17 +99,17 @@ class Parts(Dataset):
 def compute_parts(
     parts: Parts, groups: Iterator[SentenceGroup], num_workers: int
 ) -> Iterator[Tuple[SentenceGroup, Path]]:
-    """In the order of the groups."""
+    """Yields each group with its part, in the order of the groups."""
     num_threads = torch.get_num_threads()
     if num_workers and "OMP_NUM_THREADS" not in os.environ:
         num_threads = max(1, num_threads // num_workers)
     loader: DataLoader = DataLoader(
         parts,
         batch_size=None,
-        # What a sampler yields is what `__getitem__` is given.
+        # The loader passes what the sampler yields to `__getitem__`.
         sampler=groups,
         num_workers=num_workers,
-        # A forked process cannot use the threads of this one.
+        # PyTorch's thread pools do not work in a forked process.
         multiprocessing_context="spawn" if num_workers else None,
         worker_init_fn=partial(_start_worker, num_threads),
     )
@@ -119,14 +119,14 @@ def compute_parts(
                 raise part
             yield group, part
     except RuntimeError as error:
-        # One that was killed, not one that raised an error.
+        # The message for a killed worker; errors that a worker raised are returned.
         if not str(error).startswith("DataLoader worker"):
             raise
         raise ConfigurationError(f"{error} The lines done are kept.") from error
 
 
 def dataset_name(line_number: int, words: Sequence[str], options: DumpOptions) -> str:
-    """That of the vectors of a line, numbered from 1; empty if they are not written."""
+    """The dataset name for a line, numbered from 1; empty if the line is not written."""
     return sentence_key(words) if options.sentence_keys else str(line_number - 1)
 
 
@@ -142,7 +142,7 @@ def sentence_key(words: Sequence[str]) -> str:
 
 
 def _start_worker(num_threads: int, number: int) -> None:
-    # Ctrl+C also reaches the workers; this process ends them.
+    # Ctrl+C also reaches the workers, but the main process ends them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(num_threads)
 

@@ -12,12 +12,15 @@ from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, dump_embeddings, finished_dump
 from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.folder_lock import wait_for_lock
 from elmo_plugin.util.ray_tasks import run_with_ray
 
 __all__ = ["dump_shards", "dump_shards_with_ray", "shard_outputs"]
 
 #: The result for a text: the summary of its file, or the error because of which there is none.
 Outcome = Union[DumpSummary, Exception]
+# Seconds that a Ray task waits for a task of a killed driver that writes the same file.
+_PATIENCE = 60.0
 _Outcomes = Iterator[Tuple[str, Outcome]]
 
 
@@ -50,8 +53,8 @@ def dump_shards(
     num_workers: int = 0,
 ) -> _Outcomes:
     """
-    One text after the other; yields each with its outcome. What is finished is not done again,
-    unless `force` is set.
+    Writes one file after the other; yields each text with its outcome. Finished files are not
+    written again, unless `force` is set.
 
     # Parameters
 
@@ -73,9 +76,10 @@ def dump_shards_with_ray(
     num_cpus: float = 1,
 ) -> _Outcomes:
     """
-    The same with a task of Ray for each text. All machines of a cluster need the texts, the files
+    As `dump_shards`, with a Ray task for each text. All machines of a cluster need the texts, files
     of the biLM and the folder of the outputs at the same paths. Only paths and settings are sent. A
-    task whose worker dies is started again, and continues after the lines that are done.
+    task whose worker dies is started again, and continues after the lines that are done. So does
+    the next call, if this process is killed.
 
     # Parameters
 
@@ -84,7 +88,7 @@ def dump_shards_with_ray(
     outputs, options, force
         See `dump_shards`.
     address, num_cpus
-        See `run_with_ray`. A task has as many threads.
+        See `run_with_ray`. A task uses `num_cpus` threads.
     """
     texts = list(outputs)
     settings = (options, force, max(1, int(num_cpus)))
@@ -100,19 +104,24 @@ def _outcome(
     options: DumpOptions,
     force: bool,
     num_workers: int = 0,
+    patience: float = 0.0,
 ) -> Outcome:
-    try:
+    def dump() -> DumpSummary:
         bilm = load()
         if not force and (finished := finished_dump(bilm, text, output, options)):
             return finished
         return dump_embeddings(bilm, text, output, options, force, num_workers=num_workers)
+
+    try:
+        # Whether the file is finished is asked again after each wait.
+        return wait_for_lock(dump, patience)
     except (ConfigurationError, OSError) as error:
         return error
 
 
 @lru_cache(maxsize=1)
 def _loaded(load: bytes) -> Bilm:
-    # A worker of Ray runs one task after the other.
+    # Cached, because a Ray worker runs several tasks, one after the other.
     return pickle.loads(load)()
 
 
@@ -120,4 +129,4 @@ def _task(
     load: bytes, text: str, output: Path, options: DumpOptions, force: bool, num_threads: int
 ) -> Outcome:
     torch.set_num_threads(num_threads)
-    return _outcome(partial(_loaded, load), text, output, options, force)
+    return _outcome(partial(_loaded, load), text, output, options, force, patience=_PATIENCE)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy
 import pytest
 
@@ -12,6 +14,15 @@ def test_a_cell_is_mean_and_sample_deviation_over_seeds(tmp_path):
     assert (first.mean, first.deviation) == (pytest.approx(0.6), pytest.approx(0.1))
     assert (second.mean, second.deviation, second.values) == (0.8, None, [0.8])
     assert cell(found, made.rows[0], 0, fraction=0.1) is None
+
+
+def test_a_metric_of_the_training_is_found_although_a_file_was_evaluated(tmp_path):
+    made = study("layer 0", seeds=(1,))
+    column = replace(made.rows[0].columns[0], metric="training_weight")
+    row = replace(made.rows[0], columns=(column,))
+    found = results(tmp_path / "r.json", made, [0.5])
+    found.scores("NER", "layer 0")[0]["training"]["training_weight"] = 0.25
+    assert cell(found, row, 0).mean == 0.25
 
 
 def test_error_reduction_is_of_what_is_missing_to_one(tmp_path):

@@ -37,6 +37,7 @@ def test_runs_of_the_same_digest_are_one(tmp_path):
     found = Results(tmp_path / "r.json")
     found.describe(made)
     (run,) = found.missing(made.runs)
+    assert found.num_missing() == 1
     found.add(score(run, 0.5))
     assert found.scores("NER", "before") == found.scores("NER", "after") != []
     assert found.num_missing() == 0

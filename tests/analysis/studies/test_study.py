@@ -76,6 +76,17 @@ def test_settings_of_row_column_seed_and_fraction_reach_the_experiment(written):
     assert len({run.digest for run in study.runs}) == len(study.runs) == 8
 
 
+def test_settings_of_a_row_may_depend_on_the_fraction(written):
+    study = read_study(
+        written(
+            "settings: { num_epochs: 3 },",
+            "settings: function(fraction) { num_epochs: 3 / fraction }, fractions: [0.1, 1],",
+        )
+    )
+    epochs = [(run.fraction, run.experiment["trainer"]["num_epochs"]) for run in study.runs]
+    assert set(epochs) == {(0.1, 30), (1, 3)}
+
+
 def test_the_digest_is_that_of_contents_and_not_of_paths(written, tmp_path, monkeypatch):
     def digests():
         return [run.digest for run in read_study(written()).runs]

@@ -27,6 +27,13 @@ def test_fractions_have_lines_of_their_own_and_perplexities_are_no_percentages(t
     ]
 
 
+def test_lines_without_any_score_are_left_out(tmp_path):
+    made = study("baseline", "ELMo", fractions=(0.01, 0.1, 1), seeds=(1,))
+    found = results(tmp_path / "r.json", made, [None, None, None, None, 0.5])
+    (table,) = score_tables(found)
+    assert table.lines == [["NER", "10 %", "-", "50.00 (1 seed)"]]
+
+
 def test_rows_that_are_not_compared_have_scores_only(tmp_path):
     made = study("layer 0", "layer 1", seeds=(1,), compare=False, percent=False)
     (table,) = score_tables(results(tmp_path / "r.json", made, [0.2, 0.8]))
@@ -49,7 +56,7 @@ def test_epochs_until_the_baseline_is_reached(tmp_path):
         found.add({**score(run, 0.5), "history": history})
     # The goal is the mean of 0.5 and 0.7, which the first seed of the baseline does not reach.
     (line,) = epoch_table(found).lines
-    expected = ["NER", "100 %", "baseline", "60.00", "baseline 3.0 (1 of 2 never); ELMo 1.5"]
+    expected = ["NER", "100 %", "baseline", "60.00", "baseline 3 (1 of 2 never); ELMo 1.5"]
     assert line == expected
 
 

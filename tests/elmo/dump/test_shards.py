@@ -7,12 +7,14 @@ import sys
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings
 from elmo_plugin.elmo.dump.shards import dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.folder_lock import lock_folder
 from tests.commands import running
 from tests.local_ray import local_ray
 from tests.waiting import wait_until
@@ -132,6 +134,20 @@ def test_a_task_whose_worker_is_killed_is_started_again(cluster, texts, tmp_path
     for text, output in outputs.items():
         dump_embeddings(load_bilm(), text, tmp_path / "alone.hdf5", options, force=True)
         assert output.read_bytes() == (tmp_path / "alone.hdf5").read_bytes()
+
+
+def test_a_task_waits_for_another_process_that_writes_its_file(cluster, texts, tmp_path):
+    from elmo_plugin import load_bilm
+
+    outputs = shard_outputs([str(texts / f"{name}.txt") for name in "abc"], tmp_path / "vectors")
+    options = DumpOptions(batch_size=1)
+    lock = lock_folder(Path(f"{outputs[str(texts / 'a.txt')]}.unfinished"))
+    outcomes = dump_shards_with_ray(load_bilm, outputs, options)
+    first, second = next(outcomes), next(outcomes)
+    os.close(lock)
+    found = dict([first, second, *outcomes])
+    assert list(found)[2] == str(texts / "a.txt")
+    assert [summary.num_lines for summary in found.values()] == [300] * 3
 
 
 def test_after_the_driver_is_killed_the_next_one_goes_on(texts, tmp_path):

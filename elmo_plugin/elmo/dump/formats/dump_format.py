@@ -12,7 +12,7 @@ class DumpFormat(ABC):
 
     #: The ending of its files.
     suffix: str
-    #: Whether it has a place for the map from sentences to lines.
+    #: Whether the format stores the map from sentences to lines.
     has_index = True
 
     @abstractmethod
@@ -28,8 +28,8 @@ class DumpFormat(ABC):
 
     def limit(self, path: Path) -> Callable[[str], None]:
         """
-        To be called with the name of each sentence of a text, before its vectors are computed;
-        raises `ConfigurationError` when the file `path` could not hold so many.
+        A function to call with the name of each sentence of a text, before vectors are computed;
+        it raises `ConfigurationError` when the file `path` could not hold so many names.
         """
         return lambda name: None
 

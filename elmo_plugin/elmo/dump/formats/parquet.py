@@ -11,7 +11,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["Parquet"]
 
-# Of the vectors of a row group, which are in memory.
+# Size of the vectors of a row group, which is built in memory.
 _BYTES_PER_ROW_GROUP = 64_000_000
 _WORD_COLUMNS = ["sentence", "position", "word"]
 
@@ -23,7 +23,7 @@ class Parquet(DumpFormat):
     """
 
     suffix = ".parquet"
-    # The words are a column.
+    # Not needed: the words are a column.
     has_index = False
 
     def check(self, options: DumpOptions) -> None:
@@ -51,7 +51,7 @@ class Parquet(DumpFormat):
                 file,
                 schema,
                 compression=attributes["compression"],
-                # Vectors hardly ever repeat a number, and nobody looks for one.
+                # For vectors, dictionaries and statistics would take space and save nothing.
                 use_dictionary=_WORD_COLUMNS,
                 write_statistics=_WORD_COLUMNS,
             ) as writer,
@@ -86,7 +86,7 @@ def _pyarrow() -> Any:
 
 
 def _schema(shape: Sequence[int], dtype: str) -> Any:
-    """`shape` is that of the vectors of any sentence."""
+    """The columns of the file. `shape` is the shape of the vectors of any sentence."""
     pyarrow = _pyarrow()
     *layers, _, dim = shape
     names = [f"layer_{layer}" for layer in range(layers[0])] if layers else ["vector"]

@@ -17,7 +17,7 @@ _INDEX = "sentence_to_index"
 _DTYPES = {"float32": "F32", "float16": "F16"}
 # The library reads headers of at most 100,000,000 bytes; the rest is for the metadata.
 _MAX_BYTES_OF_ENTRIES = 99_000_000
-# At most, apart from its name: up to 9 layers, 999,999 tokens and offsets of 15 digits.
+# Upper bound without the name: up to 9 layers, 999,999 tokens and offsets of 15 digits.
 _BYTES_PER_ENTRY = 90
 
 
@@ -25,7 +25,7 @@ class Safetensors(DumpFormat):
     """
     A tensor per sentence, and the tensor `sentence_to_index`, the bytes of a JSON string.
 
-    The library's own writer wants all tensors in memory, so this one follows the
+    The library's own writer needs all tensors in memory, so this one follows the
     [description of the format](https://github.com/huggingface/safetensors#format): the size of the
     header as 8 bytes, the header as JSON, and the bytes of the tensors.
     """
@@ -83,7 +83,7 @@ class Safetensors(DumpFormat):
 def _write_header(
     file: BinaryIO, parts: Sequence[Path], attributes: Dict[str, Any], index: Optional[str]
 ) -> Set[str]:
-    """Entry by entry. Returns the names of the sentences."""
+    """Writes one entry after the other. Returns the names of the sentences."""
     dtype = attributes["dtype"]
     names: Set[str] = set()
     num_bytes = 0

@@ -1,0 +1,35 @@
+import os
+import threading
+
+import pytest
+
+from elmo_plugin.util.folder_lock import FolderLocked, lock_folder, wait_for_lock
+
+
+def test_a_lock_is_waited_for_as_long_as_patience_lasts(tmp_path):
+    first = lock_folder(tmp_path / "out")
+    calls = []
+
+    def lock():
+        calls.append(None)
+        return lock_folder(tmp_path / "out")
+
+    with pytest.raises(FolderLocked, match="is being written by another process"):
+        wait_for_lock(lock, patience=0.0)
+    before = len(calls)
+    closer = threading.Timer(0.1, os.close, [first])
+    closer.start()
+    second = wait_for_lock(lock, patience=60.0)
+    closer.join()
+    assert len(calls) > before + 1
+    with pytest.raises(FolderLocked):
+        lock_folder(tmp_path / "out")
+    os.close(second)
+
+
+def test_other_errors_are_not_waited_for(tmp_path):
+    def fail():
+        raise ValueError("another")
+
+    with pytest.raises(ValueError, match="another"):
+        wait_for_lock(fail, patience=60.0)
