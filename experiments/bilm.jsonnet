@@ -8,9 +8,9 @@
 // Differences: matrix products in bfloat16; both directions of a row read the same sentences, so
 // that the character encoder runs once per word; the estimated normaliser of the sampled softmax is
 // unbiased and includes all targets of a batch; the softmax is initialised as a unigram model; the
-// best epoch is chosen on held-out shard 1. Shard 0 is for testing and read as in bilm-tf, in 256
-// streams.
-// `processes` shares a batch of 3 x 128 rows among any number of GPUs; null for one GPU.
+// best epoch is chosen on held-out shard 1; shard 0 is for testing. Both are read as in bilm-tf, in
+// 256 streams.
+// `processes` lists the GPUs that share a batch of 3 x 128 rows; null for one GPU.
 // Paper: perplexity 39.7, mean of both directions. Ours: not run.
 local paths = import 'lib/paths.libsonnet';
 

@@ -1,13 +1,13 @@
 // Fine-tunes the biLM of ELMO_OPTIONS and ELMO_WEIGHTS for one epoch on the text of a task (section
 // 3.4 and Table 7). `settings.corpus` is tokenised text, one sentence per line. The vocabulary is
-// the one that the biLM was trained with, `vocabulary.txt` beside its weights (or
-// `settings.vocabulary_file` and `settings.initial.vocabulary_file`); its softmax is in the weight
-// file or in `softmax.hdf5` beside it. To continue from an archive, first export these files with
-// `allennlp elmo-export`.
-// metrics_before.json and metrics.json hold the perplexities before and after; the log has both.
+// that of the biLM's training: `vocabulary.txt` in the folder of its weights, or another file in
+// `settings.vocabulary_file` and `settings.initial.vocabulary_file`. Its softmax is in the weight
+// file or in `softmax.hdf5` beside it. To fine-tune an archive, export these files from it first,
+// with `allennlp elmo-export`.
+// metrics_before.json and metrics.json have the perplexities before and after fine-tuning.
 // Differences: bilm-tf continues with Adagrad at 0.2, its accumulators and its text streams. Weight
-// files contain no accumulators, so this is Adam with a rate that decays to zero over the epoch,
-// and each sentence is processed separately, as ELMo will do.
+// files contain no accumulators, so we use Adam with a learning rate that decays to zero over the
+// epoch; each sentence is processed separately from a zero state, as in the task models.
 // Paper: 72.1 -> 16.8 on SNLI (appendix, Table 7). Ours: pretrained/small/README.md.
 local paths = import 'lib/paths.libsonnet';
 

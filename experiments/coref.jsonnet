@@ -7,12 +7,11 @@
 // Training: Adam at 0.001, multiplied by 0.999 after every 100 documents, gradient norm 5,
 // documents truncated to 50 sentences, 150 epochs (400,000 documents are 143 epochs of OntoNotes).
 // Not in the paper: training stops after 10 epochs without a better F1 on dev.
-// Differences: the authors normalise word vectors to length 1 and use zeros for unknown words, we
-// use the vectors as they are and random ones; their LSTM has coupled input and forget gates,
-// learned initial states, and independent dropout of each token of its output, ours drops the same
-// dimensions for all tokens of a sentence; our dropout of feature embeddings is the same for a
-// whole batch or document; our character CNN pads words with zeros on both sides, not only at the
-// end.
+// Differences: word vectors are not normalised (theirs: to length 1), and random for unknown words
+// (theirs: zeros); the LSTM has separate input and forget gates and zero initial states (theirs:
+// coupled gates, learned initial states); dropout of its output is the same for all tokens of a
+// sentence (theirs: independent for each token), dropout of feature embeddings the same for a whole
+// batch or document; the character CNN pads words with zeros on both sides (theirs: at the end).
 // Paper: 67.2 average F1 on CoNLL-2012 test. Ours, with data and commands: README.md.
 local characters = import 'lib/characters.libsonnet';
 local paths = import 'lib/paths.libsonnet';

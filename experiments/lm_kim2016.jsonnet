@@ -5,7 +5,7 @@
 // The authors sum gradients over the 35 steps. Here they are averaged, so the rate is 35 and the
 // norm is clipped at 5 / 35.
 // Differences: dropout also between highway and LSTM; a constant 1 is added to the forget gate's
-// bias; the rate is halved by comparison with the best epoch, not the previous one; consecutive
+// bias; dev perplexity is compared with the best epoch, not the previous one; consecutive
 // sentences are in different rows, so that the state carried into a sentence comes from unrelated
 // text.
 // Paper: perplexity 78.9 on test (Kim et al.). Ours: not run.
@@ -30,7 +30,7 @@ local paths = import 'lib/paths.libsonnet';
     dropout: 0.5,
     initializer: {
       regexes: [['.*', { type: 'uniform', a: -0.05, b: 0.05 }]],
-      // The bias that lets a word pass the highway: -2, as theirs.
+      // The bias of the highways' transform gate starts at -2, as in the paper.
       prevent_regexes: ['highways.*gate.bias'],
     },
     batches: { order: 'streams', batch_size: 20, num_steps: 35 },

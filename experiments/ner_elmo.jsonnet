@@ -1,6 +1,6 @@
 // Named entities with ELMo at the input of ner.jsonnet.
-// ELMo: all layers; lambda 0.1, which keeps the layer weights almost equal; no dropout of its own,
-// since the variational dropout of the input covers it, as in AllenNLP's configuration.
+// ELMo: all layers; lambda 0.1, which keeps the layer weights almost equal; no separate dropout,
+// since the variational dropout of the input applies to ELMo, as in AllenNLP's configuration.
 // Paper: 92.22 F1 on CoNLL-2003 test, mean of 5 runs, 2.06 above the baseline. Ours: README.md.
 (import 'ner.jsonnet') {
   settings+: { elmo: (import 'lib/elmo.libsonnet') { dropout: 0.0, lambda: 0.1 } },

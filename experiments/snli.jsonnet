@@ -4,7 +4,7 @@
 // LSTM (the same for all tokens) and of the last two layers. Training: Adam at 4e-4, halved after
 // each epoch without improvement on dev, gradient norm 5, batches of 32. Not in the paper: at most
 // 75 epochs, and early stopping after 5 without a better accuracy on dev. Chen et al. use tanh
-// before the last layer, train word vectors, drop single numbers, and add boundary tokens to
+// before the last layer, train word vectors, use elementwise dropout, and add boundary tokens to
 // sentences. Each word without a vector has its own random vector.
 // Paper: 88.0 accuracy on SNLI test. Ours, with data and commands: README.md.
 local paths = import 'lib/paths.libsonnet';

@@ -1,7 +1,7 @@
 // Textual entailment with CoVe at the input of snli.jsonnet, where snli_elmo.jsonnet has ELMo.
-// CoVe: the second layer of the encoder in ELMO_COVE, beside the fixed word vectors that it reads,
-// those of ELMO_GLOVE. A word without a vector has zeros, as in the authors'
-// experiments, and not a random vector as in snli.jsonnet. The rest is as in snli.jsonnet.
+// CoVe: the second layer of the encoder in ELMO_COVE, concatenated to its input, the fixed word
+// vectors of ELMO_GLOVE. A word without a vector has zeros, as in the authors' experiments, not a
+// random vector as in snli.jsonnet.
 // Paper: 88.2 accuracy on SNLI dev with the last layer of CoVe in this network, against 88.1
 // without (Peters et al. 2018, section 5.1). Ours: README.md.
 local words = import 'lib/words.libsonnet';

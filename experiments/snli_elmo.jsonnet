@@ -1,8 +1,8 @@
 // Textual entailment with ELMo at input and output of snli.jsonnet.
 // ELMo: all layers, layer norm, lambda 0.001. As in the paper, with an L2 penalty of 1e-4 on the
-// weights of LSTMs and feed-forward layers, and dropout 0.5 after the attention. ELMo has no
-// dropout of its own: it is covered by the variational dropout at the input, as in AllenNLP's
-// configuration, and by the dropout after the attention at the output.
+// weights of LSTMs and feed-forward layers, and dropout 0.5 after the attention. There is no
+// separate dropout of ELMo: the variational dropout applies to it at the input, as in AllenNLP's
+// configuration, and the dropout after the attention at the output.
 // Differences: the biLM is not fine-tuned on SNLI (the paper's is: 89.5 instead of 88.9 on dev);
 // layer norm is computed per token (the authors': over all tokens of a batch, `layer_norm:
 // 'batch'`).

@@ -8,8 +8,8 @@
 // punctuation); characters: whole words with zeros on both sides (theirs: 14 characters, zeros at
 // the end), rare characters have embeddings, no dropout; initial values: GRUs orthogonal (theirs:
 // normal, 0.05), other layers PyTorch's; Adadelta's epsilon is 1e-6 (theirs: 1e-8, with which the
-// loss decreases more slowly at first); moving averages are shorter at first; validation after each
-// epoch (theirs: after 1,200 batches).
+// loss decreases more slowly at first); the decay of the moving averages is smaller at first;
+// validation after each epoch (theirs: after 1,200 batches).
 // Paper: 81.1 F1 on SQuAD's hidden test set, 80.8 on dev. Ours, with commands: README.md.
 local characters = import 'lib/characters.libsonnet';
 local paths = import 'lib/paths.libsonnet';

@@ -1,8 +1,8 @@
 // Sentiment with CoVe at the input of sst.jsonnet, where sst_elmo.jsonnet has ELMo: the network of
 // McCann et al. (2017) with the ReLU layers of Peters et al. (2018).
-// CoVe: the second layer of the encoder in ELMO_COVE, beside the fixed word vectors that it reads,
-// those of ELMO_GLOVE. A word without a vector has zeros, as in the authors'
-// experiments, and not a random vector as in sst.jsonnet. Dropout as in sst.jsonnet.
+// CoVe: the second layer of the encoder in ELMO_COVE, concatenated to its input, the fixed word
+// vectors of ELMO_GLOVE. A word without a vector has zeros, as in the authors' experiments, not a
+// random vector as in sst.jsonnet.
 // Paper: 53.7 accuracy on SST-5 test (McCann et al. 2017, with character n-gram vectors and maxout
 // layers; cited by Peters et al. 2018). Ours: README.md.
 local words = import 'lib/words.libsonnet';

@@ -10,7 +10,7 @@
 // products in bfloat16. Also different: spaCy's tokenisation, translations keep their upper case,
 // target words that occur once are unknown, and the word vectors are those of ELMO_GLOVE (paper:
 // GloVe, 840B tokens, 300 dimensions).
-// Paper: gives no BLEU for CoVe-S that we know of; its measure are tasks with CoVe, as in
+// Paper: no BLEU for CoVe-S that we know of; CoVe is evaluated by the scores of tasks, as in
 // sst_cove.jsonnet. Ours: README.md.
 local paths = import 'lib/paths.libsonnet';
 local words = import 'lib/words.libsonnet';

@@ -15,10 +15,10 @@ Write one page of HTML about results. It shows, for each study, probe, table of 
 trained model and learning curve, the plots, the numbers behind them beside those of the paper, and
 the command that made them.
 
-OUT is searched for JSON files: results.json of `allennlp elmo-study`, what `elmo probe --json` and
-`elmo layer-weights --json` write, and those of scripts/learning_curve.py; and for model.tar.gz of
-trainings that are not of a study. Others are left out. The page, OUT/report.html, contains its
-pictures and needs no network.
+OUT is searched for JSON files: results.json of `allennlp elmo-study`, what `elmo probe pos`, `elmo
+probe wsd` and `elmo layer-weights` write with --json, and those of scripts/learning_curve.py; and
+for model.tar.gz of trainings that are not of a study. Other files are ignored. The page,
+OUT/report.html, contains its pictures and needs no network.
 """
 
 EPILOG = """\
@@ -50,8 +50,8 @@ def run(args: Namespace) -> str:
         sections.append(models_section(archives))
     if not sections:
         raise ConfigurationError(
-            f"{folder}: expected results (of elmo-study, elmo probe --json, elmo layer-weights "
-            "--json, a training), found none."
+            f"{folder}: expected results (of elmo-study, a training, or elmo probe and elmo "
+            "layer-weights with --json), found none."
         )
     output = Path(args.output or folder / "report.html")
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -63,12 +63,12 @@ def run(args: Namespace) -> str:
 
 
 def _write_pictures(sections: List[Section], folder: Path) -> None:
-    """As `tags_xpos-accuracy-on-test.svg`: the file of the numbers, and what the picture shows."""
+    """Names such as `tags_xpos-accuracy-on-test.svg`: the file of the numbers, and the caption."""
     folder.mkdir(parents=True, exist_ok=True)
     written: Counter[str] = Counter()
     for section in sections:
         source = Path(section.source)
-        # All studies have a `results.json`.
+        # The file of every study is called `results.json`; its folder has the name.
         name = source.parent.name if source.stem == "results" else source.stem
         for figure in section.figures:
             caption = re.sub(r"\W+", "-", figure.caption.lower()).strip("-")
@@ -81,7 +81,11 @@ def _write_pictures(sections: List[Section], folder: Path) -> None:
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:
-    """Except those of the trainings of studies, which are many."""
+    """The files of this name, except those in the folders of a study's runs."""
     for path in sorted(folder.rglob(pattern)):
-        if "runs" not in path.relative_to(folder).parts:
+        folders = path.relative_to(folder).parents
+        if not any(
+            each.name == "runs" and (folder / each.parent / "results.json").exists()
+            for each in folders
+        ):
             yield path

@@ -1,2 +1,2 @@
-// ELMo at the input: coref_elmo.jsonnet itself, named as for other tasks.
+// ELMo at the input: coref_elmo.jsonnet itself.
 (import '../coref_elmo.jsonnet') { settings+: { elmo+: { at: 'input' } } }

@@ -1,2 +1,2 @@
-// A penalty that leaves the layer weights free; lambda had little effect on NER (section 5.1).
+// A weak penalty, with which the layer weights can differ; little effect on NER (section 5.1).
 (import '../ner_elmo.jsonnet') { settings+: { elmo+: { lambda: 0.001 } } }

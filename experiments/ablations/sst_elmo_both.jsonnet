@@ -1,2 +1,2 @@
-// ELMo at input and output: sst_elmo.jsonnet itself, named as the table names it.
+// ELMo at input and output: sst_elmo.jsonnet itself.
 (import '../sst_elmo.jsonnet') { settings+: { elmo+: { at: 'both' } } }

@@ -10,6 +10,6 @@ local paths = import '../lib/paths.libsonnet';
     schedule+: { minutes: 20 },
   },
 
-  // Adam's rate, so that only the optimizer differs.
+  // Muon with Adam's learning rate, so that only the optimizer differs.
   muon:: (import '../bilm_small.jsonnet').settings.optimizer { lr: 3e-3 },
 }

@@ -1,13 +1,13 @@
-// A language model from text: reader, vocabulary, model and training. Widths are set only once, in
-// `options`, which has the fields of an options.json, or in the options file of the weights to
-// fine-tune.
+// A language model trained on text: reader, vocabulary, model and training. Reader and model take
+// their widths from one place: `options`, with the fields of an options.json, or, to fine-tune, the
+// options file of the biLM.
 
 local paths = import 'paths.libsonnet';
 
 // The settings that a variant may change.
 local defaults = {
   corpus: error 'bilm: set settings.corpus to { train, heldout }',
-  // Null: embeddings of the words of the vocabulary, instead of characters.
+  // Null: one embedding per word of the vocabulary, instead of the character CNN.
   filters: error 'bilm: set settings.filters to a list of [width, number], or to null',
   character_dim: 16,
   max_characters_per_token: 50,

@@ -1,5 +1,5 @@
-// The characters of a word: a CNN with `number` filters of `width` (or of each of several widths),
-// and max pooling.
+// A character CNN: `number` filters of `width` (or of each width in a list), and max pooling over
+// the characters of a word.
 function(dim, width, number) {
   local widest = if std.isArray(width) then std.foldl(std.max, width, 1) else width,
   name: 'characters',

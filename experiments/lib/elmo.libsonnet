@@ -19,7 +19,7 @@ local defaults = {
   warm_up: false,
   dtype: 'float32',
   // True: cache layers in the folder ELMO_CACHE, so that the biLM processes each sentence only
-  // once. Or the path of another folder.
+  // once. A path: cache them in that folder.
   cache: !(self.trainable || self.stateful),
 };
 

@@ -25,7 +25,7 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   bilm: {
     options_file: std.extVar('ELMO_OPTIONS'),
     weight_file: std.extVar('ELMO_WEIGHTS'),
-    // The vocabulary of its softmax, in the folder of the weights.
+    // The vocabulary of the biLM's softmax, in the folder of its weights.
     vocabulary_file: std.join('/', std.split(self.weight_file, '/')[:-1] + ['vocabulary.txt']),
   },
   // Other biLMs, for the studies: 'one_layer' (ablations/bilm_small_one_layer.jsonnet), and those
@@ -39,7 +39,7 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   word_vectors: vectors('ELMO_GLOVE'),
   second_word_vectors: vectors('ELMO_TURIAN'),
   wide_word_vectors: vectors('ELMO_WIDE'),
-  // An encoder that reads the word vectors.
+  // The weights of a CoVe encoder, whose input is `word_vectors`.
   cove: std.extVar('ELMO_COVE'),
   // Tokenised text, one sentence per line.
   lm: {
@@ -63,12 +63,12 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   srl: corpus('srl', 'gold_conll'),
   coref: corpus('coref', 'gold_conll'),
   coref_litbank: corpus('coref/litbank', 'gold_conll'),
-  // CoNLL-2000 has no dev part: take sentences of its training part.
+  // CoNLL-2000 has no dev part: make dev.txt from sentences of the training part.
   chunking: corpus('chunking', 'txt'),
   ner: corpus('ner', 'conll'),
   mt: { train: data + '/mt/train.en', dev: data + '/mt/val.en', test: data + '/mt/test.en' },
   sst: corpus('sst', 'txt'),
-  // The test part is not public.
+  // The test part is not public, so dev takes its place.
   squad: {
     train: data + '/squad/train-v1.1.json',
     dev: data + '/squad/dev-v1.1.json',

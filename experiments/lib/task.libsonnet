@@ -1,4 +1,4 @@
-// What all tasks share: words, ELMo, batches, seeds. A task adds its own model and training.
+// Settings that all tasks share: words, ELMo, batches, seeds. A task adds its model and training.
 //
 //   local task = import 'task.libsonnet';
 //   task('ner', ['tokens'], { hidden_size: 200, batch_size: 32 }) {
@@ -20,7 +20,7 @@ local shared(name) = {
   save_every_num_batches: 1000,  // and after each epoch: the checkpoints of `--recover`
   fraction: 1,  // of the training data, a random sample
   patience: null,  // training stops after so many epochs without a better score on dev
-  // Products in training in bfloat16: up to twice as fast on CPUs that have instructions for it.
+  // Matrix products of training in bfloat16: up to twice as fast on CPUs with instructions for it.
   mixed_precision: false,
   dtype: 'float32',  // or 'bfloat16': of products in validation, evaluation and prediction
   random_seed: paths.random_seed,
@@ -62,7 +62,7 @@ function(name, texts, defaults) {
   data_loader: elmo.data_loader {
     batch_sampler: { type: 'bucket', batch_size: s.batch_size, sorting_keys: texts },
   },
-  // The score does not depend on the batches: many short texts, or few long ones.
+  // Batches do not change the score, so each holds many short texts or a few long ones.
   validation_data_loader: elmo.data_loader {
     batch_sampler: {
       type: 'max_tokens_sampler',

@@ -32,13 +32,13 @@ local with_embedder(list, settings) = [
     { embedding_dim: wide.dim, pretrained_file: wide.file },
   ),
 
-  // Fixed word vectors from ELMO_GLOVE, zeros for words that the file lacks: what an encoder of
-  // CoVe reads.
+  // Fixed word vectors from ELMO_GLOVE, with zeros for words that the file lacks: the input of an
+  // encoder of CoVe.
   fixed_vectors(dim): self.vectors(dim, trainable=file == null) {
     embedder+: if file == null then {} else { zero_unknown: true },
   },
 
-  // The same vectors, and beside them CoVe: a layer of the encoder in ELMO_COVE.
+  // The same vectors, concatenated with CoVe: a layer of the encoder in ELMO_COVE.
   cove(layer=2): self.fixed_vectors(dim=null) {
     local vectors = super.embedder,
     assert file != null : 'CoVe reads word vectors: set ELMO_GLOVE to those of ELMO_COVE.',

@@ -1,6 +1,6 @@
-// The scale of the scores in ../README.md, each made in an hour or less: fewer epochs, smaller
-// layers, or a part of the data. Everything else is as in the experiment, and the same with and
-// without ELMo.
+// The changes with which the scores in ../README.md were made, for trainings of an hour at most:
+// fewer epochs, part of the data, or (SST) smaller layers and a higher learning rate. They are the
+// same with and without ELMo.
 local first(training, dev) = {
   dataset_reader+: { max_instances: training },
   validation_dataset_reader+: { max_instances: dev },

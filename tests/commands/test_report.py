@@ -154,11 +154,19 @@ def test_the_same_results_give_the_same_page(out, tmp_path):
 
 
 def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
-    for name, metrics in (("a", {"best_validation_f1": 0.7142}), ("b", {}), ("study/runs/c", {})):
+    trained = {
+        "a": ("+f1", {"best_validation_f1": 0.7142}),
+        "b": ("+f1", {}),
+        "study/runs/c": ("+f1", {}),
+        "runs/d": ("-loss", {"best_validation_loss": 0.75}),
+    }
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "results.json").write_text("{}")
+    for name, (metric, metrics) in trained.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         _, folder = placed(tmp_path / name, "both")
         config = json.loads((folder / "config.json").read_text())
-        config["trainer"] = {"validation_metric": "+f1"}
+        config["trainer"] = {"validation_metric": metric}
         (folder / "config.json").write_text(json.dumps(config))
         (folder / "metrics.json").write_text(json.dumps(metrics))
         with tarfile.open(folder / "model.tar.gz", "w:gz") as archive:
@@ -170,7 +178,9 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
     place = page.cells.index(f"{tmp_path}/a/model.tar.gz")
     assert page.cells[place + 1 : place + 4] == ["elmo-srl", "f1", "71.42"]
     assert f"{tmp_path}/b/model.tar.gz" in page.cells
-    assert not any("runs" in cell for cell in page.cells)
+    place = page.cells.index(f"{tmp_path}/runs/d/model.tar.gz")
+    assert page.cells[place + 1 : place + 4] == ["elmo-srl", "loss", "0.750"]
+    assert not any("study" in cell for cell in page.cells)
     assert "a, output" in page.cells
 
     (tmp_path / "a/metrics.json").write_text("[]")

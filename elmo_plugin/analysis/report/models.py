@@ -15,7 +15,7 @@ TrainedScore = Tuple[str, str, str, str]
 
 def read_models(archives: List[Path]) -> Tuple[List[TrainedScore], List[LayerWeights]]:
     """
-    What trained models have reached in validation, and how they mix the layers of their biLM.
+    The validation scores of trained models, and how they mix the layers of their biLM.
 
     # Parameters
 
@@ -38,7 +38,8 @@ def read_models(archives: List[Path]) -> Tuple[List[TrainedScore], List[LayerWei
 
 def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
     path = archive.parent / "metrics.json"
-    metric = config.get("trainer", {}).get("validation_metric", "").lstrip("+-")
+    signed = config.get("trainer", {}).get("validation_metric", "")
+    metric = signed.lstrip("+-")
     if not path.exists() or not metric:
         return metric, ""
     try:
@@ -50,4 +51,5 @@ def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
         ) from error
     if not isinstance(value, (int, float)):
         return metric, ""
-    return metric, f"{100 * value:.2f}" if 0 <= value <= 1 else f"{value:.3f}"
+    is_fraction = 0 <= value <= 1 and not signed.startswith("-")
+    return metric, f"{100 * value:.2f}" if is_fraction else f"{value:.3f}"

@@ -33,9 +33,9 @@ class Section:
     figures : `List[Figure]`
     tables : `List[Table]`
     command : `str`
-        What made it.
+        The command that wrote the results.
     source : `str`
-        The file that it was read from.
+        The file from which the section was read.
     """
 
     title: str

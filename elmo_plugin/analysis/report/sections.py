@@ -30,7 +30,7 @@ def read_section(path: Path) -> Optional[Section]:
     # Raises
 
     `ConfigurationError`
-        If such a file lacks something.
+        If a file of one of these kinds lacks a field.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -43,7 +43,7 @@ def read_section(path: Path) -> Optional[Section]:
             except (KeyError, TypeError, IndexError) as error:
                 raise ConfigurationError(
                     f"{path}: expected results as this version writes them, found {error!r}. Make "
-                    "them anew, or move the file away."
+                    "them again, or move the file away."
                 ) from error
     return None
 
@@ -57,7 +57,7 @@ def models_section(archives: List[Path]) -> Section:
     return Section(
         "Trained models",
         place if len(archives) == 1 else f"{place} and {len(archives) - 1} more folders",
-        ["Scores are those of the validation in training.", *(mixes.notes if mixes else [])],
+        ["Scores are the best ones on the validation data.", *(mixes.notes if mixes else [])],
         mixes.figures if mixes else [],
         [table, *(mixes.tables if mixes else [])],
     )
@@ -107,7 +107,7 @@ def _senses(content: Dict[str, Any], path: Path) -> Section:
     scores = content["scores"]
     names = [_named(score) for score in scores]
     found = scores[0]["scores"]
-    # Test sets, parts of speech, all.
+    # In the order: test sets, parts of speech (in capitals), all.
     groups = sorted(found, key=lambda group: (group == "all", group.isupper()))
     values = [100 * score["scores"]["all"]["f1"] for score in scores]
     intervals = [[100 * bound for bound in score["interval"]] for score in scores]
@@ -144,7 +144,7 @@ def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
 
     def draw(axes: Any) -> None:
         image = [mix["weights"] + [0.0] * (num_layers - len(mix["weights"])) for mix in content]
-        # Not `imshow`, whose picture would be a file of its own.
+        # Not `imshow`, which draws a bitmap.
         axes.pcolormesh(image, cmap="cividis", vmin=0.0, vmax=1.0)
         axes.invert_yaxis()
         for row, weights in enumerate(image):
@@ -214,7 +214,7 @@ def _bars(
     intervals: List[List[float]],
     papers: List[str],
 ) -> Figure:
-    """Values with their intervals, one below the other, and the paper's where there is one."""
+    """Values with their intervals, one row each, and the paper's value if it has one."""
 
     def draw(axes: Any) -> None:
         places = range(len(names))[::-1]
@@ -245,7 +245,7 @@ def _named(score: Dict[str, Any]) -> str:
 
 
 def _paper(known: Dict[str, Any], score: Dict[str, Any]) -> str:
-    """The paper's score of a layer."""
+    """The paper's score of a layer, or an empty string."""
     values = known.get(score["representation"], ())
     number = "".join(filter(str.isdigit, score["layer"]))
     place = int(number) - 1 if number else 0

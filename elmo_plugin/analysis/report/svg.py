@@ -8,7 +8,7 @@ from elmo_plugin.util.pictures import import_pyplot
 
 __all__ = ["picture_file", "svg_of"]
 
-# Stands for the colour of the page's text, which is light or dark.
+# Replaced by the colour of the page's text, which is light or dark.
 _INK = "#010203"
 
 
@@ -21,7 +21,7 @@ def svg_of(
 ) -> str:
     """
     An SVG element for a page: it has the colour of the page's text, needs no fonts and no other
-    file, and is as wide as its place.
+    file, and is as wide as the element that contains it.
 
     # Parameters
 
@@ -30,9 +30,9 @@ def svg_of(
     title : `str`
         Its text for screen readers.
     source : `str`
-        Where its numbers are from. No two pictures of a page have the same title and source.
+        The file of its numbers. Two pictures of a page must differ in title or source.
     width, height : `float`, optional
-        In inches: the ratio, and how large text is.
+        In inches. They determine the ratio of the sides, and the size of text relative to them.
     """
     pyplot = import_pyplot()
     ink = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
@@ -45,7 +45,7 @@ def svg_of(
     element = output.getvalue()
     element = element[element.index("<svg") :].replace(_INK, "currentColor")
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
-    # Names of parts must differ between the pictures of a page.
+    # Element ids must differ between the pictures of a page.
     prefix = f"p{hashlib.sha256(f'{title} {source}'.encode()).hexdigest()[:8]}-"
     element = re.sub(r'(id="|href="#|url\(#)', rf"\1{prefix}", element)
     # The view box gives the ratio, and the page the width.
