@@ -1,19 +1,19 @@
 """
-Puts folders that stand beside the package in a checkout inside it in a wheel; what the package is
-and needs is in pyproject.toml. `elmo_plugin.util.resources` finds the files in both places.
+Adds folders that a checkout has beside the package to the package in a wheel; the metadata and
+requirements are in pyproject.toml. `elmo_plugin.util.resources` finds the files in both places.
 """
 
 from setuptools import find_packages, setup
 
-# Folder of the checkout, and which of its files a wheel holds.
+# Folders of the checkout, and the files in them that a wheel has.
 SHIPPED = {
     "experiments": ["**/*.jsonnet", "**/*.libsonnet", "README.md"],
     "fixtures": ["corpora/**/*", "cove/*.pth"],
     "pretrained": ["small/*", "tasks/*", "tasks/*/*"],
 }
 
-# The first has no `__init__.py`, so that AllenNLP does not find it: `--include-package elmo_plugin`
-# imports all modules that it finds, and these need libraries that may be missing.
+# `elmo_plugin.integrations` has no `__init__.py`: AllenNLP's `--include-package elmo_plugin` would
+# otherwise import these modules, whose libraries may be missing.
 INTEGRATIONS = ["elmo_plugin.integrations", "elmo_plugin.integrations.spacy"]
 
 setup(
@@ -25,7 +25,7 @@ setup(
         "elmo_plugin": ["py.typed"],
         "elmo_plugin.analysis.report": ["page.html"],
         "elmo_plugin.serve": ["page.html"],
-        # Compiled where it runs.
+        # Compiled when they are first used.
         "elmo_plugin.modules.kernels": ["*.cpp", "*.h"],
         **{f"elmo_plugin.{folder}": files for folder, files in SHIPPED.items()},
     },

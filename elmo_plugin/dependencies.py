@@ -2,8 +2,8 @@
 Names packages that are missing or of the wrong version, before they cause an error deep inside
 AllenNLP.
 
-AllenNLP 2.10.1 must be installed without its pins, so nothing keeps a later `pip install` of
-something else from moving one of the packages it imports to a version that it cannot import.
+AllenNLP 2.10.1 must be installed without its own requirements, which are too old. A later `pip
+install` may therefore replace a package that AllenNLP imports by a version it cannot work with.
 """
 
 import platform
@@ -53,7 +53,7 @@ def check_dependencies() -> None:
 
 
 def _declared_requirements() -> List[Requirement]:
-    """Those of the checkout, where there is one: what pip has recorded may be older."""
+    """From the checkout's pyproject.toml, if there is one: what pip has recorded may be older."""
     checkout = Path(__file__).resolve().parent.parent
     if (checkout / "setup.py").is_file():
         settings = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
@@ -96,8 +96,8 @@ def _torchvision_problem() -> Optional[str]:
             )
     if _is_cpu_build(torch) and not _is_cpu_build(torchvision) and _has_cuda_default():
         return (
-            f"torch {torch} is a build without CUDA and torchvision {torchvision} one with it: "
-            "install both from the same place."
+            f"torch {torch} is built without CUDA, but torchvision {torchvision} with CUDA: "
+            "install both from the same package index."
         )
     return None
 
@@ -113,7 +113,7 @@ def _is_cpu_build(version: str) -> bool:
 
 
 def _has_cuda_default() -> bool:
-    """True where a build that does not name its device is one for CUDA."""
+    """True if a version without a suffix such as `+cpu` is a build for CUDA on this machine."""
     return platform.system() == "Linux" and platform.machine() == "x86_64"
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the virtual environment $VENV with $PYTHON and installs what the project needs.
-# It can be called again: what is installed stays, what is missing is added.
+# If it is called again, it only installs what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,6 +27,10 @@ check_interpreter() {
         *) fail "'$python' is Python $version, and 3.11, 3.12 or 3.13 is needed." \
             "Name one: PYTHON=python3.12 make test" ;;
     esac
+    # `tarfile.FilterError` is of 3.11.4, and a library for the website needs 3.11.5.
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' || fail "'$python' is" \
+        "$("$python" --version), and 3.11.5 or later is needed." \
+        "Name one: PYTHON=python3.12 make test"
     "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "'$python' lacks the venv module." \
         "On Debian and Ubuntu: apt-get install python$version-venv"
 }
@@ -40,7 +44,7 @@ make_environment() {
     fi
     check_interpreter
     if [ "$present" != "$(version_of "$python")" ]; then
-        [ -z "$present" ] || echo "set-up: $venv holds Python $present; making it again"
+        [ -z "$present" ] || echo "set-up: $venv holds Python $present; creating it anew"
         "$python" -m venv --clear "$venv"
     elif ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
         "$python" -m venv "$venv"
@@ -49,8 +53,8 @@ make_environment() {
 
 install() {
     "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-warn-conflicts "$@" ||
-        fail "pip could not install. For more of its words: $venv/bin/python -m pip install $*" \
-            "Correct what it says and call make again."
+        fail "pip could not install. For its full output: $venv/bin/python -m pip install $*" \
+            "Fix the cause that it shows, and call make again."
 }
 
 make_environment

@@ -98,7 +98,7 @@ def test_a_torch_without_cuda_beside_a_torchvision_with_it_is_named(install, mon
     install("torch", "2.6.0+cpu")
     install("torchvision", "0.21.0", ["torch==2.6.0"])
     monkeypatch.setattr(dependencies, "_has_cuda_default", lambda: True)
-    assert "install both from the same place" in message()
+    assert "install both from the same package index" in message()
     monkeypatch.setattr(dependencies, "_has_cuda_default", lambda: False)
     check_dependencies()
 

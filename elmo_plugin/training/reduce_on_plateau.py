@@ -28,10 +28,10 @@ class ReduceOnPlateau(LearningRateScheduler):
     factor : `float`, optional (default = `0.5`)
         Multiplies the learning rate; between 0 and 1.
     patience : `int`, optional (default = `10`)
-        Number of epochs without improvement after which the rate is kept; it is reduced after the
-        next one.
+        Number of epochs without improvement in a row that keep the rate; the next such epoch
+        reduces it.
     threshold_mode : `str`, optional (default = `"rel"`)
-        If `threshold` is a fraction of the best value (`"rel"`) or a difference (`"abs"`).
+        Whether `threshold` is a fraction of the best value (`"rel"`) or a difference (`"abs"`).
     threshold : `float`, optional (default = `1e-4`)
         The smallest change that counts as an improvement.
 
@@ -97,6 +97,12 @@ class ReduceOnPlateau(LearningRateScheduler):
                 f"elmo-reduce-on-plateau has mode 'min', but received {metric} from a trainer that "
                 "maximises it. Set `mode` to 'max', or put a minus before the name in "
                 "`validation_metric` if less is better."
+            )
+        if self._plateau.mode == "max" and self._plateau.threshold_mode == "rel" and metric < 0:
+            raise ConfigurationError(
+                f"elmo-reduce-on-plateau has mode 'max', but received {metric}, for which a "
+                "relative `threshold` is not defined. Set `mode` to 'min' if less is better, or "
+                "`threshold_mode` to 'abs'."
             )
         self._plateau.step(metric if self._plateau.mode == "max" else -metric)
 

@@ -153,3 +153,6 @@ def test_a_setting_that_no_schedule_can_have_is_refused(settings, expected):
 def test_a_metric_whose_sign_contradicts_the_mode_is_refused():
     with pytest.raises(ConfigurationError, match="Set `mode` to 'max'"):
         make(mode="min").step(0.9)
+    with pytest.raises(ConfigurationError, match="Set `mode` to 'min'.* or `threshold_mode`"):
+        make(mode="max").step(-100.0)
+    make(mode="max", threshold_mode="abs").step(-0.1)

@@ -15,7 +15,7 @@ from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 
-# The types that can be written, and those that can be read.
+# `DTYPES` can be written, `TYPES` can be read.
 DTYPES = ("float32", "float16")
 TYPES = ("float16", "float32", "float64")
 
@@ -83,7 +83,7 @@ def _opened(file: Union[str, PathLike]) -> Iterator[Dict[str, _StoredArray]]:
         else:
             with h5py.File(path, "r") as opened:
                 yield _of_hdf5(opened)
-    except ConfigurationError:
+    except (ConfigurationError, MemoryError):
         raise
     # The exceptions of safetensors and h5py have no common base class.
     except Exception as error:
@@ -136,7 +136,7 @@ def _as_float32(stored: _StoredArray, expected: str) -> numpy.ndarray:
 
 def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], dtype: str) -> None:
     """
-    Writes arrays through `atomic_write`. Needs memory for a second copy of them.
+    Writes arrays through `atomic_write`. Needs memory for a second copy of the arrays.
 
     # Parameters
 

@@ -26,8 +26,8 @@ def save_bilm(
 ) -> List[Path]:
     """
     Writes `options.json` and `weights.hdf5` in the layout of the published biLMs; with a softmax
-    also `softmax.hdf5`; with a softmax or token embeddings also `vocabulary.txt`. The files appear
-    when all of them are complete.
+    also `softmax.hdf5`; with a softmax or token embeddings also `vocabulary.txt`. No file appears
+    before all of them are complete.
 
     # Parameters
 
@@ -55,7 +55,7 @@ def save_bilm(
     check_export_folder(folder, force)
     unfinished = Path(f"{folder}.unfinished")
     if folder.is_dir():
-        # Its parent may be on another disk.
+        # Its parent may be on another disk, to which a file cannot be renamed.
         unfinished = folder / "export.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
@@ -63,6 +63,11 @@ def save_bilm(
         changes: Dict[str, Any] = {}
         if softmax is not None:
             softmax.check_fit(bilm.options, "The softmax")
+            if bilm.options.words not in (None, tuple(softmax.words)):
+                raise ConfigurationError(
+                    "The softmax does not fit the token embeddings: expected the same words in the "
+                    "same order, because one vocabulary.txt serves both, found others."
+                )
             changes["n_tokens_vocab"] = len(softmax.words)
         save_files(bilm, unfinished / OPTIONS_FILE, unfinished / WEIGHT_FILE, dtype, **changes)
         if softmax is not None:
@@ -74,7 +79,7 @@ def save_bilm(
 
 
 def allennlp_obstacle(options: BilmOptions) -> Optional[str]:
-    """The setting because of which `allennlp.modules.elmo.Elmo` cannot read such a biLM, if any."""
+    """The first setting that AllenNLP's `Elmo` does not support; `None` if it supports all."""
     cnn, lstm = options.char_cnn, options.lstm
     if cnn is None:
         return "there is no `char_cnn`"
@@ -89,14 +94,14 @@ def allennlp_obstacle(options: BilmOptions) -> Optional[str]:
             f"`char_cnn.max_characters_per_token` is {cnn.max_characters_per_token}, not 50",
         ),
     ]
-    return next((obstacle for is_one, obstacle in obstacles if is_one), None)
+    return next((setting for is_obstacle, setting in obstacles if is_obstacle), None)
 
 
 def check_export_folder(folder: Union[str, PathLike], force: bool) -> None:
     """Raises the `ConfigurationError` of `save_bilm` for the folder, before anything is written."""
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
-        raise ConfigurationError(f"{folder} is a file; expected a folder, new or not.")
+        raise ConfigurationError(f"{folder} is a file; expected a folder, existing or new.")
     there = [name for name in _EXPORTED if (folder / name).exists()]
     if there and not force:
         raise ConfigurationError(
@@ -107,7 +112,7 @@ def check_export_folder(folder: Union[str, PathLike], force: bool) -> None:
 
 def _move(unfinished: Path, folder: Path) -> None:
     if not folder.exists():
-        # All files in one step.
+        # One rename, so that all files appear at once.
         os.rename(unfinished, folder)
         return
     for name in _EXPORTED:

@@ -48,7 +48,7 @@ def pack(
         How many words that were not in the training data keep their vectors, the most frequent
         ones, see `WordVectors`; default: all.
     int8 : `bool`, optional (default = `False`)
-        Keep matrices in 8 bits, with a factor per row. For the models of the package's tasks.
+        Store matrices in int8, with a scale per row. For the models of the package's tasks.
 
     # Raises
 
@@ -80,7 +80,7 @@ def pack(
 def _with_fewer_words(
     parameters: Dict[str, torch.Tensor], vocabulary: Path, num_extra_words: int
 ) -> Dict[str, torch.Tensor]:
-    """Cuts the words of each namespace of `WordVectors`, and the rows of its vectors."""
+    """Keeps `num_extra_words` extra words in each namespace of `WordVectors`, and their vectors."""
     parameters = dict(parameters)
     for path in sorted(vocabulary.glob(f"*{_NUM_TRAINED}.txt")):
         words = path.with_name(path.name.replace(_NUM_TRAINED, ""))
@@ -114,11 +114,11 @@ def _without_shipped_bilm(
         for name in weights.values():
             del kept[name]
         sources.add(stored["options_file"])
-        # As `Bilm` stores the default.
+        # The empty file name that `Bilm` stores for the default biLM.
         identity = json.dumps({**stored, "options_file": ""}, sort_keys=True).encode()
         kept[f"{prefix}options_json"] = torch.frombuffer(bytearray(identity), dtype=torch.uint8)
-        number = bytes.fromhex(fingerprint(shipped))
-        kept[f"{prefix}{FINGERPRINT}"] = torch.frombuffer(bytearray(number), dtype=torch.uint8)
+        digest = bytes.fromhex(fingerprint(shipped))
+        kept[f"{prefix}{FINGERPRINT}"] = torch.frombuffer(bytearray(digest), dtype=torch.uint8)
     return kept, sources
 
 
@@ -156,16 +156,18 @@ def _portable(config: Any, sources: Set[str]) -> Any:
     for name in _TRAINING_FILES:
         if isinstance(changed.get(name), str):
             changed[name] = os.path.basename(changed[name])
-    if config.get("options_file") in sources:
+    # Without `options_file`, it is the default biLM, whose source is the empty string.
+    is_elmo = "options_file" in config or "cache" in config
+    if is_elmo and (config.get("options_file") or "") in sources:
         changed.pop("weight_file", None)
-        del changed["options_file"]
+        changed.pop("options_file", None)
         if "cache" in changed:
             changed["cache"] = False
     return changed
 
 
 def _write_tar(folder: Path, output: Union[str, PathLike]) -> None:
-    """The same bytes for the same files."""
+    """Writes an archive whose bytes depend on the names and the content of the files only."""
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:

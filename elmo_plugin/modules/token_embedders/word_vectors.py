@@ -25,14 +25,15 @@ class WordVectors(TokenEmbedder):
     Word vectors, pretrained or not, with further pretrained vectors for words that are not in the
     training data.
 
-    A pretrained file is read once. Its vectors of words of the vocabulary are trained. Those of
-    the first `num_extra_words` other words, the most frequent ones in the files of GloVe, are not
-    trained; these words are added to the vocabulary, and the vectors are part of an archive, so
-    that prediction uses them. Words of the vocabulary that the file lacks get random vectors with
-    the mean and the standard deviation of those that it contains, or zeros.
+    A pretrained file is read once. Its vectors of words of the vocabulary are trained, unless
+    `trainable` is false. Those of the first `num_extra_words` other words, the most frequent ones
+    in the files of GloVe, are not trained; these words are added to the vocabulary, and the vectors
+    are part of an archive, so that prediction uses them. Words of the vocabulary that the file
+    lacks get random vectors with the mean and the standard deviation of those that it contains, or
+    zeros.
 
-    The first embedder of a namespace adds words to it; further embedders of the same namespace
-    must be of this class too.
+    The first embedder of a namespace adds the words of its file, if it has one; further embedders
+    of the same namespace add none, and must be of this class too.
 
     With AllenNLP's `Embedding` and a vocabulary with `min_pretrained_embeddings`, the optimizer
     would process the further words too: with 100,000 of them, a step of Adam takes 7 times as long.
@@ -79,7 +80,7 @@ class WordVectors(TokenEmbedder):
         self._namespace = vocab_namespace
         # A copy, because words are added below.
         words = dict(vocab.get_token_to_index_vocabulary(vocab_namespace))
-        # Known for an archive, a recovered run, and a second embedder of the namespace.
+        # Not `None` for an archive, a recovered run, and a second embedder of the namespace.
         num_trained = _num_trained(vocab, vocab_namespace)
         is_extended = num_trained is not None
         weight = torch.empty(len(words) if num_trained is None else num_trained, embedding_dim)
@@ -88,19 +89,19 @@ class WordVectors(TokenEmbedder):
             max_others = 0 if is_extended else num_extra_words
             vectors, others = _read(pretrained_file, embedding_dim, words, max_others)
             _initialise(weight, vectors, words, pretrained_file, zero_unknown)
-            if not is_extended:
-                for word in others:
-                    vocab.add_token_to_namespace(word, vocab_namespace)
-                vocab.add_token_to_namespace(str(len(words)), vocab_namespace + _NUM_TRAINED)
+            for word in others:
+                vocab.add_token_to_namespace(word, vocab_namespace)
             vectors.update(others)
         else:
             torch.nn.init.xavier_uniform_(weight)
+        if not is_extended:
+            vocab.add_token_to_namespace(str(len(words)), vocab_namespace + _NUM_TRAINED)
         weight[0] = 0.0
         self.weight = torch.nn.Parameter(weight, requires_grad=trainable)
         # A parameter, so that it is in the state dict, but not one of the optimizer.
         self.extra = torch.nn.Parameter(torch.empty(0, embedding_dim), requires_grad=False)
         self._add_rows(vocab.get_index_to_token_vocabulary(vocab_namespace), vectors)
-        logger.info("%d words were added for prediction.", len(self.extra))
+        logger.info("%d words outside of the training data have vectors.", len(self.extra))
 
     @overrides
     def get_output_dim(self) -> int:
@@ -162,7 +163,7 @@ _NUM_TRAINED = "_num_trained_tags"
 
 
 def _num_trained(vocab: Vocabulary, namespace: str) -> Optional[int]:
-    """`None` before words were added for prediction."""
+    """Number of rows of `weight`; `None` before the first embedder of the namespace was built."""
     if namespace + _NUM_TRAINED not in vocab.get_namespaces():
         return None
     return int(vocab.get_token_from_index(0, namespace + _NUM_TRAINED))
@@ -190,7 +191,7 @@ def _lines(path: str) -> Iterator[Tuple[str, str]]:
             "empty string to train all vectors."
         ) from error
     except (StopIteration, IndexError):
-        # AllenNLP raises the second for an archive without files; `tarfile` reads NUL bytes as one.
+        # `IndexError`: an archive without files, as which `tarfile` also reads NUL bytes.
         raise ValueError(
             f"{path}:1: expected word vectors, found an empty file or archive, or only NUL bytes. "
             "Copy or download the file again."

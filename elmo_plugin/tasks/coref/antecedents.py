@@ -48,7 +48,7 @@ class KeptSpans(NamedTuple):
 
 class Block(NamedTuple):
     """
-    Antecedent scores of some consecutive spans.
+    Antecedent scores of a block of consecutive spans.
 
     # Parameters
 
@@ -100,7 +100,7 @@ class AntecedentScorer(torch.nn.Module):
         self.distance_embeddings = _embeddings(len(_DISTANCES), feature_dim)
         self.genre_embeddings = _embeddings(num_genres, feature_dim)
         with torch.no_grad():
-            # Unknown genres do not occur in training.
+            # Of padding and unknown genres, which do not occur in training.
             self.genre_embeddings[:2] = 0.0
         self.feature_dropout = torch.nn.Dropout(settings.dropout)
         self.part_dims = [encoded_dim, encoded_dim, head_and_width_dim]
@@ -211,7 +211,7 @@ def loss(block: Block, clusters: torch.Tensor) -> torch.Tensor:
 
     block : `Block`
     clusters : `torch.Tensor`
-        Shape `(num_kept,)`. The gold cluster of each kept span, -1 if it is no mention.
+        Shape `(num_kept,)`. The gold cluster of each kept span, -1 if it is not a mention.
 
     # Returns
 

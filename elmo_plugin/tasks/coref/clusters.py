@@ -38,7 +38,7 @@ class Overlaps(NamedTuple):
     # Parameters
 
     shared : `Dict[Tuple[int, int], int]`
-        The number of mentions that two clusters share.
+        The number of mentions that a predicted and a gold cluster share.
     matched : `Dict[Tuple[int, int], int]`
         The same, but a mention in several gold clusters counts for the last of them only. For MUC
         and B³, the reference scorer assigns predicted mentions to gold clusters in this way.
@@ -88,7 +88,7 @@ def muc(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
     Counts links: a cluster of n mentions has n - 1
     ([Vilain et al., 1995](https://aclanthology.org/M95-1005/)).
     """
-    # Mentions that share both clusters need one link less than their number.
+    # n mentions that share a predicted and a gold cluster have n - 1 correct links.
     right = sum(size - 1 for size in overlap.matched.values())
     return Counts(
         right,

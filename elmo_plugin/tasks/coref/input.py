@@ -43,20 +43,20 @@ def document_of(line: Dict[str, Any], place: str) -> InputDocument:
 
     line : `Dict[str, Any]`
         An object with `text`, or with `sentences` and optionally `speakers`, one per sentence;
-        optionally with `genre` (default: the one that the `id` begins with) and `id`.
+        optionally with `id` and `genre` (default: `genre_of` the `id`).
     place : `str`
         The location of the line, for error messages.
 
     # Raises
 
     `ValueError`
-        If the object has another form, or no words.
+        If the object does not have this form, or has no words.
     """
     check = partial(_check, place)
     check(("text" in line) != ("sentences" in line), 'either "text" or "sentences"', line)
     for key in ("id", "genre"):
         name = line.get(key)
-        check(name is None or isinstance(name, str) and name, f'"{key}" to be a name', name)
+        check(name is None or isinstance(name, str) and name, f'"{key}" to be some text', name)
     document_id = line.get("id") or UNKNOWN
     genre = line.get("genre") or genre_of(document_id)
     if "sentences" in line:

@@ -78,8 +78,8 @@ class CorefScores(Metric):
         `Dict[str, float]`
             `coref_precision`, `coref_recall` and `coref_f1`, each the mean over MUC, B³ and CEAFe;
             the same three for each of `muc`, `b3`, `ceafe` and `ceafm`, for example `muc_f1`; and
-            `mention_recall`. Fractions, summed over all processes. Empty if there were no
-            documents.
+            `mention_recall`. Fractions, computed from the counts of all processes. Empty if there
+            were no documents.
         """
         (sums,) = sum_over_processes([self._sums])
         if not sums["documents", ""]:

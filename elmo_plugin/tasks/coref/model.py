@@ -53,7 +53,7 @@ class CoreferenceResolver(TaskModel):
     lexical_dropout : `float`, optional (default = `0.5`)
         On the word embeddings, not on ELMo, which has a dropout of its own.
     max_training_sentences : `int`, optional (default = `50`)
-        Longer documents are cut to this many consecutive sentences, at random, in training.
+        In training, a longer document is cut to this many consecutive sentences, at random.
     **kwargs : `Any`
         Those of `TaskModel`.
     """
@@ -125,7 +125,7 @@ class CoreferenceResolver(TaskModel):
         is_read = self._chosen_sentences(lengths)
         tokens = self._encode(sentences, is_read)
         gold = [None] * len(metadata) if gold_mentions is None else gold_mentions
-        # Scores are sums of many large products: autocast is for the embedder and the encoder only.
+        # Sums of many large products need float32: autocast is for embedder and encoder only.
         with torch.autocast(lengths.device.type, enabled=False):
             documents = self._documents(tokens, lengths, is_read, speakers, genre)
             linked = [self._link(*pair) for pair in zip(documents, gold)]
@@ -167,8 +167,8 @@ class CoreferenceResolver(TaskModel):
             chosen += span_start
             found = spans.chosen(chosen)
             positions = Spans(*(ends - start + num_skipped for ends in found))
-            features, names = vectors.heads_and_widths(chosen), speakers[number][positions.starts]
-            kept = KeptSpans(tokens[0], *found, features, scores[chosen], names, genre[number])
+            features, ids = vectors.heads_and_widths(chosen), speakers[number][positions.starts]
+            kept = KeptSpans(tokens[0], *found, features, scores[chosen], ids, genre[number])
             documents.append(_Document(kept, positions))
             start, span_start = stop, span_stop
         return documents
@@ -208,7 +208,7 @@ class CoreferenceResolver(TaskModel):
     def _link(
         self, document: _Document, mentions: Optional[torch.Tensor]
     ) -> Tuple[torch.Tensor, torch.Tensor]:
-        """The loss, 0 without gold mentions, and, outside training, each span's antecedent."""
+        """The loss (0 without gold mentions), and each span's antecedent (empty in training)."""
         gold = None if mentions is None else _gold_clusters(document.positions, mentions)
         total = document.kept.scores.new_zeros(())
         antecedents = [torch.empty(0, dtype=torch.long, device=total.device)]

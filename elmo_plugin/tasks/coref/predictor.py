@@ -69,7 +69,7 @@ class CorefPredictor(TaskPredictor):
             try:
                 check_columns(document_id, sentences)
             except ValueError as error:
-                raise ValueError(f"{place}: {error}. JSON output can hold it.") from error
+                raise ValueError(f"{place}: {error}. Use JSON output instead.") from error
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
@@ -106,8 +106,8 @@ class CorefPredictor(TaskPredictor):
         mentions: List[List[Mention]] = [[] for _ in outputs["sentences"]]
         for number, cluster in enumerate(outputs["clusters"]):
             for mention in cluster:
-                place = Mention(number, mention["start"], mention["end"])
-                mentions[mention["sentence"]].append(place)
+                span = Mention(number, mention["start"], mention["end"])
+                mentions[mention["sentence"]].append(span)
         return format_coreference(
             outputs["id"],
             outputs["part"],

@@ -24,7 +24,7 @@ def best_spans(spans: Spans, scores: torch.Tensor, number: int) -> torch.Tensor:
         spans cross selected ones.
     """
     order = scores.argsort(descending=True, stable=True)
-    # Whether a span is selected depends on better spans only, so start with the best ones.
+    # Whether a span is selected depends only on spans with higher scores: consider those first.
     num_considered = 2 * number
     while True:
         considered = order[:num_considered]

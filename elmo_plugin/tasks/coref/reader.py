@@ -22,7 +22,7 @@ Clusters = List[List[Tuple[int, int]]]
 @DatasetReader.register("elmo-coref")
 class CorefReader(TaskReader):
     """
-    Reads CoNLL-2012 columns; one instance per part of a document, uncut, in the order of the file.
+    Reads CoNLL-2012 columns; one instance per part of a document, in the order of the file.
     A part without mentions counts as labelled, with no clusters. Only the columns of words,
     speakers and coreference are used (see `read_documents`). For its parameters see `TaskReader`.
 
@@ -50,7 +50,7 @@ class CorefReader(TaskReader):
                 begin_line=document.begin_line,
             )
         if num_documents and not num_mentions:
-            message = "%s: the last column holds no mention, as training and scoring need"
+            message = "%s: expected mentions in the last column, to train or evaluate, found none"
             logger.warning(message, file_path)
 
     @overrides(check_signature=False)

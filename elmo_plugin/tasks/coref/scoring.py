@@ -86,7 +86,7 @@ class ScoringFeedForward(torch.nn.Module):
 class _Dropout(torch.nn.Dropout):
     """
     `torch.nn.Dropout` with its rate rounded to a multiple of 1/65536, three times as fast on a CPU:
-    each random 64-bit integer decides about four values. The hidden layers of span pairs are the
+    it draws one random 64-bit integer for four values. The hidden layers of span pairs are the
     largest tensors of the model.
     """
 

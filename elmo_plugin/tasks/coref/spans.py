@@ -136,8 +136,8 @@ class MentionScorer(torch.nn.Module):
 
 class SpanRepresentations(NamedTuple):
     """
-    What span representations are computed from. They are needed for few spans; those of all spans
-    of a long document would take gigabytes.
+    The tensors from which representations of selected spans are computed. Representations of all
+    spans of a long document would take gigabytes.
 
     # Parameters
 

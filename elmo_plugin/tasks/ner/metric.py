@@ -62,8 +62,8 @@ class EntityF1(Metric):
 
         `Dict[str, float]`
             Token `accuracy`, `precision-overall`, `recall-overall` and `f1-measure-overall`, and
-            the same three for every type seen so far, for example `f1-measure-PER`; fractions, not
-            percentages, summed over all processes. Empty if there were no tokens.
+            the same three for every type seen so far, for example `f1-measure-PER`. Fractions, not
+            percentages, from the counts of all processes. Empty if there were no tokens.
         """
         (tokens,) = sum_over_processes([self._tokens])
         metrics = {}

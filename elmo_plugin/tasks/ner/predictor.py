@@ -37,7 +37,7 @@ class NerPredictor(SentencePredictor):
                 for word in words:
                     check_word(word)
             except ValueError as error:
-                raise ValueError(f"{place}: {error}. JSON output can hold it.") from error
+                raise ValueError(f"{place}: {error}. Use JSON output instead.") from error
         return {"tokens": words}
 
     @overrides

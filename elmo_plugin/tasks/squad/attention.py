@@ -56,8 +56,8 @@ class BiAttention(torch.nn.Module):
         weights = masked_softmax(scores.amax(dim=2), passage_mask, memory_efficient=True)
         # Shape: (batch_size, 1, input_dim)
         attended_passage = weights.unsqueeze(1).bmm(passage)
-        # `merge` is applied block by block to save time: q is one vector per passage, and a mixes
-        # the few vectors of the question.
+        # `merge` is applied block by block to save time: q is the same for the whole passage, and a
+        # is a weighted mean of the question's few vectors.
         of_passage, of_attended, of_product, of_summary = self.merge.weight.chunk(4, dim=1)
         # Shape: (batch_size, input_dim, output_dim)
         of_passage = (of_passage + of_summary * attended_passage).transpose(1, 2)

@@ -85,8 +85,8 @@ class SquadScores(Metric):
         # Returns
 
         `Dict[str, float]`
-            `em` and `f1` as fractions, not percentages, summed over all processes. Empty if there
-            were no questions.
+            `em` and `f1` as fractions, not percentages: means over the questions of all processes.
+            Empty if there were no questions.
         """
         (sums,) = sum_over_processes([self._sums])
         scores = {}

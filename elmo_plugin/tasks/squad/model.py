@@ -22,9 +22,9 @@ class BidafSelfAttention(TaskModel):
     The model of [Clark and Gardner (2017)](https://arxiv.org/abs/1710.10723) for one paragraph, as
     Peters et al. (2018) use it. One encoder reads passage and question; bidirectional attention
     joins the question to the passage; a residual block of an encoder and self-attention follows;
-    and two more encoders predict the start of the answer and, reading the first one's output too,
-    its end. ELMo is concatenated with the words, with the shared encoder's output, or both; both
-    texts share its layer scores.
+    and two more encoders predict the answer's start and, also from the start encoder's output, its
+    end. ELMo is concatenated with the words, with the first encoder's output, or both; passage and
+    question share its layer scores.
 
     # Parameters
 
@@ -32,7 +32,8 @@ class BidafSelfAttention(TaskModel):
         All four encoders are built from it; their `input_size` is set by the model. Both attention
         layers have its output width.
     dropout : `float`, optional (default = `0.2`)
-        On inputs and outputs of the text encoders, with the same mask for all tokens of a text.
+        On input and output of the first two encoders, and on the output of the residual block, with
+        the same mask for all tokens of a text.
     max_answer_length : `int`, optional (default = `17`)
         Largest number of tokens of a predicted answer.
     num_best : `int`, optional (default = `20`)

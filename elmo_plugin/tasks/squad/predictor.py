@@ -121,7 +121,7 @@ class SquadPredictor(TaskPredictor):
 
 
 class _OfficialFile:
-    """One JSON object, complete after each addition: a predictor is not told which is its last."""
+    """One JSON object, complete after each answer: a predictor does not know which is the last."""
 
     def __init__(self, path: str) -> None:
         if not os.path.isdir(os.path.dirname(path) or "."):

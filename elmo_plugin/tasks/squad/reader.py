@@ -35,7 +35,7 @@ class SquadReader(TaskReader):
     Reads SQuAD's JSON; one instance per question, in the order of the file. Text is tokenised by
     spaCy's English rules, which split words at hyphens: 1.4 % of the answers in SQuAD's dev set
     then begin or end inside a token, against 2.6 % with the Penn Treebank's rules. Paragraphs are
-    never cut. Questions without answers are read for prediction.
+    never truncated. Questions without answers are read for prediction.
 
     The training target is the first answer to a question. If it begins or ends inside a token, the
     target is the tokens that it overlaps; the number of such answers is logged.
@@ -77,7 +77,7 @@ class SquadReader(TaskReader):
         finally:
             # Reached with `max_instances`, too: the generator is then closed before its end.
             if num_questions and not num_answers:
-                message = "%s: no question has an answer, as training and scoring need"
+                message = "%s: expected answers, to train or evaluate, found none"
                 logger.info(message, file_path)
             if num_inexact:
                 message = "%s: %d of %d answers (%.2f%%) begin or end inside a token; the training "
@@ -139,7 +139,7 @@ class SquadReader(TaskReader):
         return Instance(fields)
 
     def _tokenised(self, passage: str) -> _Passage:
-        """Kept for the next question, which is usually on the same passage."""
+        """The last passage is kept, because the next question is usually on the same one."""
         if self._passage is None or self._passage.text != passage:
             tokens = tokenize_with_spacy(passage)
             words = [token.text for token in tokens]

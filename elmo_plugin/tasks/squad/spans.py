@@ -37,10 +37,10 @@ def best_spans(
     # If the model has diverged, no span is found, and the trainer reports that its loss is NaN.
     scores = scores.masked_fill(scores.isnan(), -torch.inf)
     total = scores.logsumexp(dim=1, keepdim=True)
-    scores, places = scores.topk(min(num_best, scores.size(1)), dim=1)
-    starts = places.div(max_length, rounding_mode="floor")
+    scores, indices = scores.topk(min(num_best, scores.size(1)), dim=1)
+    starts = indices.div(max_length, rounding_mode="floor")
     # Shape: (batch_size, num_found, 2)
-    spans = torch.stack([starts, starts + places % max_length], dim=2)
+    spans = torch.stack([starts, starts + indices % max_length], dim=2)
     spans = spans.masked_fill(scores.isneginf().unsqueeze(2), -1)
     missing = num_best - scores.size(1)
     return pad(spans, (0, 0, 0, missing), value=-1), pad((scores - total).exp(), (0, missing))

@@ -160,3 +160,17 @@ def test_a_softmax_of_another_model_is_refused_before_anything_is_written(
     with pytest.raises(ConfigurationError, match="expected a softmax 9 wide.*found 6"):
         save_bilm(make_bilm(projection_dim=9), tmp_path / "out", softmax)
     assert names(tmp_path) == []
+
+
+def test_a_softmax_of_other_words_than_the_token_embeddings_is_refused(
+    make_options, softmax, tmp_path
+):
+    source = {name: value for name, value in make_options().items() if name != "char_cnn"}
+    same, other = (
+        Bilm(BilmOptions.from_dict(source).with_words(words))
+        for words in (WORDS, [*WORDS[:-1], "another"])
+    )
+    save_bilm(same, tmp_path / "same", softmax)
+    with pytest.raises(ConfigurationError, match="expected the same words in the same order"):
+        save_bilm(other, tmp_path / "other", softmax)
+    assert names(tmp_path) == ["same"]

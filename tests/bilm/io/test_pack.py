@@ -13,7 +13,7 @@ from elmo_plugin.analysis.layer_weights import layer_weights
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.bilm.io import shared
 from elmo_plugin.bilm.io.archives import TrainedModel
-from elmo_plugin.bilm.io.pack import pack
+from elmo_plugin.bilm.io.pack import _portable, pack
 from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
@@ -97,6 +97,13 @@ def test_the_configuration_names_no_file_of_the_bilm_no_cache_and_no_folder(pack
     assert json.loads(text)["model"]["placement"]["elmo"]["cache"] is False
     assert json.loads(text)["train_data_path"] == "train.conll"
     assert str(FIXTURES) not in text
+
+
+def test_the_cache_of_the_default_bilm_is_left_out_too():
+    config = {"token_embedders": {"elmo": {"type": "elmo-token-embedder", "cache": "/a/b"}}}
+    found = _portable(config, {""})
+    assert found["token_embedders"]["elmo"] == {"type": "elmo-token-embedder", "cache": False}
+    assert _portable(config, {"options.json"}) == config
 
 
 def test_archives_are_read_without_their_models_too(trained, packed, tmp_path):

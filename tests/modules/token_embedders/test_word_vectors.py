@@ -116,6 +116,12 @@ def test_two_embedders_of_a_namespace_know_the_same_words(tmp_path, vocab, path)
     assert vectors_of(second, vocab, ["at the", "zoo"]) == [unknown, unknown]
 
 
+def test_an_embedder_without_a_file_comes_before_one_with_a_file(vocab, path):
+    first, second = WordVectors(vocab, 5), WordVectors(vocab, 3, path)
+    assert vocab.get_vocab_size() == len(first.weight) == len(second.weight) == 4
+    assert len(first.extra) == len(second.extra) == 0
+
+
 def test_of_a_word_that_occurs_twice_the_first_vector_counts(tmp_path, vocab):
     lines = ["play 1 1 1", "zoo 2 2 2", "", "play 3 3 3", "zoo 4 4 4", ""]
     embedder = WordVectors(vocab, 3, write(tmp_path / "v.txt", lines))

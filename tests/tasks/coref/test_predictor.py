@@ -188,7 +188,7 @@ def test_a_name_that_the_columns_have_no_room_for_is_refused_before_it_is_read(t
     path.write_text("#begin document (a b); part 000\n" + rest, encoding="utf-8")
     (instance, *_) = CorefReader().read(path)
     make().predict_instance(instance)
-    with pytest.raises(ValueError, match="document 'a b': .*without blanks.*JSON output can hold"):
+    with pytest.raises(ValueError, match="document 'a b': .*without blanks.*Use JSON output"):
         make(output_format="conll").predict_instance(instance)
 
 
@@ -246,8 +246,8 @@ def test_sentences_end_at_full_stops_and_empty_lines(text, sentences):
             {"sentences": [["A"], ["B"]], "speakers": ["Tom"]},
             'one for each of 2 sentences, "-" if not known, found ."Tom"',
         ),
-        ({"text": "A", "genre": 3}, '"genre" to be a name, found 3'),
-        ({"text": "A", "id": ""}, '"id" to be a name, found ""'),
+        ({"text": "A", "genre": 3}, '"genre" to be some text, found 3'),
+        ({"text": "A", "id": ""}, '"id" to be some text, found ""'),
     ],
 )
 def test_a_wrong_line_is_named_by_its_number(line, message):
@@ -266,5 +266,5 @@ def test_a_wrong_line_is_named_by_its_number(line, message):
 )
 def test_what_the_columns_cannot_hold_is_named_by_its_line(line, message):
     make().load_line(json.dumps(line))
-    with pytest.raises(ValueError, match=f"line 1: .*{message}. JSON output can hold it"):
+    with pytest.raises(ValueError, match=f"line 1: .*{message}. Use JSON output instead"):
         make(output_format="conll").load_line(json.dumps(line))

@@ -78,7 +78,7 @@ def test_a_document_without_mentions_is_labelled_too(tmp_path):
 def test_a_file_without_any_mention_is_read_with_a_warning(tmp_path, caplog):
     text = "#begin document (a); part 000\na 0 0 Hello UH * - - - - * -\n#end document\n"
     read(tmp_path, text)
-    assert f"{tmp_path}/x.gold_conll: the last column holds no mention" in caplog.text
+    assert f"{tmp_path}/x.gold_conll: expected mentions in the last column" in caplog.text
     caplog.clear()
     read(tmp_path, text + PART)
     assert not caplog.text

@@ -100,5 +100,5 @@ def test_a_wrong_line_is_named_by_its_number(make, line, message):
 
 def test_a_word_that_columns_cannot_hold_is_named_before_any_work(make):
     predictor = make(output_format="conll")
-    with pytest.raises(ValueError, match="line 1: .*found 'New York'. JSON output can hold it"):
+    with pytest.raises(ValueError, match="line 1: .*found 'New York'. Use JSON output instead"):
         predictor.load_line(json.dumps({"tokens": ["New York"]}))

@@ -161,4 +161,4 @@ def test_a_file_without_answers_is_said_to_be_one(tmp_path, caplog):
     path.write_text(json.dumps({"data": [{"paragraphs": [{"context": "Ada", "qas": qas}]}]}))
     with caplog.at_level("INFO"):
         assert len(list(SquadReader().read(path))) == 1
-    assert f"{path}: no question has an answer" in caplog.text
+    assert f"{path}: expected answers, to train or evaluate, found none" in caplog.text
