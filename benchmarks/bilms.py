@@ -55,7 +55,7 @@ class Pair(NamedTuple):
 
 
 def options_of(size: str) -> Dict[str, Any]:
-    """The contents of options.json."""
+    """The contents of options.json for one of `SIZES`."""
     dim, projection_dim, n_highway, filters = SIZES[size]
     return {
         "char_cnn": {

@@ -6,11 +6,11 @@ Tokens per second of a biLM, ours against AllenNLP's, with the same weights and 
 
 Needs a tokenised text of 1,536 sentences, one per line (fewer with smaller batches or fewer turns).
 Both compute the scalar mix of all layers from the same character ids, without gradients. Sentences
-are shuffled, so that batches have padding, which ours skips; rows with `like length` have batches
-of sentences of like length, where there is next to none. The two are measured alternately, each
-turn on other sentences, and the median of the turns is reported. The limit is the time for the
-arithmetic (or, at batch 1, for reading the weights once per token) at the best rate of this
-machine.
+are shuffled, so that batches have padding, which ours skips; in the rows `like length`, batches
+have sentences of similar length and almost no padding. The two are measured alternately, each turn
+on other sentences, and the median of the turns is reported. The limit is the time for the
+arithmetic at the best rate of this machine, or, if that takes longer (batch 1), for reading the
+recurrent weights once per step.
 """
 
 import statistics
@@ -73,7 +73,7 @@ def make_turns(
 
 
 def of_like_length(sentences: List[List[str]], batch_size: int, per_turn: int) -> List[List[str]]:
-    """Ordered so that a batch has sentences of like length, and each turn short and long ones."""
+    """Sorts sentences into batches of similar length, with short and long batches in each turn."""
     ordered = sorted(sentences, key=len)
     batches = [ordered[start : start + batch_size] for start in range(0, len(ordered), batch_size)]
     turns = len(sentences) // per_turn
@@ -81,7 +81,7 @@ def of_like_length(sentences: List[List[str]], batch_size: int, per_turn: int) -
 
 
 def needed_seconds(bilm: Bilm, batches: List[torch.Tensor], dtype: str) -> float:
-    """The time for arithmetic and reading recurrent weights at the best rates of the machine."""
+    """The longer one of the times for arithmetic and for reading recurrent weights; see above."""
     cnn, lstm = bilm.options.char_cnn, bilm.options.lstm
     recurrent = (4 * lstm.dim + lstm.dim) * lstm.projection_dim
     per_token = 2 * (recurrent + 4 * lstm.dim * lstm.projection_dim) * 2 * lstm.n_layers

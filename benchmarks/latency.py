@@ -1,6 +1,6 @@
 """
-Milliseconds of ELMo for a batch of one sentence, ours in each dtype against AllenNLP's in float32,
-with the same weights and sentences.
+Milliseconds that ELMo takes for a batch of one sentence, ours in each dtype against AllenNLP's in
+float32, with the same weights and sentences.
 
     python benchmarks/latency.py                     # $ELMO_DATA/lm/small/heldout.txt
     python benchmarks/latency.py sentences.txt --size small --turns 20 --output results.json
@@ -38,7 +38,7 @@ def percentile_95(values: List[float]) -> float:
 
 
 def compare(name: str, pair: Pair, batches: Sequence[torch.Tensor]) -> List[Row]:
-    """Rows of all dtypes, each batch one turn."""
+    """The rows of all dtypes; each turn is one batch."""
     readers = {"AllenNLP": reader_of(pair.peer, batches)}
     readers.update((dtype, reader_of(elmo, batches)) for dtype, elmo in pair.ours.items())
     seconds = by_turns(readers, len(batches) - 1)

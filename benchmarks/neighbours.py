@@ -1,13 +1,13 @@
 """
-Speed of a query of `elmo neighbours`: the pass of a biLM over its sentence, the search of all
-vectors of an index, and the reading of the contexts found. `peer` is one product of a matrix of
-this size with the vectors of the queries, in float32 and in RAM, with the same threads.
+Seconds of a query of `elmo neighbours`: running the biLM on its sentence, searching all vectors of
+an index, and reading the contexts found. `peer` is one product of a float32 matrix of the index's
+size, in RAM, with the vectors of the queries, with the same number of threads.
 
     python benchmarks/neighbours.py
     python benchmarks/neighbours.py --contexts 100000 --output results.json
 
-Needs no corpus. The index has random vectors in one layer, in half precision, memory-mapped and in
-the page cache: 1 GB for two million contexts of the biLM that ships, and the matrix 2 GB of RAM.
+Needs no corpus. The index has random vectors of one layer in half precision, memory-mapped and in
+the page cache. With two million contexts of the biLM that ships, it takes 1 GB, the matrix 2 GB.
 """
 
 import tempfile
@@ -27,7 +27,6 @@ from elmo_plugin.analysis.neighbours.index_writer import IndexWriter
 FLOOR = "<= 1.5x"
 NUM_QUERIES = (1, 20)
 SENTENCE = [f"w{number}" for number in range(20)]
-# Written at a time.
 SENTENCES_PER_COMMIT = 5000
 
 
@@ -79,7 +78,7 @@ def measure(num_contexts: int, turns: int) -> Iterator[Row]:
                     "s",
                     1 / median_rate(seconds["ours"], [1.0] * turns),
                     1 / median_rate(seconds["product"], [1.0] * turns),
-                    # With more words, their sentences take longer than the products.
+                    # With more words, running the biLM takes longer than the product.
                     floor=FLOOR if number == 1 else None,
                 )
 

@@ -1,5 +1,5 @@
 """
-Speed of `elmo probe` on vectors that are on the disk already, against the least that it has to do.
+Seconds of `elmo probe` on vectors that are on disk already, against the minimum of work for it.
 
     python benchmarks/probes.py
     python benchmarks/probes.py --sentences 1000 --output results.json
@@ -7,8 +7,8 @@ Speed of `elmo probe` on vectors that are on the disk already, against the least
 Needs no corpus. Sentences have 20 words with made-up vectors of one layer, in half precision in the
 folder of `--cache`. `ours` is a probe of that layer, from the sentences to the scores. `peer` is:
 
-- tags: reading the vectors into float32 in RAM, and the same solver (L-BFGS) on them there, 20
-  iterations each;
+- tags: reading the vectors into float32 in RAM, and 20 iterations of the same solver (L-BFGS), as
+  many as ours;
 - word senses: reading the vectors into float64 in RAM, and adding up those of each sense.
 """
 
@@ -33,7 +33,7 @@ DIM, NUM_TAGS, LENGTH, ITERATIONS, L2 = 1024, 50, 20, 20, 1e-4
 
 
 class MadeUp:
-    """Vectors around those of a word's tag, which is the number that its name ends with."""
+    """Noisy vectors around a centre per tag; the number after a word's hyphen is its tag."""
 
     name, layers, dim, identity = "made up", ["layer"], DIM, "made up"
 
@@ -60,7 +60,7 @@ def make_sentences(number: int) -> List[TaggedSentence]:
 
 
 class Tags:
-    """A probe of tags. Turns differ in the penalty, so that no classifier is found in its file."""
+    """A probe of tags. Each turn has another penalty, so no classifier is read from the disk."""
 
     def __init__(self, number: int, folder: Path) -> None:
         sentences = make_sentences(number)
@@ -102,7 +102,7 @@ class Tags:
 
 
 class Senses:
-    """Nearest senses; every word is annotated, and every lemma has three senses."""
+    """A probe of word senses. Every word is annotated, and every lemma has three senses."""
 
     def __init__(self, tags: Tags) -> None:
         self.train = [annotated(sentence) for sentence in tags.splits["train"]]

@@ -6,12 +6,12 @@ again.
     python benchmarks/serve.py out/ner_elmo --requests 200 --clients 4 --output results.json
 
 Needs trained models, and a tokenised text of 320 sentences, one per line, of which the requests are
-made. The server is a process of its own on this machine; the clients are threads of this one. Of
-each task, rows give the 95th percentile of the time from a request to its answer, against the time
-of one batch of as many requests as there are clients, by the predictor without a server and while
-the server idles; the requests without their answer; and what the server's RAM grew by after the
-first tenth of the requests. A request counts as lost unless the answer is that of the predictor to
-it alone (numbers within 1e-4); `another last digit` counts those that are not exactly it.
+made. The server is a separate process on this machine; the clients are threads of this process.
+`p95` is the 95th percentile of the time from a request to its answer; its peer is the time that the
+predictor, called directly while the server idles, takes for a batch of one request per client.
+`growth of RAM` is that of the server. Both leave out the first tenth of the requests. `lost` counts
+those without an answer, or with another one than the predictor gives to this request alone (numbers
+may differ by 1e-4); `another last digit` those not answered exactly as by the predictor.
 """
 
 import http.client
@@ -40,7 +40,7 @@ MAX_DIFFERENCE = 1e-4
 
 
 def requests_of(task: str, sentences: Sequence[Sequence[str]]) -> List[str]:
-    """Different requests of about the length of a sentence, or of five for longer texts."""
+    """Different requests of one or two sentences, or of five where a task reads longer texts."""
     made = []
     for first in range(0, NUM_TEXTS * SENTENCES_PER_TEXT, SENTENCES_PER_TEXT):
         group = sentences[first : first + SENTENCES_PER_TEXT]
@@ -74,11 +74,11 @@ class Server:
                 break
         else:
             raise SystemExit(f"The server did not start: {said}")
-        # What it says later must not fill the pipe.
+        # If later output were not read, it could fill the pipe and block the server.
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def memory(self) -> float:
-        """Resident, in MB."""
+        """Resident memory of the server in MB."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
@@ -90,7 +90,7 @@ class Server:
 
 
 class Load:
-    """What clients saw. `seconds` are those of the answers, `lost` the requests without one."""
+    """Clients and their results: seconds of each request, lost and differing answers."""
 
     def __init__(self, port: int, task: str, requests: List[str], expected: List[Any]) -> None:
         self.port, self.path = port, f"/predict/{task}"
@@ -134,11 +134,11 @@ class Load:
 
 
 def is_close(found: Any, expected: Any) -> bool:
-    """The same, but for small differences of numbers."""
+    """Whether both are equal, with numbers that differ by `MAX_DIFFERENCE` at most."""
     if isinstance(expected, float):
         return isinstance(found, float) and abs(found - expected) <= MAX_DIFFERENCE
     if isinstance(expected, dict):
-        # Of answers almost as probable as each other, the order may change.
+        # The order of answers with almost equal probabilities may change.
         return isinstance(found, dict) and all(
             is_close(found.get(key), value) for key, value in expected.items() if key != "n_best"
         )
@@ -161,7 +161,7 @@ def measure(
     expected = [json.loads(predictor.dump_line(predictor.predict_json(line))) for line in lines]
     server = Server(archive, num_clients)
     try:
-        # Both as often as the load has batches, at least a few.
+        # Each batch is timed twice, after a warm-up with the first one.
         batches = [
             [lines[(first + number) % len(lines)] for number in range(num_clients)]
             for first in range(0, min(num_requests, len(lines)), num_clients)
@@ -199,7 +199,7 @@ def main() -> None:
     text = default_text("heldout.txt")
     parser.add_argument("--text", type=Path, default=text, help=f"default {text}")
     arguments = parser.parse_args()
-    # As the server, which keeps nothing on the disk: no cache of layers.
+    # The server does not cache layers, so the predictor must not either.
     os.environ["ELMO_CACHE"] = ""
     sentences = read_sentences(arguments.text, NUM_TEXTS * SENTENCES_PER_TEXT)
     for archive in arguments.archive:

@@ -4,8 +4,8 @@ Tokens per second of the SRL encoder, forward and backward pass, ours against Al
     python benchmarks/srl_encoder.py                 # 8 x 300, batches of 80, 5 to 40 tokens
     python benchmarks/srl_encoder.py --batch-size 16 --turns 20 --output results.json
 
-Needs no corpus. Both train on the same random sentences with recurrent dropout and gradients of
-inputs and all weights. They are measured alternately, and the median of the turns is reported. The
+Needs no corpus. Both compute gradients of the inputs and all weights on the same random sentences,
+with recurrent dropout. They are measured alternately, and the median of the turns is reported. The
 limit is the rate of the matrix products of one step alone, each over all tokens at once, in the
 same dtype. bfloat16 means matrix products under `torch.autocast`; weights and cell states are
 float32.
@@ -70,8 +70,8 @@ def allennlp_step(
 
 def matrix_products(shape: Shape, num_tokens: int, dtype: str) -> Callable[[int], None]:
     """
-    Six products per layer: inputs and states through their weights, the gradients back through
-    both, and the gradients of both weights.
+    Six products per layer: three for the input weights and three for the recurrent weights, of the
+    forward pass, of the gradient of their input, and of the gradient of the weights.
     """
     hidden_size = shape.hidden_size
     random = partial(torch.randn, dtype=getattr(torch, dtype))

@@ -4,9 +4,9 @@ Seconds that the plugin adds to the start-up time of `allennlp`.
     python benchmarks/startup.py
     python benchmarks/startup.py --turns 3 --output results.json
 
-Needs no corpus. `allennlp elmo --help` in a folder whose `.allennlp_plugins` names the plugin
-against `allennlp --help` in an empty one, alternately, each in a new process. An empty home folder
-hides the user's own `~/.allennlp/plugins`.
+Needs no corpus. Compares `allennlp elmo --help` in a folder whose `.allennlp_plugins` names the
+plugin with `allennlp --help` in an empty folder, alternately, each in a new process. An empty home
+folder hides the user's own `~/.allennlp/plugins`.
 """
 
 import os

@@ -24,7 +24,7 @@ def unlabelled(reader: DatasetReader, path: str, number: int) -> List[Instance]:
 
 
 def texts(instance: Instance) -> List[Any]:
-    """The arguments of `text_to_instance`: tokens, or raw text if answers are parts of it."""
+    """The arguments of `text_to_instance`: tokens, or raw text for question answering."""
     metadata = instance["metadata"].metadata
     if "passage" in metadata:
         return [metadata["question"], metadata["passage"]]

@@ -5,10 +5,10 @@
     python benchmarks/workers.py --sentences 2000 --turns 1 --output results.json
 
 Needs a tokenised text, one sentence per line, and Ray for its row. Every process computes with one
-thread. The rate is that of the second half of a text: the seconds of the whole, less those of its
-first half alone, so that starting the processes does not count. `ours` is two processes, `peer`
-one. The limit is what two calls of `elmo embed` reach that run side by side, each on half of the
-sentences: two cores that share a processor can be less than twice as fast as one.
+thread. The rate is that of the second half of a text: the seconds for the whole text minus those
+for its first half, so that starting the processes does not count. `ours` is two processes, `peer`
+one. The limit is the rate of two simultaneous calls of `elmo embed`, each on half of the sentences:
+two cores that share a processor can be less than twice as fast as one.
 """
 
 import os
@@ -49,7 +49,7 @@ def write(path: Path, sentences: Sequence[Sequence[str]]) -> Path:
 
 
 def runs_of(sentences: List[List[str]], folder: Path) -> Dict[str, Callable[[int], None]]:
-    """What is measured, on these sentences."""
+    """Runs of `elmo embed` on these sentences, by what is measured."""
     folder.mkdir()
     text = write(folder / "text", sentences)
     shards = [write(folder / f"shards/{half}", sentences[half::2]) for half in range(2)]
@@ -83,7 +83,7 @@ def measure(sentences: List[List[str]], turns: int, folder: Path) -> Iterator[Ro
     num_tokens = sum(map(len, sentences)) - sum(map(len, half))
 
     def rate(name: str) -> float:
-        # Of the fastest turns: a difference of two medians is less certain.
+        # The fastest turns, because a difference of two medians varies more.
         return num_tokens / (min(seconds[f"whole {name}"]) - min(seconds[f"half {name}"]))
 
     for name, option in (("workers", "--num-workers"), ("tasks", "--ray")):

@@ -1,6 +1,6 @@
 """
-Reduces the output of the `allennlp` command to the model and corpora, progress bars with the
-metrics of each epoch, results, warnings that a user can act on, and one sentence per error. The
+Reduces the output of the `allennlp` command to the model's type, the paths of the corpora, progress
+bars with metrics, results, warnings that a user can act on, and one sentence per error. The
 full log of a training run is in its `out.log`.
 
 If the environment variable `ALLENNLP_DEBUG` or `ALLENNLP_LOG_LEVEL` is set, nothing is hidden.
@@ -19,7 +19,7 @@ from typing import Optional, Type
 
 __all__ = ["explanation", "quieten_command"]
 
-# Loggers, and the beginnings of their messages that are shown.
+# The messages to show: their loggers, and how they begin.
 _SHOWN = (
     ("allennlp.commands.find_learning_rate", ("Saving",)),
     ("allennlp.commands.test_install", ("",)),
@@ -40,7 +40,7 @@ _HIDDEN_WARNINGS = (
 )
 # Libraries whose `UserWarning`s a user cannot act on.
 _NOISY_MODULES = r"(allennlp|fairscale|spacy|torch\.(?!cuda)|torchvision|transformers)"
-# Repeated in each epoch, or whenever a model is built.
+# Loggers of ours whose messages are repeated in each epoch or for each model that is built.
 _HIDDEN_INFORMATION = (
     "elmo_plugin.elmo.cache.layer_cache",
     "elmo_plugin.modules.token_embedders.word_vectors",
@@ -48,7 +48,7 @@ _HIDDEN_INFORMATION = (
 _SINGLE_LABEL = re.compile(r"(precision|recall|f1-measure)-(?!overall)")
 
 _INTERRUPTIONS = {"KeyboardInterrupt", "SigTermReceived"}
-# By name, because exceptions of other processes arrive as text.
+# Exceptions by name, because those of other processes arrive as text.
 _USER_ERRORS = {"ConfigurationError", "OSError", "FileNotFoundError", "PermissionError"}
 _USER_ERRORS |= {"IsADirectoryError", "NotADirectoryError", "UnicodeDecodeError"}
 _PLACE = re.compile(r"[^\n]*:\d+: ")
@@ -126,7 +126,7 @@ class _Reconfigurer(logging.Handler):
 def _log_uncaught(
     kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]
 ) -> None:
-    # Log files get the traceback, and the console one sentence by its formatter.
+    # Log files get the traceback; `_ConsoleFormatter` prints one sentence on the console.
     logging.root.critical("Uncaught exception", exc_info=(kind, error, traceback))
 
 
@@ -141,7 +141,7 @@ class _ConsoleFormatter(logging.Formatter):
 
 
 def _hint(error: BaseException) -> str:
-    """For errors of the operating system, whose messages may not suffice: how to see where."""
+    """How to see where an error of the operating system arose, unless our own code raised it."""
     frames = traceback_module.extract_tb(error.__traceback__)
     is_ours = bool(frames) and Path(frames[-1].filename).is_relative_to(Path(__file__).parent)
     if is_ours or not isinstance(error, OSError):
@@ -170,7 +170,7 @@ def _is_worth_showing(record: logging.LogRecord) -> bool:
 
 
 def _without_details(message: str) -> str:
-    """Shortens metrics to one line: no single labels, and of a training run the best epoch only."""
+    """One line of metrics: none of single labels; after training, those of best epoch and test."""
     if not message.startswith("Metrics: "):
         return message
     metrics = json.loads(message.removeprefix("Metrics: "))

@@ -6,18 +6,18 @@ The environment variables that name corpora, biLM, word vectors and cache.
 - `ELMO_OPTIONS`, `ELMO_WEIGHTS`: the two files of a biLM, paths or URLs.
 - `ELMO_GLOVE`: a file of word vectors, path or URL. Empty: none, word vectors are trained.
 - `ELMO_GLOVE_DIM`, `ELMO_GLOVE_CASED`: the width of these vectors, and `yes` if upper case occurs
-  among their first words. Read from a local file; to be set for a URL.
-- `ELMO_TURIAN`: a second file of word vectors, beside the first in coreference, as the paper has
-  those of Turian et al. (2010). Empty, which is the default: none. `ELMO_TURIAN_DIM`,
+  among their first words. Read from a local file; if the file is a URL, set both yourself.
+- `ELMO_TURIAN`: a second file of word vectors for coreference, where the paper adds those of
+  Turian et al. (2010) to GloVe. Empty (the default): none. `ELMO_TURIAN_DIM`,
   `ELMO_TURIAN_CASED`: as above.
-- `ELMO_WIDE`: wider vectors of the text of `ELMO_GLOVE`, for the study that asks whether width
-  would do what ELMo does. `ELMO_WIDE_DIM`, `ELMO_WIDE_CASED`: as above. There is no default if
-  `ELMO_GLOVE` is set.
-- `ELMO_COVE`: the encoder of CoVe, path or URL. It reads the word vectors of `ELMO_GLOVE`; the
-  default reads those that come with the project, so there is none for others.
+- `ELMO_WIDE`: wider word vectors trained on the same text as `ELMO_GLOVE`, for the study of whether
+  wider vectors help as much as ELMo. `ELMO_WIDE_DIM`, `ELMO_WIDE_CASED`: as above. There is no
+  default if `ELMO_GLOVE` is another file than its default.
+- `ELMO_COVE`: the encoder of CoVe, path or URL. It must be trained on the word vectors of
+  `ELMO_GLOVE`: there is no default if `ELMO_GLOVE` is another file than its default.
 - `ELMO_CACHE`: the folder in which experiments keep the layers of a frozen biLM, by default
   `elmo_plugin/layers` in the user's cache folder, if there is one. Empty: no cache.
-- `ELMO_SEED`: the seed of a training, by default AllenNLP's, 13370.
+- `ELMO_SEED`: the random seed of a training run, by default AllenNLP's, 13370.
 
 An empty value counts as not set, except where it is explained here.
 """
@@ -42,7 +42,7 @@ DEFAULTS: Dict[str, str] = {
     "ELMO_COVE": "fixtures/cove/weights.pth",
     "ELMO_WIDE": "fixtures/corpora/glove/vectors.100d.txt.gz",
 }
-# Their defaults belong to the default of ELMO_GLOVE.
+# Have a default only if ELMO_GLOVE has its default.
 _OF_GLOVE = ("ELMO_COVE", "ELMO_WIDE")
 _SEED = "13370"
 _WORD_VECTORS = ("ELMO_GLOVE", "ELMO_TURIAN", "ELMO_WIDE")
@@ -51,12 +51,12 @@ _MAY_BE_EMPTY = ("ELMO_GLOVE", "ELMO_TURIAN", "ELMO_CACHE")
 
 def setting(name: str) -> str:
     """
-    The value of a variable, or its default: the absolute path of what comes with the project.
+    The value of a variable, or its default; a default file is given as an absolute path.
 
     # Parameters
 
     name : `str`
-        One of `DEFAULTS`, `ELMO_TURIAN`, `ELMO_CACHE` or `ELMO_SEED`.
+        A key of `DEFAULTS`, `ELMO_TURIAN`, `ELMO_CACHE` or `ELMO_SEED`.
     """
     value = os.environ.get(name)
     if value or (value is not None and name in _MAY_BE_EMPTY):
@@ -88,7 +88,7 @@ def set_defaults() -> None:
 
 def _default_cache() -> str:
     caches = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    # Without a home folder `~` stays; and by the XDG rules a relative path does not count.
+    # Without a home folder `~` is not expanded; the XDG specification ignores relative paths.
     return str(caches / "elmo_plugin" / "layers") if caches.is_absolute() else ""
 
 

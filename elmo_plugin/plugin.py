@@ -17,8 +17,8 @@ set_defaults()
 
 from allennlp.common import checks  # noqa: E402
 
-# AllenNLP handles its own class apart from other errors. Core modules raise ours and cannot import
-# AllenNLP's, which need not be installed.
+# Makes our `ConfigurationError` a subclass of AllenNLP's, which AllenNLP treats specially. The core
+# modules cannot import AllenNLP's class, since they must work without AllenNLP.
 errors.ConfigurationError.__bases__ = (checks.ConfigurationError,)
 
 import elmo_plugin.bilm.character_indexer  # noqa: E402

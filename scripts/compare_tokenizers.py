@@ -5,9 +5,9 @@ Compares tokenizers by how well they reproduce the words of a corpus from its ra
 
 Input files are CoNLL-U with `# text =` lines, or SNLI, where the words of the parses are the gold
 words; SNLI files without parses only show how often the tokenizers differ. Each row of the table
-gives the share of sentences whose words are all correct, F1 of the words, and the share of
-sentences that `treebank_words`, which the package uses for SNLI, SST and named entities, splits
-differently. Coreference and SQuAD use `tokenize_with_spacy`.
+gives the percentage of sentences whose words are all correct, F1 of the words, and the percentage
+of sentences that are split differently by `treebank_words`, which the package uses for SNLI, SST
+and named entities. Coreference and SQuAD use `tokenize_with_spacy`.
 """
 
 import re
@@ -46,7 +46,7 @@ def conllu(path: str) -> Iterator[Sentence]:
 
 
 def spans(words: Sequence[str]) -> Spans:
-    """Where the words are in the text without its blanks."""
+    """The character offsets of the words in the text without whitespace."""
     found, start = set(), 0
     for word in words:
         length = len("".join(word.split()))

@@ -1,4 +1,4 @@
-"""For mkdocstrings: the entries of `# Parameters` and the like in docstrings as lists."""
+"""For mkdocstrings: turns the entries of docstring sections such as `# Parameters` into lists."""
 
 from typing import Any, List
 

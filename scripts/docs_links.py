@@ -1,4 +1,4 @@
-"""For MkDocs: links to files outside of docs/ lead to the repository, if mkdocs.yml names it."""
+"""For MkDocs: points links to files outside docs/ to the repository, if mkdocs.yml names it."""
 
 import posixpath
 import re

@@ -1,13 +1,13 @@
 """
-The sentences of a task's corpus as tokenised text, one a line: to measure a biLM on, or to
-fine-tune it with (section 4.1 and table 7 of the ELMo paper).
+Prints the sentences of a task's corpus as tokenised text, one per line, to evaluate a biLM on it or
+to fine-tune a biLM (section 3.4 and Table 7 of the ELMo paper).
 
     python scripts/task_text.py $ELMO_DATA/snli/snli_1.0_dev.jsonl > snli.txt
     allennlp evaluate out/bilm/model.tar.gz snli.txt
 
-The kind of corpus is seen from the file's name: `.jsonl` (SNLI), `.json` (SQuAD contexts), `.txt`
-(SST trees), `.conllu`, `.gold_conll` (CoNLL-2012), `.conll` (CoNLL-2003). Words are those that the
-task's reader gives its model. Each sentence is printed once.
+The file name gives the kind of corpus: `.jsonl` (SNLI), `.json` (SQuAD contexts), `.txt`
+(SST trees), `.conllu`, `.gold_conll` (CoNLL-2012), `.conll` (CoNLL-2003). Words are tokenised as
+by the reader of the task. Each distinct sentence is printed once.
 """
 
 import re
@@ -42,7 +42,7 @@ def universal_dependencies(path: str) -> Iterator[Sequence[str]]:
         if not line.strip():
             yield words
             words = []
-        # Neither comments, nor ranges of words that are written together.
+        # Skips comments, multiword tokens and empty nodes.
         elif not re.match(r"#|\d+[-.]\d+\t", line):
             words.append(line.split("\t")[1])
     yield words
@@ -61,7 +61,7 @@ READERS: Dict[str, Callable[[str], Iterable[Sequence[str]]]] = {
 def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         raise SystemExit(__doc__.strip())
-    # Whoever reads the output, such as `head`, may have seen enough.
+    # A program that reads the output, such as `head`, may close it early.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     seen = set()
     for path in sys.argv[1:]:

@@ -26,15 +26,15 @@ def bootstrap_interval(correct: ArrayLike, total: ArrayLike) -> Interval:
     # Parameters
 
     correct, total : `ArrayLike`
-        Shape `(num_sentences,)`. Of each sentence: numbers of correct words and of all words for an
-        accuracy; twice the true positives, and the sum of predicted and gold ones, for F1.
+        Shape `(num_sentences,)`. Counts of each sentence. For an accuracy: correct words, and all
+        words. For F1: twice the true positives, and predicted plus gold items.
     """
     right, all_words = numpy.asarray(correct), numpy.asarray(total)
     generator = numpy.random.default_rng(0)
     means = numpy.empty(_NUM_SAMPLES)
     for number in range(_NUM_SAMPLES):
         drawn = generator.integers(len(right), size=len(right))
-        # A sample may have no words if most sentences have none.
+        # If most sentences have no words, a sample may have none.
         means[number] = right[drawn].sum() / max(all_words[drawn].sum(), 1)
     low, high = numpy.quantile(means, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return Interval(float(low), float(high))

@@ -17,14 +17,14 @@ _ARRAYS = ("weights", "bias")
 
 
 def stored_classifier(path: Path, fit: Callable[[], Classifier]) -> Classifier:
-    """The classifier in a file, or, if there is no such file, what `fit` gives, which is stored."""
+    """The classifier in a file. If there is no such file, calls `fit` and stores the result."""
     if not path.exists():
         classifier = fit()
         fields = asdict(classifier)
         arrays = {name: fields.pop(name).numpy() for name in _ARRAYS}
         with atomic_write(path) as unfinished, open(unfinished, "wb") as file:
             numpy.savez(file, **arrays, fields=json.dumps(fields))
-    # Also what was fitted just now is read, so that both give the same.
+    # A new classifier is read back too, so that both cases return the same values.
     with numpy.load(path) as found:
         arrays = {name: torch.from_numpy(found[name]) for name in _ARRAYS}
         return Classifier(**arrays, **json.loads(str(found["fields"])))

@@ -1,4 +1,4 @@
-"""Vectors of words on the disk, computed once and read many times."""
+"""Vectors of words in files, computed once and read many times."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ __all__ = ["Features", "Text", "compute_features"]
 
 # Must change with the layout of the files or the computation of rows.
 _FORMAT = "elmo_plugin features 1"
-# Between two commits; a kill loses this work.
+# Maximum work between two commits, which is lost if the process is killed.
 _SENTENCES_PER_COMMIT, _WORDS_PER_COMMIT = 1024, 32_768
 
 
@@ -85,7 +85,7 @@ def compute_features(
     # Raises
 
     `ConfigurationError`
-        If there are no spans, another process computes the same, or vectors are not finite.
+        If there are no spans, another process computes the same vectors, or some are not finite.
     `OSError`
         If reading or writing fails. What was done is kept.
     """
@@ -111,13 +111,13 @@ def _write(
     progress: Dict[str, Any],
     on_progress: Callable[[int], object],
 ) -> None:
-    """Appends to the files of the layers, after what `progress` counts."""
+    """Appends to the files of the layers, from the sentence where `progress` ends."""
     on_progress(progress["num_sentences"])
     remaining = islice(iter(texts), progress["num_sentences"], None)
     with ExitStack() as stack:
         opened = [stack.enter_context(open(file, "ab")) for file in files]
         for file in opened:
-            # What was written after the last commit.
+            # Removes what was written after the last commit.
             file.truncate(2 * representation.dim * progress["num_rows"])
         for group in groups(
             remaining, lambda text: len(text.words), _SENTENCES_PER_COMMIT, _WORDS_PER_COMMIT

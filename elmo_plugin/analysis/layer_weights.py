@@ -27,8 +27,8 @@ class LayerWeights:
     place : `str`
         `input` or `output` of the task; the name of the mix in models without a `Placement`.
     weights : `List[float]`
-        Of each layer, the token layer first; they add up to 1 unless they are fixed. A layer that
-        is not mixed has weight 0.
+        One weight per layer, the token layer first; the sum is 1 unless the weights are fixed. A
+        layer that is not in the mix has weight 0.
     gamma : `float`
     """
 
@@ -68,7 +68,7 @@ def stored_layer_weights(model: TrainedModel) -> List[LayerWeights]:
         _of_mix(model, name.removesuffix(kind), bilms[bilm])
         for name in model.parameters
         for kind in (_SCORES, _FIXED)
-        # A model may have other mixes than those of layers of a biLM.
+        # A model may also have mixes of other layers than those of a biLM.
         if name.split(".")[-1] == kind and (bilm := f"{name.rpartition('mixes.')[0]}bilm.") in bilms
     ]
 
@@ -115,7 +115,7 @@ def _settings(config: Dict[str, Any], module: str) -> Dict[str, Any]:
     """The settings of a module, by its name in the state dict; empty if it has none."""
     settings = config.get("model", {})
     for name in filter(None, module.split(".")):
-        # AllenNLP's embedder of text fields names its parts otherwise.
+        # The state dict has the embedder `words` as `token_embedder_words`, the settings do not.
         embedders = settings.get("token_embedders", {})
         settings = settings.get(name) or embedders.get(name.removeprefix("token_embedder_"), {})
     return settings

@@ -50,11 +50,11 @@ class PairAccuracy:
     # Parameters
 
     counts : `Optional[Counts]`, optional (default = `None`)
-        The `counts` of another one, to continue it.
+        The `counts` of an interrupted run, to continue it.
     """
 
     def __init__(self, counts: Optional[Counts] = None) -> None:
-        #: Of each kind and name of a group, the pairs, and the right ones in each direction.
+        #: By kind and name of a group: the number of pairs, and of right ones in each direction.
         self.counts: Counts = counts or {kind: {} for kind in _KINDS}
 
     def add(self, judged: JudgedPair) -> None:

@@ -31,12 +31,12 @@ BILM, RANDOM_BILM = "biLM", "random biLM"
 
 class Representation(Protocol):
     """
-    Gives vectors of words. What a sentence gets does not depend on other sentences.
+    Gives vectors of words. The vectors of a sentence do not depend on other sentences.
 
     # Parameters
 
     name : `str`
-        For tables: `biLM`.
+        The name in tables, such as `biLM`.
     layers : `List[str]`
         The names of its layers.
     dim : `int`
@@ -132,12 +132,12 @@ class CoveLayers:
 
     encoder : `CoveEncoder`
     static : `StaticVectors`
-        The word vectors that it reads.
+        The word vectors that the encoder reads.
 
     # Raises
 
     `ConfigurationError`
-        If it reads vectors of another width.
+        If the encoder reads vectors of another width.
     """
 
     def __init__(self, encoder: CoveEncoder, static: StaticVectors) -> None:
@@ -163,8 +163,8 @@ class CoveLayers:
 
 def random_bilm(options: BilmOptions, seed: int) -> Bilm:
     """
-    A biLM with the weights that training starts from, the baseline that shows what of a result
-    comes from training and what from the shape of the model.
+    A biLM with random initial weights: the baseline that shows how much of a result is due to
+    training, and how much to the architecture.
 
     # Parameters
 
@@ -172,7 +172,7 @@ def random_bilm(options: BilmOptions, seed: int) -> Bilm:
     seed : `int`
         The same seed gives the same weights.
     """
-    # PyTorch's random numbers outside go on as if nothing had been drawn here.
+    # Leaves the state of PyTorch's global generator as it was.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return Bilm(options).eval()

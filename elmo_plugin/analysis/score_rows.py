@@ -7,7 +7,7 @@ import numpy
 
 from elmo_plugin.analysis.surprisal import DIRECTIONS, Likely, SentenceScore
 
-#: Size of one nat.
+#: The value of one nat in each unit.
 UNITS = {"bits": 1.0 / math.log(2.0), "nats": 1.0}
 
 
@@ -21,9 +21,9 @@ class ScoreRows:
     format : `str`, optional (default = `"tsv"`)
         `tsv`, or `jsonl`: an object per sentence.
     unit : `str`, optional (default = `"bits"`)
-        Of surprisals: `bits` or `nats`.
+        The unit of surprisals: `bits` or `nats`.
     of_sentences : `bool`, optional (default = `False`)
-        Sums over sentences instead of words.
+        One row per sentence, with the sums over its words, instead of one per word.
     has_likely : `bool`, optional (default = `False`)
         Whether scores contain likely words, see `Scorer`.
     """

@@ -11,14 +11,14 @@ from elmo_plugin.elmo.token_batches import sentence_groups
 @dataclass
 class ScoredText:
     """
-    How much of a text has been scored; from it, an interrupted run continues.
+    How much of a text has been scored, from which an interrupted run continues.
 
     # Parameters
 
     num_lines, num_words, text_sha256
         See `DigestedText`.
     num_predictions : `int`
-        Of each direction.
+        The number of predictions in each direction.
     nats : `Dict[str, float]`
         The surprisal of the text in each direction.
     """
@@ -58,12 +58,12 @@ def score_text(
     rows : `ScoreRows`
         How scores are written.
     done : `ScoredText`
-        The last commit; new for none.
+        The state of the last commit, which is updated in place; `ScoredText()` for a new run.
     commit : `Callable[[str, Dict[str, Any]], object]`
         Receives the next lines, and the fields of the `ScoredText` after them. The last call is at
         the end of the text.
     place : `str`
-        Where unfinished work is, for error messages.
+        The folder of unfinished work, for error messages.
     batch_size : `int`, optional (default = `64`)
     on_progress : `Callable[[int], object]`
         Called with the number of lines done since the last call.
@@ -71,7 +71,7 @@ def score_text(
     # Returns
 
     `ScoredText`
-        Of the whole text.
+        `done`, at the end of the text.
 
     # Raises
 

@@ -9,12 +9,12 @@ import torch
 
 __all__ = ["Classifier", "Objective", "find_solver", "fit", "predict"]
 
-# Rows that are in memory as float32 at a time.
+# Number of rows that are converted and in memory at a time.
 _ROWS = 4096
 # The solver stops when no derivative of the loss (nats per row) is larger than the first, or when a
-# step lowers the loss by less than the second.
+# step lowers the loss by less than the second (relative to the loss, if that is above 1).
 _GRADIENT, _IMPROVEMENT = 1e-5, 1e-6
-# Steps of the solver that its estimate of the curvature is made of. With 30 it needs a quarter less
+# Number of past steps from which L-BFGS estimates the curvature. With 30 it needs a quarter fewer
 # iterations on real tags than with SciPy's default of 10.
 _HISTORY = 30
 
@@ -27,7 +27,7 @@ class Classifier:
     # Parameters
 
     weights : `torch.Tensor`
-        Shape `(num_layers, dim, num_labels)`. Of each layer, with its share in the scalar mix.
+        Shape `(num_layers, dim, num_labels)`. Multiplied by the layers' weights in the mix.
     bias : `torch.Tensor`
         Shape `(num_labels,)`.
     layer_weights : `List[float]`
@@ -37,7 +37,7 @@ class Classifier:
     num_iterations, num_evaluations : `int`
         Steps of the solver, and passes over the rows.
     converged : `bool`
-        False if it stopped at the maximum number of iterations.
+        False if the solver stopped for another reason, such as the maximum of iterations.
     """
 
     weights: torch.Tensor
@@ -59,7 +59,7 @@ class Objective:
     learned together with it. There is no `gamma`: the classifier's own weights scale the vector.
 
     Each dimension of each layer is first brought to mean 0 and variance 1 over the rows, so that
-    one penalty suits all representations and solvers converge soon. Rows are read in chunks: RAM
+    one penalty suits all representations and solvers converge fast. Rows are read in chunks: RAM
     does not grow with their number.
 
     # Parameters
@@ -73,7 +73,7 @@ class Objective:
         Factor of half the squared norm of the classifier's weights. The bias and the scores of the
         layers are not penalised.
     dtype : `torch.dtype`, optional (default = `torch.float32`)
-        Of the products of rows; sums are in float64.
+        The type of the products with rows; sums are in float64.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Objective:
         self.num_evaluations += 1
         flat = torch.tensor(parameters, dtype=torch.float64, requires_grad=True)
         weights, bias, _ = self.unpacked(flat)
-        # The rows are linear in these two only, so their part needs no graph.
+        # `_cross_entropy` computes these gradients itself; autograd continues from them.
         loss, d_weights, d_bias = self._cross_entropy(weights.detach(), bias.detach())
         penalty = 0.5 * self._l2 * flat[: math.prod(self._shape)].square().sum()
         torch.autograd.backward([weights, bias, penalty], [d_weights, d_bias, None])
@@ -108,8 +108,8 @@ class Objective:
 
     def unpacked(self, flat: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """
-        The weights `(num_layers, dim, num_labels)` and bias that are applied to the rows as they
-        are, and the softmax-normalised layer weights.
+        Weights `(num_layers, dim, num_labels)` and bias for rows that are not standardised, and the
+        softmax-normalised layer weights.
         """
         size, num_labels = math.prod(self._shape), self._shape[1]
         layer_weights = flat[size + num_labels :].softmax(dim=0)
@@ -233,7 +233,7 @@ def _moments(layers: Sequence[numpy.ndarray]) -> Tuple[torch.Tensor, torch.Tenso
             squares[number] += vectors.square().sum(dim=0)
     mean = sums / num_rows
     variance = squares / num_rows - mean.square()
-    # A dimension that does not vary says nothing, and is only centred.
+    # A dimension that does not vary is only centred, not divided by its deviation of zero.
     deviation = torch.where(variance > 1e-12, variance, 1.0).sqrt()
     return mean.unsqueeze(-1), deviation.unsqueeze(-1)
 

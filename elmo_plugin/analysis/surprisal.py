@@ -16,7 +16,7 @@ DIRECTIONS = ("forward", "backward", "both")
 # The first ids of a vocabulary.
 _NUM_SPECIALS = 3
 _BEGIN_SENTENCE, _END_SENTENCE, _UNKNOWN = range(_NUM_SPECIALS)
-# Words whose probabilities of the whole vocabulary are in memory at once.
+# Positions whose probabilities over the whole vocabulary are in memory at once.
 _WORDS_AT_ONCE = 64
 
 #: Words and their probabilities, the most likely first.
@@ -26,7 +26,7 @@ Likely = List[Tuple[str, float]]
 @dataclass(frozen=True)
 class SentenceScore:
     """
-    What a language model says of a sentence: surprisals, which are negative log-likelihoods in
+    The surprisals of a sentence under a language model, that is, negative log-likelihoods in
     nats. The forward direction predicts each word from the words before it, and at last `</S>`; the
     backward direction predicts each word from the words after it, and at last `<S>` (section 3.1).
 
@@ -39,7 +39,7 @@ class SentenceScore:
     forward, backward, both : `numpy.ndarray`
         Shape `(num_words,)`. The surprisal of each word; `both` is the mean of the two.
     ends : `Dict[str, float]`
-        Of each direction, the surprisal of `</S>`, of `<S>`, and their mean.
+        `forward`: the surprisal of `</S>`; `backward`: that of `<S>`; `both`: their mean.
     likely : `Dict[str, List[Likely]]`
         Of each direction, the most likely words at the place of each word, if they were asked for,
         without `<S>`, `</S>` and `<UNK>`. The probabilities of `both` follow Bayes' rule, with the
@@ -57,7 +57,7 @@ class SentenceScore:
     likely: Dict[str, List[Likely]] = field(default_factory=dict)
 
     def surprisal(self, direction: str) -> float:
-        """That of the sentence, `<S>` or `</S>` included, in nats."""
+        """The sum over the sentence, `<S>` or `</S>` included, in nats."""
         return float(getattr(self, direction).sum()) + self.ends[direction]
 
     def perplexity(self, direction: str) -> float:
@@ -78,8 +78,8 @@ class SentenceScore:
 
 class Scorer:
     """
-    Computes the surprisal of words with a biLM and its full softmax. Each sentence is read from a
-    zero state and by itself.
+    Computes the surprisal of words with a biLM and its full softmax. A sentence's scores do not
+    depend on other sentences.
 
     # Parameters
 
@@ -88,7 +88,7 @@ class Scorer:
     softmax : `SoftmaxWeights`
         That of the biLM.
     num_likely : `int`, optional (default = `0`)
-        How many of the most likely words at each place to find, too.
+        How many of the most likely words to find at each position.
 
     # Examples
 
@@ -132,7 +132,7 @@ class Scorer:
         lengths = torch.tensor([len(of_words) + 1 for of_words in ids], device=device)
         # Shape: (batch_size, num_tokens + 1)
         mask = torch.arange(forward.size(1) - 1, device=device) < lengths.unsqueeze(1)
-        # The state at each place predicts its neighbour.
+        # The forward state at each position predicts the next token, the backward the previous one.
         before, after = forward[:, :-1][mask], backward[:, 1:][mask]
         targets = torch.tensor(
             [id_ for of_words in ids for id_ in (*of_words, _END_SENTENCE)]

@@ -41,7 +41,7 @@ class Accuracy:
     interval : `Interval`
         Of `overall`, at 95 %; see `bootstrap_interval`.
     unseen : `Optional[float]`
-        Of the words that the training part does not contain; `None` if there are none.
+        The share among words that the training part lacks; `None` if there are none.
     """
 
     overall: float
@@ -101,7 +101,7 @@ class TagProbe:
         l2: float = 1e-4,
         max_iterations: int = 1000,
     ) -> None:
-        # Before vectors are computed for it.
+        # A missing solver must be reported before vectors are computed.
         find_solver()
         self._folder, self._l2, self._max_iterations = folder, l2, max_iterations
         self._sentences = {split: splits[split] for split in SPLITS}
@@ -125,8 +125,8 @@ class TagProbe:
 
     def most_frequent_tag(self) -> TagScore:
         """
-        The baseline that gives each word its most frequent tag of the training part, and words
-        that it lacks the most frequent tag of all.
+        The baseline that gives each word its most frequent tag in the training part; words that the
+        training part lacks get the most frequent tag of all.
         """
         counts: Dict[str, Counter] = {}
         words = (word for sentence in self._sentences["train"] for word in sentence.words)
@@ -217,7 +217,7 @@ class TagProbe:
 
 
 class _Texts:
-    """Each word of each sentence."""
+    """The sentences, with a span for each word."""
 
     def __init__(self, sentences: Sequence[TaggedSentence]) -> None:
         self._sentences = sentences
@@ -228,5 +228,5 @@ class _Texts:
 
 
 def _most_frequent(counts: Counter) -> int:
-    # Of equally frequent ones the first by name: numbers are in the order of names.
+    # Ties are broken in favour of the first tag by name: ids are in the order of names.
     return min(counts, key=lambda tag: (-counts[tag], tag))

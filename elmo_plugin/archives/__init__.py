@@ -1,4 +1,4 @@
-"""Archives of trained AllenNLP models: untrusted ones, packed ones, and those that are shipped."""
+"""Loads archives of trained AllenNLP models, untrusted ones and those of the project."""
 
 from elmo_plugin.archives.load import load_archive, load_predictor
 from elmo_plugin.archives.shipped_tasks import load_task

@@ -1,4 +1,4 @@
-"""Checks the config.json of untrusted archives, and lifts its limits on reading files."""
+"""Checks the config.json of untrusted archives, and lifts its limits on the instances read."""
 
 import os
 from contextlib import ExitStack, contextmanager
@@ -13,7 +13,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 _READERS = ("dataset_reader", "validation_dataset_reader")
 _LIMITS = ("max_instances", "batches_per_epoch", "drop_last")
-# Settings by which transformers and AllenNLP execute code: of a model, or a scorer.
+# Settings that make transformers or AllenNLP execute the code of a model or of a scorer.
 _EXECUTED = ("trust_remote_code", "evalb_directory_path", "srl_eval_path")
 
 
@@ -86,7 +86,7 @@ def registered_types_only(place: str) -> Iterator[None]:
         replaced.enter_context(_tensors_only())
         for owner, name, value in (
             (Registrable, "resolve_class_name", classmethod(resolve_registered)),
-            # transformers asks the user, and refuses to run code when this time is up.
+            # transformers asks the user before it runs code, and refuses when this time is up.
             (dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 0),
             (allennlp_util, "spacy_download", refuse_to_install),
         ):

@@ -17,7 +17,7 @@ class CharacterCnnOptions:
     # Parameters
 
     filters : `Tuple[Tuple[int, int], ...]`
-        Width and number of the convolutions, `((1, 32), (2, 32), …)`.
+        Width of each convolution and its number of filters, `((1, 32), (2, 32), …)`.
     embedding_dim : `int`
         Width of a character embedding.
     n_characters : `int`

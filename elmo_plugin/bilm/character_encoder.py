@@ -16,10 +16,10 @@ class CharacterEncoder(torch.nn.Module):
     ([Kim et al. 2016](https://arxiv.org/abs/1508.06615)), then a projection if the options have one
     (section 3.4 of the ELMo paper).
 
-    Windows which contain only padding are computed once per word instead of up to fifty times; the
-    maximum is the same. Without gradients, words are sorted by length for this, and the windows of
-    words of similar length are one product. With gradients, on a CPU, convolutions are computed by
-    `character_maxima`.
+    Of the windows which contain only padding, one per word is computed instead of up to fifty; the
+    maximum is the same. For this, words are sorted by length, and the windows of words of similar
+    length are multiplied in one product. In training on a CPU with compiled kernels,
+    `character_maxima` computes the convolutions instead.
     """
 
     def __init__(self, options: BilmOptions) -> None:
@@ -143,8 +143,8 @@ def _reset_linear(layer: torch.nn.Linear) -> None:
 def _groups(num_characters: List[int]) -> List[Tuple[int, int, int]]:
     """
     Divides words sorted by length into groups `(first, last, longest)` of similar length. A group
-    ends when its next word is longer by a quarter than its first and it has
-    `tuning.MIN_WINDOWS` windows, or when it has `tuning.MAX_WINDOWS`.
+    ends when it has more than `tuning.MIN_WINDOWS` windows and its next word is longer by a quarter
+    than its first, or when its next word would bring it above `tuning.MAX_WINDOWS`.
     """
     groups: List[Tuple[int, int, int]] = []
     first = 0

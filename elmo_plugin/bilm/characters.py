@@ -6,13 +6,13 @@ import torch
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
 
-# Special ids. They follow the ids of characters: 256 bytes, or the code points that fit
+# Special ids, to which the number of characters is added: 256 bytes, or the code points that fit
 # `n_characters`. In the end 1 is added to all ids, because 0 pads sentences.
 _BEGIN_SENTENCE, _END_SENTENCE, _BEGIN_WORD, _END_WORD, _PADDING = range(5)
 _NUM_SPECIALS = 5
 _NUM_BYTES = 256
 
-# Words in the cache of a map, about 30 MB; then it is emptied.
+# The cache of a map is emptied when it has this many words, about 30 MB.
 _MAX_CACHED = 100_000
 
 
@@ -43,7 +43,7 @@ class CharacterMap:
         self.max_characters_per_token = max_characters_per_token
         self.n_characters = n_characters
         self.character_unit = character_unit
-        # For code points, one id more: that of the unknown ones.
+        # Code points need one more id, for unknown ones.
         self._first_special = (
             _NUM_BYTES if character_unit == "byte" else n_characters - _NUM_SPECIALS - 2
         )
@@ -59,7 +59,7 @@ class CharacterMap:
         )
 
     def __getstate__(self) -> Dict[str, Any]:
-        # Processes do not send their caches to each other.
+        # The cache is not sent to worker processes.
         return {**self.__dict__, "_cached": {}}
 
     @classmethod
@@ -75,7 +75,7 @@ class CharacterMap:
         return self._first_special + _PADDING + 1
 
     def word_ids(self, word: str) -> numpy.ndarray:
-        """Shape `(max_characters_per_token,)`. A read-only array, cached."""
+        """The ids of a word: shape `(max_characters_per_token,)`, read-only and cached."""
         ids = self._cached.get(word)
         if ids is None:
             if len(self._cached) >= _MAX_CACHED:

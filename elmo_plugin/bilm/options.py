@@ -15,8 +15,8 @@ from elmo_plugin.util.files import local_path
 
 OPTIONS_FILE = "options.json"
 
-# Building a larger model would use all RAM before it failed. The largest published one, of
-# Jozefowicz et al. (2016), has a billion.
+# Building a larger model would use all RAM before it failed. The largest published model, that of
+# Jozefowicz et al. (2016), has a billion parameters.
 MOST_PARAMETERS = 10**10
 
 
@@ -178,8 +178,8 @@ class BilmOptions:
 
     def to_json(self, **changes: Any) -> str:
         """
-        The text of an options file. It holds each setting for which AllenNLP or bilm-tf has another
-        default, and no `vocabulary`: the words of token embeddings are written to `vocabulary.txt`.
+        The text of an options file. Settings with another default in AllenNLP or bilm-tf are always
+        written; `vocabulary` is not: the words of token embeddings belong in `vocabulary.txt`.
         """
         lstm = {**self.source["lstm"], **asdict(self.lstm)}
         written = {**self.source, "bidirectional": self.bidirectional, "lstm": lstm, **changes}

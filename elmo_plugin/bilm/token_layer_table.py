@@ -10,8 +10,8 @@ from elmo_plugin.modules import tuning
 
 class TokenLayerTable:
     """
-    The token layer of the given words, computed once; that of other words is computed by `encoder`,
-    whose ids are those of `characters`.
+    Keeps the token layer of the given words; other words are computed by `encoder` at each call.
+    `characters` converts words to the ids that `encoder` reads.
     """
 
     def __init__(

@@ -5,13 +5,13 @@ A command is a module with
 
 - `DESCRIPTION` and `EPILOG`, the texts of its `--help`, in which `%(prog)s` is the name by which it
   was called,
-- `STOPPED`, the sentence printed after an interruption,
+- `STOPPED`, the text printed after an interruption,
 - `add_arguments(parser)`, which declares its arguments,
 - `run(args)`, which does the work and returns the report to print, or an empty string if it has
   printed its results as they were found.
 
-A command that only has sub-commands has `SUBCOMMANDS` instead of the last three: from the name of
-each to its module and summary.
+A command that only has sub-commands has `SUBCOMMANDS` instead of the last three: a dictionary from
+the name of each to its module and summary.
 """
 
 import os
@@ -81,7 +81,7 @@ def _run(command: ModuleType, program: str, args: Namespace) -> None:
         if report := command.run(args):
             print(report)
     except BrokenPipeError:
-        # Whoever reads the output, such as `head`, has seen enough.
+        # The program that reads the output, such as `head`, has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (ConfigurationError, ValueError, OSError, ImportError) as error:

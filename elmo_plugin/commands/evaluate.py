@@ -28,7 +28,7 @@ class CheckedEvaluator:
     # Parameters
 
     evaluator : `Evaluator`
-        What evaluates.
+        The evaluator that is called.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:

@@ -34,7 +34,7 @@ example:
 
 STOPPED = "stopped, nothing was written."
 
-# By which magnitudes are measured.
+# Number of sentences on which the magnitudes of layers are measured.
 _NUM_SENTENCES = 1000
 
 

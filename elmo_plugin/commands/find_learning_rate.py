@@ -1,6 +1,6 @@
 """
-`allennlp find-lr`, as AllenNLP has it, for experiments with our trainer: AllenNLP's refuses every
-trainer that is not registered as `gradient_descent`.
+`allennlp find-lr`, also for experiments with the trainer `elmo-recoverable`: AllenNLP's own refuses
+every trainer that is not registered as `gradient_descent`.
 """
 
 from functools import wraps
@@ -17,7 +17,7 @@ def find_learning_rate_model(params: Params, *args: Any, **kwargs: Any) -> None:
     params = params.duplicate()
     trainer = params.params["trainer"]
     if trainer.get("type") == "elmo-recoverable":
-        # Searches without a checkpoint, where the two trainers are the same.
+        # AllenNLP's trainer ignores `mixed_precision`, and the search writes no checkpoints.
         trainer["type"] = "gradient_descent"
         trainer.pop("checkpointer", None)
     _find_learning_rate_model(params, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""The command `elmo`: what needs no AllenNLP, and `serve`."""
+"""The command `elmo`: all commands that need no AllenNLP, and `serve`."""
 
 import sys
 from argparse import ArgumentParser
@@ -44,7 +44,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
         args = _parser(arguments).parse_args(arguments)
         args.func(args)
     except KeyboardInterrupt:
-        # While torch was imported.
+        # Interrupted before the command began, for example while torch was imported.
         sys.exit("elmo: stopped.")
 
 

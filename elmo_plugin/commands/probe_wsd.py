@@ -50,9 +50,9 @@ example:
 
 STOPPED = probe_arguments.STOPPED
 
-# Of each option the name of the file in `ELMO_DATA`.
+# For each option, the name of its default file in `ELMO_DATA`.
 _FILES = {"train": "train.jsonl", "test": "test.jsonl", "first-senses": "first_sense.tsv"}
-# In the order of the framework.
+# In the order in which the evaluation framework lists them.
 _PARTS_OF_SPEECH = ("NOUN", "VERB", "ADJ", "ADV")
 
 

@@ -1,6 +1,6 @@
 """
 The commands of `elmo` as sub-commands of `allennlp`: `elmo export` is `allennlp elmo-export`. Also
-those that need AllenNLP.
+sub-commands of `allennlp` only.
 """
 
 import argparse
@@ -11,15 +11,15 @@ from overrides import overrides
 from elmo_plugin.commands.command import prepare_parser
 from elmo_plugin.commands.main import COMMANDS, import_command
 
-# Those that need AllenNLP, and are no commands of `elmo`.
+# Sub-commands that are not commands of `elmo`, because they need AllenNLP.
 _ALLENNLP_COMMANDS = {"study": "train the experiments of a study, and compare them in tables"}
-# As it was called until AllenNLP 1.0.
+# `allennlp elmo` was the name of this command in AllenNLP before 1.0.
 _OTHER_NAMES = {"embed": "elmo"}
 _SUMMARIES = {**COMMANDS, **_ALLENNLP_COMMANDS}
 
 
 class _CoreCommand(Subcommand):
-    """A command of `elmo` by its name there, `command`."""
+    """A sub-command that runs the command `command`, see `_SUMMARIES`."""
 
     command: str
     # Leaves out --include-package, which none of these commands uses.

@@ -1,6 +1,6 @@
 """
 `allennlp train`, as AllenNLP has it, but a process that `torchrun` has started trains together with
-the others of `torchrun`.
+the other processes of `torchrun`.
 """
 
 from functools import wraps

@@ -143,9 +143,7 @@ def find_entities(tags: Sequence[str]) -> List[Entity]:
 
 
 def bio_tags(entities: Sequence[Entity], num_words: int) -> List[str]:
-    """
-    The BIO (IOB2) tags of entities that do not overlap, one per word.
-    """
+    """The BIO (IOB2) tags of entities that do not overlap, one per word."""
     tags = ["O"] * num_words
     for entity in entities:
         tags[entity.start] = f"B-{entity.label}"

@@ -11,8 +11,8 @@ __all__ = ["DigestedText"]
 
 class DigestedText:
     """
-    Reads the sentences of a text, and computes a digest of those read so far, so that work which
-    was interrupted can check that it continues with the same text.
+    Reads the sentences of a text, and computes a digest of those read so far, by which resumed work
+    checks that it continues with the same text.
 
     # Parameters
 
@@ -49,14 +49,14 @@ class DigestedText:
         folder: Union[str, os.PathLike],
     ) -> None:
         """
-        Reads lines that are done, or raises `ConfigurationError` if they are not the same.
+        Reads the finished lines; raises `ConfigurationError` if they are not those of `sha256`.
 
         # Parameters
 
         sentences : `Iterator[Tuple[int, Tuple[str, ...]]]`
             A result of `sentences`, from its beginning.
         num_lines, sha256 : `int`, `str`
-            Lines that are done, and their digest.
+            The number of finished lines, and their digest.
         folder : `Union[str, os.PathLike]`
             Where the unfinished work is, for the message.
         """

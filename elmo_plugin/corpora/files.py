@@ -15,7 +15,7 @@ __all__ = ["find_file", "numbered_lines", "open_text"]
 Source = Union[str, os.PathLike, io.BufferedReader]
 _Peekable = Union[io.BufferedReader, gzip.GzipFile]
 
-# What text of users may do with bytes that are not UTF-8; the built-in `open` knows more.
+# The values of `decoding_errors`, for bytes that are not UTF-8; the built-in `open` has more.
 DECODING_ERRORS = ("strict", "replace")
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -144,7 +144,7 @@ def _name(path: Source) -> str:
     """The name in error messages."""
     if not isinstance(path, io.BufferedReader):
         return os.fspath(path)
-    # The name of a file that was opened by its descriptor is the descriptor, a number.
+    # The name of a file that was opened by its descriptor is a number.
     name = getattr(path, "name", None)
     return name if isinstance(name, str) else "standard input"
 

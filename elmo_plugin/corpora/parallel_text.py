@@ -1,4 +1,4 @@
-"""Parallel text: two files, line N of one is the translation of line N of the other."""
+"""Parallel text: two files, in which line N of one is the translation of line N of the other."""
 
 import os
 from dataclasses import dataclass

@@ -128,7 +128,7 @@ def _question(fields: Any, context: str, place: str) -> Question:
 
 
 def _compare(question: Question, is_answered: Dict[str, bool], place: str) -> None:
-    """Refuses a repeated id, and questions with answers among questions without."""
+    """Refuses a repeated id, and a file in which only some of the questions have answers."""
     if question.question_id in is_answered:
         raise ValueError(
             f'{place}: expected a unique "id", found it a second time. Predictions are '

@@ -13,7 +13,7 @@ __all__ = ["Phrase", "Tree", "read_trees"]
 # Words may contain a no-break space: `2 1/2` is one word.
 _PIECE = re.compile(r"\([ \t]*([^() \t]*)|\)|[^() \t]+")
 _LABELS = ("0", "1", "2", "3", "4")
-# The kinds of pieces that may follow.
+# The kinds of pieces (brackets and words) that may come next.
 _AT_START = ("(",)
 _AFTER_LABEL = ("(", "word")
 _AFTER_WORD = (")",)

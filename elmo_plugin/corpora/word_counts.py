@@ -33,7 +33,7 @@ def count_words(
     paths : `Iterable[Union[str, os.PathLike]]`
         See `read_sentences`.
     on_progress : `Optional[Callable[[int], object]]`, optional (default = `None`)
-        Called from time to time with the number of lines read since the last call.
+        Called every 10,000 lines, and at the end, with the number of lines since the last call.
     errors : `str`, optional (default = `"strict"`)
         See `numbered_lines`, which also documents the exceptions.
     """

@@ -32,7 +32,7 @@ class SenseInstance:
     # Parameters
 
     position : `int`
-        Of the token in its sentence, from 0.
+        The token's position in its sentence, from 0.
     lemma : `Lemma`
     senses : `Tuple[str, ...]`
         The correct sense keys, mostly one.
@@ -105,12 +105,12 @@ def read_first_senses(
     path : `Union[str, os.PathLike]`
         See `find_file`.
     lemmas : `Optional[Collection[Lemma]]`, optional (default = `None`)
-        Those that are wanted. Default: all.
+        The lemmas to read. Default: all.
 
     # Raises
 
     `ValueError`
-        If a line has not three cells; names it.
+        If a line does not have three cells; the message names file and line.
     """
     senses: Dict[Lemma, str] = {}
     for number, line in numbered_lines(path, newline="\n"):
@@ -140,7 +140,7 @@ def _read_json(path: str) -> Iterator[SenseSentence]:
 
 
 def _strings(found: Dict[str, Any], name: str, place: str) -> List[str]:
-    """One of the lists; a null among the senses is empty."""
+    """One of the lists of a line; a null among the senses becomes an empty string."""
     values, expected = found.get(name), found.get("tokens")
     if not isinstance(values, list) or not isinstance(expected, list):
         raise ValueError(f'{place}: expected a list as "{name}", found {type(values).__name__}.')
@@ -171,13 +171,13 @@ def _read_xml(path: str) -> Iterator[SenseSentence]:
             tokens, instances = [], []
             element.clear()
         elif element.tag == "text":
-            # Cleared sentences would stay.
+            # The text element still contains its sentences, which were only emptied.
             element.clear()
 
 
 def _elements(path: str) -> Iterator[ElementTree.Element]:
     """The elements of an XML file, each at its end tag."""
-    # Its events have a type of their own for each kind, of which only one is asked for.
+    # `Any`, because the type of an event depends on its kind; all events here are end tags.
     parser: Any = ElementTree.XMLPullParser(("end",))
     try:
         for _, line in numbered_lines(path):
@@ -195,8 +195,8 @@ def _instance(element: ElementTree.Element, position: int, keys: "_Keys") -> Sen
 
 
 class _Keys:
-    """The senses of instances. Lines are read as far as needed: RAM does not grow if both files
-    have the same order, as those of the framework have."""
+    """The senses of instances, from the key file. Lines are read as far as needed: RAM does not
+    grow if both files have the same order, as those of the framework do."""
 
     def __init__(self, xml: str) -> None:
         base = xml.removesuffix(".gz")

@@ -20,7 +20,7 @@ def read_word_vectors(path: Union[str, os.PathLike], words: Container[str]) -> T
         Text, gzip or zip, path or URL; a file within a larger zip is `(archive.zip)#file.txt`. A
         first line with the number of words and the width is skipped.
     words : `Container[str]`
-        The words whose vectors are wanted: RAM grows with these, not with the file.
+        The words whose vectors to read: RAM grows with their number, not with the file.
 
     # Returns
 
@@ -32,7 +32,7 @@ def read_word_vectors(path: Union[str, os.PathLike], words: Container[str]) -> T
     `FileNotFoundError`
         If there is no such file.
     `ValueError`
-        If the file is empty or damaged, or a line is not a word and a vector; names the line.
+        If the file is empty or damaged, or a line is not a word and a vector; with file and line.
     """
     lines = _vector_lines(os.fspath(path))
     first = next(lines, None)

@@ -5,7 +5,7 @@ from torch.nn.functional import layer_norm as normalise
 
 from elmo_plugin.util.errors import ConfigurationError
 
-# As in AllenNLP, for float32 and float64.
+# AllenNLP's value for float32 and float64.
 _EPSILON = 1e-13
 
 

@@ -10,7 +10,7 @@ Sentence = Tuple[int, Tuple[str, ...]]
 MAX_TOKENS = 8192
 # Sentences of this number of batches are sorted by length, which saves padding.
 BATCHES_AHEAD = 16
-# Of a group of sentences.
+# Tokens with which a group of sentences ends.
 _TOKENS_PER_GROUP = 32_768
 
 
@@ -90,9 +90,9 @@ def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
 
 def sentence_groups(sentences: Iterable[Sentence], batch_size: int) -> Iterator[List[Sentence]]:
     """
-    Divides a text into the groups between two commits: of 16 batches, or fewer if they have 32,768
-    tokens. A kill loses the work on one group, whose vectors are in memory. Groups depend on the
-    text and `batch_size` only, so that work that is resumed has the same batches.
+    Divides a text into groups, each written in one commit: 16 full batches of sentences, or fewer
+    with 32,768 tokens. The vectors of a group are in memory, and a kill loses at most one group.
+    Groups depend on the text and `batch_size` only, so that a resumed run has the same batches.
     """
     return groups(
         sentences,
@@ -105,7 +105,7 @@ def sentence_groups(sentences: Iterable[Sentence], batch_size: int) -> Iterator[
 def groups(
     items: Iterable[Item], size: Callable[[Item], int], most: Optional[int], enough: int
 ) -> Iterator[List[Item]]:
-    """Groups of items in order: of `most`, or fewer if their sizes add up to `enough`."""
+    """Groups of `most` items in order, or of fewer whose sizes add up to `enough`."""
     group: List[Item] = []
     total = 0
     for item in items:

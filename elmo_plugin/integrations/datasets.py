@@ -21,18 +21,18 @@ def embed_dataset(
     batch_size: int = 1024,
 ) -> "Data":
     """
-    Adds vectors of tokens to a data set of the library `datasets`, by its `map`: they are written
-    to its cache on disk, and memory is needed for a batch only.
+    Adds vectors of tokens to a data set of the library `datasets`, by its `map`, which writes them
+    to a cache on disk: memory grows with the batch only.
 
     # Parameters
 
     dataset : `Union[Dataset, DatasetDict, IterableDataset]`
     bilm : `Optional[Bilm]`, optional (default = `None`)
-        See `load_bilm`, whose default it is.
+        By default what `load_bilm` returns without arguments.
     column : `str`, optional (default = `"tokens"`)
         The column that has a list of words in each row.
     layers : `Union[str, List[int]]`, optional (default = `"all"`)
-        The layers whose mean is a vector: `all`, `last`, or numbers; 0 is the token layer.
+        The layers to average: `all`, `last`, or numbers; 0 is the token layer.
     new_column : `str`, optional (default = `"elmo"`)
         The column to add: in each row a list of vectors in float32.
     batch_size : `int`, optional (default = `1024`)

@@ -17,13 +17,13 @@ except ImportError as error:
 @register_embeddings
 class ElmoEmbeddings(TokenEmbeddings):
     """
-    ELMo in flair: the mean of layers of a frozen biLM, for each token. Layers that are to be
-    concatenated are embeddings of their own in a `StackedEmbeddings`.
+    ELMo in flair: the mean of layers of a frozen biLM, for each token. To concatenate layers, put
+    one `ElmoEmbeddings` for each into a `StackedEmbeddings`.
 
     # Parameters
 
     bilm : `Optional[Bilm]`, optional (default = `None`)
-        See `load_bilm`, whose default it is. A trained flair model contains it.
+        By default what `load_bilm` returns without arguments. A trained flair model contains it.
     layers : `Union[str, List[int]]`, optional (default = `"all"`)
         `all`, `last`, or numbers; 0 is the token layer.
     """

@@ -20,7 +20,7 @@ class SpanCounts:
     # Parameters
 
     separate : `Collection[str]`, optional (default = `()`)
-        Labels that have scores of their own but do not count in the overall ones.
+        Labels that have their own scores but are not counted in the overall scores.
     """
 
     def __init__(self, separate: Collection[str] = ()) -> None:
@@ -33,7 +33,7 @@ class SpanCounts:
 
         predicted, gold : `Iterable[Tuple[str, Any]]`
             Label and position of each span of a sentence. A predicted span is a true positive if
-            both equal those of a gold span.
+            a gold span has the same label and position.
         """
         predicted, gold = set(predicted), set(gold)
         for counter, spans in zip(self._counters, (predicted & gold, predicted, gold)):
@@ -90,7 +90,7 @@ class SpanCounts:
 def aligned_tags(
     predicted: List[List[str]], gold: List[List[str]]
 ) -> Iterator[Tuple[List[str], List[str]]]:
-    """The predicted and the gold tags of each sequence. Raises a `ValueError` if numbers differ."""
+    """Predicted and gold tags of each sequence. Raises `ValueError` if their numbers differ."""
     if len(predicted) != len(gold):
         raise ValueError(
             "expected gold tags for each predicted sequence, found "

@@ -1,14 +1,14 @@
 """
-Sizes at which a computation changes its path.
+Sizes at which a computation switches to another algorithm or layout.
 
 Each was chosen by the benchmark named beside it; `benchmarks/README.md` describes the rows. They
-change speed and memory, not results (beyond rounding).
+change speed and memory, and results only by rounding.
 """
 
 # Rows of a product are padded to a multiple of this or of a larger power of two, see
 # `linear/products.py`: `benchmarks/embed.py` and `benchmarks/pretrain.py`, float32 and bfloat16.
 ROW_MULTIPLE = 4
-# The same for int8 products above this number of rows: `benchmarks/embed.py`, int8.
+# Int8 products of more rows are padded to a multiple of this: `benchmarks/embed.py`, int8.
 INT8_ROW_MULTIPLE = 64
 # Elements of a float32 matrix up to which a transposed copy beats oneDNN's layout, for any number
 # of rows and for a single row: `benchmarks/latency.py`, small and full.
@@ -24,8 +24,8 @@ MAX_COMPILED_BFLOAT16 = 10 * 1024 * 1024
 # Bytes above which a buffer is allocated by NumPy, which asks for large pages:
 # `benchmarks/srl_encoder.py` and `benchmarks/pretrain.py`.
 LARGE_BUFFER = 4 * 1024 * 1024
-# Convolution windows of the character encoder computed at once (16 MB per thousand filters), and
-# the fewest for which another product pays: `benchmarks/memory.py` and `benchmarks/embed.py`.
+# Maximum number of character windows in one product of a convolution (16 MB per thousand filters),
+# and the number above which a product may end: `benchmarks/memory.py` and `benchmarks/embed.py`.
 MAX_WINDOWS = 4096
 MIN_WINDOWS = 128
 # Words whose token layer `TokenLayerTable` computes at once: `benchmarks/memory.py`.

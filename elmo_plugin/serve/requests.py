@@ -1,9 +1,9 @@
-"""The form of the requests of each task, and the limits of all."""
+"""The schema of the requests of each task, and limits that hold for all requests."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, Sequence
 
-#: Of each task, a request that shows what it does.
+#: For each task, an example of a request.
 EXAMPLES: Dict[str, Dict[str, Any]] = {
     "ner": {"sentence": "Ada Lovelace met Charles Babbage in London."},
     "srl": {"sentence": "The girl gave her brother a book and left.", "predicates": [2, 8]},
@@ -52,16 +52,16 @@ _PROPERTIES: Dict[str, Dict[str, Any]] = {
 @dataclass(frozen=True)
 class Limits:
     """
-    What a request may ask for, so that memory and time have bounds.
+    Limits of a request, which bound memory and time.
 
     # Parameters
 
     max_bytes : `int`, optional (default = `65536`)
-        Of its body.
+        Size of its body.
     max_words : `int`, optional (default = `1000`)
-        That a model reads to answer it. A sentence counts once for each of its predicates.
+        Number of words a model reads to answer it; a sentence counts once for each predicate.
     max_characters : `int`, optional (default = `200`)
-        Of a word.
+        Length of a word.
     """
 
     max_bytes: int = 64 * 1024

@@ -20,7 +20,7 @@ class ServedTask:
     # Parameters
 
     name : `str`
-        Of the task.
+        The name of the task.
     predictor : `Any`
         A `TaskPredictor` with the output format `json`.
     layer_weights : `List[Dict[str, Any]]`
@@ -37,12 +37,12 @@ class ServedTask:
         self._limits = limits
 
     def warm_up(self, batch_size: int) -> None:
-        """Answers the example alone and in a batch, which compiles what is compiled once."""
+        """Answers the example alone and in a batch, so that kernels are compiled beforehand."""
         for size in (1, batch_size):
             self._predict([EXAMPLES[self.name]] * size)
 
     def answer(self, requests: Sequence[str]) -> List[Outcome]:
-        """The answer of each, or the error of those that are not answered."""
+        """For each request its answer, or an error."""
         read = [self._read(request) for request in requests]
         outcomes = iter(self._predict([line for line in read if not isinstance(line, Exception)]))
         return [line if isinstance(line, Exception) else next(outcomes) for line in read]
@@ -64,7 +64,7 @@ class ServedTask:
         except Exception as error:
             if len(lines) == 1:
                 return [error]
-            # One of them fails: answer each by itself, so that the others have an answer.
+            # At least one line fails: answer each by itself, so that the others are answered.
             return [outcome for line in lines for outcome in self._predict([line])]
 
 
@@ -85,7 +85,7 @@ def load_tasks(
     # Raises
 
     `ConfigurationError`
-        If an archive cannot be loaded, is of no known task, or of the task of another.
+        If an archive cannot be loaded, is of no known task, or of the same task as another one.
     """
     tasks: Dict[str, ServedTask] = {}
     places: Dict[str, str] = {}

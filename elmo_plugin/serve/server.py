@@ -3,7 +3,7 @@ from typing import Any, Callable
 
 from elmo_plugin.util.errors import ConfigurationError
 
-# Beyond those that wait: the batch that is answered, the page, `/health` and `/metrics`.
+# For requests that do not wait: the current batch, the page, `/health` and `/metrics`.
 _MORE_CONNECTIONS = 256
 _SECONDS_TO_STOP = 10
 
@@ -23,7 +23,7 @@ def serve(
     port : `int`
         0 for any free one.
     max_waiting : `int`
-        See `Worker`. More connections than these and some more are answered with 503.
+        See `Worker`. Connections beyond 256 more than these are also answered with 503.
     on_start : `Callable[[str], object]`
         Called with the URL when it listens.
 

@@ -47,10 +47,10 @@ class WordReader:
 
     def answer(self, requests: Sequence[str]) -> List[Outcome]:
         """
-        For each `{"words": […], "position": 1}`, the position being from 0: `surprisal` in bits,
-        forward, backward and the mean of both, with `known` if the word is in the vocabulary; and
+        For each `{"words": […], "position": 1}`, positions from 0: `surprisal` in bits, forward,
+        backward and the mean of both; `known`, whether the word is in the vocabulary; and
         `neighbours`, by layer, the contexts with their `cosine`, `line`, `position` and `words`.
-        Each is `null` if the server does not have what it needs.
+        Without a softmax, the first two are `null`; without an index, `neighbours` is.
         """
         return [self._answer_one(request) for request in requests]
 

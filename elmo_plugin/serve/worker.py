@@ -8,18 +8,18 @@ from typing import Callable, Deque, Dict, List, Optional, Sequence, Union
 
 logger = logging.getLogger(__name__)
 
-# After a batch, how long to wait at most for new requests of the clients that it answered: this
-# fraction of the time that it took.
+# After a batch, how long to wait at most for new requests of the clients that it answered, as a
+# fraction of the time that the batch took.
 _PAUSE = 0.5
 
-#: Of a request: the answer, or why there is none.
+#: The answer to a request, or the error for which there is none.
 Outcome = Union[str, Exception]
-#: Answers requests, with an outcome for each. One request must not spoil the others.
+#: Answers requests, with an outcome for each: an error of one must not affect the others.
 Answer = Callable[[Sequence[str]], List[Outcome]]
 
 
 class QueueFull(Exception):
-    """As many requests are waiting as may wait."""
+    """The maximum number of requests is waiting."""
 
 
 class WorkerEnded(Exception):
@@ -47,11 +47,11 @@ class Worker:
     # Parameters
 
     answers : `Dict[str, Answer]`
-        Of each kind, what answers its requests.
+        For each kind, the function that answers its requests.
     batch_size : `int`
-        The most requests of a batch.
+        Maximum number of requests in a batch.
     max_waiting : `int`
-        The most requests that wait. RAM grows with these.
+        Maximum number of waiting requests. RAM grows with these.
     on_batch : `Callable[[str, int, float], object]`, optional
         Called after each batch with its kind, its size, and the seconds it took.
     """
@@ -78,7 +78,7 @@ class Worker:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answers nothing more; what waits ends with `WorkerEnded`."""
+        """Answers nothing more: waiting requests end with `WorkerEnded`."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -103,7 +103,7 @@ class Worker:
         `QueueFull`, `WorkerEnded`
         """
         with self._changed:
-            # Asked with the lock, so that nothing is added after the last look at the queue.
+            # Checked with the lock held, so that no job is added after `_run` clears the queue.
             if self._stopping or not self.is_alive:
                 raise WorkerEnded
             if len(self._jobs) >= self._max_waiting:
@@ -150,13 +150,13 @@ class Worker:
                     return batch
 
     def _pause(self, num_answered: int, seconds: float) -> None:
-        """Until as many requests have come as were answered, or the next batch is full."""
+        """Waits until as many requests have come as were answered, or a batch is full."""
         with self._changed:
             enough = min(len(self._jobs) + num_answered, self._batch_size)
             self._changed.wait_for(lambda: len(self._jobs) >= enough or self._stopping, seconds)
 
     def _answer(self, batch: List[_Job]) -> float:
-        """Returns the seconds that it took."""
+        """Answers the jobs of a batch, and returns the seconds that it took."""
         start = time.perf_counter()
         kind = batch[0].kind
         try:
@@ -165,7 +165,7 @@ class Worker:
             logger.exception("%s: a batch of %d requests failed", kind, len(batch))
             outcomes = [error] * len(batch)
         seconds = time.perf_counter() - start
-        # Before the answers, so that a client which has its answer finds it counted.
+        # Before the answers, so that a client that has its answer finds it in `/metrics`.
         self._on_batch(kind, len(batch), seconds)
         for job, outcome in zip(batch, outcomes):
             if isinstance(outcome, Exception):

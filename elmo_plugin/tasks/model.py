@@ -32,18 +32,18 @@ class TaskModel(Model):
     placement : `Optional[Placement]`, optional (default = `None`)
         Where ELMo is added; by default it is not.
     regularizer : `Optional[RegularizerApplicator]`
-        The paper's λ: `{regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
+        For the paper's λ: `{regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
     serialization_dir : `Optional[str]`
         Given by AllenNLP.
     dtype : `str`, optional (default = `"float32"`)
-        The type of products outside of training: `"float32"` or `"bfloat16"`; that of training is
-        the trainer's `mixed_precision`. Also that of a biLM, unless its layers are cached.
+        The type of products outside training, `"float32"` or `"bfloat16"`, those of a biLM without
+        cached layers included. For training, set the trainer's `mixed_precision`.
 
     # Raises
 
     `ConfigurationError`
-        If `dtype` is another one, or if there are other settings: AllenNLP does not check the
-        settings of a model whose constructor takes `**kwargs`.
+        If `dtype` is another one, or a setting is unknown: AllenNLP does not check the settings of
+        a model whose constructor takes `**kwargs`.
     """
 
     #: The labels that training needs and where a corpus has them, for the error.
@@ -163,5 +163,5 @@ class TaskModel(Model):
 
 
 def at_least_float32(logits: torch.Tensor) -> torch.Tensor:
-    """Under `torch.autocast` logits are in half precision, too coarse for a softmax over them."""
+    """Converts logits to float32: half precision, as in `torch.autocast`, is too coarse."""
     return logits.to(torch.promote_types(logits.dtype, torch.float32))

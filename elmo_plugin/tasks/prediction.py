@@ -7,8 +7,8 @@ from elmo_plugin.util.html import bars, mark, marked_words, paragraphs, table
 
 class Prediction(Dict[str, Any]):
     """
-    What a predictor returns: JSON, which a notebook shows as marked text and bars. Lines of JSON
-    that were written before can be shown, too: `Prediction(json.loads(line))`.
+    What a predictor returns: JSON, which a notebook shows as highlighted text and bar charts. To
+    show a line of JSON that `allennlp predict` wrote: `Prediction(json.loads(line))`.
     """
 
     #: The passage that a question is about, shown in notebooks. It is not part of the JSON.

@@ -62,7 +62,7 @@ class TaskPredictor(Predictor):
         return self._checked(parse_object(line, place, self.example), place)
 
     def load_request(self, text: str) -> JsonDict:
-        """As `load_line`, for a line that stands alone, whatever was loaded before."""
+        """As `load_line`, for a single request: errors do not name the number of a line."""
         self._num_lines, place = 1, "the request"
         return self._checked(parse_object(text, place, self.example), place)
 
@@ -79,7 +79,7 @@ class TaskPredictor(Predictor):
 
     @overrides
     def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
-        """`Prediction`s. See the class for what they hold."""
+        """A `Prediction` for each instance; see the class for its fields."""
         if not instances:
             return []
         for instance in instances:
@@ -97,7 +97,7 @@ class TaskPredictor(Predictor):
         return Prediction(sanitize(self._described(output)))
 
     def _checked(self, line: JsonDict, place: str) -> JsonDict:
-        """The input that a line holds. Raises a `ValueError` that begins with the place if none."""
+        """The input of a line; a `ValueError` that begins with the place if it is invalid."""
         raise NotImplementedError
 
     def _described(self, output: Dict[str, Any]) -> JsonDict:

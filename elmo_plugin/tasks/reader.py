@@ -23,9 +23,9 @@ class TaskReader(DatasetReader):
     max_instances : `Optional[int]`, optional (default = `None`)
         Read at most this many instances of a file.
     fraction : `float`, optional (default = `1.0`)
-        Read a random sample of about this share of a file: each of its parts, such as a sentence,
-        a pair or a document, is in it with this probability. A larger fraction contains what a
-        smaller one has.
+        Read a random sample of about this share of a file: each item (such as a sentence, a pair or
+        a document) is sampled with this probability. With the same seed, the sample of a larger
+        fraction contains that of a smaller one.
     fraction_seed : `int`, optional (default = `0`)
         Another seed draws another sample.
     serialization_dir : `Optional[str]`
@@ -34,9 +34,9 @@ class TaskReader(DatasetReader):
     # Raises
 
     `ConfigurationError`
-        If the fraction is not above 0 and at most 1, or leaves nothing of a file; if there are
-        other settings: AllenNLP does not check the settings of a reader whose
-        constructor takes `**kwargs`.
+        If the fraction is not above 0 and at most 1, or the sample of a file is empty; or if a
+        setting is unknown: AllenNLP does not check the settings of a reader whose constructor takes
+        `**kwargs`.
     """
 
     #: The fields of an instance that hold text.

@@ -37,7 +37,7 @@ class AtomicCheckpointer(Checkpointer):
         moment = (num_epochs_completed, num_batches_in_epoch_completed)
         saved = super().maybe_save_checkpoint(trainer, *moment)
         if saved:
-            # AllenNLP records this in the primary process only; the others would then request a
+            # AllenNLP records this in the primary process only; the others would request another
             # checkpoint after every batch.
             self._record_save(*moment)
         return saved
@@ -61,7 +61,7 @@ class AtomicCheckpointer(Checkpointer):
             moment = _moment(checkpoint)
             save_atomically(checkpoint.trainer_state, self._training_state_path(*moment))
             save_atomically(checkpoint.model_state, self._model_state_path(*moment))
-        # AllenNLP does not overwrite these files; it removes old checkpoints.
+        # AllenNLP keeps the files that exist, and removes old checkpoints.
         super().save_checkpoint(trainer)
 
     def _remove_leftovers(self) -> None:

@@ -14,7 +14,7 @@ __all__ = ["LinearDecay"]
 @LearningRateScheduler.register("elmo-linear-decay")
 class LinearDecay(LearningRateScheduler):
     """
-    Decays the learning rate linearly over a time budget in minutes, to zero or to a fraction of it.
+    Decays the learning rate linearly over a time budget, to zero or a fraction of its first value.
     The trainer `elmo-bilm` stops when the budget is used up.
 
     Only training time counts, not validation; a recovered run continues with the time used so far.
@@ -30,8 +30,8 @@ class LinearDecay(LearningRateScheduler):
     warmup_steps : `int`, optional (default = `0`)
         Number of batches over which the rate first increases to its full value.
     end_factor : `float`, optional (default = `0.0`)
-        The fraction of the rate at the end. Above 0 for the first parts of a training that goes on
-        from its weights: 0.5 in the first half, and half the rate in the second.
+        The final rate as a fraction of the full rate. Above 0 if another run continues from the
+        weights: for two equal halves, set 0.5 in the first run and half its rate in the second.
 
     # Raises
 

@@ -26,8 +26,8 @@ _CONSTANTS = (
     types.ModuleType,
 )
 
-# A value of another class than plain values, dict, list and tuple is stored as a dictionary with
-# these keys.
+# A value that is no plain value, dict, list or tuple is stored as a dictionary with the first two
+# keys.
 _CLASS, _PARTS = "elmo-class", "elmo-parts"
 _ARRAY, _LEFT_OUT = "numpy.ndarray", "left out"
 
@@ -61,7 +61,7 @@ def load_metric_states(model: Model, states: Dict[str, Any]) -> None:
 
 
 def metric_state(metric: Metric) -> Dict[str, Any]:
-    """That of one metric, see `metric_states`."""
+    """The state of one metric, see `metric_states`."""
     return _attributes(metric, type(metric).__name__)
 
 

@@ -12,7 +12,7 @@ def random_states(device: torch.device) -> Dict[str, Any]:
     The states of the random generators of Python, NumPy, PyTorch and, if `device` is a GPU, that
     GPU. `torch.load` can read them with `weights_only`.
     """
-    # With its default arguments it returns a tuple.
+    # `Any`, because the annotation of `get_state` also allows a dictionary.
     of_numpy: Any = numpy.random.get_state()
     name, keys, *rest = of_numpy
     states = {

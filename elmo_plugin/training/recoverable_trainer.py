@@ -21,7 +21,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["RecoverableTrainer"]
 
-# The key of our additions to the trainer state.
+# The key of what this trainer adds to the trainer state.
 _KEY = "elmo-recoverable"
 
 
@@ -45,8 +45,8 @@ class RecoverableTrainer(GradientDescentTrainer):
     Not restored are states that a model carries between batches outside of its `state_dict`, such
     as those of a `stateful` ELMo, and random numbers drawn by the workers of a lazy data loader.
 
-    Parameters are those of AllenNLP's `GradientDescentTrainer`, which needs the checkpointer
-    `elmo-atomic`, and one more.
+    Parameters are those of AllenNLP's `GradientDescentTrainer` and one more. Use it with the
+    checkpointer `elmo-atomic`, which distributed training requires.
 
     # Parameters
 
@@ -108,7 +108,7 @@ class RecoverableTrainer(GradientDescentTrainer):
 
     @overrides
     def _maybe_restore_checkpoint(self) -> None:
-        # Fail now, not at the first checkpoint.
+        # Checked here, so that an error is raised before the first checkpoint.
         self._check_checkpointer()
         averaged = self._moving_average and self._moving_average._parameters
         super()._maybe_restore_checkpoint()
@@ -116,9 +116,9 @@ class RecoverableTrainer(GradientDescentTrainer):
         if not latest:
             return
         if self._moving_average:
-            # AllenNLP has replaced these by copies from the checkpoint, which are not trained.
+            # AllenNLP has replaced them by copies in the checkpoint, which are not trained.
             self._moving_average._parameters = averaged
-        # This callback removes its hooks after the first batch of the first epoch only.
+        # `ConfidenceChecksCallback` removes its hooks in the first batch of the first epoch only.
         self._callbacks = [
             TrainerCallback("") if isinstance(callback, ConfidenceChecksCallback) else callback
             for callback in self._callbacks

@@ -28,9 +28,9 @@ from elmo_plugin.util.torchrun import Place, meet, wait_for
 
 __all__ = ["train_under_torchrun"]
 
-# Of Linux: the signal for a process whose parent ends.
+# Option of Linux's `prctl`: the signal that a process gets when its parent ends.
 _PR_SET_PDEATHSIG = 1
-# A network file system may show a new file after half a minute only.
+# On a network file system a new file may become visible only after half a minute.
 _SECONDS_TO_SEE_FILES = 60
 
 
@@ -65,10 +65,10 @@ def train_under_torchrun(
     # Raises
 
     `ConfigurationError`
-        If process 0 cannot begin, this process sees other files than process 0, or there are fewer
-        devices than processes.
+        If process 0 cannot begin, this process finds other files than process 0, or a machine has
+        fewer devices than processes.
     """
-    # Without torchrun's agent it would write beside the processes of the repeated command.
+    # If it outlived torchrun's agent, it would write into the folder of the repeated command.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     common_logging.FILE_FRIENDLY_LOGGING = file_friendly_logging
@@ -96,7 +96,7 @@ def train_under_torchrun(
         training.finish(metrics)
         archive_model(folder, include_in_archive=include_in_archive)
         start.set("ended", "")
-    # If process 0 is killed until then, torchrun can start all of them again.
+    # If process 0 is killed before that, torchrun can start all processes again.
     wait_for(start, "ended")
     if place.world_size > 1:
         # The store may end with process 0.
@@ -114,7 +114,7 @@ def _prepare(
     """Creates the folder of the training, or checks the one to continue in, as `train_model`."""
     key = f"continue {folder.resolve()} with"
     if store.check([key]):
-        # torchrun's count of restarts is no help: it differs between machines.
+        # torchrun's count of restarts cannot be used: it differs between machines.
         recover = store.get(key) == b"recover"
         force = not recover
     create_serialization_dir(params, folder, recover, force)
@@ -138,7 +138,7 @@ def _prepare(
 
 
 def _experiment(start: distributed.Store, folder: Path) -> Params:
-    """What process 0 has prepared, in another process."""
+    """The experiment that process 0 has prepared, for the other processes."""
     begun = json.loads(wait_for(start, "begun"))
     if "error" in begun:
         raise ConfigurationError(f"Process 0 could not begin: {begun['error']}")
@@ -180,7 +180,7 @@ def _training(params: Params, folder: Path, place: Place, start: distributed.Sto
     return TrainModel.from_params(
         params=params,
         serialization_dir=str(folder),
-        # As if all were on one machine, so that only process 0 writes.
+        # The rank among all machines, so that only process 0 writes.
         local_rank=place.rank,
         ddp_accelerator=accelerator,
     )
@@ -200,6 +200,6 @@ def _device(devices: Any, place: Place) -> int:
 
 
 def _files(folder: Path) -> List[str]:
-    """What a process needs to see to continue from the same checkpoint as process 0."""
+    """The files by which a process finds the same checkpoint as process 0."""
     paths = [folder / CONFIG_NAME, *folder.glob("model_state_e*_b*.th")]
     return sorted(path.name for path in paths if path.exists())

@@ -9,14 +9,14 @@ Number = TypeVar("Number", int, float)
 
 
 def process() -> Tuple[int, int]:
-    """The number of this process, from 0, and how many there are."""
+    """The rank of this process and the number of processes."""
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
     return 0, 1
 
 
 def sum_over_processes(value: Number) -> Number:
-    """The sum of the numbers that all processes call this with."""
+    """The sum of `value` over all processes, each of which has to call this."""
     if process() == (0, 1):
         return value
     device = "cuda" if distributed.get_backend() == "nccl" else "cpu"

@@ -19,7 +19,7 @@ def marked_words(words: Sequence[str], spans: Iterable[Tuple[int, int, str]]) ->
 
     words : `Sequence[str]`
     spans : `Iterable[Tuple[int, int, str]]`
-        First word, last word and label of what is marked. Spans may be nested.
+        First word, last word (inclusive) and label of each marked span. Spans may be nested.
     """
     pieces: List[List[str]] = [[escape(word)] for word in words]
     # Outer spans come last, so that they are put around the inner ones.

@@ -1,10 +1,10 @@
-"""What all pictures have in common."""
+"""The settings that all pictures share."""
 
 from typing import Any
 
 from elmo_plugin.util.errors import ConfigurationError
 
-#: Okabe and Ito's colours, which the colour-blind can tell; and marks, for print in black.
+#: Okabe and Ito's palette for colour-blind readers, and marks for prints without colour.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
 MARKS = "osD^vPX"
 

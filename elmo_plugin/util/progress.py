@@ -5,7 +5,7 @@ import time
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, Optional
 
-# Between two lines, where there is no bar.
+# Seconds between two lines of progress.
 _SECONDS = 5.0
 
 

@@ -1,4 +1,4 @@
-"""State dicts with matrices in 8 bits."""
+"""State dicts with matrices in int8."""
 
 from typing import Dict
 
@@ -6,16 +6,16 @@ import torch
 
 __all__ = ["SCALES", "dequantize", "quantized"]
 
-#: Suffixes of the names of a matrix in 8 bits and of its factors, one per row.
+#: Suffixes of the names of an int8 matrix and of its scales, one per row.
 MATRIX, SCALES = ".int8", ".scales"
-# Smaller matrices would save nothing.
+# Quantising smaller matrices would save almost nothing.
 _MIN_SIZE = 4096
 
 
 def quantized(parameters: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
     """
-    A state dict whose matrices are rounded to 255 values per row, the largest of which is that of
-    the row's largest number: the error is at most 1/254 of it.
+    A state dict whose matrices are quantised to int8, from -127 to 127, with a scale per row: the
+    error of a number is at most 1/254 of the largest absolute value in its row.
     """
     found: Dict[str, torch.Tensor] = {}
     for name, value in parameters.items():
@@ -30,7 +30,7 @@ def quantized(parameters: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
 
 
 def dequantize(parameters: Dict[str, torch.Tensor]) -> None:
-    """Puts the matrices, in float32, in place of what `quantized` has made of them."""
+    """Reverts `quantized` in place; matrices become float32."""
     for name in [name for name in parameters if str(name).endswith(MATRIX)]:
         rounded = parameters.pop(name)
         name = name.removesuffix(MATRIX)

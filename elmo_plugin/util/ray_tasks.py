@@ -12,24 +12,25 @@ def run_with_ray(
     num_gpus: float = 0,
 ) -> Iterator[Tuple[int, Any]]:
     """
-    Calls a function in tasks of [Ray](https://docs.ray.io), with the environment and in the folder
-    of this process. A task whose worker dies is started again.
+    Calls a function in tasks of [Ray](https://docs.ray.io), in the folder of this process and with
+    its environment variables; those that a worker already has keep their values. A task whose
+    worker dies is started again.
 
     # Parameters
 
     function : `Callable[..., Any]`
-        One of a module, because workers import it. Arguments and results should be small.
+        Defined in a module, because workers import it. Arguments and results should be small.
     calls : `Sequence[Tuple]`
         The arguments of each task.
     address : `Optional[str]`, optional (default = `None`)
-        Of a cluster. By default Ray is started on this machine.
+        Address of a cluster. By default Ray is started on this machine.
     num_cpus, num_gpus : `float`
         What Ray reserves for each task.
 
     # Returns
 
     `Iterator[Tuple[int, Any]]`
-        The number of each call in the order in which they end, and its result, or the exception
+        The index of each call, in the order in which calls end, and its result or the exception
         that ended it.
 
     # Raises
@@ -60,8 +61,8 @@ def run_with_ray(
 def _call(
     function: Callable[..., Any], call: Tuple, environment: Dict[str, str], folder: str
 ) -> Any:
-    # Files are named by variables and perhaps by relative paths, as where the tasks were started;
-    # what Ray sets for its tasks stays.
+    # The variables and the folder of the starting process, because they and relative paths name
+    # files. Variables that the worker already has, such as those of Ray, are kept.
     os.environ.update({k: v for k, v in environment.items() if k not in os.environ})
     os.chdir(folder)
     return function(*call)

@@ -19,16 +19,16 @@ class ResumableText:
     path : `Path`
         The file to write; its folder is created if needed.
     settings : `Dict[str, Any]`
-        What the lines depend on, as strings or numbers. Unfinished work is continued only if it has
-        the same.
+        What the lines depend on, as strings or numbers. Unfinished work is continued only if its
+        settings are the same.
     force : `bool`
         Replace a finished file, and unfinished work with other settings.
 
     # Raises
 
     `ConfigurationError`
-        If the file is finished; if unfinished work has other settings or belongs to a running
-        process; if the folder cannot be created.
+        If the file is finished; if unfinished work has other settings, is damaged, or belongs to
+        a running process; if the folder cannot be created.
     """
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
@@ -37,7 +37,7 @@ class ResumableText:
         if path.exists() and not force:
             raise ConfigurationError(f"{path} exists. Give --force to replace it, or another name.")
         self.path, self.folder = path, Path(f"{path}{UNFINISHED}")
-        #: What was given to the last commit.
+        #: The `progress` of the last commit.
         self.progress: Dict[str, Any] = {}
         self._settings = settings
         self._lines, self._state = self.folder / "lines", self.folder / "progress.json"
@@ -49,7 +49,7 @@ class ResumableText:
             raise
 
     def commit(self, text: str, progress: Dict[str, Any]) -> None:
-        """Adds text, and what is needed to continue after it."""
+        """Adds text, and stores the `progress` from which work can continue after it."""
         self._file.write(text)
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -63,7 +63,7 @@ class ResumableText:
             unfinished.write_text(json.dumps(state), encoding="utf-8")
 
     def finish(self) -> None:
-        """Gives the file its name, and removes the folder."""
+        """Gives the file its name; `close` then removes the folder."""
         self._file.close()
         os.replace(self._lines, self.path)
         self._state.unlink(missing_ok=True)
@@ -88,7 +88,7 @@ class ResumableText:
                     "command to continue it, name another output, or add --force to begin anew."
                 )
         if not num_bytes:
-            # Before the lines go: their progress must not outlive them.
+            # Before the lines are removed: progress without its lines would count as damage.
             self._state.unlink(missing_ok=True)
         file = open(self._lines, "a", encoding="utf-8", newline="\n")
         file.truncate(num_bytes)
@@ -107,7 +107,7 @@ class ResumableText:
 
 
 def settings_difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:
-    """Names the settings of unfinished work that are not as expected; empty if all of them are."""
+    """Names the settings of unfinished work that are not as expected; empty if there are none."""
     return "; ".join(
         # Long values, such as digests, would not help in the message.
         f"{name} {found.get(name)}, now {value}" if len(str(value)) < 32 else f"another {name}"

@@ -20,13 +20,13 @@ def parse_vectors(
     dim : `int`
         Width of a vector.
     max_others : `int`, optional (default = `0`)
-        How many further words are wanted, the first of the file.
+        Number of other words to read, the first ones in the file.
 
     # Returns
 
     `Tuple[Vectors, Vectors]`
         The float32 vectors of `words` that the file contains, and those of other words. If a word
-        occurs twice, the first vector counts.
+        occurs twice, the first vector is used.
 
     # Raises
 

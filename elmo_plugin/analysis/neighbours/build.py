@@ -21,8 +21,8 @@ from elmo_plugin.util.errors import ConfigurationError
 class IndexOptions:
     """The settings of `build_index`."""
 
-    #: Numbers of the layers; the token layer is 0. By default all others: the token layer does not
-    #: depend on the context, so that all occurrences of a word are equally near.
+    #: Numbers of the layers; the token layer is 0. By default all but the token layer, in which all
+    #: occurrences of a word have the same vector.
     layers: Optional[Sequence[int]] = None
     #: Index the occurrences of these words only, in exactly this spelling. By default every token.
     words: Optional[Sequence[str]] = None
@@ -79,7 +79,7 @@ def build_index(
     """
     lines = _Lines(text, folder, options)
     settings = _settings(bilm, options)
-    # Before the folder is made.
+    # Checked before the folder is created.
     if next(lines.with_contexts(lines.sentences()), None) is None:
         words = "" if lines.words is None else f" of {', '.join(sorted(lines.words))}"
         raise ConfigurationError(
@@ -122,11 +122,11 @@ class _Lines(DigestedText):
         self.words: Optional[FrozenSet[str]] = None if words is None else frozenset(words)
 
     def with_contexts(self, sentences: Iterator[Sentence]) -> Iterator[Sentence]:
-        """Those of the sentences that have contexts."""
+        """The sentences that have contexts."""
         return ((number, words) for number, words in sentences if self.positions(words))
 
     def positions(self, words: Sequence[str]) -> List[int]:
-        """The contexts of a sentence."""
+        """The positions of the words of a sentence that are contexts."""
         if self.words is None:
             return list(range(len(words)))
         return [position for position, word in enumerate(words) if word in self.words]

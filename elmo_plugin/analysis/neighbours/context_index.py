@@ -14,8 +14,8 @@ INDEX_FILE = "index.json"
 TEXT_FILE = "text.txt"
 # Columns: number of the sentence in the text file, position in it, `key_of` the word.
 CONTEXTS_FILE, CONTEXT_COLUMNS = "contexts.npy", 3
-# Columns: number of the line in the text that was indexed, from 1; where the sentence ends in the
-# text file, in bytes; where its contexts end; `key_of` its words.
+# Columns: number of the line in the text that was indexed, from 1; offset of the sentence's end in
+# the text file, in bytes; number of its last context plus 1; `key_of` its words.
 SENTENCES_FILE, SENTENCE_COLUMNS = "sentences.npy", 4
 
 
@@ -35,7 +35,7 @@ class ContextIndex:
     # Raises
 
     `ConfigurationError`
-        If it is no index, an unfinished or a damaged one.
+        If the folder holds no index, or an unfinished or damaged one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -106,7 +106,7 @@ class ContextIndex:
 
     def _mapped(self, name: str, shape: Tuple[int, int]) -> numpy.ndarray:
         try:
-            # Copy on write, because torch warns of arrays that cannot be written.
+            # Copy on write: torch warns of read-only arrays. Nothing is written.
             array = numpy.load(self.folder / name, mmap_mode="c", allow_pickle=False)
         except (OSError, ValueError) as error:
             raise damaged(self.folder, f"{name} cannot be read") from error
@@ -127,7 +127,7 @@ def key_of(words: Sequence[str]) -> int:
 
 
 def bilm_settings(bilm: Bilm) -> Dict[str, Any]:
-    """What decides which vectors a biLM gives."""
+    """The settings on which the vectors of a biLM depend."""
     return {"bilm_fingerprint": fingerprint(bilm), "warm_up": bilm.warm_up}
 
 
@@ -153,7 +153,7 @@ def read_settings(folder: Path) -> Dict[str, Any]:
 
 
 def damaged(folder: Path, reason: str) -> ConfigurationError:
-    """The error for files that no kill can leave behind."""
+    """The error for files in a state that a killed process cannot have left."""
     return ConfigurationError(
         f"{folder} is damaged: {reason}. Build it again, with --force to replace it."
     )

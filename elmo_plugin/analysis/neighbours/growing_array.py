@@ -17,7 +17,7 @@ class GrowingArray:
     path : `Path`
         Created if there are no rows to keep.
     dtype : `str`
-        A name of NumPy, little-endian: `<f2`.
+        A little-endian type in NumPy's notation, such as `<f2`.
     width : `int`
         Numbers per row.
     num_rows : `int`

@@ -23,7 +23,7 @@ from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
-# What a process that was killed at once leaves in the folder.
+# What a process leaves in the folder if it is killed before it has written the index file.
 _BEFORE_THE_INDEX = {"lock", f"{INDEX_FILE}{UNFINISHED}"}
 _START = {
     "num_lines": 0,
@@ -98,7 +98,7 @@ class IndexWriter:
         self._sentences.append(numpy.array([(line, *ends, key_of(words))], "<i8"))
 
     def commit(self, num_lines: int, text_sha256: str, complete: bool = False) -> None:
-        """Makes what was added, up to this line, survive a kill."""
+        """Writes all that was added, up to this line, so that a killed process can be continued."""
         for array in self._arrays:
             array.finish() if complete else array.sync()
         self._text.flush()
@@ -115,7 +115,7 @@ class IndexWriter:
 
     def close(self) -> None:
         try:
-            # May write, and fail once more on a full disk.
+            # Writes what is buffered, which may fail again on a full disk.
             self._files.close()
         finally:
             (self.folder / "lock").unlink(missing_ok=True)

@@ -32,7 +32,7 @@ class NearestRows:
     number : `int`
         How many rows to find.
     excluded : `Sequence[Rows]`
-        Rows that do not count.
+        Rows that must not be found.
     """
 
     def __init__(
@@ -47,12 +47,12 @@ class NearestRows:
         #: In descending order of their cosines, rows of equal cosines in their own order.
         self.rows = numpy.zeros(0, "i8")
         self.cosines = numpy.zeros(0)
-        # More than rounding (of rows to half, of query and sums to single) changes a product.
+        # A bound of rounding errors of a product: rows are in half, query and sums in float32.
         self._tolerance = 2.0**-10 + len(self.query) * 2.0**-23
 
     @property
     def threshold(self) -> float:
-        """A row whose product is lower is none of the nearest."""
+        """Rows with a lower product cannot be among the nearest."""
         return self.cosines[-1] - self._tolerance if len(self.rows) == self._number else -numpy.inf
 
     def add_block(self, products: numpy.ndarray, first: int) -> None:
@@ -69,13 +69,13 @@ class NearestRows:
             products[max(0, start - first) : max(0, end - first)] = -numpy.inf
         threshold = self.threshold
         if len(products) > self._number:
-            # As many rows reach this product, and the cosine of each is nearly as high.
+            # A row with a product 2 tolerances below those of `number` rows is not nearer.
             reached = numpy.partition(products, -self._number)[-self._number]
             threshold = max(threshold, reached - 2 * self._tolerance)
         self.add_rows(numpy.flatnonzero(products >= threshold) + first)
 
     def add_rows(self, rows: numpy.ndarray) -> None:
-        """Adds rows that come after those added so far, except those that do not count."""
+        """Adds rows that come after those added so far, except excluded ones."""
         for start, end in self._excluded:
             rows = rows[(rows < start) | (rows >= end)]
         for start in range(0, len(rows), _ROWS_PER_CHECK):
@@ -101,11 +101,11 @@ def search(
     # Parameters
 
     vectors : `numpy.ndarray`
-        Those of each of `nearest`.
+        The same matrix as in all of `nearest`.
     nearest : `Sequence[NearestRows]`
         Receive the rows.
     rows_per_block : `int`, optional (default = `0`)
-        Whose products are in memory, and compared at once; 0: as many as 32 MB hold in float32.
+        Rows whose products are computed before they are compared; 0: rows of 32 MB in float32.
     on_progress : `Callable[[int], object]`
         Called with the number of rows done since the last call.
     """

@@ -10,7 +10,7 @@ from elmo_plugin.elmo.token_batches import groups
 from elmo_plugin.util.html import marked_words, paragraphs, table
 
 _MARKED = re.compile(r"\[(.+)\]")
-# In one pass over the index; their products with a block are in memory.
+# The products of these queries with a block of the index are in memory.
 _QUERIES_PER_PASS = 512
 
 
@@ -19,7 +19,7 @@ class Query:
     """A word in its sentence."""
 
     words: Tuple[str, ...]
-    #: Of the word, from 0.
+    #: The word's position, from 0.
     position: int
 
 
@@ -28,9 +28,9 @@ class Neighbour:
     """A context of the indexed text."""
 
     cosine: float
-    #: Of the text, from 1.
+    #: Number of the line in the text, from 1.
     line: int
-    #: In the words of that line, from 0.
+    #: Position in the words of that line, from 0.
     position: int
     words: Tuple[str, ...]
 
@@ -100,8 +100,8 @@ def find_neighbours(
     Finds the contexts of a text whose vectors are nearest to those of words in their sentences, by
     cosine, in each layer of an index. The search is exact but for the half precision of the index.
 
-    512 queries at a time are compared in one pass over the index. Memory grows with these, and
-    not with the index.
+    One pass over the index compares up to 512 queries. Memory grows with the number of queries in a
+    pass, not with the index.
 
     # Parameters
 
@@ -142,7 +142,7 @@ def _one_pass(
     same_word: bool,
     on_progress: Callable[[int], object],
 ) -> List[Neighbours]:
-    # One sentence per batch, because in a larger one the last bits depend on the others.
+    # One sentence per batch: in larger batches, rounding depends on the other sentences.
     embedded = embed_sentences(bilm, [query.words for query in queries], batch_size=1)
     # Shape of each: (num_layers, dim)
     vectors = [

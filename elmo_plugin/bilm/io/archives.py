@@ -41,7 +41,7 @@ class TrainedModel:
     place : `str`
         Its name in error messages.
     config : `Dict[str, Any]`
-        The experiment that trained it.
+        The content of its `config.json`; empty if there is none.
     """
 
     parameters: Dict[str, torch.Tensor]
@@ -86,7 +86,7 @@ class TrainedModel:
 
     def load_into(self, bilm: Bilm) -> None:
         """
-        Copies the parameters of the only biLM of the model into one of the same options.
+        Copies the parameters of the only biLM of the model into `bilm`.
 
         # Raises
 
@@ -181,7 +181,7 @@ def _difference(expected: BilmOptions, found: BilmOptions) -> str:
 
 
 def _settings(options: BilmOptions) -> Dict[str, Any]:
-    # Without characters these are `None`, and differ before the words of token embeddings do.
+    # Without characters these are `None`, so that they differ before `vocabulary` is compared.
     cnn: Dict[str, Any] = dict.fromkeys(field.name for field in fields(CharacterCnnOptions))
     if options.char_cnn is not None:
         cnn = asdict(options.char_cnn)

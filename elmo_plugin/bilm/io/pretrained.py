@@ -59,7 +59,7 @@ def load_bilm(
             f"{options_file}: `bidirectional` is false, but ELMo needs a model of both directions."
         )
     options.check_widths(str(options_file))
-    # Before the model is built, because options of other weights could need any amount of memory.
+    # Checked before the model is built: wrong options could need any amount of memory.
     if archived is None and not is_archive(weight_file):
         check_weights(options, weight_file)
     bilm = Bilm(options, stateful=stateful, warm_up=warm_up, source=source)

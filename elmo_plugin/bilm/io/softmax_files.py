@@ -35,7 +35,7 @@ class SoftmaxWeights:
     # Parameters
 
     weight : `torch.Tensor`
-        Shape `(num_words, dim)`, `dim` being the output of one direction.
+        Shape `(num_words, dim)`, `dim` being the width of the output of one direction.
     bias : `torch.Tensor`
         Shape `(num_words,)`.
     words : `List[str]`

@@ -1,9 +1,9 @@
 """
 The weights of a biLM in files: HDF5 in bilm-tf's layout, or safetensors with the same names.
 
-One table (`_entries`) maps the tensors of a file to parameters. Reading and writing both use it, so
-that a file that is read and written again is the same bit for bit. Its names are those of the
-published files; other names that bilm-tf uses are read too, see `weight_fit`.
+One table (`_entries`) maps the tensors of a file to parameters, in reading and in writing, so that
+a file that is read and written again is the same bit for bit. The table has the tensor names of
+the published files; other names that bilm-tf uses are read too, see `weight_fit`.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ WEIGHT_FILE = "weights.hdf5"
 
 
 class ModuleWithOptions(torch.nn.Module):
-    """A `Bilm`, as far as this module needs it: the base class of `Bilm`, which imports it."""
+    """The base class of `Bilm`, which imports this module and so cannot be imported here."""
 
     options: BilmOptions
 
@@ -64,7 +64,7 @@ def load_weights(bilm: ModuleWithOptions, weight_file: Union[str, PathLike]) -> 
             array = arrays[entry.name] if entry.name in arrays else _identity(entry.shape)
             for name, part in zip(entry.parameters, entry.to_parameters(array)):
                 parameters[name].copy_(torch.from_numpy(numpy.ascontiguousarray(part)))
-    # Removes packed copies of the weights, see `PackedLinear`.
+    # Drops packed copies of the old weights, see `PackedLinear`.
     bilm.train(bilm.training)
 
 
@@ -142,7 +142,7 @@ def _entries(options: BilmOptions) -> Iterator[_Entry]:
 
 
 def _embedding(name: str, shape: Tuple[int, int]) -> _Entry:
-    """A file has no row for padding, id 0."""
+    """The file has no row for padding (id 0), the parameter has one."""
     return _Entry(
         name,
         shape,
@@ -175,7 +175,7 @@ def _vector(name: str, size: int, parameter: str) -> _Entry:
 
 
 def _matrix(name: str, shape: Tuple[int, int], parameter: str) -> _Entry:
-    """TensorFlow multiplies from the left, PyTorch from the right."""
+    """Transposed, because TensorFlow computes `x @ W` and PyTorch `x @ W.T`."""
     return _Entry(name, shape, (parameter,), lambda array: [array.T], lambda parts: parts[0].T)
 
 

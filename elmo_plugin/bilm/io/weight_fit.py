@@ -14,8 +14,8 @@ _PARTS = {"kernel": "W_0", "bias": "B", "projection/kernel": "W_P_0"}
 
 def published_name(name: str) -> str:
     """
-    The name of a tensor in the published files. In bilm-tf's dumps of a single layer the cell has
-    no number, and those of a forward-only model have TensorFlow's names of its parts.
+    The name of a tensor in the published files. In bilm-tf's files of biLMs with one layer the cell
+    has no number; files of forward-only models have TensorFlow's names for the parts of a cell.
     """
     cell = re.fullmatch(r"(RNN_\d+/RNN|rnn)/(?:MultiRNNCell/(Cell\d+)/)?LSTMCell/(.+)", name)
     if cell is None:

@@ -72,8 +72,8 @@ class SentenceBatches:
     ) -> Iterator[Plan]:
         """
         The batches of sentences, given as lists of words. `order` shuffles the batches of a pool;
-        by default, the longest sentences come first. Each of `world_size` processes gets a row of
-        every batch, or `ConfigurationError` is raised.
+        by default, the longest sentences come first. Each of `world_size` processes gets at least
+        one row of every batch, or `ConfigurationError` is raised.
         """
         for pool in self._pools(sentences):
             pool.sort(key=lambda sentence: sentence[0], reverse=True)
@@ -93,7 +93,7 @@ class SentenceBatches:
             size += len(words) + 1
             if not end and size >= pool_size:
                 end, end_size = len(pool), size
-            # Only once the sentences for a batch of the next pool are there.
+            # Yielded only when the next pool has a full batch: a shorter rest stays in this pool.
             if end and size >= end_size + self.tokens_per_batch:
                 yield pool[:end]
                 pool, size, end = pool[end:], size - end_size, 0
@@ -127,10 +127,10 @@ def _whole_row(number: int, sentence: Tuple[int, str]) -> Row:
 
 class StreamBatches:
     """
-    Batches of a fixed number of rows. Each row continues its row of the previous batch.
+    Batches of a fixed number of rows. Each row continues the same row of the previous batch.
 
     At the end of a sentence a row takes the next sentence of the text, so that all rows together
-    contain it once. Both directions of a row have the same sentences in the same order; the
+    contain the text once. Both directions of a row have the same sentences in the same order; the
     backward direction reverses each of them. At the end of the text the last batches are smaller.
     With several processes, a batch without a row for each of them is added to the previous batch.
 

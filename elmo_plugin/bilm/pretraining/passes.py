@@ -71,7 +71,7 @@ class TextPass(IterableDataset):
         """The batches of this process, built by `num_workers` workers, or by itself if 0."""
         if num_workers == 0:
             return iter(self)
-        # Without this generator it would draw from that of the model.
+        # Otherwise the loader would draw a seed from the global generator, which the model uses.
         generator = torch.Generator()
         generator.manual_seed(0)
         loader = DataLoader(
@@ -105,7 +105,7 @@ class TextPass(IterableDataset):
 
 
 def _as_arrays(batch: Any) -> Dict[str, Any]:
-    """For the transfer from a worker, which for tensors would open a file and a connection."""
+    """Arrays, because a worker would open a file and a connection for each tensor it sends."""
     return {
         name: value.numpy() if isinstance(value, torch.Tensor) else value
         for name, value in batch.items()

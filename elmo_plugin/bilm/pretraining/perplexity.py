@@ -53,5 +53,5 @@ class Perplexity:
 
 
 def perplexity_of(loss: float) -> float:
-    """Of a mean loss in nats; infinite where `math.exp` would raise an `OverflowError`."""
+    """The perplexity of a mean loss in nats; infinite above 700, near the limit of `math.exp`."""
     return math.inf if loss > 700.0 else math.exp(loss)

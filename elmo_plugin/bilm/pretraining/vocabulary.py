@@ -1,4 +1,4 @@
-"""Chooses the words that a biLM predicts from a text."""
+"""Chooses, from the words of a text, those that a biLM predicts."""
 
 from collections import Counter
 from typing import Callable, List, Optional

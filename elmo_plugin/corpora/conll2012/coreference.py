@@ -21,7 +21,7 @@ def check_columns(document_id: str, sentences: Sequence[Sequence[str]]) -> None:
 
     `ValueError`
         If the document's name or a word is empty or contains a blank, tab or line end, if a
-        sentence has no words, or if the name starts with `#`, which starts a comment.
+        sentence has no words, or if the name starts with `#`, as a comment does.
     """
     if not document_id or _BLANK.search(document_id) or document_id.startswith("#"):
         raise ValueError(

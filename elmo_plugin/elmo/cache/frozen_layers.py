@@ -25,7 +25,7 @@ class FrozenLayers:
     # Parameters
 
     bilm : `Bilm`
-        When its weights change, other entries of the cache are used. Changes through `weight.data`
+        When its weights change, its earlier entries are not used. Changes through `weight.data`
         are noticed at the next `train()` or `eval()`; see `Bilm.weights_version`.
     cache_folder : `Optional[Path]`, optional (default = `None`)
         The folder of `LayerCache`. Default: no cache.
@@ -41,7 +41,7 @@ class FrozenLayers:
         self._cached_weights: Optional[Tuple[int, ...]] = None
 
     def __getstate__(self) -> Dict[str, Any]:
-        # A copy opens the cache for itself.
+        # A copy opens the cache again.
         return {**self.__dict__, "_cache": None, "_cached_weights": None}
 
     def __call__(self, character_ids: torch.Tensor) -> BilmOutput:
@@ -81,7 +81,7 @@ class FrozenLayers:
             return self._output(entries.to(mask.device), mask)
 
     def leave_cache(self) -> None:
-        """Neither reads nor writes the cache from now on, and gives the same layers."""
+        """Neither reads nor writes the cache from now on; layers are rounded as before."""
         if self._cache_folder is not None:
             self._cache_folder = self._cache = None
             self._rounds = True
@@ -104,7 +104,7 @@ class FrozenLayers:
         missing: Sequence[int],
         entries: torch.Tensor,
     ) -> bool:
-        """Fills the missing entries; false if a number is too large for the cache."""
+        """Fills the missing entries; false if a number is not finite in half precision."""
         # Autocast must not change what the cache contains.
         device_type = character_ids.device.type
         for batch in token_batches([lengths[rows[number]] for number in missing]):
@@ -139,7 +139,7 @@ class FrozenLayers:
         if self._cache_folder is None:
             return self._cache
         parameters = [p for p in self._bilm.parameters() if not p.is_inference()]
-        # Changes in place are counted by PyTorch.
+        # `_version` counts changes in place.
         versions = [parameter._version for parameter in parameters]
         weights = (self._bilm.weights_version, self._bilm.warm_up, *versions)
         if self._cached_weights != weights:

@@ -28,9 +28,9 @@ _MAX_PENDING_BYTES = 16 * 2**20
 _MIN_FREE_BYTES = 20 * 2**30
 # Address space, neither RAM nor disk; the maximum size of the file.
 _MAP_SIZE = 2**40
-# LMDB counts pages at the end of the file that a failed commit did not write.
+# Pages at the end of the file that LMDB counts although a failed commit did not write them.
 _MAX_UNUSED_BYTES = 2**20
-# Before the layers of an entry: checksum and number of rows.
+# The header of an entry: checksum and number of rows of its layers.
 _HEADER = struct.Struct("<II")
 
 
@@ -140,9 +140,9 @@ class LayerCache:
             yield key, layers
 
     def prefetch(self, keys: Iterable[bytes]) -> None:
-        """Reads entries into memory for the next calls of `read`; see there."""
+        """Reads the entries of `keys` into memory for the next calls of `read`."""
         prefetched = {key: layers.copy() for key, layers in self._entries(list(keys))}
-        # The previous ones too, because the current batch is still being read.
+        # Keeps those of the last call, because the model still reads the current batch.
         self._prefetched = (prefetched, *self._prefetched[:1])
 
     def write(self, entries: Iterable[Tuple[bytes, numpy.ndarray]]) -> None:

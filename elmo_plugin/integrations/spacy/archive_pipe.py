@@ -12,23 +12,22 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
 
 _ARCHIVE = "model.tar.gz"
-# Sentences, or documents, that are predicted at once; see also `token_batches`.
+# Maximum number of sentences, or documents, in a batch; see also `token_batches`.
 _BATCH_SIZE = 64
 
 
 class ArchivePipe(BatchPipe):
     """
     The base of the components that predict with the archive of a trained model. They read spaCy's
-    tokens, but not those of white space. Each sentence is one for the model; without sentence
-    boundaries, the whole document is.
+    tokens, except white space. A document without sentence boundaries is read as one sentence.
 
     # Parameters
 
     name : `str`
         The name of the component in its pipeline.
     archive : `str`
-        What `elmo_plugin.load_archive` reads, when the first document comes. Empty: the trained
-        model of the task that comes with the project.
+        An archive for `elmo_plugin.load_archive`, read when the first document comes. Empty: the
+        trained model of the task that comes with the project.
 
     # Raises
 
@@ -48,7 +47,7 @@ class ArchivePipe(BatchPipe):
         self._predictor: Any = None
 
     def load(self) -> Any:
-        """The archive, which is read when it is first asked for."""
+        """The archive, which is read at the first call."""
         if self._archive is None:
             device = get_torch_default_device()
             number = (device.index or 0) if device.type == "cuda" else -1

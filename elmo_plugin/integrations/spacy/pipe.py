@@ -48,7 +48,7 @@ class BatchPipe(Pipe):
         raise NotImplementedError
 
     def to_disk(self, path: Any, *, exclude: Any = ()) -> None:
-        """Writes all that the component needs into a folder, so that this can be moved."""
+        """Writes all that the component needs into a folder, which can then be moved."""
         raise NotImplementedError
 
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "BatchPipe":
@@ -56,7 +56,7 @@ class BatchPipe(Pipe):
         raise NotImplementedError
 
     def to_bytes(self, *, exclude: Any = ()) -> bytes:
-        """The files of `to_disk`."""
+        """The files of `to_disk`, as a tar file."""
         return folder_to_bytes(self.to_disk)
 
     def from_bytes(self, data: bytes, *, exclude: Any = ()) -> "BatchPipe":
@@ -87,9 +87,7 @@ def folder_to_bytes(write: Callable[[Path], object]) -> bytes:
 
 @contextmanager
 def folder_of_bytes(data: bytes) -> Iterator[Path]:
-    """
-    Yields a temporary folder with the files of `folder_to_bytes`; for errors see `unpack`.
-    """
+    """Yields a temporary folder with the files of `folder_to_bytes`; for errors see `unpack`."""
     with TemporaryDirectory() as folder:
         packed, unpacked = Path(folder, "bytes.tar"), Path(folder, "files")
         packed.write_bytes(data)

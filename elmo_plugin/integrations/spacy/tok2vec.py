@@ -17,7 +17,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import read_state
 
 _MIX_FILE = "mix.th"
-# Sentences that are read at once outside training; see also `token_batches`.
+# Maximum number of sentences in a batch outside training; see also `token_batches`.
 _BATCH_SIZE = 64
 
 #: The sentences of each document.
@@ -66,8 +66,8 @@ def elmo_tok2vec(
 
 class ElmoShim(PyTorchShim):
     """
-    Thinc's wrapper of `Elmo`, which is loaded after the wrapper is made: from files before training
-    or from the bytes of a trained pipeline.
+    Thinc's wrapper of `Elmo`. The biLM is loaded later: before training from its files, or from the
+    bytes of a trained pipeline.
 
     # Parameters
 
@@ -105,7 +105,7 @@ class ElmoShim(PyTorchShim):
         """Updates the parameters that have gradients."""
         for name, parameter in self.elmo.named_parameters():
             if parameter.grad is not None:
-                # Thinc's optimizers need a dimension, which `gamma` does not have.
+                # Thinc's optimizers need at least one dimension; `gamma` is a scalar.
                 values, _ = optimizer(
                     (self.id, name),
                     cast(Floats1d, torch2xp(parameter.data.reshape(-1))),

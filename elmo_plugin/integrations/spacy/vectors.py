@@ -39,7 +39,7 @@ class ElmoVectors(BatchPipe):
 
     `ConfigurationError`
         When the first document comes: if a file is missing, damaged or does not fit, or a setting
-        is impossible.
+        is invalid.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ElmoVectors(BatchPipe):
 
     @property
     def bilm(self) -> Bilm:
-        """The biLM, which is loaded when it is first asked for."""
+        """The biLM, which is loaded at the first access."""
         return self._loaded or self._load()
 
     def _load(self) -> Bilm:
@@ -95,7 +95,7 @@ class ElmoVectors(BatchPipe):
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "ElmoVectors":
         """Reads what `to_disk` has written, in place of the files that the settings name."""
         self._files = (str(Path(path, CONFIG_FILE)), str(Path(path, SAFETENSORS_FILE)))
-        # Now, because the folder may be a temporary one.
+        # Loaded now, because the folder may be a temporary one.
         self._load()
         return self
 

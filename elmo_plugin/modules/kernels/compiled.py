@@ -27,7 +27,7 @@ _MOST_SECONDS = 300
 @lru_cache(maxsize=None)
 def compiled_kernels() -> Optional[ctypes.CDLL]:
     """
-    Their functions; `None` where they cannot be built, or where the environment variable
+    The library of the kernels; `None` where they cannot be built, or where the environment variable
     `ELMO_COMPILED_KERNELS` is `0`.
 
     They are built at first use with the machine's C++ compiler (`$CXX`, or `c++`) and kept in the
@@ -75,7 +75,7 @@ def _build(command: List[str], cache: Path, key: str) -> Path:
         with ThreadPoolExecutor() as executor:
             list(executor.map(_run, steps))
         _run([*command, "-shared", *map(str, parts), "-o", str(built)])
-        # A file that cannot be loaded is not kept.
+        # Loaded before it is kept, to fail here if it cannot be loaded.
         ctypes.CDLL(str(built))
         library = cache / _name(key, built.read_bytes())
         # Several processes may build at once; each sees a whole file or none.

@@ -29,8 +29,7 @@ class Int8Matrix:
     # Parameters
 
     weight : `torch.Tensor`
-        Shape `(out_features, in_features)`, int8. Not kept where oneDNN's layout
-        replaces it.
+        Shape `(out_features, in_features)`, int8. Replaced by oneDNN's layout on CPUs with VNNI.
     scale : `torch.Tensor`
         Shape `(out_features,)`, float32. The value of one unit, per row.
     """
@@ -49,14 +48,14 @@ class Int8Matrix:
     def rounded(cls, weight: torch.Tensor) -> "Int8Matrix":
         """Quantises a float matrix of shape `(out_features, in_features)`."""
         weight = weight.detach().float()
-        # A row of zeros needs a scale too.
+        # Above 0 also for a row of zeros, which is divided by its scale too.
         largest = weight.abs().amax(dim=1).clamp_min(torch.finfo(torch.float32).tiny * 127)
         scale = largest / 127
         return cls((weight / scale.unsqueeze(1)).round().to(torch.int8), scale)
 
     @property
     def weight(self) -> torch.Tensor:
-        """Shape `(out_features, in_features)`, int8; a copy where the layout is another."""
+        """Shape `(out_features, in_features)`, int8; a copy if the matrix is packed."""
         return self._weight.to_dense().t().contiguous() if self.is_packed else self._weight
 
     def widened(self) -> torch.Tensor:
@@ -70,7 +69,7 @@ class Int8Matrix:
         return Int8Matrix(self.weight.to(device), self.scale.to(device))
 
     def product(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        """See `PackedMatrix.product`; of the type of `inputs`."""
+        """See `PackedMatrix.product`; the result has the type of `inputs`."""
         product = self._product(inputs.float())
         if bias is not None:
             product.add_(bias)
@@ -84,7 +83,7 @@ class Int8Matrix:
         extra_rows = -num_rows % multiple if num_rows > multiple else 0
         if extra_rows:
             inputs = pad(inputs, (0, 0, 0, extra_rows))
-        # A row of zeros has no largest value.
+        # Above 0 also for a row of zeros, which is divided by it too.
         largest = inputs.abs().amax(dim=1, keepdim=True).clamp_min_(1e-30)
         numbers = torch.add(_OFFSET, inputs / largest, alpha=_LARGEST).to(torch.int32)
         # Shape: (2 * num_rows, in_features)
@@ -101,7 +100,7 @@ class Int8Matrix:
 def _product_of_bytes(
     inputs: torch.Tensor, packed: torch.Tensor, unit: torch.Tensor, zeros: torch.Tensor
 ) -> torch.Tensor:
-    """Of uint8 inputs with zero point `_ZERO` and a matrix in oneDNN's layout; float32."""
+    """The product of uint8 inputs with zero point `_ZERO` and a packed matrix, in float32."""
     return torch.ops.onednn.qlinear_pointwise(
         inputs, 1.0, _ZERO, packed, unit, zeros, None, 1.0, 0, torch.float32, "none", [], ""
     )
@@ -128,7 +127,7 @@ def can_multiply_bytes() -> bool:
 class Int8Linear(torch.nn.Module):
     """
     A `PackedLinear` for inference only, whose weight is an `Int8Matrix`: it takes an eighth of the
-    memory of a packed float32 layer and cannot be trained.
+    memory of a float32 layer with its packed copy and cannot be trained.
 
     A state dict holds the integers as `weight` and their scales as `scale`. The state of a
     `PackedLinear` is quantised when it is loaded here; the state of an `Int8Linear` is converted
@@ -160,8 +159,8 @@ class Int8Linear(torch.nn.Module):
     @property
     def weight(self) -> torch.Tensor:
         """
-        Shape `(out_features, in_features)`, float32. Without values, on the device `meta`, where
-        only `forward` can multiply with it.
+        Shape `(out_features, in_features)`, float32. If the matrix is packed, without values on the
+        device `meta` (except under autocast): only `forward` can multiply with it then.
         """
         device = self.scale.device
         if self.matrix.is_packed and not torch.is_autocast_enabled(device.type):
@@ -236,7 +235,7 @@ class Int8Linear(torch.nn.Module):
         is_float = weight is not None and weight.is_floating_point()
         if weight is None:
             missing_keys.append(names[0])
-        # The base class misses the scale, which is computed here from float weights.
+        # The base class reports the scale as missing; it is stored or computed from float weights.
         if (scale is not None or is_float) and names[1] in missing_keys:
             missing_keys.remove(names[1])
         if weight is None or not is_float and scale is None:

@@ -89,9 +89,9 @@ class PackedLinear(torch.nn.Linear):
     It then multiplies with a `PackedMatrix`. That copy is kept only while the weight should not
     change: in evaluation mode, or while the weight does not require a gradient. `train()`,
     `eval()`, loading a state dict, moving to another device or type, changing the weight in place,
-    assigning `weight.data`, and any forward pass that autograd tracks drop it. Changes that PyTorch
-    does not count, those in place through `weight.data`, in inference mode or by a fused optimizer,
-    are followed by a call of `eval()` or `train()`.
+    assigning `weight.data`, and any forward pass that autograd tracks drop it. After changes that
+    PyTorch does not count (in place through `weight.data`, in inference mode, or by a fused
+    optimizer), the caller must call `eval()` or `train()`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
@@ -135,7 +135,7 @@ class PackedLinear(torch.nn.Linear):
         weight, copy = self.weight, self._copies.get((pack, arguments))
         # PyTorch counts changes in place, but not those of tensors made in inference mode.
         count = 0 if weight.is_inference() else weight._version
-        # An assignment to `weight.data` is not counted, but changes these.
+        # An assignment to `weight.data` is not counted, but changes the address, type or shape.
         version = count, weight.data_ptr(), weight.dtype, weight.shape
         if copy is None or copy[0] is not weight or copy[1] != version:
             copy = weight, version, pack(weight, *arguments)

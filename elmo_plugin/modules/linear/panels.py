@@ -7,7 +7,7 @@ from torch.nn.functional import pad
 
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
 
-# Vectors of a panel whose columns are not those of gates.
+# Vectors per panel if the rows of the weight are not those of gates.
 _PLAIN = 4
 
 
@@ -20,8 +20,8 @@ def panels(weight: torch.Tensor, num_gates: Optional[int] = None) -> torch.Tenso
     weight : `torch.Tensor`
         Shape `(out_features, in_features)`.
     num_gates : `Optional[int]`
-        If the rows are those of so many gates, one gate after the other: a panel then has the same
-        hidden units of all gates.
+        The number of gates, if the rows are those of one gate after the other; each panel then has
+        the same hidden units of all gates.
 
     # Returns
 

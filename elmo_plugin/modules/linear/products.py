@@ -15,10 +15,10 @@ HAS_BFLOAT16 = HAS_ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 def padded_rows(num_rows: int) -> int:
     """
-    The number of rows, at most a sixteenth more, to which matrices are padded for a product.
+    The number of rows, at most 3 or a sixteenth more, to which matrices are padded for a product.
 
-    oneDNN compiles code for every new number, which takes up to 15 ms, so there should be few of
-    them: multiples of `ROW_MULTIPLE` up to 128, then 16 numbers from each power of two to the next.
+    oneDNN compiles code for every new number of rows, which takes up to 15 ms, so only few numbers
+    are used: multiples of `ROW_MULTIPLE` up to 128, then 16 from each power of two to the next.
     """
     multiple = max(tuning.ROW_MULTIPLE, 2 ** num_rows.bit_length() // 32)
     return -(-num_rows // multiple) * multiple
@@ -56,7 +56,7 @@ def padded_linear(
 def transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """
     `left.t() @ right`, in the order that is faster on a CPU. If one has more rows than the other,
-    these must be zeros.
+    the additional rows must be zeros.
     """
     if left.size(1) > right.size(1):
         return transposed_product(right, left).t()

@@ -14,9 +14,9 @@ class Cell(ABC):
     it in `Cell.registered`, and the tests of all cells then cover it. It needs `gates` and
     `formula`; everything else has a default.
 
-    Gate order, the same for weights, biases, the `gates` of `formula` and compiled kernels: that of
-    `gates`. All LSTM cells begin as PyTorch does: input, forget, candidate, output. (The weight
-    files of bilm-tf have another order, which `bilm/io/weight_files.py` translates.)
+    The attribute `gates` defines the gate order of weights, biases, `formula` and compiled kernels.
+    All LSTM cells begin with PyTorch's order: input, forget, candidate, output. (The weight
+    files of bilm-tf have another order, which `bilm/io/weight_files.py` converts.)
 
     The product with the previous hidden state is added to the first `num_recurrent_gates` gates,
     the product with the inputs to the last `num_input_gates`.
@@ -29,7 +29,7 @@ class Cell(ABC):
     num_input_gates: ClassVar[int]
     # Gates that have a learned bias, counted from the first.
     num_bias_gates: ClassVar[int]
-    # The order in which the gates' initial weights are drawn: part of what a seed gives.
+    # The order in which the gates' initial weights are drawn; results of a seed depend on it.
     draw_order: ClassVar[Tuple[str, ...]]
     # Prefix of this cell's functions in `kernels/recurrent_cells.cpp`; `None` without a kernel.
     kernel: ClassVar[Optional[str]] = None
@@ -80,8 +80,8 @@ class FormulaStep:
     """
     The steps of any cell by its formula, differentiated by autograd one step at a time.
 
-    What comes from products and goes to them (`inputs`, `recurrent`, `output`, `d_gates`) may have
-    half the precision of everything else.
+    Results and inputs of matrix products (`inputs`, `recurrent`, `output`, `d_gates`) may be in
+    bfloat16 while everything else is in float32.
     """
 
     def __init__(self, cell: Cell) -> None:

@@ -55,7 +55,7 @@ def can_scan(
         is_fast
         and all(part is None or part.dtype == dtype for part in parts)
         and cell.kernel is not None
-        # The weight of an `Int8Linear` has no values.
+        # The weight of a packed `Int8Linear` is on the device `meta`.
         and weights.recurrent.device.type == "cpu"
         and compiled_kernels() is not None
     )
@@ -73,8 +73,8 @@ def compiled_forward(
     traces: Optional[Sequence[Trace]] = None,
 ) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
-    `forward_scan` of layers of the same widths, for sentences of the same lengths: side by side if
-    there are threads for it. The numbers of a sentence do not depend on the others.
+    `forward_scan` of layers of the same widths, for sentences of the same lengths: in parallel if
+    there are threads for it. The results of a sentence do not depend on the other sentences.
     """
     dim, rows = readings[0].weights.hidden_dim(cell), max(batch_sizes, default=0)
     dtype = readings[0].inputs.dtype
@@ -180,7 +180,7 @@ def _pointers(names: str) -> Any:
 
 
 class _ForwardScan(Structure):
-    """As in `kernels/scan.h` and `kernels/forward_scan.cpp`."""
+    """The structure of `kernels/scan.h` and `kernels/forward_scan.cpp`."""
 
     _fields_ = [
         *_SETTINGS,
@@ -193,7 +193,7 @@ class _ForwardScan(Structure):
 
 
 class _BackwardScan(Structure):
-    """As in `kernels/scan.h` and `kernels/backward_scan.cpp`."""
+    """The structure of `kernels/scan.h` and `kernels/backward_scan.cpp`."""
 
     _fields_ = [
         *_SETTINGS,

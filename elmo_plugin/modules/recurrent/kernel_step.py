@@ -1,4 +1,4 @@
-"""The steps of a cell in one pass over memory each, for bfloat16 on a CPU."""
+"""Compiled steps of a cell, each in one pass over memory, for bfloat16 on a CPU."""
 
 from ctypes import c_float, c_int64, c_void_p
 from typing import Any, Optional, Union
@@ -27,13 +27,13 @@ def step_of(
 
 class KernelStep:
     """
-    The same as `FormulaStep`. All tensors must be dense; what comes from products and goes to them
-    is bfloat16, everything else float32.
+    The same as `FormulaStep`. All tensors must be contiguous; results and inputs of matrix products
+    are bfloat16, everything else is float32.
     """
 
     def __init__(self, cell: Cell, setting: Union[float, torch.Tensor]) -> None:
         self._recurrent_gates = cell.num_recurrent_gates
-        # A kernel only gets the address of a tensor, so it is kept here.
+        # Kept alive here, because the kernel only gets the address of a tensor.
         self._setting = setting
         self._argument = (
             c_void_p(setting.data_ptr()) if isinstance(setting, torch.Tensor) else c_float(setting)

@@ -81,7 +81,7 @@ class RecurrentLayer(torch.nn.Module):
         inputs : `torch.Tensor`
             Shape `(num_packed, input_dim)`. Tokens in the order of a `Packing`.
         batch_sizes : `Sequence[int]`
-            Number of sentences at each step, never growing.
+            Number of sentences at each step, in descending order.
         state : `Optional[RecurrentState]`
             State before the first step, sentences in packed order; zeros when not given.
         cell : `Optional[Cell]`
@@ -117,9 +117,9 @@ def read_together(
     cell: Optional[Cell] = None,
 ) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
-    Layers with the same cell and widths, each with inputs of its own of the same batch sizes, such
-    as the two directions of a bidirectional layer: side by side, if there are threads for it. For
-    each, what `RecurrentLayer` returns; see there for the parameters.
+    Runs layers with the same cell, widths and batch sizes, each on its own inputs, such as the two
+    directions of a bidirectional layer: in parallel, if there are threads for it. Parameters and
+    results of each layer are those of `RecurrentLayer.forward`.
     """
     cell = cell or layers[0].cell
     every = zip(layers, inputs, states or [None] * len(layers))

@@ -51,7 +51,7 @@ class Packing:
             Padded length of the batch.
         """
         if len(lengths) == 1:
-            # The same for a single sentence, in fewer operations than its layers have steps.
+            # The same result for a single sentence with fewer operations.
             positions = torch.arange(int(lengths[0]), device=lengths.device)
             order = torch.zeros_like(lengths)
             return cls(order, [1] * len(positions), positions, positions.flip(0))

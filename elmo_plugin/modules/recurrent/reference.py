@@ -16,8 +16,8 @@ def reference_recurrence(
     state: Optional[RecurrentState] = None,
 ) -> Tuple[torch.Tensor, RecurrentState]:
     """
-    The same as `recurrences` of one layer, in the plainest form and recorded by autograd. See
-    `Reading` for the parameters.
+    The same as `recurrences` of one layer, in plain PyTorch operations, differentiated by autograd.
+    See `Reading` for the parameters.
     """
     batch_size = max(batch_sizes, default=0)
     hidden, cell_state = state or (
@@ -42,7 +42,7 @@ def reference_recurrence(
             if cell.projection_clip:
                 hidden = hidden.clamp(-cell.projection_clip, cell.projection_clip)
         outputs.append(hidden)
-    # Shorter sentences ended first but stand last.
+    # Shorter sentences ended first but come last.
     hidden_states, cell_states = zip(*reversed([*ended, (hidden, cell_state)]))
     return torch.cat([input_gates.new_empty(0, weights.output_dim), *outputs]), RecurrentState(
         torch.cat(hidden_states), torch.cat(cell_states)

@@ -51,7 +51,7 @@ class Trace(NamedTuple):
 
     @classmethod
     def empty(cls, cell: Cell, inputs: torch.Tensor, weights: Weights) -> "Trace":
-        """Uninitialised, in the types that `forward_scan` needs."""
+        """A trace with uninitialised tensors, in the types that `forward_scan` needs."""
         num_packed, dim = len(inputs), weights.hidden_dim(cell)
         full = at_least_float32(inputs.dtype)
         hidden_states = inputs.new_empty(num_packed, weights.output_dim)
@@ -73,8 +73,8 @@ def forward_scan(
     trace: Optional[Trace],
 ) -> Tuple[torch.Tensor, RecurrentState]:
     """
-    The steps of one layer, without gradients. Fills `trace`; without one, what is allocated beside
-    the hidden states does not depend on the number of steps.
+    The steps of one layer, without gradients. Fills `trace`; without one, the memory needed besides
+    the hidden states does not grow with the number of steps.
     """
     full, dim = at_least_float32(inputs.dtype), weights.hidden_dim(cell)
     batch_size = max(batch_sizes, default=0)
@@ -93,7 +93,7 @@ def forward_scan(
             ended.append((hidden[size:].clone(), cell_state[size:].clone()))
         recurrent = None
         if hidden is not None:
-            # A few rows more, of ended sentences, so that the product need not pad its inputs.
+            # With rows of ended sentences as padding, so that the product need not pad its inputs.
             recurrent = products.recurrent(hidden[: padded_rows(size)])[:size]
         gates = trace.gates[step] if trace else None
         new_cell_state = trace.cell_states[step] if trace else torch.empty_like(cell_state[:size])
@@ -189,12 +189,12 @@ def backward_scan(
 def _stop_at_clip(gradient: torch.Tensor, clipped: torch.Tensor, clip: Optional[float]) -> None:
     """Zeroes in place the gradient of values that `clamp` has changed."""
     if clip:
-        # Compared in the type of the values, to which the bound was rounded too.
+        # Compared in the type of `clipped`, in which the bound was rounded likewise.
         gradient.mul_(clipped.abs() < clip)
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
-    """The type of the computations between products of this type."""
+    """The type of the computations between matrix products of type `dtype`."""
     return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
 
 
@@ -204,7 +204,7 @@ def _dense_copy(values: torch.Tensor) -> torch.Tensor:
 
 def large_buffer(like: torch.Tensor, rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
     """
-    Uninitialised, of shape `(rows, columns)` and on the device of `like`.
+    An uninitialised tensor of shape `(rows, columns)` on the device of `like`.
 
     The system hands out new memory page by page: for 40 MB that takes as long as a matrix product
     of that size. NumPy asks for large pages, PyTorch does not.

@@ -20,9 +20,9 @@ class Products(NamedTuple):
     # Parameters
 
     input, recurrent : `Product`
-        Of the inputs and of the previous hidden states, with their parts of the bias.
+        Products with the inputs and with the previous hidden states, plus their parts of the bias.
     projection : `Optional[Product]`
-        Of the cell's outputs.
+        Product with the cell's outputs.
     """
 
     input: Product
@@ -84,7 +84,7 @@ class Weights(NamedTuple):
         }
 
     def products(self, dtype: torch.dtype) -> Products:
-        """With packed copies of the weights in `dtype`, see `PackedMatrix`."""
+        """Products with packed copies of the weights in `dtype`, see `PackedMatrix`."""
         recurrent_bias = self.recurrent_bias
         if recurrent_bias is not None:
             recurrent_bias = recurrent_bias.to(dtype)
@@ -104,7 +104,7 @@ class KeptWeights(NamedTuple):
     weights : `Weights`
         The values.
     input, recurrent, projection : `Optional[Linear]`
-        The layers that have them, and keep the copies.
+        The layers that own the weights and keep the copies.
     """
 
     weights: Weights
@@ -124,7 +124,7 @@ class KeptWeights(NamedTuple):
         }
 
     def products(self, dtype: torch.dtype) -> Products:
-        """See `Weights.products`. Only for the type of the weights."""
+        """See `Weights.products`; `dtype` must be the type of the weights."""
         return Products(
             partial(self.input, bias=self.weights.input_bias),
             partial(self.recurrent, bias=self.weights.recurrent_bias),
@@ -135,5 +135,5 @@ class KeptWeights(NamedTuple):
 def _kept_panels(layer: Linear, weight: torch.Tensor, *arguments: Any) -> torch.Tensor:
     if isinstance(layer, PackedLinear):
         return layer.kept(panels, *arguments)
-    # That of an `Int8Linear` may have lost its values since.
+    # Not `layer.weight`, which for an `Int8Linear` may be on the device `meta` by now.
     return panels(weight, *arguments)

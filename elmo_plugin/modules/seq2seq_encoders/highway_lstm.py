@@ -67,7 +67,7 @@ class HighwayLstm(Seq2SeqEncoder):
         self.hidden_size = hidden_size
         self.recurrent_dropout = recurrent_dropout
         widths = [input_size] + [hidden_size] * (num_layers - 1)
-        # Drawing the default weights, which are replaced, must not change what a seed gives.
+        # The default weights are replaced; the global random state stays as it was.
         with torch.random.fork_rng(devices=[]):
             self.layers: Any = torch.nn.ModuleList(
                 RecurrentLayer(HighwayLstmCell(), width, hidden_size) for width in widths
@@ -75,7 +75,7 @@ class HighwayLstm(Seq2SeqEncoder):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws orthogonal weights; open forget gates let early gradients reach far."""
+        """Draws orthogonal weights; biases are zero, but one for forget gates."""
         with torch.no_grad():
             for parameter in ("input", "recurrent"):
                 for layer in self.layers:

@@ -9,7 +9,7 @@ from torch.nn.functional import pad
 from elmo_plugin.util.errors import ConfigurationError
 
 _NAMESPACE = "token_characters"
-# Words of similar length in one product. In a small group, one long word adds little padding.
+# Words of similar length in one product; few, because all are padded to the longest one.
 _GROUP = 64
 
 

@@ -58,7 +58,7 @@ class CoveTokenEmbedder(TokenEmbedder):
                 "elmo-cove: expected `word_vectors` that are not trained, because the encoder was "
                 "trained on fixed ones. Set `trainable: false` in them."
             )
-        # Names in a state dict contain it; `stored_cove_encoder` finds the encoder by this name.
+        # The attribute's name is part of state dicts; `stored_cove_encoder` looks for it.
         self.cove_encoder = _encoder(weight_file, serialization_dir)
         self.word_vectors = word_vectors
         self.layer = layer

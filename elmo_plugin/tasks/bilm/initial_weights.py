@@ -31,8 +31,8 @@ class InitialWeights(FromParams):
 
 def start_from(initial: InitialWeights, model: LanguageModel) -> None:
     """
-    Copies trained weights into a language model. Words that are not in the trained softmax keep
-    their weights.
+    Copies trained weights into a language model. Words that the trained softmax lacks keep their
+    random initial weights.
 
     # Raises
 

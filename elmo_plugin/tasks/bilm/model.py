@@ -24,7 +24,7 @@ class BilmModel(LanguageModel, Model):
     vocab : `Vocabulary`
         Of type `elmo-bilm`: the words to predict.
     options, options_file : `Optional[Dict[str, Any]]`, `Optional[str]`
-        Shape of the biLM: the content of an options.json, or its file; default `ELMO_OPTIONS`.
+        Sizes of the biLM: the content of an options.json, or its file; default `ELMO_OPTIONS`.
     num_samples, dropout, mixed_precision, seed
         See `LanguageModel`.
     initializer : `Optional[InitializerApplicator]`, optional (default = `None`)
@@ -66,7 +66,7 @@ class BilmModel(LanguageModel, Model):
             vocab=vocab,
             serialization_dir=serialization_dir,
         )
-        # Checkpoints of the trainer contain the sums of metrics.
+        # An AllenNLP metric, because checkpoints of the trainer contain the sums of such metrics.
         self._perplexity = PerplexityMetric()
         if initializer is not None:
             initializer(self)

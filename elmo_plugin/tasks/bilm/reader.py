@@ -27,12 +27,12 @@ class BilmReader(DatasetReader):
     max_instances : `Optional[int]`, optional (default = `None`)
         Maximum number of instances; batches are not limited.
     serialization_dir : `Optional[str]`
-        Given by AllenNLP: where an archive is unpacked, which holds the options too.
+        Given by AllenNLP: the folder of an unpacked archive, from which the options are read.
 
     # Raises
 
     `ConfigurationError`
-        If both `options` and `options_file` are given, or a setting is impossible.
+        If both `options` and `options_file` are given, or a setting is invalid.
     """
 
     def __init__(

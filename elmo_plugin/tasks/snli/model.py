@@ -173,7 +173,7 @@ def _comparisons(encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     # Returns
 
     `torch.Tensor`
-        Shape `(num_real_tokens, 4 * encoded_dim)`, without padding, to save the projection of it.
+        Shape `(num_real_tokens, 4 * encoded_dim)`, without padding, which need not be projected.
     """
     batch_size = len(encoded) // 2
     others, others_mask = encoded.roll(batch_size, dims=0), mask.roll(batch_size, dims=0)

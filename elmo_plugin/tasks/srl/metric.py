@@ -92,7 +92,7 @@ class SrlSpanF1(Metric):
         metrics = self._counts.scores()
         if reset:
             self.reset()
-        # Three of them are the overall ones.
+        # Without arguments there are only the three overall scores.
         return metrics if len(metrics) > 3 else {}
 
     def table(self) -> str:

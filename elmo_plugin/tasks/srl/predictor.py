@@ -12,7 +12,7 @@ from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.util.errors import ConfigurationError
 
-# Predicates labelled in one batch, however few lines they come from.
+# Batches have at least this many predicates, if there are so many, even from fewer lines.
 _MIN_BATCH_SIZE = 32
 
 
@@ -27,8 +27,8 @@ class SrlPredictor(TaskPredictor):
     `--use-dataset-reader` the input is a CoNLL-2012 file.
 
     The output format `json` has for each sentence its `tokens`, and `frames`: for each predicate
-    its position (`predicate`), `lemma`, BIO `tags` and a readable `description`. For a file it has
-    one line per predicate. The format `conll` has the propositions that `srl-eval.pl` reads;
+    its position (`predicate`), `lemma`, BIO `tags` and a readable `description`. For a corpus
+    it has one line per predicate. The format `conll` has the propositions that `srl-eval.pl` reads;
     sentences without a predicate are left out, as `python -m elmo_plugin.corpora.conll2012` leaves
     them out of the gold propositions.
 

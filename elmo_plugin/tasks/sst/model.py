@@ -152,8 +152,8 @@ def _with_context(encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     # Returns
 
     `torch.Tensor`
-        `[X; X - C; X ⊙ C]`, shape `(batch_size, num_tokens, 3 * dim)`, where `C` is the attention
-        of `X` to itself.
+        `[X; X - C; X ⊙ C]`, shape `(batch_size, num_tokens, 3 * dim)`, where `C` holds for each
+        token the mean of `X` weighted by the token's self-attention.
     """
     # Shape: (batch_size, num_tokens, num_tokens)
     affinity = encoded.bmm(encoded.transpose(1, 2))

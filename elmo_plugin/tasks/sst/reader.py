@@ -41,7 +41,7 @@ class SstReader(TaskReader):
     `ValueError`
         If a file is malformed; the message names file, line and column.
     `ConfigurationError`
-        If a setting is impossible.
+        If a setting is invalid.
     """
 
     def __init__(

@@ -30,8 +30,8 @@ class AttentionalDecoder(torch.nn.Module):
     [McCann et al. (2017)](https://arxiv.org/abs/1708.00107), section 3, after
     [Luong et al. (2015)](https://aclanthology.org/D15-1166/).
 
-    With the embedding `z` of the word before, the encoded source `H` and the attentional vector
-    `a` of the step before:
+    With the embedding `z` of the previous word, the encoded source `H` and the attentional vector
+    `a` of the previous step:
 
         h = LSTM([z; a], h)
         weights = softmax(H (W1 h + b1))
@@ -67,7 +67,7 @@ class AttentionalDecoder(torch.nn.Module):
         widths = [embedding_dim + decoder_dim] + [decoder_dim] * (num_layers - 1)
         self.cells = torch.nn.ModuleList(torch.nn.LSTMCell(width, decoder_dim) for width in widths)
         self.query = torch.nn.Linear(decoder_dim, encoded_dim)
-        # The softmax of AllenNLP's attention scores padding 0, which may be above real scores.
+        # `step` has its own softmax: AllenNLP's would give padding a score of 0, not -inf.
         self.attention = DotProductAttention(normalize=False)
         self.combination = torch.nn.Linear(encoded_dim + decoder_dim, decoder_dim)
         self.output = torch.nn.Linear(decoder_dim, num_words)
@@ -78,7 +78,7 @@ class AttentionalDecoder(torch.nn.Module):
         # Parameters
 
         hidden : `torch.Tensor`
-            Shape `(batch_size, num_layers, decoder_dim)`. The first hidden states.
+            Shape `(batch_size, num_layers, decoder_dim)`. The initial hidden states.
         """
         return DecoderState(hidden, torch.zeros_like(hidden), torch.zeros_like(hidden[:, 0]))
 
@@ -93,7 +93,7 @@ class AttentionalDecoder(torch.nn.Module):
         # Parameters
 
         word_ids : `torch.Tensor`
-            Shape `(batch_size, num_words)`. The words before those to predict.
+            Shape `(batch_size, num_words)`. The word that precedes each word to predict.
         state : `DecoderState`
             Before the first word.
         encoded : `torch.Tensor`

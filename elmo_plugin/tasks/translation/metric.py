@@ -14,9 +14,9 @@ class TranslationScores(Metric):
     """
     BLEU of a corpus ([Papineni et al. 2002](https://aclanthology.org/P02-1040/)) as computed by
     [sacrebleu](https://github.com/mjpost/sacrebleu) with its default settings, and the perplexity
-    of the translations.
+    of the references.
 
-    What is kept does not grow with the number of sentences.
+    Memory does not grow with the number of sentences.
 
     # Raises
 
@@ -53,7 +53,7 @@ class TranslationScores(Metric):
         nats : `float`
             The negative log-likelihood of the references, summed over their tokens.
         num_tokens : `int`
-            Their number; the end of a sentence counts as a token.
+            The number of these tokens; the end of a sentence counts as one.
         """
         self._nats += nats
         self._num_tokens += num_tokens
@@ -73,7 +73,7 @@ class TranslationScores(Metric):
             self.reset()
         if not num_tokens:
             return {}
-        # The default of sacrebleu's scores of a corpus, but not of this function.
+        # "exp" is the default of sacrebleu's `corpus_score`, but not of `compute_bleu`.
         bleu = _sacrebleu().BLEU.compute_bleu(
             counts[:4], counts[4:8], *counts[8:], smooth_method="exp"
         )

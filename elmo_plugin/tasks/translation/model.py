@@ -23,8 +23,8 @@ class TranslationModel(TaskModel):
     reads word vectors, and a unidirectional LSTM of two layers with attention writes the
     translation. The encoder is CoVe; `elmo export-cove` writes it as a file for `elmo-cove`.
 
-    The decoder's first hidden states are linear functions of the last ones of the encoder, layer by
-    layer. Translations come from a beam search, which never writes the unknown word.
+    The decoder's initial hidden states are linear functions of the encoder's final ones, layer by
+    layer. Translations come from a beam search, which never produces the unknown word.
 
     # Parameters
 
@@ -35,7 +35,7 @@ class TranslationModel(TaskModel):
     target_embedding_dim : `int`, optional (default = `300`)
         Width of the embeddings of target words.
     dropout : `float`, optional (default = `0.2`)
-        On inputs and outputs of all layers of encoder and decoder.
+        On the inputs of all LSTM layers, the encoder's output and the attentional vectors.
     beam_size : `int`, optional (default = `5`)
     max_decoding_steps : `int`, optional (default = `50`)
         Number of words after which a translation is cut off.
@@ -113,7 +113,7 @@ class TranslationModel(TaskModel):
         return outputs
 
     def _encode(self, source: TextFieldTensors) -> Tuple[torch.Tensor, torch.Tensor, DecoderState]:
-        """The encoded source, its mask, and the decoder's first state."""
+        """The encoded source, its mask, and the decoder's initial state."""
         mask = get_text_field_mask(source)
         text, embedded = self.embed(source)
         # Shape: (num_layers, batch_size, num_tokens, 2 * hidden_size)
@@ -134,7 +134,7 @@ class TranslationModel(TaskModel):
         encoded: torch.Tensor,
         mask: torch.Tensor,
     ) -> torch.Tensor:
-        """The mean over the sentences of the sum over the words."""
+        """Negative log-likelihood, summed over words and averaged over sentences."""
         word_ids = get_token_ids_from_text_field_tensors(target)
         is_word = get_text_field_mask(target)[:, 1:]
         vectors = self.decoder(word_ids[:, :-1], state, encoded, mask)

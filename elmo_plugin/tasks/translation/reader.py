@@ -32,7 +32,7 @@ class TranslationReader(TaskReader):
     # Raises
 
     `ValueError`
-        If the files have not the same number of lines, or a sentence has no translation; the
+        If the files differ in their number of lines, or a sentence has no translation; the
         message names file and line.
     `ConfigurationError`
         If the name of the file does not end with the source language, or spaCy does not know a
