@@ -1,5 +1,5 @@
 # `make demo` and `make test` do everything, set-up included. Another interpreter:
-# `PYTHON=python3.12 make test` (a .venv of another Python version is then made again).
+# `PYTHON=python3.12 make test` (which replaces a .venv of another Python version).
 
 VENV := .venv
 STAMP := $(VENV)/set-up-complete
@@ -24,7 +24,7 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(VENV)/bin/python -m pytest tests -q -n 4 --dist loadfile
 
-# A benchmark whose data is missing says so, and the others run.
+# If the data of a benchmark is missing, the others still run.
 bench: $(STAMP)
 	@echo "Takes about 30 minutes and a machine that does nothing else; see benchmarks/README.md."
 	@failed=0; for name in $(BENCHMARKS); do echo; echo "$$name"; $(VENV)/bin/python \
@@ -46,7 +46,7 @@ format: $(STAMP)
 	$(VENV)/bin/ruff check --fix-only --quiet .
 	$(VENV)/bin/ruff format .
 
-# The stamp does not count if PYTHON names another interpreter than that of .venv.
+# Sets up again if PYTHON names an interpreter of another version than that of .venv.
 ifdef PYTHON
 ifneq ($(shell { $(PYTHON) -V; } 2>/dev/null),$(shell { $(VENV)/bin/python -V; } 2>/dev/null))
 .PHONY: $(STAMP)

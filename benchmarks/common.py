@@ -1,10 +1,10 @@
 """
 Shared by the benchmarks: rows of results, interleaved measurements, the limits of the machine.
 
-A row has the results of `ours` and `peer` in `unit`, measured in one run. `ratio` is ours / peer,
-above one is better for a rate, below one for a time. `share_of_limit` is ours / limit of the
-machine (for a time, limit / ours), at most one. `floor` and `aim` are the required and the desired
-value of one of these figures:
+A row has the results of `ours` and `peer` in `unit`, measured in one run. `ratio` is ours / peer:
+above 1, ours is better for a rate and worse for a time. `share_of_limit` is ours / limit (for a
+time, limit / ours); each benchmark says what limits it. `floor` and `aim` are the required and the
+desired value of one of these figures:
 
     ">= 2x", "<= 1.25x"          of the ratio
     ">= 85 % of limit"           of the share of the limit
@@ -159,7 +159,7 @@ def median_rate(seconds: List[float], amounts: Iterable[float]) -> float:
 
 
 def best_rate(run: Callable[[], Any], amount: float, seconds: float = 1.0) -> float:
-    """`amount` over the fastest run within `seconds`."""
+    """`amount` per second in the fastest of the runs that are started within `seconds`."""
     run()
     best, end = math.inf, time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -171,7 +171,7 @@ def best_rate(run: Callable[[], Any], amount: float, seconds: float = 1.0) -> fl
 
 @lru_cache(maxsize=None)
 def product_rate(dtype: torch.dtype) -> float:
-    """The best rate of matrix products at a biLM's shapes, in operations per second."""
+    """The best rate of matrix products with the shapes of a biLM, in operations per second."""
     rates = []
     for rows, inner, columns in ((800, 2048, 2048), (256, 4096, 512), (1024, 1024, 1024)):
         pair = torch.randn(rows, inner).to(dtype), torch.randn(inner, columns).to(dtype)
@@ -188,14 +188,14 @@ def read_bandwidth() -> float:
 
 
 def read_sentences(path: Path, number: int) -> List[List[str]]:
-    """`number` sentences of a text, in a random order that is the same in every run."""
+    """`number` random sentences of a text, the same ones in the same order in every run."""
     if not path.exists():
         raise SystemExit(f"{path} does not exist. Set ELMO_DATA or name a text.")
     sentences = [list(words) for _, words in sentence_per_line.read_sentences(path) if words]
     if len(sentences) < number:
         raise SystemExit(
             f"{path}: expected at least {number:,} sentences, found {len(sentences):,}. Name a "
-            "longer text, or set ELMO_DATA to a folder that has one; fewer --turns need less."
+            "longer text, set ELMO_DATA to a folder that has one, or measure on fewer sentences."
         )
     random.Random(0).shuffle(sentences)
     return sentences[:number]
@@ -215,10 +215,10 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
 def measuring_parser(description: str, turns: Optional[int] = None) -> argparse.ArgumentParser:
     """A parser with `--output`, and `--turns` if the script has a default for it."""
     parser = argument_parser(description)
-    parser.add_argument("--output", type=Path, help="results as JSON, in which to renew the rows")
+    parser.add_argument("--output", type=Path, help="JSON file in which to replace or add the rows")
     if turns is not None:
         parser.add_argument(
-            "--turns", type=int, default=turns, help=f"measurements; default {turns}"
+            "--turns", type=int, default=turns, help=f"number of turns; default {turns}"
         )
     return parser
 

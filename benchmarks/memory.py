@@ -1,13 +1,13 @@
 """
-Peak memory of running a biLM on a long line, a longer one and many short ones, without the memory
-of the loaded biLM.
+Peak memory of running a biLM on one long line, on a line ten times as long, and on as many tokens
+in short lines, without the memory of the loaded biLM.
 
     python benchmarks/memory.py
     python benchmarks/memory.py --size tiny --tokens 500 --output results.json
 
 Needs Linux and no corpus. Each measurement is a separate process and gives its peak resident
-memory, including the resulting vectors. `peer` is AllenNLP's `Elmo`; inputs of ten times the length
-are measured for ours only.
+memory, including the resulting vectors. `peer` is AllenNLP's `Elmo`, which is measured on the first
+input only.
 """
 
 import multiprocessing
@@ -38,7 +38,7 @@ def measure_in_process(
     characters = pair.ours["float32"].bilm.characters
     reader = pair.peer if which == "peer" else pair.ours["float32"]
     with torch.inference_mode():
-        # Exclude one-time preparations.
+        # Excludes memory that is allocated at the first call.
         reader(characters.batch_ids([["a", "word"]]))
         ids = characters.batch_ids(sentences)
         # Resets the peak.
@@ -59,14 +59,14 @@ def measure_memory(which: str, size: str, sentences: List[List[str]]) -> float:
         return receiver.recv()
     except EOFError:
         raise SystemExit(
-            f"{which} could not read {len(sentences)} sentences: out of memory?"
+            f"{which}: the process for {len(sentences)} lines ended early. Out of memory?"
         ) from None
     finally:
         process.join()
 
 
 def made_up_line(num_tokens: int) -> List[str]:
-    """Words of two to five characters, five thousand distinct ones."""
+    """At most 5,000 distinct words of two to five characters, repeated."""
     return [f"w{number * 7 % 5000}" for number in range(num_tokens)]
 
 

@@ -5,17 +5,17 @@ Held-out perplexity of n-gram models, for comparison with a biLM.
         --test $ELMO_DATA/lm/large/heldout.txt.gz $ELMO_DATA/lm/small/heldout.txt
     python benchmarks/ngram_perplexity.py --train a.txt --test b.txt --backward --output rows.json
 
-The vocabulary is that of a biLM: `<S>`, `</S>`, `<UNK>` and the most frequent training words,
-ties by word; any other word is `<UNK>` and counts as a word. A sentence of n words makes n + 1
-predictions, the words and `</S>`; backward, the words in reverse order and `<S>`. Perplexity
-is exp(mean negative log-likelihood per prediction); `both` is the geometric mean of the two.
+The vocabulary is that of a biLM: `<S>`, `</S>`, `<UNK>` and the most frequent training words, those
+of equal count in sorted order; any other word becomes `<UNK>`, which is predicted like a word. A
+sentence of n words makes n + 1 predictions, the words and `</S>`; backward, the words in reverse
+order and `<S>`. Perplexity is exp(mean negative log-likelihood per prediction); `both` is the
+geometric mean of the two directions.
 
-`unigram` is the relative frequency of a word: infinite if only the test text has `<UNK>`. The other
-model is interpolated modified Kneser-Ney smoothing, unpruned (Chen & Goodman 1998, An Empirical
-Study of Smoothing Techniques for Language Modeling), with the conventions of KenLM's lmplz: one
+`unigram` predicts relative frequencies; its perplexity is infinite if only the test text has
+`<UNK>`. The other model is interpolated modified Kneser-Ney smoothing, unpruned (Chen & Goodman
+1998, An Empirical Study of Smoothing Techniques for Language Modeling), as in KenLM's lmplz: one
 `<S>` per sentence, n-grams that start with it keep their own count at every length, unigrams are
-interpolated with a uniform distribution over the vocabulary.
-27 million training words take a minute per direction and 5 GB.
+interpolated with a uniform distribution. 27 million words take a minute per direction and 5 GB.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from elmo_plugin.corpora import sentence_per_line
 
 Row = Dict[str, Any]
 BOUNDARIES_AND_UNKNOWN = ("<S>", "</S>", "<UNK>")
-# Discounts of a length at which the closed form has no valid value; lmplz's --discount_fallback.
+# Used where equation 26 gives no valid discounts, as by lmplz's --discount_fallback.
 FALLBACK_DISCOUNTS = numpy.array([0.0, 0.5, 1.0, 1.5])
 
 
@@ -69,7 +69,7 @@ class Level(NamedTuple):
 
     keys: numpy.ndarray
     probabilities: numpy.ndarray
-    # Per n-gram that is one shorter: the weight of the next shorter context after it.
+    # Per context, an n-gram that is one word shorter: its interpolation weight.
     gammas: numpy.ndarray
 
 
@@ -111,9 +111,9 @@ def encode(sentences: Iterable[Sequence[str]], vocabulary: Dict[str, int]) -> Te
 
 def count_ngrams(text: Text, order: int, vocabulary_size: int) -> List[Counts]:
     """
-    Counts of the n-grams of 1 to `order` words, none over a sentence's boundary. Unigrams are
-    all there, seen or not, and their rows are the word ids. A `ValueError` if no sentence holds
-    an n-gram of `order` words.
+    Counts of the n-grams of 1 to `order` words within sentences. Unigrams include those with count
+    zero, and their rows are the word ids. Raises `ValueError` if no sentence holds an n-gram of
+    `order` words.
     """
     longest, needed = text.lengths.max(initial=2) - 2, max(order - 2, 1)
     if longest < needed:
@@ -139,7 +139,7 @@ def count_ngrams(text: Text, order: int, vocabulary_size: int) -> List[Counts]:
 
 
 def adjusted_counts(shorter: Counts, longer: Counts) -> numpy.ndarray:
-    """The number of words seen before each n-gram; its count if it starts a sentence."""
+    """The number of distinct words before each n-gram; its count if it starts a sentence."""
     preceding = numpy.bincount(longer.suffixes, minlength=len(shorter.keys))
     return numpy.where(preceding > 0, preceding, shorter.counts)
 
@@ -159,8 +159,8 @@ def smooth(
     level: Counts, counts: numpy.ndarray, shorter: numpy.ndarray, vocabulary_size: int
 ) -> Level:
     """
-    Discounted relative counts, plus what the discounts saved, which is shared out as the n-grams
-    that are one shorter have it: `shorter` holds their probabilities.
+    Interpolation: the discounted relative counts of n-grams, plus the discounted probability mass
+    times the probabilities without the first word of the context, which are in `shorter`.
     """
     prefixes = level.keys // vocabulary_size
     discounts = discounts_of(counts)[numpy.minimum(counts, 3)]
@@ -268,12 +268,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--train", nargs="+", type=Path, required=True, help="one text in pieces")
-    parser.add_argument("--test", nargs="+", type=Path, required=True, help="texts, each a row")
+    parser.add_argument("--train", nargs="+", type=Path, required=True, help="files of one text")
+    parser.add_argument("--test", nargs="+", type=Path, required=True, help="held-out texts")
     parser.add_argument("--order", type=int, default=5, help="words of the longest n-gram")
-    parser.add_argument("--vocabulary-size", type=int, default=50000, help="<S> </S> <UNK> count")
-    parser.add_argument("--backward", action="store_true", help="also from the last word on")
-    parser.add_argument("--output", type=Path, help="write the rows as JSON here too")
+    parser.add_argument("--vocabulary-size", type=int, default=50000, help="with <S> </S> <UNK>")
+    parser.add_argument("--backward", action="store_true", help="also backward models")
+    parser.add_argument("--output", type=Path, help="JSON file to write the rows to")
     arguments = parser.parse_args()
     if arguments.order < 2 or arguments.vocabulary_size < 4:
         parser.error("--order must be at least 2, --vocabulary-size at least 4")

@@ -5,9 +5,12 @@ Scores of the models of allennlp-models, trained like our baselines without ELMo
         --output scores.json --peers /folder/of/allennlp-models
 
 Instances, batches, optimizer, epochs, patience, seeds and word vectors are those of our experiment;
-task_peers.py lists how the networks differ, and they have no L2 penalty. Each model is trained with
-fixed and with trained word vectors, chosen by its score in validation, and evaluated on the test
-part. A model that the output has is not trained again.
+task_peers.py lists how the networks differ. They have no L2 penalty, and all products are in
+float32, because AllenNLP's masked softmax does not support bfloat16. A model is trained for each
+baseline of the study `table1`; its best epoch on dev is evaluated on test. Models whose scores are
+in the output are not trained again. At the end, a Markdown table of all scores in the output beside
+ours is printed; with `--update FILE` it also replaces what is between the lines `<!-- peers -->`
+and `<!-- /peers -->` of a file. `--seeds` without a number trains nothing.
 """
 
 import argparse
@@ -26,9 +29,12 @@ from allennlp.training.util import evaluate
 from common import argument_parser
 from task_peers import CURE, PEERS, find_peers
 
+from elmo_plugin.analysis.studies.results import Results
+from elmo_plugin.commands.markdown import markdown_table, replace_tables
+from elmo_plugin.environment import set_defaults
 from elmo_plugin.util.atomic_write import atomic_write
 
-STUDIES = Path(__file__).parent.parent / "experiments" / "studies"
+EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 # The name of our baseline in the study `table1`, and the model of allennlp-models.
 TASKS = {
     "ner": ("NER", "crf_tagger"),
@@ -41,7 +47,7 @@ TASKS = {
 
 @Model.register("peer")
 class PeerModel(Model):
-    """A model of allennlp-models of the widths of one of ours, which it replaces."""
+    """A model of allennlp-models with the widths of `model`, which it replaces."""
 
     def __init__(self, vocab: Any, model: Model, peer: str) -> None:
         super().__init__(vocab)
@@ -55,14 +61,14 @@ class PeerModel(Model):
 
 
 def runs_of(row: str, arguments: argparse.Namespace) -> List[Dict[str, Any]]:
-    """Our baselines in `table1`, with other seeds and epochs."""
+    """Our baselines in `table1`, with the seeds, epochs and patience of the arguments."""
     settings = {
         name: value
         for name, value in (("num_epochs", arguments.epochs), ("patience", arguments.patience))
         if value is not None
     }
     source = f"""
-    (import {json.dumps(str(STUDIES / "table1.jsonnet"))}) {{
+    (import {json.dumps(str(EXPERIMENTS / "studies" / "table1.jsonnet"))}) {{
       settings+: {{
         rows: [
           row {{ settings+: {json.dumps(settings)}, seeds: {arguments.seeds} }}
@@ -76,13 +82,14 @@ def runs_of(row: str, arguments: argparse.Namespace) -> List[Dict[str, Any]]:
         path = Path(folder, "study.jsonnet")
         path.write_text(source, encoding="utf-8")
         runs = Params.from_file(path).as_dict(quiet=True)["runs"]
-    return [run for run in runs if run["column"] != "ELMo"]
+    return [run for run in runs if not run["column"].startswith("ELMo")]
 
 
 def measure(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
     """Trains the peer, and evaluates it on the test part."""
     experiment = run["experiment"]
     experiment["model"] = {"type": "peer", "peer": peer, "model": experiment["model"]}
+    experiment["trainer"].pop("mixed_precision", None)
     metric = experiment["trainer"]["validation_metric"].lstrip("+")
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -105,10 +112,35 @@ def measure(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
     }
 
 
+def table(scores: List[Dict[str, Any]], ours: Results) -> str:
+    """The scores beside ours in `table1` with the same data, word vectors and seed."""
+    rows = {peer: row for row, peer in TASKS.values()}
+    lines = []
+    for score in scores:
+        row, metric = rows[score["peer"]], score["metric"]
+        same = [s for s in ours.scores(row, score["words"]) if s["seed"] == score["seed"]]
+        dev = [s["training"][f"best_validation_{metric}"] for s in same]
+        test = [s["evaluation"][metric] for s in same]
+        numbers = [dev, [score["dev"]], test, [score["test"]]]
+        percent = [f"{100 * number[0]:.2f}" if number else "-" for number in numbers]
+        lines.append([row, score["peer"], score["words"], str(score["seed"]), *percent])
+    head = [
+        "",
+        "peer",
+        "word vectors",
+        "seed",
+        "dev, ours",
+        "dev, peer",
+        "test, ours",
+        "test, peer",
+    ]
+    return markdown_table(head, lines, num_left=3)
+
+
 def main() -> None:
     parser = argument_parser(__doc__)
     parser.add_argument("--task", nargs="+", choices=TASKS, default=["ner"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--seeds", nargs="*", type=int, default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, help="default: those of the study table1")
     parser.add_argument("--patience", type=int, help="default: that of the study table1")
     parser.add_argument("--output", type=Path, required=True, help="JSON, added to if it exists")
@@ -118,9 +150,11 @@ def main() -> None:
         default=os.environ.get("ELMO_PEERS"),
         help="folder of allennlp-models; default $ELMO_PEERS",
     )
+    parser.add_argument("--update", type=Path, metavar="FILE", help="a Markdown file")
     arguments = parser.parse_args()
     if not find_peers(arguments.peers):
         parser.error(f"allennlp-models was not found: {CURE}")
+    set_defaults()
     scores = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
     done = {(score["peer"], score["words"], score["seed"]) for score in scores}
     for name in arguments.task:
@@ -132,6 +166,10 @@ def main() -> None:
             print(scores[-1], flush=True)
             with atomic_write(arguments.output) as unfinished:
                 unfinished.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+    tables = table(scores, Results(EXPERIMENTS / "results" / "table1" / "results.json"))
+    print(tables)
+    if arguments.update:
+        replace_tables(arguments.update, "<!-- peers -->", "<!-- /peers -->", tables)
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def allennlp_step(setting: Setting, num_words: int) -> Step:
 
 
 def matrix_products(setting: Setting, dtype: str) -> Step:
-    """Of LSTM layers and softmax, forward and backward, for both directions."""
+    """The products of LSTMs and softmax in forward and backward pass, for both directions."""
     num_tokens = setting.batch_size * NUM_STEPS
     cells, dim = SIZES[setting.size][:2]
     sizes = 4 * [(2 * dim, 4 * cells), (cells, dim)] + 2 * [(dim, setting.num_samples)]
@@ -148,7 +148,7 @@ def matrix_products(setting: Setting, dtype: str) -> Step:
 def read_batches(
     text: Path, setting: Setting, number: int
 ) -> Tuple[SoftmaxVocabulary, List[Batch]]:
-    """`number` batches of full windows: AllenNLP's modules need them."""
+    """`number` batches without padding, which `AllenNlpBilm` does not support."""
     if not text.exists():
         raise SystemExit(f"{text} does not exist. Set ELMO_DATA or name a text.")
     vocab = SoftmaxVocabulary.from_text(str(text), size=setting.num_words)
@@ -168,8 +168,8 @@ def read_batches(
         raise SystemExit(
             f"{text}: expected {number} batches of {setting.batch_size} x {NUM_STEPS} tokens and "
             f"more than {setting.num_samples:,} different words, found {len(batches)} and "
-            f"{num_words:,}. Name a longer text, or set ELMO_DATA to a folder that has one; "
-            "smaller --batch-size, --num-samples and --turns need less."
+            f"{num_words:,}. Name a longer text, set ELMO_DATA to a folder that has one, "
+            "or choose a smaller --batch-size, --num-samples or --turns."
         )
     return vocab, batches
 

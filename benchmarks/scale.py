@@ -1,6 +1,6 @@
 """
-Cost per token and peak RAM over the size of a text, from 10,000 tokens on: whether one is flat and
-the other bounded.
+Processor time per token and peak RAM for texts of increasing size, from 10,000 tokens on: whether
+the time per token is constant and RAM is bounded.
 
     python benchmarks/scale.py                             # $ELMO_DATA/lm/large/train-*.txt.gz
     python benchmarks/scale.py --tokens 10000 100000 1000000 10000000 --plot scale.svg
@@ -8,7 +8,7 @@ the other bounded.
 
 Needs Linux and a tokenised text, one sentence per line; one that is too short is repeated. The biLM
 is the tiny one of `fixtures/bilm`, and the trained one is as tiny, so that mostly the reading,
-batching and writing around a biLM is measured. The layers in the cache are random numbers, 128 per
+batching and writing around a biLM are measured. The layers in the cache are random, 128 numbers per
 token. The parts are:
 
 - embed: `elmo embed --top --forget-sentences` into HDF5;
@@ -16,11 +16,11 @@ token. The parts are:
 - train: `experiments/bilm_small.jsonnet`, shrunk, for one epoch; counting words is included;
 - neighbours: `elmo neighbours build`, and one query.
 
-Everything is a process of its own, which does the same with 1,000 tokens first. `peer` is the text
-before, of fewer tokens. A cost is processor time, which other programs change less than the elapsed
-time; `of limit` is its share of the elapsed time: the rest is waiting for the disk, or for other
-programs. RAM is what is added to a process that has imported all packages, without the pages of
-mapped files, which the system can take back.
+Each measurement is a separate process, with 1,000 tokens as a warm-up. `peer` is the next smaller
+text. Time is processor time, which other programs change less than elapsed time; `of limit` is its
+share of the elapsed time: the rest is waiting for the disk or for other programs. RAM is what is
+added to a process that has imported all packages, without the pages of mapped files, which the
+system can take back.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ from elmo_plugin.util.pictures import COLOURS, MARKS, import_pyplot
 TOKENS = (10_000, 100_000, 1_000_000)
 WARM_UP = 1_000
 WARM_UP_TEXT = "warm-up.txt"
-#: Of a row: what was measured, and the number of tokens.
+#: The name of a row, with what was measured and the number of tokens.
 NAME = re.compile(r"Scale, (.+), ([\d,]+) tokens")
 CACHED_WIDTH, CACHED_SENTENCES = 128, 32
 SECONDS_BETWEEN_SAMPLES = 0.02
@@ -63,7 +63,7 @@ BILM = [
     *("--options-file", str(FIXTURES / "bilm/options.json")),
     *("--weight-file", str(FIXTURES / "bilm/weights.hdf5")),
 ]
-#: Does its work on a text, and leaves its files in a folder.
+#: What is measured, a function of a text and of the folder for its files.
 Work = Callable[[Path, Path], object]
 
 
@@ -122,7 +122,7 @@ def query_index(text: Path, folder: Path) -> None:
     elmo(["neighbours", "query", str(folder / "index"), sentence, *BILM])
 
 
-#: The work of each part by its name in the results; a later one finds the files of the others.
+#: The work of each part by its name in the results; later work reads the files of earlier work.
 PARTS: Dict[str, Dict[str, Work]] = {
     "embed": {"embedding": embed},
     "cache": {"writing the cache": write_cache, "reading the cache": read_cache},
@@ -132,7 +132,7 @@ PARTS: Dict[str, Dict[str, Work]] = {
 
 
 class Point(NamedTuple):
-    """What one work took on one text."""
+    """Time and RAM of one kind of work on one text."""
 
     name: str
     num_tokens: int
@@ -161,7 +161,7 @@ def write_text(source: Sequence[Path], num_tokens: int, output: Path) -> None:
 
 
 def work_in_process(work: Work, texts: Sequence[Path], folder: Path, answer: Connection) -> None:
-    """Sends an answer before the warm-up, and another one with the seconds after the rest."""
+    """Sends `None` before the warm-up, and elapsed and processor seconds after the whole text."""
     torch.set_num_threads(1)
     outputs = [folder / text.stem for text in texts]
     for output in outputs:
@@ -189,7 +189,7 @@ def measure_work(
             peak = max(peak, resident("RssAnon", process.pid))
         return Point(name, num_tokens, *receiver.recv(), peak - before)
     except EOFError:
-        raise SystemExit(f"{num_tokens:,} tokens, {name}: failed. Out of memory?") from None
+        raise SystemExit(f"{num_tokens:,} tokens, {name}: no result. Out of memory?") from None
     finally:
         process.join()
 
@@ -216,7 +216,7 @@ def rows_of(points: Iterable[Point]) -> Iterator[Row]:
         peers = [row.ours for row in before.get(point.name, ())] or [None, None]
         before[point.name] = [
             Row(name, "µs/token", cost, peers[0], share_of_limit=share),
-            # A text so small that it needs no RAM is no peer.
+            # A ratio to 0 MB, of a small text, is not defined.
             Row(f"{name}, RAM", "MB", point.megabytes, peers[1] or None),
         ]
         yield from before[point.name]

@@ -1,6 +1,6 @@
 """
-Seconds of `elmo score` for a text, against what it cannot do without: the layers of the biLM and
-the matrix products of the softmax.
+Seconds of `elmo score` for a text, against those of the operations that it needs at least: the
+layers of the biLM and the matrix products of the softmax.
 
     python benchmarks/score.py                     # $ELMO_DATA/lm/small/heldout.txt
     python benchmarks/score.py sentences.txt --sentences 200 --turns 3 --output results.json
@@ -24,7 +24,7 @@ from elmo_plugin.environment import setting
 
 FLOOR = "<= 1.3x"
 BATCH_SIZE = 64
-# Rows of a product: as many as give 32 MB of logits with 50,000 words.
+# Predictions per product; with 50,000 words, their logits take 32 MB.
 NUM_ROWS = 160
 
 
@@ -33,7 +33,7 @@ def read_and_multiply(
 ) -> None:
     for _ in embed_sentences(bilm, sentences, BATCH_SIZE):
         pass
-    # One prediction more than words in each direction.
+    # Each direction predicts the words and a boundary.
     remaining = 2 * sum(len(words) + 1 for words in sentences)
     hidden = torch.ones(NUM_ROWS, softmax.weight.size(1))
     while remaining > 0:
@@ -47,7 +47,7 @@ def measure(text: Path, num_sentences: int, turns: int) -> Iterator[Row]:
     bilm = load_bilm()
     softmax = find_softmax(setting("ELMO_WEIGHTS"), bilm.options)
     if softmax is None:
-        raise SystemExit(f"{setting('ELMO_WEIGHTS')}: expected a softmax.hdf5 beside it.")
+        raise SystemExit(f"{setting('ELMO_WEIGHTS')}: expected a softmax.hdf5 in its folder.")
     scorer = Scorer(bilm, softmax)
     logits = torch.empty(NUM_ROWS, len(softmax.words))
     seconds = by_turns(

@@ -10,8 +10,9 @@ from typing import Dict, List, Optional
 
 from common import Row, argument_parser, read_rows
 
+from elmo_plugin.commands.markdown import replace_tables
+
 FOLDER = Path(__file__).resolve().parent
-BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 HEAD = [
     "| what | unit | ours | peer | ratio | of limit | floor | aim |",
     "| --- | --- | ---: | ---: | ---: | ---: | --- | --- |",
@@ -70,21 +71,7 @@ def render(rows: List[Row]) -> str:
 
 
 def update(readme: Path, rows: List[Row]) -> None:
-    """
-    # Raises
-
-    `ValueError`
-        If the README does not have each marker once, in this order.
-    """
-    text = readme.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end) or text.count(BEGIN) + text.count(END) != 2:
-        raise ValueError(
-            f"{readme}: expected one line `{BEGIN}` and, after it, one line `{END}`, between which "
-            "the table goes. Put them back."
-        )
-    readme.write_text(f"{before}{BEGIN}\n\n{render(rows)}\n\n{END}{after}", encoding="utf-8")
+    replace_tables(readme, "<!-- results -->", "<!-- /results -->", render(rows))
 
 
 def main() -> None:

@@ -9,10 +9,10 @@ characters, and the same input tensors. Remaining differences:
 
 - `crf_tagger`: ordinary dropout before and after the encoder, instead of variational dropout at
   each layer. It also decodes and counts entities in training, which cannot be turned off.
-- `bcn`: with its ReLU option, it is the same network.
+- `bcn`: with ReLU layers, the same network.
 - `esim`: the same network; it encodes premises and hypotheses in two batches, ours in one.
-- `bidaf`: a smaller network. Without its highway layers and with GRUs of our width instead of
-  LSTMs, it has three of our four GRUs and no self-attention.
+- `bidaf`: a smaller network, here without highway layers and with GRUs of our width instead of
+  LSTMs: it has three GRUs (ours: four) and no self-attention.
 - `coref`: no speakers or genres, crossing spans are allowed, a document is encoded as one sentence,
   and clusters are also scored in training. Both train on 50 sentences of a long document. Its
   candidate spans are part of its input; ours computes them.
@@ -135,7 +135,7 @@ def bcn(ours: Model) -> Peer:
         pre_encode_feedforward=deepcopy(ours.feedforward),
         encoder=lstm(ours.encoder),
         integrator=lstm(ours.integrator),
-        integrator_dropout=0.0,
+        integrator_dropout=ours.pooled_dropout.p,
         output_layer=feedforward(
             classifier.get_input_dim(),
             [*hidden, projection.out_features],

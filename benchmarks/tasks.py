@@ -9,10 +9,9 @@ ELMo against the models of allennlp-models 2.10.1.
 Needs the training and dev files of the tasks below ELMO_DATA, and word vectors in ELMO_GLOVE. The
 experiments are those of the project with fewer instances and without validation.
 
-`--of epochs`: seconds of an epoch without ELMo, with ELMo computed in each epoch, and with ELMo
-from a cache on disk, in the first epoch, which fills the empty cache, and in later ones. Epochs of
-the variants alternate. `peer` is the same task without ELMo. The median of the epochs after the
-first one is reported.
+`--of epochs`: seconds of an epoch with ELMo computed in each epoch, and with ELMo from a cache on
+disk. Epochs of the variants alternate; `peer` is the same task without ELMo. The median of the
+epochs after the first one is reported, and for the cache also the first epoch, which fills it.
 
 `--of steps`: instances per second of the experiment without ELMo and of the model that
 allennlp-models has for the task, with equal sizes, on the same tensors, measured alternately;
@@ -134,7 +133,7 @@ def time_epochs(
 ) -> Dict[str, List[float]]:
     """Seconds of each trainer's epochs; epochs of the trainers alternate."""
     seconds: Dict[str, List[float]] = {name: [] for name in trainers}
-    # `train` cannot pause between epochs, so its steps are repeated here.
+    # `trainer.train` cannot pause between epochs, so its calls are repeated here.
     for trainer in trainers.values():
         for callback in trainer._callbacks:
             callback.on_start(trainer, is_primary=True)
@@ -172,7 +171,7 @@ def measure(task: Task, num_instances: int, num_epochs: int) -> Iterator[Row]:
     name = f"{task.name} training epoch, {num_instances:,} {task.instances}, ELMo"
     without = later["without"]
     yield Row(f"{name} computed", "s", later["computed"], without)
-    # The other variants have been warmed up before.
+    # It follows the first epochs of the other variants, which serve as its warm-up.
     yield Row(f"{name} cached, first epoch", "s", seconds["cached"][0], without)
     yield Row(f"{name} cached, later epochs", "s", later["cached"], without, floor=FLOOR, aim=AIM)
 
@@ -180,7 +179,7 @@ def measure(task: Task, num_instances: int, num_epochs: int) -> Iterator[Row]:
 def added_memory(run: Callable[[int], None]) -> float:
     """Peak memory of the first turn of a run, without what was used before, in MB."""
     gc.collect()
-    # Gives back what is free, or a step could use it without an effect on the peak.
+    # Returns free memory to the system; if a step reused it, the peak would not rise.
     ctypes.CDLL(None).malloc_trim(0)
     # Resets the peak.
     Path("/proc/self/clear_refs").write_text("5")
@@ -253,7 +252,7 @@ def main() -> None:
         "--instances",
         type=int,
         default=2000,
-        help=f"to train on; default 2000; of documents, {LONG} at most",
+        help=f"training instances; default 2000; for coreference at most {LONG}",
     )
     parser.add_argument("--epochs", type=int, default=3, help="at least 2; default 3")
     parser.add_argument(
@@ -265,7 +264,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.epochs < 2:
         parser.error("--epochs must be at least 2: the first one warms up and fills the cache")
-    # AllenNLP's use of torch.
+    # Warnings about AllenNLP's use of torch.
     warnings.filterwarnings("ignore", category=FutureWarning)
     for task in (TASKS[name] for name in arguments.task):
         of = arguments.of or ["steps" if task.peer else "epochs"]

@@ -89,7 +89,7 @@ def own_part(event: Any) -> Optional[str]:
 
 
 def shares_of(events: List[Any]) -> Shares:
-    """Of the time within the range `part: other`, in which all of interest must happen."""
+    """Shares of the time within the range `part: other`, which must enclose all that is run."""
     parts: Dict[int, Optional[str]] = {}
     forward_parts: Dict[int, Optional[str]] = {}
     shares: Shares = {}
@@ -97,7 +97,7 @@ def shares_of(events: List[Any]) -> Shares:
         parent = event.cpu_parent
         part = own_part(event) or (parts.get(id(parent)) if parent is not None else None)
         if event.name.startswith("autograd::engine::evaluate_function"):
-            # A backward operation has the sequence number of its last forward operation.
+            # A backward operation has the sequence number of the forward operation it belongs to.
             part = forward_parts.get(event.sequence_nr) or part
         elif event.sequence_nr >= 0 and not is_backward(event):
             forward_parts[event.sequence_nr] = part
@@ -196,7 +196,7 @@ SHOWN: Dict[str, Callable[[Any], None]] = {
 def main() -> None:
     parser = argument_parser(__doc__)
     parser.add_argument("--of", nargs="+", choices=SHOWN, default=list(SHOWN))
-    parser.add_argument("--instances", type=int, default=400, help="of an epoch; default 400")
+    parser.add_argument("--instances", type=int, default=400, help="per epoch; default 400")
     arguments = parser.parse_args()
     # The profiler reports its own starts and stops.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")

@@ -9,7 +9,7 @@ test_corpus=fixtures/corpora/srl/test.gold_conll
 sentences=fixtures/predict/srl.jsonl
 output=demo-output
 
-# The demonstration is the same for everyone, whatever corpora and biLM are set up.
+# The demonstration must not depend on the corpora and the biLM of the user.
 unset ELMO_DATA ELMO_OPTIONS ELMO_WEIGHTS ELMO_GLOVE ELMO_TURIAN
 
 rm -rf "$output"
@@ -36,12 +36,12 @@ allennlp predict $output/model/model.tar.gz "$sentences" --batch-size 32 \
 cat <<END
 
 The archive is $output/model/model.tar.gz, the log of training is $output/model/out.log; metrics and
-predictions lie beside the model in $output.
+predictions are beside the model in $output.
 
 What to type next:
   source ${VENV:-.venv}/bin/activate
   elmo serve          # the trained models on a page: http://127.0.0.1:8000/
   ELMO_DATA=/corpora allennlp train experiments/srl_elmo.jsonnet -s out/srl_elmo   # your own data
-  ls experiments/ablations                    # each an experiment of three lines, trained like it
+  ls experiments/ablations                    # experiments of a few lines, trained in the same way
   allennlp elmo --help                        # ELMo vectors of any text, into a file
 END

@@ -1,14 +1,14 @@
 """
-Kills trainings and recovers them, and compares what they end with.
+Kills trainings, recovers them, and compares their results with those of an uninterrupted training.
 
     python scripts/kill_and_recover.py fixtures/experiments/ner_elmo.jsonnet --kills 14
     python scripts/kill_and_recover.py A.jsonnet B.jsonnet --overrides '{"trainer.num_epochs": 4}'
 
-Each experiment is trained once without interruption, then as often as `--kills` says: SIGKILL ends
-it at a random moment or, every second time, while it writes a file of a checkpoint, drawn from all
-that it writes; then `allennlp train --recover` goes on. Equal are two runs with the same numbers in
-metrics.json, but for time and RAM, and the same parameters, bit for bit, in best.th and in
-model.tar.gz. Each run fills an ELMo cache of its own. Exits with 1 if one is not equal.
+Each experiment is trained once without interruption, then `--kills` times with one: SIGKILL at a
+random moment or, every second time, while the training writes a random one of its files; then
+`allennlp train --recover` continues. Two runs are equal if they have the same numbers in
+metrics.json, except for time and RAM, and bit-identical parameters in best.th and model.tar.gz.
+Each run fills its own ELMo cache. The exit code is 1 if a run is not equal.
 
 Processes are forked from this one, which has imported AllenNLP; each has one thread.
 """
@@ -39,7 +39,7 @@ OF_TIME_OR_RAM = re.compile("duration|memory")
 
 
 def start(experiment: str, folder: Path, overrides: str, *flags: str) -> int:
-    """Trains in a process of its own. Returns its number."""
+    """Starts a training in a new process, and returns the process id."""
     folder.mkdir(parents=True, exist_ok=True)
     child = os.fork()
     if child:
@@ -64,7 +64,7 @@ def finish(child: int, folder: Path) -> None:
 
 
 def watch(child: int, run: Path, files: float = math.inf, seconds: float = math.inf) -> int:
-    """How many files a training begins to write: until it is so many, or so late, or its end."""
+    """Counts files begun by a training until there are `files`, after `seconds`, or at its end."""
     begun: Set[str] = set()
     begin, flags = time.monotonic(), os.WEXITED | os.WNOHANG | os.WNOWAIT
     while len(begun) < files and time.monotonic() < begin + seconds:
@@ -76,7 +76,7 @@ def watch(child: int, run: Path, files: float = math.inf, seconds: float = math.
 
 
 def results(run: Path) -> Dict[str, Any]:
-    """Metrics and parameters, by file and name."""
+    """The metrics and parameters of a finished run, by file and name."""
     found = {
         f"metrics.json: {name}": value
         for name, value in json.loads((run / "metrics.json").read_text()).items()
@@ -91,12 +91,12 @@ def results(run: Path) -> Dict[str, Any]:
 
 
 def difference(found: Dict[str, Any], expected: Dict[str, Any]) -> Optional[str]:
-    """The first name with another value, if there is one."""
+    """The first name whose values differ, or None."""
     return next((n for n in {**expected, **found} if found.get(n) != expected.get(n)), None)
 
 
 def check(experiment: str, folder: Path, arguments: argparse.Namespace) -> List[bool]:
-    """Whether each killed run was equal, printed as rows of a table."""
+    """Whether each killed run equals the whole one; also prints a row of the table for each."""
     begin = time.monotonic()
     child = start(experiment, folder / "whole", arguments.overrides)
     num_files = watch(child, folder / "whole" / "run")
@@ -113,9 +113,9 @@ def check(experiment: str, folder: Path, arguments: argparse.Namespace) -> List[
         os.kill(child, signal.SIGKILL)
         unfinished = [path.name for path in run.glob("*.unfinished")]
         if os.waitpid(child, 0)[1] != signal.SIGKILL or (in_write and not unfinished):
-            continue  # It had just ended, or had just written the file.
+            continue  # SIGKILL came too late: the training or the writing had just ended.
         checkpoints = sorted(path.name for path in run.glob("model_state_*.th")) or ["none"]
-        # Killed before it had written its configuration, there is nothing to recover.
+        # A run that was killed before it wrote its configuration cannot be recovered.
         flag = "--recover" if (run / "config.json").exists() else "--force"
         finish(start(experiment, folder / "killed", arguments.overrides, flag), folder / "killed")
         other = difference(results(run), expected)
@@ -132,8 +132,8 @@ def main() -> None:
     )
     parser.add_argument("experiments", nargs="+", metavar="EXPERIMENT")
     parser.add_argument("--kills", type=int, default=10, help="per experiment")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments")
-    parser.add_argument("--overrides", default="{}", help="as those of `allennlp train`")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random moments")
+    parser.add_argument("--overrides", default="{}", help="as for `allennlp train`")
     arguments = parser.parse_args()
     import_plugins()
     print(f"{'experiment':<12} {'':>3}  {'killed':<45} {'checkpoint':<24} result")

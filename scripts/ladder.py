@@ -5,8 +5,8 @@ Trains each experiment in experiments/ladder for the same time, and compares the
     python scripts/ladder.py train out/ladder --at-once 2
     python scripts/ladder.py table out/ladder --json pretrained/small/ladder.json
 
-Each experiment is a process of one thread; `--at-once` is how many run side by side. An experiment
-that has finished is not trained again, one that was stopped goes on.
+Each experiment is a process of one thread; `--at-once` is how many run at the same time. Finished
+experiments are not trained again; stopped ones are continued.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def train(experiment: Path, folder: Path) -> None:
 
 
 def result(run: Path) -> Dict[str, Any]:
-    """What a finished run read and reached."""
+    """Perplexities, number of batches and tokens, and minutes of a finished run."""
     metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
     settings = json.loads((run / "config.json").read_text(encoding="utf-8"))["data_loader"]
     last = max(run.glob("training_state_*.th"), key=lambda path: path.stat().st_mtime)
@@ -85,13 +85,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    training = commands.add_parser("train", help="train what is not finished")
-    training.add_argument("folder", type=Path, help="one folder per experiment is made here")
-    training.add_argument("--at-once", type=int, default=1, help="processes side by side")
+    training = commands.add_parser("train", help="train the experiments that have not finished")
+    training.add_argument("folder", type=Path, help="a folder per experiment is created here")
+    training.add_argument("--at-once", type=int, default=1, help="number of processes")
     training.add_argument("--only", nargs="+", metavar="EXPERIMENT", help="default: all")
-    showing = commands.add_parser("table", help="print the table of what has finished")
+    showing = commands.add_parser("table", help="print a table of finished experiments")
     showing.add_argument("folder", type=Path)
-    showing.add_argument("--json", type=Path, help="write the figures here too")
+    showing.add_argument("--json", type=Path, help="also write the results to this file")
     given = parser.parse_args()
     if given.command == "train":
         experiments = sorted(EXPERIMENTS.glob("*.jsonnet"))

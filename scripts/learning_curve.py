@@ -5,8 +5,8 @@ The learning curve of a biLM: held-out perplexity of each checkpoint over tokens
     python scripts/learning_curve.py measure out/continued HELDOUT curve.json --after curve.json
     python scripts/learning_curve.py draw curve.json curve.svg --line unigram=954.9 5-gram=141.2
 
-Train with `keep_checkpoints: null` among the settings of `experiments/lib/bilm.libsonnet`, or there
-are only the last two checkpoints. A checkpoint that the file already has is not measured again.
+Train with `keep_checkpoints: null` in the settings (`experiments/lib/bilm.libsonnet`); otherwise
+only the last two checkpoints are kept. Checkpoints that curve.json has are not measured again.
 `--after` adds the tokens and minutes of the run that this one continues.
 """
 
@@ -31,7 +31,7 @@ NAME = re.compile(r"training_state_e(\d+)_b(\d+)\.th")
 
 
 def checkpoints(run: Path) -> List[Tuple[int, int]]:
-    """Epoch and batch of each checkpoint of a run, in their order."""
+    """Epoch and batch of each checkpoint of a run, in order of training."""
     found = (NAME.fullmatch(path.name) for path in run.glob("training_state_*.th"))
     moments = sorted((int(name[1]), int(name[2])) for name in found if name)
     if not moments:
@@ -149,9 +149,9 @@ def main() -> None:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     measuring = commands.add_parser("measure", help="evaluate the checkpoints of a run")
-    measuring.add_argument("run", type=Path, help="folder of `allennlp train`")
+    measuring.add_argument("run", type=Path, help="folder written by `allennlp train`")
     measuring.add_argument("text", help="held-out text")
-    measuring.add_argument("output", type=Path, help="JSON to write, or to add to")
+    measuring.add_argument("output", type=Path, help="JSON file to write or extend")
     measuring.add_argument("--after", type=Path, help="JSON of the run that this one continues")
     drawing = commands.add_parser("draw", help="draw what was measured")
     drawing.add_argument("points", type=Path, help="JSON written by `measure`")

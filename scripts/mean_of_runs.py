@@ -4,8 +4,8 @@ Mean and sample standard deviation of each metric over runs with different seeds
     python scripts/mean_of_runs.py out/ner_1/metrics.json out/ner_2/metrics.json
     python scripts/mean_of_runs.py out/ner_*/test.json --metric f1-measure-overall
 
-The files are those of `allennlp train` (metrics.json) and `allennlp evaluate --output-file`. Shown
-are the metrics that all of them have; accuracy, precision, recall and F1 in per cent.
+The files are those of `allennlp train` (metrics.json) and `allennlp evaluate --output-file`. Only
+metrics that all files have are shown; accuracy, precision, recall and F1 as percentages.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def read_metrics(path: Path) -> Dict[str, float]:
 
 
 def summary(runs: List[Dict[str, float]]) -> Dict[str, str]:
-    """`mean ± deviation` of what all runs have; the mean alone of a single run."""
+    """`mean ± deviation` of each metric that all runs have; of a single run, its values."""
     lines = {}
     for name in runs[0]:
         if not all(name in run for run in runs):
@@ -46,7 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("files", type=Path, nargs="+", help="one file of metrics a run")
+    parser.add_argument("files", type=Path, nargs="+", help="one file of metrics per run")
     parser.add_argument("--metric", help="show only this one")
     arguments = parser.parse_args()
     lines = summary([read_metrics(path) for path in arguments.files])

@@ -18,7 +18,7 @@ def show_metrics(path: Path) -> None:
 
 def show_predictions(path: Path) -> None:
     """Each predicate with the spans that fill its roles."""
-    print("\nPredicted (a few seconds of training teach little; real corpora teach the rest):")
+    print("\nPredicted (with errors, after a few seconds of training on a tiny corpus):")
     for line in path.read_text(encoding="utf-8").splitlines():
         prediction = json.loads(line)
         print(f"  {' '.join(prediction['tokens'])}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from elmo_plugin.util.errors import ConfigurationError
 from tests.benchmark_scripts import FOLDER, make_row, modules
 
 common, table = modules["common"], modules["table"]
@@ -139,12 +140,12 @@ def test_the_table_says_what_is_met():
 
 def test_the_table_takes_the_place_of_the_last_one_and_prose_stays(tmp_path):
     readme = tmp_path / "README.md"
-    readme.write_text("before\n<!-- results -->\nold\n<!-- end of results -->\nafter\n")
+    readme.write_text("before\n<!-- results -->\nold\n<!-- /results -->\nafter\n")
     table.update(readme, [make_row("first")])
     table.update(readme, [make_row("second")])
     text = readme.read_text()
     assert text.startswith("before\n<!-- results -->\n\na machine;")
-    assert text.endswith("Aims met: 0 of 0.\n\n<!-- end of results -->\nafter\n")
+    assert text.endswith("Aims met: 0 of 0.\n\n<!-- /results -->\nafter\n")
     assert "| second |" in text and "first" not in text and "old" not in text
 
 
@@ -153,14 +154,14 @@ def test_the_table_takes_the_place_of_the_last_one_and_prose_stays(tmp_path):
     [
         "no markers",
         "<!-- results -->",
-        "<!-- end of results -->\n<!-- results -->",
-        "<!-- results --><!-- end of results --><!-- results --><!-- end of results -->",
+        "<!-- /results -->\n<!-- results -->",
+        "<!-- results --><!-- /results --><!-- results --><!-- /results -->",
     ],
 )
 def test_a_readme_without_its_markers_is_refused_and_stays(tmp_path, text):
     readme = tmp_path / "README.md"
     readme.write_text(text)
-    with pytest.raises(ValueError, match="README.md: expected one line `<!-- results -->`"):
+    with pytest.raises(ConfigurationError, match="README.md: expected one line <!-- results -->"):
         table.update(readme, [make_row()])
     assert readme.read_text() == text
 

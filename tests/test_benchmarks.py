@@ -479,5 +479,11 @@ def test_scores_of_a_peer_are_kept_and_not_made_again(tmp_path, monkeypatch, cap
     assert all(0 <= score[part] <= 1 for score in scores for part in ("dev", "test"))
     assert all(score["epochs"] == 1 for score in scores)
     before = output.stat().st_mtime_ns
+    readme = tmp_path / "README.md"
+    readme.write_text("a\n<!-- peers -->\n<!-- /peers -->\nb\n")
+    monkeypatch.setattr("sys.argv", [*command, str(output), "--update", str(readme)])
+    capsys.readouterr()
     modules["peer_scores"].main()
     assert output.stat().st_mtime_ns == before
+    printed = capsys.readouterr().out
+    assert readme.read_text() == f"a\n<!-- peers -->\n\n{printed}\n<!-- /peers -->\nb\n"

@@ -60,10 +60,10 @@ class SenseProbe:
     """
     Nearest-neighbour word sense disambiguation: a word gets the sense of its lemma and part of
     speech whose mean vector in the training part is nearest by cosine. Of equally near senses the
-    more frequent one counts, and a lemma that the training part lacks gets its first sense.
+    more frequent one is chosen. A lemma that the training part lacks gets its first sense.
 
-    The test sentences are in RAM, and one mean per sense of their lemmas. The training sentences
-    are streamed, and their vectors are on the disk.
+    In RAM are the test sentences and one mean per sense of their lemmas. The training sentences are
+    streamed, and their vectors are in files.
 
     # Parameters
 
@@ -107,7 +107,8 @@ class SenseProbe:
             examples = ", ".join(" ".join(lemma) for lemma in sorted(lemmas)[:3])
             raise ConfigurationError(
                 "Expected annotated lemmas of the test part in the training part, found none of "
-                f"{len(lemmas)} ({examples} ...). Do both name parts of speech alike?"
+                f"{len(lemmas)} ({examples} ...). Check that "
+                "both use the same names of parts of speech."
             )
 
     def _count(self) -> Tuple[numpy.ndarray, numpy.ndarray]:
@@ -134,8 +135,8 @@ class SenseProbe:
 
     def most_frequent_senses(self) -> Answers:
         """
-        The baseline that answers with the most frequent sense of the training part; of equally
-        frequent ones with that which occurs first in it.
+        The baseline that answers with the most frequent sense in the training part (ties: the one
+        that occurs first), or the first sense for lemmas that the training part lacks.
         """
         # `most_common` keeps the order in which senses were counted first.
         best = {lemma: counts.most_common(1)[0][0] for lemma, counts in self.counts.items()}
@@ -150,7 +151,7 @@ class SenseProbe:
         on_sentences: Callable[[int], object] = lambda num_sentences: None,
     ) -> Iterator[Tuple[str, Answers]]:
         """
-        Name and answers of each layer.
+        Yields the name and the answers of each layer.
 
         # Parameters
 
@@ -173,7 +174,7 @@ class SenseProbe:
             rows_of.setdefault(instance.lemma, []).append(row)
         answers = self.first_senses()
         for lemma, counts in self.counts.items():
-            # The most frequent first.
+            # The most frequent first: `_nearest` takes the first of equally near senses.
             senses = [sense for sense, _ in counts.most_common()]
             of_lemma = sums[[self._numbers[lemma, sense] for sense in senses]]
             for row, nearest in zip(rows_of[lemma], _nearest(vectors[rows_of[lemma]], of_lemma)):
@@ -226,7 +227,7 @@ def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
     The words of a sentence, multi-word units split at `_`, and for each token the span
     `(start, end)` of its words.
     """
-    # Most sentences have no `_`; this is twice as fast as the loop.
+    # Most sentences have no `_`: then this is twice as fast as the loop.
     if not any("_" in token for token in tokens):
         return list(tokens), [(place, place + 1) for place in range(len(tokens))]
     words: List[str] = []
@@ -257,6 +258,6 @@ def _nearest(vectors: numpy.ndarray, others: numpy.ndarray) -> List[int]:
     """For each vector, the first row of `others` with the greatest cosine."""
     wide = vectors.astype(numpy.float64)
     norms = numpy.outer(numpy.linalg.norm(wide, axis=1), numpy.linalg.norm(others, axis=1))
-    # A static vector of an unknown word is zero; to it, all are equally near.
+    # The static vector of an unknown word is zero: all its cosines are 0.
     cosines = (wide @ others.T) / numpy.where(norms > 0.0, norms, 1.0)
     return cosines.round(_DECIMALS).argmax(axis=1).tolist()

@@ -61,7 +61,7 @@ def load_archive(
 
     `ConfigurationError`
         If the archive does not exist, is damaged, holds no trained model, is inconsistent, or is
-        not safe to load, or if it has no settings such as those in `overrides`.
+        not safe to load, or if `overrides` names settings that it does not have.
     """
     place = str(archive_file)
     with unpacked(archive_file) as folder:
@@ -98,7 +98,7 @@ def _overridden(
     every_instance: bool,
     place: str,
 ) -> Tuple[Union[str, Dict[str, Any]], Params]:
-    """The overrides, with those that lift limits, and the configuration that they lead to."""
+    """The overrides, with those that lift limits, and the configuration that results."""
     expected = "expected `overrides` of single settings, such as {'model.dropout': 0.1}, found"
     try:
         lifted = _whole_files(config, overrides, place) if every_instance else overrides
@@ -106,7 +106,9 @@ def _overridden(
     except (AttributeError, RuntimeError, TypeError, ValueError) as error:
         raise ConfigurationError(f"{place}: {expected} {overrides!r}: {error}") from error
     if overrides and "type" not in overridden["model"]:
-        raise ConfigurationError(f"{place}: {expected} {overrides!r}: the model has no type then.")
+        raise ConfigurationError(
+            f"{place}: {expected} {overrides!r}, which removes the type of the model."
+        )
     return lifted, overridden
 
 
@@ -171,7 +173,7 @@ def _read_config(folder: Path, place: str) -> Dict[str, Any]:
 
 
 def _check_parts(folder: Path, place: str, weights_file: Optional[str]) -> None:
-    # If this were a file, AllenNLP would unpack it as an archive.
+    # If `vocabulary` were a file, AllenNLP would unpack it as an archive.
     if not (folder / "vocabulary").is_dir():
         raise ConfigurationError(
             f"{place} holds no trained model: the folder 'vocabulary' is missing."

@@ -8,7 +8,7 @@ from elmo_plugin.modules.recurrent.layer import RecurrentLayer, read_together
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 
-# One state per layer and direction: (forward, backward), or (forward,) alone.
+# For each layer the states of its directions: (forward, backward), or only (forward,).
 BilstmState = List[Tuple[RecurrentState, ...]]
 
 
@@ -18,8 +18,8 @@ class BidirectionalLstm(torch.nn.Module):
     (section 3.1), or one stack if the options are not bidirectional.
 
     Each layer is an LSTM with a clipped cell state and a projected and clipped output, as
-    TensorFlow's `LSTMCell` in bilm-tf. It adds one to the bias of the forget gate; this one is not
-    part of the parameter, so that a weight file is written back bit for bit.
+    TensorFlow's `LSTMCell` in bilm-tf. Like that cell, it adds 1 to the bias of the forget gate
+    when it computes the gate, not in the parameter; so weight files are written back bit for bit.
     """
 
     def __init__(self, options: BilmOptions) -> None:
@@ -37,7 +37,7 @@ class BidirectionalLstm(torch.nn.Module):
         tokens : `torch.Tensor`
             Shape `(batch_size, num_tokens, token_dim)`. The token layer.
         packing : `Packing`
-            Of the real tokens.
+            Packing of the real tokens.
         state : `Optional[BilstmState]`
             Initial state of each layer, in the order of the batch; default zeros.
 
@@ -62,11 +62,9 @@ class BidirectionalLstm(torch.nn.Module):
             initial = None
             if state is not None:
                 initial = [_reorder(part, packing.order) for part in state[number]]
-            of_layer: List[Any] = [stack[number] for stack, _ in directions]
-            results = read_together(of_layer, inputs, packing.batch_sizes, initial)
-            inputs = [
-                self._skip(number, output, read) for (output, _), read in zip(results, inputs)
-            ]
+            parallel: List[Any] = [stack[number] for stack, _ in directions]
+            results = read_together(parallel, inputs, packing.batch_sizes, initial)
+            inputs = [self._skip(number, output, x) for (output, _), x in zip(results, inputs)]
             for direction, (_, index) in enumerate(directions):
                 part = slice(direction * dim, (direction + 1) * dim)
                 layers[number, index, part] = inputs[direction]
@@ -82,7 +80,7 @@ class BidirectionalLstm(torch.nn.Module):
         dropout: Callable[[torch.Tensor], torch.Tensor] = lambda inputs: inputs,
     ) -> Tuple[List[torch.Tensor], List[RecurrentState]]:
         """
-        One direction.
+        Runs the layers of one direction.
 
         # Parameters
 
@@ -116,7 +114,7 @@ class BidirectionalLstm(torch.nn.Module):
         return outputs, finals
 
     def _skip(self, number: int, output: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
-        """With the skip connection, which the first layer does not have."""
+        """Adds the skip connection, if the options have it and this is not the first layer."""
         return output + inputs if number and self.options.use_skip_connections else output
 
 
@@ -126,10 +124,10 @@ def _stack(options: BilmOptions) -> torch.nn.ModuleList:
 
 
 def _layer(input_dim: int, options: LstmOptions) -> RecurrentLayer:
-    """With TensorFlow's default initialisation: uniform, after Glorot and Bengio."""
+    """A layer with TensorFlow's default initialisation, Glorot uniform."""
     cell = LstmCell(options.cell_clip, options.proj_clip, forget_bias=1.0)
     layer = RecurrentLayer(cell, input_dim, options.dim, options.projection_dim)
-    # TensorFlow joins the input and the recurrent weights of all gates in one matrix.
+    # The bound for TensorFlow's single matrix of the input and recurrent weights of all gates.
     bound = (6.0 / (input_dim + layer.output_dim + layer.bias.numel())) ** 0.5
     with torch.no_grad():
         for parameter in ("input", "recurrent"):

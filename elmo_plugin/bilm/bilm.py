@@ -81,12 +81,12 @@ class Bilm(PretrainedFiles):
     ) -> None:
         super().__init__()
         if stateful and warm_up:
-            raise ValueError("Expected `stateful` or `warm_up` of a biLM, found both.")
+            raise ValueError("Expected `stateful` or `warm_up` of a biLM, found both. Unset one.")
         self.options = options
         self.stateful = stateful
         self.warm_up = warm_up
         self.characters = map_of(options)
-        # The same name for both, because archives contain it.
+        # One name for both classes: it is part of the parameter names in archives.
         self.character_encoder = (
             TokenEmbeddings(options) if options.char_cnn is None else CharacterEncoder(options)
         )
@@ -123,9 +123,9 @@ class Bilm(PretrainedFiles):
         # Raises
 
         `ValueError`
-            If the ids cannot be of this biLM's `characters`, or padding is before a token.
+            If the ids have another shape or are too large, or padding is before a token.
         `ConfigurationError`
-            If the layers differ in width.
+            If the token layer and the LSTM layers differ in width.
         """
         self.options.check_widths()
         if torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters()):
@@ -135,7 +135,7 @@ class Bilm(PretrainedFiles):
         packing = Packing.from_lengths(lengths, tokens.size(1))
         hidden_layers, final_state = self.lstm(tokens, packing, self._initial_state(len(tokens)))
         if self.stateful:
-            # Rows that this batch does not have keep their state.
+            # If this batch has fewer rows than an earlier one, the other rows keep their state.
             self._state = _map_state(
                 lambda new, old: torch.cat([new, old[len(new) :]]).detach(),
                 final_state,
@@ -160,7 +160,7 @@ class Bilm(PretrainedFiles):
                 f"{expected.max_characters_per_token}), found {tuple(character_ids.shape)}. "
                 "Give the token indexer the biLM's `options_file`."
             )
-        # On a GPU this would wait for the device; there, the embedding fails on such an id.
+        # Not on a GPU, where it would wait for the device; the embedding fails on such ids there.
         if character_ids.numel() and character_ids.device.type == "cpu":
             largest = int(character_ids.max())
             if largest >= expected.n_characters:
@@ -176,7 +176,7 @@ class Bilm(PretrainedFiles):
     def precompute(self, words: Sequence[str]) -> None:
         """
         Computes the token layer of these words in advance, so that `forward` does not run the
-        character encoder for them unless it tracks its gradients. Call it again after the weights
+        character encoder for them unless its gradients are needed. Call it again after weights
         have changed or have been loaded. Needs memory for `token_dim` numbers per word.
         """
         self._token_table = (
@@ -212,12 +212,12 @@ class Bilm(PretrainedFiles):
         return self.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "Bilm":
-        """Call it (or `eval`) after changing weights in place, as through their `data`."""
+        """Also marks the weights as changed: call it (or `eval`) after changes through `data`."""
         self.weights_version += 1
         return super().train(mode)
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "Bilm":
-        # They are no parameters and would stay on the old device and type.
+        # Neither is a parameter or a buffer, so both would keep their device and type.
         self._token_table = self._state = None
         self.weights_version += 1
         return super()._apply(fn, recurse)
@@ -234,8 +234,8 @@ class Bilm(PretrainedFiles):
             error_messages = args[-1]
             if stored != self.options:
                 words = "" if stored.words == self.options.words else " of other words"
-                error_messages.append(f"{prefix}: expected {self.options}, found {stored}{words}.")
-            # The file of the options may differ, and with it the length of this buffer.
+                error_messages.append(f"{name}: expected {self.options}, found {stored}{words}.")
+            # The name of the options file may differ, and with it the length of this buffer.
             state_dict = {**state_dict, name: self.options_json}
         super()._load_from_state_dict(state_dict, prefix, *args)
 
@@ -251,7 +251,7 @@ class Bilm(PretrainedFiles):
             Shape `(batch_size,)`. Number of tokens per sentence, including `<S>` and `</S>`.
         """
         batch_size, num_tokens = mask.size()
-        # For each position its row in the encoded words: <S>, </S>, then the distinct words.
+        # The row of each position in the encoded words: <S>, </S>, then the distinct words.
         rows = character_ids.new_zeros(batch_size, num_tokens + 2)
         words = character_ids[mask]
         if len(words):

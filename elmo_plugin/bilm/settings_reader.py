@@ -15,17 +15,17 @@ class Kind(NamedTuple):
 
 
 def whole(least: int = 1, most: Optional[int] = None) -> Kind:
-    """A whole number from `least` to `most`."""
+    """Accepts a whole number from `least` to `most`."""
     upper = "" if most is None else f" and at most {most:,}"
     return Kind(
         f"a whole number of at least {least}{upper}",
-        # `type`, not `isinstance`, which takes true for 1.
+        # Not `isinstance`, by which true is an `int`.
         lambda value: type(value) is int and least <= value <= (value if most is None else most),
     )
 
 
 def one_of(*choices: str) -> Kind:
-    """One of several words."""
+    """Accepts one of several words."""
     return Kind(f"one of {', '.join(choices)}", lambda value: value in choices)
 
 
@@ -72,8 +72,8 @@ class SettingsReader:
             if not isinstance(value, dict) or part not in value:
                 if default is _REQUIRED:
                     raise ConfigurationError(
-                        f"{self.place}: `{name}` is missing. Expected an options.json as bilm-tf "
-                        "and `elmo_plugin` write them."
+                        f"{self.place}: `{name}` is missing. Expected an options.json in the "
+                        "format of bilm-tf."
                     )
                 return default
             value = value[part]

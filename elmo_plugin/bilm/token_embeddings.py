@@ -11,7 +11,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class WordMap(CharacterMap):
     """
-    Converts words to ids for token embeddings. A word has one id, as if it had one character, so
+    Converts words to ids for token embeddings. A word has one id in place of its character ids, so
     that the same code handles both: shape `(batch_size, num_tokens, 1)`, 0 at padding.
 
     # Parameters
@@ -47,7 +47,7 @@ class TokenEmbeddings(torch.nn.Module):
         assert options.words is not None
         num_words = len(options.words)
         self.embedding = torch.nn.Embedding(num_words + 1, self.output_dim, padding_idx=0)
-        # As in bilm-tf, which has no row for padding.
+        # The bound of bilm-tf, whose matrix has no row for padding.
         bound = (6.0 / (num_words + self.output_dim)) ** 0.5
         torch.nn.init.uniform_(self.embedding.weight, -bound, bound)
         self.reset_padding()
@@ -71,8 +71,8 @@ def map_of(options: BilmOptions) -> CharacterMap:
         return CharacterMap.from_options(options)
     if options.words is None:
         raise ConfigurationError(
-            "The biLM options have no `char_cnn`, so the biLM has token embeddings, and no "
-            "`vocabulary`: expected the list of their words. Read the options from a file with "
-            "vocabulary.txt beside it."
+            "The biLM options have no `char_cnn`, so they need the words of the token embeddings "
+            "in `vocabulary`, which is missing. Read the options from a file with vocabulary.txt "
+            "beside it."
         )
     return WordMap(options.words)

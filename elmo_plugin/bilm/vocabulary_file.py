@@ -30,7 +30,7 @@ def check_choice(size: Optional[int], min_count: int) -> None:
 
 
 def check_specials(words: Sequence[str], place: str) -> None:
-    """Raises `ConfigurationError` unless these are the words of a language model."""
+    """Raises `ConfigurationError` unless the words begin with `<S>`, `</S>` and `<UNK>`."""
     if tuple(words[:3]) != SPECIALS:
         raise ConfigurationError(
             f"{place}: expected words to predict that begin with {', '.join(SPECIALS)}, found "
@@ -74,7 +74,7 @@ def read_vocabulary(
             word, count = _entry(line, place)
             _check_entry(word, count, entries, place)
             if word in seen:
-                raise ConfigurationError(f"{place}: `{word}` occurs in the file twice.")
+                raise ConfigurationError(f"{place}: `{word}` occurs twice. Remove one of them.")
             seen.add(word)
             entries.append((word, count))
     except FileNotFoundError:
@@ -116,7 +116,7 @@ def _entry(line: str, place: str) -> Entry:
 
 
 def _check_entry(word: str, count: Optional[int], before: List[Entry], place: str) -> None:
-    """Raises an error if an entry must not follow those before it."""
+    """Raises `ConfigurationError` if an entry cannot follow those before it."""
     number = len(before)
     if number < len(SPECIALS) and word != SPECIALS[number]:
         raise ConfigurationError(
@@ -152,7 +152,7 @@ def _cut(
                 "it out, or write the file again with `allennlp elmo-vocabulary`."
             )
         return kept
-    # Every word has a count, and they are in descending order.
+    # Every word has a count; counts are in descending order.
     kept = [*kept[:3], *((word, count) for word, count in kept[3:] if (count or 0) >= min_count)]
     unknown = sum(count or 0 for _, count in [entries[2], *entries[len(kept) :]])
     return [*kept[:2], (UNKNOWN, unknown), *kept[3:]]

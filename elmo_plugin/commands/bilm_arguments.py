@@ -40,7 +40,8 @@ def add_bilm_arguments(parser: ArgumentParser) -> None:
 def add_batch_arguments(parser: ArgumentParser) -> None:
     """For commands that read whole texts; they also have `add_decoding_errors`."""
     parser.add_argument(
-        "--vocab-path", help="words, one per line, whose token layer is computed beforehand"
+        "--vocab-path",
+        help="words, one per line, whose token layer is computed once for all sentences: faster",
     )
     parser.add_argument(
         "--batch-size", type=positive_number, default=64, help="sentences per batch"
@@ -79,7 +80,7 @@ def count_lines(path: str, errors: str) -> Optional[int]:
 
 @contextmanager
 def explained_memory() -> Iterator[None]:
-    """Explains what to do about a full GPU."""
+    """Raises an error that says what to do if the GPU is out of memory."""
     try:
         yield
     except torch.OutOfMemoryError as error:
@@ -91,7 +92,7 @@ def explained_memory() -> Iterator[None]:
 
 @contextmanager
 def explained_limits(output: str, kept: str) -> Iterator[None]:
-    """Explains what to do about a full disk or GPU. `kept` says where the finished part is."""
+    """As `explained_memory`, also for a full disk. `kept` says where the finished part is."""
     try:
         with explained_memory():
             yield
@@ -105,7 +106,7 @@ def explained_limits(output: str, kept: str) -> Iterator[None]:
 
 
 def positive_number(text: str) -> int:
-    """The type of an argument."""
+    """A type for `add_argument`: a whole number above 0."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"expected a whole number above 0, found {text}")
     return int(text)

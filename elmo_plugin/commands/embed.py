@@ -63,8 +63,8 @@ given or the format is Parquet.
 
 If the command is interrupted, even by kill -9 or a full disk, give the same command again: it
 continues after the lines that are done, which are kept in the folder OUTPUT.unfinished. From
-these, OUTPUT is written at the end, so the disk needs space for the vectors twice. If it has not
-that much, nothing is begun.
+these, OUTPUT is written at the end, so the disk needs space for the vectors twice. If it has
+less, the command stops before it computes anything.
 """
 
 EPILOG = """\
@@ -142,7 +142,7 @@ def _embed(args: Namespace) -> DumpSummary:
     total = None
     if counted is not None:
         total, num_tokens = counted
-        # The second copy is made at the end.
+        # Twice, because OUTPUT is written from the unfinished files at the end.
         check_space(args.output_file, 2 * _announced(vector_bytes(bilm, num_tokens, options)))
     with progress("sentences", total, args.file_friendly_logging) as advance:
         return dump_embeddings(
@@ -180,7 +180,7 @@ def _embed_folder(args: Namespace) -> str:
         print(f"{number} of {len(outputs)}: {text}: {said}", file=sys.stderr, flush=True)
     if failed:
         raise ConfigurationError(
-            f"{failed} of {len(outputs)} texts have no file. The same command goes on with them."
+            f"{failed} of {len(outputs)} texts have no file. Give the same command again for them."
         )
     return f"{args.output_file}: {len(outputs)} files."
 
@@ -236,7 +236,7 @@ def _add_output_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace OUTPUT, or what was begun with other arguments",
+        help="replace OUTPUT, or an unfinished one that was made with other arguments",
     )
     parser.add_argument(
         "--num-workers",

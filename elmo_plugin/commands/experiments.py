@@ -9,9 +9,9 @@ DESCRIPTION = """\
 Copy the experiments to a folder of your own, to edit and to train from there.
 
 OUT receives a jsonnet file per experiment, `ablations/`, `lib/` with the settings that experiments
-share, and README.md with the scores reached. Every import is relative, so OUT may be moved.
-Corpora and biLM are those of the environment (ELMO_DATA, ELMO_OPTIONS, ELMO_WEIGHTS, ELMO_GLOVE);
-without it, a tiny corpus and the biLM that come with elmo_plugin.
+share, and README.md with the scores reached. Every import is relative, so OUT may be moved. The
+environment variables ELMO_DATA, ELMO_OPTIONS, ELMO_WEIGHTS and ELMO_GLOVE name corpora, biLM and
+word vectors; the defaults are small ones that come with elmo_plugin.
 """
 
 EPILOG = """\

@@ -24,8 +24,8 @@ URL, a folder or a pattern in quotes. FOLDER, new or an index, receives plain fi
     contexts.npy, sentences.npy    where each context is in text.txt
     text.txt                       the sentences that have contexts
 
-Bytes per token: number of layers x dim x 2, 24 and its text; with the shipped biLM 1,055, with the
-published one 4,127. RAM grows with --batch-size and the longest line only. If the command is
+Bytes per token: number of layers x dim x 2, plus 24 and its text; with the shipped biLM 1,055, with
+the published one 4,127. RAM grows with --batch-size and the longest line only. If the command is
 interrupted, even by kill -9 or a full disk, give it again: it continues after the lines done.
 """
 
@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "of a word have the same vector)",
     )
     parser.add_argument(
-        "--words", nargs="+", metavar="WORD", help="only occurrences of these words, spelled so"
+        "--words", nargs="+", metavar="WORD", help="only occurrences of these words, case-sensitive"
     )
     add_decoding_errors(parser)
     add_bilm_arguments(parser)

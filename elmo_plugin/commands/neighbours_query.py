@@ -30,8 +30,8 @@ DESCRIPTION = """\
 Print the contexts of an index that are nearest to a word in its sentence, by cosine, per layer.
 
 A SENTENCE is tokenised as the indexed text is, with one word in brackets. All tokens of the text
-are candidates, except those of the same sentence. The search is exact. Queries that are given
-together share the pass over the index, 512 at a time; a result does not depend on the others.
+are candidates, except those of the same sentence. The search is exact. The index is
+read once for up to 512 queries; a result does not depend on the other queries.
 """
 
 EPILOG = """\
@@ -57,7 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--number", type=positive_number, default=5, metavar="K", help="contexts per layer"
     )
     parser.add_argument(
-        "--same-word", action="store_true", help="only contexts of the same word, spelled so"
+        "--same-word", action="store_true", help="only contexts of the same word, case-sensitive"
     )
     parser.add_argument(
         "--format",

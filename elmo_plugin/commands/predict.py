@@ -1,9 +1,9 @@
 """
 `allennlp predict`, as AllenNLP has it, for untrusted archives and files.
 
-AllenNLP builds its command line before it imports plugins, so that it never uses a sub-command
-which a plugin registers as `predict`. What its own calls is replaced instead, when this is
-imported; both names are found anew at every call.
+AllenNLP builds its command line before it imports plugins, so it never uses a sub-command that a
+plugin registers as `predict`. Importing this module instead replaces names in AllenNLP's module,
+which its sub-command looks up at every call.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from elmo_plugin.archives import load_archive
 from elmo_plugin.corpora.files import Source, numbered_lines
 from elmo_plugin.util.errors import ConfigurationError
 
-# What AllenNLP reads and `numbered_lines` does not.
+# Compressed files that AllenNLP reads and `numbered_lines` does not.
 _OTHER_COMPRESSIONS = (".bz2", ".xz")
 
 _get_predictor = allennlp_predict._get_predictor
@@ -29,8 +29,8 @@ _get_predictor = allennlp_predict._get_predictor
 
 class PredictManager(allennlp_predict._PredictManager):
     """
-    Reads all of the input, checking that it is UTF-8, and writes an answer for each instance. See
-    AllenNLP for its parameters.
+    Reads the input as UTF-8, with file and line in errors, and refuses an empty input. See AllenNLP
+    for its parameters.
     """
 
     @property
@@ -51,7 +51,7 @@ class PredictManager(allennlp_predict._PredictManager):
     def _objects(self) -> Iterator[JsonDict]:
         source: Source = self._input_file
         if source == "-":
-            # Not by a path, which would read a redirected file from its start again.
+            # Not as a path such as /dev/stdin, which would reopen a redirected file at its start.
             source = open(sys.stdin.fileno(), "rb", closefd=False)
         for number, line in numbered_lines(source):
             if line and not line.isspace():
@@ -67,12 +67,12 @@ class PredictManager(allennlp_predict._PredictManager):
             yield each
         if is_empty:
             raise ConfigurationError(
-                f"{self._input_name}: expected something to predict, found nothing."
+                f"{self._input_name}: expected at least one instance to predict, found none."
             )
 
 
 def get_predictor(args: argparse.Namespace) -> Predictor:
-    """AllenNLP's function of this name, which takes any size of batches."""
+    """AllenNLP's function, after a check of `--batch-size`, of which AllenNLP takes any value."""
     if args.batch_size < 1:
         raise ConfigurationError(f"Expected --batch-size of at least 1, found {args.batch_size}.")
     return _get_predictor(args)

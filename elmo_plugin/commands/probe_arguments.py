@@ -67,7 +67,7 @@ def add_probe_arguments(parser: ArgumentParser) -> None:
 
 @contextmanager
 def vector_folder(args: Namespace) -> Iterator[Path]:
-    """The folder of vectors: `--cache`, or a temporary one. Explains a full disk or GPU."""
+    """The folder of vectors: `--cache`, or a temporary one. For errors see `explained_limits`."""
     if args.cache is not None:
         with explained_limits(args.cache, "The vectors done are kept"):
             yield Path(args.cache)
@@ -80,9 +80,9 @@ def vector_folder(args: Namespace) -> Iterator[Path]:
 def representations(
     args: Namespace, bilm: Bilm, find_words: Callable[[], Set[str]]
 ) -> Iterator[Representation]:
-    """The chosen ones, one after the other. `find_words` gives all words of the corpus."""
+    """The chosen representations, in turn. `find_words` returns all words of the corpus."""
     if args.cove and not args.glove:
-        raise ConfigurationError("--cove reads the word vectors of --glove: name them, too.")
+        raise ConfigurationError("--cove needs its word vectors: name their file by --glove.")
     chosen = args.representations or [
         name
         for name in REPRESENTATIONS
@@ -90,7 +90,7 @@ def representations(
     ]
     for name, given, option in (("static", args.glove, "--glove"), ("cove", args.cove, "--cove")):
         if name in chosen and not given:
-            raise ConfigurationError(f"--representations {name} needs {option}, which names none.")
+            raise ConfigurationError(f"--representations {name} needs {option} with a file.")
     if "static" in chosen or "cove" in chosen:
         static = StaticVectors(args.glove, find_words())
         if "static" in chosen:
@@ -120,8 +120,8 @@ def corpus_files(args: Namespace, folder: str, patterns: Dict[str, str]) -> Dict
     # Raises
 
     `ConfigurationError`
-        If some of the options are given and others are not: files of two corpora would be mixed. If
-        the folder has no file of a name, or several.
+        If only some of the options are given: files of two corpora would be mixed. If the folder
+        has no file, or several, for a pattern.
     """
     given = {name: getattr(args, name.replace("-", "_")) for name in patterns}
     missing = [f"--{name}" for name in patterns if not given[name]]
@@ -148,7 +148,7 @@ def _found(folder: str, pattern: str, option: str) -> str:
 
 
 def check_output(args: Namespace) -> None:
-    """Makes the folder of `--json`, and refuses a folder of that name, before anything else."""
+    """Creates the folder of `--json`; refuses a path that is a folder, before anything else."""
     if args.json is None:
         return
     path = Path(args.json)

@@ -34,10 +34,10 @@ default those in ELMO_DATA/pos whose names end in train.conllu, dev.conllu and t
 
 Rows of the table: the most frequent tag of each word; static word vectors; each layer of a random
 biLM of the same shape; each layer of the biLM; the scalar mix of its layers, whose weights are
-learned with the classifier. The classifier is a softmax regression on vectors brought to mean 0 and
-variance 1, with a small L2 penalty, fitted by L-BFGS until the loss falls by less than a millionth
-of it. Intervals are at 95 %, by a bootstrap over sentences. Unseen words are those that the
-training part lacks. --cove adds the layers of CoVe.
+learned with the classifier. The classifier is a softmax regression on vectors that are standardised
+to mean 0 and variance 1, with a small L2 penalty, fitted by L-BFGS until a step lowers the loss by
+less than 1e-6. Intervals are at 95 %, by a bootstrap over sentences. Unseen words are those
+that the training part lacks. --cove adds the layers of CoVe.
 
 Vectors are on the disk in half precision (with --cache they are kept there), 2 x layers x width
 bytes per word and representation. RAM grows with the words of the corpus, about 100 bytes for each.
@@ -72,14 +72,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--l2",
         type=_penalty,
         default=1e-4,
-        help="factor of half the squared norm of the classifier's weights, which is added to the "
-        "mean loss of a word (default: 1e-4)",
+        help="L2 penalty: half the squared norm of the classifier's weights, times this, is added "
+        "to the mean loss of a word (default: 1e-4)",
     )
     parser.add_argument(
         "--max-iterations",
         type=positive_number,
         default=1000,
-        help="of the solver; a row that needs more is marked (default: 1000)",
+        help="of L-BFGS; a row that has not converged by then is marked (default: 1000)",
     )
     add_probe_arguments(parser)
 

@@ -64,7 +64,7 @@ in Python:
     pandas.read_csv("surprisal.tsv", sep="\\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
 """
 
-STOPPED = "stopped. Give the same command again to continue what --output has begun."
+STOPPED = "stopped. Give the same command again to continue --output where it stopped."
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -84,7 +84,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_batch_arguments(parser)
     add_decoding_errors(parser)
     parser.add_argument(
-        "--force", action="store_true", help="replace FILE, or what was begun with other arguments"
+        "--force",
+        action="store_true",
+        help="replace FILE, or an unfinished one that was made with other arguments",
     )
     add_progress_argument(parser)
 
@@ -161,7 +163,7 @@ def _summary(done: ScoredText) -> str:
 
 
 def _report(args: Namespace, summary: str) -> str:
-    """The summary after a written file. After a printed table it goes to standard error."""
+    """The report, if a file was written. Otherwise prints the summary to standard error."""
     if args.output is not None:
         return f"{args.output}: {summary}"
     print(summary, file=sys.stderr)
@@ -239,7 +241,7 @@ def _table(rows: List[Dict[str, Any]]) -> str:
 
 
 def _scorer(args: Namespace) -> Tuple[Scorer, Dict[str, str]]:
-    """Also names the language model for the settings of an output."""
+    """The scorer, and hashes of its language model for the settings of an output."""
     bilm = chosen_bilm(args, given_vocabulary(args))
     softmax = find_softmax(args.weight_file, bilm.options)
     if softmax is None:

@@ -56,21 +56,22 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=positive_number,
         default=16,
         metavar="N",
-        help="most requests of a batch (default: 16)",
+        help="maximum number of requests in a batch (default: 16)",
     )
     parser.add_argument(
         "--max-waiting",
         type=positive_number,
         default=256,
         metavar="N",
-        help="most requests that wait; more are answered with 503 (default: 256)",
+        help="maximum number of waiting requests; further ones are answered with status 503 "
+        "(default: 256)",
     )
     parser.add_argument(
         "--max-words",
         type=positive_number,
         default=Limits.max_words,
         metavar="N",
-        help=f"most words of a request (default: {Limits.max_words})",
+        help=f"maximum number of words in a request (default: {Limits.max_words})",
     )
     parser.add_argument(
         "--neighbours",
@@ -102,7 +103,7 @@ def run(args: Namespace) -> str:
 
 @contextmanager
 def _threads() -> Iterator[None]:
-    """Leaves a core to HTTP: if it takes one of PyTorch's, the others wait for that one."""
+    """Leaves a core to HTTP: if one thread of PyTorch shared a core with it, all would wait."""
     number = torch.get_num_threads()
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, number - 1))

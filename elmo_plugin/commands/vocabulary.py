@@ -51,7 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
-    # Before the text is read, which may take hours.
+    # Checked before the text is read, which may take hours.
     _check_output(args)
     with progress("lines", as_lines=args.file_friendly_logging) as advance:
         entries = count_and_choose(
@@ -70,7 +70,7 @@ def _check_output(args: Namespace) -> None:
     out = args.output_file
     folder = os.path.dirname(out) or "."
     if os.path.isdir(out) or not os.path.isdir(folder):
-        raise ConfigurationError(f"{out} is a folder or lies in none; expected a file to write.")
+        raise ConfigurationError(f"{out} is a folder or not in one; expected a file to write.")
     if not os.access(folder, os.W_OK):
         raise ConfigurationError(f"{out} cannot be written: you may not write in {folder}.")
     if os.path.exists(out):
@@ -81,7 +81,7 @@ def _check_output(args: Namespace) -> None:
 
 
 def _report(entries: List[Entry], out: str) -> str:
-    # Those of a counted text have counts.
+    # Entries of a counted text always have counts.
     counts = [count or 0 for _, count in entries]
     num_sentences, _, num_unknown, *_ = counts
     num_tokens = sum(counts[2:])

@@ -51,7 +51,7 @@ def read_conllu(path: Union[str, os.PathLike], tag: str = "upos") -> Iterator[Ta
         import conllu
     except ImportError as error:
         raise ImportError(
-            "Reading CoNLL-U needs the package conllu: pip install conllu. Plain columns need none."
+            "Reading CoNLL-U needs the package conllu: pip install conllu. Plain columns do not."
         ) from error
     is_empty = True
     for first_line, block in _paragraphs(path):
@@ -90,7 +90,7 @@ def read_tag_columns(
     # Raises
 
     `ValueError`
-        If a column is 0, a line has too few columns, with its number, or the file holds no
+        If a column is 0, a line has too few columns (the message names it), or the file holds no
         sentences.
     """
     if word_column == 0 or tag_column == 0:

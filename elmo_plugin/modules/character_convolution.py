@@ -28,18 +28,17 @@ def character_maxima(
     """
     The maximum over positions of each filter of convolutions over the characters of words.
 
-    There are few characters, so the product of each with each position of each filter is computed
-    first, and a filter on a window of characters is a sum of one number for each position. That
-    takes a sixteenth of the operations for embeddings of width 16. The gradient of a maximum goes
-    to one window only.
+    First, the product of each character's embedding with each position of each filter is computed;
+    then a filter on a window is a sum of one such number per position, a sixteenth of the
+    operations for embeddings of width 16. The gradient of a maximum goes to one window only.
 
     # Parameters
 
     character_ids : `torch.Tensor`
         Shape `(num_words, max_characters_per_token)`. Rows of `embedding`.
     lengths : `torch.Tensor`
-        Shape `(num_words,)`. Number of ids before padding, which is at the end of a word. Windows
-        that contain only padding must be equal.
+        Shape `(num_words,)`. Number of ids before padding, which is at the end of a word and the
+        same id everywhere: of the windows that contain only padding, one is computed.
     embedding : `torch.Tensor`
         Shape `(num_characters, embedding_dim)`, float32. Row 0 gets no gradient.
     convolutions : `Sequence[torch.nn.Linear]`
@@ -53,7 +52,8 @@ def character_maxima(
     if character_ids.numel() and not 0 <= character_ids.min() <= character_ids.max() < len(
         embedding
     ):
-        raise IndexError(f"Expected character ids from 0 to {len(embedding) - 1}, found others.")
+        found = f"{int(character_ids.min())} to {int(character_ids.max())}"
+        raise IndexError(f"Expected character ids from 0 to {len(embedding) - 1}, found {found}.")
     trained = torch.cat([embedding[:1].detach(), embedding[1:]])
     products = []
     with torch.autocast("cpu", enabled=False):
@@ -125,7 +125,7 @@ class _Maxima(torch.autograd.Function):
 
 
 def _function(name: str, arguments: str) -> Any:
-    """A kernel, and its arguments: `n` for an integer, `p` for an address."""
+    """A kernel with the types of its arguments set: `n` for an integer, `p` for an address."""
     function = getattr(compiled_kernels(), name)
     function.argtypes = [{"n": c_int64, "p": c_void_p}[kind] for kind in arguments]
     return function

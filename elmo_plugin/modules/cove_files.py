@@ -18,7 +18,7 @@ __all__ = ["published_state", "read_cove_encoder", "stored_cove_encoder", "write
 _DIRECTIONS = ("", "_reverse")
 # The attribute that holds the encoder in every model, and so part of the names of its parameters.
 NAME = "cove_encoder"
-# A tensor of the second layer: its name tells the prefix of all names.
+# A tensor of the second layer, whose name shows the prefix of all names.
 _LAST = "weight_ih_l1"
 
 
@@ -116,8 +116,8 @@ def write_cove_encoder(encoder: CoveEncoder, weight_file: Union[str, PathLike]) 
 
 def published_state(encoder: CoveEncoder) -> Dict[str, torch.Tensor]:
     """
-    The parameters with the names and shapes of the published state dict. PyTorch's LSTM has two
-    biases whose sum counts; the second is zero here.
+    The parameters with the names and shapes of the published state dict. PyTorch's LSTM adds up
+    two biases; the second is zero here.
     """
     state = {}
     for number, direction, layer in _layers(encoder):
@@ -130,7 +130,7 @@ def published_state(encoder: CoveEncoder) -> Dict[str, torch.Tensor]:
 
 
 def _empty_encoder(input_dim: int, hidden_dim: int) -> CoveEncoder:
-    # Drawing weights, which are replaced, must not change what a seed gives.
+    # The weights drawn here are replaced; the global random state stays as it was.
     with torch.random.fork_rng(devices=[]):
         return CoveEncoder(input_dim, hidden_dim).eval().requires_grad_(False)
 
@@ -175,7 +175,7 @@ def _checked_widths(tensors: Dict[str, torch.Tensor], place: str) -> Tuple[int, 
     for name in ("weight_ih_l0", "weight_hh_l0"):
         matrix = tensors.get(name)
         if not isinstance(matrix, torch.Tensor) or matrix.dim() != 2 or not matrix.numel():
-            raise ConfigurationError(f"{place}: expected a matrix {name}, which is missing.")
+            raise ConfigurationError(f"{place}: expected a matrix {name}, found none.")
         widths.append(matrix.size(1))
     lstm = torch.nn.LSTM(*widths, num_layers=2, bidirectional=True, device="meta")
     expected = {name: tuple(parameter.shape) for name, parameter in lstm.named_parameters()}

@@ -20,12 +20,12 @@ from elmo_plugin.util.errors import ConfigurationError
 logger = logging.getLogger(__name__)
 
 WORD = "word"
-# To send a body, in seconds.
+# Seconds in which a client must have sent the body of its request.
 _TIME_TO_SEND = 30.0
 _SUMMARIES = {
     "ner": "Names in a sentence",
     "srl": "Who did what to whom: the roles of the predicates of a sentence",
-    "coref": "Which mentions of a text mean the same",
+    "coref": "Which mentions of a text refer to the same entity",
     "squad": "The answer to a question, in a passage",
     "snli": "Whether a premise entails or contradicts a hypothesis",
     "sst": "The sentiment of a sentence",
@@ -57,9 +57,9 @@ def make_app(
     """
     The server as a FastAPI application.
 
-    `POST /predict/TASK` takes a line of `allennlp predict` and answers with a line of it; `POST
-    /word` see `WordReader`. `GET /` is the page, `/models` what it asks first, `/health` whether
-    requests can be answered, `/metrics` in the format of Prometheus, `/openapi.json` all of these.
+    `POST /predict/TASK` takes an input line of `allennlp predict` and answers with an output line;
+    for `POST /word` see `WordReader`. `GET /` is the page, `/models` lists the tasks, `/health`
+    whether requests can be answered; also `/metrics`, for Prometheus, and `/openapi.json`.
 
     # Parameters
 
@@ -100,7 +100,7 @@ def make_app(
         title="elmo_plugin",
         description="Trained models of ELMo's six tasks.",
         lifespan=lifespan,
-        # Their pages load programs from other servers.
+        # FastAPI's pages of documentation load scripts from other servers.
         docs_url=None,
         redoc_url=None,
     )
@@ -157,11 +157,11 @@ def make_app(
 
 
 async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Reply:
-    """Reads a request, waits for its answer, and cancels it if the client goes away."""
+    """Reads a request, waits for its answer, and cancels it if the client disconnects."""
     try:
         text = await asyncio.wait_for(_body(request, limits.max_bytes), _TIME_TO_SEND)
         answer = await _answer_or_gone(worker.submit(kind, text), request)
-        # Nobody reads the reply to a client that has gone.
+        # A client that has disconnected does not read the reply.
         return Reply(499, "") if answer is None else Reply(200, answer)
     except TooLarge as error:
         return _problem(413, str(error))
@@ -187,11 +187,11 @@ async def _body(request: Any, max_bytes: int) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"the request: expected UTF-8, found something else ({error}).") from error
+        raise ValueError(f"the request: expected UTF-8, found other bytes ({error}).") from error
 
 
 async def _answer_or_gone(future: "Future[str]", request: Any) -> Optional[str]:
-    """The answer; `None` if the client went away before it."""
+    """The answer; `None` if the client disconnects before it."""
     answer: Any = asyncio.wrap_future(future)
     gone: Any = asyncio.ensure_future(_gone(request))
     try:
@@ -213,7 +213,7 @@ def _problem(status: int, detail: str) -> Reply:
 
 
 def _page() -> Tuple[str, str]:
-    """The page, and a policy by which a browser loads nothing else for it."""
+    """The page, and a Content-Security-Policy that forbids it to load anything else."""
     page = (files("elmo_plugin.serve") / "page.html").read_text(encoding="utf-8")
     sources = []
     for element in ("script", "style"):

@@ -30,15 +30,15 @@ class BootstrapEvaluator(SimpleEvaluator):
         allennlp evaluate ARCHIVE TEST --predictions-output-file samples.json \\
             -o '{"evaluation": {"type": "elmo-bootstrap"}}'
 
-    The samples of two models are of the same instances, if their data loaders read the same text in
-    the same order. So the differences of their metrics, sample by sample, are those of a paired
+    The samples of two models have the same instances, if their data loaders read the same text in
+    the same order: the differences of their metrics, sample by sample, are those of a paired
     bootstrap. The model needs an attribute `metric` whose counts are sums over instances.
 
     # Parameters
 
     num_samples : `int`, optional (default = `1000`)
     seed : `int`, optional (default = `0`)
-        Of the samples, and of the order of the batches.
+        Seed of the samples and of the order of the batches.
     cuda_device : `int`, optional (default = `-1`)
     """
 
@@ -59,13 +59,13 @@ class BootstrapEvaluator(SimpleEvaluator):
         # Raises
 
         `ConfigurationError`
-            If the model has no such metric.
+            If the attribute `metric` of the model is no `Metric`.
         """
         metric = getattr(model, "metric", None)
         if not isinstance(metric, Metric):
             raise ConfigurationError(
-                f"Expected a model with an attribute `metric`, found {type(model).__name__}, which "
-                "has none. Evaluate it without elmo-bootstrap."
+                "Expected a model whose attribute `metric` is a metric, found "
+                f"{type(model).__name__}, which has none. Evaluate it without elmo-bootstrap."
             )
         counts = _InstanceCounts(metric)
         model.metric = counts
@@ -87,7 +87,7 @@ class BootstrapEvaluator(SimpleEvaluator):
         values: Dict[str, List[float]] = {}
         generator = numpy.random.default_rng(self._seed)
         names, table = counts.added()
-        # The log has the table of all instances.
+        # No table per sample: that of all instances is in the log.
         model.table_heading = ""
         try:
             for _ in range(self._num_samples):
@@ -103,12 +103,12 @@ class BootstrapEvaluator(SimpleEvaluator):
 
 class _InstanceCounts(Metric):
     """
-    A metric that also keeps what each instance adds to the numbers of its state.
+    A metric that also keeps the numbers in its state after each instance alone.
 
     # Parameters
 
     metric : `Metric`
-        Its arguments are sequences or tensors, one entry per instance.
+        The metric to call; its arguments are sequences or tensors, one entry per instance.
     """
 
     def __init__(self, metric: Metric) -> None:
@@ -116,7 +116,7 @@ class _InstanceCounts(Metric):
         self._single.reset()
         self._empty = dict(_numbers(metric_state(self._single)))
         self._last: Dict[str, Any] = {}
-        #: By the place of the number in the state, of each instance.
+        #: For each instance, the numbers in the state by their places.
         self.instances: List[Dict[_Path, float]] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -133,7 +133,7 @@ class _InstanceCounts(Metric):
     @overrides(check_signature=False)
     def get_metric(self, reset: bool = False) -> Any:
         if reset:
-            # All labels that have occurred are in it.
+            # The state after all instances, with all labels that have occurred.
             self._last = metric_state(self._metric)
         return self._metric.get_metric(reset)
 

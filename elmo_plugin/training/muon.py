@@ -25,9 +25,9 @@ class Muon(FusedAdam):
     The update of a matrix is its Nesterov momentum with all singular values replaced by about 1,
     computed by five Newton-Schulz steps in bfloat16, and scaled to the root mean square of an
     update of Adam ([Liu et al. 2025](https://arxiv.org/abs/2502.16982), equation 4), so that both
-    kinds of parameters have the same learning rate. The weights of the gates of a recurrent layer
+    kinds of parameters can share a learning rate. The weights of the gates of a recurrent layer
     lie below each other in one matrix; `blocks` is the number of matrices in a parameter, each of
-    which is orthogonalised by itself. `torch.optim.Muon` knows neither blocks nor Adam.
+    which is orthogonalised separately. `torch.optim.Muon` supports neither blocks nor Adam.
 
     # Parameters
 
@@ -39,9 +39,9 @@ class Muon(FusedAdam):
     lr : `float`, optional (default = `0.001`)
         The learning rate of all groups that do not set their own.
     momentum : `float`, optional (default = `0.95`)
-        Of the matrices.
+        Momentum of the matrices.
     betas, eps
-        Of Adam, see `torch.optim.Adam`.
+        Settings of Adam, see `torch.optim.Adam`.
 
     # Raises
 
@@ -74,8 +74,8 @@ class Muon(FusedAdam):
                 blocks = group["blocks"]
                 if parameter.dim() != 2 or blocks < 1 or parameter.size(0) % blocks:
                     raise ConfigurationError(
-                        f"elmo-muon: expected a parameter of {blocks} matrices below each other "
-                        f"(`blocks`), found {names[id(parameter)]} of shape "
+                        f"elmo-muon: expected a parameter of {blocks} matrices stacked along the "
+                        f"first dimension (`blocks`), found {names[id(parameter)]} of shape "
                         f"{tuple(parameter.shape)}."
                     )
 

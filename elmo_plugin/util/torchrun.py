@@ -9,7 +9,7 @@ from torch import distributed
 
 from elmo_plugin.util.errors import ConfigurationError
 
-# Seconds between two looks at a store. `Store.wait` would delay signals and has a time limit.
+# Seconds between two checks of a store. `Store.wait` would delay signals and has a time limit.
 _INTERVAL = 0.2
 
 
@@ -37,18 +37,18 @@ def find_place() -> Optional[Place]:
     missing = [name for name in (*names, "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise ConfigurationError(
-            "TORCHELASTIC_RUN_ID is set, so the environment was expected to be that of a process "
-            f"of torchrun, found no {', '.join(missing)}. Start this command with torchrun, or "
-            "unset TORCHELASTIC_RUN_ID."
+            "TORCHELASTIC_RUN_ID is set: expected the environment of a process of torchrun, "
+            f"found no {', '.join(missing)}. Start this command with torchrun, or unset "
+            "TORCHELASTIC_RUN_ID."
         )
     return Place(*(int(os.environ[name]) for name in names))
 
 
 def meet(store: distributed.Store, place: Place) -> distributed.Store:
     """
-    Waits until all processes are here. Returns a part of the store for this start of them:
-    `torchrun` keeps the store when it starts them again, so the rest may contain what processes
-    wrote that are dead, such as their addresses.
+    Waits for all processes. Returns a part of the store that is new in each start of the processes:
+    `torchrun` keeps the store when it starts them again, so the rest may contain keys of dead
+    processes, such as their addresses.
     """
     mine = uuid.uuid4().hex
     if place.rank:
@@ -59,7 +59,7 @@ def meet(store: distributed.Store, place: Place) -> distributed.Store:
     others = range(1, place.world_size)
     while not all(store.check([f"{mine}/{rank}"]) for rank in others):
         for rank in others:
-            # Nobody reads the answer to a dead process.
+            # The key may be of a dead process: nobody reads that answer.
             if store.check([f"here/{rank}"]):
                 store.set("start/" + store.get(f"here/{rank}").decode(), mine)
         time.sleep(_INTERVAL)

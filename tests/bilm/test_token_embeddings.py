@@ -169,7 +169,7 @@ def test_what_does_not_fit_is_named(files, make_bilm, make_options):
     save_weights(make_bilm(), files / "weights.hdf5")
     refused(files, "tensor embedding of shape (8, 6) is missing. The options have no `char_cnn`")
     with pytest.raises(
-        ConfigurationError, match="no `vocabulary`: expected the list of their words"
+        ConfigurationError, match="token embeddings in `vocabulary`, which is missing"
     ):
         Bilm(BilmOptions.from_dict(source))
     for words in (["the"], "words"):

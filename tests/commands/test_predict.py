@@ -53,7 +53,7 @@ def test_standard_input_is_read_from_where_it_is(tagger, tmp_path, monkeypatch):
             os.lseek(stdin.fileno(), len(first) + 1, os.SEEK_SET)
             monkeypatch.setattr(sys, "stdin", stdin)
             assert predict(tagger, "-", tmp_path / "out") == expected
-            assert "standard input: expected something to" in refused(tagger, "-", tmp_path)
+            assert "standard input: expected at least one" in refused(tagger, "-", tmp_path)
 
 
 def test_a_socket_is_read_as_standard_input_and_called_so(tagger, tmp_path, monkeypatch):
@@ -95,7 +95,7 @@ def test_a_malformed_line_is_named_by_file_and_line(tagger, tmp_path):
 def test_empty_input_is_refused(tagger, tmp_path, content):
     (tmp_path / "empty").write_text(content)
     message = refused(tagger, tmp_path / "empty", tmp_path)
-    assert message.endswith("/empty: expected something to predict, found nothing.")
+    assert message.endswith("/empty: expected at least one instance to predict, found none.")
 
 
 @pytest.mark.parametrize("size", [0, -3])
@@ -124,7 +124,8 @@ def test_allennlp_uses_it_though_it_imports_plugins_late(tagger, tmp_path):
     command = [sys.executable, "-m", "allennlp", "predict", tagger, tmp_path / "empty"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith("expected something to predict, found nothing.")
+    message = "expected at least one instance to predict, found none."
+    assert done.stderr.splitlines()[-1].endswith(message)
 
 
 def test_its_output_is_shown_as_allennlp_shows_it(tagger, tmp_path, capsys):

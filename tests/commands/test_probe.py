@@ -224,7 +224,7 @@ def test_help_of_a_probe_has_an_example(probe, capsys):
         (["pos", "--options-file", "none.json"], "none.json"),
         (["pos", "--glove", "none.txt"], "looked for none.txt"),
         (["pos", "--cove", "none.pth"], "none.pth does not exist"),
-        (["pos", "--cove", "none.pth", "--glove", ""], "--cove reads the word vectors of --glove"),
+        (["pos", "--cove", "none.pth", "--glove", ""], "--cove needs its word vectors"),
         (files_of("wsd", test="x.jsonl"), "x.jsonl:1: expected a JSON object"),
         (files_of("wsd", first_senses="x.jsonl"), "x.jsonl:1: expected lemma"),
         (files_of("wsd", train="x.jsonl"), "x.jsonl:1: expected a JSON object"),

@@ -60,7 +60,7 @@ def test_a_file_is_only_replaced_when_asked(folder):
     [
         (["nowhere*", "out.txt"], "`nowhere*` is no file"),
         (["a.txt", "."], ". is a folder"),
-        (["a.txt", "no/folder/out.txt"], "no/folder/out.txt is a folder or lies in none"),
+        (["a.txt", "no/folder/out.txt"], "no/folder/out.txt is a folder or not in one"),
         (["a.txt", "out.txt", "--size", 3], "`size` of at least 4, found 3"),
         (["a.txt", "out.txt", "--min-count", 0], "`min_count` of at least 1, found 0"),
         (["empty.txt", "out.txt"], "found none in empty.txt"),

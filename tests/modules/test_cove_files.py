@@ -79,7 +79,7 @@ def test_old_formats_prefixes_and_half_precision_are_read(save, settings):
     "change, message",
     [
         ({"weight_hh_l1_reverse": None}, r"weight_hh_l1_reverse of shape \(16, 4\) is missing"),
-        ({"weight_hh_l0": None}, "expected a matrix weight_hh_l0, which is missing"),
+        ({"weight_hh_l0": None}, "expected a matrix weight_hh_l0, found none"),
         (
             {"weight_ih_l1": torch.zeros(16, 4)},
             r"expected shape \(16, 8\) for tensor weight_ih_l1, found \(16, 4\)",

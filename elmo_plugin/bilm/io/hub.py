@@ -53,7 +53,7 @@ class PretrainedFiles(ModuleWithOptions):
         revision, token : `Optional[str]`
             Branch, tag or commit of the repository, and the access token for a private one.
         **settings : `Any`
-            Other arguments of the class, such as `warm_up`.
+            Other arguments of the constructor, such as `warm_up`.
 
         # Raises
 
@@ -142,9 +142,9 @@ def save_files(
 
 def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Path:
     if os.path.isabs(name) or name.startswith((".", "~")) or name.count("/") > 1:
-        raise ConfigurationError(f"Folder {name} does not exist (looked from {os.getcwd()}).")
+        raise ConfigurationError(f"Folder {name} does not exist (relative to {os.getcwd()}).")
     hub = _huggingface_hub(
-        f"{name} is no folder (looked from {os.getcwd()}), and reading a repository"
+        f"{name} is no folder (relative to {os.getcwd()}), and reading a repository"
     )
     patterns = [file for pair in _PAIRS for file in pair] + [VOCABULARY_FILE]
     try:
@@ -153,7 +153,7 @@ def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Pat
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise ConfigurationError(
-            f"{name} is neither a folder (looked from {os.getcwd()}) nor a repository that can be "
+            f"{name} is neither a folder (relative to {os.getcwd()}) nor a repository that can be "
             f"read from the Hugging Face Hub ({reason})."
         ) from error
     return Path(found)

@@ -25,13 +25,13 @@ def unit_layers(
     bilm: Bilm, softmax: Optional[SoftmaxWeights], magnitudes: Magnitudes
 ) -> Tuple[Bilm, Optional[SoftmaxWeights]]:
     """
-    The same language model with layers of another magnitude: the root mean square of the token
-    layer is 1, and that of the recurrent layers together.
+    The same language model with its layers rescaled to a root mean square of 1, once for the token
+    layer and once for all recurrent layers together.
 
-    A language model can be trained to any magnitude of its layers, because its softmax can make up
-    for it; small ones can slow down the training of task models. The layers are scaled by two
-    factors, by which the matrices that read them are divided, so that the probabilities of words
-    are the same but for rounding. `proj_clip` is scaled with the layers.
+    A language model can be trained to any magnitude of its layers, because its softmax can
+    compensate for it; small layers can slow down the training of task models. The layers are scaled
+    by two factors, by which the matrices that read them are divided, so that the probabilities of
+    words are the same except for rounding. `proj_clip` is scaled with the layers.
 
     # Parameters
 
@@ -47,14 +47,14 @@ def unit_layers(
     # Raises
 
     `ConfigurationError`
-        If the LSTMs have no projection or the token layer has none, which cannot be scaled.
+        If the LSTMs or the character encoder have no projection, whose weights are scaled.
     """
     options = bilm.options
     cnn = options.char_cnn
     if options.lstm.projection_dim is None or (cnn is not None and not cnn.projection):
         raise ConfigurationError(
-            "Expected a biLM whose token layer and LSTMs have projections, which scale its layers; "
-            "this one has not."
+            "Expected a biLM whose token layer and LSTMs have projections, whose weights can be "
+            "scaled; `lstm.projection_dim` is null or `char_cnn.projection` false."
         )
     token_factor, lstm_factor = 1.0 / magnitudes.token, 1.0 / magnitudes.recurrent
     clip = options.lstm.proj_clip
@@ -109,7 +109,7 @@ def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[List[Sequence[str]]
 
 def _scaled(bilm: Bilm, token_factor: float, lstm_factor: float) -> Dict[str, torch.Tensor]:
     """The state dict with scaled layers."""
-    # What computes the token layer last.
+    # The module that outputs the token layer.
     last = "embedding" if bilm.options.char_cnn is None else "projection"
     scaled = {}
     for name, value in bilm.state_dict().items():

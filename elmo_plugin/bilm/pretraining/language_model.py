@@ -42,7 +42,7 @@ class LanguageModel(torch.nn.Module):
     source : `str`, optional (default = `""`)
         See `Bilm`.
     **base : `Any`
-        Arguments of the next base class of a subclass.
+        Passed to the next class in the method resolution order of a subclass.
 
     # Raises
 
@@ -71,7 +71,7 @@ class LanguageModel(torch.nn.Module):
         self.bilm = Bilm(options_for(options, self.words), source=source)
         self.softmax = Softmax(len(self.words), self.bilm.options.lstm.output_dim, num_samples)
         if counts is not None:
-            # Otherwise the first epochs would only train these biases.
+            # From zeros, the first epochs would mostly learn the unigram frequencies.
             frequencies = torch.as_tensor(counts, dtype=torch.float32).clamp_min(0.5)
             with torch.no_grad():
                 self.softmax.bias.copy_((frequencies / frequencies.sum()).log())
@@ -137,8 +137,8 @@ class LanguageModel(torch.nn.Module):
         hidden_states = []
         is_mixed = self.training and self.mixed_precision
         with torch.autocast(characters.device.type, dtype=torch.bfloat16, enabled=is_mixed):
-            # In float32 and by `embedding`, since the gradient of a word is a sum over its
-            # positions, whose order in indexing depends on the number of threads.
+            # In float32 and by `embedding`: the gradient of a word is summed over its positions,
+            # and in indexing the order of that sum depends on the number of threads.
             words = self.bilm.character_encoder(characters).to(self.softmax.bias.dtype)
             for name, ids, _ in directions:
                 initial = self._initial(name, streams, num_streams)
@@ -152,7 +152,7 @@ class LanguageModel(torch.nn.Module):
             )
         for (name, _, targets), loss in zip(directions, losses):
             self._perplexity(name, loss.detach(), len(targets))
-        # The numbers of tokens of the processes, over which gradients are averaged, differ.
+        # Gradients are averaged over processes, whose numbers of tokens differ.
         num_tokens = sum_over_processes(len(forward_targets))
         loss = torch.stack(losses).mean() * (process()[1] / num_tokens)
         self._check_finite(loss, forward_targets)
@@ -239,11 +239,11 @@ class LanguageModel(torch.nn.Module):
     def _check_finite(self, loss: torch.Tensor, targets: torch.Tensor) -> None:
         if math.isfinite(loss.item()):
             return
-        batch = f"batch {self._num_batches}" if self.training else "a batch of evaluation"
+        batch = f"batch {self._num_batches}" if self.training else "an evaluation batch"
         words = " ".join(self.words[number] for number in targets[:10].tolist())
         raise ValueError(
             f"elmo-bilm: the loss of {batch} is {loss.item()} (learning rate too high, or no "
-            f"gradient clipping?). First words of its sentences: {words}."
+            f"gradient clipping?). First forward targets of the batch: {words}."
         )
 
 
@@ -255,15 +255,15 @@ def options_for(options: BilmOptions, words: List[str]) -> BilmOptions:
     # Raises
 
     `ConfigurationError`
-        If the options are of token embeddings of other words, or share them with the softmax.
+        If the options have token embeddings of other words, or share them with the softmax.
     """
     if options.char_cnn is not None:
         return options
     if options.words is not None and list(options.words) != words:
         raise ConfigurationError(
-            f"The biLM has token embeddings of {len(options.words)} words and is to predict "
-            f"{len(words)} others. Set `file` of the vocabulary to the vocabulary.txt beside its "
-            "options."
+            f"Expected to predict the {len(options.words)} words of the token embeddings, found "
+            f"{len(words)} others. Set `file` of the vocabulary to the vocabulary.txt beside the "
+            "options of the biLM."
         )
     if options.source.get("share_embedding_softmax"):
         raise ConfigurationError(

@@ -19,7 +19,7 @@ from elmo_plugin.util.errors import ConfigurationError
 # Logits that exist at once: 32 MB in float32, more only above 131,072 words.
 _MAX_LOGITS = 2**23
 _MIN_ROWS = 64
-# Logits of more rows leave the cache between two passes over them.
+# Logits of more rows would leave the CPU's cache between two passes over them.
 _MAX_ROWS = 1024
 
 
@@ -101,8 +101,8 @@ class Softmax(torch.nn.Module):
         self, targets: torch.Tensor, generator: Optional[torch.Generator]
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """
-        The words of the estimate, the logarithm of the probability of each, and the positions of
-        the targets in them.
+        The distinct targets and samples, the logarithm of the probability `q` of each (0 for a
+        target), and the positions of the targets in them.
         """
         assert self.num_samples is not None
         samples, log_probability = sample_log_uniform(
@@ -158,10 +158,10 @@ def next_word_losses(
     """
     losses = bias.new_empty(len(hidden))
     of_rows, of_words, bias = _for_products(hidden, weight, bias)
-    # Shape: (largest chunk, num_words). New memory for each chunk would cost as much as a product.
-    memory = of_rows.new_empty(min(len(hidden), _chunk_size(len(weight))), len(of_words))
+    # Shape: (largest chunk, num_words). A buffer for each chunk would cost as much as a product.
+    buffer = of_rows.new_empty(min(len(hidden), _chunk_size(len(weight))), len(of_words))
     for rows in _chunks(len(hidden), len(weight)):
-        logits = memory[: len(of_rows[rows])]
+        logits = buffer[: len(of_rows[rows])]
         torch.mm(of_rows[rows], of_words.t(), out=logits)
         losses[rows] = _losses(logits, bias, targets[rows])
     return losses
@@ -211,14 +211,14 @@ class _NextWordLoss(torch.autograd.Function):
 def _for_products(
     hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
 ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """In the type of `torch.autocast`, and with a number of words for which products are fast."""
+    """Converts to the type of `torch.autocast`, and pads the words so that products are fast."""
     device, num_words = hidden.device.type, len(weight)
     dtype = hidden.dtype
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
     hidden, weight = hidden.to(dtype), weight.to(dtype)
     if is_compiled(hidden):
-        # Words without a probability.
+        # The additional words have probability 0.
         weight = with_rows(weight, padded_rows(num_words))
         bias = pad(bias, (0, len(weight) - num_words), value=-math.inf)
     return hidden, weight, bias
@@ -249,10 +249,10 @@ def _differentiate(logits: torch.Tensor, bias: torch.Tensor, targets: torch.Tens
         return losses.sum()
     target = targets.unsqueeze(1)
     # Shape: (num_predictions, num_words)
-    chances = torch.log_softmax(logits.to(bias.dtype).add_(bias), dim=1)
-    chance = chances.gather(1, target)
-    logits.copy_(chances.exp_().scatter_(1, target, chance.exp() - 1.0))
-    return -chance.sum()
+    log_probabilities = torch.log_softmax(logits.to(bias.dtype).add_(bias), dim=1)
+    log_likelihood = log_probabilities.gather(1, target)
+    logits.copy_(log_probabilities.exp_().scatter_(1, target, log_likelihood.exp() - 1.0))
+    return -log_likelihood.sum()
 
 
 def _run_kernel(

@@ -70,12 +70,12 @@ def _words(rows: List[Row], direction: str) -> Tuple[List[str], List[str]]:
     for row in rows:
         for words, start, stop in row.segments:
             if direction == "forward":
-                read = words[start : stop + 1]
+                window = words[start : stop + 1]
             else:
                 # The same positions of the reversed sentence.
-                read = words[len(words) - stop - 1 : len(words) - start][::-1]
-            inputs += read[:-1]
-            targets += read[1:]
+                window = words[len(words) - stop - 1 : len(words) - start][::-1]
+            inputs += window[:-1]
+            targets += window[1:]
     return inputs, targets
 
 

@@ -51,8 +51,8 @@ class Text:
         for shard in self.shards:
             if os.path.exists(shard) and not os.path.isfile(shard):
                 raise ConfigurationError(
-                    f"Expected a file of text, found that {shard} can be read only once. Write "
-                    "it to a file first: text is read once per epoch and to count its batches."
+                    f"Expected a file of text, but {shard} can be read only once. Write it to "
+                    "a file first: text is read once per epoch, and once to count its batches."
                 )
         self._shuffle_lines = shuffle_lines
         self._max_tokens = max_tokens
@@ -88,7 +88,7 @@ class Text:
 
 
 def check_decoding_errors(decoding_errors: str) -> None:
-    """Raises `ConfigurationError` if it is none of `DECODING_ERRORS`."""
+    """Raises `ConfigurationError` if `decoding_errors` is none of `DECODING_ERRORS`."""
     if decoding_errors not in DECODING_ERRORS:
         raise ConfigurationError(
             f"Expected `decoding_errors` to be one of {DECODING_ERRORS}, found {decoding_errors!r}."
@@ -96,16 +96,16 @@ def check_decoding_errors(decoding_errors: str) -> None:
 
 
 def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:
-    waiting: List[str] = []
+    buffer: List[str] = []
     for line in lines:
-        if len(waiting) < size:
-            waiting.append(line)
+        if len(buffer) < size:
+            buffer.append(line)
         else:
             place = int(order.random() * size)
-            yield waiting[place]
-            waiting[place] = line
-    order.shuffle(waiting)
-    yield from waiting
+            yield buffer[place]
+            buffer[place] = line
+    order.shuffle(buffer)
+    yield from buffer
 
 
 def find_shards(data_path: TextPath) -> List[str]:
@@ -137,14 +137,14 @@ def _matches(path: str) -> List[str]:
         names = [name for name in os.listdir(path) if not name.startswith(".")]
         found = [os.path.join(path, name) for name in names]
     else:
-        # The name of a file may look like a pattern.
+        # Looked up before the pattern, because file names may contain `*`, `?` or `[`.
         named = [name for name in (path, path + ".gz") if os.path.exists(name)]
         found = named[:1] or glob.glob(path, recursive=True)
     found = [name for name in found if not os.path.isdir(name)]
     if not found:
         raise ConfigurationError(
-            f"No text found: `{path}` is no file, no folder of files and no pattern that fits a "
-            f"file (looked from {os.getcwd()}). Expected tokenised text, one sentence a line, "
+            f"No text found: `{path}` is no file, no folder of files and no pattern that matches "
+            f"a file (relative to {os.getcwd()}). Expected tokenised text, one sentence per line, "
             "plain or gzip."
         )
     return found

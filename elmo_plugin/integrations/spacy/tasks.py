@@ -40,15 +40,15 @@ def _clusters(doc: Doc) -> List[List[Span]]:
     return [[Span(doc, *span) for span in cluster] for cluster in clusters]
 
 
-# A document can be stored with numbers in its `user_data`, but not with spans.
+# `user_data` has numbers, because a document with spans in it could not be stored.
 Doc.set_extension("srl", getter=_frames, force=True)
 Doc.set_extension("coref_clusters", getter=_clusters, force=True)
 
 
 class ElmoNer(ArchivePipe):
     """
-    The component `elmo_ner`: named entities, in `doc.ents`. Entities that the document has before
-    are kept, and those that overlap with them are left out. For the parameters see `ArchivePipe`.
+    The component `elmo_ner`: named entities, in `doc.ents`. Keeps the entities that the document
+    already has, and leaves out those that overlap with them. For the parameters see `ArchivePipe`.
     """
 
     task = "elmo-ner"
@@ -91,8 +91,8 @@ class ElmoSrl(ArchivePipe):
     # Raises
 
     `ConfigurationError`
-        If `predicates` is neither; when a document comes, if its verbs are not tagged. Also see
-        `ArchivePipe`.
+        If `predicates` is neither; when a document comes, if it has no tags to find verbs by. See
+        also `ArchivePipe`.
     """
 
     task = "elmo-srl"
@@ -135,7 +135,7 @@ class ElmoSrl(ArchivePipe):
             return [n for n, token in enumerate(tokens) if token.pos_ in ("VERB", "AUX")]
         raise ConfigurationError(
             f"{self.name}: expected a document with tags, to find its verbs, found one without: "
-            f"{doc.text[:40]!r}. Add a component that tags before this one, or set `predicates` to "
+            f"{doc.text[:40]!r}. Add a tagger before this component, or set `predicates` to "
             "'all'."
         )
 
@@ -158,8 +158,8 @@ class ElmoCoref(ArchivePipe):
         for (doc, sentences), prediction in zip(documents, self.predict(lines, lengths)):
             doc.user_data["coref_clusters"] = [
                 [
-                    _positions(sentences[place["sentence"]], place["start"], place["end"])
-                    for place in cluster
+                    _positions(sentences[mention["sentence"]], mention["start"], mention["end"])
+                    for mention in cluster
                 ]
                 for cluster in prediction["clusters"]
             ]

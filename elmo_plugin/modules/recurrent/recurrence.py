@@ -30,7 +30,7 @@ from elmo_plugin.modules.recurrent.scan import (
 )
 from elmo_plugin.modules.recurrent.weights import Weights
 
-# Columns of ones beside the inputs, whose product with the gates' gradients is that of the bias.
+# Columns of ones beside the inputs: their product with the gates' gradients is the bias gradient.
 _ONES = 16
 
 
@@ -38,10 +38,10 @@ def recurrences(
     cell: Cell, readings: Sequence[Reading], batch_sizes: Sequence[int]
 ) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
-    All steps of recurrent layers of the same widths: side by side, if there are threads for it.
+    All steps of recurrent layers of the same widths: in parallel, if there are threads for it.
 
-    Under `torch.autocast` products are in its type; what lies between them is never computed in
-    less than float32, so that cell states do not drift over a long sentence. If gradients are
+    Under `torch.autocast` products are in its type; the steps between products are never computed
+    in less than float32, so that cell states do not drift over a long sentence. If gradients are
     tracked, about `(num_gates + 2) * hidden_dim` numbers per token are kept for the backward pass,
     which allocates as many again; otherwise only the results grow with the number of tokens.
 
@@ -52,16 +52,16 @@ def recurrences(
     readings : `Sequence[Reading]`
         One direction of one layer each.
     batch_sizes : `Sequence[int]`
-        Number of sentences at each step, never growing.
+        Number of sentences at each step, in descending order.
 
     # Returns
 
     `List[Tuple[torch.Tensor, RecurrentState]]`
-        Of each layer the hidden states, shape `(num_packed, output_dim)`, and the state after each
+        For each layer the hidden states, shape `(num_packed, output_dim)`, and the state after each
         sentence's last token.
     """
     device = readings[0].inputs.device.type
-    # Nothing else was tried on other devices.
+    # The faster code was not tested on other devices.
     if device not in ("cpu", "cuda"):
         return [reference_recurrence(cell, *each[:2], batch_sizes, each[2]) for each in readings]
     for reading in readings:
@@ -79,8 +79,8 @@ def recurrences(
             (outputs.to(dtype), RecurrentState(state.hidden.to(dtype), state.cell))
             for outputs, state in exact
         ]
-    is_compiled = can_scan(cell, weights, dtype, num_sentences)
-    if not is_compiled or tracks_gradients(*tensors):
+    has_scan = can_scan(cell, weights, dtype, num_sentences)
+    if not has_scan or tracks_gradients(*tensors):
         return [_recurrence(cell, reading, batch_sizes) for reading in readings]
     with torch.autocast(device, enabled=False):
         readings = [reading._replace(inputs=reading.inputs.to(dtype)) for reading in readings]
@@ -93,7 +93,7 @@ def _recurrence(
     inputs, weights, state, kept = reading
     dtype = _product_dtype(weights)
     if state is None and weights.recurrent_bias is not None:
-        # The first step has a recurrent product too: its bias.
+        # The recurrent bias is added in the first step too, so that step needs a state.
         zeros, batch_size = weights.bias.new_zeros, max(batch_sizes, default=0)
         state = RecurrentState(
             zeros(batch_size, weights.output_dim), zeros(batch_size, weights.hidden_dim(cell))
@@ -111,7 +111,7 @@ def _recurrence(
 
 
 def _check_fit(cell: Cell, reading: Reading, batch_sizes: Sequence[int]) -> None:
-    """The compiled code checks no shapes."""
+    """Asserts the shapes, which the compiled code does not check."""
     inputs, weights, state, _ = reading
     dim, sizes = weights.hidden_dim(cell), list(batch_sizes)
     assert sum(sizes) == len(inputs) and sizes == sorted(sizes, reverse=True), sizes
@@ -180,15 +180,15 @@ class _Recurrence(torch.autograd.Function):
         state = None if hidden is None else RecurrentState(hidden, cell_state)
         scan = (ctx.cell, weights, ctx.batch_sizes, state, trace, gradients)
         with torch.autocast(inputs.device.type, enabled=False):
-            # A few rows more, so that products need not copy it to pad it.
+            # With the padding that products need, so that they do not copy it.
             num_rows = padded_rows(len(inputs))
             d_gates = large_buffer(inputs, num_rows, trace.gates.size(1), inputs.dtype)
             d_gates[len(inputs) :] = 0.0
             d_projected = None
             if weights.projection is not None:
                 d_projected = torch.empty_like(trace.hidden_states)
-            is_compiled = can_scan(ctx.cell, weights, inputs.dtype)
-            scan_back = compiled_backward if is_compiled else backward_scan
+            has_scan = can_scan(ctx.cell, weights, inputs.dtype)
+            scan_back = compiled_backward if has_scan else backward_scan
             d_state = scan_back(*scan, d_gates[: len(inputs)], d_projected)
             d_inputs = None
             if ctx.needs_input_grad[2]:
@@ -210,7 +210,7 @@ def _weight_gradients(
     d_gates: torch.Tensor,
     d_projected: Optional[torch.Tensor],
 ) -> Weights:
-    """Each is one product over all steps; `d_gates` is padded with zeros."""
+    """The gradient of each weight, one product over all steps; `d_gates` has rows of padding."""
     full = weights.bias.dtype
     # Hidden states of the step before; the first step has none unless a state was given.
     first_size = max(batch_sizes, default=0)
@@ -227,8 +227,8 @@ def _weight_gradients(
     if is_compiled(d_gates) and len(weights.input) == len(weights.recurrent) == d_gates.size(1):
         # One product instead of three, which takes two thirds of their time.
         ones = inputs.new_ones(len(inputs), _ONES)
-        both = torch.cat([inputs, torch.cat(earlier), ones], dim=1)
-        parts = transposed_product(both, d_gates).to(full)
+        joined = torch.cat([inputs, torch.cat(earlier), ones], dim=1)
+        parts = transposed_product(joined, d_gates).to(full)
         d_input, d_recurrent, d_bias = parts.split(
             [inputs.size(1), trace.hidden_states.size(1), _ONES]
         )

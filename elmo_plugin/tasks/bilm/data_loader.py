@@ -31,8 +31,8 @@ class BilmDataLoader(DataLoader):
     whole.
 
     An epoch is one pass over the text. Its batches depend only on `seed` and the number of the
-    epoch, so that a run can be resumed at any batch (`start_at`) with any number of workers. With
-    several processes, each gets some rows of every batch.
+    epoch, so that a run can be resumed at any batch (`start_at`) with any number of workers. In
+    distributed training, each process gets some rows of every batch.
 
     # Parameters
 
@@ -167,8 +167,8 @@ def _batches(order: str, **settings: Optional[int]) -> Union[SentenceBatches, St
     for name, value in given.items():
         if name not in defaults:
             raise ConfigurationError(
-                f"`{name}` {value} does not belong to `order` {order!r}, which is set by "
-                f"{' and '.join(defaults)}."
+                f"Expected only {' and '.join(defaults)} for `order` {order!r}, found `{name}` "
+                f"{value}. Remove it, or choose another `order`."
             )
     _check_least(1, **given)
     if order == "sentences":

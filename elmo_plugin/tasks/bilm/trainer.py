@@ -16,11 +16,10 @@ from elmo_plugin.util.errors import ConfigurationError
 class PretrainingTrainer(RecoverableTrainer):
     """
     `RecoverableTrainer` for language models: checkpoints also contain `training_state` of the
-    model, and a recovered run skips the batches that are done. Training also ends when the time of
-    the learning rate scheduler `elmo-linear-decay` is over.
+    model, and a recovered run does not read finished batches again. Training also ends when the
+    time budget of the learning rate scheduler `elmo-linear-decay` is used up.
 
-    Parameters are those of AllenNLP's `GradientDescentTrainer`; use the checkpointer `elmo-atomic`
-    with it.
+    Parameters are those of `RecoverableTrainer`, which needs the checkpointer `elmo-atomic`.
     """
 
     @overrides
@@ -48,11 +47,15 @@ class PretrainingTrainer(RecoverableTrainer):
 
     @overrides
     def _maybe_restore_checkpoint(self) -> None:
-        # Before the training, not at the first checkpoint.
+        # Checked here, so that a wrong setting fails now, not at the first checkpoint.
         if not isinstance(self.model, BilmModel):
-            raise ConfigurationError("The trainer elmo-bilm trains the model elmo-bilm only.")
+            found = type(self.model).__name__
+            raise ConfigurationError(f"Trainer elmo-bilm needs the model elmo-bilm, found {found}.")
         if not isinstance(self.data_loader, BilmDataLoader):
-            raise ConfigurationError("The trainer elmo-bilm needs the data loader elmo-bilm.")
+            found = type(self.data_loader).__name__
+            raise ConfigurationError(
+                f"Trainer elmo-bilm needs the data loader elmo-bilm, found {found}."
+            )
         self._text = self.data_loader
         super()._maybe_restore_checkpoint()
         epochs, batches = (
@@ -67,7 +70,7 @@ class PretrainingTrainer(RecoverableTrainer):
     def _share_cores(self) -> None:
         """Divides the threads among processes: more threads than cores are ten times as slow."""
         if "OMP_NUM_THREADS" not in os.environ:
-            # With torchrun, the others may be on another machine.
+            # With torchrun, some processes may be on other machines.
             num_processes = int(os.environ.get("LOCAL_WORLD_SIZE") or self._world_size)
             torch.set_num_threads(max(1, torch.get_num_threads() // num_processes))
 

@@ -53,7 +53,7 @@ class SoftmaxVocabulary(Vocabulary):
         if (text is None) == (file is None):
             raise ConfigurationError(
                 "The elmo-bilm vocabulary expected either `text` to count the words of or a "
-                f"vocabulary `file`, found {'both' if text else 'neither'}."
+                f"vocabulary `file`, found {'neither' if text is None else 'both'}."
             )
         if file is not None:
             return cls._of(read_vocabulary(file, size, min_count))
@@ -77,8 +77,8 @@ class SoftmaxVocabulary(Vocabulary):
 
 def softmax_counts(vocab: Vocabulary) -> Optional[List[int]]:
     """
-    The count of each word of a `SoftmaxVocabulary`; `None` if they are not known. In distributed
-    training AllenNLP reloads it as a plain `Vocabulary`.
+    The count of each word of a `SoftmaxVocabulary`; `None` if counts are not known. A function,
+    because in distributed training AllenNLP reloads the vocabulary as a plain `Vocabulary`.
     """
     if COUNTS_NAMESPACE not in vocab.get_namespaces():
         return None
@@ -88,17 +88,17 @@ def softmax_counts(vocab: Vocabulary) -> Optional[List[int]]:
 
 def softmax_ids(vocab: Vocabulary) -> Dict[str, int]:
     """
-    The id of each word of a `SoftmaxVocabulary`, see `softmax_counts`.
+    The id of each word of a `SoftmaxVocabulary`; a function for the reason of `softmax_counts`.
 
     # Raises
 
     `ConfigurationError`
-        If the vocabulary is another one.
+        If the vocabulary is not of type `elmo-bilm`.
     """
     words: Dict[int, str] = {}
     # Without this check AllenNLP would add the namespace.
     if SOFTMAX_NAMESPACE in vocab.get_namespaces():
         words = vocab.get_index_to_token_vocabulary(SOFTMAX_NAMESPACE)
     check_specials(list(words.values()), f"Namespace `{SOFTMAX_NAMESPACE}` of the vocabulary")
-    # AllenNLP loads this word as a line break, which no word contains.
+    # AllenNLP replaces this string by a line break when it loads a word; no word contains one.
     return {word.replace("\n", "@@NEWLINE@@"): number for number, word in words.items()}

@@ -116,7 +116,7 @@ class SrlReader(TaskReader):
         if not num_predicates:
             raise ConfigurationError(
                 f"{file_path} holds no predicate. Expected CoNLL-2012 columns with a column per "
-                "predicate, or at least framesets in column 8."
+                "predicate from column 12 on, or at least framesets in column 8."
             )
         if num_skipped:
             message = "%s: skipped %d sentences of more than %d tokens"

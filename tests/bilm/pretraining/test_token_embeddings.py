@@ -86,7 +86,7 @@ def test_other_words_than_those_that_are_read_cannot_be_predicted(run, tmp_path)
     text = str(write_text(tmp_path / "text.txt", [["other", "words"]]))
     vocab = SoftmaxVocabulary.from_text(text=text)
     with pytest.raises(
-        ConfigurationError, match="embeddings of 33 words and is to predict 5 others"
+        ConfigurationError, match="33 words of the token embeddings, found 5 others"
     ):
         BilmModel(vocab, options_file=str(tmp_path / "out" / "options.json"))
     with pytest.raises(ConfigurationError, match="`share_embedding_softmax` is true"):

@@ -266,9 +266,9 @@ def test_a_text_without_words_is_refused(tmp_path, make_loader, kind, num_worker
     "settings, message",
     [
         ({"order": "words"}, "'sentences', 'streams'.*, found 'words'"),
-        ({"order": "streams", "tokens_per_batch": 10}, "`tokens_per_batch` 10 does not belong"),
-        ({"batch_size": 10}, "`batch_size` 10 does not belong to `order` 'sentences'"),
-        ({"num_steps": 10}, "`num_steps` 10 does not belong to `order` 'sentences'"),
+        ({"order": "streams", "tokens_per_batch": 10}, "found `tokens_per_batch` 10"),
+        ({"batch_size": 10}, "for `order` 'sentences', found `batch_size` 10"),
+        ({"num_steps": 10}, "for `order` 'sentences', found `num_steps` 10"),
         ({"tokens_per_batch": 0}, "`tokens_per_batch` of at least 1, found 0"),
         ({"order": "streams", "num_steps": 0}, "`num_steps` of at least 1, found 0"),
         ({"num_workers": -1}, "`num_workers` of at least 0, found -1"),

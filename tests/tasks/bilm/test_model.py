@@ -365,9 +365,9 @@ def test_a_loss_that_is_no_number_names_its_batch(make_model, batches, value):
     model.softmax.weight.data[0] = value
     ids = second["forward_targets"][:3].tolist()
     words = [model.vocab.get_token_from_index(word, NAMESPACE) for word in ids]
-    with pytest.raises(ValueError, match=f"loss of batch 2 is .* sentences: {' '.join(words)}"):
+    with pytest.raises(ValueError, match=f"loss of batch 2 is .* of the batch: {' '.join(words)}"):
         model(**second)
-    with pytest.raises(ValueError, match="loss of a batch of evaluation is"):
+    with pytest.raises(ValueError, match="loss of an evaluation batch is"):
         model.eval()(**second)
 
 

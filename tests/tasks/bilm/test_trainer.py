@@ -327,8 +327,8 @@ class AnotherModel(Model):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"data_loader": {"batch_size": 4}}, "needs the data loader elmo-bilm"),
-        ({"model": {"type": "elmo-test-other"}}, "trains the model elmo-bilm only"),
+        ({"data_loader": {"batch_size": 4}}, "needs the data loader elmo-bilm, found"),
+        ({"model": {"type": "elmo-test-other"}}, "needs the model elmo-bilm, found"),
     ],
 )
 def test_what_it_cannot_train_is_refused_before_the_first_batch(tmp_path, change, message):

@@ -22,7 +22,7 @@ VAL = FIXTURES / "corpora/mt/val.en"
 
 
 class TestTraining(ModelTestCase):
-    def test_the_model_trains_saves_and_loads_and_its_predictions_do_not_depend_on_the_batch(self):
+    def test_the_model_trains_saves_and_loads(self):
         loader = "{ batch_size: 6 }"
         param_file = self.TEST_DIR / "experiment.jsonnet"
         param_file.write_text(
@@ -33,7 +33,6 @@ class TestTraining(ModelTestCase):
         self.ensure_model_can_train_save_and_load(
             self.param_file, overrides=json.dumps({"trainer.num_epochs": 1})
         )
-        self.ensure_batch_predictions_are_consistent(keys_to_ignore=["loss"])
 
 
 @pytest.fixture(scope="module")
