@@ -69,11 +69,14 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
     for row in results.scored_rows():
         draw = partial(draw_row, results=results, row=row)
         figures.append(Figure(row.name, svg_of(draw, f"{results.title}: {row.name}", str(path))))
-    notes = [
-        f"Mean and sample standard deviation over seeds, with the number of seeds. {_HOLLOW}, on "
-        "other data. Intervals of differences are at 95 %, by a paired bootstrap over instances "
-        "and seeds."
-    ]
+    notes = ["Scores are means over seeds, with sample standard deviation and number of seeds."]
+    if any(row.compare for row in results.rows):
+        notes[0] += (
+            " Bars in the plots are 95 % intervals by a bootstrap over the evaluated instances and "
+            "the seeds; those of differences are paired."
+        )
+    if any(column.paper is not None for row in results.rows for column in row.columns):
+        notes[0] += f" {_HOLLOW}, on other data."
     if results.num_missing():
         notes.append(f"{results.num_missing()} runs have no score yet.")
     found = [*score_tables(results), epoch_table(results)]

@@ -24,11 +24,15 @@ class Cell:
         The sample standard deviation; `None` for one seed.
     values : `List[float]`
         The score of each seed.
+    interval : `Optional[Interval]`
+        Of the mean, at 95 %, by a bootstrap over the evaluated instances and the seeds (with one
+        seed over the instances only). `None` if a run has no bootstrap samples of the metric.
     """
 
     mean: float
     deviation: Optional[float]
     values: List[float]
+    interval: Optional[Interval]
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,9 @@ def cell(results: Results, row: Row, number: int, fraction: Optional[float] = 1)
     if not values:
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else None
-    return Cell(statistics.mean(values), deviation, values)
+    samples = _samples(results, row, number, fraction, numpy.random.default_rng(0))
+    interval = None if samples is None else _interval(samples)
+    return Cell(statistics.mean(values), deviation, values, interval)
 
 
 def difference(
@@ -93,8 +99,7 @@ def difference(
     samples = [_samples(results, row, each, fraction, generator) for each in (base, number)]
     interval = None
     if samples[0] is not None and samples[1] is not None:
-        low, high = numpy.quantile(samples[1] - samples[0], [0.025, 0.975])
-        interval = Interval(float(low), float(high))
+        interval = _interval(samples[1] - samples[0])
     is_share = row.percent and not row.lower_is_better and first < 1
     return Difference(
         second - first, interval, (second - first) / (1 - first) if is_share else None
@@ -118,6 +123,11 @@ def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
 
 def _value(score: Score, metric: str) -> Optional[float]:
     return {**score["training"], **(score["evaluation"] or {})}.get(metric)
+
+
+def _interval(samples: numpy.ndarray) -> Interval:
+    low, high = numpy.quantile(samples, [0.025, 0.975])
+    return Interval(float(low), float(high))
 
 
 def _samples(

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 from textwrap import fill
-from typing import Any, List
+from typing import Any, List, Tuple
 
-from elmo_plugin.analysis.studies.comparison import cell
+from elmo_plugin.analysis.studies.comparison import Cell, cell
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 from elmo_plugin.util.pictures import COLOURS, MARKS, import_pyplot
@@ -53,8 +53,8 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
 
 def draw_row(axis: Any, results: Results, row: Row) -> None:
     """
-    The mean of each column and its standard deviation over seeds: over the share of the training
-    data if there are several, else beside each other, with the paper's score as a hollow mark.
+    The mean of each column, with the interval of its `Cell` as a bar: over the share of the
+    training data if there are several, else side by side, with the paper's score as a hollow mark.
     """
     axis.set_ylabel(_unit(row), fontsize=8)
     axis.tick_params(labelsize=8)
@@ -78,7 +78,7 @@ def _curves(axis: Any, results: Results, row: Row) -> None:
         axis.errorbar(
             [100 * fraction for fraction, _ in known],
             [_scale(row) * found.mean for _, found in known],
-            yerr=[_scale(row) * (found.deviation or 0.0) for _, found in known],
+            yerr=list(zip(*(_bar(row, found) for _, found in known))) or None,
             color=COLOURS[number % len(COLOURS)],
             marker=MARKS[number % len(MARKS)],
             markersize=4,
@@ -103,14 +103,21 @@ def _points(axis: Any, results: Results, row: Row) -> None:
             "linestyle": "none",
         }
         if found is not None:
-            deviation = _scale(row) * (found.deviation or 0.0)
-            axis.errorbar([number], [_scale(row) * found.mean], yerr=deviation, capsize=3, **style)
+            bar = [[length] for length in _bar(row, found)]
+            axis.errorbar([number], [_scale(row) * found.mean], yerr=bar, capsize=3, **style)
         if column.paper is not None:
             axis.plot([number + 0.25], [column.paper], markerfacecolor="none", **style)
     # Wrapped, so that the names of neighbouring columns do not overlap.
     names = [fill(column.name, 48 // len(row.columns)) for column in row.columns]
     axis.set_xticks(range(len(row.columns)), names, fontsize=8)
     axis.set_xlim(-0.5, len(row.columns) - 0.5)
+
+
+def _bar(row: Row, found: Cell) -> Tuple[float, float]:
+    """The lengths of an error bar below and above the mean."""
+    low, high = found.interval or (found.mean, found.mean)
+    # The mean of few seeds may lie outside of a percentile interval.
+    return _scale(row) * max(0.0, found.mean - low), _scale(row) * max(0.0, high - found.mean)
 
 
 def _scale(row: Row) -> float:
@@ -121,4 +128,7 @@ def _unit(row: Row) -> str:
     metrics = {column.metric for column in row.columns}
     # If the columns have several metrics, their names say which.
     name = metrics.pop().removeprefix("best_validation_").replace("_", " ")
+    if "f1" in name:
+        # Such as AllenNLP's `f1-measure-overall`.
+        name = "F1"
     return f"{'' if metrics else name}{', %' if row.percent else ''}"

@@ -57,6 +57,24 @@ def test_the_interval_has_the_variance_of_seeds(tmp_path):
     assert difference(found, made.rows[0], 1) == change
 
 
+def test_a_cell_has_the_interval_of_its_samples(tmp_path):
+    made = study("baseline", "ELMo", seeds=(1,))
+    samples = [[number / 1000 for number in range(1001)], None]
+    found = results(tmp_path / "r.json", made, [0.5, 0.6], samples)
+    first, second = (cell(found, made.rows[0], number) for number in (0, 1))
+    assert first.interval == pytest.approx((0.025, 0.975))
+    assert second.interval is None
+
+
+def test_the_interval_of_a_cell_grows_with_the_variance_of_seeds(tmp_path):
+    made = study("baseline", seeds=(1, 2, 3, 4))
+    values = [0.4, 0.6, 0.5, 0.7]
+    found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
+    low, high = cell(found, made.rows[0], 0).interval
+    # As above: the standard error of the mean.
+    assert (high - low) / (2 * 1.96) == pytest.approx(0.0645, rel=0.12)
+
+
 def test_without_samples_of_all_runs_there_is_no_interval(tmp_path):
     made = study("baseline", "ELMo", seeds=(1, 2))
     found = results(tmp_path / "r.json", made, [0.5] * 4, [[0.5] * 9, None, [0.5] * 9, [0.5] * 9])
