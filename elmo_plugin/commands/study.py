@@ -40,6 +40,7 @@ example:
     %(prog)s experiments/studies/table1.jsonnet -s out/table1
     %(prog)s experiments/studies/table1.jsonnet -s out/table1 --at-once 2 --only NER SST
     %(prog)s experiments/studies/table1.jsonnet -s out/table1 --show
+    %(prog)s experiments/studies/figure2.jsonnet -s out/figure2 --reuse out/table1/results.json
 """
 
 STOPPED = "stopped. Give the same command again to continue."
@@ -63,6 +64,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--discard", action="store_true", help="delete the folder of a run once it has a score"
     )
+    parser.add_argument(
+        "--reuse",
+        metavar="RESULTS",
+        nargs="+",
+        default=[],
+        help="results.json of other studies; runs with the same settings and data are not trained "
+        "again",
+    )
     parser.add_argument("--show", action="store_true", help="train nothing, only write tables")
     parser.add_argument(
         "--update",
@@ -76,7 +85,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     out = Path(args.serialization_dir)
-    if args.show and (out / "results.json").exists():
+    if args.show and not args.reuse and (out / "results.json").exists():
         # Needs neither the corpora nor a lock of the folder.
         return _write_tables(args, Results(out / "results.json"), out)
     study = read_study(args.study)
@@ -84,6 +93,8 @@ def run(args: Namespace) -> str:
     try:
         results = Results(out / "results.json")
         results.describe(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
+        for path in args.reuse:
+            results.reuse(_kept(Path(path)), study.runs)
         results.save()
         failed = [] if args.show else _train(args, study, results, out)
         report = _write_tables(args, results, out)
@@ -95,6 +106,12 @@ def run(args: Namespace) -> str:
             f"{out}/runs; the same command continues them."
         )
     return report
+
+
+def _kept(path: Path) -> Results:
+    if not path.is_file():
+        raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")
+    return Results(path)
 
 
 def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[str]:

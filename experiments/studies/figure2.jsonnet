@@ -1,6 +1,6 @@
 // Figure 2 of Peters et al. (2018): the softmax-normalised weights of the layers in the last epoch
-// of training, a column for each layer. The models are those of table1.jsonnet with ELMo; they are
-// not trained again if out/figure2/runs is a copy of out/table1/runs or a link to it.
+// of training, a column for each layer. The models are those of table1.jsonnet with ELMo; with
+// `--reuse out/table1/results.json` they are not trained again.
 local table1 = import 'table1.jsonnet';
 
 local weights(row, place) = row {

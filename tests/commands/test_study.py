@@ -77,6 +77,19 @@ def test_what_has_a_score_is_not_trained_again(finished, monkeypatch, capsys):
     assert readme.read_text() == f"a\n<!-- study named -->\n\n{table}\n\n<!-- /study -->\nb\n"
 
 
+def test_scores_of_another_study_are_reused(finished, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("subprocess.Popen", None)
+    kept = finished / "out/results.json"
+    run("elmo-study", finished / "named.jsonnet", "-s", tmp_path / "out", "--reuse", kept)
+    content = json.loads((tmp_path / "out/results.json").read_text())
+    assert content["scores"] == json.loads(kept.read_text())["scores"]
+    missing = tmp_path / "none.json"
+    message = failure(
+        "elmo-study", finished / "named.jsonnet", "-s", tmp_path / "out", "--reuse", missing
+    )
+    assert f"--reuse {missing}: expected a results.json, found none." in message
+
+
 def test_an_experiment_that_cannot_be_built_is_named_before_anything_is_trained(
     study, tmp_path, monkeypatch, capsys
 ):

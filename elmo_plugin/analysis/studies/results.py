@@ -55,6 +55,18 @@ class Results:
     def add(self, score: Score) -> None:
         self._scores[score["digest"]] = score
 
+    def reuse(self, other: "Results", runs: Iterable[Run]) -> None:
+        """
+        Adds the scores that another study has of the same runs. Those without bootstrap samples of
+        a metric that is compared here are left out.
+        """
+        columns = {(row.name, each.name): each for row in self.rows for each in row.columns}
+        for run in self.missing(runs):
+            score = other._scores.get(run.digest)
+            metric = columns[run.row, run.column].metric
+            if score and metric in {**score["training"], **(score["samples"] or {})}:
+                self.add({**score, "name": run.name})
+
     def scores(self, row: str, column: str, fraction: Optional[float] = None) -> List[Score]:
         """The scores of a cell in the order of the seeds; of all fractions by default."""
         return [

@@ -43,6 +43,33 @@ def test_runs_of_the_same_digest_are_one(tmp_path):
     assert found.num_missing() == 0
 
 
+def test_scores_of_the_same_runs_of_another_study_are_reused(tmp_path):
+    made = study("baseline", "ELMo")
+    other = results(tmp_path / "o.json", made, [0.1, None, 0.3], [[0.1, 0.2]] * 3)
+    found = Results(tmp_path / "r.json")
+    found.describe(made)
+    found.reuse(other, made.runs)
+    assert [run.name for run in found.missing(made.runs)] == [
+        "NER, baseline, seed 2",
+        "NER, ELMo, seed 2",
+    ]
+    assert found.scores("NER", "baseline") == other.scores("NER", "baseline")
+
+
+def test_scores_without_samples_of_the_metric_are_not_reused(tmp_path):
+    made = study("baseline", seeds=(1,))
+    other = results(tmp_path / "o.json", made, [0.1], [[0.1, 0.2]])
+    (kept,) = other.scores("NER", "baseline")
+    kept["training"], kept["samples"] = {}, {"accuracy": [0.1, 0.2]}
+    found = Results(tmp_path / "r.json")
+    found.describe(made)
+    found.reuse(other, made.runs)
+    assert found.missing(made.runs)
+    kept["samples"]["f1"] = [0.1, 0.2]
+    found.reuse(other, made.runs)
+    assert not found.missing(made.runs)
+
+
 @pytest.mark.parametrize("content", ["{", "[]", json.dumps({"title": "x", "rows": [{"a": 1}]})])
 def test_another_file_is_refused(content, tmp_path):
     (tmp_path / "r.json").write_text(content)
