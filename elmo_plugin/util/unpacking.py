@@ -38,14 +38,19 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str)
     """
     try:
         with tarfile.open(path) as archive:
-            archive.extractall(folder, _checked_members(archive, folder, place), filter="data")
+            for member in archive:
+                target = _checked_target(member, folder, place)
+                if member.isdir():
+                    target.mkdir(parents=True, exist_ok=True)
+                    continue
+                target.parent.mkdir(parents=True, exist_ok=True)
+                content = archive.extractfile(member)
+                assert content is not None, "only links and devices have no content"
+                with open(target, "wb") as file:
+                    shutil.copyfileobj(content, file, _BLOCK)
             # Read to the end of the compressed stream, where its checksum is.
             while archive.fileobj.read(_BLOCK):
                 pass
-    except tarfile.FilterError as error:
-        raise ConfigurationError(
-            f"{place} is refused: a path in it leads out of the archive ({error})."
-        ) from error
     except (
         tarfile.TarError,
         EOFError,
@@ -93,20 +98,25 @@ def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _checked_members(
-    archive: tarfile.TarFile, folder: Union[str, PathLike], place: str
-) -> Iterator[tarfile.TarInfo]:
-    for member in archive:
-        # AllenNLP writes no links, and through links an archive could reach other files.
-        if not (member.isfile() or member.isdir()):
-            raise ConfigurationError(
-                f"{place} is refused: expected only files and folders, found "
-                f"{member.name!r}, a link or a device."
-            )
-        free = shutil.disk_usage(folder).free
-        if member.size > free:
-            raise ConfigurationError(
-                f"{place} holds {member.name!r} of {member.size / 1e9:.1f} GB, but {folder} has "
-                f"only {free / 1e9:.1f} GB free. Set TMPDIR to a folder on a larger disk."
-            )
-        yield member
+def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], place: str) -> Path:
+    """The path of a member in the folder."""
+    # AllenNLP writes no links, and through links an archive could reach other files.
+    if not (member.isfile() or member.isdir()):
+        raise ConfigurationError(
+            f"{place} is refused: expected only files and folders, found {member.name!r}, a link "
+            "or a device."
+        )
+    root = os.path.realpath(folder)
+    # As tar does, reads an absolute path as one in the folder.
+    target = os.path.realpath(os.path.join(root, member.name.lstrip("/")))
+    if os.path.commonpath([root, target]) != root:
+        raise ConfigurationError(
+            f"{place} is refused: a path in it leads out of the archive ({member.name!r})."
+        )
+    free = shutil.disk_usage(folder).free
+    if member.size > free:
+        raise ConfigurationError(
+            f"{place} holds {member.name!r} of {member.size / 1e9:.1f} GB, but {folder} has only "
+            f"{free / 1e9:.1f} GB free. Set TMPDIR to a folder on a larger disk."
+        )
+    return Path(target)
