@@ -3,7 +3,7 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.plots import draw_scores
@@ -85,17 +85,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     out = Path(args.serialization_dir)
-    if args.show and not args.reuse and (out / "results.json").exists():
+    if args.show and (out / "results.json").exists():
         # Needs neither the corpora nor a lock of the folder.
-        return _write_tables(args, Results(out / "results.json"), out)
+        return _write_tables(args, _results(args, out), out)
     study = read_study(args.study)
     lock = lock_folder(out)
     try:
-        results = Results(out / "results.json")
-        results.describe(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
-        for path in args.reuse:
-            results.reuse(_kept(Path(path)), study.runs)
-        results.save()
+        results = _results(args, out, study)
         failed = [] if args.show else _train(args, study, results, out)
         report = _write_tables(args, results, out)
     finally:
@@ -108,10 +104,17 @@ def run(args: Namespace) -> str:
     return report
 
 
-def _kept(path: Path) -> Results:
-    if not path.is_file():
-        raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")
-    return Results(path)
+def _results(args: Namespace, out: Path, study: Optional[Study] = None) -> Results:
+    """The results in the folder, with those to reuse; without a study, of the runs known there."""
+    results = Results(out / "results.json")
+    if study is not None:
+        results.describe(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
+    for path in map(Path, args.reuse):
+        if not path.is_file():
+            raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")
+        results.reuse(Results(path))
+    results.save()
+    return results
 
 
 def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[str]:

@@ -15,6 +15,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 
 _BLOCK = 1 << 20
+_MAX_FOLDERS = 100
 
 
 def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str) -> None:
@@ -60,8 +61,10 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str)
         # From damaged headers.
         ValueError,
         OverflowError,
+        IndexError,
+        RecursionError,
     ) as error:
-        reason = str(error).partition("\n")[0].rstrip(":. ")
+        reason = str(error).partition("\n")[0][:200].rstrip(":. ")
         raise ConfigurationError(
             f"{place} cannot be read; it is damaged, cut short, or no model.tar.gz ({reason}). "
             "Copy it again."
@@ -100,10 +103,19 @@ def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
 
 def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], place: str) -> Path:
     """The path of a member in the folder."""
+    name = member.name[:200]
+    # `tarfile` would read the same header again and again.
+    if member.size < 0:
+        raise ConfigurationError(f"{place} is refused: {name!r} has a negative size.")
+    # Deeper folders could not be deleted again.
+    if member.name.count("/") > _MAX_FOLDERS:
+        raise ConfigurationError(
+            f"{place} is refused: a path in it has more than {_MAX_FOLDERS} folders ({name!r})."
+        )
     # AllenNLP writes no links, and through links an archive could reach other files.
     if not (member.isfile() or member.isdir()):
         raise ConfigurationError(
-            f"{place} is refused: expected only files and folders, found {member.name!r}, a link "
+            f"{place} is refused: expected only files and folders, found {name!r}, a link "
             "or a device."
         )
     root = os.path.realpath(folder)
@@ -111,12 +123,12 @@ def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], place
     target = os.path.realpath(os.path.join(root, member.name.lstrip("/")))
     if os.path.commonpath([root, target]) != root:
         raise ConfigurationError(
-            f"{place} is refused: a path in it leads out of the archive ({member.name!r})."
+            f"{place} is refused: a path in it leads out of the archive ({name!r})."
         )
     free = shutil.disk_usage(folder).free
     if member.size > free:
         raise ConfigurationError(
-            f"{place} holds {member.name!r} of {member.size / 1e9:.1f} GB, but {folder} has only "
+            f"{place} holds {name!r} of {member.size / 1e9:.1f} GB, but {folder} has only "
             f"{free / 1e9:.1f} GB free. Set TMPDIR to a folder on a larger disk."
         )
     return Path(target)

@@ -68,6 +68,7 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(tagger, tmp_path):
     [
         (member("../escaped", tarfile.REGTYPE), "leads out of the archive"),
         (member("vocabulary/../../escaped", tarfile.REGTYPE), "leads out of the archive"),
+        (member("d/" * 101 + "file", tarfile.REGTYPE), "has more than 100 folders"),
         (member("link", tarfile.SYMTYPE, "/etc/passwd"), "'link', a link or a device"),
         (member("link", tarfile.SYMTYPE, "config.json"), "'link', a link or a device"),
         (member("link", tarfile.LNKTYPE, "../../secret"), "'link', a link or a device"),
@@ -89,6 +90,17 @@ def test_an_absolute_path_stays_in_the_archive(tagger, tmp_path):
     outside = tmp_path / "outside"
     load_archive(repack(tagger, tmp_path / "evil.tar.gz", files={str(outside): b"evil"}))
     assert not outside.exists()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11, 4), reason="stops reading at such a member")
+@pytest.mark.timeout(60)
+def test_a_member_of_negative_size_is_not_read_for_ever(tagger, tmp_path):
+    added = member("again", tarfile.REGTYPE)
+    # The size of its own headers.
+    added.pax_headers = {"size": "-1536"}
+    evil = repack(tagger, tmp_path / "evil.tar.gz", members=[added])
+    with pytest.raises(ConfigurationError, match="'again' has a negative size|cannot be read"):
+        load_archive(evil)
 
 
 def test_an_archive_that_does_not_fit_the_disk_is_not_unpacked(tagger, monkeypatch):

@@ -83,6 +83,12 @@ def test_scores_of_another_study_are_reused(finished, monkeypatch, tmp_path, cap
     run("elmo-study", finished / "named.jsonnet", "-s", tmp_path / "out", "--reuse", kept)
     content = json.loads((tmp_path / "out/results.json").read_text())
     assert content["scores"] == json.loads(kept.read_text())["scores"]
+    # Also into kept results, whatever corpora there are now.
+    content["scores"] = []
+    (tmp_path / "out/results.json").write_text(json.dumps(content))
+    monkeypatch.setenv("ELMO_DATA", "/none")
+    run("elmo-study", finished / "named.jsonnet", "-s", tmp_path / "out", "--show", "--reuse", kept)
+    assert len(json.loads((tmp_path / "out/results.json").read_text())["scores"]) == 2
     missing = tmp_path / "none.json"
     message = failure(
         "elmo-study", finished / "named.jsonnet", "-s", tmp_path / "out", "--reuse", missing

@@ -1,7 +1,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Set
 
 from elmo_plugin.analysis.studies.study import Row, Run, Study
 from elmo_plugin.analysis.studies.train_run import Score
@@ -55,17 +55,20 @@ class Results:
     def add(self, score: Score) -> None:
         self._scores[score["digest"]] = score
 
-    def reuse(self, other: "Results", runs: Iterable[Run]) -> None:
+    def reuse(self, other: "Results") -> None:
         """
         Adds the scores that another study has of the same runs. Those without bootstrap samples of
         a metric that is compared here are left out.
         """
-        columns = {(row.name, each.name): each for row in self.rows for each in row.columns}
-        for run in self.missing(runs):
-            score = other._scores.get(run.digest)
-            metric = columns[run.row, run.column].metric
-            if score and metric in {**score["training"], **(score["samples"] or {})}:
-                self.add({**score, "name": run.name})
+        metrics = {(row.name, each.name): each.metric for row in self.rows for each in row.columns}
+        needed: Dict[str, Set[str]] = {}
+        for place in self._places:
+            metric = metrics[place["row"], place["column"]]
+            needed.setdefault(place["digest"], set()).add(metric)
+        for digest in needed.keys() & other._scores.keys() - self._scores.keys():
+            score = other._scores[digest]
+            if needed[digest] <= {*score["training"], *(score["samples"] or {})}:
+                self.add(score)
 
     def scores(self, row: str, column: str, fraction: Optional[float] = None) -> List[Score]:
         """The scores of a cell in the order of the seeds; of all fractions by default."""

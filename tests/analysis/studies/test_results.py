@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_scores_of_the_same_runs_of_another_study_are_reused(tmp_path):
     other = results(tmp_path / "o.json", made, [0.1, None, 0.3], [[0.1, 0.2]] * 3)
     found = Results(tmp_path / "r.json")
     found.describe(made)
-    found.reuse(other, made.runs)
+    found.reuse(other)
     assert [run.name for run in found.missing(made.runs)] == [
         "NER, baseline, seed 2",
         "NER, ELMo, seed 2",
@@ -63,10 +64,28 @@ def test_scores_without_samples_of_the_metric_are_not_reused(tmp_path):
     kept["training"], kept["samples"] = {}, {"accuracy": [0.1, 0.2]}
     found = Results(tmp_path / "r.json")
     found.describe(made)
-    found.reuse(other, made.runs)
+    found.reuse(other)
     assert found.missing(made.runs)
     kept["samples"]["f1"] = [0.1, 0.2]
-    found.reuse(other, made.runs)
+    found.reuse(other)
+    assert not found.missing(made.runs)
+
+
+def test_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(tmp_path):
+    made = study("baseline", rows=("accuracy", "F1"), seeds=(1,))
+    rows = tuple(
+        replace(row, columns=(replace(row.columns[0], metric=metric),))
+        for row, metric in zip(made.rows, ("accuracy", "f1"))
+    )
+    made = replace(made, rows=rows, runs=tuple(replace(run, digest="one") for run in made.runs))
+    found, other = Results(tmp_path / "r.json"), Results(tmp_path / "o.json")
+    found.describe(made)
+    kept = {**score(made.runs[0], 0.5), "training": {}, "samples": {"accuracy": [0.5]}}
+    other.add(kept)
+    found.reuse(other)
+    assert found.missing(made.runs)
+    kept["samples"]["f1"] = [0.5]
+    found.reuse(other)
     assert not found.missing(made.runs)
 
 
