@@ -78,7 +78,7 @@ def train_run(
         hashes; `training`, the numbers of its `metrics.json`, and as `before_*` those before
         fine-tuning; `history`, the score in validation of each epoch; and if the run has a file to
         evaluate `evaluation`, the numbers of `allennlp evaluate`, and `samples`, those of its
-        bootstrap samples.
+        bootstrap samples. Paths below the current folder are relative to it.
 
     # Raises
 
@@ -107,10 +107,10 @@ def train_run(
             "digest": run.digest,
             "fraction": run.fraction,
             "seed": run.seed,
-            "experiment": run.experiment,
+            "experiment": _from_here(run.experiment),
             "minutes": round(process.seconds() / 60.0, 4),
             "versions": _versions(),
-            "files": file_hashes(run.experiment),
+            "files": _from_here(file_hashes(run.experiment)),
             "training": _training_metrics(training),
             "history": _history(training, run.experiment),
             "evaluation": evaluation,
@@ -118,6 +118,15 @@ def train_run(
         }
     finally:
         os.close(lock)
+
+
+def _from_here(value: Any) -> Any:
+    """With relative paths for files below the current folder, whose own path is of no interest."""
+    if isinstance(value, dict):
+        return {_from_here(name): _from_here(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_from_here(part) for part in value]
+    return value.removeprefix(f"{os.getcwd()}/") if isinstance(value, str) else value
 
 
 def _evaluated(run: Run, folder: Path, process: "_Process", metrics: List[str]) -> Any:

@@ -29,6 +29,20 @@ def test_a_run_without_a_file_to_evaluate_has_the_training_only(fake, make_run):
     assert score["evaluation"] is None and score["samples"] is None
 
 
+def test_a_score_does_not_name_the_current_folder(fake, make_run, tmp_path, monkeypatch):
+    here, weights, other = tmp_path / "here", tmp_path / "here/bilm/w.hdf5", tmp_path / "w.txt"
+    weights.parent.mkdir(parents=True)
+    weights.write_text("weights")
+    other.write_text("other")
+    monkeypatch.chdir(here)
+    run = make_run(model={"files": [str(weights), str(other)]})
+    score = train_run(run, fake.folder, ["f1"])
+    assert score["experiment"]["model"] == {"files": ["bilm/w.hdf5", str(other)]}
+    assert list(score["files"]) == ["bilm/w.hdf5", str(other)]
+    # The training itself has the paths as they were given.
+    assert str(weights) in (folder_of(run, fake.folder) / "experiment.json").read_text()
+
+
 def test_what_is_done_is_not_done_again(fake, make_run):
     run = make_run()
     first = train_run(run, fake.folder, ["f1"])
