@@ -85,14 +85,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     out = Path(args.serialization_dir)
-    if args.show and (out / "results.json").exists():
-        # Needs neither the corpora nor a lock of the folder.
-        return _write_tables(args, _results(args, out), out)
-    study = read_study(args.study)
+    is_kept = args.show and (out / "results.json").exists()
+    if is_kept and not args.reuse:
+        # Writes no results, so a study can be shown while it runs.
+        return _write_tables(args, Results(out / "results.json"), out)
+    # Kept results can be shown without the corpora.
+    study = None if is_kept else read_study(args.study)
     lock = lock_folder(out)
     try:
         results = _results(args, out, study)
-        failed = [] if args.show else _train(args, study, results, out)
+        failed = [] if args.show or study is None else _train(args, study, results, out)
         report = _write_tables(args, results, out)
     finally:
         os.close(lock)
@@ -104,7 +106,7 @@ def run(args: Namespace) -> str:
     return report
 
 
-def _results(args: Namespace, out: Path, study: Optional[Study] = None) -> Results:
+def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
     """The results in the folder, with those to reuse; without a study, of the runs known there."""
     results = Results(out / "results.json")
     if study is not None:

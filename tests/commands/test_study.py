@@ -1,9 +1,11 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from elmo_plugin.analysis.studies.results import Results
+from elmo_plugin.util.folder_lock import lock_folder
 from tests.commands.running import failure, run
 
 PROJECT = Path(__file__).parents[2]
@@ -116,6 +118,19 @@ def test_failures_are_reported_at_the_end(study, tmp_path, monkeypatch, capsys):
     assert "1 of 1: NER, baseline, seed 1: allennlp train failed" in shown and "num_epochs" in shown
     content = json.loads((tmp_path / "out/results.json").read_text())
     assert content["scores"] == [] and len(content["places"]) == 2
+
+
+def test_a_study_can_be_shown_while_it_runs_and_its_results_are_not_written(finished, capsys):
+    kept = finished / "out/results.json"
+    before = kept.stat()
+    lock = lock_folder(finished / "out")
+    try:
+        run("elmo-study", finished / "named.jsonnet", "-s", finished / "out", "--show")
+    finally:
+        os.close(lock)
+    assert "| NER | 90.2 |" in capsys.readouterr().out
+    after = kept.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def test_show_trains_nothing(study, tmp_path, capsys):

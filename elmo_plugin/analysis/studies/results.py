@@ -65,9 +65,11 @@ class Results:
         for place in self._places:
             metric = metrics[place["row"], place["column"]]
             needed.setdefault(place["digest"], set()).add(metric)
-        for digest in needed.keys() & other._scores.keys() - self._scores.keys():
-            score = other._scores[digest]
-            if needed[digest] <= {*score["training"], *(score["samples"] or {})}:
+        for digest, names in needed.items():
+            score = other._scores.get(digest)
+            if score is None or digest in self._scores:
+                continue
+            if names <= {*score["training"], *(score["samples"] or {})}:
                 self.add(score)
 
     def scores(self, row: str, column: str, fraction: Optional[float] = None) -> List[Score]:
