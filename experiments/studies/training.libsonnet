@@ -21,7 +21,10 @@
   },
   // As in Tables 2 and 3.
   short: {
-    squad: { fractions: [0.1], settings: { num_epochs: 10, patience: 3 } },
+    squad: {
+      fractions: [0.1],
+      settings: { num_epochs: 10, patience: 3, mixed_precision: true },
+    },
     snli: { fractions: [0.1], settings: { num_epochs: 8, patience: 3 } },
     // On a tenth of the data, the baseline stops before it has learned to predict roles.
     srl: {
