@@ -19,6 +19,8 @@ local shared(name) = {
   num_epochs: error name + ': set settings.num_epochs',
   save_every_num_batches: 1000,  // and after each epoch: the checkpoints of `--recover`
   fraction: 1,  // of the training data, a random sample
+  // The first instances of dev, if that is enough to choose the best epoch. Null: all.
+  max_validation_instances: null,
   patience: null,  // training stops after so many epochs without a better score on dev
   // Matrix products of training in bfloat16: up to twice as fast on CPUs with instructions for it.
   mixed_precision: false,
@@ -49,7 +51,8 @@ function(name, texts, defaults) {
   },
   dataset_reader: reader + if s.fraction == 1 then {}
   else { fraction: s.fraction, fraction_seed: s.random_seed },
-  validation_dataset_reader: reader,
+  validation_dataset_reader: reader + if s.max_validation_instances == null then {}
+  else { max_instances: s.max_validation_instances },
   train_data_path: s.corpus.train,
   validation_data_path: s.corpus.dev,
   model: {

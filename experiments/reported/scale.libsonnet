@@ -3,7 +3,7 @@
 // same with and without ELMo.
 local first(training, dev) = {
   dataset_reader+: { max_instances: training },
-  validation_dataset_reader+: { max_instances: dev },
+  settings+: { max_validation_instances: dev },
 };
 
 {

@@ -23,7 +23,12 @@
   short: {
     squad: {
       fractions: [0.1],
-      settings: { num_epochs: 10, patience: 3, mixed_precision: true },
+      settings: {
+        num_epochs: 10,
+        patience: 3,
+        mixed_precision: true,
+        max_validation_instances: 2000,
+      },
     },
     snli: { fractions: [0.1], settings: { num_epochs: 8, patience: 3 } },
     // On a tenth of the data, the baseline stops before it has learned to predict roles.
