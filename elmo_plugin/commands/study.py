@@ -111,6 +111,12 @@ def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
     results = Results(out / "results.json")
     if study is not None:
         results.describe(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
+        unused = results.num_unused()
+        if unused:
+            _say(
+                f"{results.path}: {unused} scores are of other settings or data than those of the "
+                "study now. They are kept but not shown."
+            )
     for path in map(Path, args.reuse):
         if not path.is_file():
             raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")

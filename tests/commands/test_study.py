@@ -98,6 +98,23 @@ def test_scores_of_another_study_are_reused(finished, monkeypatch, tmp_path, cap
     assert f"--reuse {missing}: expected a results.json, found none." in message
 
 
+def test_scores_of_other_settings_are_kept_but_not_shown(finished, tmp_path, capsys):
+    kept = (finished / "out/results.json").read_text()
+    (tmp_path / "results.json").write_text(kept)
+    changed = tmp_path / "named.jsonnet"
+    changed.write_text(STUDY.replace("num_epochs: 10", "num_epochs: 9"))
+    failure("elmo-study", changed, "-s", tmp_path, "--only", "no such run")
+    warning = "2 scores are of other settings or data than those of the study now. They are kept"
+    assert f"{tmp_path}/results.json: {warning}" in capsys.readouterr().err
+    content = json.loads((tmp_path / "results.json").read_text())
+    assert content["scores"] == json.loads(kept)["scores"]
+    assert Results(tmp_path / "results.json").num_missing() == 2
+    # With the settings as they were, the scores are shown again.
+    run("elmo-study", finished / "named.jsonnet", "-s", tmp_path)
+    shown = capsys.readouterr()
+    assert "2 scores" not in shown.err and "no score yet" not in shown.out
+
+
 def test_an_experiment_that_cannot_be_built_is_named_before_anything_is_trained(
     study, tmp_path, monkeypatch, capsys
 ):

@@ -98,6 +98,10 @@ class Results:
         """The number of runs of the study without a score."""
         return len({place["digest"] for place in self._places} - self._scores.keys())
 
+    def num_unused(self) -> int:
+        """The number of scores of runs that are not of the study: other settings, or other data."""
+        return len(self._scores.keys() - {place["digest"] for place in self._places})
+
     def save(self) -> None:
         content = {
             "title": self.title,
