@@ -1,9 +1,9 @@
 // Table 1 of Peters et al. (2018): six tasks on test, without ELMo and with it.
 // Baselines: fixed word vectors, trained ones, and, where the authors regularise the model with ELMo
 // more strongly (same.libsonnet), trained ones with that regularisation. ELMo is compared with the
-// baseline with the best validation score. It has the word vectors of the experiments: trained ones
-// for NER and SRL, fixed ones for the others; NER and SST also have a column of ELMo with the other
-// kind.
+// baseline with the best validation score. The models with ELMo have the word vectors of their
+// experiments: trained ones for NER and SRL, fixed ones for the others. NER and SST have a column with
+// the other kind, too.
 // All columns of a row have the same data, epochs and patience. Differences from the experiments:
 // epochs and patience; a higher learning rate and smaller layers for SST; a fifth of SNLI and a
 // quarter of SQuAD; training in bfloat16, except for NER and coreference.
