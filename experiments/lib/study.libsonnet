@@ -16,8 +16,8 @@
 //     },
 //   }
 //
-// The first column is the baseline, with which the others are compared. A row may have its own
-// `seeds` and `fractions`. A row and a column may have `settings`, changes of the experiment's
+// The first column is the baseline, with which the others are compared; a column with `against` is
+// compared with the column of that name instead. A row may have its own `seeds` and `fractions`. A row and a column may have `settings`, changes of the experiment's
 // settings: `{ elmo+: {…} }`; those of a row may be a function of the fraction of training data.
 
 local defaults = {
@@ -47,6 +47,7 @@ local column_defaults = {
   settings: {},
   metric: null,  // another one than that of the row
   paper: null,  // the paper's score
+  against: null,  // the name of the column to compare it with; null: the baseline
 };
 
 local checked(what, given, known) =
@@ -78,6 +79,7 @@ local checked(what, given, known) =
           name: column.name,
           metric: if column.metric == null then row.metric else column.metric,
           paper: column.paper,
+          against: column.against,
         }
         for column in columns(row)
       ],

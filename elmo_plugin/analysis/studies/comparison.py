@@ -38,7 +38,8 @@ class Cell:
 @dataclass(frozen=True)
 class Difference:
     """
-    The difference between a column and the baseline of its row.
+    The difference between a column and the baseline of its row, or the column that it names as
+    `against`.
 
     The baseline is the first column or, if the row has several baselines, the one of them with the
     best mean score of the validation in training.
@@ -49,8 +50,8 @@ class Difference:
     interval : `Optional[Interval]`
         At 95 %, see `difference`. `None` if a run has no bootstrap samples of the metric.
     error_reduction : `Optional[float]`
-        The difference divided by the baseline's error, `1 - score`; `None` for metrics that are not
-        fractions, or of which lower is better.
+        The difference divided by the error, `1 - score`, of the baseline or the other column;
+        `None` for metrics that are not fractions, or of which lower is better.
     """
 
     mean: float
@@ -75,7 +76,7 @@ def difference(
     results: Results, row: Row, number: int, fraction: Optional[float] = 1
 ) -> Optional[Difference]:
     """
-    The difference between a column and its row's baseline; `None` while either has no scores.
+    The difference between a column and what it is compared with; `None` while either has no scores.
 
     The interval is the percentile interval of a paired bootstrap: each sample draws instances of
     the evaluated file, the same for both columns, and seeds among those of each column, and takes
@@ -90,7 +91,7 @@ def difference(
         Of the column.
     fraction : `Optional[float]`, optional (default = `1`)
     """
-    base = baseline(results, row, fraction)
+    base = _compared_with(results, row, number, fraction)
     before, after = (cell(results, row, each, fraction) for each in (base, number))
     if before is None or after is None:
         return None
@@ -119,6 +120,13 @@ def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
         return -statistics.mean(known) if row.lower_is_better else statistics.mean(known)
 
     return max(range(row.num_baselines), key=validation_score)
+
+
+def _compared_with(results: Results, row: Row, number: int, fraction: Optional[float]) -> int:
+    against = row.columns[number].against
+    if against is None:
+        return baseline(results, row, fraction)
+    return [column.name for column in row.columns].index(against)
 
 
 def _value(score: Score, metric: str) -> Optional[float]:

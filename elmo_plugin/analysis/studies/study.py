@@ -21,11 +21,14 @@ class Column:
         A name in the output of `allennlp evaluate`, or in the metrics of a training run.
     paper : `Optional[float]`
         The score of the paper.
+    against : `Optional[str]`, optional (default = `None`)
+        The name of the column to compare it with; `None` means the baseline.
     """
 
     name: str
     metric: str
     paper: Optional[float]
+    against: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -120,8 +123,8 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
     # Raises
 
     `ConfigurationError`
-        If jsonnet fails, as for a setting that does not exist, or if rows or columns have the same
-        name.
+        If jsonnet fails, as for a setting that does not exist, if rows or columns have the same
+        name, or if a column is compared with one that its row does not have.
     """
     rendered = _render(os.fspath(path))
     try:
@@ -163,6 +166,14 @@ def _check(study: Study, path: str) -> None:
                 f"{path}: expected different names of rows and of the columns of a row, found "
                 f"{', '.join(repeated)} several times."
             )
+    for row in study.rows:
+        for column in row.columns:
+            others = [other.name for other in row.columns if other is not column]
+            if column.against not in (None, *others):
+                raise ConfigurationError(
+                    f"{path}: row {row.name}, column {column.name}: `against` should be null or "
+                    f"one of {', '.join(others)}, found {column.against}."
+                )
 
 
 def check_inputs(runs: Iterable[Run]) -> None:

@@ -9,8 +9,6 @@ from elmo_plugin.analysis.studies.study import Row
 
 __all__ = ["Table", "epoch_table", "score_tables"]
 
-_COMPARED = ["difference", "95 %", "fewer errors"]
-
 
 @dataclass(frozen=True)
 class Table:
@@ -32,12 +30,12 @@ def score_tables(results: Results) -> List[Table]:
     """
     The tables of a study, one for all rows that have the same columns. Each column has the paper's
     score, mean and standard deviation over seeds, and the number of seeds; each that is not a
-    baseline also the difference from the baseline, its interval, and the error reduction. A line
-    with neither a score nor one of the paper is left out.
+    baseline also the difference from the baseline or the column it is compared with, its interval,
+    and the error reduction. A line with neither a score nor one of the paper is left out.
     """
-    groups: Dict[Tuple[str, ...], List[Row]] = {}
+    groups: Dict[Tuple[Tuple[str, Optional[str]], ...], List[Row]] = {}
     for row in results.rows:
-        names = tuple(column.name for column in row.columns)
+        names = tuple((column.name, column.against) for column in row.columns)
         groups.setdefault(names, []).append(row)
     return [_table(results, rows) for rows in groups.values()]
 
@@ -98,7 +96,8 @@ def _table(results: Results, rows: List[Row]) -> Table:
     for number, column in enumerate(columns):
         head += [f"{column.name}, paper"] if has_paper else []
         head += [column.name]
-        head += _COMPARED if number else []
+        difference_from = f"difference from {column.against}" if column.against else "difference"
+        head += [difference_from, "95 %", "fewer errors"] if number else []
     lines = []
     for row in rows:
         for fraction in fractions[row.name]:

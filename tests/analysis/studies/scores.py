@@ -5,12 +5,11 @@ from elmo_plugin.analysis.studies.study import Column, Row, Run, Study
 
 
 def study(*columns, rows=("NER",), seeds=(1, 2), fractions=(1,), **settings):
-    """Columns are names, or pairs of a name and the paper's score."""
-    pairs = [column if isinstance(column, tuple) else (column, None) for column in columns]
+    """Columns are names, pairs of a name and the paper's score, or made already."""
     made = [
         Row(
             name,
-            tuple(Column(column, "f1", paper) for column, paper in pairs),
+            tuple(map(_column, columns)),
             **{
                 "percent": True,
                 "lower_is_better": False,
@@ -29,6 +28,13 @@ def study(*columns, rows=("NER",), seeds=(1, 2), fractions=(1,), **settings):
         for seed in seeds
     ]
     return Study("A title", tuple(made), tuple(runs))
+
+
+def _column(column):
+    if isinstance(column, Column):
+        return column
+    name, paper = column if isinstance(column, tuple) else (column, None)
+    return Column(name, "f1", paper)
 
 
 def score(run, value, samples=None):

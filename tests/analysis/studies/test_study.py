@@ -117,6 +117,11 @@ def test_the_digest_is_that_of_contents_and_not_of_paths(written, tmp_path, monk
         ("'last layer'", "'baseline'", "found baseline several times"),
         ("seeds: [1, 2]", "seeds: []", "expected runs, found none"),
         ("title: 'A title',", "", "study: set settings.title"),
+        (
+            "paper:",
+            "against: 'first layer', paper:",
+            "null or one of last layer, found first layer",
+        ),
         ("columns: [", "columns: [}", "study.jsonnet"),
     ],
 )

@@ -1,4 +1,4 @@
-from elmo_plugin.analysis.studies.study import Study
+from elmo_plugin.analysis.studies.study import Column, Study
 from elmo_plugin.analysis.studies.tables import epoch_table, score_tables
 from tests.analysis.studies.scores import results, score, study
 
@@ -38,6 +38,30 @@ def test_rows_that_are_not_compared_have_scores_only(tmp_path):
     made = study("layer 0", "layer 1", seeds=(1,), compare=False, percent=False)
     (table,) = score_tables(results(tmp_path / "r.json", made, [0.2, 0.8]))
     assert table.head == ["", "layer 0", "layer 1"]
+
+
+def test_a_column_may_be_compared_with_another_one_than_the_baseline(tmp_path):
+    made = study("baseline", "last", Column("all", "f1", None, against="last"), seeds=(1,))
+    samples = [[0.5] * 1000, [0.6] * 1000, [0.7] * 1000]
+    (table,) = score_tables(results(tmp_path / "r.json", made, [0.5, 0.6, 0.7], samples))
+    assert table.head[3:] == [
+        "difference", "95 %", "fewer errors",
+        "all", "difference from last", "95 %", "fewer errors",
+    ]  # fmt: skip
+    assert table.lines[0][3:] == [
+        "+10.00", "+10.00 to +10.00", "20.0 %",
+        "70.00 (1 seed)", "+10.00", "+10.00 to +10.00", "25.0 %",
+    ]  # fmt: skip
+
+
+def test_rows_that_compare_other_columns_have_tables_of_their_own(tmp_path):
+    compared, other = (
+        study("baseline", "last", Column("all", "f1", None, against=against), rows=(name,))
+        for name, against in (("NER", "last"), ("SRL", None))
+    )
+    made = Study("A title", compared.rows + other.rows, compared.runs + other.runs)
+    found = results(tmp_path / "r.json", made, [0.5] * len(made.runs))
+    assert [table.lines[0][0] for table in score_tables(found)] == ["NER", "SRL"]
 
 
 def test_intervals_are_in_the_unit_of_the_scores(tmp_path):
