@@ -7,10 +7,11 @@ Scores of the models of allennlp-models, trained like our baselines without ELMo
 Instances, batches, optimizer, epochs, patience, seeds and word vectors are those of our experiment;
 task_peers.py lists how the networks differ. They have no L2 penalty, and all products are in
 float32, because AllenNLP's masked softmax does not support bfloat16. A model is trained for each
-baseline of the study `table1`; its best epoch on dev is evaluated on test. Models whose scores are
-in the output are not trained again. At the end, a Markdown table of all scores in the output beside
-ours is printed; with `--update FILE` it also replaces what is between the lines `<!-- peers -->`
-and `<!-- /peers -->` of a file. `--seeds` without a number trains nothing.
+baseline of the study `table1`, or those of --words; its best epoch on dev is evaluated on test.
+Models whose scores are in the output are not trained again. At the end, a Markdown table of all
+scores in the output beside ours is printed; with `--update FILE` it also replaces what is between
+the lines `<!-- peers -->` and `<!-- /peers -->` of a file. `--seeds` without a number trains
+nothing.
 """
 
 import argparse
@@ -82,7 +83,19 @@ def runs_of(row: str, arguments: argparse.Namespace) -> List[Dict[str, Any]]:
         path = Path(folder, "study.jsonnet")
         path.write_text(source, encoding="utf-8")
         runs = Params.from_file(path).as_dict(quiet=True)["runs"]
-    return [run for run in runs if not run["column"].startswith("ELMo")]
+    named = arguments.words or [run["column"] for run in runs]
+    return [run for run in runs if run["column"] in named and not run["column"].startswith("ELMo")]
+
+
+def test_data(run: Dict[str, Any]) -> DataLoader:
+    """All instances of the run's test part, read as in validation: whole sentences of SST."""
+    experiment = run["experiment"]
+    reader = {**experiment["validation_dataset_reader"], "max_instances": None}
+    return DataLoader.from_params(
+        Params(dict(experiment["validation_data_loader"])),
+        reader=DatasetReader.from_params(Params(reader)),
+        data_path=run["evaluate"],
+    )
 
 
 def measure(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
@@ -95,10 +108,7 @@ def measure(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         model = train_model(Params(json.loads(json.dumps(experiment))), f"{folder}/training")
         metrics = json.loads(Path(folder, "training/metrics.json").read_text())
-    reader = DatasetReader.from_params(Params(experiment["dataset_reader"]))
-    loader = DataLoader.from_params(
-        Params(experiment["validation_data_loader"]), reader=reader, data_path=run["evaluate"]
-    )
+    loader = test_data(run)
     loader.index_with(model.vocab)
     return {
         "peer": peer,
@@ -140,6 +150,12 @@ def table(scores: List[Dict[str, Any]], ours: Results) -> str:
 def main() -> None:
     parser = argument_parser(__doc__)
     parser.add_argument("--task", nargs="+", choices=TASKS, default=["ner"])
+    parser.add_argument(
+        "--words",
+        nargs="+",
+        metavar="COLUMN",
+        help="such as 'fixed vectors'; default: all baselines",
+    )
     parser.add_argument("--seeds", nargs="*", type=int, default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, help="default: those of the study table1")
     parser.add_argument("--patience", type=int, help="default: that of the study table1")

@@ -465,6 +465,16 @@ def test_the_backward_pass_counts_to_the_part_whose_gradient_it_computes():
     assert {part for part, _ in found} == {"first", "second", "optimiser", "data", "other"}
 
 
+def test_a_peer_is_evaluated_on_all_sentences_and_not_on_phrases():
+    peer_scores = modules["peer_scores"]
+    arguments = SimpleNamespace(epochs=1, patience=1, seeds=[1], words=["trained vectors"])
+    (run,) = peer_scores.runs_of("SST", arguments)
+    assert run["column"] == "trained vectors"
+    run["experiment"]["validation_dataset_reader"]["max_instances"] = 2
+    num_sentences = len(Path(run["evaluate"]).read_text().splitlines())
+    assert len(list(peer_scores.test_data(run).iter_instances())) == num_sentences > 2
+
+
 @needs_peers
 def test_scores_of_a_peer_are_kept_and_not_made_again(tmp_path, monkeypatch, capsys):
     output = tmp_path / "scores.json"
