@@ -9,7 +9,7 @@ from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.plots import draw_scores
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Run, Study, check_inputs, read_study
-from elmo_plugin.analysis.studies.tables import epoch_table, score_tables
+from elmo_plugin.analysis.studies.tables import score_tables
 from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.bilm_arguments import positive_number
@@ -174,8 +174,6 @@ def _outcomes(
 
 def _write_tables(args: Namespace, results: Results, out: Path) -> str:
     tables = score_tables(results)
-    epochs = epoch_table(results)
-    tables += [] if epochs is None else [epochs]
     markdown = "\n\n".join(markdown_table(t.head, t.lines, t.num_left) for t in tables)
     latex = "\n\n".join(latex_table(t.head, t.lines, t.num_left) for t in tables)
     contents = {"tables.md": f"# {results.title}\n\n{markdown}\n", "tables.tex": f"{latex}\n"}

@@ -17,8 +17,9 @@
 //   }
 //
 // The first column is the baseline, with which the others are compared; a column with `against` is
-// compared with the column of that name instead. A row may have its own `seeds` and `fractions`. A row and a column may have `settings`, changes of the experiment's
-// settings: `{ elmo+: {…} }`; those of a row may be a function of the fraction of training data.
+// compared with the column of that name instead. A row may have its own `seeds` and `fractions`. A
+// row and a column may have `settings`, changes of the experiment's settings: `{ elmo+: {…} }`;
+// those of a row may be a function of the fraction of training data.
 
 local defaults = {
   title: error 'study: set settings.title',

@@ -1,6 +1,7 @@
 // Table 2 of Peters et al. (2018): the last layer or all layers, with a strong or a weak penalty on
-// the layer scores, on dev. As in section 5.1, each is compared with the one before it. Models are trained on a tenth of the data, SRL on three tenths. The
-// first 2,000 of SQuAD's 10,570 questions choose its best epoch.
+// the layer scores, on dev. As in section 5.1, each is compared with the one before it. Models are
+// trained on a tenth of the data, those of SRL on three tenths. The first 2,000 of SQuAD's 10,570
+// questions choose its best epoch.
 local paths = import '../lib/paths.libsonnet';
 local same = import 'same.libsonnet';
 local training = import 'training.libsonnet';

@@ -1,15 +1,14 @@
 import json
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from elmo_plugin.analysis.report.models import read_models
 from elmo_plugin.analysis.report.section import Figure, Section
 from elmo_plugin.analysis.report.svg import svg_of
-from elmo_plugin.analysis.studies.plots import draw_row
+from elmo_plugin.analysis.studies.plots import panels
 from elmo_plugin.analysis.studies.results import Results
-from elmo_plugin.analysis.studies.tables import Table, epoch_table, score_tables
+from elmo_plugin.analysis.studies.tables import Table, score_tables
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.pictures import COLOURS, MARKS
 
@@ -65,23 +64,26 @@ def models_section(archives: List[Path]) -> Section:
 
 def _study(content: Dict[str, Any], path: Path) -> Section:
     results = Results(path)
-    figures = []
-    for row in results.scored_rows():
-        draw = partial(draw_row, results=results, row=row)
-        figures.append(Figure(row.name, svg_of(draw, f"{results.title}: {row.name}", str(path))))
-    notes = ["Scores are means over seeds, with sample standard deviation and number of seeds."]
+    figures = [
+        Figure(
+            panel.title,
+            svg_of(panel.draw, f"{results.title}: {panel.title}", str(path), 4.5, panel.height),
+        )
+        for panel in panels(results)
+    ]
+    notes = ["Scores are means over seeds, with sample standard deviations."]
     if any(row.compare for row in results.rows):
         notes[0] += (
             " Bars in the plots are 95 % intervals by a bootstrap over the evaluated instances and "
-            "the seeds; those of differences are paired."
+            "the seeds; those of differences are paired. Validation has the best scores in "
+            "training, and the last column the number of epochs after which that of the baseline "
+            "is reached."
         )
     if any(column.paper is not None for row in results.rows for column in row.columns):
-        notes[0] += f" {_HOLLOW}, on other data."
+        notes[0] += " The paper's scores are of other data: compare differences."
     if results.num_missing():
         notes.append(f"{results.num_missing()} runs have no score yet.")
-    found = [*score_tables(results), epoch_table(results)]
-    tables = [table for table in found if table is not None]
-    return Section(results.title, str(path), notes, figures, tables, results.command)
+    return Section(results.title, str(path), notes, figures, score_tables(results), results.command)
 
 
 def _tags(content: Dict[str, Any], path: Path) -> Section:

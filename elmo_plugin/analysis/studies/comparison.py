@@ -9,7 +9,16 @@ from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 from elmo_plugin.analysis.studies.train_run import Score
 
-__all__ = ["Cell", "Difference", "baseline", "cell", "difference"]
+__all__ = [
+    "Cell",
+    "Difference",
+    "baseline",
+    "cell",
+    "compared_with",
+    "difference",
+    "paper_error_reduction",
+    "validation_score",
+]
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,7 @@ def difference(
         Of the column.
     fraction : `Optional[float]`, optional (default = `1`)
     """
-    base = _compared_with(results, row, number, fraction)
+    base = compared_with(results, row, number, fraction)
     before, after = (cell(results, row, each, fraction) for each in (base, number))
     if before is None or after is None:
         return None
@@ -109,24 +118,47 @@ def difference(
 
 def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
     """The number of the column with which others are compared, see `Difference`."""
-    metric = f"best_validation_{row.columns[0].metric}"
 
-    def validation_score(number: int) -> float:
-        scores = results.scores(row.name, row.columns[number].name, fraction)
-        values = [score["training"].get(metric) for score in scores]
-        known = [value for value in values if value is not None]
-        if not known:
+    def rank(number: int) -> float:
+        score = validation_score(results, row, number, fraction)
+        if score is None:
             return float("-inf")
-        return -statistics.mean(known) if row.lower_is_better else statistics.mean(known)
+        return -score if row.lower_is_better else score
 
-    return max(range(row.num_baselines), key=validation_score)
+    return max(range(row.num_baselines), key=rank)
 
 
-def _compared_with(results: Results, row: Row, number: int, fraction: Optional[float]) -> int:
+def validation_score(
+    results: Results, row: Row, number: int, fraction: Optional[float] = 1
+) -> Optional[float]:
+    """The mean over seeds of a column's best score in validation, or `None` if it has none."""
+    metric = f"best_validation_{row.columns[0].metric}"
+    scores = results.scores(row.name, row.columns[number].name, fraction)
+    values = [score["training"].get(metric) for score in scores]
+    known = [value for value in values if value is not None]
+    return statistics.mean(known) if known else None
+
+
+def compared_with(results: Results, row: Row, number: int, fraction: Optional[float] = 1) -> int:
+    """The number of the column with which a column is compared: its `against`, or the baseline."""
     against = row.columns[number].against
     if against is None:
         return baseline(results, row, fraction)
     return [column.name for column in row.columns].index(against)
+
+
+def paper_error_reduction(row: Row, number: int) -> Optional[float]:
+    """
+    The error reduction of a column in the paper, against the paper's score of the column named by
+    `against`, or of the first baseline that has one. `None` without these scores.
+    """
+    after, against = row.columns[number].paper, row.columns[number].against
+    base = [
+        column.paper
+        for column in (row.columns[: row.num_baselines] if against is None else row.columns)
+        if column.paper is not None and against in (None, column.name)
+    ]
+    return (after - base[0]) / (100 - base[0]) if base and after is not None else None
 
 
 def _value(score: Score, metric: str) -> Optional[float]:

@@ -1,13 +1,38 @@
 """Tables of a study: the text of their cells, before they are written as Markdown or LaTeX."""
 
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List
 
-from elmo_plugin.analysis.studies.comparison import Cell, Difference, baseline, cell, difference
+from elmo_plugin.analysis.studies.comparison import (
+    Cell,
+    baseline,
+    cell,
+    compared_with,
+    difference,
+    paper_error_reduction,
+    validation_score,
+)
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 
-__all__ = ["Table", "epoch_table", "score_tables"]
+__all__ = ["Table", "score_tables"]
+
+# A line is the texts of its cells, by the heads of their columns.
+_Line = Dict[str, str]
+_WORDS = ["", "data", "model"]
+_HEAD = [
+    *_WORDS,
+    "paper",
+    "score",
+    "seeds",
+    "difference",
+    "95 %",
+    "fewer errors",
+    "in the paper",
+    "compared with",
+    "validation",
+    "epochs to baseline",
+]
 
 
 @dataclass(frozen=True)
@@ -28,113 +53,136 @@ class Table:
 
 def score_tables(results: Results) -> List[Table]:
     """
-    The tables of a study, one for all rows that have the same columns. Each column has the paper's
-    score, mean and standard deviation over seeds, and the number of seeds; each that is not a
-    baseline also the difference from the baseline or the column it is compared with, its interval,
-    and the error reduction. A line with neither a score nor one of the paper is left out.
+    The tables of a study: one of the rows whose columns are compared, and one of the others.
+
+    Both show scores as means over seeds. The first has a line for each column of a row, with the
+    paper's score, ours and its sample standard deviation, the number of seeds, the mean of the best
+    scores in validation, the difference from the baseline or from the column that `against` names,
+    its interval, and the error reduction, ours and that of the paper. The last cell is the number
+    of epochs after which the validation score of the baseline is reached (section 5.4 of the paper
+    counts updates), as the mean over the seeds that reach it. A column that has neither a score nor
+    one of the paper has no line.
     """
-    groups: Dict[Tuple[Tuple[str, Optional[str]], ...], List[Row]] = {}
+    lines: List[_Line] = []
     for row in results.rows:
-        names = tuple((column.name, column.against) for column in row.columns)
-        groups.setdefault(names, []).append(row)
-    return [_table(results, rows) for rows in groups.values()]
+        of_row = []
+        for fraction in results.fractions(row.name) if row.compare else []:
+            of_fraction = _compared(results, row, fraction)
+            of_row += _labelled("data", _percentage(fraction), of_fraction)
+        lines += _labelled("", row.name, of_row)
+    others = [row for row in results.rows if not row.compare]
+    tables = [_table(_HEAD, lines), _wide_table(results, others)]
+    return [table for table in tables if table.lines]
 
 
-def epoch_table(results: Results) -> Optional[Table]:
-    """
-    How many epochs each column needs to reach the baseline's best score in validation, as means
-    over seeds; section 5.4 of the paper counts updates. `None` if there are no such scores.
-    """
+def _labelled(head: str, label: str, lines: List[_Line]) -> List[_Line]:
+    """The label is in the first of the lines only."""
+    return [{**line, head: "" if number else label} for number, line in enumerate(lines)]
+
+
+def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
+    """A line for each column of a row."""
     lines = []
-    for row in results.rows:
-        # `_epochs` assumes that scores rise: metrics of which lower is better are left out.
-        is_shown = row.compare and not row.lower_is_better
-        for fraction in results.fractions(row.name) if is_shown else []:
-            base = baseline(results, row, fraction)
-            best = [max(history) for history in _histories(results, row, base, fraction)]
-            if not best:
-                continue
-            goal = sum(best) / len(best)
-            needed = [
-                _epochs(results, row, number, fraction, goal) for number in range(len(row.columns))
-            ]
-            line = [row.name, f"{100 * fraction:g} %", row.columns[base].name]
-            lines.append([*line, f"{(100 if row.percent else 1) * goal:.2f}", "; ".join(needed)])
-    if not lines:
-        return None
-    head = ["", "data", "baseline", "its best in validation", "epochs until it is reached"]
-    return Table(head, lines)
+    for number, column in enumerate(row.columns):
+        found = cell(results, row, number, fraction)
+        if found is None and column.paper is None:
+            continue
+        line = {
+            "model": column.name,
+            "paper": "" if column.paper is None else f"{column.paper:.1f}",
+            "score": "-",
+        }
+        if found is not None:
+            line["score"] = _mean(row, found)
+            line["seeds"] = str(len(found.values))
+            validation = validation_score(results, row, number, fraction)
+            line["validation"] = "" if validation is None else f"{_scale(row) * validation:.2f}"
+            line["epochs to baseline"] = _epochs(results, row, number, fraction)
+        lines.append({**line, **_difference(results, row, number, fraction)})
+    return lines
 
 
-def _histories(results: Results, row: Row, number: int, fraction: float) -> List[List[float]]:
+def _difference(results: Results, row: Row, number: int, fraction: float) -> _Line:
+    found = difference(results, row, number, fraction) if number >= row.num_baselines else None
+    if found is None:
+        return {}
+    line = {
+        "compared with": row.columns[compared_with(results, row, number, fraction)].name,
+        "difference": f"{_scale(row) * found.mean:+.2f}",
+    }
+    if found.interval is not None:
+        low, high = (_scale(row) * bound for bound in found.interval)
+        line["95 %"] = f"{low:+.2f} to {high:+.2f}"
+    if found.error_reduction is not None:
+        line["fewer errors"] = f"{100 * found.error_reduction:.1f} %"
+        of_paper = paper_error_reduction(row, number)
+        line["in the paper"] = "" if of_paper is None else f"{100 * of_paper:.1f} %"
+    return line
+
+
+def _epochs(results: Results, row: Row, number: int, fraction: float) -> str:
+    """`3.5`: the mean over the seeds that reach the baseline's score, and how many do not."""
+    goal = validation_score(results, row, baseline(results, row, fraction), fraction)
     scores = results.scores(row.name, row.columns[number].name, fraction)
-    return [
+    histories = [
         score["history"] for score in scores if score["history"] and None not in score["history"]
     ]
-
-
-def _epochs(results: Results, row: Row, number: int, fraction: float, goal: float) -> str:
-    """`ELMo 3.5`: the mean over the seeds that reach the goal, and how many do not."""
-    histories = _histories(results, row, number, fraction)
+    # Scores are assumed to rise: metrics of which lower is better have no number.
+    if row.lower_is_better or goal is None or not histories:
+        return ""
     reached = [
         next(epoch for epoch, value in enumerate(history, start=1) if value >= goal)
         for history in histories
         if max(history) >= goal
     ]
-    mean = f"{round(sum(reached) / len(reached), 1):g}" if reached else "never"
     missed = len(histories) - len(reached)
-    rest = f" ({missed} of {len(histories)} never)" if reached and missed else ""
-    return f"{row.columns[number].name} {mean if histories else '-'}{rest}"
+    if not reached:
+        return "never"
+    rest = f" ({missed} of {len(histories)} never)" if missed else ""
+    return f"{round(sum(reached) / len(reached), 1):g}{rest}"
 
 
-def _table(results: Results, rows: List[Row]) -> Table:
-    fractions = {row.name: results.fractions(row.name) for row in rows}
-    has_fractions = any(found != [1] for found in fractions.values())
-    has_paper = any(column.paper is not None for row in rows for column in row.columns)
-    columns = rows[0].columns
-    head = ["", *(["data"] if has_fractions else [])]
-    for number, column in enumerate(columns):
-        head += [f"{column.name}, paper"] if has_paper else []
-        head += [column.name]
-        difference_from = f"difference from {column.against}" if column.against else "difference"
-        head += [difference_from, "95 %", "fewer errors"] if number else []
-    lines = []
+def _wide_table(results: Results, rows: List[Row]) -> Table:
+    """A line for each row and fraction; the scores of its columns, and of the paper, in cells."""
+    lines, head = [], [*_WORDS]
     for row in rows:
-        for fraction in fractions[row.name]:
-            cells = [cell(results, row, number, fraction) for number in range(len(columns))]
-            if not has_paper and cells == [None] * len(columns):
-                continue
-            line = [row.name, *([f"{100 * fraction:g} %"] if has_fractions else [])]
+        of_row = []
+        for fraction in results.fractions(row.name):
+            line = {}
             for number, column in enumerate(row.columns):
-                if has_paper:
-                    line.append("" if column.paper is None else f"{column.paper:.1f}")
-                line.append(_score(row, cells[number]))
-                if number:
-                    is_compared = row.compare and number >= row.num_baselines
-                    found = difference(results, row, number, fraction) if is_compared else None
-                    line += _difference(row, found)
-            lines.append(line)
-    used = [n for n in range(len(head)) if n == 0 or any(line[n] for line in lines)]
-    return Table([head[n] for n in used], [[line[n] for n in used] for line in lines])
+                head += [f"{column.name}, paper", column.name]
+                found = cell(results, row, number, fraction)
+                if found is not None:
+                    line[column.name] = _mean(row, found)
+                    line["seeds"] = str(len(found.values))
+                if column.paper is not None:
+                    line[f"{column.name}, paper"] = f"{column.paper:.1f}"
+            if line:
+                of_row.append({"data": _percentage(fraction), **line})
+        lines += _labelled("", row.name, of_row)
+    return _table([*dict.fromkeys(head), "seeds"], lines)
 
 
-def _score(row: Row, found: Optional[Cell]) -> str:
-    if found is None:
-        return "-"
-    scale = 100 if row.percent else 1
-    mean = f"{scale * found.mean:.2f}"
-    if found.deviation is None:
-        return f"{mean} (1 seed)"
-    return f"{mean} ± {scale * found.deviation:.2f} ({len(found.values)})"
+def _mean(row: Row, found: Cell) -> str:
+    deviation = "" if found.deviation is None else f" ± {_scale(row) * found.deviation:.2f}"
+    return f"{_scale(row) * found.mean:.2f}{deviation}"
 
 
-def _difference(row: Row, found: Optional[Difference]) -> List[str]:
-    if found is None:
-        return ["", "", ""]
-    scale = 100 if row.percent else 1
-    interval = ""
-    if found.interval is not None:
-        low, high = (scale * bound for bound in found.interval)
-        interval = f"{low:+.2f} to {high:+.2f}"
-    reduction = "" if found.error_reduction is None else f"{100 * found.error_reduction:.1f} %"
-    return [f"{scale * found.mean:+.2f}", interval, reduction]
+def _table(head: List[str], lines: List[_Line]) -> Table:
+    """Without the columns in which no line has a text; `data` is left out if all have 100 %."""
+    used = [
+        name
+        for name in head
+        if any(line.get(name) for line in lines)
+        and not (name == "data" and {line[name] for line in lines} <= {"", "100 %"})
+    ]
+    num_left = len([name for name in used if name in _WORDS])
+    return Table(used, [[line.get(name, "") for name in used] for line in lines], num_left)
+
+
+def _percentage(fraction: float) -> str:
+    return f"{100 * fraction:g} %"
+
+
+def _scale(row: Row) -> float:
+    return 100.0 if row.percent else 1.0

@@ -1,32 +1,55 @@
 import pytest
 
-from elmo_plugin.analysis.studies.plots import draw_row
+from elmo_plugin.analysis.studies.plots import draw_scores, panels
 from elmo_plugin.util.pictures import import_pyplot
 from tests.analysis.studies.scores import results, study
 
 
-@pytest.mark.parametrize("compare", [False, True])
-def test_scores_that_are_not_compared_start_at_zero_and_all_are_within_the_panel(tmp_path, compare):
-    made = study("layer 0", "layer 1", seeds=(1,), compare=compare, percent=False)
+@pytest.fixture
+def axis():
     pyplot = import_pyplot()
     figure, axis = pyplot.subplots()
-    draw_row(axis, results(tmp_path / "r.json", made, [0.3, 0.4]), made.rows[0])
-    low, high = axis.get_ylim()
+    yield axis
     pyplot.close(figure)
-    assert (low == 0) is not compare
-    assert low < 0.3 and high > 0.4
 
 
-@pytest.mark.parametrize("fractions", [(1,), (0.1, 1)])
-def test_bars_are_the_intervals_of_the_scores(tmp_path, fractions):
+def test_rows_that_are_not_compared_share_a_panel_that_starts_at_zero(tmp_path, axis):
+    made = study("layer 0", "layer 1", rows=("NER", "SRL"), seeds=(1,), compare=False)
+    (panel,) = panels(results(tmp_path / "r.json", made, [0.3, 0.4, 0.5]))
+    panel.draw(axis)
+    low, high = axis.get_xlim()
+    assert low == 0 and high > 50
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["NER", "SRL"]
+    # The second layer of the second row has no score.
+    marks = [line.get_xydata().tolist() for line in axis.get_lines()]
+    assert marks == [[[30, 0], [50, 1]], [[40, 0]]]
+
+
+def test_columns_are_named_from_the_top_and_those_without_a_score_are_left_out(tmp_path, axis):
+    made = study("baseline", "not run", "ELMo", seeds=(1,))
+    (panel,) = panels(results(tmp_path / "r.json", made, [0.3, None, 0.4]))
+    panel.draw(axis)
+    assert panel.title == "NER"
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["baseline", "ELMo"]
+    assert [line.lines[0].get_xydata().tolist() for line in axis.containers] == [
+        [[30, 0]],
+        [[40, 1]],
+    ]
+    assert axis.yaxis_inverted()
+
+
+@pytest.mark.parametrize("fractions, values", [((1,), 0), ((0.1, 1), 1)])
+def test_bars_are_the_intervals_of_the_scores(tmp_path, axis, fractions, values):
     made = study("baseline", "ELMo", seeds=(1,), fractions=fractions)
     samples = [[number / 1000 for number in range(1001)]] * len(made.runs)
-    values = [0.5] * len(made.runs)
-    pyplot = import_pyplot()
-    figure, axis = pyplot.subplots()
-    draw_row(axis, results(tmp_path / "r.json", made, values, samples), made.rows[0])
+    found = results(tmp_path / "r.json", made, [0.5] * len(made.runs), samples)
+    panels(found)[0].draw(axis)
     bars = [bar for line in axis.containers for bar in line.lines[2][0].get_segments()]
-    pyplot.close(figure)
     assert len(bars) == len(made.runs)
     for bar in bars:
-        assert bar[:, 1] == pytest.approx([2.5, 97.5])
+        assert bar[:, values] == pytest.approx([2.5, 97.5])
+
+
+def test_nothing_is_written_without_a_score(tmp_path):
+    draw_scores(results(tmp_path / "r.json", study("baseline", "ELMo"), []), [tmp_path / "a.svg"])
+    assert not (tmp_path / "a.svg").exists()
