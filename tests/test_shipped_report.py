@@ -1,7 +1,9 @@
-"""`experiments/results/report.html` shows the results that are kept there."""
+"""The report and the tables of the READMEs show the results in `experiments/results`."""
 
 import re
 import shutil
+
+import pytest
 
 from tests.commands.running import run
 from tests.guide import PROJECT
@@ -21,3 +23,17 @@ def test_the_page_is_that_of_the_kept_results(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("elmo-report", FOLDER, "--title", "ELMo on open corpora: results")
     assert shown(tmp_path / FOLDER / "report.html") == shown(PROJECT / FOLDER / "report.html")
+
+
+@pytest.mark.parametrize("page", ["README.md", "experiments/README.md"])
+def test_the_tables_of_a_page_are_those_of_the_kept_results(page, tmp_path):
+    text = (PROJECT / page).read_text(encoding="utf-8")
+    copy = tmp_path / "README.md"
+    copy.write_text(text, encoding="utf-8")
+    studies = sorted(set(re.findall("<!-- (?:study|summary) (\\w+) -->", text)))
+    assert studies
+    for study in studies:
+        out = tmp_path / study
+        shutil.copytree(PROJECT / FOLDER / study, out)
+        run("elmo-study", f"{study}.jsonnet", "-s", out, "--show", "--update", copy)
+    assert copy.read_text(encoding="utf-8") == text

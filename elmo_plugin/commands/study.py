@@ -9,7 +9,7 @@ from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.plots import draw_scores
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Run, Study, check_inputs, read_study
-from elmo_plugin.analysis.studies.tables import score_tables
+from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_table
 from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.bilm_arguments import positive_number
@@ -77,7 +77,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--update",
         metavar="FILE",
         help="also replace the tables of the study in a Markdown file, between the lines "
-        "<!-- study NAME --> and <!-- /study -->",
+        "<!-- study NAME --> and <!-- /study -->; between <!-- summary NAME --> and "
+        "<!-- /summary -->, a table of each row's baseline and best model",
     )
     ray = add_ray_arguments(parser, "train each run as a task")
     ray.add_argument("--gpus", type=float, default=0, help="GPUs that a task reserves")
@@ -182,10 +183,21 @@ def _write_tables(args: Namespace, results: Results, out: Path) -> str:
             unfinished.write_text(content, encoding="utf-8")
     draw_scores(results, [out / "scores.svg", out / "scores.png"])
     if args.update is not None:
-        begin = f"<!-- study {Path(args.study).stem} -->"
-        replace_tables(Path(args.update), begin, "<!-- /study -->", markdown)
+        _update(Path(args.update), Path(args.study).stem, markdown, summary_table(results))
     missing = results.num_missing()
     return f"{markdown}\n\n{out}: {missing} runs have no score yet." if missing else markdown
+
+
+def _update(path: Path, study: str, tables: str, summary: Table) -> None:
+    """Replaces the tables of a study, its summary or both in a Markdown file."""
+    begin = f"<!-- summary {study} -->"
+    has_summary = begin in path.read_text(encoding="utf-8")
+    if has_summary:
+        text = markdown_table(summary.head, summary.lines, summary.num_left)
+        replace_tables(path, begin, "<!-- /summary -->", text)
+    begin = f"<!-- study {study} -->"
+    if not has_summary or begin in path.read_text(encoding="utf-8"):
+        replace_tables(path, begin, "<!-- /study -->", tables)
 
 
 def _say(line: str) -> None:

@@ -1,6 +1,6 @@
 import statistics
 from dataclasses import dataclass
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
 import numpy
 
@@ -13,6 +13,7 @@ __all__ = [
     "Cell",
     "Difference",
     "baseline",
+    "best_column",
     "cell",
     "compared_with",
     "difference",
@@ -118,6 +119,13 @@ def difference(
 
 def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
     """The number of the column with which others are compared, see `Difference`."""
+    return best_column(results, row, range(row.num_baselines), fraction)
+
+
+def best_column(
+    results: Results, row: Row, numbers: Sequence[int], fraction: Optional[float] = 1
+) -> int:
+    """The number of the column, among these, that has the best mean score in validation."""
 
     def rank(number: int) -> float:
         score = validation_score(results, row, number, fraction)
@@ -125,7 +133,7 @@ def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
             return float("-inf")
         return -score if row.lower_is_better else score
 
-    return max(range(row.num_baselines), key=rank)
+    return max(numbers, key=rank)
 
 
 def validation_score(

@@ -6,6 +6,7 @@ from typing import Dict, List
 from elmo_plugin.analysis.studies.comparison import (
     Cell,
     baseline,
+    best_column,
     cell,
     compared_with,
     difference,
@@ -15,20 +16,18 @@ from elmo_plugin.analysis.studies.comparison import (
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 
-__all__ = ["Table", "score_tables"]
+__all__ = ["Table", "score_tables", "summary_table"]
 
 # A line is the texts of its cells, by the heads of their columns.
 _Line = Dict[str, str]
 _WORDS = ["", "data", "model"]
+_DIFFERENCE = ["difference", "95 %", "fewer errors", "in the paper"]
 _HEAD = [
     *_WORDS,
     "paper",
     "score",
     "seeds",
-    "difference",
-    "95 %",
-    "fewer errors",
-    "in the paper",
+    *_DIFFERENCE,
     "compared with",
     "validation",
     "epochs to baseline",
@@ -73,6 +72,38 @@ def score_tables(results: Results) -> List[Table]:
     others = [row for row in results.rows if not row.compare]
     tables = [_table(_HEAD, lines), _wide_table(results, others)]
     return [table for table in tables if table.lines]
+
+
+def summary_table(results: Results) -> Table:
+    """
+    A line for each row and fraction: the baseline, and the best of the columns that are compared
+    with it, by their scores in validation. The paper's error reduction is that of the first column
+    that has one. Without a score of both, there is no line.
+    """
+    lines: List[_Line] = []
+    for row in results.rows:
+        others = [
+            number
+            for number, column in enumerate(row.columns)
+            if number >= row.num_baselines and column.against is None
+        ]
+        of_row: List[_Line] = []
+        for fraction in results.fractions(row.name) if row.compare and others else []:
+            base = baseline(results, row, fraction)
+            best = best_column(results, row, others, fraction)
+            before, after = (cell(results, row, number, fraction) for number in (base, best))
+            if before is None or after is None:
+                continue
+            line = _difference(results, row, best, fraction)
+            line["data"] = _percentage(fraction)
+            line["baseline"], line["best model"] = _mean(row, before), _mean(row, after)
+            line["seeds"] = f"{len(before.values)}, {len(after.values)}"
+            papers = [paper_error_reduction(row, number) for number in others]
+            known = [paper for paper in papers if paper is not None]
+            line["in the paper"] = f"{100 * known[0]:.1f} %" if known else ""
+            of_row.append(line)
+        lines += _labelled("", row.name, of_row)
+    return _table(["", "data", "baseline", "best model", "seeds", *_DIFFERENCE], lines)
 
 
 def _labelled(head: str, label: str, lines: List[_Line]) -> List[_Line]:

@@ -1,5 +1,5 @@
 from elmo_plugin.analysis.studies.study import Column, Study
-from elmo_plugin.analysis.studies.tables import score_tables
+from elmo_plugin.analysis.studies.tables import score_tables, summary_table
 from tests.analysis.studies.scores import results, score, study
 
 
@@ -129,3 +129,26 @@ def test_rows_of_which_lower_is_better_have_no_epochs_until_the_baseline(tmp_pat
     found = with_histories(tmp_path, Study("A title", rows, runs), [[0.4, 0.5]] * len(runs))
     epochs = ["epochs to baseline" in line for line in lines_of(score_tables(found)[0])]
     assert epochs == [True, True, False, False]
+
+
+def test_a_summary_has_the_models_with_the_best_scores_in_validation(tmp_path):
+    columns = [("fixed", 90.0), "trained", ("ELMo", 92.0), "ELMo, trained"]
+    made = study(*columns, rows=("NER", "SRL"), seeds=(1,), num_baselines=2)
+    found = results(tmp_path / "r.json", made, [])
+    # Of each column: the score on test, and the best one in validation. SRL has no baseline yet.
+    scores = [(0.6, 0.3), (0.5, 0.4), (0.9, 0.5), (0.7, 0.6), None, None, (0.9, 0.9)]
+    for run, values in zip(made.runs, scores):
+        if values is not None:
+            test, validation = values
+            training = {"f1": 0.0, "best_validation_f1": validation}
+            found.add({**score(run, test), "training": training})
+    table = summary_table(found)
+    assert table.head == [
+        "", "baseline", "best model", "seeds", "difference", "fewer errors", "in the paper"
+    ]  # fmt: skip
+    assert table.lines == [["NER", "50.00", "70.00", "1, 1", "+20.00", "40.0 %", "20.0 %"]]
+
+
+def test_a_summary_leaves_out_what_is_not_compared_with_the_baseline(tmp_path):
+    made = study("last", Column("all", "f1", None, against="last"), seeds=(1,))
+    assert summary_table(results(tmp_path / "r.json", made, [0.5, 0.6])).lines == []
