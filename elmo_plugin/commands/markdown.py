@@ -12,7 +12,8 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left:
     """A table in Markdown. The columns after the first `num_left` are aligned to the right."""
     rule = ["---" if number < num_left else "---:" for number in range(len(head))]
     lines: List[Sequence[str]] = [head, rule, *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    escaped = ([cell.replace("|", r"\|") for cell in cells] for cells in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)
 
 
 def replace_tables(path: Path, begin: str, end: str, tables: str) -> None:

@@ -3,7 +3,7 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.plots import draw_scores
@@ -175,7 +175,7 @@ def _outcomes(
 
 def _write_tables(args: Namespace, results: Results, out: Path) -> str:
     tables = score_tables(results)
-    markdown = "\n\n".join(markdown_table(t.head, t.lines, t.num_left) for t in tables)
+    markdown = "\n\n".join(map(_markdown, tables))
     latex = "\n\n".join(latex_table(t.head, t.lines, t.num_left) for t in tables)
     contents = {"tables.md": f"# {results.title}\n\n{markdown}\n", "tables.tex": f"{latex}\n"}
     for name, content in contents.items():
@@ -183,21 +183,26 @@ def _write_tables(args: Namespace, results: Results, out: Path) -> str:
             unfinished.write_text(content, encoding="utf-8")
     draw_scores(results, [out / "scores.svg", out / "scores.png"])
     if args.update is not None:
-        _update(Path(args.update), Path(args.study).stem, markdown, summary_table(results))
+        texts = {"study": markdown, "summary": _markdown(summary_table(results))}
+        _update(Path(args.update), Path(args.study).stem, texts)
     missing = results.num_missing()
     return f"{markdown}\n\n{out}: {missing} runs have no score yet." if missing else markdown
 
 
-def _update(path: Path, study: str, tables: str, summary: Table) -> None:
+def _markdown(table: Table) -> str:
+    return markdown_table(table.head, table.lines, table.num_left) if table.lines else ""
+
+
+def _update(path: Path, study: str, texts: Dict[str, str]) -> None:
     """Replaces the tables of a study, its summary or both in a Markdown file."""
-    begin = f"<!-- summary {study} -->"
-    has_summary = begin in path.read_text(encoding="utf-8")
-    if has_summary:
-        text = markdown_table(summary.head, summary.lines, summary.num_left)
-        replace_tables(path, begin, "<!-- /summary -->", text)
-    begin = f"<!-- study {study} -->"
-    if not has_summary or begin in path.read_text(encoding="utf-8"):
-        replace_tables(path, begin, "<!-- /study -->", tables)
+    text = path.read_text(encoding="utf-8")
+    kinds = [kind for kind in texts if f"<!-- {kind} {study} -->" in text]
+    if not kinds:
+        raise ConfigurationError(
+            f"{path}: expected one line <!-- study {study} --> or <!-- summary {study} -->."
+        )
+    for kind in kinds:
+        replace_tables(path, f"<!-- {kind} {study} -->", f"<!-- /{kind} -->", texts[kind])
 
 
 def _say(line: str) -> None:

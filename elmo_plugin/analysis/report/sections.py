@@ -75,9 +75,9 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
     if any(row.compare for row in results.rows):
         notes[0] += (
             " Bars in the plots are 95 % intervals by a bootstrap over the evaluated instances and "
-            "the seeds; those of differences are paired. Validation has the best scores in "
-            "training, and the last column the number of epochs after which that of the baseline "
-            "is reached."
+            "the seeds; those of differences are paired. Validation is the best score on the "
+            "validation data, and epochs to baseline is how many epochs it takes to reach the one "
+            "of the baseline."
         )
     if any(column.paper is not None for row in results.rows for column in row.columns):
         notes[0] += " The paper's scores are of other data: compare differences."

@@ -15,7 +15,6 @@ __all__ = [
     "baseline",
     "best_column",
     "cell",
-    "compared_with",
     "difference",
     "paper_error_reduction",
     "validation_score",
@@ -62,11 +61,14 @@ class Difference:
     error_reduction : `Optional[float]`
         The difference divided by the error, `1 - score`, of the baseline or the other column;
         `None` for metrics that are not fractions, or of which lower is better.
+    base : `int`
+        The number of the column from which it is the difference.
     """
 
     mean: float
     interval: Optional[Interval]
     error_reduction: Optional[float]
+    base: int
 
 
 def cell(results: Results, row: Row, number: int, fraction: Optional[float] = 1) -> Optional[Cell]:
@@ -101,7 +103,7 @@ def difference(
         Of the column.
     fraction : `Optional[float]`, optional (default = `1`)
     """
-    base = compared_with(results, row, number, fraction)
+    base = _compared_with(results, row, number, fraction)
     before, after = (cell(results, row, each, fraction) for each in (base, number))
     if before is None or after is None:
         return None
@@ -112,9 +114,8 @@ def difference(
     if samples[0] is not None and samples[1] is not None:
         interval = _interval(samples[1] - samples[0])
     is_share = row.percent and not row.lower_is_better and first < 1
-    return Difference(
-        second - first, interval, (second - first) / (1 - first) if is_share else None
-    )
+    reduction = (second - first) / (1 - first) if is_share else None
+    return Difference(second - first, interval, reduction, base)
 
 
 def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
@@ -125,7 +126,10 @@ def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
 def best_column(
     results: Results, row: Row, numbers: Sequence[int], fraction: Optional[float] = 1
 ) -> int:
-    """The number of the column, among these, that has the best mean score in validation."""
+    """
+    The number of the column, among these, with the best mean score in validation; of those without
+    any, the first. Columns without a score count only if none has one.
+    """
 
     def rank(number: int) -> float:
         score = validation_score(results, row, number, fraction)
@@ -133,7 +137,8 @@ def best_column(
             return float("-inf")
         return -score if row.lower_is_better else score
 
-    return max(numbers, key=rank)
+    scored = [n for n in numbers if results.scores(row.name, row.columns[n].name, fraction)]
+    return max(scored or numbers, key=rank)
 
 
 def validation_score(
@@ -147,7 +152,7 @@ def validation_score(
     return statistics.mean(known) if known else None
 
 
-def compared_with(results: Results, row: Row, number: int, fraction: Optional[float] = 1) -> int:
+def _compared_with(results: Results, row: Row, number: int, fraction: Optional[float] = 1) -> int:
     """The number of the column with which a column is compared: its `against`, or the baseline."""
     against = row.columns[number].against
     if against is None:
@@ -158,7 +163,8 @@ def compared_with(results: Results, row: Row, number: int, fraction: Optional[fl
 def paper_error_reduction(row: Row, number: int) -> Optional[float]:
     """
     The error reduction of a column in the paper, against the paper's score of the column named by
-    `against`, or of the first baseline that has one. `None` without these scores.
+    `against`, or of the first baseline that has one. `None` without these scores, and for metrics
+    that are not fractions, or of which lower is better.
     """
     after, against = row.columns[number].paper, row.columns[number].against
     base = [
@@ -166,7 +172,10 @@ def paper_error_reduction(row: Row, number: int) -> Optional[float]:
         for column in (row.columns[: row.num_baselines] if against is None else row.columns)
         if column.paper is not None and against in (None, column.name)
     ]
-    return (after - base[0]) / (100 - base[0]) if base and after is not None else None
+    is_share = row.percent and not row.lower_is_better
+    if after is None or not base or not is_share or base[0] >= 100:
+        return None
+    return (after - base[0]) / (100 - base[0])
 
 
 def _value(score: Score, metric: str) -> Optional[float]:

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 from elmo_plugin.analysis.studies.comparison import Cell, cell
 from elmo_plugin.analysis.studies.results import Results
@@ -34,24 +34,52 @@ def panels(results: Results) -> List[Panel]:
     """
     A panel for each row that has a score: the mean of each column, with the interval of its `Cell`
     as a bar, side by side or, if there are several shares of the training data, over these. Rows
-    whose columns are not compared share one panel.
+    whose columns are not compared share a panel with those of the same unit.
 
     The paper's scores are in the tables only: they are of other data, and on the same axis they
     would hide the differences between columns.
     """
-    rows = results.scored_rows()
     found = []
-    for row in rows:
-        if row.compare and len(results.fractions(row.name)) > 1:
-            found.append(Panel(row.name, 2.8, partial(_curves, results=results, row=row)))
-        elif row.compare:
-            height = 0.8 + 0.3 * len(row.columns)
-            found.append(Panel(row.name, height, partial(_points, results=results, row=row)))
-    others = [row for row in rows if not row.compare]
-    if others:
-        height = 1.1 + 0.3 * len(others)
-        found.append(Panel("values", height, partial(_values, results=results, rows=others)))
+    others: Dict[str, List[_Line]] = {}
+    for row in results.rows:
+        lines = _lines(results, row)
+        if not row.compare:
+            others.setdefault(_unit(row), []).extend(lines)
+        elif len(results.fractions(row.name)) > 1 and lines:
+            found.append(Panel(row.name, 2.8, partial(_curves, row=row, lines=lines)))
+        elif lines:
+            height = 0.8 + 0.3 * len(lines[0].cells)
+            found.append(Panel(row.name, height, partial(_points, row=row, line=lines[0])))
+    for unit, lines in others.items():
+        if lines:
+            height = 1.1 + 0.3 * len(lines)
+            found.append(Panel(results.title, height, partial(_values, unit=unit, lines=lines)))
     return found
+
+
+class _Line(NamedTuple):
+    """The scores of a row with a share of the training data, by the names of their columns."""
+
+    name: str
+    fraction: float
+    cells: Dict[str, Cell]
+    scale: float
+
+
+def _lines(results: Results, row: Row) -> List[_Line]:
+    """Those that have a score."""
+    lines = []
+    fractions = results.fractions(row.name)
+    for fraction in fractions:
+        found = {
+            column.name: cell(results, row, number, fraction)
+            for number, column in enumerate(row.columns)
+        }
+        cells = {name: each for name, each in found.items() if each is not None}
+        if cells:
+            share = f", {100 * fraction:g} %" if len(fractions) > 1 else ""
+            lines.append(_Line(f"{row.name}{share}", fraction, cells, row.scale))
+    return lines
 
 
 def draw_scores(results: Results, pictures: List[Path]) -> None:
@@ -86,23 +114,25 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
         panel.draw(axis)
     for picture in pictures:
         metadata = {"Date": None} if picture.suffix == ".svg" else None
-        figure.savefig(picture, dpi=150, metadata=metadata)
+        figure.savefig(picture, dpi=150, metadata=metadata, bbox_inches="tight")
     pyplot.close(figure)
 
 
-def _curves(axis: Any, results: Results, row: Row) -> None:
-    fractions = results.fractions(row.name)
+def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:
     for number, column in enumerate(row.columns):
-        cells = [(f, cell(results, row, number, f)) for f in fractions]
-        known = [(fraction, found) for fraction, found in cells if found is not None]
-        axis.errorbar(
-            [100 * fraction for fraction, _ in known],
-            [_scale(row) * found.mean for _, found in known],
-            yerr=list(zip(*(_bar(row, found) for _, found in known))) or None,
-            label=column.name,
-            capsize=2,
-            **{**_style(number), "linestyle": "-"},
-        )
+        known = [
+            (line.fraction, line.cells[column.name]) for line in lines if column.name in line.cells
+        ]
+        if known:
+            axis.errorbar(
+                [100 * fraction for fraction, _ in known],
+                [row.scale * found.mean for _, found in known],
+                yerr=list(zip(*(_bar(row, found) for _, found in known))),
+                label=column.name,
+                capsize=2,
+                **_style(number, "-"),
+            )
+    fractions = [line.fraction for line in lines]
     axis.set_xscale("log")
     axis.set_xticks([100 * f for f in fractions], [f"{100 * f:g} %" for f in fractions])
     axis.minorticks_off()
@@ -112,37 +142,30 @@ def _curves(axis: Any, results: Results, row: Row) -> None:
     _finish(axis, "y")
 
 
-def _points(axis: Any, results: Results, row: Row) -> None:
-    (fraction,) = results.fractions(row.name)
-    names: List[str] = []
-    for number, column in enumerate(row.columns):
-        found = cell(results, row, number, fraction)
-        if found is not None:
-            bar = [[length] for length in _bar(row, found)]
-            mean = _scale(row) * found.mean
-            axis.errorbar([mean], [len(names)], xerr=bar, capsize=3, **_style(number))
-            names.append(column.name)
+def _points(axis: Any, row: Row, line: _Line) -> None:
+    numbers = {column.name: number for number, column in enumerate(row.columns)}
+    for place, (name, found) in enumerate(line.cells.items()):
+        bar = [[length] for length in _bar(row, found)]
+        mean = row.scale * found.mean
+        axis.errorbar([mean], [place], xerr=bar, capsize=3, **_style(numbers[name]))
     axis.set_xlabel(_unit(row), fontsize=8)
-    _name_lines(axis, names)
+    _name_lines(axis, list(line.cells))
 
 
-def _values(axis: Any, results: Results, rows: Sequence[Row]) -> None:
-    """A line for each row and fraction, with a mark for each column; the axis starts at zero."""
-    lines = [(row, fraction) for row in rows for fraction in results.fractions(row.name)]
-    names = list(dict.fromkeys(column.name for row in rows for column in row.columns))
+def _values(axis: Any, unit: str, lines: List[_Line]) -> None:
+    """A mark for each column; the axis starts at zero, unless there are negative values."""
+    names = list(dict.fromkeys(name for line in lines for name in line.cells))
     for number, name in enumerate(names):
-        points = [
-            (_scale(row) * found.mean, place)
-            for place, (row, fraction) in enumerate(lines)
-            for n, column in enumerate(row.columns)
-            if column.name == name and (found := cell(results, row, n, fraction)) is not None
-        ]
-        axis.plot(*zip(*points), label=name, **_style(number))
-    axis.set_xlim(left=0)
-    units = {_unit(row) for row in rows}
-    axis.set_xlabel(units.pop() if len(units) == 1 else "", fontsize=8)
-    axis.figure.legend(fontsize=8, frameon=False, ncols=3, loc="outside lower center")
-    _name_lines(axis, [row.name for row, _ in lines])
+        places = [place for place, line in enumerate(lines) if name in line.cells]
+        means = [lines[place].scale * lines[place].cells[name].mean for place in places]
+        axis.plot(means, places, label=name, **_style(number))
+    if all(found.mean >= 0 for line in lines for found in line.cells.values()):
+        axis.set_xlim(left=0)
+    axis.set_xlabel(unit, fontsize=8)
+    # Of these axes only, although the figure may have others.
+    handles = axis.get_legend_handles_labels()
+    axis.figure.legend(*handles, fontsize=8, frameon=False, ncols=3, loc="outside lower center")
+    _name_lines(axis, [line.name for line in lines])
 
 
 def _name_lines(axis: Any, names: List[str]) -> None:
@@ -158,12 +181,12 @@ def _finish(axis: Any, values: str) -> None:
     axis.grid(True, axis=values, color="#999999", alpha=0.3, linewidth=0.5)
 
 
-def _style(number: int) -> Dict[str, Any]:
+def _style(number: int, linestyle: str = "none") -> Dict[str, Any]:
     return {
         "color": COLOURS[number % len(COLOURS)],
         "marker": MARKS[number % len(MARKS)],
         "markersize": 5,
-        "linestyle": "none",
+        "linestyle": linestyle,
     }
 
 
@@ -171,11 +194,7 @@ def _bar(row: Row, found: Cell) -> Tuple[float, float]:
     """The lengths of an error bar below and above the mean."""
     low, high = found.interval or (found.mean, found.mean)
     # The mean of few seeds may lie outside of a percentile interval.
-    return _scale(row) * max(0.0, found.mean - low), _scale(row) * max(0.0, high - found.mean)
-
-
-def _scale(row: Row) -> float:
-    return 100.0 if row.percent else 1.0
+    return row.scale * max(0.0, found.mean - low), row.scale * max(0.0, high - found.mean)
 
 
 def _unit(row: Row) -> str:
@@ -185,4 +204,4 @@ def _unit(row: Row) -> str:
     if "f1" in name:
         # Such as AllenNLP's `f1-measure-overall`.
         name = "F1"
-    return f"{'' if metrics else name}{', %' if row.percent else ''}"
+    return ", ".join([*([] if metrics else [name]), *(["%"] if row.percent else [])])

@@ -82,14 +82,6 @@ class Results:
             and place["digest"] in self._scores
         ]
 
-    def scored_rows(self) -> List[Row]:
-        """The rows that have a score already."""
-        return [
-            row
-            for row in self.rows
-            if any(self.scores(row.name, column.name) for column in row.columns)
-        ]
-
     def fractions(self, row: str) -> List[float]:
         """The fractions of a row, ascending."""
         return sorted({place["fraction"] for place in self._places if place["row"] == row})

@@ -54,6 +54,11 @@ class Row:
     compare: bool
     num_baselines: int
 
+    @property
+    def scale(self) -> float:
+        """What a score is multiplied by to show it."""
+        return 100.0 if self.percent else 1.0
+
     @classmethod
     def from_dict(cls, row: Dict[str, Any]) -> "Row":
         return cls(**{**row, "columns": tuple(Column(**column) for column in row["columns"])})
@@ -167,6 +172,11 @@ def _check(study: Study, path: str) -> None:
                 f"{', '.join(repeated)} several times."
             )
     for row in study.rows:
+        if not 1 <= row.num_baselines <= len(row.columns):
+            raise ConfigurationError(
+                f"{path}: row {row.name}: `num_baselines` should be 1 to {len(row.columns)}, the "
+                f"number of its columns, found {row.num_baselines}."
+            )
         for column in row.columns:
             others = [other.name for other in row.columns if other is not column]
             if column.against not in (None, *others):

@@ -1,5 +1,6 @@
 """Tables of a study: the text of their cells, before they are written as Markdown or LaTeX."""
 
+import statistics
 from dataclasses import dataclass
 from typing import Dict, List
 
@@ -8,7 +9,6 @@ from elmo_plugin.analysis.studies.comparison import (
     baseline,
     best_column,
     cell,
-    compared_with,
     difference,
     paper_error_reduction,
     validation_score,
@@ -21,7 +21,7 @@ __all__ = ["Table", "score_tables", "summary_table"]
 # A line is the texts of its cells, by the heads of their columns.
 _Line = Dict[str, str]
 _WORDS = ["", "data", "model"]
-_DIFFERENCE = ["difference", "95 %", "fewer errors", "in the paper"]
+_DIFFERENCE = ["difference", "95 %", "fewer errors", "fewer errors, paper"]
 _HEAD = [
     *_WORDS,
     "paper",
@@ -59,8 +59,8 @@ def score_tables(results: Results) -> List[Table]:
     scores in validation, the difference from the baseline or from the column that `against` names,
     its interval, and the error reduction, ours and that of the paper. The last cell is the number
     of epochs after which the validation score of the baseline is reached (section 5.4 of the paper
-    counts updates), as the mean over the seeds that reach it. A column that has neither a score nor
-    one of the paper has no line.
+    counts updates), as the mean over the seeds that reach it. Of a row with several shares of the
+    data, those without any score are left out.
     """
     lines: List[_Line] = []
     for row in results.rows:
@@ -78,32 +78,51 @@ def summary_table(results: Results) -> Table:
     """
     A line for each row and fraction: the baseline, and the best of the columns that are compared
     with it, by their scores in validation. The paper's error reduction is that of the first column
-    that has one. Without a score of both, there is no line.
+    that has one. There is no line without scores of both, or if several columns have a score but
+    not all of them one in validation.
     """
     lines: List[_Line] = []
     for row in results.rows:
-        others = [
-            number
-            for number, column in enumerate(row.columns)
-            if number >= row.num_baselines and column.against is None
+        of_row = [
+            {**line, "data": _percentage(fraction)}
+            for fraction in results.fractions(row.name)
+            if row.compare and (line := _summary(results, row, fraction))
         ]
-        of_row: List[_Line] = []
-        for fraction in results.fractions(row.name) if row.compare and others else []:
-            base = baseline(results, row, fraction)
-            best = best_column(results, row, others, fraction)
-            before, after = (cell(results, row, number, fraction) for number in (base, best))
-            if before is None or after is None:
-                continue
-            line = _difference(results, row, best, fraction)
-            line["data"] = _percentage(fraction)
-            line["baseline"], line["best model"] = _mean(row, before), _mean(row, after)
-            line["seeds"] = f"{len(before.values)}, {len(after.values)}"
-            papers = [paper_error_reduction(row, number) for number in others]
-            known = [paper for paper in papers if paper is not None]
-            line["in the paper"] = f"{100 * known[0]:.1f} %" if known else ""
-            of_row.append(line)
         lines += _labelled("", row.name, of_row)
-    return _table(["", "data", "baseline", "best model", "seeds", *_DIFFERENCE], lines)
+    head = ["", "data", "baseline", "score", "best model", "its score", "seeds"]
+    return _table([*head, *_DIFFERENCE], lines)
+
+
+def _summary(results: Results, row: Row, fraction: float) -> _Line:
+    others = [
+        number
+        for number, column in enumerate(row.columns)
+        if number >= row.num_baselines
+        and column.against is None
+        and cell(results, row, number, fraction) is not None
+    ]
+    validation = [validation_score(results, row, number, fraction) for number in others]
+    if not others or (len(others) > 1 and None in validation):
+        return {}
+    numbers = baseline(results, row, fraction), best_column(results, row, others, fraction)
+    before, after = (cell(results, row, number, fraction) for number in numbers)
+    if before is None or after is None:
+        return {}
+    papers = [
+        paper_error_reduction(row, number)
+        for number, column in enumerate(row.columns)
+        if number >= row.num_baselines and column.against is None
+    ]
+    paper = next((value for value in papers if value is not None), None)
+    return {
+        "baseline": row.columns[numbers[0]].name,
+        "score": _mean(row, before),
+        "best model": row.columns[numbers[1]].name,
+        "its score": _mean(row, after),
+        "seeds": f"{len(before.values)}, {len(after.values)}",
+        **_difference(results, row, numbers[1], fraction),
+        "fewer errors, paper": "" if paper is None else f"{100 * paper:.1f} %",
+    }
 
 
 def _labelled(head: str, label: str, lines: List[_Line]) -> List[_Line]:
@@ -114,10 +133,10 @@ def _labelled(head: str, label: str, lines: List[_Line]) -> List[_Line]:
 def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
     """A line for each column of a row."""
     lines = []
-    for number, column in enumerate(row.columns):
-        found = cell(results, row, number, fraction)
-        if found is None and column.paper is None:
-            continue
+    cells = [cell(results, row, number, fraction) for number in range(len(row.columns))]
+    if not any(cells) and len(results.fractions(row.name)) > 1:
+        return []
+    for number, (column, found) in enumerate(zip(row.columns, cells)):
         line = {
             "model": column.name,
             "paper": "" if column.paper is None else f"{column.paper:.1f}",
@@ -127,7 +146,7 @@ def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
             line["score"] = _mean(row, found)
             line["seeds"] = str(len(found.values))
             validation = validation_score(results, row, number, fraction)
-            line["validation"] = "" if validation is None else f"{_scale(row) * validation:.2f}"
+            line["validation"] = "" if validation is None else f"{row.scale * validation:.2f}"
             line["epochs to baseline"] = _epochs(results, row, number, fraction)
         lines.append({**line, **_difference(results, row, number, fraction)})
     return lines
@@ -138,29 +157,27 @@ def _difference(results: Results, row: Row, number: int, fraction: float) -> _Li
     if found is None:
         return {}
     line = {
-        "compared with": row.columns[compared_with(results, row, number, fraction)].name,
-        "difference": f"{_scale(row) * found.mean:+.2f}",
+        "compared with": row.columns[found.base].name,
+        "difference": f"{row.scale * found.mean:+.2f}",
     }
     if found.interval is not None:
-        low, high = (_scale(row) * bound for bound in found.interval)
+        low, high = (row.scale * bound for bound in found.interval)
         line["95 %"] = f"{low:+.2f} to {high:+.2f}"
     if found.error_reduction is not None:
         line["fewer errors"] = f"{100 * found.error_reduction:.1f} %"
         of_paper = paper_error_reduction(row, number)
-        line["in the paper"] = "" if of_paper is None else f"{100 * of_paper:.1f} %"
+        line["fewer errors, paper"] = "" if of_paper is None else f"{100 * of_paper:.1f} %"
     return line
 
 
 def _epochs(results: Results, row: Row, number: int, fraction: float) -> str:
     """`3.5`: the mean over the seeds that reach the baseline's score, and how many do not."""
-    goal = validation_score(results, row, baseline(results, row, fraction), fraction)
-    scores = results.scores(row.name, row.columns[number].name, fraction)
-    histories = [
-        score["history"] for score in scores if score["history"] and None not in score["history"]
-    ]
+    of_baseline = _histories(results, row, baseline(results, row, fraction), fraction)
+    histories = _histories(results, row, number, fraction)
     # Scores are assumed to rise: metrics of which lower is better have no number.
-    if row.lower_is_better or goal is None or not histories:
+    if row.lower_is_better or not of_baseline or not histories:
         return ""
+    goal = statistics.mean(map(max, of_baseline))
     reached = [
         next(epoch for epoch, value in enumerate(history, start=1) if value >= goal)
         for history in histories
@@ -170,33 +187,46 @@ def _epochs(results: Results, row: Row, number: int, fraction: float) -> str:
     if not reached:
         return "never"
     rest = f" ({missed} of {len(histories)} never)" if missed else ""
-    return f"{round(sum(reached) / len(reached), 1):g}{rest}"
+    return f"{round(statistics.mean(reached), 1):g}{rest}"
+
+
+def _histories(results: Results, row: Row, number: int, fraction: float) -> List[List[float]]:
+    scores = results.scores(row.name, row.columns[number].name, fraction)
+    return [
+        score["history"] for score in scores if score["history"] and None not in score["history"]
+    ]
 
 
 def _wide_table(results: Results, rows: List[Row]) -> Table:
     """A line for each row and fraction; the scores of its columns, and of the paper, in cells."""
-    lines, head = [], [*_WORDS]
+    lines: List[_Line] = []
+    # Keys that differ from those of the other cells, whatever a column is called.
+    head: Dict[str, str] = {}
     for row in rows:
         of_row = []
         for fraction in results.fractions(row.name):
-            line = {}
+            line, seeds = {}, []
             for number, column in enumerate(row.columns):
-                head += [f"{column.name}, paper", column.name]
+                paper, score = f"paper: {column.name}", f"score: {column.name}"
+                head.update({paper: f"{column.name}, paper", score: column.name})
                 found = cell(results, row, number, fraction)
                 if found is not None:
-                    line[column.name] = _mean(row, found)
-                    line["seeds"] = str(len(found.values))
+                    line[score] = _mean(row, found)
+                    seeds.append(str(len(found.values)))
                 if column.paper is not None:
-                    line[f"{column.name}, paper"] = f"{column.paper:.1f}"
+                    line[paper] = f"{column.paper:.1f}"
             if line:
+                # One number if all columns have as many.
+                line["seeds"] = ", ".join(seeds if len(set(seeds)) > 1 else seeds[:1])
                 of_row.append({"data": _percentage(fraction), **line})
         lines += _labelled("", row.name, of_row)
-    return _table([*dict.fromkeys(head), "seeds"], lines)
+    table = _table([*_WORDS, *head, "seeds"], lines)
+    return Table([head.get(name, name) for name in table.head], table.lines, table.num_left)
 
 
 def _mean(row: Row, found: Cell) -> str:
-    deviation = "" if found.deviation is None else f" ± {_scale(row) * found.deviation:.2f}"
-    return f"{_scale(row) * found.mean:.2f}{deviation}"
+    deviation = "" if found.deviation is None else f" ± {row.scale * found.deviation:.2f}"
+    return f"{row.scale * found.mean:.2f}{deviation}"
 
 
 def _table(head: List[str], lines: List[_Line]) -> Table:
@@ -213,7 +243,3 @@ def _table(head: List[str], lines: List[_Line]) -> Table:
 
 def _percentage(fraction: float) -> str:
     return f"{100 * fraction:g} %"
-
-
-def _scale(row: Row) -> float:
-    return 100.0 if row.percent else 1.0

@@ -1,6 +1,7 @@
 import pytest
 
 from elmo_plugin.analysis.studies.plots import draw_scores, panels
+from elmo_plugin.analysis.studies.study import Study
 from elmo_plugin.util.pictures import import_pyplot
 from tests.analysis.studies.scores import results, study
 
@@ -23,6 +24,34 @@ def test_rows_that_are_not_compared_share_a_panel_that_starts_at_zero(tmp_path, 
     # The second layer of the second row has no score.
     marks = [line.get_xydata().tolist() for line in axis.get_lines()]
     assert marks == [[[30, 0], [50, 1]], [[40, 0]]]
+
+
+def test_shares_of_the_data_and_negative_values_are_shown(tmp_path, axis):
+    made = study("value", rows=("a", "b"), seeds=(1,), fractions=(0.1, 1), compare=False)
+    (panel,) = panels(results(tmp_path / "r.json", made, [-0.1, 0.2, None, 0.3]))
+    panel.draw(axis)
+    assert axis.get_xlim()[0] < -10
+    labels = [label.get_text() for label in axis.get_yticklabels()]
+    assert labels == ["a, 10 %", "a, 100 %", "b, 100 %"]
+
+
+def test_values_of_several_units_have_panels_of_their_own(tmp_path):
+    first, second = (
+        study("value", rows=(name,), seeds=(1,), compare=False, percent=name == "a")
+        for name in "ab"
+    )
+    made = Study("A title", first.rows + second.rows, first.runs + second.runs)
+    found = panels(results(tmp_path / "r.json", made, [0.1, 0.2]))
+    assert [panel.title for panel in found] == ["A title", "A title"]
+
+
+def test_the_legend_of_values_has_no_other_rows(tmp_path):
+    compared = study("baseline", "ELMo", rows=("a",), seeds=(1,), fractions=(0.1, 1))
+    other = study("weight", rows=("b",), seeds=(1,), compare=False)
+    made = Study("A title", compared.rows + other.rows, compared.runs + other.runs)
+    draw_scores(results(tmp_path / "r.json", made, [0.5] * 5), [tmp_path / "a.svg"])
+    # Texts are comments in the SVG of matplotlib.
+    assert (tmp_path / "a.svg").read_text().count("<!-- ELMo -->") == 1
 
 
 def test_columns_are_named_from_the_top_and_those_without_a_score_are_left_out(tmp_path, axis):

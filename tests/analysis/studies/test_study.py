@@ -118,6 +118,16 @@ def test_the_digest_is_that_of_contents_and_not_of_paths(written, tmp_path, monk
         ("seeds: [1, 2]", "seeds: []", "expected runs, found none"),
         ("title: 'A title',", "", "study: set settings.title"),
         (
+            "metric:",
+            "num_baselines: 3, metric:",
+            "should be 1 to 2, the number of its columns, found 3",
+        ),
+        (
+            "metric:",
+            "num_baselines: 0, metric:",
+            "should be 1 to 2, the number of its columns, found 0",
+        ),
+        (
             "paper:",
             "against: 'first layer', paper:",
             "null or one of last layer, found first layer",
