@@ -82,7 +82,9 @@ def test_what_has_a_score_is_not_trained_again(finished, monkeypatch, capsys):
     other.write_text("<!-- summary named -->\n<!-- /summary -->\n")
     run("elmo-study", finished / "named.jsonnet", "-s", finished / "out", "--update", other)
     lines = other.read_text().splitlines()
-    assert lines[2].startswith("|  | baseline | score | best model |") and lines[4].startswith("| NER |")
+    assert lines[2].startswith("|  | baseline | score | best model |") and lines[4].startswith(
+        "| NER |"
+    )
 
 
 def test_scores_of_another_study_are_reused(finished, monkeypatch, tmp_path, capsys):
