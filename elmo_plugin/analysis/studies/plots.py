@@ -33,8 +33,8 @@ class Panel(NamedTuple):
 def panels(results: Results) -> List[Panel]:
     """
     A panel for each row that has a score: the mean of each column, with the interval of its `Cell`
-    as a bar, side by side or, if there are several shares of the training data, over these. Rows
-    whose columns are not compared share a panel with those of the same unit.
+    as a bar, one below the other or, if there are several shares of the training data, over these.
+    Rows whose columns are not compared share a panel with those of the same unit.
 
     The paper's scores are in the tables only: they are of other data, and on the same axis they
     would hide the differences between columns.
@@ -53,7 +53,9 @@ def panels(results: Results) -> List[Panel]:
     for unit, lines in others.items():
         if lines:
             height = 1.1 + 0.3 * len(lines)
-            found.append(Panel(results.title, height, partial(_values, unit=unit, lines=lines)))
+            # Titles differ, because those of a page must.
+            title = f"{results.title}, {unit}" if unit else results.title
+            found.append(Panel(title, height, partial(_values, unit=unit, lines=lines)))
     return found
 
 

@@ -42,7 +42,7 @@ def test_values_of_several_units_have_panels_of_their_own(tmp_path):
     )
     made = Study("A title", first.rows + second.rows, first.runs + second.runs)
     found = panels(results(tmp_path / "r.json", made, [0.1, 0.2]))
-    assert [panel.title for panel in found] == ["A title", "A title"]
+    assert [panel.title for panel in found] == ["A title, F1, %", "A title, F1"]
 
 
 def test_the_legend_of_values_has_no_other_rows(tmp_path):
