@@ -152,7 +152,7 @@ def validation_score(
     return statistics.mean(known) if known else None
 
 
-def _compared_with(results: Results, row: Row, number: int, fraction: Optional[float] = 1) -> int:
+def _compared_with(results: Results, row: Row, number: int, fraction: Optional[float]) -> int:
     """The number of the column with which a column is compared: its `against`, or the baseline."""
     against = row.columns[number].against
     if against is None:
