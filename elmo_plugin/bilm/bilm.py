@@ -12,6 +12,7 @@ from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.token_embeddings import TokenEmbeddings, map_of
 from elmo_plugin.bilm.token_layer_table import TokenLayerTable
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
+from elmo_plugin.modules.autocast import warn_if_bfloat16_is_slow
 from elmo_plugin.modules.linear.int8 import Int8Linear
 from elmo_plugin.modules.linear.packed import PackedLinear
 from elmo_plugin.modules.recurrent.packing import Packing
@@ -189,9 +190,11 @@ class Bilm(PretrainedFiles):
 
     def to_bfloat16(self) -> "Bilm":
         """
-        Converts the weights to bfloat16: about twice as fast at the published size if the
-        processor supports it; layers differ by less than 1 % from float32.
+        Converts the weights to bfloat16: about twice as fast at the published size if the processor
+        has instructions for it, and several times slower, with a warning, if not. Layers differ by
+        less than 1 % from float32.
         """
+        warn_if_bfloat16_is_slow(next(self.parameters()).device)
         return self.to(torch.bfloat16)
 
     def to_int8(self) -> "Bilm":

@@ -11,6 +11,7 @@ from allennlp.nn import RegularizerApplicator
 from overrides import overrides
 
 from elmo_plugin.elmo.placement import NoElmo, PlacedText, Placement
+from elmo_plugin.modules.autocast import autocast_bfloat16
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import dequantize
 
@@ -37,7 +38,8 @@ class TaskModel(Model):
         Given by AllenNLP.
     dtype : `str`, optional (default = `"float32"`)
         The type of products outside training, `"float32"` or `"bfloat16"`, those of a biLM without
-        cached layers included. For training, set the trainer's `mixed_precision`.
+        cached layers included; on a CPU without instructions for bfloat16 they stay in float32, see
+        `autocast_bfloat16`. For training, set the trainer's `mixed_precision`.
 
     # Raises
 
@@ -80,7 +82,7 @@ class TaskModel(Model):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._dtype == "float32" or self.training:
             return super().__call__(*args, **kwargs)
-        with torch.autocast(next(self.parameters()).device.type, torch.bfloat16):
+        with autocast_bfloat16(next(self.parameters()).device):
             outputs = super().__call__(*args, **kwargs)
         # NumPy has no bfloat16.
         return {

@@ -14,6 +14,7 @@ from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 from allennlp.training.trainer import Trainer
 from overrides import overrides
 
+from elmo_plugin.modules.autocast import autocast_bfloat16
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer, save_atomically
 from elmo_plugin.training.metric_states import load_metric_states, metric_states
 from elmo_plugin.training.random_states import random_states, set_random_states
@@ -51,8 +52,9 @@ class RecoverableTrainer(GradientDescentTrainer):
     # Parameters
 
     mixed_precision : `bool`, optional (default = `False`)
-        Compute products in training in bfloat16, by `torch.autocast`, also on CPUs; AllenNLP's
-        `use_amp` is for GPUs only. Parameters and gradients are float32; validation is as without.
+        Compute products in training in bfloat16, also on CPUs that have instructions for it, see
+        `autocast_bfloat16`; AllenNLP's `use_amp` is for GPUs only. Parameters and
+        gradients are float32; validation is as without.
     """
 
     data_loader: DataLoader
@@ -69,8 +71,7 @@ class RecoverableTrainer(GradientDescentTrainer):
 
     @overrides
     def batch_outputs(self, batch: TensorDict, for_training: bool) -> Dict[str, torch.Tensor]:
-        is_mixed = for_training and self._mixed_precision
-        with torch.autocast(self.cuda_device.type, torch.bfloat16, enabled=is_mixed):
+        with autocast_bfloat16(self.cuda_device, for_training and self._mixed_precision):
             return super().batch_outputs(batch, for_training)
 
     @overrides

@@ -109,7 +109,7 @@ class TestTraining(ModelTestCase):
 
 
 @each_task
-def test_dtype_is_that_of_prediction_and_not_of_training(task, trained):
+def test_dtype_is_that_of_prediction_and_not_of_training(task, trained, with_bfloat16):
     model, dataset_reader = trained(task).model, trained(task).validation_dataset_reader
     params = experiment(task)["model"]
     half = Model.from_params(vocab=model.vocab, params=params, dtype="bfloat16")

@@ -172,7 +172,7 @@ def test_recovery_is_exact_with_other_settings_of_the_trainer(
     assert_same(run(experiment, tmp_path / "killed", killed_at), whole)
 
 
-def test_mixed_precision_is_for_training_only(folder, experiment, monkeypatch):
+def test_mixed_precision_is_for_training_only(folder, experiment, monkeypatch, with_bfloat16):
     found = {}
     forward = NoisyModel.forward
 

@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, Optional
 import torch
 
 from elmo_plugin.analysis.studies.study import Run, file_hashes
+from elmo_plugin.modules.linear.products import HAS_BFLOAT16
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
 
@@ -74,11 +75,12 @@ def train_run(
     # Returns
 
     `Score`
-        `name`, `digest`, `seed`, `fraction`, `experiment`, `minutes`, `versions`; `files`, their
-        hashes; `training`, the numbers of its `metrics.json`, and as `before_*` those before
-        fine-tuning; `history`, the score in validation of each epoch; and if the run has a file to
-        evaluate `evaluation`, the numbers of `allennlp evaluate`, and `samples`, those of its
-        bootstrap samples. Paths below the current folder are relative to it.
+        `name`, `digest`, `seed`, `fraction`, `experiment`, `minutes`; `versions`, those of packages
+        and the instructions of the CPU; `files`, their hashes; `training`, the numbers of its
+        `metrics.json`, and as `before_*` those before fine-tuning; `history`, the score in
+        validation of each epoch; and if the run has a file to evaluate `evaluation`, the numbers of
+        `allennlp evaluate`, and `samples`, those of its bootstrap samples. Paths below the current
+        folder are relative to it.
 
     # Raises
 
@@ -231,7 +233,9 @@ def _numbers(metrics: Dict[str, Any]) -> Dict[str, float]:
 
 
 def _versions() -> Dict[str, str]:
-    found = {"python": sys.version.split()[0]}
+    # The processor's instructions: without those for bfloat16, `mixed_precision` is float32.
+    cpu = torch.backends.cpu.get_cpu_capability() + (", bfloat16" if HAS_BFLOAT16 else "")
+    found = {"python": sys.version.split()[0], "cpu": cpu}
     for package in _PACKAGES:
         try:
             found[package] = metadata.version(package)

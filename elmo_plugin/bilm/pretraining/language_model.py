@@ -9,6 +9,7 @@ from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.pretraining.perplexity import Perplexity
 from elmo_plugin.bilm.pretraining.softmax import Softmax
 from elmo_plugin.bilm.pretraining.speed import Speed
+from elmo_plugin.modules.autocast import autocast_bfloat16
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.distributed import process, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError
@@ -34,8 +35,8 @@ class LanguageModel(torch.nn.Module):
     dropout : `float`, optional (default = `0.1`)
         On the input of every recurrent layer and of the softmax.
     mixed_precision : `bool`, optional (default = `False`)
-        Compute matrix products in bfloat16 in training. About twice as fast on processors with
-        bfloat16.
+        Compute matrix products in bfloat16 in training, except on CPUs without instructions for
+        bfloat16, see `autocast_bfloat16`. About twice as fast.
     seed : `int`, optional (default = `0`)
         Seed of dropout and samples. They depend on the seed and the number of the batch only, so
         that a resumed run draws the same numbers as an uninterrupted one.
@@ -135,8 +136,7 @@ class LanguageModel(torch.nn.Module):
             assert backward_ids is not None and backward_targets is not None
             directions.append(("backward", backward_ids, backward_targets))
         hidden_states = []
-        is_mixed = self.training and self.mixed_precision
-        with torch.autocast(characters.device.type, dtype=torch.bfloat16, enabled=is_mixed):
+        with autocast_bfloat16(characters.device, self.training and self.mixed_precision):
             # In float32 and by `embedding`: the gradient of a word is summed over its positions,
             # and in indexing the order of that sum depends on the number of threads.
             words = self.bilm.character_encoder(characters).to(self.softmax.bias.dtype)

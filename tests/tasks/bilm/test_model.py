@@ -318,11 +318,11 @@ def test_a_run_goes_on_from_its_training_state(make_model, batches):
         assert other(**batch)["loss"].item() == model(**batch)["loss"].item()
 
 
-def test_mixed_precision_is_close_and_for_training_only(make_model, batches):
+def test_mixed_precision_is_close_and_for_training_only(make_model, batches, with_bfloat16):
     exact, mixed = make_model(), make_model(mixed_precision=True)
     (batch, *_) = batches(tokens_per_batch=10_000)
     loss, expected = mixed(**batch)["loss"], exact(**batch)["loss"]
-    assert loss.dtype == torch.float32
+    assert loss.dtype == torch.float32 and loss.item() != expected.item()
     assert loss.item() == pytest.approx(expected.item(), rel=0.01)
     for found, wanted in zip(gradients(mixed, loss), gradients(exact, expected)):
         assert found.dtype == torch.float32

@@ -175,7 +175,7 @@ def test_the_model_can_learn_a_corpus_by_heart(vocab, instances):
     assert found["BLEU"] == pytest.approx(100.0) and found["perplexity"] < 1.1
 
 
-def test_bfloat16_is_near_in_training_and_prediction(vocab, instances):
+def test_bfloat16_is_near_in_training_and_prediction(vocab, instances, with_bfloat16):
     tensors = make_batch(vocab, instances[:6], elmo=False)
     model, half = (build(vocab, dtype=dtype, dropout=0.0) for dtype in ("float32", "bfloat16"))
     with torch.autocast("cpu", torch.bfloat16):
