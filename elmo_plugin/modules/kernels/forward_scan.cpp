@@ -104,9 +104,10 @@ struct Step {
         return input_sums + (row * Cell::input_gates + gate) * width;
     }
 
-    // Not inlined, so that the compiler translates it once and not for each number of rows.
-    __attribute__((noinline)) void finish(int64_t row, int64_t unit, int64_t size,
-                                          Vector (&gates)[Cell::gates]) const {
+    // Not inlined, so that the compiler translates it once and not for each number of rows; what it
+    // calls is inlined, without which GCC does not vectorise it.
+    __attribute__((noinline, flatten)) void finish(int64_t row, int64_t unit, int64_t size,
+                                                   Vector (&gates)[Cell::gates]) const {
         const int64_t dim = scan.hidden_dim;
         const auto with = of_row(setting(scan, typename Cell::Setting()), sentence + row, dim);
         float* cell = scan.cell_state + (sentence + row) * dim + unit;
