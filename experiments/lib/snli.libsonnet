@@ -9,6 +9,8 @@ local defaults = {
   batch_size: 32,
   num_epochs: 75,
   patience: 5,
+  // The learning rate is halved after more than so many epochs without a better accuracy on dev.
+  scheduler_patience: 0,
 };
 
 (import 'task.libsonnet')('snli', ['premise', 'hypothesis'], defaults) {
@@ -25,7 +27,11 @@ local defaults = {
   trainer+: {
     optimizer: { type: 'adam', lr: 4e-4 },
     grad_norm: 5.0,
-    learning_rate_scheduler: { type: 'elmo-reduce-on-plateau', mode: 'max', patience: 0 },
+    learning_rate_scheduler: {
+      type: 'elmo-reduce-on-plateau',
+      mode: 'max',
+      patience: s.scheduler_patience,
+    },
     validation_metric: '+accuracy',
   },
 }

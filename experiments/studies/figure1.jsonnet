@@ -2,20 +2,21 @@
 // data has fewer optimizer steps, so epochs and patience are multiplied by 1 / fraction, at most by
 // 10; a model would otherwise stop before it has learned anything. For SNLI and SRL, whose epochs
 // take minutes, the factor is 1 / sqrt(fraction), at most 10, and the first 2,000 instances of dev
-// choose the best epoch; the scores are on all of dev. SRL trains in bfloat16. NER has fixed word
-// vectors and SNLI trained ones, because they gave a better score on all data without ELMo
-// (table1.jsonnet).
+// choose the best epoch; the scores are on all of dev. SNLI halves its learning rate after as many
+// times more epochs without improvement. SRL trains in bfloat16. NER has fixed word vectors and SNLI
+// trained ones, because they gave a better score on all data without ELMo (table1.jsonnet).
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local same = import 'same.libsonnet';
 
 local training(num_epochs, patience, factor) = {
-  local times = std.min(10, factor),
-  num_epochs: std.round(times * num_epochs),
-  patience: std.round(times * patience),
+  num_epochs: std.round(factor * num_epochs),
+  patience: std.round(factor * patience),
 };
+local factor(fraction) = std.min(10, 1 / fraction);
+local factor_of_long(fraction) = std.min(10, 1 / std.sqrt(fraction));
 local long_training(num_epochs, patience, fraction) =
-  training(num_epochs, patience, 1 / std.sqrt(fraction)) + { max_validation_instances: 2000 };
+  training(num_epochs, patience, factor_of_long(fraction)) + { max_validation_instances: 2000 };
 
 local columns(baseline, elmo) = [
   { name: 'baseline', experiment: baseline },
@@ -32,7 +33,7 @@ local columns(baseline, elmo) = [
         metric: 'f1-measure-overall',
         evaluate: paths.ner.dev,
         columns: columns(import '../ner.jsonnet', import '../ner_elmo.jsonnet'),
-        settings: function(fraction) training(25, 5, 1 / fraction) {
+        settings: function(fraction) training(25, 5, factor(fraction)) {
           words: words.with_trainable(super.words, false),
         },
       },
@@ -43,6 +44,7 @@ local columns(baseline, elmo) = [
         columns: columns(import '../snli.jsonnet', import '../snli_elmo.jsonnet'),
         settings: function(fraction) same.snli + long_training(10, 3, fraction) {
           words: words.with_trainable(super.words, true),
+          scheduler_patience: std.round(factor_of_long(fraction)) - 1,
         },
       },
       {
