@@ -52,9 +52,8 @@ class RecoverableTrainer(GradientDescentTrainer):
     # Parameters
 
     mixed_precision : `bool`, optional (default = `False`)
-        Compute products in training in bfloat16, also on CPUs that have instructions for it, see
-        `autocast_bfloat16`; AllenNLP's `use_amp` is for GPUs only. Parameters and
-        gradients are float32; validation is as without.
+        Compute products in training in bfloat16, see `autocast_bfloat16`; AllenNLP's `use_amp` is
+        for GPUs only. Parameters and gradients are float32; validation is as without.
     """
 
     data_loader: DataLoader
