@@ -214,6 +214,12 @@ def _initialise(
             f"{path} has no vector for any of the {len(weight):,} words of the corpus. Is it in "
             "another language, or are its words in lower case and those of the reader not?"
         )
+    if len(vectors) < len(weight) / 10:
+        logger.warning(
+            "%s has vectors for only %d of the %d words of the corpus. To use another file, set "
+            "ELMO_GLOVE.",
+            *(path, len(vectors), len(weight)),
+        )
     pretrained = numpy.stack(list(vectors.values()))
     if zero_unknown:
         weight.zero_()

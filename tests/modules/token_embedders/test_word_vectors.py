@@ -172,6 +172,15 @@ def test_a_file_without_any_of_the_words_is_refused(tmp_path, vocab):
         WordVectors(vocab, 3, write(tmp_path / "v.txt", ["jouer 1 2 3"]))
 
 
+@pytest.mark.parametrize("num_others, is_warned", [(7, False), (8, True)])
+def test_a_file_of_few_of_the_words_is_warned_of(path, num_others, is_warned, caplog):
+    # Beside "play", and the padding and unknown words.
+    words = {f"word {number}": 1 for number in range(num_others)}
+    WordVectors(Vocabulary({"tokens": {"play": 3, **words}}), 3, path)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [message.endswith("set ELMO_GLOVE.") for message in warnings] == [True] * is_warned
+
+
 def test_a_missing_file_is_named(vocab, tmp_path):
     with pytest.raises(ConfigurationError, match=r"nowhere\.txt\. Set ELMO_GLOVE"):
         WordVectors(vocab, 3, str(tmp_path / "nowhere.txt"))
