@@ -35,7 +35,7 @@ import torch  # noqa: E402
 import elmo_plugin.plugin  # noqa: E402, F401
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm  # noqa: E402
 from elmo_plugin.elmo.cache.layer_cache import LayerCache  # noqa: E402
-from elmo_plugin.modules.linear import products  # noqa: E402
+from elmo_plugin.util import bfloat16  # noqa: E402
 from tests.trained import train_once  # noqa: E402
 
 
@@ -49,7 +49,13 @@ def no_cache_stays_open():
 @pytest.fixture
 def with_bfloat16(monkeypatch):
     """As on a processor that has instructions for bfloat16."""
-    monkeypatch.setattr(products, "HAS_BFLOAT16", True)
+    monkeypatch.setattr(bfloat16, "CPU_HAS_BFLOAT16", True)
+
+
+@pytest.fixture
+def without_bfloat16(monkeypatch):
+    """As on one that has none."""
+    monkeypatch.setattr(bfloat16, "CPU_HAS_BFLOAT16", False)
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,12 @@ from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.token_embeddings import TokenEmbeddings, map_of
 from elmo_plugin.bilm.token_layer_table import TokenLayerTable
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
-from elmo_plugin.modules.autocast import warn_if_bfloat16_is_slow
 from elmo_plugin.modules.linear.int8 import Int8Linear
 from elmo_plugin.modules.linear.packed import PackedLinear
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.recurrence import tracks_gradients
 from elmo_plugin.modules.recurrent.scan import RecurrentState
+from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,8 @@ class Bilm(PretrainedFiles):
             self.weights_version += 1
         mask = self.checked_mask(character_ids)
         tokens, lengths = self._token_layer(character_ids, mask)
+        if tokens.dtype == torch.bfloat16:
+            warn_of_slow_bilm(tokens.device)
         packing = Packing.from_lengths(lengths, tokens.size(1))
         hidden_layers, final_state = self.lstm(tokens, packing, self._initial_state(len(tokens)))
         if self.stateful:
@@ -191,10 +193,9 @@ class Bilm(PretrainedFiles):
     def to_bfloat16(self) -> "Bilm":
         """
         Converts the weights to bfloat16: about twice as fast at the published size if the processor
-        has instructions for it, and several times slower, with a warning, if not. Layers differ by
-        less than 1 % from float32.
+        has instructions for it, and slower, with a warning, if not. Layers differ by less than 1 %
+        from float32.
         """
-        warn_if_bfloat16_is_slow(next(self.parameters()).device)
         return self.to(torch.bfloat16)
 
     def to_int8(self) -> "Bilm":

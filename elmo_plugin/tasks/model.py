@@ -11,7 +11,7 @@ from allennlp.nn import RegularizerApplicator
 from overrides import overrides
 
 from elmo_plugin.elmo.placement import NoElmo, PlacedText, Placement
-from elmo_plugin.modules.autocast import autocast_bfloat16
+from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import dequantize
 

@@ -14,10 +14,10 @@ from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 from allennlp.training.trainer import Trainer
 from overrides import overrides
 
-from elmo_plugin.modules.autocast import autocast_bfloat16
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer, save_atomically
 from elmo_plugin.training.metric_states import load_metric_states, metric_states
 from elmo_plugin.training.random_states import random_states, set_random_states
+from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["RecoverableTrainer"]

@@ -3,8 +3,9 @@
 // 10; a model would otherwise stop before it has learned anything. For SNLI and SRL, whose epochs
 // take minutes, the factor is 1 / sqrt(fraction), at most 10, and the first 2,000 instances of dev
 // choose the best epoch; the scores are on all of dev. SNLI halves its learning rate after as many
-// times more epochs without improvement. SRL trains in bfloat16. NER has fixed word vectors and SNLI
-// trained ones, because they gave a better score on all data without ELMo (table1.jsonnet).
+// times more epochs without improvement. SRL trains in bfloat16 where the CPU has it. NER has fixed
+// word vectors and SNLI trained ones, because they gave a better score on all data without ELMo
+// (table1.jsonnet).
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local same = import 'same.libsonnet';

@@ -6,7 +6,7 @@
 // the other kind, too.
 // All columns of a row have the same data, epochs and patience. Differences from the experiments:
 // epochs and patience; a higher learning rate and smaller layers for SST; a fifth of SNLI and a
-// quarter of SQuAD; training in bfloat16, except for NER and coreference.
+// quarter of SQuAD; training in bfloat16 where the CPU has it, except for NER and coreference.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local same = import 'same.libsonnet';

@@ -16,6 +16,7 @@ from allennlp.models import Model
 from allennlp.predictors import Predictor
 
 from elmo_plugin.tasks.prediction import Prediction
+from elmo_plugin.util import bfloat16
 from tests.html import shown, text_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -109,7 +110,7 @@ class TestTraining(ModelTestCase):
 
 
 @each_task
-def test_dtype_is_that_of_prediction_and_not_of_training(task, trained, with_bfloat16):
+def test_dtype_is_that_of_prediction_and_not_of_training(task, trained, with_bfloat16, monkeypatch):
     model, dataset_reader = trained(task).model, trained(task).validation_dataset_reader
     params = experiment(task)["model"]
     half = Model.from_params(vocab=model.vocab, params=params, dtype="bfloat16")
@@ -129,6 +130,8 @@ def test_dtype_is_that_of_prediction_and_not_of_training(task, trained, with_bfl
         assert torch.equal(loss(half), loss(model))
     for answers in half.forward_on_instances(instances):
         json.dumps(sanitize(answers))
+    monkeypatch.setattr(bfloat16, "CPU_HAS_BFLOAT16", False)
+    assert torch.equal(loss(half), loss(model))
     with pytest.raises(ConfigurationError, match="found 'float16'"):
         Model.from_params(vocab=model.vocab, params=experiment(task)["model"], dtype="float16")
 

@@ -53,7 +53,7 @@ def test_matrices_do_not_influence_each_other():
     # Its scale does not matter to a matrix, so the first one would dominate the others.
     matrices[0] *= 1000.0
     assert relative_error(orthogonalised(matrices, torch.float64), alone) < 1e-6
-    assert not orthogonalised(torch.zeros(1, 3, 2)).any()
+    assert not orthogonalised(torch.zeros(1, 3, 2), torch.float32).any()
 
 
 def test_steps_are_those_of_torch_and_of_adam():

@@ -187,6 +187,13 @@ def test_mixed_precision_is_for_training_only(folder, experiment, monkeypatch, w
     assert {value.dtype for name, value in best.items() if "weight" in name} == {torch.float32}
 
 
+def test_mixed_precision_is_float32_where_bfloat16_is_slow(tmp_path, experiment, without_bfloat16):
+    _, exact = run(experiment, tmp_path / "exact")
+    experiment["trainer"]["mixed_precision"] = True
+    _, mixed = run(experiment, tmp_path / "mixed")
+    assert all(torch.equal(exact[name], mixed[name]) for name in exact)
+
+
 def test_recovering_a_finished_run_trains_nothing_and_keeps_all_metrics(folder, experiment):
     whole = run(experiment, folder)
     files = sorted(path.name for path in folder.iterdir())

@@ -15,8 +15,8 @@ from typing import Any, Callable, Dict, List, Optional
 import torch
 
 from elmo_plugin.analysis.studies.study import Run, file_hashes
-from elmo_plugin.modules.linear.products import HAS_BFLOAT16
 from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
 
 __all__ = ["RunFailed", "Score", "folder_of", "train_run"]
@@ -234,7 +234,7 @@ def _numbers(metrics: Dict[str, Any]) -> Dict[str, float]:
 
 def _versions() -> Dict[str, str]:
     # The processor's instructions: without those for bfloat16, `mixed_precision` is float32.
-    cpu = torch.backends.cpu.get_cpu_capability() + (", bfloat16" if HAS_BFLOAT16 else "")
+    cpu = torch.backends.cpu.get_cpu_capability() + (", bfloat16" if CPU_HAS_BFLOAT16 else "")
     found = {"python": sys.version.split()[0], "cpu": cpu}
     for package in _PACKAGES:
         try:

@@ -9,8 +9,8 @@ from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.pretraining.perplexity import Perplexity
 from elmo_plugin.bilm.pretraining.softmax import Softmax
 from elmo_plugin.bilm.pretraining.speed import Speed
-from elmo_plugin.modules.autocast import autocast_bfloat16
 from elmo_plugin.modules.recurrent.scan import RecurrentState
+from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.distributed import process, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -35,8 +35,8 @@ class LanguageModel(torch.nn.Module):
     dropout : `float`, optional (default = `0.1`)
         On the input of every recurrent layer and of the softmax.
     mixed_precision : `bool`, optional (default = `False`)
-        Compute matrix products in bfloat16 in training, except on CPUs without instructions for
-        bfloat16, see `autocast_bfloat16`. About twice as fast.
+        Compute matrix products in bfloat16 in training. About twice as fast on processors with
+        bfloat16; on a CPU without it, products stay in float32, see `autocast_bfloat16`.
     seed : `int`, optional (default = `0`)
         Seed of dropout and samples. They depend on the seed and the number of the batch only, so
         that a resumed run draws the same numbers as an uninterrupted one.

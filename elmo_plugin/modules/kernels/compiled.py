@@ -20,7 +20,7 @@ _FOLDER = Path(__file__).parent
 _SOURCES = sorted(_FOLDER.glob("*.cpp"))
 _HEADERS = sorted(_FOLDER.glob("*.h"))
 _SWITCH = "ELMO_COMPILED_KERNELS"
-# Without traps, GCC vectorises loops with comparisons; the results are the same.
+# Without traps, GCC vectorises loops with comparisons. NaN and infinity are treated as with them.
 _FLAGS = (
     *("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"),
     *("-fPIC", "-fopenmp"),

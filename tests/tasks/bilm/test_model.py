@@ -331,6 +331,12 @@ def test_mixed_precision_is_close_and_for_training_only(make_model, batches, wit
     assert read(mixed, [batch]) == read(exact, [batch])
 
 
+def test_mixed_precision_is_float32_where_bfloat16_is_slow(make_model, batches, without_bfloat16):
+    (batch, *_) = batches(tokens_per_batch=10_000)
+    exact, mixed = make_model(), make_model(mixed_precision=True)
+    assert mixed(**batch)["loss"].item() == exact(**batch)["loss"].item()
+
+
 def test_metrics_are_named_for_what_they_are(make_model, batches):
     (batch, *_) = batches()
     perplexities = {"perplexity", "forward_perplexity", "backward_perplexity"}

@@ -5,17 +5,17 @@ import logging
 import pytest
 import torch
 
-from elmo_plugin.modules import autocast
-from elmo_plugin.modules.autocast import autocast_bfloat16, warn_if_bfloat16_is_slow
-from elmo_plugin.modules.linear import products
+from elmo_plugin.bilm import load_bilm
+from elmo_plugin.util import bfloat16
+from elmo_plugin.util.bfloat16 import autocast_bfloat16, fast_half, warn_of_slow_bilm
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(params=[True, False], ids=["with instructions", "without"])
 def has_bfloat16(request, monkeypatch):
-    autocast._warn.cache_clear()
-    monkeypatch.setattr(products, "HAS_BFLOAT16", request.param)
+    bfloat16._warn.cache_clear()
+    monkeypatch.setattr(bfloat16, "CPU_HAS_BFLOAT16", request.param)
     return request.param
 
 
@@ -35,8 +35,16 @@ def test_products_are_in_bfloat16_where_the_processor_has_it(has_bfloat16, enabl
     assert all("no instructions for bfloat16" in message for message in warnings)
 
 
-def test_slow_weights_are_warned_of(has_bfloat16, caplog):
-    warn_if_bfloat16_is_slow(torch.device("cuda"))
+def test_float32_is_chosen_where_bfloat16_is_slow(has_bfloat16):
+    assert fast_half(CPU) == (torch.bfloat16 if has_bfloat16 else torch.float32)
+    assert fast_half(torch.device("cuda")) == torch.bfloat16
+
+
+def test_a_slow_bilm_is_warned_of_when_it_computes(has_bfloat16, caplog):
+    bilm = load_bilm(dtype="bfloat16")
+    warn_of_slow_bilm(torch.device("cuda"))
     assert not caplog.text
-    warn_if_bfloat16_is_slow(CPU)
-    assert ("float32 is several times as fast" in caplog.text) == (not has_bfloat16)
+    characters = torch.ones(1, 2, bilm.characters.max_characters_per_token, dtype=torch.long)
+    for _ in range(2):
+        bilm(characters)
+    assert caplog.text.count("is faster in float32") == (not has_bfloat16)
