@@ -6,13 +6,13 @@ from functools import lru_cache
 
 import torch
 
-__all__ = ["autocast_bfloat16", "fast_half", "is_fast", "warn_of_slow_bilm"]
+__all__ = ["autocast_bfloat16", "fast_half", "warn_of_slow_bilm"]
 
 logger = logging.getLogger(__name__)
 
 
 def _cpu_has_instructions() -> bool:
-    """oneDNN also computes in bfloat16 with AVX-512 alone, but more slowly than in float32."""
+    """oneDNN also says that it supports bfloat16 with AVX-512 alone, where it only converts."""
     if platform.machine().lower() in ("x86_64", "amd64"):
         names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
         return any(getattr(torch.cpu, name)() for name in names if hasattr(torch.cpu, name))
@@ -23,14 +23,14 @@ def _cpu_has_instructions() -> bool:
 CPU_HAS_BFLOAT16 = _cpu_has_instructions()
 
 
-def is_fast(device: torch.device) -> bool:
+def _is_fast(device: torch.device) -> bool:
     """False on a CPU without instructions for bfloat16, where float32 is faster."""
     return device.type != "cpu" or CPU_HAS_BFLOAT16
 
 
 def fast_half(device: torch.device) -> torch.dtype:
     """bfloat16 where its products are fast, else float32."""
-    return torch.bfloat16 if is_fast(device) else torch.float32
+    return torch.bfloat16 if _is_fast(device) else torch.float32
 
 
 def autocast_bfloat16(device: torch.device, enabled: bool = True) -> torch.autocast:
@@ -47,7 +47,7 @@ def autocast_bfloat16(device: torch.device, enabled: bool = True) -> torch.autoc
     enabled : `bool`, optional (default = `True`)
         If false, products are in float32, also within another `torch.autocast`.
     """
-    if enabled and not is_fast(device):
+    if enabled and not _is_fast(device):
         _warn("Task models and trainings for which it is set compute in float32, which is faster.")
         enabled = False
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
@@ -55,7 +55,7 @@ def autocast_bfloat16(device: torch.device, enabled: bool = True) -> torch.autoc
 
 def warn_of_slow_bilm(device: torch.device) -> None:
     """To be called when a biLM computes in bfloat16: logs a warning, once, if that is slow."""
-    if not is_fast(device):
+    if not _is_fast(device):
         _warn("The biLM computes in bfloat16 as asked, but is faster in float32.")
 
 

@@ -9,6 +9,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.training.optimizers import Optimizer
 
 from elmo_plugin.training.muon import orthogonalised
+from elmo_plugin.util import bfloat16
 from tests.bilm.oracle import relative_error
 
 # One group of two matrices, and one matrix by itself.
@@ -56,7 +57,7 @@ def test_matrices_do_not_influence_each_other():
     assert not orthogonalised(torch.zeros(1, 3, 2), torch.float32).any()
 
 
-def test_steps_are_those_of_torch_and_of_adam():
+def test_steps_are_those_of_torch_and_of_adam(with_bfloat16):
     ours, theirs = make_model(), make_model()
     step(ours, make_optimizer(ours, lr=0.01, momentum=0.9, betas=[0.8, 0.99]), num_steps=5)
     # Torch has no matrices below each other: these are parameters of their own.
@@ -84,6 +85,16 @@ def test_steps_are_those_of_torch_and_of_adam():
     for parameter, other, first in zip(ours.parameters(), theirs.parameters(), before.parameters()):
         # Both round to bfloat16 between their products, at different places.
         assert relative_error(parameter - first, other - first) < 0.05
+
+
+def test_steps_are_in_float32_where_bfloat16_is_slow(without_bfloat16, monkeypatch):
+    exact, rounded = make_model(), make_model()
+    step(exact, make_optimizer(exact))
+    monkeypatch.setattr(bfloat16, "CPU_HAS_BFLOAT16", True)
+    step(rounded, make_optimizer(rounded))
+    for parameter, other in zip(exact.parameters(), rounded.parameters()):
+        # Biases are updated by Adam.
+        assert torch.equal(parameter, other) == (parameter.dim() == 1)
 
 
 def test_an_update_is_as_large_as_one_of_adam():

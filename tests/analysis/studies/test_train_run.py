@@ -8,6 +8,7 @@ import time
 import pytest
 
 from elmo_plugin.analysis.studies.train_run import RunFailed, folder_of, train_run
+from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -19,7 +20,8 @@ def test_the_score_has_all_that_was_measured(fake, make_run):
     assert score["history"] == [0.4, 0.5]
     assert score["evaluation"] == {"f1": 0.25, "loss": 2.0}
     assert score["samples"] == {"f1": [0.2, 0.3]}
-    assert score["minutes"] > 0 and score["versions"]["torch"] and score["versions"]["cpu"]
+    assert score["minutes"] > 0 and score["versions"]["torch"]
+    assert score["versions"]["cpu"].endswith(", bfloat16") == CPU_HAS_BFLOAT16
     assert (score["seed"], score["fraction"], score["digest"]) == (1, 1, run.digest)
 
 
