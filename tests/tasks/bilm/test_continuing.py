@@ -62,6 +62,9 @@ def test_a_training_that_was_cut_ends_as_one_that_was_not(tmp_path):
     second["model"]["initial_weights"] = str(tmp_path / "published" / "weights.hdf5")
     found = perplexity(second, tmp_path / "second")
 
-    assert found == pytest.approx(whole, rel=0.02)
     # It was worth going on.
-    assert first > 1.05 * whole
+    gain = first - whole
+    assert gain > 0.05 * whole
+    # The optimizer starts without its state, which costs 8 to 17 % of the gain with the data in
+    # four orders.
+    assert found == pytest.approx(whole, abs=0.3 * gain)
