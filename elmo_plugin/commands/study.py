@@ -121,7 +121,15 @@ def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
     for path in map(Path, args.reuse):
         if not path.is_file():
             raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")
-        results.reuse(Results(path))
+        other = Results(path)
+        results.reuse(other)
+        refused = results.num_refused(other)
+        if refused:
+            now = args.study if study is not None else f"{results.path} (without --show: {args.study})"
+            _say(
+                f"--reuse {path}: {refused} scores are of other settings or data than those of "
+                f"{now}. They are left out."
+            )
     results.save()
     return results
 

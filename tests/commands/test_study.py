@@ -117,6 +117,16 @@ def test_scores_of_other_settings_are_kept_but_not_shown(finished, tmp_path, cap
     content = json.loads((tmp_path / "results.json").read_text())
     assert content["scores"] == json.loads(kept)["scores"]
     assert Results(tmp_path / "results.json").num_missing() == 2
+    # Nor are they reused, whether the settings are those of the study or of kept results.
+    other = tmp_path / "other"
+    run("elmo-study", changed, "-s", other, "--show", "--reuse", finished / "out/results.json")
+    assert f"2 scores are of other settings or data than those of {changed}." in (
+        capsys.readouterr().err
+    )
+    run("elmo-study", changed, "-s", other, "--show", "--reuse", finished / "out/results.json")
+    assert f"than those of {other}/results.json (without --show: {changed})." in (
+        capsys.readouterr().err
+    )
     # With the settings as they were, the scores are shown again.
     run("elmo-study", finished / "named.jsonnet", "-s", tmp_path)
     shown = capsys.readouterr()

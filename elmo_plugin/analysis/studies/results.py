@@ -1,5 +1,6 @@
 import json
 from dataclasses import asdict
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Set
 
@@ -71,6 +72,20 @@ class Results:
                 continue
             if names <= {*score["training"], *(score["samples"] or {})}:
                 self.add(score)
+
+    def num_refused(self, other: "Results") -> int:
+        """
+        The number of scores of the same study in `other` that `reuse` cannot take: of other
+        settings, or other data.
+        """
+        cell = itemgetter("row", "column", "fraction", "seed")
+        digests = {cell(place): place["digest"] for place in self._places}
+        return sum(
+            self.title == other.title
+            and place["digest"] in other._scores
+            and digests.get(cell(place), place["digest"]) != place["digest"]
+            for place in other._places
+        )
 
     def scores(self, row: str, column: str, fraction: Optional[float] = None) -> List[Score]:
         """The scores of a cell in the order of the seeds; of all fractions by default."""

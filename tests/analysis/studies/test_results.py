@@ -57,6 +57,22 @@ def test_scores_of_the_same_runs_of_another_study_are_reused(tmp_path):
     assert found.scores("NER", "baseline") == other.scores("NER", "baseline")
 
 
+def test_scores_of_other_settings_are_refused(tmp_path):
+    made = study("baseline", "ELMo")
+    other = results(tmp_path / "o.json", made, [0.1, None, 0.3, 0.4])
+    found = Results(tmp_path / "r.json")
+    found.describe(made)
+    assert found.num_refused(other) == 0
+    # Two runs of ELMo have other settings now, one of the baselines too, which has no score.
+    changed = [replace(run, digest=f"{run.digest}new") for run in made.runs[1:]]
+    found.describe(replace(made, runs=(made.runs[0], *changed)))
+    found.reuse(other)
+    assert found.num_refused(other) == 2 and found.num_missing() == 3
+    # Another study may have rows and columns of the same names.
+    found.title = "Another title"
+    assert found.num_refused(other) == 0
+
+
 def test_scores_without_samples_of_the_metric_are_not_reused(tmp_path):
     made = study("baseline", seeds=(1,))
     other = results(tmp_path / "o.json", made, [0.1], [[0.1, 0.2]])
