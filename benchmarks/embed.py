@@ -6,7 +6,7 @@ Tokens per second of a biLM, ours against AllenNLP's, with the same weights and 
 
 Needs a tokenised text of 1,536 sentences, one per line (fewer with smaller batches or fewer turns).
 Both compute the scalar mix of all layers from the same character ids, without gradients. Sentences
-are shuffled, so that batches have padding, which ours skips; in the rows `like length`, batches
+are shuffled, so that batches have padding, which ours skips; in the rows `similar length`, batches
 have sentences of similar length and almost no padding. The two are measured alternately, each turn
 on other sentences, and the median of the turns is reported. The limit is the time for the
 arithmetic at the best rate of this machine, or, if that takes longer (batch 1), for reading the
@@ -157,7 +157,7 @@ def measure(
             if batch_size > 1:
                 alike = of_like_length(needed, batch_size, per_turn)
                 measured = make_turns(alike, characters, batch_size, per_turn)
-                yield from compare(pair, size, batch_size, measured, ", like length")
+                yield from compare(pair, size, batch_size, measured, ", similar length")
         yield from error_rows(f"biLM inference, {size}", errors)
 
 

@@ -8,7 +8,11 @@ from typing import Iterator, Optional
 PROJECT = Path(__file__).resolve().parents[1]
 FIXTURES = PROJECT / "fixtures"
 # What the guide calls the corpora and the biLM of its reader.
-PLACES = {"/corpora": FIXTURES / "corpora", "/models/elmo": FIXTURES / "bilm"}
+PLACES = {
+    "/corpora/glove/wiki-sgns.100d.txt.gz": FIXTURES / "corpora/glove/vectors.100d.txt.gz",
+    "/corpora": FIXTURES / "corpora",
+    "/models/elmo": FIXTURES / "bilm",
+}
 
 _FENCE = re.compile(r"^```(\w*)$")
 _REASON = re.compile(r"^<!-- not run in tests: (.+) -->$")

@@ -71,7 +71,7 @@ def test_embed_gives_a_row_for_each_size_batch_and_dtype(monkeypatch, tmp_path, 
     rows = {row.name: row for row in common.read_rows(output)}
     for batch_size in (1, 2):
         for dtype in embed.load_pair("tiny").ours:
-            for order in ("", ", like length") if batch_size > 1 else ("",):
+            for order in ("", ", similar length") if batch_size > 1 else ("",):
                 row = rows.pop(f"biLM inference, tiny, batch {batch_size}{order}, {dtype}")
                 assert row.ratio > 0 and row.share_of_limit > 0
     assert rows["biLM inference, tiny, float32: largest error of a layer"].meets("<= 1e-5 relative")
