@@ -185,6 +185,7 @@ def fit(
         numpy.zeros(objective.num_parameters),
         method="L-BFGS-B",
         jac=True,
+        # A result would be taken for a request to stop.
         callback=lambda _: on_progress(1) and None,
         options={
             "maxiter": max_iterations,

@@ -104,6 +104,11 @@ def _overridden(
         lifted = _whole_files(config, overrides, place) if every_instance else overrides
         overridden = Params.from_file(folder / archival.CONFIG_NAME, lifted)
     except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+        if not overrides:
+            reason = str(error).partition("\n")[0]
+            raise ConfigurationError(
+                f"{place}: its {archival.CONFIG_NAME} is damaged: {reason}"
+            ) from error
         raise ConfigurationError(f"{place}: {expected} {overrides!r}: {error}") from error
     if overrides and "type" not in overridden["model"]:
         raise ConfigurationError(

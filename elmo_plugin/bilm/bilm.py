@@ -18,6 +18,7 @@ from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.recurrence import tracks_gradients
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
+from elmo_plugin.util.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Bilm(PretrainedFiles):
 
     # Raises
 
-    `ValueError`
+    `ConfigurationError`
         If both `stateful` and `warm_up` are true.
     """
 
@@ -82,7 +83,9 @@ class Bilm(PretrainedFiles):
     ) -> None:
         super().__init__()
         if stateful and warm_up:
-            raise ValueError("Expected `stateful` or `warm_up` of a biLM, found both. Unset one.")
+            raise ConfigurationError(
+                "Expected `stateful` or `warm_up` of a biLM, found both. Unset one."
+            )
         self.options = options
         self.stateful = stateful
         self.warm_up = warm_up

@@ -79,7 +79,7 @@ def read_vocabulary(
             entries.append((word, count))
     except FileNotFoundError:
         raise ConfigurationError(
-            f"Vocabulary file {path} does not exist. Write one with `allennlp elmo-vocabulary`."
+            f"Vocabulary file {path} does not exist. Write one with `elmo vocabulary`."
         ) from None
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
@@ -121,7 +121,7 @@ def _check_entry(word: str, count: Optional[int], before: List[Entry], place: st
     if number < len(SPECIALS) and word != SPECIALS[number]:
         raise ConfigurationError(
             f"{place}: expected `{SPECIALS[number]}`, found `{word}`. A vocabulary begins with "
-            f"{', '.join(SPECIALS)}; write one with `allennlp elmo-vocabulary`."
+            f"{', '.join(SPECIALS)}; write one with `elmo vocabulary`."
         )
     if before and (count is None) != (before[0][1] is None):
         raise ConfigurationError(
@@ -132,7 +132,7 @@ def _check_entry(word: str, count: Optional[int], before: List[Entry], place: st
         raise ConfigurationError(
             f"{place}: expected words in descending order of their counts, found `{word}` "
             f"({count}) after `{before[-1][0]}` ({before[-1][1]}). Sampled softmax would draw "
-            "the wrong words; sort the file, or write it with `allennlp elmo-vocabulary`."
+            "the wrong words; sort the file, or write it with `elmo vocabulary`."
         )
 
 
@@ -149,7 +149,7 @@ def _cut(
         if min_count > 1:
             raise ConfigurationError(
                 f"{path} holds no counts, so `min_count` {min_count} cannot be applied. Leave "
-                "it out, or write the file again with `allennlp elmo-vocabulary`."
+                "it out, or write the file again with `elmo vocabulary`."
             )
         return kept
     # Every word has a count; counts are in descending order.

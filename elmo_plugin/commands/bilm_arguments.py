@@ -64,11 +64,11 @@ def chosen_bilm(args: Namespace, words: Sequence[str] = ()) -> Bilm:
 
 
 def given_vocabulary(args: Namespace) -> List[str]:
-    """The words of `--vocab-path`."""
+    """The words of `--vocab-path`, without the counts that `elmo vocabulary` writes beside them."""
     if args.vocab_path is None:
         return []
     lines = numbered_lines(args.vocab_path, newline="\n", errors=args.decoding_errors)
-    return [word for _, line in lines if (word := line.strip())]
+    return [word for _, line in lines if (word := line.partition("\t")[0].strip())]
 
 
 def count_lines(path: str, errors: str) -> Optional[int]:

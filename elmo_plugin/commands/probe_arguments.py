@@ -162,6 +162,7 @@ def write_json(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:
     if args.json is None:
         return
     probed = {
+        # `allennlp elmo-probe` as `elmo probe`.
         "command": shlex.join(["elmo", *sys.argv[1:]]).replace("elmo elmo-", "elmo "),
         "options_file": str(args.options_file),
         "weight_file": str(args.weight_file),

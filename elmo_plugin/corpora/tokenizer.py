@@ -5,6 +5,7 @@ Splits raw text into words. Neither tokenizer needs a trained model; they need s
 
 import json
 from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Dict, List
 
 from elmo_plugin.corpora.json_lines import excerpt
@@ -16,10 +17,19 @@ if TYPE_CHECKING:
 __all__ = ["tokenize_with_spacy", "treebank_words", "words_of_line"]
 
 
+def _imported(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ConfigurationError(
+            "Splitting raw text into words needs the packages spacy and nltk: pip install "
+            f"'elmo-plugin[analysis]' ({error})."
+        ) from error
+
+
 @lru_cache(maxsize=None)
 def _spacy(language: str) -> Any:
-    import spacy
-
+    spacy = _imported("spacy")
     try:
         return spacy.blank(language).tokenizer
     except ImportError as error:
@@ -31,16 +41,12 @@ def _spacy(language: str) -> Any:
 
 @lru_cache(maxsize=None)
 def _treebank() -> Any:
-    from nltk.tokenize import NLTKWordTokenizer
-
-    return NLTKWordTokenizer()
+    return _imported("nltk.tokenize").NLTKWordTokenizer()
 
 
 @lru_cache(maxsize=None)
 def _sentencizer() -> Any:
-    from spacy.pipeline import Sentencizer
-
-    return Sentencizer()
+    return _imported("spacy.pipeline").Sentencizer()
 
 
 def tokenize_with_spacy(text: str, language: str = "en") -> List["Token"]:

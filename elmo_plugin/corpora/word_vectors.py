@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Container, Iterator, Tuple, Union, cast
 
 from elmo_plugin.corpora.files import find_file, numbered_lines
+from elmo_plugin.corpora.json_lines import excerpt
 from elmo_plugin.util.word_vectors import Vectors, parse_vectors
 
 __all__ = ["read_word_vectors"]
@@ -39,6 +40,11 @@ def read_word_vectors(path: Union[str, os.PathLike], words: Container[str]) -> T
     if first is None:
         raise ValueError(f"{path}:1: expected word vectors, found an empty file.")
     dim = first[1].count(" ")
+    if dim == 0:
+        raise ValueError(
+            f"{first[0]}: expected a word and its vector, separated by spaces, found "
+            f"{excerpt(first[1])}."
+        )
     found, _ = parse_vectors(chain([first], lines), words, dim)
     return found, dim
 

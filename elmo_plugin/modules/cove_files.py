@@ -158,7 +158,7 @@ def _layers(encoder: CoveEncoder) -> List[Tuple[int, str, Any]]:
 
 def _without_prefix(state: Dict[str, Any], place: str) -> Dict[str, torch.Tensor]:
     """The tensors of the LSTM, by their names in it."""
-    prefixes = [name.removesuffix(_LAST) for name in state if name.endswith(_LAST)]
+    prefixes = [name.removesuffix(_LAST) for name in map(str, state) if name.endswith(_LAST)]
     if len(prefixes) != 1:
         found = ", ".join(sorted(map(str, state))[:4]) or "nothing"
         raise ConfigurationError(

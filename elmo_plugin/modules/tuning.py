@@ -10,8 +10,8 @@ change speed and memory, and results only by rounding.
 ROW_MULTIPLE = 4
 # Int8 products of more rows are padded to a multiple of this: `benchmarks/embed.py`, int8.
 INT8_ROW_MULTIPLE = 64
-# Elements of a float32 matrix up to which a transposed copy beats oneDNN's layout, for any number
-# of rows and for a single row: `benchmarks/latency.py`, small and full.
+# Elements of a float32 matrix up to which a transposed copy beats oneDNN's layout; up to which, for
+# a single row, a product with the matrix as it is does: `benchmarks/latency.py`, small and full.
 SMALL_MATRIX = 192 * 1024
 SMALL_MATRIX_FOR_ONE_ROW = 512 * 1024
 # Gate values computed from the inputs in one product (4 MB in float32, so that they stay in the

@@ -37,9 +37,13 @@ class ServedTask:
         self._limits = limits
 
     def warm_up(self, batch_size: int) -> None:
-        """Answers the example alone and in a batch, so that kernels are compiled beforehand."""
+        """
+        Answers the example alone and in a batch, so that kernels are compiled beforehand, and a
+        model that cannot answer is noticed.
+        """
         for size in (1, batch_size):
-            self._predict([EXAMPLES[self.name]] * size)
+            outputs = self._predictor.predict_batch_json([EXAMPLES[self.name]] * size)
+            self._predictor.dump_line(outputs[0])
 
     def answer(self, requests: Sequence[str]) -> List[Outcome]:
         """For each request its answer, or an error."""

@@ -2,7 +2,10 @@
 
 
 class _Error(Exception):
-    """A class of its own, which `elmo_plugin.plugin` can replace by AllenNLP's."""
+    """
+    The base that `elmo_plugin.plugin` replaces by AllenNLP's class: Python does not replace the
+    base of a class whose base is `Exception` itself.
+    """
 
 
 class ConfigurationError(_Error):

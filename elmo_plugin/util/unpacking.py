@@ -65,6 +65,12 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str)
         RecursionError,
     ) as error:
         reason = str(error).partition("\n")[0][:200].rstrip(":. ")
+        # Errors of the decompression have no number.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise ConfigurationError(
+                f"{place} cannot be unpacked into {folder}: {reason}. Set TMPDIR to a folder with "
+                "space and the permission to write."
+            ) from error
         raise ConfigurationError(
             f"{place} cannot be read; it is damaged, cut short, or no model.tar.gz ({reason}). "
             "Copy it again."

@@ -48,12 +48,13 @@ def read_state(path: Union[str, PathLike], place: str, check: bool = True) -> Di
     # Returns
 
     `Dict[str, Any]`
-        The tensors, memory-mapped if the format allows it.
+        The tensors, memory-mapped if the format allows it, and whatever numbers, strings and
+        containers of them the file holds beside tensors.
 
     # Raises
 
     `ConfigurationError`
-        If it is damaged, or contains anything but a dictionary of tensors.
+        If it is damaged, is no dictionary, or contains objects of other classes.
     """
     try:
         # Files of torch before 1.6 are not zip files and have no checksums.

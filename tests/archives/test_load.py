@@ -1,8 +1,10 @@
 """Untrusted archives: read as AllenNLP reads them, or refused; nothing in them is executed."""
 
+import errno
 import gzip
 import json
 import logging
+import os
 import pickle
 import shutil
 import sys
@@ -109,6 +111,14 @@ def test_an_archive_that_does_not_fit_the_disk_is_not_unpacked(tagger, monkeypat
     refused(tagger, "has only 0.0 GB free. Set TMPDIR to a folder")
 
 
+def test_a_disk_that_fills_up_is_not_called_damage(tagger, monkeypatch):
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    refused(tagger, "No space left on device. Set TMPDIR to a folder")
+
+
 def set_at(*keys):
     """Sets a value in a configuration, creating missing dictionaries."""
 
@@ -209,6 +219,13 @@ def test_a_configuration_is_not_evaluated(tagger, tmp_path):
     for text in ('{"model": std.extVar("HOME"), "dataset_reader": {}}', "[" * 100_000, "\xff"):
         evil = repack(tagger, tmp_path / "evil.tar.gz", lambda config, text=text: text)
         refused(evil, "(config.json): expected JSON, as AllenNLP writes it")
+
+
+def test_a_configuration_that_jsonnet_refuses_is_not_blamed_on_overrides(tagger, tmp_path):
+    def twice(config):
+        return '{"x": 1, "x": 1, ' + json.dumps(config)[1:]
+
+    refused(repack(tagger, tmp_path / "twice.tar.gz", twice), "its config.json is damaged")
 
 
 def from_archive(path):

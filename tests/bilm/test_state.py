@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays, relative_error
 
 
@@ -89,5 +90,5 @@ def test_a_warm_start_learns(make_bilm):
 
 
 def test_two_beginnings_at_once_are_refused(make_bilm):
-    with pytest.raises(ValueError, match="`stateful` or `warm_up` of a biLM, found both"):
+    with pytest.raises(ConfigurationError, match="`stateful` or `warm_up` of a biLM, found both"):
         make_bilm(stateful=True, warm_up=True)

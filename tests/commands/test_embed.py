@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from argparse import Namespace
+from collections import namedtuple
 from functools import partial
 from pathlib import Path
 
@@ -22,8 +23,11 @@ from allennlp.commands.subcommand import Subcommand
 
 from elmo_plugin import embed_sentences, load_bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.commands.bilm_arguments import given_vocabulary
 from elmo_plugin.elmo.dump import parts
+from elmo_plugin.elmo.dump.dump import check_space
 from elmo_plugin.elmo.dump.parts import sentence_key
+from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.token_files import save_token_bilm
 from tests.commands import running
 
@@ -444,6 +448,25 @@ def test_the_input_and_a_folder_are_no_outputs(tmp_path):
         for output, reason in ((text, "is the input"), (tmp_path, "is a folder")):
             assert reason in failure("--all", *force, text, output)
             assert text.read_text() == "They play\n"
+
+
+def test_the_counts_of_a_vocabulary_are_no_part_of_its_words(tmp_path):
+    path = tmp_path / "vocabulary.txt"
+    path.write_text("<S>\t9\nthe\t7\n\ncafé\n")
+    args = Namespace(vocab_path=str(path), decoding_errors="strict")
+    assert given_vocabulary(args) == ["<S>", "the", "café"]
+
+
+def test_space_counts_what_unfinished_files_of_a_folder_hold(tmp_path, monkeypatch):
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(100))
+    out = tmp_path / "out"
+    with pytest.raises(ConfigurationError, match="Free some space"):
+        check_space(out, 150)
+    for folder in ("out/a.hdf5.unfinished", "out/b.hdf5.unfinished"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "part").write_bytes(bytes(30))
+    check_space(out, 150)
 
 
 def test_a_bilm_over_token_embeddings_writes_its_layers(tmp_path, make_options):

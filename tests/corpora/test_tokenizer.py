@@ -1,8 +1,11 @@
 import random
+import sys
 
 import pytest
 
+from elmo_plugin.corpora import tokenizer
 from elmo_plugin.corpora.tokenizer import tokenize_with_spacy, treebank_words, words_of_line
+from elmo_plugin.util.errors import ConfigurationError
 
 
 def test_words_are_taken_as_given_or_found_in_the_text():
@@ -75,3 +78,12 @@ def test_text_without_words_has_no_tokens():
 def test_a_line_without_words_is_refused(line, message):
     with pytest.raises(ValueError, match=message):
         words_of_line(line, "line 7")
+
+
+@pytest.mark.parametrize("package", ["spacy", "nltk.tokenize"])
+def test_without_a_package_the_error_names_the_extra(monkeypatch, package):
+    for cached in (tokenizer._spacy, tokenizer._treebank):
+        cached.cache_clear()
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'elmo-plugin\[analysis\]'"):
+        treebank_words("They play.")

@@ -39,6 +39,8 @@ def test_the_vectors_of_the_wanted_words_are_read(tmp_path, name, header):
     "text, message",
     [
         ("", "v.txt:1: expected word vectors, found an empty file"),
+        ("the\nplay\n", "v.txt:1: expected a word and its vector, separated by spaces, found the"),
+        ("the\t1\t2\n", "v.txt:1: expected a word and its vector, separated by spaces"),
         ("the 1 2 3\nplay 4 5\n", "v.txt:2: expected a word and the 3 numbers"),
         ("the 1 2 3\nplay 4 5 x\n", "v.txt:2: expected a word and the 3 numbers"),
         ("the 1 2 3\nplay 4 5 nan\n", "v.txt:2: expected a word and the 3 numbers"),

@@ -137,6 +137,23 @@ def test_only_the_request_that_fails_fails(client, predictor):
     assert "cannot read this" not in failed.text and "log says why" in failed.json()["detail"]
 
 
+def test_a_model_that_cannot_answer_the_example_is_noticed_before_requests(predictor):
+    sizes = []
+
+    def predict(lines):
+        if len(lines) > 2:
+            raise RuntimeError("out of memory")
+        sizes.append(len(lines))
+        return lines
+
+    predictor.predict_batch_json = predict
+    task = ServedTask("ner", predictor, [], LIMITS)
+    task.warm_up(2)
+    assert sizes == [1, 2]
+    with pytest.raises(RuntimeError, match="out of memory"):
+        task.warm_up(3)
+
+
 def test_a_full_queue_answers_503_at_once(make_client, predictor):
     with make_client(max_waiting=2) as client:
         predictor.may_answer.clear()

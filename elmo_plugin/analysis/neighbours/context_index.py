@@ -1,5 +1,6 @@
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -17,6 +18,19 @@ CONTEXTS_FILE, CONTEXT_COLUMNS = "contexts.npy", 3
 # Columns: number of the line in the text that was indexed, from 1; offset of the sentence's end in
 # the text file, in bytes; number of its last context plus 1; `key_of` its words.
 SENTENCES_FILE, SENTENCE_COLUMNS = "sentences.npy", 4
+
+_SETTINGS = {
+    "bilm_fingerprint",
+    "complete",
+    "computed_in",
+    "dim",
+    "layers",
+    "num_bytes",
+    "num_contexts",
+    "num_lines",
+    "num_sentences",
+    "warm_up",
+}
 
 
 class ContextIndex:
@@ -55,7 +69,13 @@ class ContextIndex:
         }
         self._contexts = self._mapped(CONTEXTS_FILE, (num_contexts, CONTEXT_COLUMNS))
         self._sentences = self._mapped(SENTENCES_FILE, (num_sentences, SENTENCE_COLUMNS))
-        self._text = open(folder / TEXT_FILE, "rb")
+        try:
+            self._text = open(folder / TEXT_FILE, "rb")
+        except OSError as error:
+            raise damaged(folder, f"{TEXT_FILE} cannot be read") from error
+        if self._text.seek(0, os.SEEK_END) != self.settings["num_bytes"]:
+            self._text.close()
+            raise damaged(folder, f"{TEXT_FILE} has not the size that {INDEX_FILE} says")
         self._checked: Optional[Tuple[Bilm, int]] = None
 
     @property
@@ -137,18 +157,21 @@ def read_settings(folder: Path) -> Dict[str, Any]:
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
         version = settings["format_version"]
+        missing = sorted(_SETTINGS - settings.keys())
     except (FileNotFoundError, NotADirectoryError):
         raise ConfigurationError(
             f"{folder} is no index of contexts: it has no {INDEX_FILE}. Expected a folder that "
             "`elmo neighbours build` wrote."
         ) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged(folder, f"{INDEX_FILE} cannot be read") from error
     if version != FORMAT_VERSION:
         raise ConfigurationError(
             f"{folder} has the format {version} of another version of elmo_plugin, expected "
             f"{FORMAT_VERSION}. Build it again."
         )
+    if missing:
+        raise damaged(folder, f"{INDEX_FILE} has no {missing[0]!r}")
     return settings
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 from elmo_plugin.analysis.layer_weights import LayerWeights, stored_layer_weights
+from elmo_plugin.analysis.studies.study import validation_metric
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -38,9 +39,9 @@ def read_models(archives: List[Path]) -> Tuple[List[TrainedScore], List[LayerWei
 
 def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
     path = archive.parent / "metrics.json"
-    signed = config.get("trainer", {}).get("validation_metric", "")
+    signed = validation_metric(config)
     metric = signed.lstrip("+-")
-    if not path.exists() or not metric:
+    if not path.exists():
         return metric, ""
     try:
         value = json.loads(path.read_text(encoding="utf-8")).get(f"best_validation_{metric}")

@@ -165,7 +165,7 @@ def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
     return Section(
         title,
         str(path),
-        ["Softmax-normalised. Layer 0 is the token layer."],
+        ["Softmax-normalised, unless they were fixed. Layer 0 is the token layer."],
         [Figure("weight of each layer", svg_of(draw, title, str(path), 4.5, _height(names)))],
         [Table(head, lines)],
     )

@@ -51,12 +51,13 @@ def check_experiments(
 @contextmanager
 def _silence() -> Iterator[None]:
     """No logging and no progress bars: they will be in the log of each run."""
+    before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
         with redirect_stderr(io.StringIO()):
             yield
     finally:
-        logging.disable(logging.NOTSET)
+        logging.disable(before)
 
 
 def _build(experiment: Dict[str, Any], is_evaluated: bool) -> None:

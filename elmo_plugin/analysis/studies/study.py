@@ -8,7 +8,18 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["Column", "Row", "Run", "Study", "check_inputs", "file_hashes", "read_study"]
+__all__ = [
+    "Column",
+    "Row",
+    "Run",
+    "Study",
+    "check_inputs",
+    "file_hashes",
+    "read_study",
+    "validation_metric",
+]
+
+_DATA = ("train_data_path", "validation_data_path")
 
 
 @dataclass(frozen=True)
@@ -186,6 +197,15 @@ def _check(study: Study, path: str) -> None:
                 )
 
 
+def validation_metric(experiment: Dict[str, Any]) -> str:
+    """
+    The metric that chooses the best epoch, with its sign: the first if there are several, and the
+    loss, as in AllenNLP, if there is none.
+    """
+    found = experiment.get("trainer", {}).get("validation_metric", "-loss")
+    return found[0] if isinstance(found, list) else found
+
+
 def check_inputs(runs: Iterable[Run]) -> None:
     """
     # Raises
@@ -194,14 +214,14 @@ def check_inputs(runs: Iterable[Run]) -> None:
         If a corpus of a run does not exist.
     """
     for run in runs:
-        names = ("train_data_path", "validation_data_path")
-        inputs = {**{name: run.experiment.get(name) for name in names}, "evaluate": run.evaluate}
-        for what, file in inputs.items():
-            if file and "://" not in file and not _files(file):
-                raise ConfigurationError(
-                    f"{run.name}: {what} is {file}, which does not exist. Put it there, or set "
-                    "ELMO_DATA to the folder of the corpora."
-                )
+        inputs = {**{name: run.experiment.get(name) for name in _DATA}, "evaluate": run.evaluate}
+        for what, value in inputs.items():
+            for file in _data_paths(value):
+                if "://" not in file and not _files(file):
+                    raise ConfigurationError(
+                        f"{run.name}: {what} is {file}, which does not exist. Put it there, or set "
+                        "ELMO_DATA to the folder of the corpora."
+                    )
 
 
 def _files(name: str) -> List[str]:
@@ -213,15 +233,42 @@ def _files(name: str) -> List[str]:
     return sorted(filter(os.path.isfile, found))
 
 
+def _data_paths(value: Any) -> List[str]:
+    """
+    The paths of a corpus, for a biLM one or many (see `Text`): of a list or of a string with
+    commas, and the files of a folder.
+    """
+    if isinstance(value, list):
+        return [path for part in value for path in _data_paths(part)]
+    if not isinstance(value, str) or not value:
+        return []
+    if os.path.isdir(value):
+        names = sorted(name for name in os.listdir(value) if not name.startswith("."))
+        return [os.path.join(value, name) for name in names]
+    if "," in value and not os.path.exists(value):
+        return [path for part in value.split(",") for path in _data_paths(part.strip())]
+    return [value]
+
+
+def _with_data_paths(experiment: Dict[str, Any]) -> Dict[str, Any]:
+    """A corpus of several paths is a list of them."""
+    paths = {name: _data_paths(experiment.get(name)) for name in _DATA}
+    several = {name: found for name, found in paths.items() if found[1:]}
+    return {**experiment, **several}
+
+
 def file_hashes(experiment: Any) -> Dict[str, str]:
-    """The SHA-256 of each file that an experiment names (biLM, vectors, corpora), by its path."""
-    parts = experiment.values() if isinstance(experiment, dict) else experiment
+    """
+    The SHA-256 of each file that an experiment names (biLM, vectors, corpora), by its path; of all
+    files that a pattern matches, and of the `.gz` that is read in place of a missing file.
+    """
+    parts = _with_data_paths(experiment).values() if isinstance(experiment, dict) else experiment
     found: Dict[str, str] = {}
     for part in parts:
         if isinstance(part, (dict, list)):
             found.update(file_hashes(part))
-        elif isinstance(part, str) and os.path.isfile(part):
-            found[part] = _hash(part)
+        elif isinstance(part, str):
+            found.update((path, _hash(path)) for path in _files(part))
     return found
 
 
@@ -233,7 +280,7 @@ def _digest(run: Dict[str, Any]) -> str:
 def _portable(value: Any) -> Any:
     """With hashes instead of paths, which differ between machines."""
     if isinstance(value, dict):
-        return {name: _portable(part) for name, part in value.items()}
+        return {name: _portable(part) for name, part in _with_data_paths(value).items()}
     if isinstance(value, list):
         return [_portable(part) for part in value]
     if not isinstance(value, str):

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
-from elmo_plugin.analysis.studies.study import Run, file_hashes
+from elmo_plugin.analysis.studies.study import Run, file_hashes, validation_metric
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
@@ -112,7 +112,7 @@ def train_run(
             "experiment": _from_here(run.experiment),
             "minutes": round(process.seconds() / 60.0, 4),
             "versions": _versions(),
-            "files": _from_here(file_hashes(run.experiment)),
+            "files": _from_here(file_hashes({**run.experiment, "evaluate": run.evaluate})),
             "training": _training_metrics(training),
             "history": _history(training, run.experiment),
             "evaluation": evaluation,
@@ -222,10 +222,10 @@ def _training_metrics(training: Path) -> Dict[str, float]:
 
 def _history(training: Path, experiment: Dict[str, Any]) -> List[Optional[float]]:
     """The metric of the validation after each epoch, if the trainer has one."""
-    metric = experiment.get("trainer", {}).get("validation_metric", "").lstrip("+-")
+    metric = validation_metric(experiment).lstrip("+-")
     paths = training.glob("metrics_epoch_*.json")
     epochs = sorted(paths, key=lambda path: int(path.stem.rpartition("_")[2]))
-    return [_read(path).get(f"validation_{metric}") for path in epochs] if metric else []
+    return [_read(path).get(f"validation_{metric}") for path in epochs]
 
 
 def _numbers(metrics: Dict[str, Any]) -> Dict[str, float]:

@@ -51,18 +51,21 @@ class TrainedModel:
     config: Dict[str, Any]
 
     @classmethod
-    def read(cls, archive: Union[str, PathLike]) -> "TrainedModel":
+    def read(cls, archive: Union[str, PathLike], place: Optional[str] = None) -> "TrainedModel":
         """
         Reads a `model.tar.gz` or a serialization directory, a local path or a URL; raises
         `ConfigurationError` if it does not exist, cannot be read, or is not safe to unpack.
+        `place` is its name in error messages, by default the path.
         """
+        place = place or str(archive)
         with unpacked(archive) as folder:
-            weights = trained_weights(folder, str(archive))
-            parameters = read_state(weights, f"{archive} ({weights.name})")
-            complete(parameters, str(archive))
+            weights = trained_weights(folder, place)
+            parameters = read_state(weights, f"{place} ({weights.name})")
+            _check_tensors(parameters, f"{place} ({weights.name})")
+            complete(parameters, place)
             dequantize(parameters)
             words, counts = read_predicted_words(folder)
-            return cls(parameters, words, counts, str(archive), _read_config(folder, str(archive)))
+            return cls(parameters, words, counts, place, _read_config(folder, place))
 
     def bilm(self, name: Optional[str] = None) -> Bilm:
         """
@@ -158,6 +161,15 @@ def is_archive(path: Union[str, PathLike]) -> bool:
     except EOFError:
         # A truncated compressed file; reading it raises the error for users.
         return True
+
+
+def _check_tensors(parameters: Dict[str, Any], place: str) -> None:
+    for name, value in parameters.items():
+        if not isinstance(name, str) or not isinstance(value, torch.Tensor):
+            raise ConfigurationError(
+                f"{place}: expected tensors and their names, found {type(value).__name__} "
+                f"{name!r}. Take the weights of a trained model."
+            )
 
 
 def _read_config(folder: Path, place: str) -> Dict[str, Any]:

@@ -57,7 +57,13 @@ def pack(
         in 8 bits and of another model.
     """
     with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
-        model = TrainedModel.read(folder)
+        model = TrainedModel.read(folder, str(archive))
+        for name in ("vocabulary", "meta.json"):
+            if not (folder / name).exists():
+                raise ConfigurationError(
+                    f"{archive} holds no trained model: expected {name} in it, which AllenNLP "
+                    "writes. Take the model.tar.gz or the folder of a finished training."
+                )
         packed = Path(packed_folder)
         vocabulary = shutil.copytree(
             folder / "vocabulary", packed / "vocabulary", ignore=shutil.ignore_patterns(".*")

@@ -145,7 +145,7 @@ def _read_file(
             found = f"one of shape {arrays[name].shape}" if name in arrays else "none"
             raise ConfigurationError(
                 f"{softmax_file}: expected a tensor {name} of {num_axes} axes, found {found}. "
-                "`allennlp elmo-export` writes such a file from the archive of a language model."
+                "`elmo export` writes such a file from the archive of a language model."
             )
     if vocabulary_file is None:
         vocabulary_file = os.path.join(os.path.dirname(softmax_file), VOCABULARY_FILE)

@@ -22,6 +22,7 @@ from elmo_plugin.elmo.dump.parts import (
     dataset_name,
 )
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
+from elmo_plugin.util.atomic_write import UNFINISHED
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resumable_text import settings_difference
 
@@ -150,10 +151,10 @@ def finished_dump(
         for _ in text.sentences():
             pass
         if text.sha256 != found["text_sha256"]:
-            difference = f"{input_path} has changed"
+            difference = f"the text {input_path} has changed"
     if difference:
         raise ConfigurationError(
-            f"{output_path} is finished, with other settings: {difference}. Name another output, "
+            f"{output_path} is finished, for other input: {difference}. Name another output, "
             "or add --force to replace it."
         )
     return DumpSummary(text.num_lines, text.num_tokens, int(found["num_datasets"]), text.num_lines)
@@ -194,8 +195,10 @@ def check_space(output_path: Union[str, os.PathLike], num_bytes: int) -> None:
     Raises `ConfigurationError` if the free disk space is smaller than `num_bytes` minus what an
     unfinished call has already written of this output.
     """
-    folder = Path(f"{output_path}.unfinished")
-    done = sum(path.stat().st_size for path in folder.glob("*"))
+    folder = Path(output_path)
+    # Of this file, or of the files in this folder.
+    unfinished = [Path(f"{folder}{UNFINISHED}"), *folder.glob(f"*{UNFINISHED}")]
+    done = sum(path.stat().st_size for each in unfinished for path in each.glob("*"))
     while not folder.is_dir():
         folder = folder.parent
     free = shutil.disk_usage(folder).free

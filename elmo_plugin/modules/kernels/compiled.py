@@ -53,7 +53,8 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
         return ctypes.CDLL(str(_built(folder, key) or _build(command, folder, key)))
     # A full disk, no permission, no home folder, or a compiler without one of the flags.
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
-        logger.info(f"Running without compiled kernels, more slowly: {error}")
+        said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()
+        logger.info(f"Running without compiled kernels, more slowly: {error} {said[-2000:]}")
         return None
 
 

@@ -31,6 +31,7 @@ from elmo_plugin.modules.recurrent.scan import (
 from elmo_plugin.modules.recurrent.weights import Weights
 
 # Columns of ones beside the inputs: their product with the gates' gradients is the bias gradient.
+# One is used; sixteen keep the width of the product a multiple of 16.
 _ONES = 16
 
 

@@ -116,6 +116,11 @@ class SquadPredictor(TaskPredictor):
                 start, end = offsets[first][0], offsets[last][1]
                 answer = {"answer": passage[start:end], "start": start, "end": end}
                 n_best.append({**answer, "probability": probability})
+        if not n_best:
+            raise ConfigurationError(
+                "elmo-squad: no span of the passage has a probability, because numbers of the "
+                "model are NaN. Its training diverged; take another model."
+            )
         named = {} if metadata["question_id"] is None else {"id": metadata["question_id"]}
         return {**named, **n_best[0], "n_best": n_best}
 

@@ -93,7 +93,7 @@ class AttentionalDecoder(torch.nn.Module):
         # Parameters
 
         word_ids : `torch.Tensor`
-            Shape `(batch_size, num_words)`. The word that precedes each word to predict.
+            Shape `(batch_size, num_target_tokens)`. The word that precedes each word to predict.
         state : `DecoderState`
             Before the first word.
         encoded : `torch.Tensor`
@@ -104,8 +104,8 @@ class AttentionalDecoder(torch.nn.Module):
         # Returns
 
         `torch.Tensor`
-            Shape `(batch_size, num_words, decoder_dim)`. The attentional vector of each step, with
-            dropout; `output` turns it into scores of words.
+            Shape `(batch_size, num_target_tokens, decoder_dim)`. The attentional vector of each
+            step, with dropout; `output` turns it into scores of words.
         """
         vectors: List[torch.Tensor] = []
         for embedded in self.embedding(word_ids).unbind(dim=1):

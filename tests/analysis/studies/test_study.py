@@ -1,10 +1,17 @@
+import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from elmo_plugin.analysis.studies.study import check_inputs, read_study
+from elmo_plugin.analysis.studies import study as study_module
+from elmo_plugin.analysis.studies.study import (
+    check_inputs,
+    file_hashes,
+    read_study,
+    validation_metric,
+)
 from elmo_plugin.environment import set_defaults
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -147,6 +154,44 @@ def test_a_missing_corpus_is_named(written):
         check_inputs(study.runs)
     expected = "NER, baseline, seed 1: evaluate is nowhere.conll, which does not exist"
     assert str(info.value).startswith(expected)
+
+
+@pytest.mark.parametrize("kind", ["list", "commas", "folder", "pattern", "gzip"])
+def test_a_corpus_may_be_several_files(written, tmp_path, kind):
+    folder = tmp_path / "text"
+    folder.mkdir()
+    ending = ".gz" if kind == "gzip" else ""
+    paths = [folder / f"{name}.txt" for name in "ab"]
+    for path in paths:
+        Path(f"{path}{ending}").write_text(path.name)
+    corpora = {
+        "list": list(map(str, paths)),
+        "commas": ", ".join(map(str, paths)),
+        "folder": str(folder),
+        "pattern": str(folder / "*.txt"),
+        "gzip": str(folder / "*.txt"),
+    }
+    corpus = json.dumps(corpora[kind])
+    changed = written("paths.ner.test", f"null, settings: {{ corpus+: {{ train: {corpus} }} }}")
+    changed.write_text(changed.read_text().replace("settings: { num_epochs: 3 },", ""))
+    before = read_study(changed).runs
+    check_inputs(before)
+    hashed = file_hashes(before[0].experiment)
+    assert all(f"{path}{ending}" in hashed for path in paths)
+    # All of them are part of the digest.
+    Path(f"{paths[1]}{ending}").write_text("changed")
+    study_module._hash.cache_clear()
+    assert read_study(changed).runs[0].digest != before[0].digest
+    Path(f"{paths[0]}{ending}").unlink()
+    if kind in ("list", "commas"):
+        with pytest.raises(ConfigurationError, match=f"train_data_path is {paths[0]}, which does"):
+            check_inputs(before)
+
+
+def test_the_metric_is_the_first_one_or_the_loss():
+    assert validation_metric({"trainer": {"validation_metric": ["+f1", "-loss"]}}) == "+f1"
+    assert validation_metric({"trainer": {"validation_metric": "+f1"}}) == "+f1"
+    assert validation_metric({"trainer": {}}) == validation_metric({}) == "-loss"
 
 
 def test_another_jsonnet_file_is_refused():

@@ -125,6 +125,13 @@ def test_what_is_no_trained_model_is_refused(tmp_path, weight_file):
     refused(tmp_path / "page.tar.gz", "damaged, cut short, or no model.tar.gz")
 
 
+@pytest.mark.parametrize("state", [{"epoch": 3}, {0: torch.zeros(1)}, {"a.options_json": [1]}])
+def test_what_is_no_tensor_is_refused(tmp_path, state):
+    folder, _ = save_run(torch.nn.Linear(2, 3), Vocabulary(), tmp_path / "run")
+    torch.save(state, folder / "best.th")
+    refused(folder, "expected tensors and their names, found")
+
+
 def test_a_model_without_a_bilm_is_refused(tmp_path):
     folder, _ = save_run(torch.nn.Linear(2, 3), Vocabulary(), tmp_path / "run")
     with pytest.raises(ConfigurationError, match="run holds no biLM: expected a model trained as"):

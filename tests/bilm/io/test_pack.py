@@ -137,6 +137,20 @@ def test_a_bilm_of_the_user_stays_in_the_archive(trained, tmp_path, monkeypatch)
     assert load_archive(tmp_path / "own.tar.gz").model
 
 
+@pytest.mark.parametrize(
+    "without, expected",
+    [
+        ("weights.th", "half.tar.gz holds no trained model: expected weights.th"),
+        ("vocabulary", "half.tar.gz holds no trained model: expected vocabulary in it"),
+        ("meta.json", "half.tar.gz holds no trained model: expected meta.json in it"),
+    ],
+)
+def test_a_missing_part_is_named(trained, tmp_path, without, expected):
+    archive = repack(trained, tmp_path / "half.tar.gz", without=[without])
+    with pytest.raises(ConfigurationError, match=f"^{tmp_path}/{expected}"):
+        pack(archive, tmp_path / "out.tar.gz")
+
+
 def test_numbers_that_half_precision_does_not_hold_are_refused(trained, tmp_path):
     (tmp_path / "weights.th").write_bytes(content(trained, "weights.th"))
     state = torch.load(tmp_path / "weights.th", weights_only=True)

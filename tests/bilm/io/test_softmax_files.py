@@ -102,7 +102,7 @@ def test_missing_files_and_tensors_are_named(softmax, options, tmp_path):
     with h5py.File(tmp_path / "half.hdf5", "w") as file:
         file["softmax/b"] = numpy.zeros(7)
     half = tmp_path / "half.hdf5"
-    refused(half, options, "a tensor softmax/W of 2 axes, found none", "elmo-export")
+    refused(half, options, "a tensor softmax/W of 2 axes, found none", "elmo export")
     (tmp_path / "vocabulary.txt").unlink()
     refused(tmp_path / "softmax.hdf5", options, "vocabulary.txt does not exist")
     with h5py.File(tmp_path / "softmax.hdf5", "a") as file:
