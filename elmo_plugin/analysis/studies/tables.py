@@ -21,7 +21,7 @@ __all__ = ["Table", "score_tables", "summary_table"]
 # A line is the texts of its cells, by the heads of their columns.
 _Line = Dict[str, str]
 _WORDS = ["", "data", "model"]
-_DIFFERENCE = ["difference", "95 %", "fewer errors", "fewer errors, paper"]
+_DIFFERENCE = ["difference", "95 %", "error reduction", "error reduction, paper"]
 _HEAD = [
     *_WORDS,
     "paper",
@@ -121,7 +121,7 @@ def _summary(results: Results, row: Row, fraction: float) -> _Line:
         "its score": _mean(row, after),
         "seeds": f"{len(before.values)}, {len(after.values)}",
         **_difference(results, row, numbers[1], fraction),
-        "fewer errors, paper": "" if paper is None else f"{100 * paper:.1f} %",
+        "error reduction, paper": "" if paper is None else f"{100 * paper:.1f} %",
     }
 
 
@@ -164,9 +164,9 @@ def _difference(results: Results, row: Row, number: int, fraction: float) -> _Li
         low, high = (row.scale * bound for bound in found.interval)
         line["95 %"] = f"{low:+.2f} to {high:+.2f}"
     if found.error_reduction is not None:
-        line["fewer errors"] = f"{100 * found.error_reduction:.1f} %"
+        line["error reduction"] = f"{100 * found.error_reduction:.1f} %"
         of_paper = paper_error_reduction(row, number)
-        line["fewer errors, paper"] = "" if of_paper is None else f"{100 * of_paper:.1f} %"
+        line["error reduction, paper"] = "" if of_paper is None else f"{100 * of_paper:.1f} %"
     return line
 
 

@@ -17,8 +17,8 @@ def test_each_column_is_a_line_with_the_scores_and_the_difference(tmp_path):
     found = results(tmp_path / "r.json", made, [0.6, 0.62, 0.7, 0.72, 0.5])
     (table,) = score_tables(found)
     assert table.head == [
-        "", "model", "paper", "score", "seeds", "difference", "fewer errors",
-        "fewer errors, paper", "compared with",
+        "", "model", "paper", "score", "seeds", "difference", "error reduction",
+        "error reduction, paper", "compared with",
     ]  # fmt: skip
     assert table.num_left == 2
     assert table.lines == [
@@ -84,7 +84,7 @@ def test_only_scores_of_which_more_is_better_have_error_reductions(tmp_path, set
 def test_a_baseline_without_errors_in_the_paper_has_no_error_reduction(tmp_path):
     made = study(("baseline", 100.0), ("ELMo", 100.0), seeds=(1,))
     (table,) = score_tables(results(tmp_path / "r.json", made, [0.5, 0.6]))
-    assert "fewer errors" in table.head and "fewer errors, paper" not in table.head
+    assert "error reduction" in table.head and "error reduction, paper" not in table.head
 
 
 def test_rows_that_are_compared_and_others_have_tables_of_their_own(tmp_path):
@@ -104,9 +104,9 @@ def test_a_column_may_be_compared_with_another_one_than_the_baseline(tmp_path):
     (table,) = score_tables(results(tmp_path / "r.json", made, [0.5, 0.6, 0.7], samples))
     _, last, all_layers = lines_of(table)
     assert last["compared with"] == "baseline" and last["95 %"] == "+10.00 to +10.00"
-    assert last["fewer errors"] == last["fewer errors, paper"] == "20.0 %"
+    assert last["error reduction"] == last["error reduction, paper"] == "20.0 %"
     assert all_layers["compared with"] == "last" and all_layers["difference"] == "+10.00"
-    assert all_layers["fewer errors"] == "25.0 %" and all_layers["fewer errors, paper"] == "50.0 %"
+    assert all_layers["error reduction"] == "25.0 %" and all_layers["error reduction, paper"] == "50.0 %"
 
 
 def test_the_paper_s_error_reduction_is_from_its_own_baseline(tmp_path):
@@ -114,7 +114,7 @@ def test_the_paper_s_error_reduction_is_from_its_own_baseline(tmp_path):
     found = results(tmp_path / "r.json", made, [0.5, 0.4, 0.6])
     fixed, trained, elmo = lines_of(score_tables(found)[0])
     assert "difference" not in trained
-    assert elmo["compared with"] == "fixed" and elmo["fewer errors, paper"] == "20.0 %"
+    assert elmo["compared with"] == "fixed" and elmo["error reduction, paper"] == "20.0 %"
 
 
 def test_intervals_are_in_the_unit_of_the_scores(tmp_path):
@@ -122,7 +122,7 @@ def test_intervals_are_in_the_unit_of_the_scores(tmp_path):
     samples = [[0.5] * 1000, [0.53] * 1000]
     (table,) = score_tables(results(tmp_path / "r.json", made, [0.5, 0.53], samples))
     elmo = lines_of(table)[1]
-    assert elmo["95 %"] == "+3.00 to +3.00" and elmo["fewer errors"] == "6.0 %"
+    assert elmo["95 %"] == "+3.00 to +3.00" and elmo["error reduction"] == "6.0 %"
 
 
 def with_histories(tmp_path, made, histories):
@@ -169,8 +169,8 @@ def test_a_summary_has_the_models_with_the_best_scores_in_validation(tmp_path):
             found.add({**score(run, test), "training": training})
     table = summary_table(found)
     assert table.head == [
-        "", "baseline", "score", "best model", "its score", "seeds", "difference", "fewer errors",
-        "fewer errors, paper",
+        "", "baseline", "score", "best model", "its score", "seeds", "difference", "error reduction",
+        "error reduction, paper",
     ]  # fmt: skip
     assert table.lines == [
         ["NER", "trained", "50.00", "ELMo, trained", "70.00", "1, 1", "+20.00", "40.0 %", "20.0 %"]
