@@ -4,14 +4,14 @@ from allennlp.predictors import Predictor
 
 from elmo_plugin.archives.load import load_predictor
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.resources import shipped_archives
 
 __all__ = ["load_task", "shipped_tasks"]
 
 
 def shipped_tasks() -> List[str]:
     """The names of the tasks whose trained models come with the package."""
-    return sorted(path.parent.name for path in shipped("pretrained/tasks").glob("*/model.tar.gz"))
+    return list(shipped_archives())
 
 
 def load_task(
@@ -39,9 +39,10 @@ def load_task(
         predictor = elmo_plugin.load_task("ner")
         print(predictor.predict_json({"sentence": "Ada Lovelace lived in London."})["entities"])
     """
-    if name not in shipped_tasks():
+    archives = shipped_archives()
+    if name not in archives:
         raise ConfigurationError(
-            f"Expected the name of a task ({', '.join(shipped_tasks())}), found {name!r}. For a "
+            f"Expected the name of a task ({', '.join(archives)}), found {name!r}. For a "
             "model of your own, use elmo_plugin.load_archive."
         )
-    return load_predictor(shipped(f"pretrained/tasks/{name}/model.tar.gz"), cuda_device, overrides)
+    return load_predictor(archives[name], cuda_device, overrides)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.modules.cove_files import stored_cove_encoder, write_cove_encoder
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.atomic_write import check_new_file
 
 DESCRIPTION = """\
 Write the encoder of a trained translation model as a file for `elmo-cove`.
@@ -35,12 +35,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     out = Path(args.output_file)
-    if out.is_dir() or not out.absolute().parent.is_dir():
-        raise ConfigurationError(
-            f"{out}: expected the path of a file to write, in a folder that exists."
-        )
-    if out.exists() and not args.force:
-        raise ConfigurationError(f"{out} exists. Choose another name, or replace it with --force.")
+    check_new_file(out, args.force)
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
     model = TrainedModel.read(args.archive)
     encoder = stored_cove_encoder(model.parameters, model.place)
     write_cove_encoder(encoder, out)

@@ -3,6 +3,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from elmo_plugin.bilm.io.pack import pack
+from elmo_plugin.util.atomic_write import check_new_file
 from elmo_plugin.util.errors import ConfigurationError
 
 DESCRIPTION = """\
@@ -44,11 +45,7 @@ def run(args: Namespace) -> str:
     out = Path(args.output_file)
     if args.extra_words is not None and args.extra_words < 0:
         raise ConfigurationError(f"--extra-words {args.extra_words}: expected 0 or more.")
-    if out.is_dir() or not out.absolute().parent.is_dir():
-        raise ConfigurationError(
-            f"{out}: expected the path of a file to write, in a folder that exists."
-        )
-    if out.exists() and not args.force:
-        raise ConfigurationError(f"{out} exists. Choose another name, or replace it with --force.")
+    check_new_file(out, args.force)
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
     pack(args.archive, out, args.extra_words, args.int8)
     return f"{out}: {os.path.getsize(out) / 1e6:.1f} MB."

@@ -23,7 +23,7 @@ from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, explained_li
 from elmo_plugin.commands.command import add_progress_argument
 from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import atomic_write, check_new_file
 from elmo_plugin.util.errors import ConfigurationError
 
 STOPPED = "stopped. With --cache, the same command continues where it was."
@@ -152,8 +152,7 @@ def check_output(args: Namespace) -> None:
     if args.json is None:
         return
     path = Path(args.json)
-    if path.is_dir():
-        raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
+    check_new_file(path, force=True)
     path.parent.mkdir(parents=True, exist_ok=True)
 
 

@@ -28,6 +28,7 @@ from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
 from elmo_plugin.corpora.tokenizer import treebank_words
 from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
+from elmo_plugin.util.atomic_write import check_new_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 from elmo_plugin.util.resumable_text import ResumableText
@@ -92,16 +93,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
-    if args.output and Path(args.output).is_dir():
-        raise ConfigurationError(
-            f"{args.output} is a folder; expected the name of a file to write."
-        )
-    if args.output and not args.force and Path(args.output).exists():
-        raise ConfigurationError(
-            f"{args.output} exists. Give --force to replace it, or another name."
-        )
     kept = "Nothing is kept without --output"
     if args.output:
+        check_new_file(Path(args.output), args.force)
         kept = f"The lines done are kept in {args.output}.unfinished"
     with explained_limits(args.output or "the output", kept):
         return _score_pairs(args) if args.pairs else _score_text(args)

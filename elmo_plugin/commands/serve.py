@@ -18,7 +18,7 @@ from elmo_plugin.serve.served_task import load_tasks
 from elmo_plugin.serve.server import serve
 from elmo_plugin.serve.word_reader import WordReader
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.resources import shipped_archives
 
 DESCRIPTION = f"""\
 Answer requests to trained models over HTTP, and show the answers on a page.
@@ -122,7 +122,7 @@ def _word_reader(args: Namespace, limits: Limits) -> WordReader:
 
 
 def _shipped_archives() -> List[Path]:
-    found = sorted(shipped("pretrained/tasks").glob("*/model.tar.gz"))
+    found = list(shipped_archives().values())
     if not found:
         raise ConfigurationError(
             "No trained models come with this version: name archives that `allennlp train` wrote, "

@@ -44,7 +44,7 @@ class SpanCounts:
         The counts by label: overall, then sorted labels, then separate ones. Summed over all
         processes, each of which has to call this.
         """
-        counters = sum_over_processes(self._counters)
+        counters = sum_counters(self._counters)
         labels = sorted(set().union(*counters), key=lambda label: (label in self._separate, label))
         rows = {label: Counts(*(counter[label] for counter in counters)) for label in labels}
         counted = [row for label, row in rows.items() if label not in self._separate]
@@ -105,7 +105,7 @@ def aligned_tags(
         yield predicted_tags, gold_tags
 
 
-def sum_over_processes(counters: Collection[Counter]) -> List[Counter]:
+def sum_counters(counters: Collection[Counter]) -> List[Counter]:
     """Each counter summed over all processes, each of which has to call this."""
     if not is_distributed():
         return list(counters)

@@ -6,6 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Iterator, Union
 
+from elmo_plugin.util.errors import ConfigurationError
+
 #: The suffix of a file while it is written.
 UNFINISHED = ".unfinished"
 
@@ -39,3 +41,14 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def check_new_file(path: Path, force: bool) -> None:
+    """
+    Raises `ConfigurationError` if `path` is a folder or, unless `force` is true, a file that
+    exists.
+    """
+    if path.is_dir():
+        raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
+    if path.exists() and not force:
+        raise ConfigurationError(f"{path} exists. Give --force to replace it, or another name.")

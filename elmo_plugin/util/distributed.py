@@ -8,7 +8,7 @@ from torch import distributed
 Number = TypeVar("Number", int, float)
 
 
-def process() -> Tuple[int, int]:
+def rank_and_world_size() -> Tuple[int, int]:
     """The rank of this process and the number of processes."""
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
@@ -17,7 +17,7 @@ def process() -> Tuple[int, int]:
 
 def sum_over_processes(value: Number) -> Number:
     """The sum of `value` over all processes, each of which has to call this."""
-    if process() == (0, 1):
+    if rank_and_world_size() == (0, 1):
         return value
     device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
     total = torch.tensor(value, device=device)

@@ -1,10 +1,10 @@
 """State dicts with matrices in int8."""
 
-from typing import Dict
+from typing import Dict, Tuple
 
 import torch
 
-__all__ = ["SCALES", "dequantize", "quantized"]
+__all__ = ["SCALES", "dequantize", "quantized", "quantized_rows"]
 
 #: Suffixes of the names of an int8 matrix and of its scales, one per row.
 MATRIX, SCALES = ".int8", ".scales"
@@ -22,11 +22,29 @@ def quantized(parameters: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
         if not value.is_floating_point() or value.dim() != 2 or value.numel() < _MIN_SIZE:
             found[name] = value
             continue
-        scales = value.float().abs().amax(dim=1, keepdim=True) / 127.0
-        rounded = (value.float() / scales.clamp(min=1e-30)).round()
-        found[name + MATRIX] = rounded.to(torch.int8)
-        found[name + SCALES] = scales
+        found[name + MATRIX], scales = quantized_rows(value)
+        found[name + SCALES] = scales.unsqueeze(1)
     return found
+
+
+def quantized_rows(matrix: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+    """
+    # Parameters
+
+    matrix : `torch.Tensor`
+        Shape `(num_rows, num_columns)`, of any floating-point type.
+
+    # Returns
+
+    `Tuple[torch.Tensor, torch.Tensor]`
+        The matrix in units of its rows' scales, int8 from -127 to 127, and the scales, float32, of
+        shape `(num_rows,)`.
+    """
+    matrix = matrix.detach().float()
+    # Above 0 also for a row of zeros, which is divided by its scale too.
+    largest = matrix.abs().amax(dim=1).clamp_min(torch.finfo(torch.float32).tiny * 127)
+    scales = largest / 127
+    return (matrix / scales.unsqueeze(1)).round().to(torch.int8), scales
 
 
 def dequantize(parameters: Dict[str, torch.Tensor]) -> None:

@@ -1,6 +1,7 @@
 """Files that come with the package."""
 
 from pathlib import Path
+from typing import Dict
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -17,3 +18,9 @@ def shipped(path: str) -> Path:
     """
     inside = _PACKAGE / path
     return inside if inside.exists() else _PACKAGE.parent / path
+
+
+def shipped_archives() -> Dict[str, Path]:
+    """The trained models of tasks that come with the package, by the name of the task."""
+    found = sorted(shipped("pretrained/tasks").glob("*/model.tar.gz"))
+    return {path.parent.name: path for path in found}

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, TextIO
 
-from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write
+from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write, check_new_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
@@ -32,10 +32,7 @@ class ResumableText:
     """
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
-        if path.is_dir():
-            raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
-        if path.exists() and not force:
-            raise ConfigurationError(f"{path} exists. Give --force to replace it, or another name.")
+        check_new_file(path, force)
         self.path, self.folder = path, Path(f"{path}{UNFINISHED}")
         #: The `progress` of the last commit.
         self.progress: Dict[str, Any] = {}

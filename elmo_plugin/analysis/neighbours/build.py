@@ -139,11 +139,11 @@ def _add_group(
     embedded = embed_sentences(bilm, [words for _, words in group], batch_size)
     for (number, words), layers in zip(group, embedded):
         positions = lines.positions(words)
-        vectors = _half_of_length_1(layers[chosen][:, positions], f"line {number} of the text")
+        vectors = _unit_vectors(layers[chosen][:, positions], f"line {number} of the text")
         writer.add(number, words, positions, vectors)
 
 
-def _half_of_length_1(layers: torch.Tensor, place: str) -> numpy.ndarray:
+def _unit_vectors(layers: torch.Tensor, place: str) -> numpy.ndarray:
     """Shape: `(num_layers, num_contexts, dim)`."""
     vectors = layers.float().numpy()
     if not numpy.isfinite(vectors).all():

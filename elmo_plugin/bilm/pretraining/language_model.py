@@ -11,7 +11,7 @@ from elmo_plugin.bilm.pretraining.softmax import Softmax
 from elmo_plugin.bilm.pretraining.speed import Speed
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
-from elmo_plugin.util.distributed import process, sum_over_processes
+from elmo_plugin.util.distributed import rank_and_world_size, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -154,7 +154,7 @@ class LanguageModel(torch.nn.Module):
             self._perplexity(name, loss.detach(), len(targets))
         # Gradients are averaged over processes, whose numbers of tokens differ.
         num_tokens = sum_over_processes(len(forward_targets))
-        loss = torch.stack(losses).mean() * (process()[1] / num_tokens)
+        loss = torch.stack(losses).mean() * (rank_and_world_size()[1] / num_tokens)
         self._check_finite(loss, forward_targets)
         if self.training:
             self._speed.count(num_tokens)
@@ -233,7 +233,9 @@ class LanguageModel(torch.nn.Module):
         if not self.training:
             return None
         self._num_batches += 1
-        seed = (self.seed * 1_000_003 + process()[0]) * 1_000_000_007 + self._num_batches
+        seed = (
+            self.seed * 1_000_003 + rank_and_world_size()[0]
+        ) * 1_000_000_007 + self._num_batches
         return torch.Generator(device).manual_seed(seed % 2**63)
 
     def _check_finite(self, loss: torch.Tensor, targets: torch.Tensor) -> None:

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy, embedding, linear, pad
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.linear.products import (
     column_sums,
-    is_compiled,
+    onednn_compiles,
     padded_rows,
     transposed_product,
     with_rows,
@@ -188,7 +188,7 @@ class _NextWordLoss(torch.autograd.Function):
         for rows in _chunks(len(hidden), num_words):
             size = len(targets[rows])
             of_rows = hidden_[rows]
-            if is_compiled(of_rows):
+            if onednn_compiles(of_rows):
                 of_rows = with_rows(of_rows, padded_rows(size))
             logits = linear(of_rows, weight_)
             logits[size:] = 0.0
@@ -217,7 +217,7 @@ def _for_products(
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
     hidden, weight = hidden.to(dtype), weight.to(dtype)
-    if is_compiled(hidden):
+    if onednn_compiles(hidden):
         # The additional words have probability 0.
         weight = with_rows(weight, padded_rows(num_words))
         bias = pad(bias, (0, len(weight) - num_words), value=-math.inf)

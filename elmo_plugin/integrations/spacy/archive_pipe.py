@@ -9,7 +9,7 @@ import elmo_plugin
 from elmo_plugin.elmo.token_batches import token_batches
 from elmo_plugin.integrations.spacy.pipe import BatchPipe
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.resources import shipped_archives
 
 _ARCHIVE = "model.tar.gz"
 # Maximum number of sentences, or documents, in a batch; see also `token_batches`.
@@ -66,9 +66,8 @@ class ArchivePipe(BatchPipe):
         return self._archive
 
     def _shipped_file(self) -> str:
-        task = self.task.removeprefix("elmo-")
-        path = shipped(f"pretrained/tasks/{task}/model.tar.gz")
-        if not path.exists():
+        path = shipped_archives().get(self.task.removeprefix("elmo-"))
+        if path is None:
             raise ConfigurationError(
                 f"{self.name}: no trained model of {self.task} comes with the project. Set "
                 "`archive` to one that `allennlp train` wrote."

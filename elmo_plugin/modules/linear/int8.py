@@ -5,6 +5,7 @@ import torch
 from torch.nn.functional import linear, pad
 
 from elmo_plugin.modules import tuning
+from elmo_plugin.util.quantized import quantized_rows
 
 __all__ = ["Int8Linear", "Int8Matrix"]
 
@@ -47,11 +48,7 @@ class Int8Matrix:
     @classmethod
     def rounded(cls, weight: torch.Tensor) -> "Int8Matrix":
         """Quantises a float matrix of shape `(out_features, in_features)`."""
-        weight = weight.detach().float()
-        # Above 0 also for a row of zeros, which is divided by its scale too.
-        largest = weight.abs().amax(dim=1).clamp_min(torch.finfo(torch.float32).tiny * 127)
-        scale = largest / 127
-        return cls((weight / scale.unsqueeze(1)).round().to(torch.int8), scale)
+        return cls(*quantized_rows(weight))
 
     @property
     def weight(self) -> torch.Tensor:

@@ -24,7 +24,7 @@ def padded_rows(num_rows: int) -> int:
     return -(-num_rows // multiple) * multiple
 
 
-def is_compiled(values: torch.Tensor) -> bool:
+def onednn_compiles(values: torch.Tensor) -> bool:
     """
     True if oneDNN compiles code for products of such values, under the current `torch.autocast`.
     """
@@ -48,7 +48,7 @@ def padded_linear(
     oneDNN compiles its products and those of its backward pass.
     """
     num_rows = len(inputs)
-    if is_compiled(inputs):
+    if onednn_compiles(inputs):
         inputs = with_rows(inputs, padded_rows(num_rows))
     return linear(inputs, weight, bias)[:num_rows]
 
@@ -61,7 +61,7 @@ def transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     if left.size(1) > right.size(1):
         return transposed_product(right, left).t()
     num_rows = min(len(left), len(right))
-    if not is_compiled(left):
+    if not onednn_compiles(left):
         return left[:num_rows].t() @ right[:num_rows]
     num_rows = padded_rows(num_rows)
     # To transpose the smaller one in memory costs less than it saves.

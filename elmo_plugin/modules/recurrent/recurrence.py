@@ -8,7 +8,7 @@ from torch.autograd.function import once_differentiable
 from elmo_plugin.modules.linear.packed import PackedMatrix
 from elmo_plugin.modules.linear.products import (
     column_sums,
-    is_compiled,
+    onednn_compiles,
     padded_rows,
     transposed_product,
 )
@@ -225,7 +225,7 @@ def _weight_gradients(
     d_projection = None
     if d_projected is not None:
         d_projection = transposed_product(d_projected, trace.cell_outputs).to(full)
-    if is_compiled(d_gates) and len(weights.input) == len(weights.recurrent) == d_gates.size(1):
+    if onednn_compiles(d_gates) and len(weights.input) == len(weights.recurrent) == d_gates.size(1):
         # One product instead of three, which takes two thirds of their time.
         ones = inputs.new_ones(len(inputs), _ONES)
         joined = torch.cat([inputs, torch.cat(earlier), ones], dim=1)

@@ -14,7 +14,7 @@ from elmo_plugin.bilm.pretraining.text import Text, TextPath
 from elmo_plugin.bilm.token_embeddings import map_of
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.vocabulary import softmax_ids
-from elmo_plugin.util.distributed import process
+from elmo_plugin.util.distributed import rank_and_world_size
 from elmo_plugin.util.errors import ConfigurationError
 
 # The settings of each `order` and their defaults.
@@ -154,7 +154,9 @@ class BilmDataLoader(DataLoader):
 
     def _pass(self, epoch: int, first: int = 0) -> TextPass:
         seed = None if self._seed is None else f"{self._seed}:{epoch}"
-        return TextPass(self._text, self._batches, self._builder, seed, first, process())
+        return TextPass(
+            self._text, self._batches, self._builder, seed, first, rank_and_world_size()
+        )
 
 
 def _batches(order: str, **settings: Optional[int]) -> Union[SentenceBatches, StreamBatches]:

@@ -4,7 +4,7 @@ from typing import Collection, Dict, List, Sequence, Tuple
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.metrics.span_counts import sum_over_processes
+from elmo_plugin.metrics.span_counts import sum_counters
 from elmo_plugin.tasks.coref.clusters import (
     Counts,
     b_cubed,
@@ -81,7 +81,7 @@ class CorefScores(Metric):
             `mention_recall`. Fractions, computed from the counts of all processes. Empty if there
             were no documents.
         """
-        (sums,) = sum_over_processes([self._sums])
+        (sums,) = sum_counters([self._sums])
         if not sums["documents", ""]:
             return {}
         scores = {

@@ -7,7 +7,7 @@ from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import bio_tags, find_entities
-from elmo_plugin.metrics.span_counts import SpanCounts, aligned_tags, sum_over_processes
+from elmo_plugin.metrics.span_counts import SpanCounts, aligned_tags, sum_counters
 
 
 @Metric.register("elmo-entity-f1")
@@ -65,7 +65,7 @@ class EntityF1(Metric):
             the same three for every type seen so far, for example `f1-measure-PER`. Fractions, not
             percentages, from the counts of all processes. Empty if there were no tokens.
         """
-        (tokens,) = sum_over_processes([self._tokens])
+        (tokens,) = sum_counters([self._tokens])
         metrics = {}
         if tokens["all"]:
             metrics = {"accuracy": tokens["correct"] / tokens["all"], **self._counts.scores()}
@@ -86,7 +86,7 @@ class EntityF1(Metric):
             "found": lambda row: row.predicted,
             "gold": lambda row: row.gold,
         }
-        (tokens,) = sum_over_processes([self._tokens])
+        (tokens,) = sum_counters([self._tokens])
         accuracy = 100 * tokens["correct"] / max(tokens["all"], 1)
         last = f"Accuracy {accuracy:.2f} over {tokens['all']} tokens."
         return "\n".join([*self._counts.table(columns), last])

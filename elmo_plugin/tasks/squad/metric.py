@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Sequence
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.metrics.span_counts import sum_over_processes
+from elmo_plugin.metrics.span_counts import sum_counters
 
 # ASCII punctuation only: the official script keeps typographic dashes and quotation marks.
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -88,7 +88,7 @@ class SquadScores(Metric):
             `em` and `f1` as fractions, not percentages: means over the questions of all processes.
             Empty if there were no questions.
         """
-        (sums,) = sum_over_processes([self._sums])
+        (sums,) = sum_counters([self._sums])
         scores = {}
         if sums["questions"]:
             scores = {name: sums[name] / sums["questions"] for name in ("em", "f1")}

@@ -170,17 +170,17 @@ def test_a_kill_at_any_operation_leaves_an_index_that_is_continued(shared_bilm, 
 def begun(shared_bilm, tmp_path, monkeypatch):
     """Text and folder of a build that stopped after its first commit."""
     text, folder = many_lines(tmp_path), tmp_path / "index"
-    whole = build._half_of_length_1
+    whole = build._unit_vectors
 
     def stops(layers, place):
         if place == "line 20 of the text":
             raise KeyboardInterrupt
         return whole(layers, place)
 
-    monkeypatch.setattr(build, "_half_of_length_1", stops)
+    monkeypatch.setattr(build, "_unit_vectors", stops)
     with pytest.raises(KeyboardInterrupt):
         make_index(shared_bilm, text, folder, batch_size=1)
-    monkeypatch.setattr(build, "_half_of_length_1", whole)
+    monkeypatch.setattr(build, "_unit_vectors", whole)
     return text, folder
 
 

@@ -17,8 +17,8 @@ def test_each_column_is_a_line_with_the_scores_and_the_difference(tmp_path):
     found = results(tmp_path / "r.json", made, [0.6, 0.62, 0.7, 0.72, 0.5])
     (table,) = score_tables(found)
     assert table.head == [
-        "", "model", "paper", "score", "seeds", "difference", "error reduction",
-        "error reduction, paper", "compared with",
+        "", "model", "paper", "score", "seeds", "difference",
+        "error reduction", "error reduction, paper", "compared with",
     ]  # fmt: skip
     assert table.num_left == 2
     assert table.lines == [
@@ -106,7 +106,10 @@ def test_a_column_may_be_compared_with_another_one_than_the_baseline(tmp_path):
     assert last["compared with"] == "baseline" and last["95 %"] == "+10.00 to +10.00"
     assert last["error reduction"] == last["error reduction, paper"] == "20.0 %"
     assert all_layers["compared with"] == "last" and all_layers["difference"] == "+10.00"
-    assert all_layers["error reduction"] == "25.0 %" and all_layers["error reduction, paper"] == "50.0 %"
+    assert (
+        all_layers["error reduction"] == "25.0 %"
+        and all_layers["error reduction, paper"] == "50.0 %"
+    )
 
 
 def test_the_paper_s_error_reduction_is_from_its_own_baseline(tmp_path):
@@ -169,8 +172,8 @@ def test_a_summary_has_the_models_with_the_best_scores_in_validation(tmp_path):
             found.add({**score(run, test), "training": training})
     table = summary_table(found)
     assert table.head == [
-        "", "baseline", "score", "best model", "its score", "seeds", "difference", "error reduction",
-        "error reduction, paper",
+        "", "baseline", "score", "best model", "its score", "seeds", "difference",
+        "error reduction", "error reduction, paper",
     ]  # fmt: skip
     assert table.lines == [
         ["NER", "trained", "50.00", "ELMo, trained", "70.00", "1, 1", "+20.00", "40.0 %", "20.0 %"]

@@ -195,8 +195,10 @@ def test_the_command(trained, tmp_path, capsys):
     output = tmp_path / "ner.tar.gz"
     run("elmo-pack", trained, output, "--extra-words", "5")
     assert "MB." in capsys.readouterr().out
-    assert "exists. Choose another name" in failure("elmo-pack", trained, output)
+    assert "exists. Give --force" in failure("elmo-pack", trained, output)
     assert "expected 0 or more" in failure("elmo-pack", trained, output, "--extra-words", "-1")
-    assert "in a folder that exists" in failure("elmo-pack", trained, tmp_path / "no/ner.tar.gz")
+    assert "is a folder" in failure("elmo-pack", trained, tmp_path)
+    run("elmo-pack", trained, tmp_path / "new/ner.tar.gz")
+    assert (tmp_path / "new/ner.tar.gz").exists()
     assert "does not exist" in failure("elmo-pack", tmp_path / "no", tmp_path / "x.tar.gz")
     assert Path(output).exists()

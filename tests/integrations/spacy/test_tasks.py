@@ -69,9 +69,9 @@ def test_the_model_that_comes_with_the_project_is_the_default(pipeline, tmp_path
     assert [(entity.text, entity.label_) for entity in again(text).ents] == expected
 
 
-def test_a_model_that_does_not_come_with_the_project_must_be_named(pipeline, tmp_path, monkeypatch):
+def test_a_model_that_does_not_come_with_the_project_must_be_named(pipeline, monkeypatch):
     module = "elmo_plugin.integrations.spacy.archive_pipe"
-    monkeypatch.setattr(f"{module}.shipped", lambda path: tmp_path / path)
+    monkeypatch.setattr(f"{module}.shipped_archives", dict)
     with pytest.raises(ConfigurationError, match="no trained model of elmo-coref comes with"):
         pipeline("elmo_coref")("Ada lost her keys.")
 

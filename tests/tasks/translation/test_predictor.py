@@ -96,7 +96,7 @@ def test_the_encoder_is_exported_and_read_again(archive, run_folder, tmp_path, c
     vectors, mask = torch.randn(2, 4, 100), torch.ones(2, 4, dtype=torch.bool)
     torch.testing.assert_close(encoder(vectors, mask), expected(vectors, mask))
     assert isinstance(expected, CoveEncoder)
-    assert "exists. Choose another name" in running.failure("elmo-export-cove", run_folder, out)
+    assert "exists. Give --force" in running.failure("elmo-export-cove", run_folder, out)
     running.run("elmo-export-cove", run_folder, out, "--force")
 
 
@@ -108,9 +108,7 @@ def test_bad_input_ends_in_one_sentence(tmp_path):
     torch.save(torch.nn.Linear(2, 2).state_dict(), folder / "best.th")
     failure = running.failure("elmo-export-cove", folder, tmp_path / "x.pth")
     assert "holds no encoder of CoVe" in failure
-    assert "in a folder that exists" in running.failure(
-        "elmo-export-cove", folder, tmp_path / "no" / "x.pth"
-    )
+    assert "is a folder" in running.failure("elmo-export-cove", folder, tmp_path)
     assert not (tmp_path / "x.pth").exists()
 
 
