@@ -11,6 +11,8 @@ from allennlp.data.fields import TextField
 from allennlp.models import Model
 from allennlp.training.optimizers import Optimizer
 
+from elmo_plugin.util.bfloat16 import autocast_bfloat16
+
 Tensors = Dict[str, Any]
 
 
@@ -53,7 +55,7 @@ def training(
     def step(turn: int) -> None:
         model.train()
         optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=mixed_precision):
+        with autocast_bfloat16(torch.device("cpu"), mixed_precision):
             loss = model(**batches[turn])["loss"]
         loss.backward()
         if grad_norm:
@@ -71,7 +73,7 @@ def prediction(
     @torch.no_grad()
     def predict(turn: int) -> None:
         model.eval()
-        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+        with autocast_bfloat16(torch.device("cpu"), bfloat16):
             for batch in batches[turn]:
                 model.make_output_human_readable(model(**batch))
 
