@@ -178,7 +178,7 @@ def test_a_file_of_few_of_the_words_is_warned_of(path, num_others, is_warned, ca
     words = {f"word {number}": 1 for number in range(num_others)}
     WordVectors(Vocabulary({"tokens": {"play": 3, **words}}), 3, path)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert [message.endswith("set ELMO_GLOVE.") for message in warnings] == [True] * is_warned
+    assert [message.endswith("such as ELMO_GLOVE.") for message in warnings] == [True] * is_warned
 
 
 def test_a_missing_file_is_named(vocab, tmp_path):
