@@ -99,16 +99,17 @@ def _overridden(
     place: str,
 ) -> Tuple[Union[str, Dict[str, Any]], Params]:
     """The overrides, with those that lift limits, and the configuration that results."""
+    file = folder / archival.CONFIG_NAME
+    try:
+        Params.from_file(file)
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigurationError(f"{place}: its {file.name} is damaged: {reason}") from error
     expected = "expected `overrides` of single settings, such as {'model.dropout': 0.1}, found"
     try:
         lifted = _whole_files(config, overrides, place) if every_instance else overrides
-        overridden = Params.from_file(folder / archival.CONFIG_NAME, lifted)
+        overridden = Params.from_file(file, lifted)
     except (AttributeError, RuntimeError, TypeError, ValueError) as error:
-        if not overrides:
-            reason = str(error).partition("\n")[0]
-            raise ConfigurationError(
-                f"{place}: its {archival.CONFIG_NAME} is damaged: {reason}"
-            ) from error
         raise ConfigurationError(f"{place}: {expected} {overrides!r}: {error}") from error
     if overrides and "type" not in overridden["model"]:
         raise ConfigurationError(

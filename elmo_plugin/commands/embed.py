@@ -165,7 +165,8 @@ def _embed_folder(args: Namespace) -> str:
         is_finished = output.exists() and not args.force
         counted = None if is_finished else _count(text, output, options)
         sizes[text] = 0 if counted is None else vector_bytes(bilm, counted[1], options)
-    check_space(args.output_file, _announced(sum(sizes.values())) + max(sizes.values()))
+    needed = _announced(sum(sizes.values())) + max(sizes.values())
+    check_space(args.output_file, needed, outputs.values())
     if args.ray is None:
         outcomes = dump_shards(bilm, outputs, options, args.force, args.num_workers)
     else:

@@ -36,9 +36,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> str:
     out = Path(args.output_file)
     check_new_file(out, args.force)
-    out.absolute().parent.mkdir(parents=True, exist_ok=True)
     model = TrainedModel.read(args.archive)
     encoder = stored_cove_encoder(model.parameters, model.place)
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
     write_cove_encoder(encoder, out)
     return (
         f"{out}: two layers of {encoder.hidden_dim} per direction over word vectors of "

@@ -46,6 +46,5 @@ def run(args: Namespace) -> str:
     if args.extra_words is not None and args.extra_words < 0:
         raise ConfigurationError(f"--extra-words {args.extra_words}: expected 0 or more.")
     check_new_file(out, args.force)
-    out.absolute().parent.mkdir(parents=True, exist_ok=True)
     pack(args.archive, out, args.extra_words, args.int8)
     return f"{out}: {os.path.getsize(out) / 1e6:.1f} MB."

@@ -45,10 +45,13 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
 
 def check_new_file(path: Path, force: bool) -> None:
     """
-    Raises `ConfigurationError` if `path` is a folder or, unless `force` is true, a file that
-    exists.
+    Raises `ConfigurationError` if `path` is a folder, is in none, or, unless `force` is true, is a
+    file that exists.
     """
     if path.is_dir():
         raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
+    above = next(parent for parent in path.absolute().parents if parent.exists())
+    if not above.is_dir():
+        raise ConfigurationError(f"{path} cannot be written: {above} is not a folder.")
     if path.exists() and not force:
         raise ConfigurationError(f"{path} exists. Give --force to replace it, or another name.")

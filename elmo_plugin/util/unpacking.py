@@ -1,5 +1,6 @@
 """Unpacks untrusted archives."""
 
+import errno
 import lzma
 import os
 import shutil
@@ -15,6 +16,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 
 _BLOCK = 1 << 20
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _MAX_FOLDERS = 100
 
 
@@ -65,11 +67,10 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str)
         RecursionError,
     ) as error:
         reason = str(error).partition("\n")[0][:200].rstrip(":. ")
-        # Errors of the decompression have no number.
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and error.errno in _NO_SPACE:
             raise ConfigurationError(
-                f"{place} cannot be unpacked into {folder}: {reason}. Set TMPDIR to a folder with "
-                "space and the permission to write."
+                f"{place} cannot be unpacked into {folder}: {reason}. Set TMPDIR to a folder on a "
+                "larger disk."
             ) from error
         raise ConfigurationError(
             f"{place} cannot be read; it is damaged, cut short, or no model.tar.gz ({reason}). "

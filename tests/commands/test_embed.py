@@ -461,12 +461,16 @@ def test_space_counts_what_unfinished_files_of_a_folder_hold(tmp_path, monkeypat
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(100))
     out = tmp_path / "out"
+    for name in ("a", "b", "other"):
+        (out / f"{name}.hdf5.unfinished").mkdir(parents=True)
+        (out / f"{name}.hdf5.unfinished/part").write_bytes(bytes(30))
+    files = [out / "a.hdf5", out / "b.hdf5"]
+    check_space(out, 160, files)
     with pytest.raises(ConfigurationError, match="Free some space"):
-        check_space(out, 150)
-    for folder in ("out/a.hdf5.unfinished", "out/b.hdf5.unfinished"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "part").write_bytes(bytes(30))
-    check_space(out, 150)
+        check_space(out, 161, files)
+    check_space(out / "a.hdf5", 130)
+    with pytest.raises(ConfigurationError, match="Free some space"):
+        check_space(out / "a.hdf5", 131)
 
 
 def test_a_bilm_over_token_embeddings_writes_its_layers(tmp_path, make_options):

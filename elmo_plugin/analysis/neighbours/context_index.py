@@ -29,6 +29,7 @@ _SETTINGS = {
     "num_contexts",
     "num_lines",
     "num_sentences",
+    "text_sha256",
     "warm_up",
 }
 

@@ -75,15 +75,16 @@ class Results:
 
     def num_refused(self, other: "Results") -> int:
         """
-        The number of scores of the same study in `other` that `reuse` cannot take: of other
-        settings, or other data.
+        The number of scores of the same study in `other` that would fill a cell without a score,
+        but are of other settings, or other data.
         """
         cell = itemgetter("row", "column", "fraction", "seed")
-        digests = {cell(place): place["digest"] for place in self._places}
+        missing = {cell(place) for place in self._places if place["digest"] not in self._scores}
+        known = {place["digest"] for place in self._places}
         return sum(
             self.title == other.title
-            and place["digest"] in other._scores
-            and digests.get(cell(place), place["digest"]) != place["digest"]
+            and place["digest"] in other._scores.keys() - known
+            and cell(place) in missing
             for place in other._places
         )
 

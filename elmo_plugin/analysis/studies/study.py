@@ -199,10 +199,10 @@ def _check(study: Study, path: str) -> None:
 
 def validation_metric(experiment: Dict[str, Any]) -> str:
     """
-    The metric that chooses the best epoch, with its sign: the first if there are several, and the
-    loss, as in AllenNLP, if there is none.
+    The metric that chooses the best epoch, with its sign: the first of several, and AllenNLP's
+    default, the loss, if none is named.
     """
-    found = experiment.get("trainer", {}).get("validation_metric", "-loss")
+    found = experiment.get("trainer", {}).get("validation_metric") or "-loss"
     return found[0] if isinstance(found, list) else found
 
 
@@ -214,13 +214,13 @@ def check_inputs(runs: Iterable[Run]) -> None:
         If a corpus of a run does not exist.
     """
     for run in runs:
-        inputs = {**{name: run.experiment.get(name) for name in _DATA}, "evaluate": run.evaluate}
-        for what, value in inputs.items():
-            for file in _data_paths(value):
-                if "://" not in file and not _files(file):
+        inputs = {name: _data_paths(run.experiment.get(name)) for name in _DATA}
+        for what, paths in {**inputs, "evaluate": [run.evaluate] if run.evaluate else []}.items():
+            for path in paths:
+                if "://" not in path and not _files(path):
                     raise ConfigurationError(
-                        f"{run.name}: {what} is {file}, which does not exist. Put it there, or set "
-                        "ELMO_DATA to the folder of the corpora."
+                        f"{run.name}: {what} is {path}, which does not exist or has no files. Put "
+                        "it there, or set ELMO_DATA to the folder of the corpora."
                     )
 
 
@@ -229,14 +229,15 @@ def _files(name: str) -> List[str]:
     if os.path.isfile(name):
         return [name]
     # Other strings of an experiment, such as regular expressions, name no folder.
-    found = (glob.glob(name) or glob.glob(f"{name}.gz")) if os.sep in name else []
+    names = (name, f"{name}.gz") if os.sep in name else ()
+    found = next(filter(None, (glob.glob(each, recursive=True) for each in names)), [])
     return sorted(filter(os.path.isfile, found))
 
 
 def _data_paths(value: Any) -> List[str]:
     """
     The paths of a corpus, for a biLM one or many (see `Text`): of a list or of a string with
-    commas, and the files of a folder.
+    commas, and the files of a folder, or the folder itself if it has none.
     """
     if isinstance(value, list):
         return [path for part in value for path in _data_paths(part)]
@@ -244,17 +245,19 @@ def _data_paths(value: Any) -> List[str]:
         return []
     if os.path.isdir(value):
         names = sorted(name for name in os.listdir(value) if not name.startswith("."))
-        return [os.path.join(value, name) for name in names]
-    if "," in value and not os.path.exists(value):
+        paths = [os.path.join(value, name) for name in names]
+        return list(filter(os.path.isfile, paths)) or [value]
+    if "," in value and not _files(value):
         return [path for part in value.split(",") for path in _data_paths(part.strip())]
     return [value]
 
 
 def _with_data_paths(experiment: Dict[str, Any]) -> Dict[str, Any]:
-    """A corpus of several paths is a list of them."""
-    paths = {name: _data_paths(experiment.get(name)) for name in _DATA}
-    several = {name: found for name, found in paths.items() if found[1:]}
-    return {**experiment, **several}
+    """With a list in place of a corpus that is not the path of a file or a pattern."""
+    given = {name: experiment[name] for name in _DATA if experiment.get(name)}
+    paths = {name: _data_paths(value) for name, value in given.items()}
+    lists = {name: found for name, found in paths.items() if found not in ([], [given[name]])}
+    return {**experiment, **lists}
 
 
 def file_hashes(experiment: Any) -> Dict[str, str]:

@@ -221,8 +221,11 @@ def _training_metrics(training: Path) -> Dict[str, float]:
 
 
 def _history(training: Path, experiment: Dict[str, Any]) -> List[Optional[float]]:
-    """The metric of the validation after each epoch, if the trainer has one."""
-    metric = validation_metric(experiment).lstrip("+-")
+    """The metric of the validation after each epoch; empty if lower is better, as for the loss."""
+    signed = validation_metric(experiment)
+    if signed.startswith("-"):
+        return []
+    metric = signed.lstrip("+")
     paths = training.glob("metrics_epoch_*.json")
     epochs = sorted(paths, key=lambda path: int(path.stem.rpartition("_")[2]))
     return [_read(path).get(f"validation_{metric}") for path in epochs]

@@ -43,7 +43,7 @@ def pack(
     archive : `Union[str, PathLike]`
         A `model.tar.gz` or the folder of a training.
     output : `Union[str, PathLike]`
-        The `.tar.gz` to write.
+        The `.tar.gz` to write; its folder is created if needed.
     num_extra_words : `Optional[int]`, optional (default = `None`)
         How many words that were not in the training data keep their vectors, the most frequent
         ones, see `WordVectors`; default: all.
@@ -79,6 +79,7 @@ def pack(
         config = json.dumps(_portable(model.config, sources), indent=2)
         (packed / "config.json").write_text(f"{config}\n", encoding="utf-8")
         shutil.copyfile(folder / "meta.json", packed / "meta.json")
+        Path(output).absolute().parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(output) as unfinished:
             _write_tar(packed, unfinished)
 

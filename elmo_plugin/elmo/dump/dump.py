@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple, Union
 
 import numpy
 
@@ -146,15 +146,16 @@ def finished_dump(
         return None
     settings = {name: str(value) for name, value in _settings(bilm, options).items()}
     difference = settings_difference(found, settings)
+    kind = "with other settings"
     text = DigestedText([input_path], options.decoding_errors)
     if not difference:
         for _ in text.sentences():
             pass
         if text.sha256 != found["text_sha256"]:
-            difference = f"the text {input_path} has changed"
+            kind, difference = "of another text", f"{input_path} has changed"
     if difference:
         raise ConfigurationError(
-            f"{output_path} is finished, for other input: {difference}. Name another output, "
+            f"{output_path} is finished, {kind}: {difference}. Name another output, "
             "or add --force to replace it."
         )
     return DumpSummary(text.num_lines, text.num_tokens, int(found["num_datasets"]), text.num_lines)
@@ -190,14 +191,17 @@ def vector_bytes(bilm: Bilm, num_tokens: int, options: DumpOptions) -> int:
     return num_tokens * num_layers * bilm.output_dim * numpy.dtype(options.dtype).itemsize
 
 
-def check_space(output_path: Union[str, os.PathLike], num_bytes: int) -> None:
+def check_space(
+    output_path: Union[str, os.PathLike],
+    num_bytes: int,
+    files: Optional[Iterable[Union[str, os.PathLike]]] = None,
+) -> None:
     """
     Raises `ConfigurationError` if the free disk space is smaller than `num_bytes` minus what an
-    unfinished call has already written of this output.
+    unfinished call has already written of the output, or of the `files` in it if it is a folder.
     """
     folder = Path(output_path)
-    # Of this file, or of the files in this folder.
-    unfinished = [Path(f"{folder}{UNFINISHED}"), *folder.glob(f"*{UNFINISHED}")]
+    unfinished = [Path(f"{os.fspath(file)}{UNFINISHED}") for file in files or [folder]]
     done = sum(path.stat().st_size for each in unfinished for path in each.glob("*"))
     while not folder.is_dir():
         folder = folder.parent

@@ -216,8 +216,8 @@ def _initialise(
         )
     if len(vectors) < len(weight) / 10:
         logger.warning(
-            "%s has vectors for only %d of the %d words of the corpus. To use another file, set the "
-            "variable that names it, such as ELMO_GLOVE.",
+            "%s has vectors for only %d of the %d words of the corpus. To use another file, set "
+            "the variable that names it, such as ELMO_GLOVE.",
             path,
             len(vectors),
             len(weight),

@@ -117,7 +117,8 @@ class SquadPredictor(TaskPredictor):
                 answer = {"answer": passage[start:end], "start": start, "end": end}
                 n_best.append({**answer, "probability": probability})
         if not n_best:
-            raise ConfigurationError(
+            # The fault of the model: a `ConfigurationError` would be one of the line.
+            raise RuntimeError(
                 "elmo-squad: no span of the passage has a probability, because numbers of the "
                 "model are NaN. Its training diverged; take another model."
             )

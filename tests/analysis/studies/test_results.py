@@ -68,6 +68,14 @@ def test_scores_of_other_settings_are_refused(tmp_path):
     found.describe(replace(made, runs=(made.runs[0], *changed)))
     found.reuse(other)
     assert found.num_refused(other) == 2 and found.num_missing() == 3
+    # What has a score here needs none of there.
+    found.add(score(changed[2], 0.5))
+    assert found.num_refused(other) == 1
+    # Runs that have only changed places keep their scores.
+    digests = [run.digest for run in made.runs]
+    moved = tuple(map(lambda run, digest: replace(run, digest=digest), made.runs, digests[::-1]))
+    found.describe(replace(made, runs=moved))
+    assert found.num_refused(other) == 0
     # Another study may have rows and columns of the same names.
     found.title = "Another title"
     assert found.num_refused(other) == 0

@@ -156,19 +156,24 @@ def test_a_missing_corpus_is_named(written):
     assert str(info.value).startswith(expected)
 
 
-@pytest.mark.parametrize("kind", ["list", "commas", "folder", "pattern", "gzip"])
+@pytest.mark.parametrize(
+    "kind", ["list", "commas", "folder", "folder of one", "pattern", "deep pattern", "gzip"]
+)
 def test_a_corpus_may_be_several_files(written, tmp_path, kind):
-    folder = tmp_path / "text"
-    folder.mkdir()
+    folder = tmp_path / ("a" if kind == "commas" else "a,b") / "text"
+    (folder / "inner").mkdir(parents=True)
     ending = ".gz" if kind == "gzip" else ""
-    paths = [folder / f"{name}.txt" for name in "ab"]
+    names = ["b"] if kind == "folder of one" else ["a", "b"]
+    paths = [folder / f"{name}.txt" for name in names]
     for path in paths:
         Path(f"{path}{ending}").write_text(path.name)
     corpora = {
         "list": list(map(str, paths)),
         "commas": ", ".join(map(str, paths)),
         "folder": str(folder),
+        "folder of one": str(folder),
         "pattern": str(folder / "*.txt"),
+        "deep pattern": str(tmp_path / "**" / "*.txt"),
         "gzip": str(folder / "*.txt"),
     }
     corpus = json.dumps(corpora[kind])
@@ -179,19 +184,24 @@ def test_a_corpus_may_be_several_files(written, tmp_path, kind):
     hashed = file_hashes(before[0].experiment)
     assert all(f"{path}{ending}" in hashed for path in paths)
     # All of them are part of the digest.
-    Path(f"{paths[1]}{ending}").write_text("changed")
+    Path(f"{paths[-1]}{ending}").write_text("changed")
     study_module._hash.cache_clear()
     assert read_study(changed).runs[0].digest != before[0].digest
-    Path(f"{paths[0]}{ending}").unlink()
-    if kind in ("list", "commas"):
-        with pytest.raises(ConfigurationError, match=f"train_data_path is {paths[0]}, which does"):
-            check_inputs(before)
+    for path in paths:
+        Path(f"{path}{ending}").unlink()
+    with pytest.raises(ConfigurationError) as info:
+        check_inputs(before)
+    if kind in ("commas", "folder", "folder of one"):
+        named = paths[0] if kind == "commas" else folder
+        expected = f"train_data_path is {named}, which does not exist or has no files"
+        assert expected in str(info.value)
 
 
 def test_the_metric_is_the_first_one_or_the_loss():
     assert validation_metric({"trainer": {"validation_metric": ["+f1", "-loss"]}}) == "+f1"
     assert validation_metric({"trainer": {"validation_metric": "+f1"}}) == "+f1"
-    assert validation_metric({"trainer": {}}) == validation_metric({}) == "-loss"
+    for trainer in ({}, {"validation_metric": None}, {"validation_metric": []}):
+        assert validation_metric({"trainer": trainer}) == "-loss"
 
 
 def test_another_jsonnet_file_is_refused():

@@ -200,5 +200,8 @@ def test_the_command(trained, tmp_path, capsys):
     assert "is a folder" in failure("elmo-pack", trained, tmp_path)
     run("elmo-pack", trained, tmp_path / "new/ner.tar.gz")
     assert (tmp_path / "new/ner.tar.gz").exists()
-    assert "does not exist" in failure("elmo-pack", tmp_path / "no", tmp_path / "x.tar.gz")
+    assert "does not exist" in failure("elmo-pack", tmp_path / "no", tmp_path / "no/x.tar.gz")
+    assert not (tmp_path / "no").exists()
+    message = failure("elmo-pack", trained, output / "x.tar.gz")
+    assert f"x.tar.gz cannot be written: {output} is not a folder." in message
     assert Path(output).exists()
