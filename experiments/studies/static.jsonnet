@@ -14,7 +14,12 @@ local columns(baseline, elmo, trainable) =
     { name: 'baseline', experiment: baseline, settings: vectors },
     { name: 'wider vectors', experiment: baseline, settings: wide },
     { name: 'ELMo', experiment: elmo, settings: vectors },
-    { name: 'wider vectors and ELMo', experiment: elmo, settings: wide },
+    {
+      name: 'wider vectors and ELMo',
+      experiment: elmo,
+      settings: wide,
+      against: 'wider vectors',
+    },
   ];
 
 (import '../lib/study.libsonnet') {
