@@ -69,7 +69,7 @@ def test_a_killed_server_is_noticed(start_server, archive_of):
 
 
 def test_without_archives_the_error_says_to_name_some(monkeypatch, tmp_path):
-    monkeypatch.setattr("elmo_plugin.commands.serve.shipped", lambda path: tmp_path / path)
+    monkeypatch.setattr("elmo_plugin.util.resources.shipped", lambda path: tmp_path / path)
     assert "name archives that `allennlp train` wrote" in failure("elmo-serve")
 
 
@@ -77,7 +77,7 @@ def test_archives_that_ship_are_found(monkeypatch, tmp_path, archive_of):
     folder = tmp_path / "pretrained/tasks/ner"
     folder.mkdir(parents=True)
     (folder / "model.tar.gz").symlink_to(archive_of("ner"))
-    monkeypatch.setattr("elmo_plugin.commands.serve.shipped", lambda path: tmp_path / path)
+    monkeypatch.setattr("elmo_plugin.util.resources.shipped", lambda path: tmp_path / path)
     served = []
     monkeypatch.setattr(
         "elmo_plugin.commands.serve.serve", lambda app, *_: served.extend(app.openapi()["paths"])

@@ -146,7 +146,7 @@ def test_processes_share_out_what_one_would_read(make_loader, monkeypatch, kind,
     shares = []
     for rank in range(world_size):
         monkeypatch.setattr(
-            "elmo_plugin.tasks.bilm.data_loader.process", lambda rank=rank: (rank, world_size)
+            "elmo_plugin.tasks.bilm.data_loader.rank_and_world_size", lambda rank=rank: (rank, world_size)
         )
         loader = make_loader(kind)
         shares.append(list(loader))
@@ -164,7 +164,7 @@ def test_each_process_carries_on_its_own_streams(make_loader, monkeypatch):
     shares = []
     for rank in range(4):
         monkeypatch.setattr(
-            "elmo_plugin.tasks.bilm.data_loader.process", lambda rank=rank: (rank, 4)
+            "elmo_plugin.tasks.bilm.data_loader.rank_and_world_size", lambda rank=rank: (rank, 4)
         )
         shares.append(list(make_loader("streams")))
     # Six streams for four processes.
