@@ -146,7 +146,8 @@ def test_processes_share_out_what_one_would_read(make_loader, monkeypatch, kind,
     shares = []
     for rank in range(world_size):
         monkeypatch.setattr(
-            "elmo_plugin.tasks.bilm.data_loader.rank_and_world_size", lambda rank=rank: (rank, world_size)
+            "elmo_plugin.tasks.bilm.data_loader.rank_and_world_size",
+            lambda rank=rank: (rank, world_size),
         )
         loader = make_loader(kind)
         shares.append(list(loader))
