@@ -125,14 +125,10 @@ def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
         results.reuse(other)
         refused = results.num_refused(other)
         if refused:
-            now = (
-                args.study
-                if study is not None
-                else f"{results.path} (without --show: {args.study})"
-            )
+            current = args.study if study else f"{results.path} (without --show: {args.study})"
             _say(
                 f"--reuse {path}: {refused} scores are of other settings or data than those of "
-                f"{now}. They are left out."
+                f"{current}. They are left out."
             )
     results.save()
     return results

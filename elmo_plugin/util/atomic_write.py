@@ -45,8 +45,8 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
 
 def check_new_file(path: Path, force: bool) -> None:
     """
-    Raises `ConfigurationError` if `path` is a folder, is in none, or, unless `force` is true, is a
-    file that exists.
+    Raises `ConfigurationError` if `path` is a folder, if one of its parents is a file, or if it
+    exists and `force` is false.
     """
     if path.is_dir():
         raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")

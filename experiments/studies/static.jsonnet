@@ -13,7 +13,7 @@ local columns(baseline, elmo, trainable) =
   [
     { name: 'baseline', experiment: baseline, settings: vectors },
     { name: 'wider vectors', experiment: baseline, settings: wide },
-    { name: 'ELMo', experiment: elmo, settings: vectors },
+    { name: 'ELMo', experiment: elmo, settings: vectors, against: 'wider vectors' },
     {
       name: 'wider vectors and ELMo',
       experiment: elmo,

@@ -19,6 +19,7 @@ CONTEXTS_FILE, CONTEXT_COLUMNS = "contexts.npy", 3
 # the text file, in bytes; number of its last context plus 1; `key_of` its words.
 SENTENCES_FILE, SENTENCE_COLUMNS = "sentences.npy", 4
 
+# What `index.json` has, besides the version of the format.
 _SETTINGS = {
     "bilm_fingerprint",
     "complete",

@@ -25,12 +25,11 @@ def test_a_fraction_that_leaves_nothing_is_found_beforehand():
         check_experiments([first])
 
 
-def test_the_run_is_named():
-    logging.disable(logging.INFO)
+def test_the_run_is_named(monkeypatch):
+    monkeypatch.setattr(logging.root.manager, "disable", logging.INFO)
     (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
     first.experiment["trainer"]["optimizer"]["speed"] = 3
     with pytest.raises(ConfigurationError, match="NER, fixed vectors, seed 1: .*speed"):
         check_experiments([first])
     # What its caller does not log stays so.
     assert logging.root.manager.disable == logging.INFO
-    logging.disable(logging.NOTSET)
