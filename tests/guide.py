@@ -86,7 +86,8 @@ def make_workplace(folder: Path) -> None:
         small = FIXTURES / f"experiments/small_{task}.libsonnet"
         text = f"(import '{path}') + (import '{small}') + {one_epoch}"
         _write(folder / "experiments/ablations" / path.name, text)
-    (folder / "experiments/lib").symlink_to(PROJECT / "experiments/lib")
+    for name in ("lib", "results"):
+        (folder / "experiments" / name).symlink_to(PROJECT / "experiments" / name)
 
 
 def write_file(block: Block, folder: Path) -> None:
