@@ -63,12 +63,12 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   srl: corpus('srl', 'gold_conll'),
   coref: corpus('coref', 'gold_conll'),
   coref_litbank: corpus('coref/litbank', 'gold_conll'),
-  // CoNLL-2000 has no dev part: make dev.txt from sentences of the training part.
+  // CoNLL-2000 has no dev split: make dev.txt from sentences of the training split.
   chunking: corpus('chunking', 'txt'),
   ner: corpus('ner', 'conll'),
   mt: { train: data + '/mt/train.en', dev: data + '/mt/val.en', test: data + '/mt/test.en' },
   sst: corpus('sst', 'txt'),
-  // The test part is not public, so dev takes its place.
+  // The test split is not public, so dev takes its place.
   squad: {
     train: data + '/squad/train-v1.1.json',
     dev: data + '/squad/dev-v1.1.json',
