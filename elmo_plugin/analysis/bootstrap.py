@@ -1,27 +1,65 @@
-"""Confidence intervals of accuracies and F1."""
+"""Confidence intervals of accuracies and F1, and of differences between two of them."""
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy
 from numpy.typing import ArrayLike
 
-__all__ = ["Interval", "bootstrap_interval"]
+__all__ = ["BootstrappedScore", "Difference", "Interval", "bootstrap", "percentile_interval"]
 
 _NUM_SAMPLES = 1000
 _LEVEL = 0.95
 
 
 class Interval(NamedTuple):
-    """A confidence interval."""
+    """The bounds of a 95 % confidence interval, in the unit of the score."""
 
     low: float
     high: float
 
 
-def bootstrap_interval(correct: ArrayLike, total: ArrayLike) -> Interval:
+class Difference(NamedTuple):
+    """The difference between two scores, in their unit, and its 95 % confidence interval."""
+
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class BootstrappedScore:
     """
-    The 95 % percentile interval of `sum(correct) / sum(total)` over 1,000 bootstrap samples of
-    sentences. Sentences are drawn, not words, because the words of a sentence are not independent.
+    A share of all items, and the same share of each bootstrap sample.
+
+    # Parameters
+
+    value : `float`
+    samples : `numpy.ndarray`
+        Shape `(num_samples,)`.
+    """
+
+    value: float
+    # Arrays cannot be compared by `==`.
+    samples: numpy.ndarray = field(compare=False)
+
+    def interval(self) -> Interval:
+        """The 95 % percentile interval."""
+        return percentile_interval(self.samples)
+
+    def minus(self, other: "BootstrappedScore") -> Difference:
+        """
+        The difference from another score of the same sentences. Both are computed on the same
+        samples of sentences, so that the interval is that of a paired bootstrap.
+        """
+        interval = percentile_interval(self.samples - other.samples)
+        return Difference(self.value - other.value, interval)
+
+
+def bootstrap(correct: ArrayLike, total: ArrayLike) -> BootstrappedScore:
+    """
+    `sum(correct) / sum(total)`, and the same for 1,000 bootstrap samples of sentences. Sentences
+    are drawn, not words, because the words of a sentence are not independent. The samples depend
+    on nothing but the number of sentences.
 
     # Parameters
 
@@ -36,5 +74,10 @@ def bootstrap_interval(correct: ArrayLike, total: ArrayLike) -> Interval:
         drawn = generator.integers(len(right), size=len(right))
         # If most sentences have no words, a sample may have none.
         means[number] = right[drawn].sum() / max(all_words[drawn].sum(), 1)
-    low, high = numpy.quantile(means, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+    return BootstrappedScore(float(right.sum() / max(all_words.sum(), 1)), means)
+
+
+def percentile_interval(samples: numpy.ndarray) -> Interval:
+    """The 95 % percentile interval of bootstrap samples."""
+    low, high = numpy.quantile(samples, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return Interval(float(low), float(high))

@@ -11,7 +11,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import numpy
 
-from elmo_plugin.analysis.bootstrap import Interval, bootstrap_interval
+from elmo_plugin.analysis.bootstrap import BootstrappedScore, Difference, bootstrap
 from elmo_plugin.analysis.classifier_file import stored_classifier
 from elmo_plugin.analysis.features import Features, Text, compute_features
 from elmo_plugin.analysis.representations import Representation
@@ -37,15 +37,12 @@ class Accuracy:
 
     # Parameters
 
-    overall : `float`
-    interval : `Interval`
-        Of `overall`, at 95 %; see `bootstrap_interval`.
+    overall : `BootstrappedScore`
     unseen : `Optional[float]`
         The share among words that the training part lacks; `None` if there are none.
     """
 
-    overall: float
-    interval: Interval
+    overall: BootstrappedScore
     unseen: Optional[float]
 
 
@@ -60,6 +57,8 @@ class TagScore:
     dev, test : `Accuracy`
     classifier : `Optional[Classifier]`
         `None` for the most frequent tag of each word.
+    from_previous : `Optional[Difference]`
+        The accuracy on test minus that of the previous layer of the same representation.
     """
 
     representation: str
@@ -67,6 +66,7 @@ class TagScore:
     dev: Accuracy
     test: Accuracy
     classifier: Optional[Classifier]
+    from_previous: Optional[Difference] = None
 
 
 class TagProbe:
@@ -180,11 +180,14 @@ class TagProbe:
         choices = {name: [number] for name, number in zip(representation.layers, numbers)}
         if with_mix and len(numbers) > 1:
             choices[MIX] = list(numbers)
+        previous: Optional[BootstrappedScore] = None
         for name, chosen in choices.items():
             layers = {s: [features[s].layer(number) for number in chosen] for s in SPLITS}
             classifier = self._fitted(features["train"], layers["train"], chosen, on_iteration)
             dev, test = (self._accuracy(s, predict(classifier, layers[s])) for s in SPLITS[1:])
-            yield TagScore(representation.name, name, dev, test, classifier)
+            difference = None if previous is None else test.overall.minus(previous)
+            yield TagScore(representation.name, name, dev, test, classifier, difference)
+            previous = test.overall
 
     def _fitted(
         self,
@@ -210,8 +213,7 @@ class TagProbe:
         sentence_of = numpy.repeat(numpy.arange(len(lengths)), lengths)
         correct = numpy.bincount(sentence_of, is_correct, minlength=len(lengths))
         return Accuracy(
-            overall=float(is_correct.mean()),
-            interval=bootstrap_interval(correct, lengths),
+            overall=bootstrap(correct, lengths),
             unseen=float(is_correct[is_unseen].mean()) if is_unseen.any() else None,
         )
 

@@ -12,7 +12,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, 
 import numpy
 import torch
 
-from elmo_plugin.analysis.bootstrap import Interval, bootstrap_interval
+from elmo_plugin.analysis.bootstrap import BootstrappedScore, bootstrap
 from elmo_plugin.analysis.features import Text, compute_features
 from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.corpora.word_senses import Lemma, SenseInstance, SenseSentence
@@ -193,12 +193,12 @@ class SenseProbe:
                 counted[2] += 1
         return {group: SenseScore(*counted) for group, counted in counts.items()}
 
-    def interval(self, answers: Answers) -> Interval:
-        """Of the F1 of all words, at 95 %; see `bootstrap_interval`."""
+    def f1(self, answers: Answers) -> BootstrappedScore:
+        """The F1 of all words."""
         answered = zip(self.instances, answers)
         correct = [2 * (answer in instance.senses) for (_, instance), answer in answered]
         total = [1 + (answer is not None) for answer in answers]
-        return bootstrap_interval(
+        return bootstrap(
             numpy.bincount(self._sentence_of, correct), numpy.bincount(self._sentence_of, total)
         )
 

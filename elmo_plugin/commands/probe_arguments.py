@@ -7,8 +7,9 @@ import tempfile
 from argparse import ArgumentParser, Namespace
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Set
+from typing import Any, Callable, Dict, Iterator, Optional, Set
 
+from elmo_plugin.analysis.bootstrap import Difference
 from elmo_plugin.analysis.representations import (
     RANDOM_BILM,
     BilmLayers,
@@ -154,6 +155,16 @@ def check_output(args: Namespace) -> None:
     path = Path(args.json)
     check_new_file(path, force=True)
     path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def format_difference(difference: Optional[Difference], num_decimals: int) -> str:
+    """Such as `-0.36 (-0.61 to -0.12)`, in percent; empty without a difference."""
+    if difference is None:
+        return ""
+    value, low, high = (
+        f"{100 * number:+.{num_decimals}f}" for number in (difference.value, *difference.interval)
+    )
+    return f"{value} ({low} to {high})"
 
 
 def write_json(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:

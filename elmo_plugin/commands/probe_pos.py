@@ -1,9 +1,8 @@
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from dataclasses import asdict
 from typing import Any, Dict, List, Optional, Set
 
 from elmo_plugin.analysis.representations import BILM
-from elmo_plugin.analysis.tag_probe import SPLITS, TagProbe, TagScore
+from elmo_plugin.analysis.tag_probe import SPLITS, Accuracy, TagProbe, TagScore
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands import probe_arguments
 from elmo_plugin.commands.bilm_arguments import chosen_bilm, positive_number
@@ -12,6 +11,7 @@ from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
     check_output,
     corpus_files,
+    format_difference,
     representations,
     vector_folder,
     write_json,
@@ -36,8 +36,9 @@ Rows of the table: the most frequent tag of each word; static word vectors; each
 biLM of the same shape; each layer of the biLM; the scalar mix of its layers, whose weights are
 learned with the classifier. The classifier is a softmax regression on vectors that are standardised
 to mean 0 and variance 1, with a small L2 penalty, fitted by L-BFGS until a step lowers the loss by
-less than 1e-6. Intervals are at 95 %, by a bootstrap over sentences. Unseen words are those
-that the training part lacks. --cove adds the layers of CoVe.
+less than 1e-6. Intervals are at 95 %, by a bootstrap over sentences; *from the row above* is the
+difference on test from the previous layer, by a paired bootstrap. Unseen words are those that are
+not in the training set. --cove adds the layers of CoVe.
 
 Vectors are on the disk in half precision (with --cache they are kept there), 2 x layers x width
 bytes per word and representation. RAM grows with the words of the corpus, about 100 bytes for each.
@@ -51,7 +52,16 @@ example:
 
 STOPPED = probe_arguments.STOPPED
 
-_HEAD = ("representation", "layer", "dev", "test", "test, 95 %", "test, unseen words", "iterations")
+_HEAD = (
+    "representation",
+    "layer",
+    "dev",
+    "test",
+    "test, 95 %",
+    "from the row above, 95 %",
+    "test, unseen words",
+    "iterations",
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -140,16 +150,17 @@ def _scores(
 
 
 def _cells(score: TagScore) -> List[str]:
-    low, high = score.test.interval
+    low, high = score.test.overall.interval()
     iterations = "" if score.classifier is None else str(score.classifier.num_iterations)
     if score.classifier is not None and not score.classifier.converged:
         iterations += ", not converged"
     return [
         score.representation,
         score.layer,
-        _percent(score.dev.overall),
-        _percent(score.test.overall),
+        _percent(score.dev.overall.value),
+        _percent(score.test.overall.value),
         f"{_percent(low)} to {_percent(high)}",
+        format_difference(score.from_previous, 2),
         _percent(score.test.unseen),
         iterations,
     ]
@@ -164,9 +175,19 @@ def _as_dict(score: TagScore) -> Dict[str, Any]:
     return {
         "representation": score.representation,
         "layer": score.layer,
-        "dev": asdict(score.dev),
-        "test": asdict(score.test),
+        "dev": _accuracy_as_dict(score.dev),
+        "test": _accuracy_as_dict(score.test),
+        "from_previous": score.from_previous and score.from_previous._asdict(),
         **{name: getattr(score.classifier, name, None) for name in of_classifier},
+    }
+
+
+def _accuracy_as_dict(accuracy: Accuracy) -> Dict[str, Any]:
+    overall = accuracy.overall
+    return {
+        "overall": overall.value,
+        "interval": overall.interval(),
+        "unseen": accuracy.unseen,
     }
 
 

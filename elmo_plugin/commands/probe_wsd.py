@@ -1,8 +1,8 @@
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
-from typing import Any, Dict, List, NamedTuple, Set
+from typing import Any, Dict, List, NamedTuple, Optional, Set
 
-from elmo_plugin.analysis.bootstrap import Interval
+from elmo_plugin.analysis.bootstrap import BootstrappedScore, Difference
 from elmo_plugin.analysis.word_senses import ALL, Answers, SenseProbe, SenseScore, words_of
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands import probe_arguments
@@ -12,6 +12,7 @@ from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
     check_output,
     corpus_files,
+    format_difference,
     representations,
     vector_folder,
     write_json,
@@ -28,7 +29,8 @@ part gets the sense of its lemma and part of speech whose mean is nearest by cos
 part lacks the lemma, it gets the first sense of WordNet. Multi-word units are split at `_`, and
 their vectors averaged. F1 is that of the evaluation framework of Raganato et al. (2017): an answer
 is right if it is one of the gold senses. The interval of the F1 of all words is at 95 %, by a
-bootstrap over sentences.
+bootstrap over sentences. *From the row above* is the difference of this F1 from the previous layer,
+with the interval of a paired bootstrap.
 
 Files are JSON lines, {"id", "tokens", "lemmas", "pos", "senses"}, or NAME.data.xml of that
 framework, with NAME.gold.key.txt beside it. First senses are lemma<TAB>POS<TAB>sense key lines. By
@@ -60,7 +62,8 @@ class _Row(NamedTuple):
     representation: str
     layer: str
     scores: Dict[str, SenseScore]
-    interval: Interval  # of the F1 of all words
+    f1: BootstrappedScore  # of all words
+    from_previous: Optional[Difference]  # of this F1, from the previous layer
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -100,18 +103,21 @@ def _rows(
         corpora = (train, test)
         return {w for corpus in corpora for s in corpus for w in words_of(s.tokens)[0]}
 
-    def row(name: str, layer: str, answers: Answers) -> _Row:
-        return _Row(name, layer, probe.scores(answers), probe.interval(answers))
+    rows: List[_Row] = []
 
-    rows = [
-        row("first sense", "", probe.first_senses()),
-        row("most frequent sense", "", probe.most_frequent_senses()),
-    ]
+    def add(name: str, layer: str, answers: Answers) -> None:
+        f1, difference = probe.f1(answers), None
+        if rows and rows[-1].representation == name:
+            difference = f1.minus(rows[-1].f1)
+        rows.append(_Row(name, layer, probe.scores(answers), f1, difference))
+
+    add("first sense", "", probe.first_senses())
+    add("most frequent sense", "", probe.most_frequent_senses())
     for representation in representations(args, bilm, words):
         unit = f"sentences, {representation.name}"
         with progress(unit, probe.num_texts, args.file_friendly_logging) as advance:
             for layer, answers in probe.nearest_senses(representation, advance):
-                rows.append(row(representation.name, layer, answers))
+                add(representation.name, layer, answers)
     return rows
 
 
@@ -132,12 +138,14 @@ def _table(probe: SenseProbe, rows: List[_Row]) -> str:
             row.representation,
             row.layer,
             *(f"{100 * row.scores[group].f1:.1f}" for group in groups),
-            f"{100 * row.interval.low:.1f} to {100 * row.interval.high:.1f}",
+            f"{100 * low:.1f} to {100 * high:.1f}",
+            format_difference(row.from_previous, 1),
         ]
         for row in rows
+        for low, high in [row.f1.interval()]
     ]
-    head = ["representation", "layer", *groups, f"{ALL}, 95 %"]
-    return markdown_table(head, [[*counts, ""], *cells], num_left=2)
+    head = ["representation", "layer", *groups, f"{ALL}, 95 %", "from the row above, 95 %"]
+    return markdown_table(head, [[*counts, "", ""], *cells], num_left=2)
 
 
 def _counts(probe: SenseProbe) -> Dict[str, Any]:
@@ -153,7 +161,8 @@ def _as_dict(row: _Row) -> Dict[str, Any]:
     return {
         "representation": row.representation,
         "layer": row.layer,
-        "interval": list(row.interval),
+        "interval": row.f1.interval(),
+        "from_previous": row.from_previous and row.from_previous._asdict(),
         "scores": {
             group: {
                 "f1": score.f1,

@@ -35,11 +35,12 @@ class Spelling:
 def test_the_most_frequent_tag_is_counted(tmp_path):
     score = TagProbe(SPLITS, tmp_path).most_frequent_tag()
     # Unseen words get N, the tag of three words. `bark` is N and V once each: N comes first.
-    assert score.dev.overall == pytest.approx(2 / 3) and score.dev.unseen == 1.0
+    assert score.dev.overall.value == pytest.approx(2 / 3) and score.dev.unseen == 1.0
     # `odd` has a tag that training lacks.
-    assert score.test.overall == pytest.approx(2 / 5) and score.test.unseen == 0.0
+    assert score.test.overall.value == pytest.approx(2 / 5) and score.test.unseen == 0.0
     assert score.classifier is None
-    assert score.dev.interval.low <= score.dev.overall <= score.dev.interval.high
+    low, high = score.dev.overall.interval()
+    assert low <= score.dev.overall.value <= high and score.from_previous is None
 
 
 def test_a_classifier_of_each_layer_and_of_the_mix_is_scored(tmp_path):
@@ -49,9 +50,13 @@ def test_a_classifier_of_each_layer_and_of_the_mix_is_scored(tmp_path):
     letter, nothing, mix = probe.scores(representation, features, with_mix=True)
     assert [score.layer for score in (letter, nothing, mix)] == ["letter", "nothing", MIX]
     # By the last letters of training: e D, g N, s N or V, k N or V. Without any, N.
-    assert nothing.dev.overall == pytest.approx(1 / 3)
-    assert nothing.test.overall == pytest.approx(1 / 5)
-    assert letter.dev.overall >= 1 / 3 and letter.classifier.converged
+    assert nothing.dev.overall.value == pytest.approx(1 / 3)
+    assert nothing.test.overall.value == pytest.approx(1 / 5)
+    assert letter.dev.overall.value >= 1 / 3 and letter.classifier.converged
+    assert letter.from_previous is None
+    assert nothing.from_previous.value == pytest.approx(1 / 5 - letter.test.overall.value)
+    low, high = nothing.from_previous.interval
+    assert low <= nothing.from_previous.value <= high
     # No constant layer can help.
     assert mix.classifier.layer_weights[0] > 0.9
     assert len(list(probe.scores(representation, features))) == 2
@@ -63,7 +68,7 @@ def test_tags_that_training_lacks_are_errors(tmp_path):
     splits = {**SPLITS, "test": [sentence("the/X dog/X")]}
     probe = TagProbe(splits, tmp_path)
     scores = list(probe.scores(Spelling(), probe.features(Spelling())))
-    assert [score.test.overall for score in scores] == [0.0, 0.0]
+    assert [score.test.overall.value for score in scores] == [0.0, 0.0]
     assert scores[0].test.unseen is None
 
 
@@ -73,8 +78,8 @@ def test_layers_of_a_bilm_tell_the_tags_of_the_words_they_were_fitted_on(tmp_pat
     scores = list(probe.scores(representation, probe.features(representation), with_mix=True))
     assert [score.layer for score in scores] == ["token layer", "layer 1", "layer 2", MIX]
     # Without context, one of the two `bark` is wrong.
-    assert scores[0].dev.overall == pytest.approx(6 / 7)
-    assert scores[1].dev.overall == scores[2].dev.overall == 1.0
+    assert scores[0].dev.overall.value == pytest.approx(6 / 7)
+    assert scores[1].dev.overall.value == scores[2].dev.overall.value == 1.0
 
 
 def test_fitted_classifiers_are_kept(tmp_path, monkeypatch):

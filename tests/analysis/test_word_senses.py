@@ -106,10 +106,14 @@ def test_the_interval_of_f1_is_over_sentences(tmp_path):
     # has 1, 2 · 2 / (4 + 1) or 0.
     test = [make("a b", "s", a="play:1", b="hut:1"), make("c", "s", c="shed:1")]
     found = probe(tmp_path, *test)
-    assert found.interval(["play:1", "hut:1", None]) == (0.0, 1.0)
+    assert found.f1(["play:1", "hut:1", None]).interval() == (0.0, 1.0)
     middle = found.scores(["play:1", "hut:1", None])["all"].f1
     assert middle == pytest.approx(0.8)
-    many = SenseProbe(TRAIN, test * 500, FIRST, tmp_path).interval(["play:1", "hut:1", None] * 500)
+    many = (
+        SenseProbe(TRAIN, test * 500, FIRST, tmp_path)
+        .f1(["play:1", "hut:1", None] * 500)
+        .interval()
+    )
     assert many.low == pytest.approx(middle, abs=0.03) and many.low < middle < many.high
 
 

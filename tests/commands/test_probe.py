@@ -83,11 +83,27 @@ def test_tags_of_the_fixture_are_probed(tmp_path, capsys):
         low, high = score["test"]["interval"]
         assert low <= score["test"]["overall"] <= high
         assert row[4] == f"{100 * low:.2f} to {100 * high:.2f}"
-        assert ("not converged" in row[6]) == (score["converged"] is False)
+        assert ("not converged" in row[7]) == (score["converged"] is False)
+        assert row[5] == shown_difference(score["from_previous"], 2)
+    with_difference = [row[:2] for row in rows[2:] if row[5]]
+    assert with_difference == [
+        *([name, layer] for name in ("random biLM", "biLM") for layer in LAYERS[1:]),
+        ["biLM", "mix"],
+    ]
     assert sum(found["scores"][-1]["layer_weights"]) == pytest.approx(1.0)
 
 
 LAYERS = ("token layer", "layer 1", "layer 2")
+
+
+def shown_difference(found, num_decimals):
+    if found is None:
+        return ""
+    value, low, high = (
+        f"{100 * x:+.{num_decimals}f}" for x in (found["value"], *found["interval"])
+    )
+    assert found["interval"][0] <= found["value"] <= found["interval"][1]
+    return f"{value} ({low} to {high})"
 
 
 def test_columns_and_conllu_give_the_same(capsys):
@@ -119,10 +135,11 @@ def test_it_computes_in_bfloat16_when_asked(capsys):
 def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):
     rows = table(capsys, "wsd", "--json", tmp_path / "senses.json")
     head, _, words, first, most_frequent, *others = rows
-    assert head[2:] == ["tales", "news", "NOUN", "VERB", "ADJ", "ADV", "all", "all, 95 %"]
-    assert words[2:] == ["9", "8", "10", "3", "2", "2", "17", ""]
+    groups = ["tales", "news", "NOUN", "VERB", "ADJ", "ADV", "all"]
+    assert head[2:] == [*groups, "all, 95 %", "from the row above, 95 %"]
+    assert words[2:] == ["9", "8", "10", "3", "2", "2", "17", "", ""]
     # Counted by hand: of 9 words in `tales` 7 have their first sense, of 8 in `news` 4.
-    assert first[2:4] == ["77.8", "50.0"] and first[-2] == "64.7"
+    assert first[2:4] == ["77.8", "50.0"] and first[-3] == "64.7"
     assert most_frequent[2:4] == ["55.6", "62.5"]
     assert [row[:2] for row in others] == [
         ["static vectors", "vectors.100d.txt.gz"],
@@ -132,10 +149,11 @@ def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):
     # Lanterns and `slowly` are in the test part only.
     assert (found["num_words"], found["num_words_with_lemma_in_training"]) == (17, 15)
     for row, score in zip(rows[3:], found["scores"], strict=True):
-        f1 = [score["scores"][group]["f1"] for group in head[2:-1]]
+        f1 = [score["scores"][group]["f1"] for group in groups]
         low, high = score["interval"]
         expected = [f"{100 * value:.1f}" for value in [*f1, low, high]]
-        assert row[2:] == [*expected[:-2], " to ".join(expected[-2:])]
+        assert row[2:-1] == [*expected[:-2], " to ".join(expected[-2:])]
+        assert row[-1] == shown_difference(score["from_previous"], 1)
         assert low <= f1[-1] <= high
 
 
