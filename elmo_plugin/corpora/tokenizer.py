@@ -6,7 +6,7 @@ Splits raw text into words. Neither tokenizer needs a trained model; they need s
 import json
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Dict, List
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 from elmo_plugin.corpora.json_lines import excerpt
 from elmo_plugin.util.errors import ConfigurationError
@@ -14,7 +14,7 @@ from elmo_plugin.util.errors import ConfigurationError
 if TYPE_CHECKING:
     from spacy.tokens import Token
 
-__all__ = ["tokenize_with_spacy", "treebank_words", "words_of_line"]
+__all__ = ["tokenize_with_spacy", "treebank_words", "verb_positions", "words_of_line"]
 
 
 def _imported(name: str) -> Any:
@@ -66,6 +66,23 @@ def tokenize_with_spacy(text: str, language: str = "en") -> List["Token"]:
         If spaCy does not know the language.
     """
     return [token for token in _spacy(language)(text) if not token.is_space]
+
+
+def verb_positions(tokens: Sequence["Token"]) -> Optional[List[int]]:
+    """
+    The positions of the verbs among tokens of a spaCy document: those whose `tag_` begins with
+    `VB`, or in a document without tags, whose `pos_` is `VERB` or `AUX`.
+
+    `None` if the document has neither; without tokens, an empty list.
+    """
+    if not tokens:
+        return []
+    document = tokens[0].doc
+    if document.has_annotation("TAG"):
+        return [n for n, token in enumerate(tokens) if token.tag_.startswith("VB")]
+    if document.has_annotation("POS"):
+        return [n for n, token in enumerate(tokens) if token.pos_ in ("VERB", "AUX")]
+    return None
 
 
 def treebank_words(text: str) -> List[str]:
