@@ -145,7 +145,7 @@ def validation_score(
     results: Results, row: Row, number: int, fraction: Optional[float] = 1
 ) -> Optional[float]:
     """The mean over seeds of a column's best score in validation, or `None` if it has none."""
-    metric = f"best_validation_{row.columns[0].metric}"
+    metric = f"best_validation_{row.columns[0].metric.removeprefix('best_validation_')}"
     scores = results.scores(row.name, row.columns[number].name, fraction)
     values = [score["training"].get(metric) for score in scores]
     known = [value for value in values if value is not None]
