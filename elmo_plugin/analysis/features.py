@@ -80,7 +80,8 @@ def compute_features(
     folder : `Path`
         Created if needed. Any number of texts can share it.
     on_progress : `Callable[[int], object]`
-        Called with the number of sentences done since the last call.
+        Called with the number of sentences done since the last call; first with those that an
+        earlier call of this function has done.
 
     # Raises
 
@@ -94,6 +95,7 @@ def compute_features(
     lock = lock_folder(path)
     try:
         progress = _progress(path, files, representation.dim)
+        on_progress(progress["num_sentences"])
         if not progress["complete"]:
             _write(representation, texts, path, files, progress, on_progress)
     finally:
@@ -112,7 +114,6 @@ def _write(
     on_progress: Callable[[int], object],
 ) -> None:
     """Appends to the files of the layers, from the sentence where `progress` ends."""
-    on_progress(progress["num_sentences"])
     remaining = islice(iter(texts), progress["num_sentences"], None)
     with ExitStack() as stack:
         opened = [stack.enter_context(open(file, "ab")) for file in files]

@@ -56,9 +56,10 @@ def test_each_span_has_the_mean_of_its_words_in_each_layer(tmp_path):
 
 def test_what_was_computed_is_used_again(tmp_path):
     compute_features(Lengths(), TEXTS, tmp_path)
-    again = Lengths()
-    assert rows(compute_features(again, TEXTS, tmp_path))[0] == EXPECTED
+    again, done = Lengths(), []
+    assert rows(compute_features(again, TEXTS, tmp_path, done.append))[0] == EXPECTED
     assert again.num_embedded == 0
+    assert done == [4]
 
 
 def test_another_text_other_spans_or_another_representation_are_computed(tmp_path):
