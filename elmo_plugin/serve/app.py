@@ -40,6 +40,10 @@ _RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
 }
 
 
+class _Disconnected(Exception):
+    """The client has disconnected before its answer."""
+
+
 class Reply(NamedTuple):
     """A status code, and JSON."""
 
@@ -160,9 +164,11 @@ async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Rep
     """Reads a request, waits for its answer, and cancels it if the client disconnects."""
     try:
         text = await asyncio.wait_for(_body(request, limits.max_bytes), _TIME_TO_SEND)
-        answer = await _answer_or_gone(worker.submit(kind, text), request)
-        # A client that has disconnected does not read the reply.
-        return Reply(499, "") if answer is None else Reply(200, answer)
+        answer = await _answer(worker.submit(kind, text), request)
+        return Reply(200, answer)
+    except _Disconnected:
+        # Nobody reads it; the status is for `/metrics`.
+        return Reply(499, "")
     except TooLarge as error:
         return _problem(413, str(error))
     except (ValueError, ConfigurationError) as error:
@@ -179,9 +185,13 @@ async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Rep
 
 
 async def _body(request: Any, max_bytes: int) -> str:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
+    body, more = bytearray(), True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise _Disconnected
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
         if len(body) > max_bytes:
             raise TooLarge(f"the request: expected at most {max_bytes:,} bytes, found more.")
     try:
@@ -190,13 +200,15 @@ async def _body(request: Any, max_bytes: int) -> str:
         raise ValueError(f"the request: expected UTF-8, found other bytes ({error}).") from error
 
 
-async def _answer_or_gone(future: "Future[str]", request: Any) -> Optional[str]:
-    """The answer; `None` if the client disconnects before it."""
+async def _answer(future: "Future[str]", request: Any) -> str:
+    """The answer. Raises `_Disconnected` if the client disconnects before it."""
     answer: Any = asyncio.wrap_future(future)
     gone: Any = asyncio.ensure_future(_gone(request))
     try:
         await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return await answer if answer.done() else None
+        if not answer.done():
+            raise _Disconnected
+        return await answer
     finally:
         gone.cancel()
         # Also cancels `future`, so that it is not computed if it still waits.

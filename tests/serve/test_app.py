@@ -384,6 +384,28 @@ def test_a_client_that_went_away_is_not_answered(predictor):
     assert predictor.batches == [[["gone"]]]
 
 
+def test_a_client_that_goes_away_while_it_sends_is_no_failure(make_client, caplog):
+    client = make_client()
+    messages = [
+        {"type": "http.request", "body": b'{"tokens": [', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive():
+        return messages.pop(0)
+
+    async def send(message):
+        pass
+
+    scope = {
+        "type": "http", "method": "POST", "path": "/predict/ner", "raw_path": b"/predict/ner",
+        "query_string": b"", "headers": [], "http_version": "1.1", "scheme": "http",
+    }  # fmt: skip
+    asyncio.run(client.app(scope, receive, send))
+    assert 'elmo_requests_total{kind="ner",status="499"} 1.0' in client.get("/metrics").text
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 def test_a_body_that_does_not_come_in_time_is_refused(predictor):
     app = make_app({"ner": ServedTask("ner", predictor, [], LIMITS)}, limits=LIMITS)
     sent = []
