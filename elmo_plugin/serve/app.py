@@ -36,6 +36,7 @@ _RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
     408: {"description": "The request was not sent in time"},
     413: {"description": "The request is too large"},
     422: {"description": "The request has another form; the detail says which is expected"},
+    500: {"description": "The model failed on this request; the server's log says why"},
     503: {"description": "Too many requests are waiting, or the server cannot answer any more"},
 }
 

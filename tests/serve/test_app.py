@@ -195,7 +195,7 @@ def test_openapi_describes_each_task_with_its_example(client):
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
     assert schema["examples"] == [EXAMPLES["ner"]]
     assert set(EXAMPLES["ner"]) <= set(schema["properties"])
-    assert {"200", "408", "413", "422", "503"} <= set(operation["responses"])
+    assert {"200", "408", "413", "422", "500", "503"} <= set(operation["responses"])
     assert set(described["paths"]) == {"/", "/models", "/health", "/metrics", "/predict/ner"}
 
 
