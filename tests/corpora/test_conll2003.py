@@ -152,7 +152,7 @@ def test_a_malformed_line_is_named_with_its_cure(write, text, line, message):
 
 @pytest.mark.parametrize("text", ["", "\n\n", "-DOCSTART- O\n\n"])
 def test_a_file_without_sentences_is_refused(write, text):
-    with pytest.raises(ValueError, match="the file holds no sentences"):
+    with pytest.raises(ValueError, match="expected sentences of one word per line, found none"):
         list(read_sentences(write(text)))
 
 

@@ -95,7 +95,7 @@ def _frame(rows: Rows, number: int) -> Frame:
     if not verbs:
         raise ValueError(
             f"{rows.place(0)}: expected (V*) in column {column + 1} or a frameset in column 8 "
-            f"for predicate {number + 1}, found neither"
+            f"for predicate {number + 1}, found neither. Mark the predicate, or remove the column."
         )
     index = min(verbs)
     (lemma,) = _optional(rows.cells[index][6:7])
