@@ -8,7 +8,7 @@ A peer has the widths, layers and dropout of our model, AllenNLP's embedders for
 characters, and the same input tensors. Remaining differences:
 
 - all: AllenNLP's embedder has vectors of the words of the vocabulary only, as in its own trainings.
-  Ours also looks up other words, such as those of the test part, in the file of word vectors.
+  Ours also looks up other words, such as those of the test set, in the file of word vectors.
 - `crf_tagger`: ordinary dropout before and after the encoder, instead of variational dropout at
   each layer. It also decodes and counts entities in training, which cannot be turned off.
 - `bcn`: with ReLU layers, the same network.

@@ -1,6 +1,6 @@
 """
-What the layers of a biLM know of parts of speech: section 5.3 and Table 6 of
-[Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
+Linear classifiers that predict the tags of words, such as parts of speech, from each layer of a
+biLM: section 5.3 and Table 6 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
 """
 
 import hashlib
@@ -41,7 +41,7 @@ class Accuracy:
     interval : `Interval`
         Of `overall`, at 95 %; see `bootstrap_interval`.
     unseen : `Optional[float]`
-        The share among words that the training part lacks; `None` if there are none.
+        The share among words that the training set lacks; `None` if there are none.
     """
 
     overall: float
@@ -89,7 +89,7 @@ class TagProbe:
     # Raises
 
     `ConfigurationError`
-        If the training part has less than two tags.
+        If the training set has less than two tags.
     `ImportError`
         If there is no solver, see `find_solver`.
     """
@@ -110,7 +110,7 @@ class TagProbe:
             raise ConfigurationError(
                 f"Expected at least two tags to learn, found {len(counts)}: {', '.join(counts)}."
             )
-        #: The tags of the training part. Others of dev and test always count as errors.
+        #: The tags of the training set. Others of dev and test always count as errors.
         self.tags: List[str] = sorted(counts)
         ids = {tag: number for number, tag in enumerate(self.tags)}
         self._gold = {
@@ -125,8 +125,8 @@ class TagProbe:
 
     def most_frequent_tag(self) -> TagScore:
         """
-        The baseline that gives each word its most frequent tag in the training part; words that the
-        training part lacks get the most frequent tag of all.
+        The baseline that gives each word its most frequent tag in the training set; words that the
+        training set lacks get the most frequent tag of all.
         """
         counts: Dict[str, Counter] = {}
         words = (word for sentence in self._sentences["train"] for word in sentence.words)
@@ -147,7 +147,7 @@ class TagProbe:
         representation: Representation,
         on_progress: Callable[[int], object] = lambda num_sentences: None,
     ) -> Dict[str, Features]:
-        """The vectors of the words of each part. See `compute_features` for `on_progress`."""
+        """The vectors of the words of each split. See `compute_features` for `on_progress`."""
         return {
             split: compute_features(
                 representation, _Texts(self._sentences[split]), self._folder, on_progress

@@ -37,7 +37,7 @@ biLM of the same shape; each layer of the biLM; the scalar mix of its layers, wh
 learned with the classifier. The classifier is a softmax regression on vectors that are standardised
 to mean 0 and variance 1, with a small L2 penalty, fitted by L-BFGS until a step lowers the loss by
 less than 1e-6. Intervals are at 95 %, by a bootstrap over sentences. Unseen words are those
-that the training part lacks. --cove adds the layers of CoVe.
+that the training set lacks. --cove adds the layers of CoVe.
 
 Vectors are on the disk in half precision (with --cache they are kept there), 2 x layers x width
 bytes per word and representation. RAM grows with the words of the corpus, about 100 bytes for each.

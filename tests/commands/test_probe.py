@@ -129,7 +129,7 @@ def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):
         *([name, layer] for name in ("random biLM", "biLM") for layer in LAYERS),
     ]
     found = json.loads((tmp_path / "senses.json").read_text())
-    # Lanterns and `slowly` are in the test part only.
+    # Lanterns and `slowly` are in the test set only.
     assert (found["num_words"], found["num_words_with_lemma_in_training"]) == (17, 15)
     for row, score in zip(rows[3:], found["scores"], strict=True):
         f1 = [score["scores"][group]["f1"] for group in head[2:-1]]
