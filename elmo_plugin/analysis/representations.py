@@ -1,4 +1,4 @@
-"""What gives vectors of the words of sentences, layer by layer: a biLM, and its baselines."""
+"""Word vectors to compare, layer by layer: of a biLM, a random biLM, CoVe, and static ones."""
 
 import hashlib
 import os

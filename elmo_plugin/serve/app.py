@@ -71,7 +71,10 @@ def make_app(
     tasks : `Dict[str, ServedTask]`
         By name.
     words : `Optional[WordReader]`, optional (default = `None`)
-    limits : `Limits`, optional
+        Answers `POST /word`. By default the server has no such path.
+    limits : `Limits`, optional (default = `Limits()`)
+        Bounds the size of the body of a request. The words are bounded by the limits of the tasks
+        and of `words`.
     batch_size, max_waiting : `int`
         See `Worker`.
 

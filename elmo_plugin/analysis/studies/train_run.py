@@ -75,12 +75,16 @@ def train_run(
     # Returns
 
     `Score`
-        `name`, `digest`, `seed`, `fraction`, `experiment`, `minutes`; `versions`, those of packages
-        and the instructions of the CPU; `files`, their hashes; `training`, the numbers of its
-        `metrics.json`, and as `before_*` those before fine-tuning; `history`, the score in
-        validation of each epoch; and if the run has a file to evaluate `evaluation`, the numbers of
-        `allennlp evaluate`, and `samples`, those of its bootstrap samples. Paths below the current
-        folder are relative to it.
+        Paths below the current folder are relative to it, and metrics are in their own unit.
+
+        - `name`, `digest`, `fraction`, `seed`, `experiment`: those of the run
+        - `minutes`: the duration of training and evaluation, killed calls included
+        - `versions`: of Python and packages, and the instructions of the CPU
+        - `files`: the SHA-256 of each file that the run reads
+        - `training`: the numbers in `metrics.json`, and as `before_*` those before fine-tuning
+        - `history`: the validation metric after each epoch; empty if lower is better
+        - `evaluation`: the numbers of `allennlp evaluate`, or `None` without a file to evaluate
+        - `samples`: of each of `metrics` the values in the bootstrap samples, or `None`, too
 
     # Raises
 
