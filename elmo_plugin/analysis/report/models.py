@@ -9,7 +9,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["TrainedScore", "read_models"]
 
-#: Archive, registered name of the model, metric and its value in validation, in percent if it is a
+#: Archive, registered name of the model, metric and its best value on dev, in percent if it is a
 #: fraction; empty if there are no metrics beside the archive.
 TrainedScore = Tuple[str, str, str, str]
 
@@ -19,7 +19,7 @@ _NOT_FRACTIONS = ("BLEU",)
 
 def read_models(archives: List[Path]) -> Tuple[List[TrainedScore], List[LayerWeights]]:
     """
-    The validation scores of trained models, and how they mix the layers of their biLM.
+    The best scores of trained models on dev, and how they mix the layers of their biLM.
 
     # Parameters
 

@@ -52,11 +52,11 @@ def models_section(archives: List[Path]) -> Section:
     scores, weights = read_models(archives)
     place = str(archives[0].parent)
     mixes = _layer_weights([asdict(mix) for mix in weights], archives[0]) if weights else None
-    table = Table(["archive", "model", "metric", "validation"], [*map(list, scores)], 3)
+    table = Table(["archive", "model", "metric", "best on dev"], [*map(list, scores)], 3)
     return Section(
         "Trained models",
         place if len(archives) == 1 else f"{place} and {len(archives) - 1} more folders",
-        ["Scores are the best ones on the validation data.", *(mixes.notes if mixes else [])],
+        ["Best on dev is the best score on the validation data.", *(mixes.notes if mixes else [])],
         mixes.figures if mixes else [],
         [table, *(mixes.tables if mixes else [])],
     )
@@ -75,9 +75,9 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
     if any(row.compare for row in results.rows):
         notes[0] += (
             " Bars in the plots are 95 % intervals by a bootstrap over the evaluated instances and "
-            "the seeds; those of differences are paired. Validation is the best score on the "
-            "validation data, and epochs to baseline is how many epochs it takes to reach the one "
-            "of the baseline."
+            "the seeds; those of differences are paired. Best on dev is the best score on the "
+            "validation data, and epochs to baseline is how many epochs it takes to reach that of "
+            "the baseline."
         )
     if any(column.paper is not None for row in results.rows for column in row.columns):
         notes[0] += " The paper's scores are of other data: compare differences."

@@ -51,7 +51,7 @@ class Difference:
     `against`.
 
     The baseline is the first column or, if the row has several baselines, the one of them with the
-    best mean score of the validation in training.
+    best mean score on dev in training.
 
     # Parameters
 
@@ -127,7 +127,7 @@ def best_column(
     results: Results, row: Row, numbers: Sequence[int], fraction: Optional[float] = 1
 ) -> int:
     """
-    The number of the column, among these, with the best mean score in validation; of those without
+    The number of the column, among these, with the best mean score on dev; of those without
     any, the first. Columns without a score count only if none has one.
     """
 
@@ -144,7 +144,7 @@ def best_column(
 def validation_score(
     results: Results, row: Row, number: int, fraction: Optional[float] = 1
 ) -> Optional[float]:
-    """The mean over seeds of a column's best score in validation, or `None` if it has none."""
+    """The mean over seeds of a column's best score on dev, or `None` if it has none."""
     metric = f"best_validation_{row.columns[0].metric.removeprefix('best_validation_')}"
     scores = results.scores(row.name, row.columns[number].name, fraction)
     values = [score["training"].get(metric) for score in scores]

@@ -83,7 +83,7 @@ def test_without_samples_of_all_runs_there_is_no_interval(tmp_path):
 
 
 @pytest.mark.parametrize("metric", ["f1", "best_validation_f1"])
-def test_the_baseline_is_the_one_with_the_best_score_in_validation(tmp_path, metric):
+def test_the_baseline_is_the_one_with_the_best_score_on_dev(tmp_path, metric):
     columns = [Column(name, metric, None) for name in ("one", "two", "three")]
     made = study(*columns, seeds=(1,), num_baselines=2)
     found = results(tmp_path / "r.json", made, [0.6, 0.5, 0.7])
