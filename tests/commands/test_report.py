@@ -184,7 +184,7 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
     place = page.cells.index(f"{tmp_path}/e/model.tar.gz")
     assert page.cells[place + 1 : place + 4] == ["elmo-srl", "BLEU", "0.800"]
     assert not any("study" in cell for cell in page.cells)
-    assert "a, output" in page.cells
+    assert "srl (a), output" in page.cells
 
     (tmp_path / "a/metrics.json").write_text("[]")
     assert "expected the metrics of a training" in failure("elmo-report", tmp_path)
