@@ -13,7 +13,7 @@ import numpy
 
 from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.elmo.token_batches import groups
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
@@ -21,6 +21,7 @@ __all__ = ["Features", "Text", "compute_features"]
 
 # Must change with the layout of the files or the computation of rows.
 _FORMAT = "elmo_plugin features 1"
+_PROGRESS_FILE = "progress.json"
 # Maximum work between two commits, which is lost if the process is killed.
 _SENTENCES_PER_COMMIT, _WORDS_PER_COMMIT = 1024, 32_768
 
@@ -132,15 +133,10 @@ def _write(
                 file.flush()
                 os.fsync(file.fileno())
             progress["num_sentences"] += len(group)
-            _commit(path, progress)
+            write_json(path / _PROGRESS_FILE, progress)
             on_progress(len(group))
     progress["complete"] = True
-    _commit(path, progress)
-
-
-def _commit(path: Path, progress: Dict[str, Any]) -> None:
-    with atomic_write(path / "progress.json") as unfinished:
-        unfinished.write_text(json.dumps(progress), encoding="utf-8")
+    write_json(path / _PROGRESS_FILE, progress)
 
 
 def _rows(layers: numpy.ndarray, spans: Sequence[Tuple[int, int]]) -> numpy.ndarray:
@@ -168,7 +164,7 @@ def _key(representation: Representation, texts: Iterable[Text]) -> str:
 
 def _progress(path: Path, files: Sequence[Path], dim: int) -> Dict[str, Any]:
     """The last commit, or a new start if there is none or the files have lost rows since."""
-    file = path / "progress.json"
+    file = path / _PROGRESS_FILE
     if file.exists():
         progress = json.loads(file.read_text(encoding="utf-8"))
         num_bytes = 2 * dim * progress["num_rows"]

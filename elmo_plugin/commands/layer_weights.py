@@ -1,4 +1,3 @@
-import json
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from pathlib import Path
@@ -7,7 +6,7 @@ from typing import List
 from elmo_plugin.analysis.layer_weight_figure import draw_weights, model_label, weight_table
 from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights
 from elmo_plugin.commands.markdown import markdown_table
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.pictures import import_pyplot
 
@@ -48,9 +47,7 @@ def run(args: Namespace) -> str:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
     mixes = [mix for archive in args.archive for mix in layer_weights(archive)]
     if args.json is not None:
-        with atomic_write(args.json) as unfinished:
-            content = json.dumps([asdict(mix) for mix in mixes], indent=1)
-            unfinished.write_text(f"{content}\n", encoding="utf-8")
+        write_json(args.json, [asdict(mix) for mix in mixes])
     for picture in args.plot:
         draw(mixes, Path(picture))
     return _table(mixes)

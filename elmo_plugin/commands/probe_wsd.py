@@ -14,7 +14,7 @@ from elmo_plugin.commands.probe_arguments import (
     corpus_files,
     representations,
     vector_folder,
-    write_json,
+    write_results,
 )
 from elmo_plugin.corpora.word_senses import SenseCorpus, SenseSentence, read_first_senses
 from elmo_plugin.util.progress import progress
@@ -83,7 +83,7 @@ def run(args: Namespace) -> str:
     with vector_folder(args) as folder:
         probe = SenseProbe(train, test, first_senses, folder)
         rows = _rows(args, bilm, probe, train, test)
-    write_json(
+    write_results(
         args, bilm, {"files": files, **_counts(probe), "scores": [_as_dict(row) for row in rows]}
     )
     return _table(probe, rows)

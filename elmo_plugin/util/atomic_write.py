@@ -1,10 +1,11 @@
 """Writes files that are complete or absent."""
 
+import json
 import os
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Iterator, Union
+from typing import Any, Iterator, Optional, Union
 
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -41,6 +42,12 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def write_json(path: Union[str, PathLike], content: Any, indent: Optional[int] = 2) -> None:
+    """Writes JSON and a line end with `atomic_write`."""
+    with atomic_write(path) as unfinished:
+        unfinished.write_text(f"{json.dumps(content, indent=indent)}\n", encoding="utf-8")
 
 
 def check_new_file(path: Path, force: bool) -> None:

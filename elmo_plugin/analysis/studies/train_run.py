@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Optional
 import torch
 
 from elmo_plugin.analysis.studies.study import Run, file_hashes, validation_metric
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
 
@@ -103,7 +103,7 @@ def train_run(
             is_same = experiment.exists() and _read(experiment) == run.experiment
             if training.exists() and not (is_same and (training / "config.json").exists()):
                 shutil.rmtree(training)
-            _write(experiment, run.experiment)
+            write_json(experiment, run.experiment)
             recover = ["--recover"] if training.exists() else []
             process.call("train", str(experiment), "-s", str(training), *recover)
             (folder / "trained").touch()
@@ -253,8 +253,3 @@ def _versions() -> Dict[str, str]:
 
 def _read(path: Path) -> Dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _write(path: Path, content: Any) -> None:
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
