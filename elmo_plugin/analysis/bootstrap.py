@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy
 from numpy.typing import ArrayLike
 
-__all__ = ["Interval", "bootstrap_interval"]
+__all__ = ["Interval", "bootstrap_interval", "percentile_interval"]
 
 _NUM_SAMPLES = 1000
 _LEVEL = 0.95
@@ -36,5 +36,10 @@ def bootstrap_interval(correct: ArrayLike, total: ArrayLike) -> Interval:
         drawn = generator.integers(len(right), size=len(right))
         # If most sentences have no words, a sample may have none.
         means[number] = right[drawn].sum() / max(all_words[drawn].sum(), 1)
-    low, high = numpy.quantile(means, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+    return percentile_interval(means)
+
+
+def percentile_interval(samples: numpy.ndarray) -> Interval:
+    """The 95 % percentile interval of a statistic, from its values in bootstrap samples."""
+    low, high = numpy.quantile(samples, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return Interval(float(low), float(high))

@@ -1,7 +1,6 @@
 """The arguments that name a biLM and say how it is computed, for all commands that run one."""
 
 import errno
-import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import contextmanager
 from typing import Iterator, List, Optional, Sequence
@@ -12,6 +11,7 @@ from elmo_plugin.bilm import Bilm, load_bilm
 from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import is_pipe
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -73,7 +73,7 @@ def given_vocabulary(args: Namespace) -> List[str]:
 
 def count_lines(path: str, errors: str) -> Optional[int]:
     """The number of lines, or `None` for a pipe, which can be read only once."""
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+    if is_pipe(path):
         return None
     return sum(1 for _ in numbered_lines(path, newline="\n", errors=errors))
 

@@ -73,6 +73,11 @@ def add_ray_arguments(parser: ArgumentParser, purpose: str) -> Any:
     return group
 
 
+def say(line: str) -> None:
+    """Prints a line to standard error, where progress is shown."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def _run(command: ModuleType, program: str, args: Namespace) -> None:
     """Errors that a user can cause end the process with one sentence and exit code 1."""
     # SIGTERM raises KeyboardInterrupt, too.

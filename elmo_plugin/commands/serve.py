@@ -1,5 +1,4 @@
 import os
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import contextmanager
 from functools import partial
@@ -12,6 +11,7 @@ import elmo_plugin
 from elmo_plugin.analysis.neighbours import ContextIndex
 from elmo_plugin.bilm.io.softmax_files import find_softmax
 from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, chosen_bilm, positive_number
+from elmo_plugin.commands.command import say
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.served_task import load_tasks
@@ -91,11 +91,11 @@ def run(args: Namespace) -> str:
     app.version = elmo_plugin.__version__
 
     def tell(url: str) -> None:
-        _say(f"{url} answers {', '.join(tasks)}. Ctrl+C stops it.")
+        say(f"{url} answers {', '.join(tasks)}. Ctrl+C stops it.")
 
     with _threads():
         for task in tasks.values():
-            _say(f"{task.name}: warming up")
+            say(f"{task.name}: warming up")
             task.warm_up(args.batch_size)
         serve(app, args.host, args.port, args.max_waiting, tell)
     return ""
@@ -135,7 +135,3 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) >= 2**16:
         raise ArgumentTypeError(f"expected a whole number from 0 to 65535, found {text}")
     return int(text)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -6,15 +6,21 @@ Splits raw text into words. Neither tokenizer needs a trained model; they need s
 import json
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence
 
 from elmo_plugin.corpora.json_lines import excerpt
 from elmo_plugin.util.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from spacy.tokens import Token
+    from spacy.tokens import Doc, Span, Token
 
-__all__ = ["tokenize_with_spacy", "treebank_words", "verb_positions", "words_of_line"]
+__all__ = [
+    "sentences_by_rules",
+    "tokenize_with_spacy",
+    "treebank_words",
+    "verb_positions",
+    "words_of_line",
+]
 
 
 def _imported(name: str) -> Any:
@@ -68,6 +74,11 @@ def tokenize_with_spacy(text: str, language: str = "en") -> List["Token"]:
     return [token for token in _spacy(language)(text) if not token.is_space]
 
 
+def sentences_by_rules(document: "Doc") -> Iterator["Span"]:
+    """The sentences of a document by the rules of spaCy's `Sentencizer`, which it then has, too."""
+    return _sentencizer()(document).sents
+
+
 def verb_positions(tokens: Sequence["Token"]) -> Optional[List[int]]:
     """
     The positions of the verbs among tokens of a spaCy document: those whose `tag_` begins with
@@ -93,7 +104,7 @@ def treebank_words(text: str) -> List[str]:
     NLTK splits off a full stop at the end of the text only, so spaCy's rules first split the text
     into sentences.
     """
-    sentences = _sentencizer()(_spacy("en")(text)).sents
+    sentences = sentences_by_rules(_spacy("en")(text))
     return [
         sentence.text[start:end]
         for sentence in sentences

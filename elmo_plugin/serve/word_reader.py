@@ -1,6 +1,5 @@
 import json
 import math
-from dataclasses import asdict
 from typing import Any, Dict, List, Optional, Sequence
 
 from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
@@ -88,7 +87,4 @@ class WordReader:
         if self._index is None:
             return None
         (found,) = find_neighbours(self._index, self._bilm, [query], _NUM_NEIGHBOURS)
-        return {
-            str(layer): [asdict(context) for context in contexts]
-            for layer, contexts in found.items()
-        }
+        return found.to_json()

@@ -4,7 +4,7 @@ from typing import List, Optional, Sequence
 
 import numpy
 
-from elmo_plugin.analysis.bootstrap import Interval
+from elmo_plugin.analysis.bootstrap import Interval, percentile_interval
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 from elmo_plugin.analysis.studies.train_run import Score
@@ -80,7 +80,7 @@ def cell(results: Results, row: Row, number: int, fraction: Optional[float] = 1)
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else None
     samples = _samples(results, row, number, fraction, numpy.random.default_rng(0))
-    interval = None if samples is None else _interval(samples)
+    interval = None if samples is None else percentile_interval(samples)
     return Cell(statistics.mean(values), deviation, values, interval)
 
 
@@ -112,7 +112,7 @@ def difference(
     samples = [_samples(results, row, each, fraction, generator) for each in (base, number)]
     interval = None
     if samples[0] is not None and samples[1] is not None:
-        interval = _interval(samples[1] - samples[0])
+        interval = percentile_interval(samples[1] - samples[0])
     is_share = row.percent and not row.lower_is_better and first < 1
     reduction = (second - first) / (1 - first) if is_share else None
     return Difference(second - first, interval, reduction, base)
@@ -180,11 +180,6 @@ def paper_error_reduction(row: Row, number: int) -> Optional[float]:
 
 def _value(score: Score, metric: str) -> Optional[float]:
     return {**score["training"], **(score["evaluation"] or {})}.get(metric)
-
-
-def _interval(samples: numpy.ndarray) -> Interval:
-    low, high = numpy.quantile(samples, [0.025, 0.975])
-    return Interval(float(low), float(high))
 
 
 def _samples(
