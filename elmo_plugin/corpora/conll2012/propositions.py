@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
 from elmo_plugin.corpora.columns import Rows, check_width, read_blocks
-from elmo_plugin.corpora.conll2012.brackets import argument_spans, bio_tags
+from elmo_plugin.corpora.conll2012.brackets import argument_spans, argument_tags
 
 __all__ = ["Frame", "Sentence", "format_propositions", "read_sentences"]
 
@@ -99,7 +99,7 @@ def _frame(rows: Rows, number: int) -> Frame:
         )
     index = min(verbs)
     (lemma,) = _optional(rows.cells[index][6:7])
-    return Frame(index, lemma, bio_tags(rows, spans))
+    return Frame(index, lemma, argument_tags(rows, spans))
 
 
 def format_propositions(

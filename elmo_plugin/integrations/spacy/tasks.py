@@ -5,7 +5,7 @@ from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span, Token
 from spacy.training import Example
 
-from elmo_plugin.corpora.conll2003 import find_entities
+from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.corpora.tokenizer import verb_positions
 from elmo_plugin.integrations.spacy.archive_pipe import ArchivePipe
 from elmo_plugin.integrations.spacy.pipe import sentences_of
@@ -120,7 +120,7 @@ class ElmoSrl(ArchivePipe):
             for frame in prediction["frames"]:
                 predicate = frame["predicate"]
                 spans = [(*_positions(tokens, predicate, predicate), _VERB)]
-                for found in find_entities(frame["tags"]):
+                for found in tags_to_spans(frame["tags"]):
                     if found.label != _VERB:
                         spans.append((*_positions(tokens, found.start, found.end), found.label))
                 tokens[0].doc.user_data["srl"].append(spans)
