@@ -9,11 +9,15 @@ def quotient(part: float, whole: float) -> float:
 
 
 def precision_recall_f1(
-    right_predicted: float, predicted: float, right_gold: float, gold: float
+    precision_numerator: float,
+    precision_denominator: float,
+    recall_numerator: float,
+    recall_denominator: float,
 ) -> Tuple[float, float, float]:
     """
-    `right_predicted / predicted`, `right_gold / gold`, and their harmonic mean. Quotients with a
-    zero denominator are 0.
+    Precision and recall from their numerators and denominators, and F1, their harmonic mean.
+    Quotients with a zero denominator are 0.
     """
-    precision, recall = quotient(right_predicted, predicted), quotient(right_gold, gold)
+    precision = quotient(precision_numerator, precision_denominator)
+    recall = quotient(recall_numerator, recall_denominator)
     return precision, recall, quotient(2 * precision * recall, precision + recall)
