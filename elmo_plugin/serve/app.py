@@ -14,7 +14,7 @@ from elmo_plugin.serve.measurements import Measurements
 from elmo_plugin.serve.requests import EXAMPLES, Limits, TooLarge, schema
 from elmo_plugin.serve.served_task import ServedTask
 from elmo_plugin.serve.word_reader import WordReader
-from elmo_plugin.serve.worker import Answer, QueueFull, Worker, WorkerEnded
+from elmo_plugin.serve.worker import Handler, QueueFull, Worker, WorkerEnded
 from elmo_plugin.util.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
@@ -92,10 +92,10 @@ def make_app(
         raise ImportError(
             f"A server needs the package {error.name}: pip install 'elmo-plugin[serve]'"
         ) from error
-    answers: Dict[str, Answer] = {name: task.answer for name, task in tasks.items()}
+    handlers: Dict[str, Handler] = {name: task.answer for name, task in tasks.items()}
     if words is not None:
-        answers[WORD] = words.answer
-    worker = Worker(answers, batch_size, max_waiting, measurements.batch)
+        handlers[WORD] = words.answer
+    worker = Worker(handlers, batch_size, max_waiting, measurements.batch)
     measurements.waiting.set_function(lambda: worker.num_waiting)
 
     @asynccontextmanager
@@ -123,7 +123,7 @@ def make_app(
 
         return answer
 
-    for kind in answers:
+    for kind in handlers:
         app.post(
             f"/{kind}" if kind == WORD else f"/predict/{kind}",
             summary=_SUMMARIES[kind],
