@@ -17,7 +17,7 @@ from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
-__all__ = ["Features", "Text", "compute_features"]
+__all__ = ["Features", "SpannedSentence", "compute_features"]
 
 # Must change with the layout of the files or the computation of rows.
 _FORMAT = "elmo_plugin features 1"
@@ -26,7 +26,7 @@ _PROGRESS_FILE = "progress.json"
 _SENTENCES_PER_COMMIT, _WORDS_PER_COMMIT = 1024, 32_768
 
 
-class Text(NamedTuple):
+class SpannedSentence(NamedTuple):
     """The words of a sentence, and the spans `(start, end)` of words that get a vector."""
 
     words: Sequence[str]
@@ -60,7 +60,7 @@ class Features:
 
 def compute_features(
     representation: Representation,
-    texts: Iterable[Text],
+    texts: Iterable[SpannedSentence],
     folder: Path,
     on_progress: Callable[[int], object] = lambda num_sentences: None,
 ) -> Features:
@@ -76,7 +76,7 @@ def compute_features(
     # Parameters
 
     representation : `Representation`
-    texts : `Iterable[Text]`
+    texts : `Iterable[SpannedSentence]`
         Iterated twice.
     folder : `Path`
         Created if needed. Any number of texts can share it.
@@ -108,7 +108,7 @@ def compute_features(
 
 def _write(
     representation: Representation,
-    texts: Iterable[Text],
+    texts: Iterable[SpannedSentence],
     path: Path,
     files: Sequence[Path],
     progress: Dict[str, Any],
@@ -153,7 +153,7 @@ def _rows(layers: numpy.ndarray, spans: Sequence[Tuple[int, int]]) -> numpy.ndar
     return rows
 
 
-def _key(representation: Representation, texts: Iterable[Text]) -> str:
+def _key(representation: Representation, texts: Iterable[SpannedSentence]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{_FORMAT} {len(representation.layers)} {representation.dim}".encode())
     digest.update(representation.identity.encode())

@@ -13,7 +13,7 @@ import numpy
 
 from elmo_plugin.analysis.bootstrap import Interval, bootstrap_interval
 from elmo_plugin.analysis.classifier_file import stored_classifier
-from elmo_plugin.analysis.features import Features, Text, compute_features
+from elmo_plugin.analysis.features import Features, SpannedSentence, compute_features
 from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.analysis.softmax_regression import (
     Classifier,
@@ -222,9 +222,9 @@ class _Texts:
     def __init__(self, sentences: Sequence[TaggedSentence]) -> None:
         self._sentences = sentences
 
-    def __iter__(self) -> Iterator[Text]:
+    def __iter__(self) -> Iterator[SpannedSentence]:
         for sentence in self._sentences:
-            yield Text(sentence.words, [(n, n + 1) for n in range(len(sentence.words))])
+            yield SpannedSentence(sentence.words, [(n, n + 1) for n in range(len(sentence.words))])
 
 
 def _most_frequent(counts: Counter) -> int:

@@ -13,7 +13,7 @@ import numpy
 import torch
 
 from elmo_plugin.analysis.bootstrap import Interval, bootstrap_interval
-from elmo_plugin.analysis.features import Text, compute_features
+from elmo_plugin.analysis.features import SpannedSentence, compute_features
 from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.corpora.word_senses import Lemma, SenseInstance, SenseSentence
 from elmo_plugin.util.errors import ConfigurationError
@@ -209,10 +209,10 @@ class _Texts:
     def __init__(self, sentences: Iterable[SenseSentence], lemmas: Set[Lemma]) -> None:
         self._sentences, self._lemmas = sentences, lemmas
 
-    def __iter__(self) -> Iterator[Text]:
+    def __iter__(self) -> Iterator[SpannedSentence]:
         for sentence, instances in self.annotated():
             words, spans = words_of(sentence.tokens)
-            yield Text(words, [spans[instance.position] for instance in instances])
+            yield SpannedSentence(words, [spans[instance.position] for instance in instances])
 
     def annotated(self) -> Iterator[Tuple[SenseSentence, List[SenseInstance]]]:
         """These sentences with their words of these lemmas."""

@@ -5,7 +5,7 @@ import numpy
 import pytest
 
 from elmo_plugin.analysis import features as module
-from elmo_plugin.analysis.features import Text, compute_features
+from elmo_plugin.analysis.features import SpannedSentence, compute_features
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -27,10 +27,10 @@ class Lengths:
 
 
 TEXTS = [
-    Text(["ice", "cream", "melts"], [(0, 2), (2, 3)]),
-    Text(["yes"], []),
-    Text(["owls", "hoot"], [(1, 2), (0, 1)]),
-    Text(["a"], [(0, 1)]),
+    SpannedSentence(["ice", "cream", "melts"], [(0, 2), (2, 3)]),
+    SpannedSentence(["yes"], []),
+    SpannedSentence(["owls", "hoot"], [(1, 2), (0, 1)]),
+    SpannedSentence(["a"], [(0, 1)]),
 ]
 # By hand: means over spans.
 EXPECTED = [[4.0, 0.5], [5.0, 2.0], [4.0, 1.0], [4.0, 0.0], [1.0, 0.0]]
@@ -64,7 +64,7 @@ def test_what_was_computed_is_used_again(tmp_path):
 
 def test_another_text_other_spans_or_another_representation_are_computed(tmp_path):
     compute_features(Lengths(), TEXTS, tmp_path)
-    other_spans = [Text(TEXTS[0].words, [(0, 3)]), *TEXTS[1:]]
+    other_spans = [SpannedSentence(TEXTS[0].words, [(0, 3)]), *TEXTS[1:]]
     for texts, identity in ((TEXTS[1:], "lengths"), (other_spans, "lengths"), (TEXTS, "other")):
         representation = Lengths()
         representation.identity = identity
