@@ -67,15 +67,15 @@ def given_vocabulary(args: Namespace) -> List[str]:
     """The words of `--vocab-path`, without the counts that `elmo vocabulary` writes beside them."""
     if args.vocab_path is None:
         return []
-    lines = numbered_lines(args.vocab_path, newline="\n", errors=args.decoding_errors)
+    lines = numbered_lines(args.vocab_path, newline="\n", decoding_errors=args.decoding_errors)
     return [word for _, line in lines if (word := line.partition("\t")[0].strip())]
 
 
-def count_lines(path: str, errors: str) -> Optional[int]:
+def count_lines(path: str, decoding_errors: str) -> Optional[int]:
     """The number of lines, or `None` for a pipe, which can be read only once."""
     if is_pipe(path):
         return None
-    return sum(1 for _ in numbered_lines(path, newline="\n", errors=errors))
+    return sum(1 for _ in numbered_lines(path, newline="\n", decoding_errors=decoding_errors))
 
 
 @contextmanager

@@ -72,7 +72,7 @@ class Text:
         if order is not None:
             order.shuffle(shards)
         # Universal newlines would end a sentence at a single carriage return.
-        settings = {"newline": "\n", "errors": self._decoding_errors}
+        settings = {"newline": "\n", "decoding_errors": self._decoding_errors}
         lines: Iterator[str] = (
             line for shard in shards for _, line in numbered_lines(shard, **settings)
         )
