@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any, AsyncIterator, Dict, NamedTuple, Optional, Tuple, Union
 
-from elmo_plugin.serve.measurements import Measurements
 from elmo_plugin.serve.requests import EXAMPLES, Limits, TooLarge, schema
 from elmo_plugin.serve.served_task import ServedTask
+from elmo_plugin.serve.server_metrics import ServerMetrics
 from elmo_plugin.serve.word_reader import WordReader
 from elmo_plugin.serve.worker import Handler, QueueFull, Worker, WorkerEnded
 from elmo_plugin.util.errors import ConfigurationError
@@ -87,7 +87,7 @@ def make_app(
         from fastapi import FastAPI, Request, Response
         from fastapi.responses import HTMLResponse
 
-        measurements = Measurements()
+        server_metrics = ServerMetrics()
     except ImportError as error:
         raise ImportError(
             f"A server needs the package {error.name}: pip install 'elmo-plugin[serve]'"
@@ -95,8 +95,8 @@ def make_app(
     handlers: Dict[str, Handler] = {name: task.answer for name, task in tasks.items()}
     if words is not None:
         handlers[WORD] = words.answer
-    worker = Worker(handlers, batch_size, max_waiting, measurements.batch)
-    measurements.waiting.set_function(lambda: worker.num_waiting)
+    worker = Worker(handlers, batch_size, max_waiting, server_metrics.batch)
+    server_metrics.waiting.set_function(lambda: worker.num_waiting)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -118,7 +118,7 @@ def make_app(
         async def answer(request: Request) -> Response:
             start = time.perf_counter()
             reply = await _reply(worker, kind, request, limits)
-            measurements.request(kind, reply.status, time.perf_counter() - start)
+            server_metrics.request(kind, reply.status, time.perf_counter() - start)
             return Response(reply.content, reply.status, media_type="application/json")
 
         return answer
@@ -157,9 +157,11 @@ def make_app(
         status = "ok" if worker.is_alive else "the thread that answers has ended; start again"
         return {"status": status, "tasks": list(tasks), "waiting": worker.num_waiting}
 
-    @app.get("/metrics", summary="Measurements in the text format of Prometheus")
+    @app.get("/metrics", summary="Metrics in the text format of Prometheus")
     async def metrics() -> Response:
-        return Response(measurements.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(
+            server_metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8"
+        )
 
     return app
 
