@@ -16,7 +16,7 @@ from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.served_task import load_tasks
 from elmo_plugin.serve.server import serve
-from elmo_plugin.serve.word_reader import WordReader
+from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped_archives
 
@@ -85,7 +85,7 @@ def run(args: Namespace) -> str:
     limits = Limits(max_words=args.max_words)
     overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}
     load = partial(elmo_plugin.load_predictor, cuda_device=args.cuda_device, overrides=overrides)
-    words = _word_reader(args, limits)
+    words = _word_analyzer(args, limits)
     tasks = load_tasks(args.archive or _shipped_archives(), load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_waiting)
     app.version = elmo_plugin.__version__
@@ -113,12 +113,12 @@ def _threads() -> Iterator[None]:
         torch.set_num_threads(number)
 
 
-def _word_reader(args: Namespace, limits: Limits) -> WordReader:
+def _word_analyzer(args: Namespace, limits: Limits) -> WordAnalyzer:
     bilm = chosen_bilm(args)
     index: Optional[ContextIndex] = None
     if args.neighbours is not None:
         index = ContextIndex(Path(args.neighbours))
-    return WordReader(bilm, find_softmax(args.weight_file, bilm.options), index, limits)
+    return WordAnalyzer(bilm, find_softmax(args.weight_file, bilm.options), index, limits)
 
 
 def _shipped_archives() -> List[Path]:

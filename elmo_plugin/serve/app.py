@@ -13,7 +13,7 @@ from typing import Any, AsyncIterator, Dict, NamedTuple, Optional, Tuple, Union
 from elmo_plugin.serve.requests import EXAMPLES, Limits, TooLarge, schema
 from elmo_plugin.serve.served_task import ServedTask
 from elmo_plugin.serve.server_metrics import ServerMetrics
-from elmo_plugin.serve.word_reader import WordReader
+from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.serve.worker import Handler, QueueFull, Worker, WorkerEnded
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -54,7 +54,7 @@ class Reply(NamedTuple):
 
 def make_app(
     tasks: Dict[str, ServedTask],
-    words: Optional[WordReader] = None,
+    words: Optional[WordAnalyzer] = None,
     limits: Limits = Limits(),  # noqa: B008 (it is frozen)
     batch_size: int = 16,
     max_waiting: int = 256,
@@ -63,14 +63,14 @@ def make_app(
     The server as a FastAPI application.
 
     `POST /predict/TASK` takes an input line of `allennlp predict` and answers with an output line;
-    for `POST /word` see `WordReader`. `GET /` is the page, `/models` lists the tasks, `/health`
+    for `POST /word` see `WordAnalyzer`. `GET /` is the page, `/models` lists the tasks, `/health`
     whether requests can be answered; also `/metrics`, for Prometheus, and `/openapi.json`.
 
     # Parameters
 
     tasks : `Dict[str, ServedTask]`
         By name.
-    words : `Optional[WordReader]`, optional (default = `None`)
+    words : `Optional[WordAnalyzer]`, optional (default = `None`)
         Answers `POST /word`. By default the server has no such path.
     limits : `Limits`, optional (default = `Limits()`)
         Bounds the size of the body of a request. The words are bounded by the limits of the tasks

@@ -15,7 +15,7 @@ from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.served_task import ServedTask, load_tasks
-from elmo_plugin.serve.word_reader import WordReader
+from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.util.errors import ConfigurationError
 from tests.analysis.language_model import make_softmax
 from tests.commands import running
@@ -297,7 +297,7 @@ def words(bilm, tmp_path):
     text.write_text("The play began .\nThey play chess .\n")
     build_index(bilm, [text], tmp_path / "index", IndexOptions())
     index = ContextIndex(tmp_path / "index")
-    yield WordReader(bilm, make_softmax(bilm.options.lstm.output_dim), index, LIMITS)
+    yield WordAnalyzer(bilm, make_softmax(bilm.options.lstm.output_dim), index, LIMITS)
     index.close()
 
 
@@ -317,7 +317,7 @@ def test_a_word_has_its_surprisal_and_nearest_contexts(words, bilm):
 
 
 def test_without_softmax_and_index_a_word_has_neither(bilm):
-    (answer,) = WordReader(bilm, None, None, LIMITS).answer(['{"words": ["a"], "position": 0}'])
+    (answer,) = WordAnalyzer(bilm, None, None, LIMITS).answer(['{"words": ["a"], "position": 0}'])
     assert json.loads(answer) == {"surprisal": None, "known": None, "neighbours": None}
 
 
@@ -334,7 +334,7 @@ def test_without_softmax_and_index_a_word_has_neither(bilm):
     ],
 )
 def test_a_word_outside_of_its_sentence_is_refused(bilm, request_):
-    (error,) = WordReader(bilm, None, None, LIMITS).answer([request_])
+    (error,) = WordAnalyzer(bilm, None, None, LIMITS).answer([request_])
     assert 'expected "words", a list of words without white space, and the "position"' in str(error)
 
 

@@ -15,7 +15,7 @@ _EXAMPLE = '{"words": ["They", "play", "chess"], "position": 1}'
 _BITS = 1.0 / math.log(2.0)
 
 
-class WordReader:
+class WordAnalyzer:
     """
     Answers requests about a word in its sentence with a biLM: its surprisal, and its nearest
     contexts in a text.
