@@ -156,7 +156,7 @@ def _rows(layers: numpy.ndarray, spans: Sequence[Tuple[int, int]]) -> numpy.ndar
 def _key(representation: Representation, texts: Iterable[SpannedSentence]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{_FORMAT} {len(representation.layers)} {representation.dim}".encode())
-    digest.update(representation.identity.encode())
+    digest.update(representation.fingerprint.encode())
     for text in texts:
         digest.update(json.dumps([list(text.words), list(text.spans)]).encode())
     return digest.hexdigest()

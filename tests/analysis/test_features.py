@@ -12,7 +12,7 @@ from elmo_plugin.util.errors import ConfigurationError
 class Lengths:
     """A representation with two layers: the length of a word and its place, and their negatives."""
 
-    name, layers, dim, identity = "lengths", ["first", "second"], 2, "lengths"
+    name, layers, dim, fingerprint = "lengths", ["first", "second"], 2, "lengths"
 
     def __init__(self, fail_after=10**9, value=1.0):
         self.num_embedded, self.fail_after, self.value = 0, fail_after, value
@@ -65,9 +65,9 @@ def test_what_was_computed_is_used_again(tmp_path):
 def test_another_text_other_spans_or_another_representation_are_computed(tmp_path):
     compute_features(Lengths(), TEXTS, tmp_path)
     other_spans = [SpannedSentence(TEXTS[0].words, [(0, 3)]), *TEXTS[1:]]
-    for texts, identity in ((TEXTS[1:], "lengths"), (other_spans, "lengths"), (TEXTS, "other")):
+    for texts, fingerprint in ((TEXTS[1:], "lengths"), (other_spans, "lengths"), (TEXTS, "other")):
         representation = Lengths()
-        representation.identity = identity
+        representation.fingerprint = fingerprint
         compute_features(representation, texts, tmp_path)
         assert representation.num_embedded == len(texts)
 
