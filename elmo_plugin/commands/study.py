@@ -110,7 +110,7 @@ def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
     """The results in the folder, with those to reuse; without a study, of the runs known there."""
     results = Results(out / "results.json")
     if study is not None:
-        results.describe(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
+        results.set_study(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
         unused = results.num_unused()
         if unused:
             say(
