@@ -52,7 +52,7 @@ def train_run(
     metrics: List[str],
     num_threads: int = 0,
     should_stop: Callable[[], bool] = lambda: False,
-    patience: float = 60.0,
+    lock_timeout: float = 60.0,
 ) -> Score:
     """
     Trains and evaluates a run in child processes. Continues what a killed call has begun.
@@ -69,7 +69,7 @@ def train_run(
         Threads of each process; 0: as many as PyTorch chooses.
     should_stop : `Callable[[], bool]`, optional
         Asked twice a second; the run is stopped if it returns true.
-    patience : `float`, optional (default = `60.0`)
+    lock_timeout : `float`, optional (default = `60.0`)
         How many seconds to wait for another process that trains the run, see `wait_for_lock`.
 
     # Returns
@@ -94,7 +94,7 @@ def train_run(
         If another process trains it.
     """
     folder = folder_of(run, out)
-    lock = wait_for_lock(partial(lock_folder, folder), patience)
+    lock = wait_for_lock(partial(lock_folder, folder), lock_timeout)
     try:
         process = _Process(folder, lock, num_threads, should_stop)
         experiment, training = folder / "experiment.json", folder / "training"
