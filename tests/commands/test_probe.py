@@ -21,13 +21,13 @@ import os, signal, sys
 from elmo_plugin.analysis import features
 from elmo_plugin.commands.main import main
 features._SENTENCES_PER_COMMIT = 4
-commit, left = features._commit, [int(sys.argv[1])]
+commit, left = features.write_json, [int(sys.argv[1])]
 def counted(*arguments):
     commit(*arguments)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-features._commit = counted
+features.write_json = counted
 main(sys.argv[2:])
 """
 
