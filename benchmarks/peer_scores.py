@@ -88,7 +88,7 @@ def runs_of(row: str, arguments: argparse.Namespace) -> List[Dict[str, Any]]:
 
 
 def test_data(run: Dict[str, Any]) -> DataLoader:
-    """All instances of the run's test part, read as in validation: whole sentences of SST."""
+    """All instances of the run's test set, read as in validation: whole sentences of SST."""
     experiment = run["experiment"]
     reader = {**experiment["validation_dataset_reader"], "max_instances": None}
     return DataLoader.from_params(
@@ -99,7 +99,7 @@ def test_data(run: Dict[str, Any]) -> DataLoader:
 
 
 def measure(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
-    """Trains the peer, and evaluates it on the test part."""
+    """Trains the peer, and evaluates it on the test set."""
     experiment = run["experiment"]
     experiment["model"] = {"type": "peer", "peer": peer, "model": experiment["model"]}
     experiment["trainer"].pop("mixed_precision", None)

@@ -8,7 +8,7 @@ A peer has the widths, layers and dropout of our model, AllenNLP's embedders for
 characters, and the same input tensors. Remaining differences:
 
 - all: AllenNLP's embedder has vectors of the words of the vocabulary only, as in its own trainings.
-  Ours also looks up other words, such as those of the test part, in the file of word vectors.
+  Ours also looks up other words, such as those of the test set, in the file of word vectors.
 - `crf_tagger`: ordinary dropout before and after the encoder, instead of variational dropout at
   each layer. It also decodes and counts entities in training, which cannot be turned off.
 - `bcn`: with ReLU layers, the same network.
@@ -44,7 +44,7 @@ from allennlp.nn import Activation
 from elmo_plugin.corpora.snli import LABELS as SNLI_LABELS
 from elmo_plugin.modules.token_embedders.character_cnn import CharacterCnn
 from elmo_plugin.modules.token_embedders.word_vectors import WordVectors
-from elmo_plugin.tasks.coref.spans import spans_within
+from elmo_plugin.tasks.coref.spans import enumerate_spans
 
 CURE = (
     "pip install --no-deps --target FOLDER allennlp-models==2.10.1 word2number, and name the "
@@ -248,7 +248,7 @@ def their_document(given: Tensors, ours: Model) -> Tensors:
         }
         for indexer, tensors in their_tokens(given["sentences"], ours).items()
     }
-    spans = torch.stack(spans_within(lengths, ours.scoring.max_span_width), dim=1)
+    spans = torch.stack(enumerate_spans(lengths, ours.scoring.max_span_width), dim=1)
     clusters = [
         [mention for mention in cluster if mention[1] < lengths.sum()]
         for cluster in metadata["clusters"] or []

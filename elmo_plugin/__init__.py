@@ -44,7 +44,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> List[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})
 
 
 # `elmo_plugin` may be the line in .allennlp_plugins or the argument of --include-package.

@@ -1,1 +1,1 @@
-"""What a trained biLM knows: numbers and objects, without printing."""
+"""Analyses of biLMs and trained models. They return numbers and objects; commands print them."""

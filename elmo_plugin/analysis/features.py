@@ -13,19 +13,20 @@ import numpy
 
 from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.elmo.token_batches import groups
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
-__all__ = ["Features", "Text", "compute_features"]
+__all__ = ["Features", "SpannedSentence", "compute_features"]
 
 # Must change with the layout of the files or the computation of rows.
 _FORMAT = "elmo_plugin features 1"
+_PROGRESS_FILE = "progress.json"
 # Maximum work between two commits, which is lost if the process is killed.
 _SENTENCES_PER_COMMIT, _WORDS_PER_COMMIT = 1024, 32_768
 
 
-class Text(NamedTuple):
+class SpannedSentence(NamedTuple):
     """The words of a sentence, and the spans `(start, end)` of words that get a vector."""
 
     words: Sequence[str]
@@ -59,7 +60,7 @@ class Features:
 
 def compute_features(
     representation: Representation,
-    texts: Iterable[Text],
+    texts: Iterable[SpannedSentence],
     folder: Path,
     on_progress: Callable[[int], object] = lambda num_sentences: None,
 ) -> Features:
@@ -75,12 +76,13 @@ def compute_features(
     # Parameters
 
     representation : `Representation`
-    texts : `Iterable[Text]`
+    texts : `Iterable[SpannedSentence]`
         Iterated twice.
     folder : `Path`
         Created if needed. Any number of texts can share it.
     on_progress : `Callable[[int], object]`
-        Called with the number of sentences done since the last call.
+        Called with the number of sentences done since the last call; first with those that an
+        earlier call of this function has done.
 
     # Raises
 
@@ -94,6 +96,7 @@ def compute_features(
     lock = lock_folder(path)
     try:
         progress = _progress(path, files, representation.dim)
+        on_progress(progress["num_sentences"])
         if not progress["complete"]:
             _write(representation, texts, path, files, progress, on_progress)
     finally:
@@ -105,14 +108,13 @@ def compute_features(
 
 def _write(
     representation: Representation,
-    texts: Iterable[Text],
+    texts: Iterable[SpannedSentence],
     path: Path,
     files: Sequence[Path],
     progress: Dict[str, Any],
     on_progress: Callable[[int], object],
 ) -> None:
     """Appends to the files of the layers, from the sentence where `progress` ends."""
-    on_progress(progress["num_sentences"])
     remaining = islice(iter(texts), progress["num_sentences"], None)
     with ExitStack() as stack:
         opened = [stack.enter_context(open(file, "ab")) for file in files]
@@ -131,15 +133,10 @@ def _write(
                 file.flush()
                 os.fsync(file.fileno())
             progress["num_sentences"] += len(group)
-            _commit(path, progress)
+            write_json(path / _PROGRESS_FILE, progress)
             on_progress(len(group))
     progress["complete"] = True
-    _commit(path, progress)
-
-
-def _commit(path: Path, progress: Dict[str, Any]) -> None:
-    with atomic_write(path / "progress.json") as unfinished:
-        unfinished.write_text(json.dumps(progress), encoding="utf-8")
+    write_json(path / _PROGRESS_FILE, progress)
 
 
 def _rows(layers: numpy.ndarray, spans: Sequence[Tuple[int, int]]) -> numpy.ndarray:
@@ -156,10 +153,10 @@ def _rows(layers: numpy.ndarray, spans: Sequence[Tuple[int, int]]) -> numpy.ndar
     return rows
 
 
-def _key(representation: Representation, texts: Iterable[Text]) -> str:
+def _key(representation: Representation, texts: Iterable[SpannedSentence]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{_FORMAT} {len(representation.layers)} {representation.dim}".encode())
-    digest.update(representation.identity.encode())
+    digest.update(representation.fingerprint.encode())
     for text in texts:
         digest.update(json.dumps([list(text.words), list(text.spans)]).encode())
     return digest.hexdigest()
@@ -167,7 +164,7 @@ def _key(representation: Representation, texts: Iterable[Text]) -> str:
 
 def _progress(path: Path, files: Sequence[Path], dim: int) -> Dict[str, Any]:
     """The last commit, or a new start if there is none or the files have lost rows since."""
-    file = path / "progress.json"
+    file = path / _PROGRESS_FILE
     if file.exists():
         progress = json.loads(file.read_text(encoding="utf-8"))
         num_bytes = 2 * dim * progress["num_rows"]

@@ -1,4 +1,4 @@
-"""What gives vectors of the words of sentences, layer by layer: a biLM, and its baselines."""
+"""Word vectors to compare, layer by layer: of a biLM, a random biLM, CoVe, and static ones."""
 
 import hashlib
 import os
@@ -41,14 +41,14 @@ class Representation(Protocol):
         The names of its layers.
     dim : `int`
         Width of every layer.
-    identity : `str`
+    fingerprint : `str`
         A hash of all that the vectors depend on: cached vectors are reused if it is the same.
     """
 
     name: str
     layers: List[str]
     dim: int
-    identity: str
+    fingerprint: str
 
     def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
         """One float32 array per sentence, in order: shape `(num_layers, num_tokens, dim)`."""
@@ -71,7 +71,7 @@ class BilmLayers:
         self.name = name
         self.layers = ["token layer", *(f"layer {n}" for n in range(1, bilm.num_layers))]
         self.dim = bilm.output_dim
-        self.identity = f"{fingerprint(bilm)} warm_up={bilm.warm_up}"
+        self.fingerprint = f"{fingerprint(bilm)} warm_up={bilm.warm_up}"
         self._bilm = bilm
         self._batch_size = batch_size
 
@@ -114,7 +114,7 @@ class StaticVectors:
         digest = hashlib.blake2b(digest_size=16)
         for word, vector in sorted(self.vectors.items()):
             digest.update(word.encode() + vector.tobytes())
-        self.identity = digest.hexdigest()
+        self.fingerprint = digest.hexdigest()
 
     def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
         unknown = numpy.zeros(self.dim, dtype=numpy.float32)
@@ -149,10 +149,10 @@ class CoveLayers:
         self.name = "CoVe"
         self.layers = ["layer 1", "layer 2"]
         self.dim = encoder.output_dim
-        digest = hashlib.blake2b(static.identity.encode(), digest_size=16)
+        digest = hashlib.blake2b(static.fingerprint.encode(), digest_size=16)
         for name, parameter in encoder.state_dict().items():
             digest.update(name.encode() + parameter.cpu().numpy().tobytes())
-        self.identity = digest.hexdigest()
+        self.fingerprint = digest.hexdigest()
         self._encoder = encoder
         self._vectors = static.vectors
 

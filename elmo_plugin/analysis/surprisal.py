@@ -11,7 +11,8 @@ from elmo_plugin.bilm.pretraining.softmax import next_word_losses
 from elmo_plugin.elmo.token_batches import map_in_batches
 from elmo_plugin.util.html import table
 
-#: `both` is the mean of the other two.
+#: The surprisal of `both` is the mean of the other two; for its probabilities of likely words see
+#: `SentenceScore`.
 DIRECTIONS = ("forward", "backward", "both")
 # The first ids of a vocabulary.
 _NUM_SPECIALS = 3
@@ -41,11 +42,12 @@ class SentenceScore:
     ends : `Dict[str, float]`
         `forward`: the surprisal of `</S>`; `backward`: that of `<S>`; `both`: their mean.
     likely : `Dict[str, List[Likely]]`
-        Of each direction, the most likely words at the place of each word, if they were asked for,
-        without `<S>`, `</S>` and `<UNK>`. The probabilities of `both` follow Bayes' rule, with the
-        words before and after a place independent given the word there: the product of those of
-        the two directions divided by the word's frequency in the training text (not divided if the
-        softmax comes without counts), normalised over these words.
+        Of each direction, the most likely words `w` at the place of each word, if they were asked
+        for, without `<S>`, `</S>` and `<UNK>`. Unlike the surprisal, the probability of `both` is
+        not a mean: it is p(w | left) p(w | right) / p(w), renormalised over the vocabulary without
+        these three. That is Bayes' rule if the words on the left and on the right are independent
+        given `w`. p(w) is the frequency of `w` in the training text, or uniform if the softmax
+        comes without counts.
     """
 
     words: Sequence[str]
@@ -88,7 +90,9 @@ class Scorer:
     softmax : `SoftmaxWeights`
         That of the biLM.
     num_likely : `int`, optional (default = `0`)
-        How many of the most likely words to find at each position.
+        How many of the most likely words to find at each position. This takes RAM for the
+        probabilities of the whole vocabulary at 64 positions, about 1,000 bytes for each of its
+        words, and for the words that are found.
 
     # Examples
 

@@ -1,6 +1,6 @@
 """
-What the layers of a biLM know of parts of speech: section 5.3 and Table 6 of
-[Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
+Linear classifiers that predict the tags of words, such as parts of speech, from each layer of a
+biLM: section 5.3 and Table 6 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import numpy
 
 from elmo_plugin.analysis.bootstrap import BootstrappedScore, Difference, bootstrap
 from elmo_plugin.analysis.classifier_file import stored_classifier
-from elmo_plugin.analysis.features import Features, Text, compute_features
+from elmo_plugin.analysis.features import Features, SpannedSentence, compute_features
 from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.analysis.softmax_regression import (
     Classifier,
@@ -39,7 +39,7 @@ class Accuracy:
 
     overall : `BootstrappedScore`
     unseen : `Optional[float]`
-        The share among words that the training part lacks; `None` if there are none.
+        The share among words that the training set lacks; `None` if there are none.
     """
 
     overall: BootstrappedScore
@@ -89,7 +89,7 @@ class TagProbe:
     # Raises
 
     `ConfigurationError`
-        If the training part has less than two tags.
+        If the training set has less than two tags.
     `ImportError`
         If there is no solver, see `find_solver`.
     """
@@ -110,7 +110,7 @@ class TagProbe:
             raise ConfigurationError(
                 f"Expected at least two tags to learn, found {len(counts)}: {', '.join(counts)}."
             )
-        #: The tags of the training part. Others of dev and test always count as errors.
+        #: The tags of the training set. Others of dev and test always count as errors.
         self.tags: List[str] = sorted(counts)
         ids = {tag: number for number, tag in enumerate(self.tags)}
         self._gold = {
@@ -125,8 +125,8 @@ class TagProbe:
 
     def most_frequent_tag(self) -> TagScore:
         """
-        The baseline that gives each word its most frequent tag in the training part; words that the
-        training part lacks get the most frequent tag of all.
+        The baseline that gives each word its most frequent tag in the training set; words that the
+        training set lacks get the most frequent tag of all.
         """
         counts: Dict[str, Counter] = {}
         words = (word for sentence in self._sentences["train"] for word in sentence.words)
@@ -147,7 +147,7 @@ class TagProbe:
         representation: Representation,
         on_progress: Callable[[int], object] = lambda num_sentences: None,
     ) -> Dict[str, Features]:
-        """The vectors of the words of each part. See `compute_features` for `on_progress`."""
+        """The vectors of the words of each split. See `compute_features` for `on_progress`."""
         return {
             split: compute_features(
                 representation, _Texts(self._sentences[split]), self._folder, on_progress
@@ -224,9 +224,9 @@ class _Texts:
     def __init__(self, sentences: Sequence[TaggedSentence]) -> None:
         self._sentences = sentences
 
-    def __iter__(self) -> Iterator[Text]:
+    def __iter__(self) -> Iterator[SpannedSentence]:
         for sentence in self._sentences:
-            yield Text(sentence.words, [(n, n + 1) for n in range(len(sentence.words))])
+            yield SpannedSentence(sentence.words, [(n, n + 1) for n in range(len(sentence.words))])
 
 
 def _most_frequent(counts: Counter) -> int:

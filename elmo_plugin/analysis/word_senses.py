@@ -1,6 +1,6 @@
 """
-What the layers of a biLM know of word senses: section 5.3 and Table 5 of
-[Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
+Word sense disambiguation by the nearest mean vector in each layer of a biLM: section 5.3 and
+Table 5 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365).
 """
 
 from array import array
@@ -13,7 +13,7 @@ import numpy
 import torch
 
 from elmo_plugin.analysis.bootstrap import BootstrappedScore, bootstrap
-from elmo_plugin.analysis.features import Text, compute_features
+from elmo_plugin.analysis.features import SpannedSentence, compute_features
 from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.corpora.word_senses import Lemma, SenseInstance, SenseSentence
 from elmo_plugin.util.errors import ConfigurationError
@@ -59,8 +59,8 @@ class SenseScore:
 class SenseProbe:
     """
     Nearest-neighbour word sense disambiguation: a word gets the sense of its lemma and part of
-    speech whose mean vector in the training part is nearest by cosine. Of equally near senses the
-    more frequent one is chosen. A lemma that the training part lacks gets its first sense.
+    speech whose mean vector in the training set is nearest by cosine. Of equally near senses the
+    more frequent one is chosen. A lemma that the training set lacks gets its first sense.
 
     In RAM are the test sentences and one mean per sense of their lemmas. The training sentences are
     streamed, and their vectors are in files.
@@ -101,18 +101,18 @@ class SenseProbe:
         self._numbers: Dict[Tuple[Lemma, str], int] = {}
         #: Sentences that get vectors, of both parts.
         self.num_texts = sum(1 for _ in self._test)
-        # Of each annotation: the number of its vector in the training part, and of its sense.
+        # Of each annotation: the number of its vector in the training set, and of its sense.
         self._vectors, self._senses = self._count()
         if not self.counts:
             examples = ", ".join(" ".join(lemma) for lemma in sorted(lemmas)[:3])
             raise ConfigurationError(
-                "Expected annotated lemmas of the test part in the training part, found none of "
+                "Expected annotated lemmas of the test set in the training set, found none of "
                 f"{len(lemmas)} ({examples} ...). Check that "
                 "both use the same names of parts of speech."
             )
 
     def _count(self) -> Tuple[numpy.ndarray, numpy.ndarray]:
-        """Counts the senses of the training part, and numbers its vectors and senses."""
+        """Counts the senses of the training set, and numbers its vectors and senses."""
         vectors, senses = array("q"), array("q")
         numbers = self._numbers
         num_vectors = 0
@@ -135,8 +135,8 @@ class SenseProbe:
 
     def most_frequent_senses(self) -> Answers:
         """
-        The baseline that answers with the most frequent sense in the training part (ties: the one
-        that occurs first), or the first sense for lemmas that the training part lacks.
+        The baseline that answers with the most frequent sense in the training set (ties: the one
+        that occurs first), or the first sense for lemmas that the training set lacks.
         """
         # `most_common` keeps the order in which senses were counted first.
         best = {lemma: counts.most_common(1)[0][0] for lemma, counts in self.counts.items()}
@@ -209,10 +209,10 @@ class _Texts:
     def __init__(self, sentences: Iterable[SenseSentence], lemmas: Set[Lemma]) -> None:
         self._sentences, self._lemmas = sentences, lemmas
 
-    def __iter__(self) -> Iterator[Text]:
+    def __iter__(self) -> Iterator[SpannedSentence]:
         for sentence, instances in self.annotated():
             words, spans = words_of(sentence.tokens)
-            yield Text(words, [spans[instance.position] for instance in instances])
+            yield SpannedSentence(words, [spans[instance.position] for instance in instances])
 
     def annotated(self) -> Iterator[Tuple[SenseSentence, List[SenseInstance]]]:
         """These sentences with their words of these lemmas."""

@@ -1,7 +1,6 @@
 """The arguments that name a biLM and say how it is computed, for all commands that run one."""
 
 import errno
-import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import contextmanager
 from typing import Iterator, List, Optional, Sequence
@@ -12,6 +11,7 @@ from elmo_plugin.bilm import Bilm, load_bilm
 from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import is_pipe
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -41,7 +41,7 @@ def add_batch_arguments(parser: ArgumentParser) -> None:
     """For commands that read whole texts; they also have `add_decoding_errors`."""
     parser.add_argument(
         "--vocab-path",
-        help="words, one per line, whose token layer is computed once for all sentences: faster",
+        help="file with one word per line; their token layer is computed only once, to save time",
     )
     parser.add_argument(
         "--batch-size", type=positive_number, default=64, help="sentences per batch"
@@ -67,15 +67,15 @@ def given_vocabulary(args: Namespace) -> List[str]:
     """The words of `--vocab-path`, without the counts that `elmo vocabulary` writes beside them."""
     if args.vocab_path is None:
         return []
-    lines = numbered_lines(args.vocab_path, newline="\n", errors=args.decoding_errors)
+    lines = numbered_lines(args.vocab_path, newline="\n", decoding_errors=args.decoding_errors)
     return [word for _, line in lines if (word := line.partition("\t")[0].strip())]
 
 
-def count_lines(path: str, errors: str) -> Optional[int]:
+def count_lines(path: str, decoding_errors: str) -> Optional[int]:
     """The number of lines, or `None` for a pipe, which can be read only once."""
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+    if is_pipe(path):
         return None
-    return sum(1 for _ in numbered_lines(path, newline="\n", errors=errors))
+    return sum(1 for _ in numbered_lines(path, newline="\n", decoding_errors=decoding_errors))
 
 
 @contextmanager

@@ -69,8 +69,13 @@ def add_ray_arguments(parser: ArgumentParser, purpose: str) -> Any:
         const="",
         help=f"{purpose} of Ray, on a cluster or (without ADDRESS) on this machine",
     )
-    group.add_argument("--cpus", type=float, default=1, help="cores that a task reserves")
+    group.add_argument("--cpus", type=float, default=1, help="CPU cores reserved for each Ray task")
     return group
+
+
+def say(line: str) -> None:
+    """Prints a line to standard error, where progress is shown."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def _run(command: ModuleType, program: str, args: Namespace) -> None:

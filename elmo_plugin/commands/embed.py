@@ -1,5 +1,4 @@
 import os
-import sys
 from argparse import ArgumentParser, Namespace
 from functools import partial
 from typing import Optional, Tuple, Union
@@ -18,6 +17,7 @@ from elmo_plugin.commands.command import (
     add_decoding_errors,
     add_progress_argument,
     add_ray_arguments,
+    say,
 )
 from elmo_plugin.elmo.dump.dump import (
     DumpOptions,
@@ -30,6 +30,7 @@ from elmo_plugin.elmo.dump.dump import (
 )
 from elmo_plugin.elmo.dump.shards import dump_shards, dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import is_pipe
 from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
@@ -178,7 +179,7 @@ def _embed_folder(args: Namespace) -> str:
     for number, (text, outcome) in enumerate(outcomes, start=1):
         failed += isinstance(outcome, Exception)
         said = outcome if isinstance(outcome, Exception) else _report(outcome, outputs[text])
-        print(f"{number} of {len(outputs)}: {text}: {said}", file=sys.stderr, flush=True)
+        say(f"{number} of {len(outputs)}: {text}: {said}")
     if failed:
         raise ConfigurationError(
             f"{failed} of {len(outputs)} texts have no file. Give the same command again for them."
@@ -191,15 +192,13 @@ def _load(args: Namespace) -> Bilm:
 
 
 def _announced(num_bytes: int) -> int:
-    print(f"{num_bytes / 1e6:,.1f} MB of vectors to write.", file=sys.stderr, flush=True)
+    say(f"{num_bytes / 1e6:,.1f} MB of vectors to write.")
     return num_bytes
 
 
 def _count(path: str, output_path: _Path, options: DumpOptions) -> Optional[Tuple[int, int]]:
     """The numbers of lines and tokens, or `None` for a pipe, which can be read only once."""
-    if os.path.exists(path) and not os.path.isfile(path):
-        return None
-    return count_text(path, output_path, options)
+    return None if is_pipe(path) else count_text(path, output_path, options)
 
 
 def _report(summary: DumpSummary, output_path: _Path) -> str:

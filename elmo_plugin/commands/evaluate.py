@@ -1,6 +1,7 @@
 """
-`allennlp evaluate`, as AllenNLP has it, for untrusted archives and files. For how it comes to
-be used, see `elmo_plugin.commands.predict`.
+Makes AllenNLP's `allennlp evaluate` safe for archives from untrusted sources, and lets it refuse
+data without instances or labels. `elmo_plugin.commands.predict` explains how this module replaces
+names in AllenNLP's.
 """
 
 import os

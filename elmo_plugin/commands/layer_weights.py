@@ -1,12 +1,12 @@
-import json
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from pathlib import Path
 from typing import List
 
+from elmo_plugin.analysis.layer_weight_figure import draw_weights, model_label, weight_table
 from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights
 from elmo_plugin.commands.markdown import markdown_table
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.pictures import import_pyplot
 
@@ -47,23 +47,16 @@ def run(args: Namespace) -> str:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
     mixes = [mix for archive in args.archive for mix in layer_weights(archive)]
     if args.json is not None:
-        with atomic_write(args.json) as unfinished:
-            content = json.dumps([asdict(mix) for mix in mixes], indent=1)
-            unfinished.write_text(f"{content}\n", encoding="utf-8")
+        write_json(args.json, [asdict(mix) for mix in mixes])
     for picture in args.plot:
         draw(mixes, Path(picture))
     return _table(mixes)
 
 
 def _table(mixes: List[LayerWeights]) -> str:
-    num_layers = max(len(mix.weights) for mix in mixes)
-    head = ["archive", "model", "at", *(f"layer {number}" for number in range(num_layers)), "gamma"]
-    rows = []
-    for mix in mixes:
-        weights = [f"{weight:.3f}" for weight in mix.weights]
-        weights += [""] * (num_layers - len(weights))
-        rows.append([mix.archive, mix.model, mix.place, *weights, f"{mix.gamma:.3f}"])
-    return markdown_table(head, rows, num_left=3)
+    head, *weights = weight_table(mixes)
+    rows = [[mix.archive, mix.model, mix.place, *row] for mix, row in zip(mixes, weights)]
+    return markdown_table(["archive", "model", "at", *head], rows, num_left=3)
 
 
 def draw(mixes: List[LayerWeights], picture: Path) -> None:
@@ -82,24 +75,9 @@ def draw(mixes: List[LayerWeights], picture: Path) -> None:
     )
     for axis, place in zip(axes.flat, places):
         of_place = [mix for mix in mixes if mix.place == place]
-        weights = [mix.weights + [0.0] * (num_layers - len(mix.weights)) for mix in of_place]
-        image = axis.imshow(weights, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-        for row, values in enumerate(weights):
-            for column, value in enumerate(values):
-                color = "white" if value > 0.6 else "black"
-                axis.text(column, row, f"{value:.2f}", ha="center", va="center", color=color)
-        axis.set_yticks(range(len(of_place)), [_label(mix, mixes) for mix in of_place])
-        axis.set_xticks(range(num_layers), [f"layer {number}" for number in range(num_layers)])
+        labels = [model_label(mix, mixes) for mix in of_place]
+        image = draw_weights(axis, of_place, labels, num_layers)
         axis.set_title(f"at the {place}" if place in ("input", "output") else place, fontsize=10)
     figure.colorbar(image, ax=axes, label="weight")
     figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
     pyplot.close(figure)
-
-
-def _label(mix: LayerWeights, mixes: List[LayerWeights]) -> str:
-    """The model, and the run if several are of the same model."""
-    name = mix.model.removeprefix("elmo-") or mix.archive
-    if len({other.archive for other in mixes if other.model == mix.model}) > 1:
-        path = Path(mix.archive)
-        name += f" ({path.parent.name if path.name == 'model.tar.gz' else path.name})"
-    return name

@@ -117,11 +117,7 @@ def _as_text(query: Query, neighbours: Neighbours) -> str:
 
 
 def _as_json(query: Query, neighbours: Neighbours) -> str:
-    layers = {
-        str(layer): [asdict(context) for context in contexts]
-        for layer, contexts in neighbours.items()
-    }
-    return json.dumps({**asdict(query), "layers": layers}, ensure_ascii=False)
+    return json.dumps({**asdict(query), "layers": neighbours.to_json()}, ensure_ascii=False)
 
 
 def _as_row(query: Query, neighbours: Neighbours) -> str:

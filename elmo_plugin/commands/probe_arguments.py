@@ -1,6 +1,5 @@
 """What `elmo probe pos` and `elmo probe wsd` have in common."""
 
-import json
 import shlex
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, explained_li
 from elmo_plugin.commands.command import add_progress_argument
 from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
-from elmo_plugin.util.atomic_write import atomic_write, check_new_file
+from elmo_plugin.util.atomic_write import check_new_file, write_json
 from elmo_plugin.util.errors import ConfigurationError
 
 STOPPED = "stopped. With --cache, the same command continues where it was."
@@ -167,7 +166,7 @@ def format_difference(difference: Optional[Difference], num_decimals: int) -> st
     return f"{value} ({low} to {high})"
 
 
-def write_json(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:
+def write_results(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:
     """Writes `--json`, if it is given: what was probed, and the results."""
     if args.json is None:
         return
@@ -181,5 +180,4 @@ def write_json(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:
         "cove": str(args.cove or ""),
         "seed": args.seed,
     }
-    with atomic_write(args.json) as path:
-        path.write_text(json.dumps({**probed, **results}, indent=2) + "\n", encoding="utf-8")
+    write_json(args.json, {**probed, **results})

@@ -14,7 +14,7 @@ from elmo_plugin.commands.probe_arguments import (
     format_difference,
     representations,
     vector_folder,
-    write_json,
+    write_results,
 )
 from elmo_plugin.corpora.tagged_words import (
     CONLLU_TAGS,
@@ -111,7 +111,7 @@ def run(args: Namespace) -> str:
         "tags": probe.tags,
         "scores": [_as_dict(score) for score in scores],
     }
-    write_json(args, bilm, results)
+    write_results(args, bilm, results)
     return markdown_table(_HEAD, [_cells(score) for score in scores], num_left=2)
 
 

@@ -15,7 +15,7 @@ from elmo_plugin.commands.probe_arguments import (
     format_difference,
     representations,
     vector_folder,
-    write_json,
+    write_results,
 )
 from elmo_plugin.corpora.word_senses import SenseCorpus, SenseSentence, read_first_senses
 from elmo_plugin.util.progress import progress
@@ -24,9 +24,9 @@ DESCRIPTION = """\
 Disambiguate words by the nearest sense in each frozen layer of a biLM, as in Table 5 of the ELMo
 paper, and print the F1 of each test set and part of speech.
 
-In each layer, a sense has the mean vector of its words in the training part. A word of the test
-part gets the sense of its lemma and part of speech whose mean is nearest by cosine; if the training
-part lacks the lemma, it gets the first sense of WordNet. Multi-word units are split at `_`, and
+In each layer, a sense has the mean vector of its words in the training set. A word of the test
+set gets the sense of its lemma and part of speech whose mean is nearest by cosine; if the training
+set lacks the lemma, it gets the first sense of WordNet. Multi-word units are split at `_`, and
 their vectors averaged. F1 is that of the evaluation framework of Raganato et al. (2017): an answer
 is right if it is one of the gold senses. The interval of the F1 of all words is at 95 %, by a
 bootstrap over sentences. *From the row above* is the difference of this F1 from the previous layer,
@@ -36,11 +36,11 @@ Files are JSON lines, {"id", "tokens", "lemmas", "pos", "senses"}, or NAME.data.
 framework, with NAME.gold.key.txt beside it. First senses are lemma<TAB>POS<TAB>sense key lines. By
 default they are train.jsonl, test.jsonl and first_sense.tsv in ELMO_DATA/wsd.
 
-Rows of the table: the first sense; the most frequent sense of the training part; static word
+Rows of the table: the first sense; the most frequent sense of the training set; static word
 vectors; each layer of a random biLM of the same shape; each layer of the biLM.
 
 Vectors of annotated words are kept on the disk in half precision, 2 x layers x width bytes per word
-and representation. RAM grows with the test part, with the annotated words of its lemmas (16 bytes
+and representation. RAM grows with the test set, with the annotated words of its lemmas (16 bytes
 each) and, for static vectors, with the distinct words of the text.
 """
 
@@ -86,7 +86,7 @@ def run(args: Namespace) -> str:
     with vector_folder(args) as folder:
         probe = SenseProbe(train, test, first_senses, folder)
         rows = _rows(args, bilm, probe, train, test)
-    write_json(
+    write_results(
         args, bilm, {"files": files, **_counts(probe), "scores": [_as_dict(row) for row in rows]}
     )
     return _table(probe, rows)

@@ -1,5 +1,4 @@
 import os
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import contextmanager
 from functools import partial
@@ -12,11 +11,12 @@ import elmo_plugin
 from elmo_plugin.analysis.neighbours import ContextIndex
 from elmo_plugin.bilm.io.softmax_files import find_softmax
 from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, chosen_bilm, positive_number
+from elmo_plugin.commands.command import say
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.served_task import load_tasks
 from elmo_plugin.serve.server import serve
-from elmo_plugin.serve.word_reader import WordReader
+from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped_archives
 
@@ -85,17 +85,17 @@ def run(args: Namespace) -> str:
     limits = Limits(max_words=args.max_words)
     overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}
     load = partial(elmo_plugin.load_predictor, cuda_device=args.cuda_device, overrides=overrides)
-    words = _word_reader(args, limits)
+    words = _word_analyzer(args, limits)
     tasks = load_tasks(args.archive or _shipped_archives(), load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_waiting)
     app.version = elmo_plugin.__version__
 
     def tell(url: str) -> None:
-        _say(f"{url} answers {', '.join(tasks)}. Ctrl+C stops it.")
+        say(f"{url} answers {', '.join(tasks)}. Ctrl+C stops it.")
 
     with _threads():
         for task in tasks.values():
-            _say(f"{task.name}: warming up")
+            say(f"{task.name}: warming up")
             task.warm_up(args.batch_size)
         serve(app, args.host, args.port, args.max_waiting, tell)
     return ""
@@ -113,12 +113,12 @@ def _threads() -> Iterator[None]:
         torch.set_num_threads(number)
 
 
-def _word_reader(args: Namespace, limits: Limits) -> WordReader:
+def _word_analyzer(args: Namespace, limits: Limits) -> WordAnalyzer:
     bilm = chosen_bilm(args)
     index: Optional[ContextIndex] = None
     if args.neighbours is not None:
         index = ContextIndex(Path(args.neighbours))
-    return WordReader(bilm, find_softmax(args.weight_file, bilm.options), index, limits)
+    return WordAnalyzer(bilm, find_softmax(args.weight_file, bilm.options), index, limits)
 
 
 def _shipped_archives() -> List[Path]:
@@ -135,7 +135,3 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) >= 2**16:
         raise ArgumentTypeError(f"expected a whole number from 0 to 65535, found {text}")
     return int(text)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

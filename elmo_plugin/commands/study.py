@@ -1,6 +1,5 @@
 import os
 import shutil
-import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
@@ -13,7 +12,7 @@ from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_tab
 from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.bilm_arguments import positive_number
-from elmo_plugin.commands.command import add_ray_arguments
+from elmo_plugin.commands.command import add_ray_arguments, say
 from elmo_plugin.commands.latex import latex_table
 from elmo_plugin.commands.markdown import markdown_table, replace_tables
 from elmo_plugin.util.atomic_write import atomic_write
@@ -81,7 +80,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "<!-- /summary -->, a table of each row's baseline and best model",
     )
     ray = add_ray_arguments(parser, "train each run as a task")
-    ray.add_argument("--gpus", type=float, default=0, help="GPUs that a task reserves")
+    ray.add_argument("--gpus", type=float, default=0, help="GPUs reserved for each run")
 
 
 def run(args: Namespace) -> str:
@@ -111,10 +110,10 @@ def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
     """The results in the folder, with those to reuse; without a study, of the runs known there."""
     results = Results(out / "results.json")
     if study is not None:
-        results.describe(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
+        results.set_study(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
         unused = results.num_unused()
         if unused:
-            _say(
+            say(
                 f"{results.path}: {unused} scores are of other settings or data than those of the "
                 "study now. They are kept but not shown."
             )
@@ -126,7 +125,7 @@ def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
         refused = results.num_refused(other)
         if refused:
             current = args.study if study else f"{results.path} (without --show: {args.study})"
-            _say(
+            say(
                 f"--reuse {path}: {refused} scores are of other settings or data than those of "
                 f"{current}. They are left out."
             )
@@ -148,7 +147,7 @@ def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[s
     runs = results.missing(chosen)
     if not runs:
         return []
-    _say(f"{len(runs)} runs to train. Building their experiments first.")
+    say(f"{len(runs)} runs to train. Building their experiments first.")
     check_inputs(runs)
     with progress("experiments") as update:
         check_experiments(runs, lambda run: update(1))
@@ -156,11 +155,11 @@ def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[s
     for number, (run, outcome) in enumerate(_outcomes(args, study, runs, out), start=1):
         if isinstance(outcome, Exception):
             failed.append(run.name)
-            _say(f"{number} of {len(runs)}: {run.name}: {outcome}")
+            say(f"{number} of {len(runs)}: {run.name}: {outcome}")
             continue
         results.add(outcome)
         results.save()
-        _say(f"{number} of {len(runs)}: {run.name}: finished, {outcome['minutes']:.1f} minutes")
+        say(f"{number} of {len(runs)}: {run.name}: finished, {outcome['minutes']:.1f} minutes")
         if args.discard:
             shutil.rmtree(folder_of(run, out))
     return failed
@@ -176,7 +175,7 @@ def _outcomes(
     else:
 
         def tell(run: Run) -> None:
-            _say(f"{run.name}: {folder_of(run, out)}")
+            say(f"{run.name}: {folder_of(run, out)}")
 
         yield from train_all(runs, out, metrics, args.at_once, tell)
 
@@ -211,7 +210,3 @@ def _update(path: Path, study: str, texts: Dict[str, str]) -> None:
         )
     for kind in kinds:
         replace_tables(path, f"<!-- {kind} {study} -->", f"<!-- /{kind} -->", texts[kind])
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

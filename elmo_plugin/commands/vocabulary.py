@@ -1,11 +1,13 @@
 import os
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import List
 
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
 from elmo_plugin.bilm.vocabulary_file import Entry, write_vocabulary
 from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
+from elmo_plugin.util.atomic_write import check_new_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 
@@ -52,7 +54,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     # Checked before the text is read, which may take hours.
-    _check_output(args)
+    out = Path(args.output_file)
+    texts = filter(os.path.exists, find_shards(args.text)) if out.exists() else ()
+    if any(out.samefile(text) for text in texts):
+        raise ConfigurationError(f"{out} is part of the text; name another output.")
+    check_new_file(out, args.force)
+    out.parent.mkdir(parents=True, exist_ok=True)
     with progress("lines", as_lines=args.file_friendly_logging) as advance:
         entries = count_and_choose(
             args.text, args.size, args.min_count, args.decoding_errors, advance
@@ -64,20 +71,6 @@ def run(args: Namespace) -> str:
         )
     write_vocabulary(entries, args.output_file)
     return _report(entries, args.output_file)
-
-
-def _check_output(args: Namespace) -> None:
-    out = args.output_file
-    folder = os.path.dirname(out) or "."
-    if os.path.isdir(out) or not os.path.isdir(folder):
-        raise ConfigurationError(f"{out} is a folder or not in one; expected a file to write.")
-    if not os.access(folder, os.W_OK):
-        raise ConfigurationError(f"{out} cannot be written: you may not write in {folder}.")
-    if os.path.exists(out):
-        if any(os.path.samefile(out, text) for text in find_shards(args.text) if "://" not in text):
-            raise ConfigurationError(f"{out} is part of the text; name another output.")
-        if not args.force:
-            raise ConfigurationError(f"{out} exists. Give --force to replace it, or another name.")
 
 
 def _report(entries: List[Entry], out: str) -> str:

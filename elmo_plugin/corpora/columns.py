@@ -79,7 +79,10 @@ def read_blocks(
     if cells:
         yield Rows(path, first_line, cells)
     if not first_line:
-        raise ValueError(f"{path}: the file holds no sentences")
+        raise ValueError(
+            f"{path}: expected sentences of one word per line, found none. Name another file, or "
+            "write them to this one."
+        )
 
 
 def check_width(rows: Rows, minimum: int, *, same: bool = True) -> None:
@@ -95,10 +98,12 @@ def check_width(rows: Rows, minimum: int, *, same: bool = True) -> None:
     for row, cells in enumerate(rows.cells):
         if len(cells) < minimum:
             raise ValueError(
-                f"{rows.place(row)}: expected at least {minimum} columns, found {len(cells)}"
+                f"{rows.place(row)}: expected at least {minimum} columns, found {len(cells)}. "
+                "Complete the line; columns are separated by blanks or tabs."
             )
         if same and len(cells) != width:
             raise ValueError(
                 f"{rows.place(row)}: expected {width} columns as in the first line of the "
-                f"sentence, found {len(cells)}"
+                f"sentence, found {len(cells)}. Correct the line, or separate sentences by an "
+                "empty line."
             )

@@ -7,44 +7,16 @@ the last one in those of the [CoNLL-2000 shared task](https://aclanthology.org/W
 import os
 import re
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Iterator, Optional, Sequence, Tuple, Union
 
 from elmo_plugin.corpora.columns import Rows, read_blocks
 
-__all__ = [
-    "Entity",
-    "Sentence",
-    "bio_tags",
-    "check_word",
-    "find_entities",
-    "format_sentence",
-    "read_sentences",
-]
+__all__ = ["Sentence", "check_word", "format_sentence", "read_sentences"]
 
 _DOCUMENT_START = "-DOCSTART-"
 _TAG = re.compile(r"O|[BIESLU]-.+")
-# An entity cannot continue after these prefixes.
-_LAST = ("E", "L", "S", "U", "O")
 # Words may contain other Unicode white space.
 _BLANK = re.compile(r"[ \t\r\n]")
-
-
-@dataclass(frozen=True)
-class Entity:
-    """
-    A named entity.
-
-    # Parameters
-
-    label : `str`
-        `PER`, `ORG`, `LOC` or `MISC` in CoNLL-2003.
-    start, end : `int`
-        Positions of the first and last word in the sentence.
-    """
-
-    label: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +41,7 @@ def read_sentences(
 ) -> Iterator[Sentence]:
     """
     Streams the sentences of a file (see `find_file`). A line holds a word in the first column and
-    its tag in another, or only a word. See `find_entities` for the tagging schemes.
+    its tag in another, or only a word. See `tags_to_spans` for the tagging schemes.
 
     # Parameters
 
@@ -116,40 +88,6 @@ def _check(rows: Rows, width: int, column: int) -> None:
                 f"{rows.place(row)}: expected a tag such as O, B-PER or I-PER in {name}, found "
                 f"{cells[column]!r}. Write O, or B-, I-, E-, S-, L- or U- and the entity's type."
             )
-
-
-def find_entities(tags: Sequence[str]) -> List[Entity]:
-    """
-    Decodes the tags of a sentence, in any of IOB1, BIO (IOB2), BIOES and BIOUL; ill-formed
-    sequences are decoded as well.
-
-    `B`, `I` and `O` follow the rules of the shared task's scorer, `conlleval`: an entity starts at
-    `B`, and at an `I` after `O` or after another type; it ends before `O` and before the next
-    entity. `S` and `E`, which `conlleval` does not know, follow
-    [seqeval](https://github.com/chakki-works/seqeval): an entity also starts at `S`, and ends with
-    `S` or `E`. `U` and `L` of BIOUL are read as `S` and `E`.
-    """
-    entities: List[Entity] = []
-    before, label_before = "O", ""
-    for position, tag in enumerate(tags):
-        prefix, _, label = tag.partition("-")
-        if prefix != "O":
-            if prefix in ("B", "S", "U") or before in _LAST or label != label_before:
-                entities.append(Entity(label, position, position))
-            else:
-                entities[-1] = Entity(label, entities[-1].start, position)
-        before, label_before = prefix, label
-    return entities
-
-
-def bio_tags(entities: Sequence[Entity], num_words: int) -> List[str]:
-    """The BIO (IOB2) tags of entities that do not overlap, one per word."""
-    tags = ["O"] * num_words
-    for entity in entities:
-        tags[entity.start] = f"B-{entity.label}"
-        for position in range(entity.start + 1, entity.end + 1):
-            tags[position] = f"I-{entity.label}"
-    return tags
 
 
 def check_word(word: str) -> None:

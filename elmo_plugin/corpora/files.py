@@ -51,7 +51,9 @@ def find_file(path: Union[str, os.PathLike]) -> str:
     )
 
 
-def open_text(path: Source, *, newline: Optional[str] = None, errors: str = "strict") -> TextIO:
+def open_text(
+    path: Source, *, newline: Optional[str] = None, decoding_errors: str = "strict"
+) -> TextIO:
     """
     Opens a file as UTF-8 text; a byte order mark at its start is dropped.
 
@@ -62,7 +64,7 @@ def open_text(path: Source, *, newline: Optional[str] = None, errors: str = "str
         the first bytes.
     newline : `Optional[str]`, optional (default = `None`)
         As in the built-in `open`: `None` accepts every line ending, `"\\n"` only that one.
-    errors : `str`, optional (default = `"strict"`)
+    decoding_errors : `str`, optional (default = `"strict"`)
         As in the built-in `open`: how bytes that are not UTF-8 are handled.
 
     # Returns
@@ -94,11 +96,11 @@ def open_text(path: Source, *, newline: Optional[str] = None, errors: str = "str
         compressed.myfileobj = binary  # type: ignore[assignment]  # Any file does.
         binary = compressed
     _refuse_wide_encodings(binary, _name(path))
-    return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline=newline)
+    return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=decoding_errors, newline=newline)
 
 
 def numbered_lines(
-    path: Source, *, newline: Optional[str] = None, errors: str = "strict"
+    path: Source, *, newline: Optional[str] = None, decoding_errors: str = "strict"
 ) -> Iterator[Tuple[int, str]]:
     """
     Streams the lines of a text file without their line ends. Memory grows with the longest line.
@@ -107,7 +109,7 @@ def numbered_lines(
 
     path, newline
         See `open_text`.
-    errors : `str`, optional (default = `"strict"`)
+    decoding_errors : `str`, optional (default = `"strict"`)
         `"strict"` raises an error with the line number if a line is not UTF-8; `"replace"` reads
         U+FFFD in place of invalid bytes.
 
@@ -119,16 +121,16 @@ def numbered_lines(
     # Raises
 
     `ValueError`
-        If a line is not UTF-8 and `errors` is strict, if the file is UTF-16 or UTF-32, or if a
-        compressed file is damaged. Also raises what `open_text` raises.
+        If a line is not UTF-8 and `decoding_errors` is strict, if the file is UTF-16 or UTF-32, or
+        if a compressed file is damaged. Also raises what `open_text` raises.
     """
-    strict = errors == "strict"
+    strict = decoding_errors == "strict"
     number = 0
     # Text is decoded in blocks, so a strict decoder could not name the line. Instead, invalid bytes
     # are decoded as lone surrogates, which never occur in valid UTF-8, and found line by line.
-    decoding = "surrogateescape" if strict else errors
+    decoding = "surrogateescape" if strict else decoding_errors
     try:
-        with open_text(path, newline=newline, errors=decoding) as lines:
+        with open_text(path, newline=newline, decoding_errors=decoding) as lines:
             for number, line in enumerate(lines, start=1):
                 if strict and not line.isascii():
                     _refuse_surrogates(line, f"{_name(path)}:{number}")

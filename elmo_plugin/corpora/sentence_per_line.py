@@ -9,7 +9,7 @@ __all__ = ["read_sentences"]
 
 
 def read_sentences(
-    path: Union[str, os.PathLike], *, errors: str = "strict"
+    path: Union[str, os.PathLike], *, decoding_errors: str = "strict"
 ) -> Iterator[Tuple[int, Tuple[str, ...]]]:
     """
     Streams the lines of a file as words, split at any white space. Every line is a sentence, an
@@ -17,7 +17,7 @@ def read_sentences(
 
     # Parameters
 
-    path, errors
+    path, decoding_errors
         See `numbered_lines`, which also documents the exceptions.
 
     # Returns
@@ -26,5 +26,5 @@ def read_sentences(
         The line number, counted from 1, and the words.
     """
     # Universal newlines would end a sentence at a lone carriage return.
-    for line_number, line in numbered_lines(path, newline="\n", errors=errors):
+    for line_number, line in numbered_lines(path, newline="\n", decoding_errors=decoding_errors):
         yield line_number, tuple(line.split())

@@ -70,7 +70,10 @@ def read_conllu(path: Union[str, os.PathLike], tag: str = "upos") -> Iterator[Ta
                 tags = tuple(_tag(word, tag, f"{path}:{first_line}") for word in words)
                 yield TaggedSentence(tuple(word["form"] for word in words), tags)
     if is_empty:
-        raise ValueError(f"{path}: the file holds no sentences")
+        raise ValueError(
+            f"{path}: expected sentences in CoNLL-U, found none. Name another file, or write them "
+            "to this one."
+        )
 
 
 def read_tag_columns(

@@ -6,15 +6,21 @@ Splits raw text into words. Neither tokenizer needs a trained model; they need s
 import json
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Dict, List
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence
 
 from elmo_plugin.corpora.json_lines import excerpt
 from elmo_plugin.util.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from spacy.tokens import Token
+    from spacy.tokens import Doc, Span, Token
 
-__all__ = ["tokenize_with_spacy", "treebank_words", "words_of_line"]
+__all__ = [
+    "sentences_by_rules",
+    "tokenize_with_spacy",
+    "treebank_words",
+    "verb_positions",
+    "words_of_line",
+]
 
 
 def _imported(name: str) -> Any:
@@ -68,6 +74,28 @@ def tokenize_with_spacy(text: str, language: str = "en") -> List["Token"]:
     return [token for token in _spacy(language)(text) if not token.is_space]
 
 
+def sentences_by_rules(document: "Doc") -> Iterator["Span"]:
+    """The sentences of a document by the rules of spaCy's `Sentencizer`, which it then has, too."""
+    return _sentencizer()(document).sents
+
+
+def verb_positions(tokens: Sequence["Token"]) -> Optional[List[int]]:
+    """
+    The positions of the verbs among tokens of a spaCy document: those whose `tag_` begins with
+    `VB`, or in a document without tags, whose `pos_` is `VERB` or `AUX`.
+
+    `None` if the document has neither; without tokens, an empty list.
+    """
+    if not tokens:
+        return []
+    document = tokens[0].doc
+    if document.has_annotation("TAG"):
+        return [n for n, token in enumerate(tokens) if token.tag_.startswith("VB")]
+    if document.has_annotation("POS"):
+        return [n for n, token in enumerate(tokens) if token.pos_ in ("VERB", "AUX")]
+    return None
+
+
 def treebank_words(text: str) -> List[str]:
     """
     Words by the rules of the Penn Treebank, as implemented by NLTK. Hyphenated words stay whole, as
@@ -76,7 +104,7 @@ def treebank_words(text: str) -> List[str]:
     NLTK splits off a full stop at the end of the text only, so spaCy's rules first split the text
     into sentences.
     """
-    sentences = _sentencizer()(_spacy("en")(text)).sents
+    sentences = sentences_by_rules(_spacy("en")(text))
     return [
         sentence.text[start:end]
         for sentence in sentences

@@ -22,7 +22,7 @@ class WordCounts(NamedTuple):
 def count_words(
     paths: Iterable[Union[str, os.PathLike]],
     on_progress: Optional[Callable[[int], object]] = None,
-    errors: str = "strict",
+    decoding_errors: str = "strict",
 ) -> WordCounts:
     """
     Counts the words of text files, one sentence a line. Memory grows with the number of distinct
@@ -34,13 +34,13 @@ def count_words(
         See `read_sentences`.
     on_progress : `Optional[Callable[[int], object]]`, optional (default = `None`)
         Called every 10,000 lines, and at the end, with the number of lines since the last call.
-    errors : `str`, optional (default = `"strict"`)
+    decoding_errors : `str`, optional (default = `"strict"`)
         See `numbered_lines`, which also documents the exceptions.
     """
     words: Counter = Counter()
     num_sentences = num_unreported = 0
     for path in paths:
-        for _, sentence in read_sentences(path, errors=errors):
+        for _, sentence in read_sentences(path, decoding_errors=decoding_errors):
             words.update(sentence)
             num_sentences += bool(sentence)
             num_unreported += 1

@@ -4,6 +4,8 @@ from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Na
 import torch.distributed as dist
 from allennlp.common.util import is_distributed
 
+from elmo_plugin.metrics.f1 import precision_recall_f1
+
 OVERALL = "overall"
 
 
@@ -11,6 +13,11 @@ class Counts(NamedTuple):
     true_positives: int
     predicted: int
     gold: int
+
+    def scores(self) -> Tuple[float, float, float]:
+        """Precision, recall and F1."""
+        right = self.true_positives
+        return precision_recall_f1(right, self.predicted, right, self.gold)
 
 
 class SpanCounts:
@@ -54,7 +61,7 @@ class SpanCounts:
         """`precision-<label>`, `recall-<label>` and `f1-measure-<label>`, as fractions."""
         scores = {}
         for label, row in self.rows().items():
-            for name, score in zip(("precision", "recall", "f1-measure"), _scores(row)):
+            for name, score in zip(("precision", "recall", "f1-measure"), row.scores()):
                 scores[f"{name}-{label}"] = score
         return scores
 
@@ -78,7 +85,7 @@ class SpanCounts:
         for label, row in rows.items():
             name = label.capitalize() if label == OVERALL else label
             counts = "".join(f"{column(row):8d}" for column in columns.values())
-            percentages = "".join(f"{100 * score:8.2f}" for score in _scores(row))
+            percentages = "".join(f"{100 * score:8.2f}" for score in row.scores())
             lines.append(f"{name:>{width}} {counts}{percentages}")
         return lines
 
@@ -113,10 +120,3 @@ def sum_counters(counters: Collection[Counter]) -> List[Counter]:
     gathered: List[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(gathered, list(counters))
     return [sum(parts, Counter()) for parts in zip(*gathered)]
-
-
-def _scores(row: Counts) -> Tuple[float, float, float]:
-    precision = row.true_positives / row.predicted if row.predicted else 0.0
-    recall = row.true_positives / row.gold if row.gold else 0.0
-    f1 = 2 * precision * recall / (precision + recall) if row.true_positives else 0.0
-    return precision, recall, f1

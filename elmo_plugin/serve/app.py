@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any, AsyncIterator, Dict, NamedTuple, Optional, Tuple, Union
 
-from elmo_plugin.serve.measurements import Measurements
 from elmo_plugin.serve.requests import EXAMPLES, Limits, TooLarge, schema
 from elmo_plugin.serve.served_task import ServedTask
-from elmo_plugin.serve.word_reader import WordReader
-from elmo_plugin.serve.worker import Answer, QueueFull, Worker, WorkerEnded
+from elmo_plugin.serve.server_metrics import ServerMetrics
+from elmo_plugin.serve.word_analyzer import WordAnalyzer
+from elmo_plugin.serve.worker import Handler, QueueFull, Worker, WorkerEnded
 from elmo_plugin.util.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
@@ -36,8 +36,13 @@ _RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
     408: {"description": "The request was not sent in time"},
     413: {"description": "The request is too large"},
     422: {"description": "The request has another form; the detail says which is expected"},
+    500: {"description": "The model failed on this request; the server's log says why"},
     503: {"description": "Too many requests are waiting, or the server cannot answer any more"},
 }
+
+
+class _Disconnected(Exception):
+    """The client has disconnected before its answer."""
 
 
 class Reply(NamedTuple):
@@ -49,7 +54,7 @@ class Reply(NamedTuple):
 
 def make_app(
     tasks: Dict[str, ServedTask],
-    words: Optional[WordReader] = None,
+    words: Optional[WordAnalyzer] = None,
     limits: Limits = Limits(),  # noqa: B008 (it is frozen)
     batch_size: int = 16,
     max_waiting: int = 256,
@@ -58,15 +63,18 @@ def make_app(
     The server as a FastAPI application.
 
     `POST /predict/TASK` takes an input line of `allennlp predict` and answers with an output line;
-    for `POST /word` see `WordReader`. `GET /` is the page, `/models` lists the tasks, `/health`
+    for `POST /word` see `WordAnalyzer`. `GET /` is the page, `/models` lists the tasks, `/health`
     whether requests can be answered; also `/metrics`, for Prometheus, and `/openapi.json`.
 
     # Parameters
 
     tasks : `Dict[str, ServedTask]`
         By name.
-    words : `Optional[WordReader]`, optional (default = `None`)
-    limits : `Limits`, optional
+    words : `Optional[WordAnalyzer]`, optional (default = `None`)
+        Answers `POST /word`. By default the server has no such path.
+    limits : `Limits`, optional (default = `Limits()`)
+        Bounds the size of the body of a request. The words are bounded by the limits of the tasks
+        and of `words`.
     batch_size, max_waiting : `int`
         See `Worker`.
 
@@ -79,16 +87,16 @@ def make_app(
         from fastapi import FastAPI, Request, Response
         from fastapi.responses import HTMLResponse
 
-        measurements = Measurements()
+        server_metrics = ServerMetrics()
     except ImportError as error:
         raise ImportError(
             f"A server needs the package {error.name}: pip install 'elmo-plugin[serve]'"
         ) from error
-    answers: Dict[str, Answer] = {name: task.answer for name, task in tasks.items()}
+    handlers: Dict[str, Handler] = {name: task.answer for name, task in tasks.items()}
     if words is not None:
-        answers[WORD] = words.answer
-    worker = Worker(answers, batch_size, max_waiting, measurements.batch)
-    measurements.waiting.set_function(lambda: worker.num_waiting)
+        handlers[WORD] = words.answer
+    worker = Worker(handlers, batch_size, max_waiting, server_metrics.batch)
+    server_metrics.waiting.set_function(lambda: worker.num_waiting)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -110,12 +118,12 @@ def make_app(
         async def answer(request: Request) -> Response:
             start = time.perf_counter()
             reply = await _reply(worker, kind, request, limits)
-            measurements.request(kind, reply.status, time.perf_counter() - start)
+            server_metrics.request(kind, reply.status, time.perf_counter() - start)
             return Response(reply.content, reply.status, media_type="application/json")
 
         return answer
 
-    for kind in answers:
+    for kind in handlers:
         app.post(
             f"/{kind}" if kind == WORD else f"/predict/{kind}",
             summary=_SUMMARIES[kind],
@@ -149,9 +157,11 @@ def make_app(
         status = "ok" if worker.is_alive else "the thread that answers has ended; start again"
         return {"status": status, "tasks": list(tasks), "waiting": worker.num_waiting}
 
-    @app.get("/metrics", summary="Measurements in the text format of Prometheus")
+    @app.get("/metrics", summary="Metrics in the text format of Prometheus")
     async def metrics() -> Response:
-        return Response(measurements.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(
+            server_metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8"
+        )
 
     return app
 
@@ -160,9 +170,11 @@ async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Rep
     """Reads a request, waits for its answer, and cancels it if the client disconnects."""
     try:
         text = await asyncio.wait_for(_body(request, limits.max_bytes), _TIME_TO_SEND)
-        answer = await _answer_or_gone(worker.submit(kind, text), request)
-        # A client that has disconnected does not read the reply.
-        return Reply(499, "") if answer is None else Reply(200, answer)
+        answer = await _answer(worker.submit(kind, text), request)
+        return Reply(200, answer)
+    except _Disconnected:
+        # Nobody reads it; the status is for `/metrics`.
+        return Reply(499, "")
     except TooLarge as error:
         return _problem(413, str(error))
     except (ValueError, ConfigurationError) as error:
@@ -179,9 +191,13 @@ async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Rep
 
 
 async def _body(request: Any, max_bytes: int) -> str:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
+    body, more = bytearray(), True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise _Disconnected
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
         if len(body) > max_bytes:
             raise TooLarge(f"the request: expected at most {max_bytes:,} bytes, found more.")
     try:
@@ -190,13 +206,15 @@ async def _body(request: Any, max_bytes: int) -> str:
         raise ValueError(f"the request: expected UTF-8, found other bytes ({error}).") from error
 
 
-async def _answer_or_gone(future: "Future[str]", request: Any) -> Optional[str]:
-    """The answer; `None` if the client disconnects before it."""
+async def _answer(future: "Future[str]", request: Any) -> str:
+    """The answer. Raises `_Disconnected` if the client disconnects before it."""
     answer: Any = asyncio.wrap_future(future)
     gone: Any = asyncio.ensure_future(_gone(request))
     try:
         await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return await answer if answer.done() else None
+        if not answer.done():
+            raise _Disconnected
+        return await answer
     finally:
         gone.cancel()
         # Also cancels `future`, so that it is not computed if it still waits.

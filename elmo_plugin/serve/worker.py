@@ -15,7 +15,7 @@ _PAUSE = 0.5
 #: The answer to a request, or the error for which there is none.
 Outcome = Union[str, Exception]
 #: Answers requests, with an outcome for each: an error of one must not affect the others.
-Answer = Callable[[Sequence[str]], List[Outcome]]
+Handler = Callable[[Sequence[str]], List[Outcome]]
 
 
 class QueueFull(Exception):
@@ -46,7 +46,7 @@ class Worker:
 
     # Parameters
 
-    answers : `Dict[str, Answer]`
+    handlers : `Dict[str, Handler]`
         For each kind, the function that answers its requests.
     batch_size : `int`
         Maximum number of requests in a batch.
@@ -58,12 +58,12 @@ class Worker:
 
     def __init__(
         self,
-        answers: Dict[str, Answer],
+        handlers: Dict[str, Handler],
         batch_size: int,
         max_waiting: int,
         on_batch: Callable[[str, int, float], object] = lambda kind, size, seconds: None,
     ) -> None:
-        self._answers = answers
+        self._handlers = handlers
         self._batch_size = batch_size
         self._max_waiting = max_waiting
         self._on_batch = on_batch
@@ -160,7 +160,7 @@ class Worker:
         start = time.perf_counter()
         kind = batch[0].kind
         try:
-            outcomes = self._answers[kind]([job.request for job in batch])
+            outcomes = self._handlers[kind]([job.request for job in batch])
         except Exception as error:
             logger.exception("%s: a batch of %d requests failed", kind, len(batch))
             outcomes = [error] * len(batch)

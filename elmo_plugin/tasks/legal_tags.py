@@ -6,7 +6,7 @@ from allennlp.modules.conditional_random_field import allowed_transitions
 Scores = Tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-def legal_scores(labels: List[str], scheme: str) -> Scores:
+def transition_constraints(labels: List[str], scheme: str) -> Scores:
     """
     Scores that restrict Viterbi decoding to legal sequences of tags: 0 if legal, else -inf.
 

@@ -37,9 +37,10 @@ class TaskModel(Model):
     serialization_dir : `Optional[str]`
         Given by AllenNLP.
     dtype : `str`, optional (default = `"float32"`)
-        The type of products outside training, `"float32"` or `"bfloat16"`, those of a biLM without
-        cached layers included; on a CPU without instructions for bfloat16 they stay in float32, see
-        `autocast_bfloat16`. For training, set the trainer's `mixed_precision`.
+        `"float32"` or `"bfloat16"`: how matrices are multiplied in evaluation and prediction, also
+        those of the biLM unless its layers are cached. A CPU without instructions for bfloat16 uses
+        float32 in both cases, see `autocast_bfloat16`. Training does not depend on this setting:
+        set the trainer's `mixed_precision`.
 
     # Raises
 
@@ -151,9 +152,9 @@ class TaskModel(Model):
     @overrides
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """
-        All metrics with `reset`, after the last batch, logged as a table too if the metric has one;
-        `running_metrics` before. Empty in training, where nothing is decoded, and for a corpus
-        without labels.
+        With `reset`, which AllenNLP sets after the last batch, all metrics; if the metric has a
+        `table`, it is logged then. Without `reset`, only `running_metrics`. Empty while the model
+        trains, because nothing is decoded then, and for a corpus without labels.
         """
         if self.training:
             return {}

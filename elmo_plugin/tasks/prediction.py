@@ -1,7 +1,7 @@
 from html import escape
 from typing import Any, Dict, List, Optional, Sequence
 
-from elmo_plugin.corpora.conll2003 import find_entities
+from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.util.html import bars, mark, marked_words, paragraphs, table
 
 
@@ -35,7 +35,7 @@ def _frame(prediction: Prediction) -> str:
 
 
 def _roles(words: Sequence[str], frame: Dict[str, Any]) -> str:
-    return marked_words(words, ((e.start, e.end, e.label) for e in find_entities(frame["tags"])))
+    return marked_words(words, ((e.start, e.end, e.label) for e in tags_to_spans(frame["tags"])))
 
 
 def _clusters(prediction: Prediction) -> str:

@@ -1,5 +1,4 @@
 import copy
-import json
 import random
 from os import PathLike
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
@@ -13,7 +12,7 @@ from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.training.metric_states import load_metric_state, metric_state
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["BootstrapEvaluator"]
@@ -77,9 +76,8 @@ class BootstrapEvaluator(SimpleEvaluator):
             model.metric = metric
         if predictions_output_file is not None and counts.instances:
             samples = self._samples(model, counts)
-            with atomic_write(predictions_output_file) as path:
-                content = {"num_instances": len(counts.instances), "metrics": samples}
-                path.write_text(json.dumps(content) + "\n", encoding="utf-8")
+            content = {"num_instances": len(counts.instances), "metrics": samples}
+            write_json(predictions_output_file, content, indent=None)
         return metrics
 
     def _samples(self, model: Any, counts: "_InstanceCounts") -> Dict[str, List[float]]:

@@ -1,10 +1,11 @@
 """Writes files that are complete or absent."""
 
+import json
 import os
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Iterator, Union
+from typing import Any, Iterator, Optional, Union
 
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -43,15 +44,23 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
+def write_json(path: Union[str, PathLike], content: Any, indent: Optional[int] = 2) -> None:
+    """Writes JSON and a line end with `atomic_write`."""
+    with atomic_write(path) as unfinished:
+        unfinished.write_text(f"{json.dumps(content, indent=indent)}\n", encoding="utf-8")
+
+
 def check_new_file(path: Path, force: bool) -> None:
     """
-    Raises `ConfigurationError` if `path` is a folder, if one of its parents is a file, or if it
-    exists and `force` is false.
+    Raises `ConfigurationError` if `path` is a folder, if one of its parents is a file or may not be
+    written in, or if it exists and `force` is false.
     """
     if path.is_dir():
         raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
     above = next(parent for parent in path.absolute().parents if parent.exists())
     if not above.is_dir():
         raise ConfigurationError(f"{path} cannot be written: {above} is not a folder.")
+    if not os.access(above, os.W_OK):
+        raise ConfigurationError(f"{path} cannot be written: you may not write in {above}.")
     if path.exists() and not force:
         raise ConfigurationError(f"{path} exists. Give --force to replace it, or another name.")

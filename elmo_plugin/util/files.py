@@ -1,9 +1,14 @@
-"""Local paths of files that may be at a URL."""
+"""Local paths: of files that may be at a URL, and of pipes."""
 
 import os
 from os import PathLike
 from pathlib import Path
 from typing import Union
+
+
+def is_pipe(path: Union[str, PathLike]) -> bool:
+    """Whether a path is neither a file nor a folder: a pipe can be read only once."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def local_path(path: Union[str, PathLike]) -> str:

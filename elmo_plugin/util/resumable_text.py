@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, TextIO
 
-from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write, check_new_file
+from elmo_plugin.util.atomic_write import UNFINISHED, check_new_file, write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
@@ -56,8 +56,7 @@ class ResumableText:
             "progress": progress,
             "num_bytes": self._lines.stat().st_size,
         }
-        with atomic_write(self._state) as unfinished:
-            unfinished.write_text(json.dumps(state), encoding="utf-8")
+        write_json(self._state, state)
 
     def finish(self) -> None:
         """Gives the file its name; `close` then removes the folder."""

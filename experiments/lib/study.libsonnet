@@ -47,7 +47,9 @@ local column_defaults = {
   experiment: error 'study: column ' + self.name + ' has no experiment',
   settings: {},
   metric: null,  // another one than that of the row
-  paper: null,  // the paper's score
+  // The paper's score as printed: in percent if the row's `percent` is true, else in the unit of
+  // the metric.
+  paper: null,
   against: null,  // the name of the column to compare it with; null: the baseline
 };
 

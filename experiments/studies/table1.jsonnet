@@ -96,7 +96,7 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
         settings: { num_epochs: 30, patience: 6 },
       },
       {
-        // The test part is not public: scores are on dev, by which the epoch is chosen, too.
+        // The test set is not public: scores are on dev, by which the epoch is chosen, too.
         name: 'SQuAD, dev',
         metric: 'f1',
         evaluate: paths.squad.dev,

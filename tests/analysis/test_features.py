@@ -5,14 +5,14 @@ import numpy
 import pytest
 
 from elmo_plugin.analysis import features as module
-from elmo_plugin.analysis.features import Text, compute_features
+from elmo_plugin.analysis.features import SpannedSentence, compute_features
 from elmo_plugin.util.errors import ConfigurationError
 
 
 class Lengths:
     """A representation with two layers: the length of a word and its place, and their negatives."""
 
-    name, layers, dim, identity = "lengths", ["first", "second"], 2, "lengths"
+    name, layers, dim, fingerprint = "lengths", ["first", "second"], 2, "lengths"
 
     def __init__(self, fail_after=10**9, value=1.0):
         self.num_embedded, self.fail_after, self.value = 0, fail_after, value
@@ -27,10 +27,10 @@ class Lengths:
 
 
 TEXTS = [
-    Text(["ice", "cream", "melts"], [(0, 2), (2, 3)]),
-    Text(["yes"], []),
-    Text(["owls", "hoot"], [(1, 2), (0, 1)]),
-    Text(["a"], [(0, 1)]),
+    SpannedSentence(["ice", "cream", "melts"], [(0, 2), (2, 3)]),
+    SpannedSentence(["yes"], []),
+    SpannedSentence(["owls", "hoot"], [(1, 2), (0, 1)]),
+    SpannedSentence(["a"], [(0, 1)]),
 ]
 # By hand: means over spans.
 EXPECTED = [[4.0, 0.5], [5.0, 2.0], [4.0, 1.0], [4.0, 0.0], [1.0, 0.0]]
@@ -56,17 +56,18 @@ def test_each_span_has_the_mean_of_its_words_in_each_layer(tmp_path):
 
 def test_what_was_computed_is_used_again(tmp_path):
     compute_features(Lengths(), TEXTS, tmp_path)
-    again = Lengths()
-    assert rows(compute_features(again, TEXTS, tmp_path))[0] == EXPECTED
+    again, done = Lengths(), []
+    assert rows(compute_features(again, TEXTS, tmp_path, done.append))[0] == EXPECTED
     assert again.num_embedded == 0
+    assert done == [4]
 
 
 def test_another_text_other_spans_or_another_representation_are_computed(tmp_path):
     compute_features(Lengths(), TEXTS, tmp_path)
-    other_spans = [Text(TEXTS[0].words, [(0, 3)]), *TEXTS[1:]]
-    for texts, identity in ((TEXTS[1:], "lengths"), (other_spans, "lengths"), (TEXTS, "other")):
+    other_spans = [SpannedSentence(TEXTS[0].words, [(0, 3)]), *TEXTS[1:]]
+    for texts, fingerprint in ((TEXTS[1:], "lengths"), (other_spans, "lengths"), (TEXTS, "other")):
         representation = Lengths()
-        representation.identity = identity
+        representation.fingerprint = fingerprint
         compute_features(representation, texts, tmp_path)
         assert representation.num_embedded == len(texts)
 

@@ -41,8 +41,8 @@ def test_a_random_bilm_has_the_shape_of_the_trained_one_and_depends_on_the_seed_
     other = BilmLayers(random_bilm(shared_bilm.options, 4))
     trained = BilmLayers(shared_bilm)
     assert first.layers == trained.layers and first.dim == trained.dim
-    assert first.identity == again.identity and arrays(first) == arrays(again)
-    assert len({first.identity, other.identity, trained.identity}) == 3
+    assert first.fingerprint == again.fingerprint and arrays(first) == arrays(again)
+    assert len({first.fingerprint, other.fingerprint, trained.fingerprint}) == 3
     assert arrays(first) != arrays(other) != arrays(trained)
     torch.random.set_rng_state(before)
 
@@ -75,7 +75,7 @@ def test_static_vectors_are_identified_by_what_they_give(tmp_path):
     for number, content in enumerate([lines, lines[:2], lines[::-1], ["the 1 2\n", "play 3 5\n"]]):
         path = tmp_path / f"{number}.txt"
         path.write_text("".join(content))
-        identities.append(StaticVectors(path, {"the", "play"}).identity)
+        identities.append(StaticVectors(path, {"the", "play"}).fingerprint)
     assert identities[0] == identities[1] == identities[2] != identities[3]
 
 
@@ -101,7 +101,7 @@ def test_cove_is_the_encoder_over_the_static_vectors():
     encoder = read_cove_encoder(FIXTURES / "cove/weights.pth")
     representation = CoveLayers(encoder, static)
     assert representation.layers == ["layer 1", "layer 2"] and representation.dim == 24
-    assert representation.identity != static.identity
+    assert representation.fingerprint != static.fingerprint
     found = list(representation.embed(SENTENCES))
     assert [layers.shape for layers in found] == [(2, 2, 24), (2, 0, 24), (2, 4, 24)]
     for vectors, layers in zip(static.embed(SENTENCES), found):

@@ -22,7 +22,7 @@ SPLITS = {
 class Spelling:
     """One-hot vectors of the last letter: a classifier learns one tag for each."""
 
-    name, layers, dim, identity = "spelling", ["letter", "nothing"], 26, "spelling"
+    name, layers, dim, fingerprint = "spelling", ["letter", "nothing"], 26, "spelling"
 
     def embed(self, sentences):
         for words in sentences:

@@ -9,7 +9,7 @@ from elmo_plugin.util.errors import ConfigurationError
 class Table:
     """Vectors by word, in two layers: as in the table, and all the same."""
 
-    name, layers, dim, identity = "table", ["table", "same"], 2, "table"
+    name, layers, dim, fingerprint = "table", ["table", "same"], 2, "table"
     vectors = {
         "a": [4, 0], "b": [0, 1], "c": [3, 3], "d": [1, 3], "e": [5, 1], "f": [0, 0], "x": [9, 9]
     }  # fmt: skip

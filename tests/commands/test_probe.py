@@ -21,13 +21,13 @@ import os, signal, sys
 from elmo_plugin.analysis import features
 from elmo_plugin.commands.main import main
 features._SENTENCES_PER_COMMIT = 4
-commit, left = features._commit, [int(sys.argv[1])]
+commit, left = features.write_json, [int(sys.argv[1])]
 def counted(*arguments):
     commit(*arguments)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-features._commit = counted
+features.write_json = counted
 main(sys.argv[2:])
 """
 
@@ -146,7 +146,7 @@ def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):
         *([name, layer] for name in ("random biLM", "biLM") for layer in LAYERS),
     ]
     found = json.loads((tmp_path / "senses.json").read_text())
-    # Lanterns and `slowly` are in the test part only.
+    # Lanterns and `slowly` are in the test set only.
     assert (found["num_words"], found["num_words_with_lemma_in_training"]) == (17, 15)
     for row, score in zip(rows[3:], found["scores"], strict=True):
         f1 = [score["scores"][group]["f1"] for group in groups]

@@ -55,12 +55,17 @@ def test_a_file_is_only_replaced_when_asked(folder):
     assert (folder / "out.txt").read_text() != before
 
 
+def test_the_folder_of_the_file_is_created(folder):
+    run("a.txt", "new/folder/out.txt")
+    assert (folder / "new/folder/out.txt").read_text().startswith("<S>\t")
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
         (["nowhere*", "out.txt"], "`nowhere*` is no file"),
         (["a.txt", "."], ". is a folder"),
-        (["a.txt", "no/folder/out.txt"], "no/folder/out.txt is a folder or not in one"),
+        (["a.txt", "a.txt/out.txt"], "a.txt/out.txt cannot be written"),
         (["a.txt", "out.txt", "--size", 3], "`size` of at least 4, found 3"),
         (["a.txt", "out.txt", "--min-count", 0], "`min_count` of at least 1, found 0"),
         (["empty.txt", "out.txt"], "found none in empty.txt"),
@@ -91,7 +96,7 @@ def test_a_folder_without_permission_is_named_before_the_text_is_read(folder, mo
     # Whoever runs tests as root may write everywhere.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     message = failure("a.txt", "out.txt")
-    assert message.endswith("out.txt cannot be written: you may not write in ..")
+    assert message.endswith(f"out.txt cannot be written: you may not write in {folder}.")
 
 
 def test_interrupted_it_leaves_nothing(folder, monkeypatch):

@@ -1,18 +1,10 @@
 import gzip
-import random
 from pathlib import Path
 
 import pytest
 
-from elmo_plugin.corpora.conll2003 import (
-    Entity,
-    Sentence,
-    bio_tags,
-    check_word,
-    find_entities,
-    format_sentence,
-    read_sentences,
-)
+from elmo_plugin.corpora.conll2003 import Sentence, check_word, format_sentence, read_sentences
+from elmo_plugin.corpora.tag_spans import TagSpan, tags_to_spans
 
 CORPUS = Path(__file__).parents[2] / "fixtures/corpora/ner"
 
@@ -83,54 +75,6 @@ def test_only_the_first_sentence_after_a_boundary_starts_a_document(write):
     ]
 
 
-SCHEMES = {
-    "IOB1": "I-PER I-PER B-PER O I-LOC I-ORG I-ORG I-ORG",
-    "BIO": "B-PER I-PER B-PER O B-LOC B-ORG I-ORG I-ORG",
-    "BIOES": "B-PER E-PER S-PER O S-LOC B-ORG I-ORG E-ORG",
-    "BIOUL": "B-PER L-PER U-PER O U-LOC B-ORG I-ORG L-ORG",
-}
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_a_scheme_need_not_be_named(scheme):
-    expected = [Entity("PER", 0, 1), Entity("PER", 2, 2), Entity("LOC", 4, 4), Entity("ORG", 5, 7)]
-    assert find_entities(SCHEMES[scheme].split()) == expected
-    assert bio_tags(expected, 8) == SCHEMES["BIO"].split()
-
-
-# What conlleval's conditions on pairs of tags make of sequences that no scheme allows.
-ILL_FORMED = [
-    ("an inside after nothing starts", "O I-A I-A O", [("A", 1, 2)]),
-    (
-        "a type that changes within starts",
-        "B-A I-B I-B I-A",
-        [("A", 0, 0), ("B", 1, 2), ("A", 3, 3)],
-    ),
-    ("an end after nothing starts", "O E-A E-A I-A", [("A", 1, 1), ("A", 2, 2), ("A", 3, 3)]),
-    ("an inside after an end starts", "B-A E-A I-A E-A", [("A", 0, 1), ("A", 2, 3)]),
-    ("an end of another type starts", "B-A E-B O", [("A", 0, 0), ("B", 1, 1)]),
-    ("a beginning after a beginning starts", "B-A B-A I-A", [("A", 0, 0), ("A", 1, 2)]),
-    ("a beginning without an end ends with the sentence", "O B-A I-A", [("A", 1, 2)]),
-    ("after a single nothing goes on", "S-A I-A U-A L-A", [("A", i, i) for i in range(4)]),
-    ("a type may hold a hyphen", "B-A-B I-A-B I-A", [("A-B", 0, 1), ("A", 2, 2)]),
-    ("no tags", "", []),
-]
-
-
-@pytest.mark.parametrize("rule, tags, expected", ILL_FORMED, ids=[case[0] for case in ILL_FORMED])
-def test_ill_formed_tags_mean_what_conlleval_makes_of_them(rule, tags, expected):
-    assert find_entities(tags.split()) == [Entity(*entity) for entity in expected]
-
-
-def test_entities_written_as_tags_read_back():
-    random.seed(1)
-    for _ in range(200):
-        prefixes = random.choices("BIESLUO", k=8)
-        tags = [p if p == "O" else f"{p}-{random.choice('AB')}" for p in prefixes]
-        entities = find_entities(tags)
-        assert find_entities(bio_tags(entities, 8)) == entities
-
-
 @pytest.mark.parametrize(
     "text, line, message",
     [
@@ -152,7 +96,7 @@ def test_a_malformed_line_is_named_with_its_cure(write, text, line, message):
 
 @pytest.mark.parametrize("text", ["", "\n\n", "-DOCSTART- O\n\n"])
 def test_a_file_without_sentences_is_refused(write, text):
-    with pytest.raises(ValueError, match="the file holds no sentences"):
+    with pytest.raises(ValueError, match="expected sentences of one word per line, found none"):
         list(read_sentences(write(text)))
 
 
@@ -184,7 +128,7 @@ def test_the_fixture_is_conll_2003(name, num_documents, num_sentences, num_entit
     sentences = list(read_sentences(CORPUS / f"{name}.conll"))
     assert sum(sentence.is_document_start for sentence in sentences) == num_documents
     assert len(sentences) == num_sentences
-    assert sum(len(find_entities(sentence.tags)) for sentence in sentences) == num_entities
+    assert sum(len(tags_to_spans(sentence.tags)) for sentence in sentences) == num_entities
     for sentence in sentences:
         # IOB1: a B only where two of a type meet.
         before = "O"
@@ -197,7 +141,7 @@ def test_the_fixture_is_conll_2003(name, num_documents, num_sentences, num_entit
 def test_tags_may_be_in_another_column(write):
     (sentence,) = read_sentences(write(CHUNKS), tag_column=3)
     assert sentence.tags == ("B-NP", "I-NP", "B-VP")
-    assert find_entities(sentence.tags) == [Entity("NP", 0, 1), Entity("VP", 2, 2)]
+    assert tags_to_spans(sentence.tags) == [TagSpan("NP", 0, 1), TagSpan("VP", 2, 2)]
     (words_alone,) = read_sentences(write("The\nowl\n"), tag_column=3)
     assert words_alone.tags == ()
 
@@ -220,4 +164,4 @@ def test_the_chunks_of_the_fixture_are_those_of_its_entities():
         others = read_sentences(CORPUS / f"{name}.conll", tag_column=3)
         for chunked, other in zip(chunks, others, strict=True):
             assert chunked.words == other.words
-            assert find_entities(chunked.tags) == find_entities(other.tags)
+            assert tags_to_spans(chunked.tags) == tags_to_spans(other.tags)

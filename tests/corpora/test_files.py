@@ -92,7 +92,7 @@ def test_an_undecodable_byte_is_named_with_its_line(tmp_path):
 def test_undecodable_bytes_can_be_replaced(tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes(b"caf\xe9 \xff\n")
-    assert list(numbered_lines(path, errors="replace")) == [(1, "caf\ufffd \ufffd")]
+    assert list(numbered_lines(path, decoding_errors="replace")) == [(1, "caf\ufffd \ufffd")]
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-12], lambda data: data[:40] + data[80:]])
@@ -121,7 +121,7 @@ def test_utf_16_and_32_are_named_with_the_cure(tmp_path, written, said, pack, er
     path = tmp_path / "text.txt"
     path.write_bytes(pack("They play.\n".encode(written)))
     with pytest.raises(ValueError) as error:
-        list(numbered_lines(path, errors=errors))
+        list(numbered_lines(path, decoding_errors=errors))
     message = str(error.value)
     assert message.startswith(f"{path}:1: expected UTF-8 text, found ")
     assert message.endswith(f"iconv -f {said} -t UTF-8 OLD > NEW")

@@ -61,7 +61,7 @@ def test_ranges_and_empty_nodes_are_skipped(tmp_path):
         ),
         ([row("1", "A", "_")], "x.conllu:1: expected a value of `upos` for each word, .* for 'A'"),
         ([row("one", "A")], "x.conllu:1: expected a sentence in CoNLL-U"),
-        (["# only a comment"], "x.conllu: the file holds no sentences"),
+        (["# only a comment"], "x.conllu: expected sentences in CoNLL-U, found none"),
     ],
 )
 def test_a_malformed_file_is_refused_with_its_line(tmp_path, lines, message):

@@ -15,7 +15,7 @@ from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.served_task import ServedTask, load_tasks
-from elmo_plugin.serve.word_reader import WordReader
+from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.util.errors import ConfigurationError
 from tests.analysis.language_model import make_softmax
 from tests.commands import running
@@ -195,7 +195,7 @@ def test_openapi_describes_each_task_with_its_example(client):
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
     assert schema["examples"] == [EXAMPLES["ner"]]
     assert set(EXAMPLES["ner"]) <= set(schema["properties"])
-    assert {"200", "408", "413", "422", "503"} <= set(operation["responses"])
+    assert {"200", "408", "413", "422", "500", "503"} <= set(operation["responses"])
     assert set(described["paths"]) == {"/", "/models", "/health", "/metrics", "/predict/ner"}
 
 
@@ -297,7 +297,7 @@ def words(bilm, tmp_path):
     text.write_text("The play began .\nThey play chess .\n")
     build_index(bilm, [text], tmp_path / "index", IndexOptions())
     index = ContextIndex(tmp_path / "index")
-    yield WordReader(bilm, make_softmax(bilm.options.lstm.output_dim), index, LIMITS)
+    yield WordAnalyzer(bilm, make_softmax(bilm.options.lstm.output_dim), index, LIMITS)
     index.close()
 
 
@@ -317,7 +317,7 @@ def test_a_word_has_its_surprisal_and_nearest_contexts(words, bilm):
 
 
 def test_without_softmax_and_index_a_word_has_neither(bilm):
-    (answer,) = WordReader(bilm, None, None, LIMITS).answer(['{"words": ["a"], "position": 0}'])
+    (answer,) = WordAnalyzer(bilm, None, None, LIMITS).answer(['{"words": ["a"], "position": 0}'])
     assert json.loads(answer) == {"surprisal": None, "known": None, "neighbours": None}
 
 
@@ -334,7 +334,7 @@ def test_without_softmax_and_index_a_word_has_neither(bilm):
     ],
 )
 def test_a_word_outside_of_its_sentence_is_refused(bilm, request_):
-    (error,) = WordReader(bilm, None, None, LIMITS).answer([request_])
+    (error,) = WordAnalyzer(bilm, None, None, LIMITS).answer([request_])
     assert 'expected "words", a list of words without white space, and the "position"' in str(error)
 
 
@@ -382,6 +382,28 @@ def test_a_client_that_went_away_is_not_answered(predictor):
     predictor.may_answer.clear()
     asyncio.run(asyncio.wait_for(play(), 20))
     assert predictor.batches == [[["gone"]]]
+
+
+def test_a_client_that_goes_away_while_it_sends_is_no_failure(make_client, caplog):
+    client = make_client()
+    messages = [
+        {"type": "http.request", "body": b'{"tokens": [', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive():
+        return messages.pop(0)
+
+    async def send(message):
+        pass
+
+    scope = {
+        "type": "http", "method": "POST", "path": "/predict/ner", "raw_path": b"/predict/ner",
+        "query_string": b"", "headers": [], "http_version": "1.1", "scheme": "http",
+    }  # fmt: skip
+    asyncio.run(client.app(scope, receive, send))
+    assert 'elmo_requests_total{kind="ner",status="499"} 1.0' in client.get("/metrics").text
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def test_a_body_that_does_not_come_in_time_is_refused(predictor):

@@ -27,8 +27,8 @@ class Echo:
 def start():
     workers = []
 
-    def make(answers, batch_size=3, max_waiting=10, **options):
-        worker = Worker(answers, batch_size, max_waiting, **options)
+    def make(handlers, batch_size=3, max_waiting=10, **options):
+        worker = Worker(handlers, batch_size, max_waiting, **options)
         worker.start()
         workers.append(worker)
         return worker

@@ -4,7 +4,7 @@ from typing import List
 import torch
 
 from elmo_plugin.modules.viterbi import decode
-from elmo_plugin.tasks.legal_tags import legal_scores
+from elmo_plugin.tasks.legal_tags import transition_constraints
 
 LABELS = ["O", "B-A", "I-A", "I-B", "B-B"]
 
@@ -28,7 +28,7 @@ def best_by_enumeration(log_probabilities: torch.Tensor) -> List[int]:
 
 
 def test_an_inside_without_its_beginning_is_illegal():
-    start_scores, transition_scores, end_scores = legal_scores(LABELS, "BIO")
+    start_scores, transition_scores, end_scores = transition_constraints(LABELS, "BIO")
     never = float("-inf")
     assert start_scores.tolist() == [0, 0, never, never, 0]
     assert end_scores.tolist() == [0, 0, 0, 0, 0]
@@ -42,10 +42,12 @@ def test_an_inside_without_its_beginning_is_illegal():
 
 
 def test_padding_and_the_unknown_label_are_illegal():
-    start_scores, transition_scores, _ = legal_scores(["@@PADDING@@", "@@UNKNOWN@@", "O"], "BIO")
+    start_scores, transition_scores, _ = transition_constraints(
+        ["@@PADDING@@", "@@UNKNOWN@@", "O"], "BIO"
+    )
     assert start_scores.isneginf().tolist() == [True, True, False]
     assert transition_scores.isneginf()[:, :2].all()
-    assert legal_scores(["@@PADDING@@"], "BIO")[0].isneginf().all()
+    assert transition_constraints(["@@PADDING@@"], "BIO")[0].isneginf().all()
 
 
 def test_decodes_the_best_of_all_legal_sequences():
@@ -58,4 +60,4 @@ def test_decodes_the_best_of_all_legal_sequences():
             best_by_enumeration(sentence[:length]) if length else []
             for sentence, length in zip(log_probabilities, lengths)
         ]
-        assert decode(log_probabilities, mask, *legal_scores(LABELS, "BIO")) == expected
+        assert decode(log_probabilities, mask, *transition_constraints(LABELS, "BIO")) == expected

@@ -15,6 +15,7 @@ from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import is_pipe
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class _Lines(DigestedText):
     ) -> None:
         paths = find_shards(list(text))
         for path in paths:
-            if os.path.exists(path) and not os.path.isfile(path):
+            if is_pipe(path):
                 raise ConfigurationError(f"{path} can be read only once. Write it to a file first.")
             if os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
                 raise ConfigurationError(f"{path} is in {folder}; name another folder.")

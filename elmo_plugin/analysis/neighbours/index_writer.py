@@ -1,4 +1,3 @@
-import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +18,7 @@ from elmo_plugin.analysis.neighbours.context_index import (
     read_settings,
 )
 from elmo_plugin.analysis.neighbours.growing_array import GrowingArray
-from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write
+from elmo_plugin.util.atomic_write import UNFINISHED, write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
@@ -165,8 +164,7 @@ class IndexWriter:
         return array
 
     def _write_progress(self) -> None:
-        with atomic_write(self.folder / INDEX_FILE) as path:
-            path.write_text(json.dumps(self.progress, indent=2) + "\n", encoding="utf-8")
+        write_json(self.folder / INDEX_FILE, self.progress)
 
 
 def _check_folder(folder: Path) -> None:

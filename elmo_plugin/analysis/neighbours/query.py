@@ -1,6 +1,6 @@
 import re
-from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, Iterator, List, Tuple
+from dataclasses import asdict, dataclass
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple
 
 from elmo_plugin.analysis.neighbours.context_index import ContextIndex
 from elmo_plugin.analysis.neighbours.nearest_rows import NearestRows, search
@@ -37,6 +37,10 @@ class Neighbour:
 
 class Neighbours(Dict[int, List[Neighbour]]):
     """Contexts by the number of the layer, the nearest first; a notebook shows them as tables."""
+
+    def to_json(self) -> Dict[str, List[Dict[str, Any]]]:
+        """The fields of each context, for JSON."""
+        return {str(layer): list(map(asdict, contexts)) for layer, contexts in self.items()}
 
     def _repr_html_(self) -> str:
         return "".join(

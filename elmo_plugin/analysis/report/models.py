@@ -9,14 +9,17 @@ from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["TrainedScore", "read_models"]
 
-#: Archive, registered name of the model, metric and its value in validation, in percent if it is a
+#: Archive, registered name of the model, metric and its best value on dev, in percent if it is a
 #: fraction; empty if there are no metrics beside the archive.
 TrainedScore = Tuple[str, str, str, str]
+
+# Metrics of which higher is better, but which are not fractions.
+_NOT_FRACTIONS = ("BLEU",)
 
 
 def read_models(archives: List[Path]) -> Tuple[List[TrainedScore], List[LayerWeights]]:
     """
-    The validation scores of trained models, and how they mix the layers of their biLM.
+    The best scores of trained models on dev, and how they mix the layers of their biLM.
 
     # Parameters
 
@@ -52,5 +55,5 @@ def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
         ) from error
     if not isinstance(value, (int, float)):
         return metric, ""
-    is_fraction = 0 <= value <= 1 and not signed.startswith("-")
+    is_fraction = not signed.startswith("-") and metric not in _NOT_FRACTIONS and 0 <= value <= 1
     return metric, f"{100 * value:.2f}" if is_fraction else f"{value:.3f}"

@@ -1,8 +1,10 @@
 import json
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
+from elmo_plugin.analysis.layer_weight_figure import draw_weights, model_label, weight_table
+from elmo_plugin.analysis.layer_weights import LayerWeights
 from elmo_plugin.analysis.report.models import read_models
 from elmo_plugin.analysis.report.section import Figure, Section
 from elmo_plugin.analysis.report.svg import svg_of
@@ -51,12 +53,12 @@ def models_section(archives: List[Path]) -> Section:
     """The section of trained models, see `read_models`."""
     scores, weights = read_models(archives)
     place = str(archives[0].parent)
-    mixes = _layer_weights([asdict(mix) for mix in weights], archives[0]) if weights else None
-    table = Table(["archive", "model", "metric", "validation"], [*map(list, scores)], 3)
+    mixes = _mixes(weights, archives[0]) if weights else None
+    table = Table(["archive", "model", "metric", "best on dev"], [*map(list, scores)], 3)
     return Section(
         "Trained models",
         place if len(archives) == 1 else f"{place} and {len(archives) - 1} more folders",
-        ["Scores are the best ones on the validation data.", *(mixes.notes if mixes else [])],
+        ["Best on dev is the best score on the validation data.", *(mixes.notes if mixes else [])],
         mixes.figures if mixes else [],
         [table, *(mixes.tables if mixes else [])],
     )
@@ -75,9 +77,9 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
     if any(row.compare for row in results.rows):
         notes[0] += (
             " Bars in the plots are 95 % intervals by a bootstrap over the evaluated instances and "
-            "the seeds; those of differences are paired. Validation is the best score on the "
-            "validation data, and epochs to baseline is how many epochs it takes to reach the one "
-            "of the baseline."
+            "the seeds; those of differences are paired. Best on dev is the best score on the "
+            "validation data, and epochs to baseline is how many epochs it takes to reach that of "
+            "the baseline."
         )
     if any(column.paper is not None for row in results.rows for column in row.columns):
         notes[0] += " The paper's scores are of other data: compare differences."
@@ -138,45 +140,21 @@ def _senses(content: Dict[str, Any], path: Path) -> Section:
 
 
 def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
+    return _mixes([LayerWeights(**mix) for mix in content], path)
+
+
+def _mixes(mixes: List[LayerWeights], path: Path) -> Section:
     title = "Figure 2: weights of the layers"
-    names = [f"{_model(mix, content)}, {mix['place']}" for mix in content]
-    num_layers = max(len(mix["weights"]) for mix in content)
-    lines = []
-    for name, mix in zip(names, content):
-        weights = [f"{weight:.3f}" for weight in mix["weights"]]
-        weights += [""] * (num_layers - len(weights))
-        lines.append([name, *weights, f"{mix['gamma']:.3f}"])
-
-    def draw(axes: Any) -> None:
-        image = [mix["weights"] + [0.0] * (num_layers - len(mix["weights"])) for mix in content]
-        # Not `imshow`, which draws a bitmap.
-        axes.pcolormesh(image, cmap="cividis", vmin=0.0, vmax=1.0)
-        axes.invert_yaxis()
-        for row, weights in enumerate(image):
-            for column, weight in enumerate(weights):
-                place = (column + 0.5, row + 0.5)
-                colour = "black" if weight > 0.5 else "white"
-                axes.text(*place, f"{weight:.2f}", ha="center", va="center", color=colour)
-        axes.set_yticks([n + 0.5 for n in range(len(names))], names, fontsize=8)
-        layers = range(num_layers)
-        axes.set_xticks([n + 0.5 for n in layers], [f"layer {n}" for n in layers], fontsize=8)
-
-    head = ["model", *(f"layer {number}" for number in range(num_layers)), "gamma"]
+    names = [f"{model_label(mix, mixes)}, {mix.place}" for mix in mixes]
+    (*layers, gamma), *weights = weight_table(mixes)
+    draw = partial(draw_weights, mixes=mixes, labels=names, num_layers=len(layers))
     return Section(
         title,
         str(path),
         ["Softmax-normalised, unless they were fixed. Layer 0 is the token layer."],
         [Figure("weight of each layer", svg_of(draw, title, str(path), 4.5, _height(names)))],
-        [Table(head, lines)],
+        [Table(["model", *layers, gamma], [[name, *row] for name, row in zip(names, weights)])],
     )
-
-
-def _model(mix: Dict[str, Any], mixes: List[Dict[str, Any]]) -> str:
-    """The name of the model, or of the folder of its archive if there are several of the model."""
-    if len({other["archive"] for other in mixes if other["model"] == mix["model"]}) > 1:
-        path = Path(mix["archive"])
-        return path.parent.name if path.name == "model.tar.gz" else path.name
-    return mix["model"].removeprefix("elmo-")
 
 
 def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:

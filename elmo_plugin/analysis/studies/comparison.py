@@ -4,7 +4,7 @@ from typing import List, Optional, Sequence
 
 import numpy
 
-from elmo_plugin.analysis.bootstrap import Interval
+from elmo_plugin.analysis.bootstrap import Interval, percentile_interval
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 from elmo_plugin.analysis.studies.train_run import Score
@@ -51,7 +51,7 @@ class Difference:
     `against`.
 
     The baseline is the first column or, if the row has several baselines, the one of them with the
-    best mean score of the validation in training.
+    best mean score on dev in training.
 
     # Parameters
 
@@ -80,7 +80,7 @@ def cell(results: Results, row: Row, number: int, fraction: Optional[float] = 1)
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else None
     samples = _samples(results, row, number, fraction, numpy.random.default_rng(0))
-    interval = None if samples is None else _interval(samples)
+    interval = None if samples is None else percentile_interval(samples)
     return Cell(statistics.mean(values), deviation, values, interval)
 
 
@@ -112,7 +112,7 @@ def difference(
     samples = [_samples(results, row, each, fraction, generator) for each in (base, number)]
     interval = None
     if samples[0] is not None and samples[1] is not None:
-        interval = _interval(samples[1] - samples[0])
+        interval = percentile_interval(samples[1] - samples[0])
     is_share = row.percent and not row.lower_is_better and first < 1
     reduction = (second - first) / (1 - first) if is_share else None
     return Difference(second - first, interval, reduction, base)
@@ -127,7 +127,7 @@ def best_column(
     results: Results, row: Row, numbers: Sequence[int], fraction: Optional[float] = 1
 ) -> int:
     """
-    The number of the column, among these, with the best mean score in validation; of those without
+    The number of the column, among these, with the best mean score on dev; of those without
     any, the first. Columns without a score count only if none has one.
     """
 
@@ -144,8 +144,8 @@ def best_column(
 def validation_score(
     results: Results, row: Row, number: int, fraction: Optional[float] = 1
 ) -> Optional[float]:
-    """The mean over seeds of a column's best score in validation, or `None` if it has none."""
-    metric = f"best_validation_{row.columns[0].metric}"
+    """The mean over seeds of a column's best score on dev, or `None` if it has none."""
+    metric = f"best_validation_{row.columns[0].metric.removeprefix('best_validation_')}"
     scores = results.scores(row.name, row.columns[number].name, fraction)
     values = [score["training"].get(metric) for score in scores]
     known = [value for value in values if value is not None]
@@ -180,11 +180,6 @@ def paper_error_reduction(row: Row, number: int) -> Optional[float]:
 
 def _value(score: Score, metric: str) -> Optional[float]:
     return {**score["training"], **(score["evaluation"] or {})}.get(metric)
-
-
-def _interval(samples: numpy.ndarray) -> Interval:
-    low, high = numpy.quantile(samples, [0.025, 0.975])
-    return Interval(float(low), float(high))
 
 
 def _samples(

@@ -37,7 +37,7 @@ class Results:
         if path.exists():
             self._read()
 
-    def describe(self, study: Study, command: str = "") -> None:
+    def set_study(self, study: Study, command: str = "") -> None:
         """
         Takes over title, rows and runs of a study, and the command that trains it. Scores of other
         runs are kept.

@@ -31,7 +31,8 @@ class Column:
     metric : `str`
         A name in the output of `allennlp evaluate`, or in the metrics of a training run.
     paper : `Optional[float]`
-        The score of the paper.
+        The score of the paper as printed there: in percent if the row's `percent` is true, else in
+        the unit of the metric.
     against : `Optional[str]`, optional (default = `None`)
         The name of the column to compare it with; `None` means the baseline.
     """

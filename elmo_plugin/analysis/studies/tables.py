@@ -29,7 +29,7 @@ _HEAD = [
     "seeds",
     *_DIFFERENCE,
     "compared with",
-    "validation",
+    "best on dev",
     "epochs to baseline",
 ]
 
@@ -56,9 +56,9 @@ def score_tables(results: Results) -> List[Table]:
 
     Both show scores as means over seeds. The first has a line for each column of a row, with the
     paper's score, ours and its sample standard deviation, the number of seeds, the mean of the best
-    scores in validation, the difference from the baseline or from the column that `against` names,
+    scores on dev, the difference from the baseline or from the column that `against` names,
     its interval, and the error reduction, ours and that of the paper. The last cell is the number
-    of epochs after which the validation score of the baseline is reached (section 5.4 of the paper
+    of epochs after which the best score of the baseline on dev is reached (section 5.4 of the paper
     counts updates), as the mean over the seeds that reach it. Of a row with several shares of the
     data, those without any score are left out.
     """
@@ -77,9 +77,9 @@ def score_tables(results: Results) -> List[Table]:
 def summary_table(results: Results) -> Table:
     """
     A line for each row and fraction: the baseline, and the best of the columns that are compared
-    with it, by their scores in validation. The paper's error reduction is that of the first column
+    with it, by their best scores on dev. The paper's error reduction is that of the first column
     that has one. There is no line without scores of both, or if several columns have a score but
-    not all of them one in validation.
+    not all of them one on dev.
     """
     lines: List[_Line] = []
     for row in results.rows:
@@ -101,8 +101,8 @@ def _summary(results: Results, row: Row, fraction: float) -> _Line:
         and column.against is None
         and cell(results, row, number, fraction) is not None
     ]
-    validation = [validation_score(results, row, number, fraction) for number in others]
-    if not others or (len(others) > 1 and None in validation):
+    on_dev = [validation_score(results, row, number, fraction) for number in others]
+    if not others or (len(others) > 1 and None in on_dev):
         return {}
     numbers = baseline(results, row, fraction), best_column(results, row, others, fraction)
     before, after = (cell(results, row, number, fraction) for number in numbers)
@@ -145,8 +145,8 @@ def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
         if found is not None:
             line["score"] = _mean(row, found)
             line["seeds"] = str(len(found.values))
-            validation = validation_score(results, row, number, fraction)
-            line["validation"] = "" if validation is None else f"{row.scale * validation:.2f}"
+            on_dev = validation_score(results, row, number, fraction)
+            line["best on dev"] = "" if on_dev is None else f"{row.scale * on_dev:.2f}"
             line["epochs to baseline"] = _epochs(results, row, number, fraction)
         lines.append({**line, **_difference(results, row, number, fraction)})
     return lines

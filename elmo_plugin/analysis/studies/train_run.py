@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Optional
 import torch
 
 from elmo_plugin.analysis.studies.study import Run, file_hashes, validation_metric
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
 
@@ -52,7 +52,7 @@ def train_run(
     metrics: List[str],
     num_threads: int = 0,
     should_stop: Callable[[], bool] = lambda: False,
-    patience: float = 60.0,
+    lock_timeout: float = 60.0,
 ) -> Score:
     """
     Trains and evaluates a run in child processes. Continues what a killed call has begun.
@@ -69,18 +69,22 @@ def train_run(
         Threads of each process; 0: as many as PyTorch chooses.
     should_stop : `Callable[[], bool]`, optional
         Asked twice a second; the run is stopped if it returns true.
-    patience : `float`, optional (default = `60.0`)
+    lock_timeout : `float`, optional (default = `60.0`)
         How many seconds to wait for another process that trains the run, see `wait_for_lock`.
 
     # Returns
 
     `Score`
-        `name`, `digest`, `seed`, `fraction`, `experiment`, `minutes`; `versions`, those of packages
-        and the instructions of the CPU; `files`, their hashes; `training`, the numbers of its
-        `metrics.json`, and as `before_*` those before fine-tuning; `history`, the score in
-        validation of each epoch; and if the run has a file to evaluate `evaluation`, the numbers of
-        `allennlp evaluate`, and `samples`, those of its bootstrap samples. Paths below the current
-        folder are relative to it.
+        Paths below the current folder are relative to it, and metrics are in their own unit.
+
+        - `name`, `digest`, `fraction`, `seed`, `experiment`: those of the run
+        - `minutes`: the duration of training and evaluation, killed calls included
+        - `versions`: of Python and packages, and the instructions of the CPU
+        - `files`: the SHA-256 of each file that the run reads
+        - `training`: the numbers in `metrics.json`, and as `before_*` those before fine-tuning
+        - `history`: the validation metric after each epoch; empty if lower is better
+        - `evaluation`: the numbers of `allennlp evaluate`, or `None` without a file to evaluate
+        - `samples`: of each of `metrics` the values in the bootstrap samples, or `None`, too
 
     # Raises
 
@@ -90,7 +94,7 @@ def train_run(
         If another process trains it.
     """
     folder = folder_of(run, out)
-    lock = wait_for_lock(partial(lock_folder, folder), patience)
+    lock = wait_for_lock(partial(lock_folder, folder), lock_timeout)
     try:
         process = _Process(folder, lock, num_threads, should_stop)
         experiment, training = folder / "experiment.json", folder / "training"
@@ -99,7 +103,7 @@ def train_run(
             is_same = experiment.exists() and _read(experiment) == run.experiment
             if training.exists() and not (is_same and (training / "config.json").exists()):
                 shutil.rmtree(training)
-            _write(experiment, run.experiment)
+            write_json(experiment, run.experiment)
             recover = ["--recover"] if training.exists() else []
             process.call("train", str(experiment), "-s", str(training), *recover)
             (folder / "trained").touch()
@@ -249,8 +253,3 @@ def _versions() -> Dict[str, str]:
 
 def _read(path: Path) -> Dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _write(path: Path, content: Any) -> None:
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

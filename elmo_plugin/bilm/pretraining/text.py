@@ -7,6 +7,7 @@ from typing import Iterable, Iterator, List, Optional, Sequence, Set, Union
 
 from elmo_plugin.corpora.files import DECODING_ERRORS, numbered_lines
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import is_pipe
 
 TextPath = Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]]
 
@@ -49,7 +50,7 @@ class Text:
         check_decoding_errors(decoding_errors)
         self.shards = find_shards(data_path)
         for shard in self.shards:
-            if os.path.exists(shard) and not os.path.isfile(shard):
+            if is_pipe(shard):
                 raise ConfigurationError(
                     f"Expected a file of text, but {shard} can be read only once. Write it to "
                     "a file first: text is read once per epoch, and once to count its batches."
@@ -71,7 +72,7 @@ class Text:
         if order is not None:
             order.shuffle(shards)
         # Universal newlines would end a sentence at a single carriage return.
-        settings = {"newline": "\n", "errors": self._decoding_errors}
+        settings = {"newline": "\n", "decoding_errors": self._decoding_errors}
         lines: Iterator[str] = (
             line for shard in shards for _, line in numbered_lines(shard, **settings)
         )

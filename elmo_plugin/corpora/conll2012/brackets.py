@@ -5,8 +5,9 @@ import re
 from typing import List, NamedTuple, Sequence, Tuple
 
 from elmo_plugin.corpora.columns import Rows
+from elmo_plugin.corpora.tag_spans import TagSpan, bio_tags
 
-__all__ = ["ArgumentSpan", "argument_spans", "bio_tags", "cluster_spans"]
+__all__ = ["ArgumentSpan", "argument_spans", "argument_tags", "cluster_spans"]
 
 logger = logging.getLogger(__name__)
 
@@ -59,23 +60,20 @@ def argument_spans(rows: Rows, column: int) -> List[ArgumentSpan]:
     return spans
 
 
-def bio_tags(rows: Rows, spans: Sequence[ArgumentSpan]) -> Tuple[str, ...]:
+def argument_tags(rows: Rows, spans: Sequence[ArgumentSpan]) -> Tuple[str, ...]:
     """
     One BIO tag per word. BIO tags cannot express nested spans: the outer span is kept, with a
     warning.
     """
-    tags = ["O"] * len(rows.cells)
-    for label, start, end, depth in spans:
-        if depth:
+    for span in spans:
+        if span.depth:
             logger.warning(
                 "%s: the argument %s lies inside another one and is left out",
-                rows.place(start),
-                label,
+                rows.place(span.start),
+                span.label,
             )
-            continue
-        tags[start : end + 1] = [f"I-{label}"] * (end + 1 - start)
-        tags[start] = f"B-{label}"
-    return tuple(tags)
+    outer = [TagSpan(span.label, span.start, span.end) for span in spans if not span.depth]
+    return tuple(bio_tags(outer, len(rows.cells)))
 
 
 def cluster_spans(rows: Rows, column: int, empty: Sequence[str]) -> List[Tuple[int, int, int]]:

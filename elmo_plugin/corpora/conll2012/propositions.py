@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
 from elmo_plugin.corpora.columns import Rows, check_width, read_blocks
-from elmo_plugin.corpora.conll2012.brackets import argument_spans, bio_tags
+from elmo_plugin.corpora.conll2012.brackets import argument_spans, argument_tags
 
 __all__ = ["Frame", "Sentence", "format_propositions", "read_sentences"]
 
@@ -95,11 +95,11 @@ def _frame(rows: Rows, number: int) -> Frame:
     if not verbs:
         raise ValueError(
             f"{rows.place(0)}: expected (V*) in column {column + 1} or a frameset in column 8 "
-            f"for predicate {number + 1}, found neither"
+            f"for predicate {number + 1}, found neither. Mark the predicate, or remove the column."
         )
     index = min(verbs)
     (lemma,) = _optional(rows.cells[index][6:7])
-    return Frame(index, lemma, bio_tags(rows, spans))
+    return Frame(index, lemma, argument_tags(rows, spans))
 
 
 def format_propositions(

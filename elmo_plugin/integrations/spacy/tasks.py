@@ -5,7 +5,8 @@ from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span, Token
 from spacy.training import Example
 
-from elmo_plugin.corpora.conll2003 import find_entities
+from elmo_plugin.corpora.tag_spans import tags_to_spans
+from elmo_plugin.corpora.tokenizer import verb_positions
 from elmo_plugin.integrations.spacy.archive_pipe import ArchivePipe
 from elmo_plugin.integrations.spacy.pipe import sentences_of
 from elmo_plugin.util.errors import ConfigurationError
@@ -119,7 +120,7 @@ class ElmoSrl(ArchivePipe):
             for frame in prediction["frames"]:
                 predicate = frame["predicate"]
                 spans = [(*_positions(tokens, predicate, predicate), _VERB)]
-                for found in find_entities(frame["tags"]):
+                for found in tags_to_spans(frame["tags"]):
                     if found.label != _VERB:
                         spans.append((*_positions(tokens, found.start, found.end), found.label))
                 tokens[0].doc.user_data["srl"].append(spans)
@@ -128,16 +129,14 @@ class ElmoSrl(ArchivePipe):
         """The positions of the predicates in the sentence, from 0."""
         if self._predicates == "all":
             return list(range(len(tokens)))
-        doc = tokens[0].doc
-        if doc.has_annotation("TAG"):
-            return [n for n, token in enumerate(tokens) if token.tag_.startswith("VB")]
-        if doc.has_annotation("POS"):
-            return [n for n, token in enumerate(tokens) if token.pos_ in ("VERB", "AUX")]
-        raise ConfigurationError(
-            f"{self.name}: expected a document with tags, to find its verbs, found one without: "
-            f"{doc.text[:40]!r}. Add a tagger before this component, or set `predicates` to "
-            "'all'."
-        )
+        verbs = verb_positions(tokens)
+        if verbs is None:
+            raise ConfigurationError(
+                f"{self.name}: expected a document with tags, to find its verbs, found one "
+                f"without: {tokens[0].doc.text[:40]!r}. Add a tagger before this component, or set "
+                "`predicates` to 'all'."
+            )
+        return verbs
 
 
 class ElmoCoref(ArchivePipe):

@@ -12,7 +12,7 @@ _DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 _SPANS_AT_ONCE = 16
 
 
-class KeptSpans(NamedTuple):
+class TopSpans(NamedTuple):
     """
     The spans of a document that pruning kept, sorted by position.
 
@@ -21,13 +21,13 @@ class KeptSpans(NamedTuple):
     encoded : `torch.Tensor`
         Shape `(num_tokens, encoded_dim)`.
     starts, ends : `torch.Tensor`
-        Shape `(num_kept,)`. Positions of each span's first and last token in `encoded`.
+        Shape `(num_top_spans,)`. Positions of each span's first and last token in `encoded`.
     heads_and_widths : `torch.Tensor`
-        Shape `(num_kept, head_and_width_dim)`. The other parts of the span representations.
+        Shape `(num_top_spans, head_and_width_dim)`. The other parts of the span representations.
     scores : `torch.Tensor`
-        Shape `(num_kept,)`. Mention scores.
+        Shape `(num_top_spans,)`. Mention scores.
     speakers : `torch.Tensor`
-        Shape `(num_kept,)`. Speaker ids.
+        Shape `(num_top_spans,)`. Speaker ids.
     genre : `torch.Tensor`
         Shape `()`. The genre id of the document.
     """
@@ -41,19 +41,19 @@ class KeptSpans(NamedTuple):
     genre: torch.Tensor
 
     def representations(self) -> torch.Tensor:
-        """Shape `(num_kept, 2 * encoded_dim + head_and_width_dim)`."""
+        """Shape `(num_top_spans, 2 * encoded_dim + head_and_width_dim)`."""
         parts = [self.encoded[self.starts], self.encoded[self.ends], self.heads_and_widths]
         return torch.cat(parts, dim=1)
 
 
-class Block(NamedTuple):
+class AntecedentScores(NamedTuple):
     """
     Antecedent scores of a block of consecutive spans.
 
     # Parameters
 
     spans, antecedents : `slice`
-        The indices of these spans and of their candidate antecedents among the kept spans.
+        The indices of these spans and of their candidate antecedents among the top spans.
     scores : `torch.Tensor`
         Shape `(1 + num_antecedents, num_spans)`. The first row is 0, the score of having no
         antecedent. -inf for spans that do not precede the span or are too far away.
@@ -68,7 +68,7 @@ class AntecedentScorer(torch.nn.Module):
     """
     Coreference scores of pairs of spans, s_m(i) + s_m(j) + s_a(i, j) (Lee et al. 2017, equations 2
     to 4). The input of s_a is both span representations, their elementwise product, and embeddings
-    of whether both have the same speaker, of their distance in kept spans, and of the genre.
+    of whether both have the same speaker, of their distance in top spans, and of the genre.
 
     To save time and memory, the inputs of pairs are not concatenated. The input layer's product
     with the span's own representation is computed once per span, and with an embedding once per
@@ -111,55 +111,55 @@ class AntecedentScorer(torch.nn.Module):
         buckets = torch.bucketize(torch.arange(1, _DISTANCES[-1] + 1), nearest, right=True) - 1
         self.register_buffer("_buckets", buckets, persistent=False)
 
-    def forward(self, kept: KeptSpans) -> Iterator[Block]:
+    def forward(self, top_spans: TopSpans) -> Iterator[AntecedentScores]:
         """
         # Parameters
 
-        kept : `KeptSpans`
+        top_spans : `TopSpans`
 
         # Returns
 
-        `Iterator[Block]`
+        `Iterator[AntecedentScores]`
             The scores of all spans, in order. Without gradients, memory does not grow with their
             number unless the caller keeps the blocks.
         """
-        products = self._products(kept)
-        num_kept = len(kept.starts)
-        for first in range(0, num_kept, _SPANS_AT_ONCE):
-            spans = slice(first, min(first + _SPANS_AT_ONCE, num_kept))
+        products = self._products(top_spans)
+        num_top_spans = len(top_spans.starts)
+        for first in range(0, num_top_spans, _SPANS_AT_ONCE):
+            spans = slice(first, min(first + _SPANS_AT_ONCE, num_top_spans))
             antecedents = slice(max(0, first - self.max_antecedents), spans.stop - 1)
-            yield self._block(kept, spans, antecedents, products)
+            yield self._block(top_spans, spans, antecedents, products)
 
-    def _products(self, kept: KeptSpans) -> "_Products":
+    def _products(self, top_spans: TopSpans) -> "_Products":
         weights = self.feedforward.input_weights()
         of_span, of_antecedent, of_product, of_speaker, of_distance, of_genre = weights
-        genre = self.feature_dropout(self.genre_embeddings[kept.genre])
+        genre = self.feature_dropout(self.genre_embeddings[top_spans.genre])
         bias = self.feedforward.input_layer.bias + of_genre @ genre
         same_speaker = self.feature_dropout(self.same_speaker_embeddings) @ of_speaker.t()
         distance = self.feature_dropout(self.distance_embeddings) @ of_distance.t()
         return _Products(
             of_antecedent.split(self.part_dims, dim=1),
             of_product.split(self.part_dims, dim=1),
-            torch.addmm(bias, kept.representations(), of_span.t()),
+            torch.addmm(bias, top_spans.representations(), of_span.t()),
             (same_speaker.unsqueeze(1) + distance).flatten(0, 1),
         )
 
     def _block(
-        self, kept: KeptSpans, spans: slice, antecedents: slice, products: "_Products"
-    ) -> Block:
-        numbers = torch.arange(len(kept.starts), device=kept.scores.device)
+        self, top_spans: TopSpans, spans: slice, antecedents: slice, products: "_Products"
+    ) -> AntecedentScores:
+        numbers = torch.arange(len(top_spans.starts), device=top_spans.scores.device)
         # Shape: (num_antecedents, num_spans)
         distances = numbers[spans] - numbers[antecedents].unsqueeze(1)
-        same_speaker = kept.speakers[spans] == kept.speakers[antecedents].unsqueeze(1)
+        same_speaker = top_spans.speakers[spans] == top_spans.speakers[antecedents].unsqueeze(1)
         buckets = self._buckets[distances.clamp(1, len(self._buckets)) - 1]
         tables = [products.of_features]
         rows = [same_speaker.long() * len(_DISTANCES) + buckets]
-        for part, tokens in enumerate((kept.starts, kept.ends)):
+        for part, tokens in enumerate((top_spans.starts, top_spans.ends)):
             span_tokens, span_rows = tokens[spans].unique(return_inverse=True)
             antecedent_tokens, antecedent_rows = tokens[antecedents].unique(return_inverse=True)
             pairs = pair_products(
-                kept.encoded.index_select(0, span_tokens),
-                kept.encoded.index_select(0, antecedent_tokens),
+                top_spans.encoded.index_select(0, span_tokens),
+                top_spans.encoded.index_select(0, antecedent_tokens),
                 products.of_antecedent[part],
                 products.of_product[part],
             )
@@ -169,25 +169,25 @@ class AntecedentScorer(torch.nn.Module):
         # Shape: (num_antecedents * num_spans, feedforward_dim)
         sums = embedding_bag(torch.stack(rows, dim=2).flatten(0, 1), torch.cat(tables), mode="sum")
         others = pair_products(
-            kept.heads_and_widths[spans],
-            kept.heads_and_widths[antecedents],
+            top_spans.heads_and_widths[spans],
+            top_spans.heads_and_widths[antecedents],
             products.of_antecedent[2],
             products.of_product[2],
             products.of_span[spans],
         )
         scores = self.feedforward(others + sums.view_as(others))
-        scores = scores + kept.scores[spans] + kept.scores[antecedents].unsqueeze(1)
+        scores = scores + top_spans.scores[spans] + top_spans.scores[antecedents].unsqueeze(1)
         impossible = (distances < 1) | (distances > self.max_antecedents)
         scores = scores.masked_fill(impossible, float("-inf"))
         no_antecedent = scores.new_zeros(1, scores.size(1))
-        return Block(spans, antecedents, torch.cat([no_antecedent, scores]))
+        return AntecedentScores(spans, antecedents, torch.cat([no_antecedent, scores]))
 
 
 class _Products(NamedTuple):
     """
     What all pairs share of the input layer: the weights for the three parts of the antecedent's
     representation and of the elementwise product; the product with each span's representation,
-    shape `(num_kept, feedforward_dim)`; and those with each pair of same-speaker and distance
+    shape `(num_top_spans, feedforward_dim)`; and those with each pair of same-speaker and distance
     embeddings.
     """
 
@@ -201,7 +201,7 @@ def _embeddings(number: int, dim: int) -> torch.nn.Parameter:
     return torch.nn.Parameter(torch.nn.init.xavier_uniform_(torch.empty(number, dim)))
 
 
-def loss(block: Block, clusters: torch.Tensor) -> torch.Tensor:
+def loss(block: AntecedentScores, clusters: torch.Tensor) -> torch.Tensor:
     """
     The negative log of the summed probability of all gold antecedents, summed over the spans of a
     block (Lee et al. 2017, equation 5). The gold label is "no antecedent" for a span that is not a
@@ -209,9 +209,9 @@ def loss(block: Block, clusters: torch.Tensor) -> torch.Tensor:
 
     # Parameters
 
-    block : `Block`
+    block : `AntecedentScores`
     clusters : `torch.Tensor`
-        Shape `(num_kept,)`. The gold cluster of each kept span, -1 if it is not a mention.
+        Shape `(num_top_spans,)`. The gold cluster of each top span, -1 if it is not a mention.
 
     # Returns
 
@@ -226,10 +226,10 @@ def loss(block: Block, clusters: torch.Tensor) -> torch.Tensor:
     return (block.scores.logsumexp(dim=0) - of_gold).sum()
 
 
-def best_antecedents(block: Block) -> torch.Tensor:
+def best_antecedents(block: AntecedentScores) -> torch.Tensor:
     """
     The highest-scoring antecedent of each span of a block, shape `(num_spans,)`: its index among
-    the kept spans, or the span's own index if having no antecedent scores at least as high.
+    the top spans, or the span's own index if having no antecedent scores at least as high.
     """
     best = block.scores.argmax(dim=0)
     own = torch.arange(block.spans.start, block.spans.stop, device=best.device)
@@ -241,7 +241,7 @@ def clusters_from(antecedents: torch.Tensor) -> List[List[int]]:
     # Parameters
 
     antecedents : `torch.Tensor`
-        Shape `(num_kept,)`. The index of each span's antecedent, its own index if it has none.
+        Shape `(num_top_spans,)`. The index of each span's antecedent, its own index if it has none.
 
     # Returns
 

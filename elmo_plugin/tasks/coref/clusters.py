@@ -21,14 +21,14 @@ Pairs = Dict[Tuple[int, int], int]
 
 class Counts(NamedTuple):
     """
-    Numerators and denominators of precision (`right_predicted / predicted`) and recall
-    (`right_gold / gold`).
+    Numerators and denominators of precision and recall, in the order of the parameters of
+    `precision_recall_f1`.
     """
 
-    right_predicted: float
-    predicted: float
-    right_gold: float
-    gold: float
+    precision_numerator: float
+    precision_denominator: float
+    recall_numerator: float
+    recall_denominator: float
 
 
 class Overlaps(NamedTuple):

@@ -4,11 +4,10 @@ import json
 from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from spacy.pipeline import Sentencizer
 from spacy.tokens import Token
 
 from elmo_plugin.corpora.json_lines import excerpt
-from elmo_plugin.corpora.tokenizer import tokenize_with_spacy
+from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spacy
 from elmo_plugin.tasks.coref.reader import UNKNOWN, genre_of
 
 EXAMPLE = '{"text": "Anna lost her keys."}'
@@ -85,7 +84,7 @@ def split_sentences(text: str) -> List[List[Token]]:
     if not tokens:
         return []
     sentences: List[List[Token]] = []
-    for sentence in Sentencizer()(tokens[0].doc).sents:
+    for sentence in sentences_by_rules(tokens[0].doc):
         sentences.append([])
         for token in sentence:
             if not token.is_space:

@@ -1,11 +1,13 @@
 from collections import Counter
-from typing import Collection, Dict, List, Sequence, Tuple
+from typing import Collection, Dict, Sequence, Tuple
 
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
+from elmo_plugin.metrics.f1 import precision_recall_f1, quotient
 from elmo_plugin.metrics.span_counts import sum_counters
 from elmo_plugin.tasks.coref.clusters import (
+    Clusters,
     Counts,
     b_cubed,
     ceaf_entities,
@@ -13,8 +15,6 @@ from elmo_plugin.tasks.coref.clusters import (
     muc,
     overlaps,
 )
-
-Clusters = List[List[Tuple[int, int]]]
 
 _MEASURES = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_entities, "ceafm": ceaf_mentions}
 # The official score of the shared task is the mean of these.
@@ -84,17 +84,19 @@ class CorefScores(Metric):
         (sums,) = sum_counters([self._sums])
         if not sums["documents", ""]:
             return {}
+        kinds = ("precision", "recall", "f1")
         scores = {
-            name: _scores(Counts(*(sums[name, field] for field in Counts._fields)))
+            name: dict(
+                zip(kinds, precision_recall_f1(*(sums[name, field] for field in Counts._fields)))
+            )
             for name in _MEASURES
         }
-        kinds = ("precision", "recall", "f1")
         metrics = {
             f"coref_{kind}": sum(scores[name][kind] for name in _OFFICIAL) / len(_OFFICIAL)
             for kind in kinds
         }
         metrics.update((f"{name}_{kind}", scores[name][kind]) for name in scores for kind in kinds)
-        metrics["mention_recall"] = _quotient(sums["mentions", "right"], sums["mentions", "gold"])
+        metrics["mention_recall"] = quotient(sums["mentions", "right"], sums["mentions", "gold"])
         if reset:
             self.reset()
         return metrics
@@ -102,14 +104,3 @@ class CorefScores(Metric):
     @overrides
     def reset(self) -> None:
         self._sums.clear()
-
-
-def _scores(counts: Counts) -> Dict[str, float]:
-    precision = _quotient(counts.right_predicted, counts.predicted)
-    recall = _quotient(counts.right_gold, counts.gold)
-    f1 = _quotient(2 * precision * recall, precision + recall)
-    return {"precision": precision, "recall": recall, "f1": f1}
-
-
-def _quotient(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0

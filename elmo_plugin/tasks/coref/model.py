@@ -11,23 +11,23 @@ from torch.nn.functional import pad
 
 from elmo_plugin.tasks.coref.antecedents import (
     AntecedentScorer,
-    KeptSpans,
+    TopSpans,
     best_antecedents,
     clusters_from,
     loss,
 )
 from elmo_plugin.tasks.coref.metric import CorefScores
-from elmo_plugin.tasks.coref.pruning import best_spans
+from elmo_plugin.tasks.coref.pruning import prune_spans
 from elmo_plugin.tasks.coref.reader import GENRES
 from elmo_plugin.tasks.coref.scoring import ScoringSettings
-from elmo_plugin.tasks.coref.spans import MentionScorer, Spans, spans_within
+from elmo_plugin.tasks.coref.spans import MentionScorer, Spans, enumerate_spans
 from elmo_plugin.tasks.model import TaskModel
 
 
 class _Document(NamedTuple):
     """The spans of a document that pruning kept, sorted by position."""
 
-    kept: KeptSpans
+    top_spans: TopSpans
     # Their positions in the whole document.
     positions: Spans
 
@@ -151,7 +151,7 @@ class CoreferenceResolver(TaskModel):
     ) -> List[_Document]:
         """Prunes the spans of each document. `tokens` comes from `_encode`."""
         # Positions in `spans` count the tokens of all documents of the batch.
-        spans = spans_within(lengths[is_read], self.scoring.max_span_width)
+        spans = enumerate_spans(lengths[is_read], self.scoring.max_span_width)
         scores, vectors = self.mention_scorer(*tokens, spans)
         stops = (lengths * is_read).sum(dim=1).cumsum(dim=0)
         span_stops = torch.searchsorted(spans.starts, stops)
@@ -162,14 +162,14 @@ class CoreferenceResolver(TaskModel):
         rows = zip(stops.tolist(), span_stops.tolist(), skipped.tolist())
         for number, (stop, span_stop, num_skipped) in enumerate(rows):
             candidates = slice(span_start, span_stop)
-            num_kept = max(1, int(self.scoring.spans_per_word * (stop - start)))
-            chosen = best_spans(spans.chosen(candidates), scores[candidates].detach(), num_kept)
-            chosen += span_start
-            found = spans.chosen(chosen)
+            num_top_spans = max(1, int(self.scoring.spans_per_word * (stop - start)))
+            own = spans.select(candidates)
+            chosen = span_start + prune_spans(own, scores[candidates].detach(), num_top_spans)
+            found = spans.select(chosen)
             positions = Spans(*(ends - start + num_skipped for ends in found))
             features, ids = vectors.heads_and_widths(chosen), speakers[number][positions.starts]
-            kept = KeptSpans(tokens[0], *found, features, scores[chosen], ids, genre[number])
-            documents.append(_Document(kept, positions))
+            top_spans = TopSpans(tokens[0], *found, features, scores[chosen], ids, genre[number])
+            documents.append(_Document(top_spans, positions))
             start, span_start = stop, span_stop
         return documents
 
@@ -210,9 +210,9 @@ class CoreferenceResolver(TaskModel):
     ) -> Tuple[torch.Tensor, torch.Tensor]:
         """The loss (0 without gold mentions), and each span's antecedent (empty in training)."""
         gold = None if mentions is None else _gold_clusters(document.positions, mentions)
-        total = document.kept.scores.new_zeros(())
+        total = document.top_spans.scores.new_zeros(())
         antecedents = [torch.empty(0, dtype=torch.long, device=total.device)]
-        for block in self.antecedent_scorer(document.kept):
+        for block in self.antecedent_scorer(document.top_spans):
             if gold is not None:
                 total = total + loss(block, gold)
             if not self.training:

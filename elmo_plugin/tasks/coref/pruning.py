@@ -3,7 +3,7 @@ import torch
 from elmo_plugin.tasks.coref.spans import Spans
 
 
-def best_spans(spans: Spans, scores: torch.Tensor, number: int) -> torch.Tensor:
+def prune_spans(spans: Spans, scores: torch.Tensor, number: int) -> torch.Tensor:
     """
     Selects spans greedily by score, and skips spans that cross a selected span, that is overlap it
     without one of them containing the other (Lee et al. 2017, section 5).
@@ -28,7 +28,7 @@ def best_spans(spans: Spans, scores: torch.Tensor, number: int) -> torch.Tensor:
     num_considered = 2 * number
     while True:
         considered = order[:num_considered]
-        chosen = considered[_accepted(spans.chosen(considered))]
+        chosen = considered[_accepted(spans.select(considered))]
         if len(chosen) >= number or num_considered >= len(order):
             return chosen[:number].sort().values
         num_considered *= 2

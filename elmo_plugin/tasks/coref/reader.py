@@ -7,6 +7,7 @@ from allennlp.data.fields import LabelField, ListField, MetadataField, TensorFie
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import Document, read_documents
+from elmo_plugin.tasks.coref.clusters import Clusters
 from elmo_plugin.tasks.reader import TaskReader
 
 logger = logging.getLogger(__name__)
@@ -15,8 +16,6 @@ logger = logging.getLogger(__name__)
 GENRES = "coref_genres"
 # Stands for a speaker or a genre that is not known.
 UNKNOWN = "-"
-
-Clusters = List[List[Tuple[int, int]]]
 
 
 @DatasetReader.register("elmo-coref")

@@ -19,7 +19,7 @@ class ScoringSettings(FromParams):
     spans_per_word : `float`, optional (default = `0.4`)
         Number of spans that pruning keeps, per token of the document.
     max_antecedents : `int`, optional (default = `250`)
-        Number of preceding kept spans that are considered as antecedents of a span.
+        Number of preceding top spans that are considered as antecedents of a span.
     feedforward_dim : `int`, optional (default = `150`)
         Width of both hidden layers of both scorers.
     feature_dim : `int`, optional (default = `20`)

@@ -19,12 +19,12 @@ class Spans(NamedTuple):
     starts: torch.Tensor
     ends: torch.Tensor
 
-    def chosen(self, which: Union[torch.Tensor, slice]) -> "Spans":
+    def select(self, which: Union[torch.Tensor, slice]) -> "Spans":
         """The spans at some indices or of a slice."""
         return Spans(self.starts[which], self.ends[which])
 
 
-def spans_within(lengths: torch.Tensor, max_width: int) -> Spans:
+def enumerate_spans(lengths: torch.Tensor, max_width: int) -> Spans:
     """
     Every span of at most `max_width` tokens within one sentence.
 
@@ -163,7 +163,7 @@ class SpanRepresentations(NamedTuple):
         The head and width parts of the representations of the spans at some indices: from shape
         `(num_chosen,)` to shape `(num_chosen, embedded_dim + feature_dim)`.
         """
-        starts, ends = self.spans.chosen(which)
+        starts, ends = self.spans.select(which)
         heads = _weighted_sums(self.positions[which], self.embedded, self.weights[which])
         return torch.cat([heads, self.widths[ends - starts]], dim=1)
 

@@ -6,7 +6,7 @@ from typing import Dict, List
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2003 import bio_tags, find_entities
+from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
 from elmo_plugin.metrics.span_counts import SpanCounts, aligned_tags, sum_counters
 
 
@@ -16,7 +16,7 @@ class EntityF1(Metric):
     Counts entities as the scorer of the
     [CoNLL-2003 shared task](https://www.clips.uantwerpen.be/conll2003/ner/), `conlleval`, does.
 
-    An entity is correct if its type, first and last word are. `find_entities` documents how
+    An entity is correct if its type, first and last word are. `tags_to_spans` documents how
     ill-formed sequences are read, and the tags `S`, `E`, `U` and `L`, which `conlleval` does not
     know. Token accuracy compares tags converted to BIO, so it does not depend on the scheme.
     AllenNLP's `SpanBasedF1Measure` differs: it needs to know the scheme, drops entities that are
@@ -43,7 +43,7 @@ class EntityF1(Metric):
             If the numbers of sentences differ, or the numbers of tags of a sentence.
         """
         for predicted_tags, gold_tags in aligned_tags(predicted, gold):
-            predicted_entities, gold_entities = map(find_entities, (predicted_tags, gold_tags))
+            predicted_entities, gold_entities = map(tags_to_spans, (predicted_tags, gold_tags))
             self._counts.add(
                 [(entity.label, entity) for entity in predicted_entities],
                 [(entity.label, entity) for entity in gold_entities],

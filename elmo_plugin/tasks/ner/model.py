@@ -12,7 +12,7 @@ from allennlp.nn.util import get_text_field_mask
 from overrides import overrides
 
 from elmo_plugin.modules.viterbi import decode
-from elmo_plugin.tasks.legal_tags import Scores, legal_scores
+from elmo_plugin.tasks.legal_tags import Scores, transition_constraints
 from elmo_plugin.tasks.model import TaskModel, at_least_float32
 from elmo_plugin.tasks.ner.metric import EntityF1
 from elmo_plugin.tasks.ner.reader import ENTITIES
@@ -71,7 +71,9 @@ class NamedEntityRecognizer(TaskModel):
         self.crf = ConditionalRandomField(
             len(self.tags), allowed_transitions("BIOUL", dict(enumerate(self.tags)))
         )
-        for name, scores in zip(("start", "transition", "end"), legal_scores(self.tags, "BIOUL")):
+        for name, scores in zip(
+            ("start", "transition", "end"), transition_constraints(self.tags, "BIOUL")
+        ):
             self.register_buffer(f"{name}_scores", scores, persistent=False)
         self.metric = EntityF1()
         if initializer is not None:
@@ -128,12 +130,12 @@ class NamedEntityRecognizer(TaskModel):
     def _answers(
         self, logits: torch.Tensor, mask: torch.Tensor, metadata: List[Dict[str, Any]]
     ) -> Dict[str, Any]:
-        sequences = decode(logits, mask, *self._legal_scores())
+        sequences = decode(logits, mask, *self._constrained_scores())
         predicted = [[self.tags[index] for index in sequence] for sequence in sequences]
         self.score(predicted, [instance["gold_tags"] for instance in metadata])
         return {"tags": predicted, "metadata": metadata}
 
-    def _legal_scores(self) -> Scores:
+    def _constrained_scores(self) -> Scores:
         """The CRF's scores of starts, transitions and ends, -inf if not legal."""
         return (
             self.crf.start_transitions + self.start_scores,

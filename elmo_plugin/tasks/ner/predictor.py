@@ -4,7 +4,8 @@ from allennlp.common.util import JsonDict
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2003 import bio_tags, check_word, find_entities, format_sentence
+from elmo_plugin.corpora.conll2003 import check_word, format_sentence
+from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.predictor import SentencePredictor
 
@@ -42,7 +43,7 @@ class NerPredictor(SentencePredictor):
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:
-        metadata, entities = output["metadata"], find_entities(output["tags"])
+        metadata, entities = output["metadata"], tags_to_spans(output["tags"])
         words = metadata["words"]
         described = {
             "tokens": words,

@@ -5,7 +5,8 @@ from allennlp.data.dataset_readers.dataset_utils import to_bioul
 from allennlp.data.fields import MetadataField, SequenceLabelField, TextField
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2003 import bio_tags, find_entities, read_sentences
+from elmo_plugin.corpora.conll2003 import read_sentences
+from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
 from elmo_plugin.tasks.reader import TaskReader
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -80,7 +81,7 @@ class NerReader(TaskReader):
         fields: Dict[str, Field] = {"tokens": text}
         gold = None
         if tags is not None:
-            gold = bio_tags(find_entities(tags), len(tokens))
+            gold = bio_tags(tags_to_spans(tags), len(tokens))
             fields["tags"] = SequenceLabelField(to_bioul(gold, "BIO"), text, ENTITIES)
         fields["metadata"] = MetadataField(
             {

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Sequence
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
+from elmo_plugin.metrics.f1 import precision_recall_f1
 from elmo_plugin.metrics.span_counts import sum_counters
 
 # ASCII punctuation only: the official script keeps typographic dashes and quotation marks.
@@ -27,10 +28,7 @@ def f1(answer: str, gold: str) -> float:
     """
     found, wanted = _words(answer), _words(gold)
     num_common = sum((Counter(found) & Counter(wanted)).values())
-    if num_common == 0:
-        return 0.0
-    precision, recall = num_common / len(found), num_common / len(wanted)
-    return 2 * precision * recall / (precision + recall)
+    return precision_recall_f1(num_common, len(found), num_common, len(wanted))[2]
 
 
 def _words(text: str) -> List[str]:

@@ -6,11 +6,10 @@ import torch
 from allennlp.data import DatasetReader, Field, Instance, Token
 from allennlp.data.fields import MetadataField, SpanField, TensorField, TextField
 from overrides import overrides
-from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
 from elmo_plugin.corpora.squad import Answer, Question, read_paragraphs
-from elmo_plugin.corpora.tokenizer import tokenize_with_spacy
+from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spacy
 from elmo_plugin.tasks.reader import TaskReader
 
 logger = logging.getLogger(__name__)
@@ -187,7 +186,7 @@ def _sentences(doc: Doc) -> TensorField:
     numbers = torch.tensor(
         [
             number
-            for number, sentence in enumerate(Sentencizer()(doc).sents)
+            for number, sentence in enumerate(sentences_by_rules(doc))
             for token in sentence
             if not token.is_space
         ]

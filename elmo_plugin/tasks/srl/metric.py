@@ -5,7 +5,7 @@ from typing import Dict, List, Tuple
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.corpora.conll2003 import find_entities
+from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.metrics.span_counts import SpanCounts, aligned_tags
 
 Span = Tuple[int, int]
@@ -33,8 +33,8 @@ def arguments(tags: List[str]) -> List[Argument]:
     """
     found: List[Tuple[str, List[Span]]] = []
     latest: Dict[str, List[Span]] = {}
-    for entity in find_entities(tags):
-        label, span = entity.label, (entity.start, entity.end)
+    for tagged in tags_to_spans(tags):
+        label, span = tagged.label, (tagged.start, tagged.end)
         continues = label.startswith("C-")
         label = label.removeprefix("C-")
         if continues and label in latest:

@@ -10,7 +10,7 @@ from allennlp.nn.util import get_text_field_mask, sequence_cross_entropy_with_lo
 from overrides import overrides
 
 from elmo_plugin.modules.viterbi import decode
-from elmo_plugin.tasks.legal_tags import legal_scores
+from elmo_plugin.tasks.legal_tags import transition_constraints
 from elmo_plugin.tasks.model import TaskModel, at_least_float32
 from elmo_plugin.tasks.srl.metric import SrlSpanF1
 from elmo_plugin.tasks.srl.reader import ROLES
@@ -56,7 +56,7 @@ class SemanticRoleLabeler(TaskModel):
             self.encoder.get_output_dim() + self.placement.output_dim, len(self.roles)
         )
         self.unknown_role = self.vocab.get_token_index(self.vocab._oov_token, ROLES)
-        start_scores, transition_scores, _ = legal_scores(self.roles, "BIO")
+        start_scores, transition_scores, _ = transition_constraints(self.roles, "BIO")
         self.register_buffer("start_scores", start_scores, persistent=False)
         self.register_buffer("transition_scores", transition_scores, persistent=False)
         self.metric = SrlSpanF1()

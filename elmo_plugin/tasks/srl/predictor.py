@@ -8,6 +8,7 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import format_propositions
+from elmo_plugin.corpora.tokenizer import verb_positions
 from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.util.errors import ConfigurationError
@@ -37,16 +38,17 @@ class SrlPredictor(TaskPredictor):
     model : `Model`
     dataset_reader : `DatasetReader`
     spacy_model : `Optional[str]`, optional (default = `None`)
-        Name or path of a spaCy pipeline with a tagger, which then tokenises text and finds the
-        verbs. By default text is tokenised by spaCy's English rules, which split words at hyphens
-        as OntoNotes does.
+        Name or path of a spaCy pipeline that tags verbs (`token.tag_` begins with `VB`, or without
+        tags, `token.pos_` is `VERB` or `AUX`); it then also tokenises text. By default text is
+        tokenised by spaCy's English rules, which split words at hyphens as OntoNotes does.
     **kwargs : `Any`
         Those of `TaskPredictor`.
 
     # Raises
 
     `ConfigurationError`
-        If the spaCy model is not installed.
+        If the spaCy model is not installed; when it has to find the verbs of a sentence, if it
+        does not tag words.
     """
 
     example = '{"sentence": "The play began.", "predicates": [2]}'
@@ -60,7 +62,7 @@ class SrlPredictor(TaskPredictor):
         **kwargs: Any,
     ) -> None:
         super().__init__(model, dataset_reader, **kwargs)
-        self._finds_verbs = spacy_model is not None
+        self._spacy_model = spacy_model
         self._spacy = _load_spacy(spacy_model) if spacy_model else spacy.blank("en")
         # The frames of the current sentence, for CoNLL output of a file.
         self._frames: List[Dict[str, Any]] = []
@@ -144,13 +146,21 @@ class SrlPredictor(TaskPredictor):
         if predicates is not None:
             _check_positions(predicates, [token.text for token in tokens])
             return sorted(set(predicates))
-        if not self._finds_verbs:
+        if not self._spacy_model:
             raise ConfigurationError(
                 'The predicates of a line are missing: give their positions, "predicates": [2], '
                 'or "all". Finding the verbs needs a spaCy model with a tagger: `allennlp predict` '
                 """takes a name or path as --predictor-args '{"spacy_model": "en_core_web_sm"}'."""
             )
-        return [position for position, token in enumerate(tokens) if token.tag_.startswith("VB")]
+        verbs = verb_positions(tokens)
+        if verbs is None:
+            text = " ".join(token.text for token in tokens)
+            raise ConfigurationError(
+                f"To find verbs, expected the spaCy model {self._spacy_model!r} to tag words, "
+                f"found no tags in {text[:40]!r}. Name a model with a tagger, such as "
+                'en_core_web_sm, or give the positions of the predicates, "predicates": [2].'
+            )
+        return verbs
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

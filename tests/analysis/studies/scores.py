@@ -54,7 +54,7 @@ def score(run, value, samples=None):
 def results(path, described, values, samples=None):
     """A score for each run with a value, in their order."""
     found = Results(path)
-    found.describe(described)
+    found.set_study(described)
     for number, (run, value) in enumerate(zip(described.runs, values)):
         if value is not None:
             found.add(score(run, value, None if samples is None else samples[number]))

@@ -3,7 +3,8 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from elmo_plugin.analysis.studies.comparison import cell, difference
+from elmo_plugin.analysis.studies.comparison import baseline, cell, difference
+from elmo_plugin.analysis.studies.study import Column
 from tests.analysis.studies.scores import results, study
 
 
@@ -79,3 +80,13 @@ def test_without_samples_of_all_runs_there_is_no_interval(tmp_path):
     made = study("baseline", "ELMo", seeds=(1, 2))
     found = results(tmp_path / "r.json", made, [0.5] * 4, [[0.5] * 9, None, [0.5] * 9, [0.5] * 9])
     assert difference(found, made.rows[0], 1).interval is None
+
+
+@pytest.mark.parametrize("metric", ["f1", "best_validation_f1"])
+def test_the_baseline_is_the_one_with_the_best_score_on_dev(tmp_path, metric):
+    columns = [Column(name, metric, None) for name in ("one", "two", "three")]
+    made = study(*columns, seeds=(1,), num_baselines=2)
+    found = results(tmp_path / "r.json", made, [0.6, 0.5, 0.7])
+    for name, value in (("one", 0.4), ("two", 0.5), ("three", 0.9)):
+        found.scores("NER", name)[0]["training"]["best_validation_f1"] = value
+    assert baseline(found, made.rows[0]) == 1

@@ -25,7 +25,7 @@ def test_seeds_and_rows_can_be_added(tmp_path):
     results(tmp_path / "r.json", study("baseline", "ELMo"), [0.1, 0.2, 0.3, 0.4]).save()
     larger = study("baseline", "ELMo", rows=("NER", "SRL"), seeds=(1, 2, 3))
     found = Results(tmp_path / "r.json")
-    found.describe(larger)
+    found.set_study(larger)
     names = [run.name for run in found.missing(larger.runs)]
     assert names[:2] == ["NER, baseline, seed 3", "NER, ELMo, seed 3"] and len(names) == 8
     assert len(found.scores("NER", "ELMo")) == 2
@@ -36,7 +36,7 @@ def test_runs_of_the_same_digest_are_one(tmp_path):
     same = [run.__class__(**{**vars(run), "digest": "one"}) for run in made.runs]
     made = made.__class__(made.title, made.rows, tuple(same))
     found = Results(tmp_path / "r.json")
-    found.describe(made)
+    found.set_study(made)
     (run,) = found.missing(made.runs)
     assert found.num_missing() == 1
     found.add(score(run, 0.5))
@@ -48,7 +48,7 @@ def test_scores_of_the_same_runs_of_another_study_are_reused(tmp_path):
     made = study("baseline", "ELMo")
     other = results(tmp_path / "o.json", made, [0.1, None, 0.3], [[0.1, 0.2]] * 3)
     found = Results(tmp_path / "r.json")
-    found.describe(made)
+    found.set_study(made)
     found.reuse(other)
     assert [run.name for run in found.missing(made.runs)] == [
         "NER, baseline, seed 2",
@@ -61,11 +61,11 @@ def test_scores_of_other_settings_are_refused(tmp_path):
     made = study("baseline", "ELMo")
     other = results(tmp_path / "o.json", made, [0.1, None, 0.3, 0.4])
     found = Results(tmp_path / "r.json")
-    found.describe(made)
+    found.set_study(made)
     assert found.num_refused(other) == 0
     # Two runs of ELMo have other settings now, one of the baselines too, which has no score.
     changed = [replace(run, digest=f"{run.digest}new") for run in made.runs[1:]]
-    found.describe(replace(made, runs=(made.runs[0], *changed)))
+    found.set_study(replace(made, runs=(made.runs[0], *changed)))
     found.reuse(other)
     assert found.num_refused(other) == 2 and found.num_missing() == 3
     # What has a score here needs none of there.
@@ -74,7 +74,7 @@ def test_scores_of_other_settings_are_refused(tmp_path):
     # Runs that have only changed places keep their scores.
     digests = [run.digest for run in made.runs]
     moved = tuple(map(lambda run, digest: replace(run, digest=digest), made.runs, digests[::-1]))
-    found.describe(replace(made, runs=moved))
+    found.set_study(replace(made, runs=moved))
     assert found.num_refused(other) == 0
     # Another study may have rows and columns of the same names.
     found.title = "Another title"
@@ -87,7 +87,7 @@ def test_scores_without_samples_of_the_metric_are_not_reused(tmp_path):
     (kept,) = other.scores("NER", "baseline")
     kept["training"], kept["samples"] = {}, {"accuracy": [0.1, 0.2]}
     found = Results(tmp_path / "r.json")
-    found.describe(made)
+    found.set_study(made)
     found.reuse(other)
     assert found.missing(made.runs)
     kept["samples"]["f1"] = [0.1, 0.2]
@@ -103,7 +103,7 @@ def test_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(tmp_path):
     )
     made = replace(made, rows=rows, runs=tuple(replace(run, digest="one") for run in made.runs))
     found, other = Results(tmp_path / "r.json"), Results(tmp_path / "o.json")
-    found.describe(made)
+    found.set_study(made)
     kept = {**score(made.runs[0], 0.5), "training": {}, "samples": {"accuracy": [0.5]}}
     other.add(kept)
     found.reuse(other)

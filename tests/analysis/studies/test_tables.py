@@ -143,7 +143,7 @@ def test_epochs_until_the_baseline_is_reached(tmp_path):
     (table,) = score_tables(with_histories(tmp_path, made, histories))
     # The goal is the mean of 0.5 and 0.7, which the first seed of the baseline does not reach.
     baseline, elmo = lines_of(table)
-    assert baseline["validation"] == elmo["validation"] == "30.00"
+    assert baseline["best on dev"] == elmo["best on dev"] == "30.00"
     assert baseline["epochs to baseline"] == "3 (1 of 2 never)"
     assert elmo["epochs to baseline"] == "1.5"
 
@@ -159,16 +159,16 @@ def test_rows_of_which_lower_is_better_have_no_epochs_until_the_baseline(tmp_pat
     assert epochs == [True, True, False, False]
 
 
-def test_a_summary_has_the_models_with_the_best_scores_in_validation(tmp_path):
+def test_a_summary_has_the_models_with_the_best_scores_on_dev(tmp_path):
     columns = [("fixed", 90.0), "trained", ("ELMo", 92.0), "ELMo, trained"]
     made = study(*columns, rows=("NER", "SRL"), seeds=(1,), num_baselines=2)
     found = results(tmp_path / "r.json", made, [])
-    # Of each column: the score on test, and the best one in validation. SRL has no baseline yet.
+    # Of each column: the score on test, and the best one on dev. SRL has no baseline yet.
     scores = [(0.6, 0.3), (0.5, 0.4), (0.9, 0.5), (0.7, 0.6), None, None, (0.9, 0.9)]
     for run, values in zip(made.runs, scores):
         if values is not None:
-            test, validation = values
-            training = {"f1": 0.0, "best_validation_f1": validation}
+            test, dev = values
+            training = {"f1": 0.0, "best_validation_f1": dev}
             found.add({**score(run, test), "training": training})
     table = summary_table(found)
     assert table.head == [
@@ -185,7 +185,7 @@ def test_a_summary_leaves_out_what_is_not_compared_with_the_baseline(tmp_path):
     assert summary_table(results(tmp_path / "r.json", made, [0.5, 0.6])).lines == []
 
 
-def test_without_scores_in_validation_no_model_is_called_the_best(tmp_path):
+def test_without_scores_on_dev_no_model_is_called_the_best(tmp_path):
     made = study("baseline", "ELMo", "wide", seeds=(1,))
     found = results(tmp_path / "r.json", made, [0.5, 0.6])
     # The only one that was trained.

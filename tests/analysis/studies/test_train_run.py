@@ -86,7 +86,7 @@ def test_two_processes_do_not_train_the_same_run(fake, make_run):
     while not fake.calls:
         time.sleep(0.05)
     with pytest.raises(ConfigurationError, match="being written by another process"):
-        train_run(run, fake.folder, ["f1"], patience=0)
+        train_run(run, fake.folder, ["f1"], lock_timeout=0)
     (fake.folder / "go").touch()
     first.join()
     assert fake.commands == ["train", "evaluate"]

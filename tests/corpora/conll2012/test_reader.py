@@ -111,7 +111,10 @@ def test_the_last_opened_mention_of_a_cluster_closes_first(tmp_path):
 
 def test_too_few_columns(tmp_path):
     path = write(tmp_path, rows("(V*)") + "doc 0 1 w NN * - - -\n")
-    assert error_of(path) == "dev.gold_conll:2: expected at least 12 columns, found 9"
+    assert error_of(path) == (
+        "dev.gold_conll:2: expected at least 12 columns, found 9. Complete the line; columns are "
+        "separated by blanks or tabs."
+    )
 
 
 @pytest.mark.parametrize("other, found", [(rows("*", "*"), 14), (rows(coreference="-"), 12)])
@@ -119,6 +122,7 @@ def test_rows_of_different_width(tmp_path, other, found):
     path = write(tmp_path, rows("(V*)") + other)
     assert error_of(path) == (
         f"dev.gold_conll:2: expected 13 columns as in the first line of the sentence, found {found}"
+        ". Correct the line, or separate sentences by an empty line."
     )
 
 
@@ -178,14 +182,17 @@ def test_a_predicate_column_without_predicate(tmp_path):
     path = write(tmp_path, rows("(V*) *", "(ARG0*) *", framesets="01 -"))
     assert error_of(path) == (
         "dev.gold_conll:1: expected (V*) in column 13 or a frameset in column 8 for predicate 2, "
-        "found neither"
+        "found neither. Mark the predicate, or remove the column."
     )
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# a comment\n"])
 @pytest.mark.parametrize("read", [read_sentences, read_documents])
 def test_a_file_without_sentences(tmp_path, text, read):
-    assert error_of(write(tmp_path, text), read) == "dev.gold_conll: the file holds no sentences"
+    assert error_of(write(tmp_path, text), read) == (
+        "dev.gold_conll: expected sentences of one word per line, found none. Name another file, "
+        "or write them to this one."
+    )
 
 
 def test_a_mention_that_crosses_the_end_of_its_sentence(tmp_path):

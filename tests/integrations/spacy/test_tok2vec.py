@@ -11,7 +11,8 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import SGD, set_dropout_rate
 
-from elmo_plugin.corpora.conll2003 import find_entities, read_sentences
+from elmo_plugin.corpora.conll2003 import read_sentences
+from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.elmo import Elmo
 from elmo_plugin.integrations.spacy import elmo_tok2vec
 from elmo_plugin.util.errors import ConfigurationError
@@ -248,7 +249,7 @@ def corpus(path, sentences):
         doc = Doc(nlp.vocab, words=sentence.words)
         doc.ents = [
             Span(doc, entity.start, entity.end + 1, entity.label)
-            for entity in find_entities(sentence.tags)
+            for entity in tags_to_spans(sentence.tags)
         ]
         stored.add(doc)
     stored.to_disk(path)

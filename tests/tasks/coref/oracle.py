@@ -60,24 +60,29 @@ def bucket(distance: int) -> int:
     return min(8, distance.bit_length() + 1)
 
 
-def pair_score(scorer, kept, span: int, antecedent: int) -> torch.Tensor:
+def pair_score(scorer, top_spans, span: int, antecedent: int) -> torch.Tensor:
     """s(i, j)."""
-    first, second = kept.representations()[[span, antecedent]]
+    first, second = top_spans.representations()[[span, antecedent]]
     features = [
-        scorer.same_speaker_embeddings[int(kept.speakers[span] == kept.speakers[antecedent])],
+        scorer.same_speaker_embeddings[
+            int(top_spans.speakers[span] == top_spans.speakers[antecedent])
+        ],
         scorer.distance_embeddings[bucket(span - antecedent)],
-        scorer.genre_embeddings[kept.genre],
+        scorer.genre_embeddings[top_spans.genre],
     ]
     score = network(scorer.feedforward, torch.cat([first, second, first * second, *features]))
-    return kept.scores[span] + kept.scores[antecedent] + score
+    return top_spans.scores[span] + top_spans.scores[antecedent] + score
 
 
-def pair_scores(scorer, kept) -> List[Dict[int, torch.Tensor]]:
+def pair_scores(scorer, top_spans) -> List[Dict[int, torch.Tensor]]:
     """For each span the scores of its antecedents."""
     most = scorer.max_antecedents
     return [
-        {other: pair_score(scorer, kept, span, other) for other in range(max(0, span - most), span)}
-        for span in range(len(kept.scores))
+        {
+            other: pair_score(scorer, top_spans, span, other)
+            for other in range(max(0, span - most), span)
+        }
+        for span in range(len(top_spans.scores))
     ]
 
 

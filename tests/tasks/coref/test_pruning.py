@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from elmo_plugin.tasks.coref.pruning import best_spans
-from elmo_plugin.tasks.coref.spans import Spans, spans_within
+from elmo_plugin.tasks.coref.pruning import prune_spans
+from elmo_plugin.tasks.coref.spans import Spans, enumerate_spans
 from tests.tasks.coref.oracle import every_span, greedy
 
 
@@ -10,23 +10,23 @@ from tests.tasks.coref.oracle import every_span, greedy
 @pytest.mark.parametrize("lengths", [[30], [12, 1, 9, 20], [1] * 8, [1]])
 def test_chooses_what_a_plain_greedy_loop_chooses(lengths, number):
     generator = torch.Generator().manual_seed(0)
-    spans, plain = spans_within(torch.tensor(lengths), 6), every_span(lengths, 6)
+    spans, plain = enumerate_spans(torch.tensor(lengths), 6), every_span(lengths, 6)
     for _ in range(20):
         scores = torch.randn(len(plain), generator=generator)
-        assert best_spans(spans, scores, number).tolist() == greedy(plain, scores, number)
+        assert prune_spans(spans, scores, number).tolist() == greedy(plain, scores, number)
 
 
 @pytest.mark.parametrize("direction", [1, -1])
 def test_long_chains_of_crossing_spans_are_resolved(direction):
-    spans, plain = spans_within(torch.tensor([60]), 5), every_span([60], 5)
+    spans, plain = enumerate_spans(torch.tensor([60]), 5), every_span([60], 5)
     scores = direction * torch.arange(len(plain))
-    assert best_spans(spans, scores, 40).tolist() == greedy(plain, scores, 40)
+    assert prune_spans(spans, scores, 40).tolist() == greedy(plain, scores, 40)
 
 
 def test_of_equal_scores_the_first_is_chosen():
-    spans, plain = spans_within(torch.tensor([9]), 4), every_span([9], 4)
+    spans, plain = enumerate_spans(torch.tensor([9]), 4), every_span([9], 4)
     scores = torch.tensor([0.0, 1.0]).repeat(len(plain))[: len(plain)]
-    assert best_spans(spans, scores, 6).tolist() == greedy(plain, scores, 6)
+    assert prune_spans(spans, scores, 6).tolist() == greedy(plain, scores, 6)
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_of_equal_scores_the_first_is_chosen():
 def test_crossing_spans_are_skipped_and_nested_ones_kept(better, worse, kept):
     (first, first_score), (second, second_score) = sorted([(better, 2.0), (worse, 1.0)])
     spans = Spans(torch.tensor([first[0], second[0]]), torch.tensor([first[1], second[1]]))
-    assert best_spans(spans, torch.tensor([first_score, second_score]), 2).tolist() == kept
+    assert prune_spans(spans, torch.tensor([first_score, second_score]), 2).tolist() == kept

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from elmo_plugin.tasks.coref.scoring import ScoringSettings
-from elmo_plugin.tasks.coref.spans import MentionScorer, spans_within
+from elmo_plugin.tasks.coref.spans import MentionScorer, enumerate_spans
 from tests.tasks.coref.oracle import every_span, network, span_vector
 
 
@@ -13,7 +13,7 @@ def pairs(spans):
 @pytest.mark.parametrize("max_width", [1, 2, 3, 10])
 @pytest.mark.parametrize("lengths", [[4, 1, 12, 3], [1], [1, 1, 1], [0, 2, 0, 5, 0]])
 def test_spans_are_those_of_a_plain_loop(lengths, max_width):
-    spans = spans_within(torch.tensor(lengths), max_width)
+    spans = enumerate_spans(torch.tensor(lengths), max_width)
     assert pairs(spans) == every_span(lengths, max_width)
 
 
@@ -40,7 +40,7 @@ def text():
 @pytest.mark.parametrize("lengths", [[6, 1, 7], [1] * 14])
 def test_vectors_and_scores_are_those_of_a_plain_loop_and_so_are_gradients(scorer, text, lengths):
     encoded, embedded, tokens = text
-    spans = spans_within(torch.tensor(lengths), scorer.max_width)
+    spans = enumerate_spans(torch.tensor(lengths), scorer.max_width)
     scores, vectors = scorer(encoded, embedded, spans)
     expected_vectors = torch.stack(
         [span_vector(scorer, encoded, embedded, span) for span in every_span(lengths, 4)]
@@ -63,15 +63,15 @@ def test_vectors_and_scores_are_those_of_a_plain_loop_and_so_are_gradients(score
 
 def test_head_scores_far_apart_give_numbers(scorer, text):
     encoded, embedded, _ = text
-    spans = spans_within(torch.tensor([14]), scorer.max_width)
+    spans = enumerate_spans(torch.tensor([14]), scorer.max_width)
     scores, vectors = scorer(encoded.detach() * 1e4, embedded.detach(), spans)
     assert scores.isfinite().all() and vectors.weights.sum(dim=1).allclose(torch.ones(()).double())
 
 
 def test_mention_scores_do_not_depend_on_other_spans(scorer, text):
     encoded, embedded, _ = text
-    spans = spans_within(torch.tensor([14]), scorer.max_width)
+    spans = enumerate_spans(torch.tensor([14]), scorer.max_width)
     scores, _ = scorer(encoded, embedded, spans)
-    alone, _ = scorer(encoded[3:6], embedded[3:6], spans_within(torch.tensor([3]), 4))
+    alone, _ = scorer(encoded[3:6], embedded[3:6], enumerate_spans(torch.tensor([3]), 4))
     places = [pairs(spans).index((3 + start, 3 + end)) for start, end in every_span([3], 4)]
     torch.testing.assert_close(scores[places], alone)

@@ -107,6 +107,36 @@ def test_verbs_are_those_that_the_spacy_model_tags(make, tmp_path):
     assert [(frame["predicate"], frame["lemma"]) for frame in output["frames"]] == [(1, "play")]
 
 
+def test_verbs_are_found_by_parts_of_speech_if_there_are_no_tags(make, tmp_path):
+    import spacy
+
+    pipeline = spacy.blank("en")
+    rules = pipeline.add_pipe("attribute_ruler")
+    rules.add([[{"LOWER": "play"}], [{"LOWER": "began"}]], {"POS": "VERB"})
+    rules.add([[{"LOWER": "has"}]], {"POS": "AUX"})
+    rules.add([[{"LOWER": "chess"}]], {"POS": "NOUN"})
+    pipeline.to_disk(tmp_path / "morphologizer")
+    predictor = make(spacy_model=str(tmp_path / "morphologizer"))
+    output = predictor.predict_json({"sentence": "Chess has began."})
+    assert [frame["predicate"] for frame in output["frames"]] == [1, 2]
+
+
+def test_a_spacy_model_without_a_tagger_is_named(make, tmp_path):
+    import spacy
+
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    predictor = make(spacy_model=str(tmp_path / "blank"))
+    with pytest.raises(ConfigurationError, match="expected .*blank' to tag words.*'They play"):
+        predictor.predict_json({"sentence": "They play chess."})
+    assert predictor.predict_json({"sentence": " "}) == {"tokens": [], "frames": []}
+    assert len(predictor.predict("They play", [1])["frames"]) == 1
+
+
+def test_an_empty_name_is_no_spacy_model(make):
+    with pytest.raises(ConfigurationError, match="give their positions.*spacy_model"):
+        make(spacy_model="").predict_json({"sentence": "They play chess."})
+
+
 @pytest.mark.parametrize("position", [-1, 2])
 def test_a_predicate_outside_the_sentence_is_refused(make, position):
     with pytest.raises(ValueError, match=f"positions from 0 to 1, found {position} for"):

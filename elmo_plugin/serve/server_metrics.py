@@ -4,7 +4,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
-class Measurements:
+class ServerMetrics:
     """What `/metrics` shows, in the text format of Prometheus."""
 
     def __init__(self) -> None:

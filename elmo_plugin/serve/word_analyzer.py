@@ -1,6 +1,5 @@
 import json
 import math
-from dataclasses import asdict
 from typing import Any, Dict, List, Optional, Sequence
 
 from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
@@ -16,7 +15,7 @@ _EXAMPLE = '{"words": ["They", "play", "chess"], "position": 1}'
 _BITS = 1.0 / math.log(2.0)
 
 
-class WordReader:
+class WordAnalyzer:
     """
     Answers requests about a word in its sentence with a biLM: its surprisal, and its nearest
     contexts in a text.
@@ -88,7 +87,4 @@ class WordReader:
         if self._index is None:
             return None
         (found,) = find_neighbours(self._index, self._bilm, [query], _NUM_NEIGHBOURS)
-        return {
-            str(layer): [asdict(context) for context in contexts]
-            for layer, contexts in found.items()
-        }
+        return found.to_json()

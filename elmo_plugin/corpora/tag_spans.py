@@ -1,0 +1,59 @@
+"""Spans of words that the tags of a sentence mark, such as named entities."""
+
+from dataclasses import dataclass
+from typing import List, Sequence
+
+__all__ = ["TagSpan", "bio_tags", "tags_to_spans"]
+
+# A span cannot continue after these prefixes.
+_LAST = ("E", "L", "S", "U", "O")
+
+
+@dataclass(frozen=True)
+class TagSpan:
+    """
+    # Parameters
+
+    label : `str`
+        Such as `PER`, `ORG`, `LOC` or `MISC` in CoNLL-2003.
+    start, end : `int`
+        Positions of the first and last word in the sentence.
+    """
+
+    label: str
+    start: int
+    end: int
+
+
+def tags_to_spans(tags: Sequence[str]) -> List[TagSpan]:
+    """
+    Decodes the tags of a sentence, in any of IOB1, BIO (IOB2), BIOES and BIOUL; ill-formed
+    sequences are decoded as well.
+
+    `B`, `I` and `O` follow the rules of the scorer of CoNLL-2003, `conlleval`: a span starts at
+    `B`, and at an `I` after `O` or after another label; it ends before `O` and before the next
+    span. `S` and `E`, which `conlleval` does not know, follow
+    [seqeval](https://github.com/chakki-works/seqeval): a span also starts at `S`, and ends with
+    `S` or `E`. `U` and `L` of BIOUL are read as `S` and `E`.
+    """
+    spans: List[TagSpan] = []
+    before, label_before = "O", ""
+    for position, tag in enumerate(tags):
+        prefix, _, label = tag.partition("-")
+        if prefix != "O":
+            if prefix in ("B", "S", "U") or before in _LAST or label != label_before:
+                spans.append(TagSpan(label, position, position))
+            else:
+                spans[-1] = TagSpan(label, spans[-1].start, position)
+        before, label_before = prefix, label
+    return spans
+
+
+def bio_tags(spans: Sequence[TagSpan], num_words: int) -> List[str]:
+    """The BIO (IOB2) tags of spans that do not overlap, one per word."""
+    tags = ["O"] * num_words
+    for span in spans:
+        tags[span.start] = f"B-{span.label}"
+        for position in range(span.start + 1, span.end + 1):
+            tags[position] = f"I-{span.label}"
+    return tags
