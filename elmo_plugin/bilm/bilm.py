@@ -15,10 +15,10 @@ from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
 from elmo_plugin.modules.linear.int8 import Int8Linear
 from elmo_plugin.modules.linear.packed import PackedLinear
 from elmo_plugin.modules.recurrent.packing import Packing
-from elmo_plugin.modules.recurrent.recurrence import tracks_gradients
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.gradients import tracks_gradients
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ import torch
 from elmo_plugin.modules.linear.packed import PackedLinear
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.compiled_scan import Reading
-from elmo_plugin.modules.recurrent.recurrence import recurrences, tracks_gradients
+from elmo_plugin.modules.recurrent.recurrence import recurrences
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.modules.recurrent.weights import KeptWeights, Weights
+from elmo_plugin.util.gradients import tracks_gradients
 
 
 class RecurrentLayer(torch.nn.Module):

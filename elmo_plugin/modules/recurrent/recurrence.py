@@ -29,6 +29,7 @@ from elmo_plugin.modules.recurrent.scan import (
     large_buffer,
 )
 from elmo_plugin.modules.recurrent.weights import Weights
+from elmo_plugin.util.gradients import tracks_gradients
 
 # Columns of ones beside the inputs: their product with the gates' gradients is the bias gradient.
 # One is used; sixteen keep the width of the product a multiple of 16.
@@ -126,13 +127,6 @@ def _check_fit(cell: Cell, reading: Reading, batch_sizes: Sequence[int]) -> None
     assert weights.bias.numel() == len(cell.gates) * dim, weights.bias.shape
     for part, width in zip(state or (), (weights.output_dim, dim)):
         assert len(part) >= max(sizes, default=0) and part.size(1) == width, part.shape
-
-
-def tracks_gradients(*tensors: Optional[torch.Tensor]) -> bool:
-    """True if autograd would track a result of these tensors."""
-    return torch.is_grad_enabled() and any(
-        tensor is not None and tensor.requires_grad for tensor in tensors
-    )
 
 
 class _Recurrence(torch.autograd.Function):
