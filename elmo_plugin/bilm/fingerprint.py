@@ -3,6 +3,7 @@ import hashlib
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.modules.linear.int8 import Int8Linear
 
 
 def fingerprint(bilm: Bilm) -> str:
@@ -19,3 +20,10 @@ def fingerprint(bilm: Bilm) -> str:
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
             digest.update(value.detach().cpu().flatten().view(torch.uint8).numpy())
     return digest.hexdigest()
+
+
+def weights_type(bilm: Bilm) -> str:
+    """The type of the weights: `float32`, `bfloat16` or `int8`, see `load_bilm`."""
+    if any(isinstance(module, Int8Linear) for module in bilm.modules()):
+        return "int8"
+    return str(next(bilm.parameters()).dtype).replace("torch.", "")

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple, Uni
 import numpy
 
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.elmo.dump.dump_file import DumpFile, finished_attributes
 from elmo_plugin.elmo.dump.formats import format_of
@@ -246,7 +246,6 @@ def _groups(
 
 
 def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
-    weight = next(bilm.parameters())
     # The words of token embeddings are too long for an attribute.
     source = {name: value for name, value in bilm.options.source.items() if name != "vocabulary"}
     settings = asdict(options)
@@ -256,8 +255,8 @@ def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
         "format_version": FORMAT_VERSION,
         **settings,
         "compression": options.compression or "none",
-        "computed_in": str(weight.dtype).replace("torch.", ""),
-        "computed_on": weight.device.type,
+        "computed_in": weights_type(bilm),
+        "computed_on": next(bilm.parameters()).device.type,
         "bilm_options": json.dumps(source, sort_keys=True),
         "bilm_fingerprint": fingerprint(bilm),
     }
