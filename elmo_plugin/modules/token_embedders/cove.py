@@ -8,6 +8,7 @@ from overrides import overrides
 from elmo_plugin.modules.cove_encoder import CoveEncoder
 from elmo_plugin.modules.cove_files import read_cove_encoder, stored_cove_encoder
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.quantized import dequantize
 from elmo_plugin.util.weights import find_weights, read_state
 
 
@@ -108,4 +109,7 @@ def _encoder(weight_file: str, serialization_dir: Optional[str]) -> CoveEncoder:
     if path is None:
         return read_cove_encoder(weight_file)
     # Checksums are not needed here: AllenNLP reads all of the weights next.
-    return stored_cove_encoder(read_state(path, str(path), check=False), str(path))
+    state = read_state(path, str(path), check=False)
+    # Of an archive that `pack` has written.
+    dequantize(state)
+    return stored_cove_encoder(state, str(path))
