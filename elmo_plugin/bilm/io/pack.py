@@ -19,11 +19,21 @@ from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import SCALES, quantized
 from elmo_plugin.util.unpacking import unpacked
+from elmo_plugin.util.word_vectors import NUM_TRAINED
 
 __all__ = ["pack"]
 
-_TASK_MODELS = ("elmo-coref", "elmo-ner", "elmo-snli", "elmo-squad", "elmo-srl", "elmo-sst")
-_NUM_TRAINED = "_num_trained_tags"
+# The registered subclasses of `TaskModel`, which read matrices in 8 bits. They are not imported,
+# because `elmo pack` needs no AllenNLP.
+_TASK_MODELS = (
+    "elmo-coref",
+    "elmo-ner",
+    "elmo-snli",
+    "elmo-squad",
+    "elmo-srl",
+    "elmo-sst",
+    "elmo-translation",
+)
 _TRAINING_FILES = ("train_data_path", "validation_data_path", "test_data_path", "pretrained_file")
 
 
@@ -89,8 +99,8 @@ def _with_fewer_words(
 ) -> Dict[str, torch.Tensor]:
     """Keeps `num_extra_words` extra words in each namespace of `WordVectors`, and their vectors."""
     parameters = dict(parameters)
-    for path in sorted(vocabulary.glob(f"*{_NUM_TRAINED}.txt")):
-        words = path.with_name(path.name.replace(_NUM_TRAINED, ""))
+    for path in sorted(vocabulary.glob(f"*{NUM_TRAINED}.txt")):
+        words = path.with_name(path.name.replace(NUM_TRAINED, ""))
         num_trained = int(path.read_text(encoding="utf-8"))
         lines = words.read_text(encoding="utf-8").split("\n")[:-1]
         # The padding has a row and no line.
