@@ -13,6 +13,7 @@ from typing import Any, Dict, Optional, Set, Tuple, Union
 import torch
 
 from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm.identity import IDENTITY, encode_identity
 from elmo_plugin.bilm.io.archives import TrainedModel, stored_bilms
 from elmo_plugin.bilm.io.shared import FINGERPRINT, shipped_bilm
 from elmo_plugin.util.atomic_write import atomic_write
@@ -121,19 +122,18 @@ def _without_shipped_bilm(
     kept, sources = dict(parameters), set()
     shipped = shipped_bilm()
     for prefix, stored in stored_bilms(parameters).items():
-        weights = {name: f"{prefix}{name}" for name in shipped.state_dict()}
+        weights = shipped.state_dict()
+        del weights[IDENTITY]
         if not all(
-            name in parameters and torch.equal(parameters[name], value)
-            for name, value in zip(weights.values(), shipped.state_dict().values())
-            if not name.endswith("options_json")
+            prefix + name in parameters and torch.equal(parameters[prefix + name], value)
+            for name, value in weights.items()
         ):
             continue
-        for name in weights.values():
-            del kept[name]
+        for name in weights:
+            del kept[prefix + name]
         sources.add(stored["options_file"])
         # The empty file name that `Bilm` stores for the default biLM.
-        identity = json.dumps({**stored, "options_file": ""}, sort_keys=True).encode()
-        kept[f"{prefix}options_json"] = torch.frombuffer(bytearray(identity), dtype=torch.uint8)
+        kept[f"{prefix}{IDENTITY}"] = encode_identity(stored["options"], "")
         digest = bytes.fromhex(fingerprint(shipped))
         kept[f"{prefix}{FINGERPRINT}"] = torch.frombuffer(bytearray(digest), dtype=torch.uint8)
     return kept, sources
