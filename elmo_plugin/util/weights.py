@@ -82,6 +82,13 @@ def read_state(path: Union[str, PathLike], place: str, check: bool = True) -> Di
     return state
 
 
+def below(prefix: str, state: Dict[str, Any]) -> Dict[str, Any]:
+    """The part of a state dict whose names begin with a prefix, without it."""
+    return {
+        name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
+    }
+
+
 def _check_members(path: Union[str, PathLike]) -> None:
     with zipfile.ZipFile(path) as opened:
         damaged = opened.testzip()
