@@ -29,7 +29,6 @@ from elmo_plugin.util.resumable_text import settings_difference
 __all__ = [
     "DumpOptions",
     "DumpSummary",
-    "check_format",
     "check_space",
     "count_text",
     "dump_embeddings",
@@ -105,7 +104,7 @@ def dump_embeddings(
     if os.path.exists(output_path) and os.path.exists(input_path):
         if os.path.samefile(input_path, output_path):
             raise ConfigurationError(f"{output_path} is the input; name another output.")
-    check_format(output_path, options)
+    format_of(Path(output_path)).check(options)
     text = _Text(input_path, Path(output_path), options)
     sentences = text.sentences()
     # Read before the output is opened, so that an empty or missing input is reported first.
@@ -159,11 +158,6 @@ def finished_dump(
             "or add --force to replace it."
         )
     return DumpSummary(text.num_lines, text.num_tokens, int(found["num_datasets"]), text.num_lines)
-
-
-def check_format(output_path: Union[str, os.PathLike], options: DumpOptions) -> None:
-    """See `DumpFormat.check`, for a file or a folder of files."""
-    format_of(Path(output_path)).check(options)
 
 
 def count_text(
