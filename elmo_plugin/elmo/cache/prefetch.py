@@ -70,7 +70,7 @@ def _sentences(
     # model. Shape: (num_texts, num_tokens, max_characters_per_token)
     texts = character_ids.flatten(end_dim=-3).cpu().numpy()
     # Shape: (num_texts, num_tokens)
-    mask = (texts > 0).any(axis=2)
+    mask: numpy.ndarray = numpy.any(texts > 0, axis=2)
     if sentences is None:
         yield from (text[is_token] for text, is_token in zip(texts, mask))
         return
