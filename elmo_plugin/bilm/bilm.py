@@ -121,6 +121,11 @@ class Bilm(PretrainedFiles):
             Shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at padding. The last size
             is 1 for token embeddings.
 
+        # Returns
+
+        `BilmOutput`
+            Two tokens longer than the batch: `<S>` and `</S>` are added to each sentence.
+
         # Raises
 
         `ValueError`

@@ -1,8 +1,13 @@
 // The recurrent cells for one hidden unit: the formulas in `recurrent/cells/*.py` and their
-// gradients, in float32. `gates` are in the order of each cell's `gates`: those with a recurrent
-// product first, those with an input product last. `forward` turns the gates' sums into what
-// `backward` needs of them; `backward` turns the gradient of the cell state into that of the
-// previous one. `with` is the setting of the cell: one number, or one of each hidden unit.
+// gradients, in float32.
+//
+// `z` holds a number per gate, in the order of the attribute `gates` of the Python class. The first
+// `recurrent_gates` have a product with the previous hidden state, the last `input_gates` one with
+// the input. `before` and `now` are the previous and the new cell state. `forward` replaces the
+// sums of the products in `z` by what `backward` needs, mostly the activations. `backward` gives
+// the gradients of these sums in `d_z`, and turns `d_now` from the gradient of the new cell state
+// into that of the previous one. Both take the setting of the cell (`with` in the functions below):
+// a bound, or the dropout mask, which has a number for each hidden unit.
 
 #pragma once
 

@@ -6,7 +6,8 @@
 
 namespace {
 
-// Sums of products with inputs that are kept for the steps, but never those of fewer tokens.
+// `InputSums` multiplies the inputs of several steps at once: as many tokens as have at most
+// `most_sums` sums of products, but at least `least_tokens` tokens.
 constexpr int64_t most_sums = 1 << 18, least_tokens = 24;
 
 // Without gradients, or with what the backward scan needs (`gates`, `cell_states`).

@@ -18,7 +18,9 @@
 
 namespace {
 
-// Rows at once, so that all sums stay in registers: of 32 with AVX-512 and on ARM, else 16.
+// `width` is the number of floats in a vector register, `sums` the number of registers that hold
+// sums of products, of 32 registers with AVX-512 and on ARM, else of 16. Products with a panel of n
+// vectors take `sums / n` rows at once.
 #if defined(__AVX512F__)
 constexpr int64_t width = 16;
 constexpr int sums = 25;

@@ -43,9 +43,18 @@ def can_scan(
     cell: Cell, weights: Weights, dtype: torch.dtype, num_sentences: Optional[int] = None
 ) -> bool:
     """
-    True if this cell has a compiled scan for this device and this type of products, which all
-    weights must have: in bfloat16 only without gradients, when `num_sentences` is given, and only
-    for small products, because oneDNN's are faster for large ones.
+    True if the steps of this cell can be one compiled call.
+
+    # Parameters
+
+    cell : `Cell`
+    weights : `Weights`
+        All must be on a CPU and of type `dtype`.
+    dtype : `torch.dtype`
+        The type of products: float32, or bfloat16 if no gradients are tracked and the products are
+        small; for large ones oneDNN is faster.
+    num_sentences : `Optional[int]`
+        The number of sentences of the batch; `None` if gradients are tracked.
     """
     parts = (weights.input, weights.recurrent, weights.projection)
     is_fast = dtype == torch.float32 or (

@@ -135,8 +135,25 @@ class WordVectors(TokenEmbedder):
     ) -> None:
         """
         Adds untrained vectors for words that were added to the vocabulary, for
-        `allennlp evaluate --extend-vocab`. Words that `extension_pretrained_file` lacks get the
-        vector of the unknown word.
+        `allennlp evaluate --extend-vocab`.
+
+        # Parameters
+
+        extended_vocab : `Vocabulary`
+        vocab_namespace : `Optional[str]`, optional (default = `None`)
+            By default that of the embedder.
+        extension_pretrained_file : `Optional[str]`, optional (default = `None`)
+            Vectors of the new words. Without it, or for words that it lacks, the vector of the
+            unknown word is used.
+        model_path : `Optional[str]`, optional (default = `None`)
+            The name of the embedder in the model, for the log.
+
+        # Raises
+
+        `ConfigurationError`
+            If there is no such file.
+        `ValueError`
+            If it is damaged, or the vector of a new word has another width.
         """
         names = extended_vocab.get_index_to_token_vocabulary(vocab_namespace or self._namespace)
         num_known = len(self.weight) + len(self.extra)
