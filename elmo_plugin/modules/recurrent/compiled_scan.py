@@ -17,7 +17,7 @@ from elmo_plugin.modules.recurrent.weights import KeptWeights, Weights
 _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 
 
-class Reading(NamedTuple):
+class LayerCall(NamedTuple):
     """
     One direction of a recurrent layer, and what it reads.
 
@@ -77,7 +77,7 @@ def is_small(weights: Weights, num_sentences: int) -> bool:
 
 def compiled_forward(
     cell: Cell,
-    readings: Sequence[Reading],
+    calls: Sequence[LayerCall],
     batch_sizes: Sequence[int],
     traces: Optional[Sequence[Trace]] = None,
 ) -> List[Tuple[torch.Tensor, RecurrentState]]:
@@ -85,10 +85,10 @@ def compiled_forward(
     `forward_scan` of layers of the same widths, for sentences of the same lengths: in parallel if
     there are threads for it. The results of a sentence do not depend on the other sentences.
     """
-    dim, rows = readings[0].weights.hidden_dim(cell), max(batch_sizes, default=0)
-    dtype = readings[0].inputs.dtype
+    dim, rows = calls[0].weights.hidden_dim(cell), max(batch_sizes, default=0)
+    dtype = calls[0].inputs.dtype
     scans, results = [], []
-    for number, (inputs, weights, state, kept) in enumerate(readings):
+    for number, (inputs, weights, state, kept) in enumerate(calls):
         trace = traces[number] if traces else None
         outputs = (
             trace.hidden_states if trace else inputs.new_empty(len(inputs), weights.output_dim)

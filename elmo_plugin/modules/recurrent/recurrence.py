@@ -14,7 +14,7 @@ from elmo_plugin.modules.linear.products import (
 )
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.compiled_scan import (
-    Reading,
+    LayerCall,
     can_scan,
     compiled_backward,
     compiled_forward,
@@ -37,7 +37,7 @@ _ONES = 16
 
 
 def recurrences(
-    cell: Cell, readings: Sequence[Reading], batch_sizes: Sequence[int]
+    cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[int]
 ) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
     All steps of recurrent layers of the same widths: in parallel, if there are threads for it.
@@ -51,7 +51,7 @@ def recurrences(
 
     cell : `Cell`
         The arithmetic of a step.
-    readings : `Sequence[Reading]`
+    calls : `Sequence[LayerCall]`
         One direction of one layer each.
     batch_sizes : `Sequence[int]`
         Number of sentences at each step, in descending order.
@@ -62,37 +62,37 @@ def recurrences(
         For each layer the hidden states, shape `(num_packed, output_dim)`, and the state after each
         sentence's last token.
     """
-    device = readings[0].inputs.device.type
+    device = calls[0].inputs.device.type
     # The faster code was not tested on other devices.
     if device not in ("cpu", "cuda"):
-        return [reference_recurrence(cell, *each[:2], batch_sizes, each[2]) for each in readings]
-    for reading in readings:
-        _check_fit(cell, reading, batch_sizes)
+        return [reference_recurrence(cell, *each[:2], batch_sizes, each[2]) for each in calls]
+    for call in calls:
+        _check_fit(cell, call, batch_sizes)
     tensors = [
-        tensor for each in readings for tensor in (each.inputs, *(each.state or ()), *each.weights)
+        tensor for each in calls for tensor in (each.inputs, *(each.state or ()), *each.weights)
     ]
-    weights, num_sentences = readings[0].weights, max(batch_sizes, default=0)
+    weights, num_sentences = calls[0].weights, max(batch_sizes, default=0)
     dtype, full = _product_dtype(weights), weights.bias.dtype
     if dtype != full and is_small(weights, num_sentences) and can_scan(cell, weights, full):
         # The compiled scan in float32 is faster than single steps in bfloat16.
         with torch.autocast(device, enabled=False):
-            exact = recurrences(cell, readings, batch_sizes)
+            exact = recurrences(cell, calls, batch_sizes)
         return [
             (outputs.to(dtype), RecurrentState(state.hidden.to(dtype), state.cell))
             for outputs, state in exact
         ]
     has_scan = can_scan(cell, weights, dtype, num_sentences)
     if not has_scan or tracks_gradients(*tensors):
-        return [_recurrence(cell, reading, batch_sizes) for reading in readings]
+        return [_recurrence(cell, call, batch_sizes) for call in calls]
     with torch.autocast(device, enabled=False):
-        readings = [reading._replace(inputs=reading.inputs.to(dtype)) for reading in readings]
-        return compiled_forward(cell, readings, batch_sizes)
+        calls = [call._replace(inputs=call.inputs.to(dtype)) for call in calls]
+        return compiled_forward(cell, calls, batch_sizes)
 
 
 def _recurrence(
-    cell: Cell, reading: Reading, batch_sizes: Sequence[int]
+    cell: Cell, call: LayerCall, batch_sizes: Sequence[int]
 ) -> Tuple[torch.Tensor, RecurrentState]:
-    inputs, weights, state, kept = reading
+    inputs, weights, state, kept = call
     dtype = _product_dtype(weights)
     if state is None and weights.recurrent_bias is not None:
         # The recurrent bias is added in the first step too, so that step needs a state.
@@ -112,9 +112,9 @@ def _recurrence(
         )
 
 
-def _check_fit(cell: Cell, reading: Reading, batch_sizes: Sequence[int]) -> None:
+def _check_fit(cell: Cell, call: LayerCall, batch_sizes: Sequence[int]) -> None:
     """Asserts the shapes, which the compiled code does not check."""
-    inputs, weights, state, _ = reading
+    inputs, weights, state, _ = call
     dim, sizes = weights.hidden_dim(cell), list(batch_sizes)
     assert sum(sizes) == len(inputs) and sizes == sorted(sizes, reverse=True), sizes
     assert weights.recurrent.size(0) == cell.num_recurrent_gates * dim, weights.recurrent.shape
@@ -155,8 +155,8 @@ class _Recurrence(torch.autograd.Function):
             inputs = inputs.to(dtype)
             trace = Trace.empty(cell, inputs, weights)
             if can_scan(cell, weights, dtype):
-                readings = [Reading(inputs, weights, state)]
-                ((outputs, final),) = compiled_forward(cell, readings, batch_sizes, [trace])
+                calls = [LayerCall(inputs, weights, state)]
+                ((outputs, final),) = compiled_forward(cell, calls, batch_sizes, [trace])
             else:
                 products = weights.products(dtype)
                 outputs, final = forward_scan(
