@@ -10,7 +10,7 @@ from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.linear.panels import panels
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.scan import RecurrentState, Trace, at_least_float32
+from elmo_plugin.modules.recurrent.scan import RecurrentState, SavedActivations, at_least_float32
 from elmo_plugin.modules.recurrent.weights import KeptWeights, Weights
 
 # Types of products, in the names of compiled functions.
@@ -79,7 +79,7 @@ def compiled_forward(
     cell: Cell,
     calls: Sequence[LayerCall],
     batch_sizes: Sequence[int],
-    traces: Optional[Sequence[Trace]] = None,
+    saved: Optional[Sequence[SavedActivations]] = None,
 ) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
     `forward_scan` of layers of the same widths, for sentences of the same lengths: in parallel if
@@ -89,9 +89,11 @@ def compiled_forward(
     dtype = calls[0].inputs.dtype
     scans, results = [], []
     for number, (inputs, weights, state, kept) in enumerate(calls):
-        trace = traces[number] if traces else None
+        activations = saved[number] if saved else None
         outputs = (
-            trace.hidden_states if trace else inputs.new_empty(len(inputs), weights.output_dim)
+            activations.hidden_states
+            if activations
+            else inputs.new_empty(len(inputs), weights.output_dim)
         )
         full = at_least_float32(outputs.dtype)
         final = RecurrentState(
@@ -102,7 +104,7 @@ def compiled_forward(
             final = RecurrentState(_copy(hidden, outputs.dtype), _copy(cell_state, full))
         cell_outputs = None
         if weights.projection is not None:
-            cell_outputs = trace.cell_outputs if trace else outputs.new_empty(rows, dim)
+            cell_outputs = activations.cell_outputs if activations else outputs.new_empty(rows, dim)
         scans.append(
             {
                 **_settings(cell, weights, len(final.cell), state is not None),
@@ -113,8 +115,8 @@ def compiled_forward(
                 "hidden": final.hidden,
                 "cell_state": final.cell,
                 "outputs": outputs,
-                "gates": trace and trace.gates,
-                "cell_states": trace and trace.cell_states,
+                "gates": activations and activations.gates,
+                "cell_states": activations and activations.cell_states,
                 "cell_outputs": cell_outputs,
             }
         )
@@ -130,7 +132,7 @@ def compiled_backward(
     weights: Weights,
     batch_sizes: List[int],
     state: Optional[RecurrentState],
-    trace: Trace,
+    activations: SavedActivations,
     gradients: Tuple[torch.Tensor, ...],
     d_gates: torch.Tensor,
     d_projected: Optional[torch.Tensor],
@@ -140,12 +142,12 @@ def compiled_backward(
     projection = weights.projection
     scan = {
         **_settings(cell, weights, len(d_cell), state is not None),
-        "gates": trace.gates,
-        "cell_states": trace.cell_states,
+        "gates": activations.gates,
+        "cell_states": activations.cell_states,
         "first_cell_state": (
             torch.zeros_like(d_cell) if state is None else _copy(state.cell, torch.float32)
         ),
-        "hidden_states": trace.hidden_states,
+        "hidden_states": activations.hidden_states,
         "d_outputs": d_outputs,
         "recurrent": panels(weights.recurrent.t()),
         "projection": None if projection is None else panels(projection.t()),

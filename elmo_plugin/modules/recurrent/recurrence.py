@@ -23,7 +23,7 @@ from elmo_plugin.modules.recurrent.compiled_scan import (
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.scan import (
     RecurrentState,
-    Trace,
+    SavedActivations,
     backward_scan,
     forward_scan,
     large_buffer,
@@ -153,16 +153,16 @@ class _Recurrence(torch.autograd.Function):
             state = RecurrentState(hidden, cell_state)
         with torch.autocast(inputs.device.type, enabled=False):
             inputs = inputs.to(dtype)
-            trace = Trace.empty(cell, inputs, weights)
+            activations = SavedActivations.empty(cell, inputs, weights)
             if can_scan(cell, weights, dtype):
                 calls = [LayerCall(inputs, weights, state)]
-                ((outputs, final),) = compiled_forward(cell, calls, batch_sizes, [trace])
+                ((outputs, final),) = compiled_forward(cell, calls, batch_sizes, [activations])
             else:
                 products = weights.products(dtype)
                 outputs, final = forward_scan(
-                    cell, inputs, weights, batch_sizes, state, products, trace
+                    cell, inputs, weights, batch_sizes, state, products, activations
                 )
-        ctx.save_for_backward(inputs, hidden, cell_state, *parts, *trace)
+        ctx.save_for_backward(inputs, hidden, cell_state, *parts, *activations)
         ctx.cell, ctx.batch_sizes = cell, batch_sizes
         return outputs, *final
 
@@ -171,17 +171,17 @@ class _Recurrence(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
         """Gradients of the tensors that `forward` takes, from those of its results."""
         inputs, hidden, cell_state, *saved = ctx.saved_tensors
-        weights, trace = Weights(*saved[:4]), Trace(*saved[4:])
+        weights, activations = Weights(*saved[:4]), SavedActivations(*saved[4:])
         state = None if hidden is None else RecurrentState(hidden, cell_state)
-        scan = (ctx.cell, weights, ctx.batch_sizes, state, trace, gradients)
+        scan = (ctx.cell, weights, ctx.batch_sizes, state, activations, gradients)
         with torch.autocast(inputs.device.type, enabled=False):
             # With the padding that products need, so that they do not copy it.
             num_rows = padded_rows(len(inputs))
-            d_gates = large_buffer(inputs, num_rows, trace.gates.size(1), inputs.dtype)
+            d_gates = large_buffer(inputs, num_rows, activations.gates.size(1), inputs.dtype)
             d_gates[len(inputs) :] = 0.0
             d_projected = None
             if weights.projection is not None:
-                d_projected = torch.empty_like(trace.hidden_states)
+                d_projected = torch.empty_like(activations.hidden_states)
             has_scan = can_scan(ctx.cell, weights, inputs.dtype)
             scan_back = compiled_backward if has_scan else backward_scan
             d_state = scan_back(*scan, d_gates[: len(inputs)], d_projected)
@@ -191,7 +191,7 @@ class _Recurrence(torch.autograd.Function):
                 rows = d_gates[:, -weights.input.size(0) :]
                 d_inputs = through_inputs.product(rows)[: len(inputs)]
             d_weights = _weight_gradients(
-                weights, ctx.batch_sizes, inputs, hidden, trace, d_gates, d_projected
+                weights, ctx.batch_sizes, inputs, hidden, activations, d_gates, d_projected
             )
         return None, None, d_inputs, *((None, None) if state is None else d_state), *d_weights
 
@@ -201,7 +201,7 @@ def _weight_gradients(
     batch_sizes: List[int],
     inputs: torch.Tensor,
     hidden: Optional[torch.Tensor],
-    trace: Trace,
+    activations: SavedActivations,
     d_gates: torch.Tensor,
     d_projected: Optional[torch.Tensor],
 ) -> Weights:
@@ -210,22 +210,22 @@ def _weight_gradients(
     # Hidden states of the step before; the first step has none unless a state was given.
     first_size = max(batch_sizes, default=0)
     if hidden is None:
-        hidden = trace.hidden_states.new_zeros(first_size, trace.hidden_states.size(1))
+        hidden = activations.hidden_states.new_zeros(first_size, activations.hidden_states.size(1))
     earlier = [hidden[:first_size].to(inputs.dtype)]
     start = 0
     for size, next_size in zip(batch_sizes, batch_sizes[1:]):
-        earlier.append(trace.hidden_states[start : start + next_size])
+        earlier.append(activations.hidden_states[start : start + next_size])
         start += size
     d_projection = None
     if d_projected is not None:
-        d_projection = transposed_product(d_projected, trace.cell_outputs).to(full)
+        d_projection = transposed_product(d_projected, activations.cell_outputs).to(full)
     if onednn_compiles(d_gates) and len(weights.input) == len(weights.recurrent) == d_gates.size(1):
         # One product instead of three, which takes two thirds of their time.
         ones = inputs.new_ones(len(inputs), _ONES)
         joined = torch.cat([inputs, torch.cat(earlier), ones], dim=1)
         parts = transposed_product(joined, d_gates).to(full)
         d_input, d_recurrent, d_bias = parts.split(
-            [inputs.size(1), trace.hidden_states.size(1), _ONES]
+            [inputs.size(1), activations.hidden_states.size(1), _ONES]
         )
         return Weights(d_input.t(), d_recurrent.t(), d_bias[0], d_projection)
     d_recurrent_gates = d_gates[:, : weights.recurrent.size(0)]
