@@ -185,7 +185,7 @@ template <class T>
 template <class Cell>
 void ForwardScan<T>::run(const Unit& unit) const {
     const int64_t dim = hidden_dim;
-    const Share share(quotient(dim, width), unit.member, unit.num_members);
+    const Share share(ceil_div(dim, width), unit.member, unit.num_members);
     InputSums<Cell, T> input_sums(*this, unit, share);
     const T* previous = has_state ? hidden + unit.first * output_dim : nullptr;
     for (int64_t step = 0, start = 0; step < num_steps; start += batch_sizes[step++]) {
