@@ -9,6 +9,7 @@ from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.weights import below
 
 # What a `ScalarMix` has in a state dict: learned scores, or fixed weights.
 _SCORES, _FIXED = "layer_scores", "fixed_weights"
@@ -78,11 +79,7 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
     `prefix` is that of the mix in the state dict: `placement.elmo.mixes.0.`; `bilm` is from
     `stored_bilms`.
     """
-    values = {
-        name.removeprefix(prefix): value
-        for name, value in model.parameters.items()
-        if name.startswith(prefix)
-    }
+    values = below(prefix, model.parameters)
     fixed = values.get(_FIXED)
     mix = ScalarMix(
         len(values[_SCORES] if fixed is None else fixed),

@@ -1,4 +1,4 @@
-from typing import Any, Dict, List, Union
+from typing import Any, Dict, Union
 
 from allennlp.predictors import Predictor
 
@@ -6,12 +6,7 @@ from elmo_plugin.archives.load import load_predictor
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped_archives
 
-__all__ = ["load_task", "shipped_tasks"]
-
-
-def shipped_tasks() -> List[str]:
-    """The names of the tasks whose trained models come with the package."""
-    return list(shipped_archives())
+__all__ = ["load_task"]
 
 
 def load_task(
@@ -23,7 +18,7 @@ def load_task(
     # Parameters
 
     name : `str`
-        One of `shipped_tasks()`; `pretrained/tasks` has their model cards.
+        The name of a folder in `pretrained/tasks`, which has its model card.
     cuda_device : `int`, optional (default = `-1`)
         Number of the GPU, -1 for the CPU.
     overrides : `Union[str, Dict[str, Any]]`, optional (default = `""`)

@@ -4,7 +4,7 @@ import torch
 
 from elmo_plugin.bilm.options import BilmOptions, LstmOptions
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.layer import RecurrentLayer, read_together
+from elmo_plugin.modules.recurrent.layer import RecurrentLayer, run_layers
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 
@@ -63,7 +63,7 @@ class BidirectionalLstm(torch.nn.Module):
             if state is not None:
                 initial = [_reorder(part, packing.order) for part in state[number]]
             parallel: List[Any] = [stack[number] for stack, _ in directions]
-            results = read_together(parallel, inputs, packing.batch_sizes, initial)
+            results = run_layers(parallel, inputs, packing.batch_sizes, initial)
             inputs = [self._skip(number, output, x) for (output, _), x in zip(results, inputs)]
             for direction, (_, index) in enumerate(directions):
                 part = slice(direction * dim, (direction + 1) * dim)

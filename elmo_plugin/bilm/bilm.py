@@ -1,4 +1,3 @@
-import json
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
@@ -7,6 +6,7 @@ from torch.nn.functional import pad
 
 from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
 from elmo_plugin.bilm.character_encoder import CharacterEncoder
+from elmo_plugin.bilm.identity import IDENTITY, decode_identity, encode_identity
 from elmo_plugin.bilm.io.hub import PretrainedFiles
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.token_embeddings import TokenEmbeddings, map_of
@@ -15,10 +15,10 @@ from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
 from elmo_plugin.modules.linear.int8 import Int8Linear
 from elmo_plugin.modules.linear.packed import PackedLinear
 from elmo_plugin.modules.recurrent.packing import Packing
-from elmo_plugin.modules.recurrent.recurrence import tracks_gradients
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.gradients import tracks_gradients
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,7 @@ class Bilm(PretrainedFiles):
         self.register_buffer(
             "boundary_ids", self.characters.batch_ids([[BEGIN_SENTENCE, END_SENTENCE]])[0], False
         )
-        identity = json.dumps({"options_file": source, "options": options.source}, sort_keys=True)
-        self.register_buffer(
-            "options_json", torch.frombuffer(bytearray(identity.encode()), dtype=torch.uint8)
-        )
+        self.register_buffer(IDENTITY, encode_identity(options.source, source))
 
     @property
     def num_layers(self) -> int:
@@ -123,6 +120,11 @@ class Bilm(PretrainedFiles):
         character_ids : `torch.Tensor`
             Shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at padding. The last size
             is 1 for token embeddings.
+
+        # Returns
+
+        `BilmOutput`
+            Two tokens longer than the batch: `<S>` and `</S>` are added to each sentence.
 
         # Raises
 
@@ -234,10 +236,9 @@ class Bilm(PretrainedFiles):
     ) -> None:
         self._token_table = None
         self.weights_version += 1
-        name = f"{prefix}options_json"
+        name = f"{prefix}{IDENTITY}"
         if name in state_dict:
-            identity = json.loads(bytes(state_dict[name].cpu().numpy()))
-            stored = BilmOptions.from_dict(identity["options"])
+            stored = BilmOptions.from_dict(decode_identity(state_dict[name])["options"])
             error_messages = args[-1]
             if stored != self.options:
                 words = "" if stored.words == self.options.words else " of other words"

@@ -39,14 +39,14 @@ class CharacterEncoder(torch.nn.Module):
         self.projection: Optional[PackedLinear] = None
         if cnn.projection:
             self.projection = PackedLinear(cnn.num_filters, self.output_dim)
-        self.reset_parameters(cnn.activation)
+        self.reset_parameters()
 
-    def reset_parameters(self, activation: str) -> None:
+    def reset_parameters(self) -> None:
         """Initialises all weights as bilm-tf does (`bilm/training.py`)."""
         torch.nn.init.uniform_(self.embedding.weight, -1.0, 1.0)
         self.reset_padding()
         for convolution in self.convolutions:
-            if activation == "relu":
+            if self._activation is torch.relu:
                 torch.nn.init.uniform_(convolution.weight, -0.05, 0.05)
             else:
                 torch.nn.init.normal_(convolution.weight, 0.0, convolution.in_features**-0.5)

@@ -3,6 +3,8 @@ import hashlib
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.identity import IDENTITY
+from elmo_plugin.modules.linear.int8 import Int8Linear
 
 
 def fingerprint(bilm: Bilm) -> str:
@@ -15,7 +17,14 @@ def fingerprint(bilm: Bilm) -> str:
     digest.update(" ".join(bilm.options.words or ()).encode())
     for name, value in sorted(bilm.state_dict().items()):
         # This buffer also contains the name of the options file.
-        if name != "options_json":
+        if name != IDENTITY:
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
             digest.update(value.detach().cpu().flatten().view(torch.uint8).numpy())
     return digest.hexdigest()
+
+
+def weights_type(bilm: Bilm) -> str:
+    """The type of the weights: `float32`, `bfloat16` or `int8`, see `load_bilm`."""
+    if any(isinstance(module, Int8Linear) for module in bilm.modules()):
+        return "int8"
+    return str(next(bilm.parameters()).dtype).replace("torch.", "")

@@ -31,10 +31,11 @@ def check_choice(size: Optional[int], min_count: int) -> None:
 
 def check_specials(words: Sequence[str], place: str) -> None:
     """Raises `ConfigurationError` unless the words begin with `<S>`, `</S>` and `<UNK>`."""
-    if tuple(words[:3]) != SPECIALS:
+    found = words[: len(SPECIALS)]
+    if tuple(found) != SPECIALS:
         raise ConfigurationError(
             f"{place}: expected words to predict that begin with {', '.join(SPECIALS)}, found "
-            f"{list(words[:3])}. Set `vocabulary` to one of type elmo-bilm."
+            f"{list(found)}. Set `vocabulary` to one of type elmo-bilm."
         )
 
 
@@ -153,6 +154,8 @@ def _cut(
             )
         return kept
     # Every word has a count; counts are in descending order.
-    kept = [*kept[:3], *((word, count) for word, count in kept[3:] if (count or 0) >= min_count)]
-    unknown = sum(count or 0 for _, count in [entries[2], *entries[len(kept) :]])
-    return [*kept[:2], (UNKNOWN, unknown), *kept[3:]]
+    words = [entry for entry in kept[len(SPECIALS) :] if (entry[1] or 0) >= min_count]
+    *boundaries, unknown = kept[: len(SPECIALS)]
+    left_out = entries[len(SPECIALS) + len(words) :]
+    count = sum(each or 0 for _, each in [unknown, *left_out])
+    return [*boundaries, (UNKNOWN, count), *words]

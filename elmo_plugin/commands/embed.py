@@ -1,6 +1,7 @@
 import os
 from argparse import ArgumentParser, Namespace
 from functools import partial
+from pathlib import Path
 from typing import Optional, Tuple, Union
 
 from elmo_plugin.bilm import Bilm
@@ -22,12 +23,12 @@ from elmo_plugin.commands.command import (
 from elmo_plugin.elmo.dump.dump import (
     DumpOptions,
     DumpSummary,
-    check_format,
     check_space,
     count_text,
     dump_embeddings,
     vector_bytes,
 )
+from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.elmo.dump.shards import dump_shards, dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import is_pipe
@@ -120,7 +121,7 @@ def _check(args: Namespace) -> None:
             f"--ray needs a folder of texts as INPUT, found {args.input_file}. Divide the text "
             "into files, each of which becomes a task."
         )
-    check_format(args.output_file, _options(args))
+    format_of(Path(args.output_file)).check(_options(args))
 
 
 def _options(args: Namespace) -> DumpOptions:

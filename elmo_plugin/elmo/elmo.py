@@ -182,6 +182,14 @@ def _cache_folder(cache: Union[bool, str]) -> Optional[Path]:
 
 
 def chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
+    """
+    The numbers of the layers that the setting `layers` of `Elmo` names, in its order.
+
+    # Raises
+
+    `ConfigurationError`
+        If it is neither `"all"` nor `"last"` nor a list of different layers.
+    """
     if layers == "all":
         return list(range(num_layers))
     if layers == "last":

@@ -10,6 +10,8 @@ OVERALL = "overall"
 
 
 class Counts(NamedTuple):
+    """Numbers of spans: those predicted that are gold, all predicted and all gold ones."""
+
     true_positives: int
     predicted: int
     gold: int

@@ -10,7 +10,7 @@ from elmo_plugin.modules.cove_encoder import CoveEncoder
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
-from elmo_plugin.util.weights import read_state
+from elmo_plugin.util.weights import below, read_state
 
 __all__ = ["published_state", "read_cove_encoder", "stored_cove_encoder", "write_cove_encoder"]
 
@@ -92,7 +92,7 @@ def stored_cove_encoder(parameters: Dict[str, torch.Tensor], place: str) -> Cove
     `ConfigurationError`
         If there is no encoder, or several that differ.
     """
-    found = [_with_prefix(parameters, prefix) for prefix in _prefixes(parameters)]
+    found = [below(prefix, parameters) for prefix in _prefixes(parameters)]
     if not found:
         raise ConfigurationError(
             f"{place} holds no encoder of CoVe: expected a model trained as `elmo-translation`, or "
@@ -141,12 +141,6 @@ def _prefixes(parameters: Dict[str, torch.Tensor]) -> List[str]:
     return [name.removesuffix(first) + f"{NAME}." for name in ends]
 
 
-def _with_prefix(parameters: Dict[str, torch.Tensor], prefix: str) -> Dict[str, torch.Tensor]:
-    return {
-        name[len(prefix) :]: value for name, value in parameters.items() if name.startswith(prefix)
-    }
-
-
 def _layers(encoder: CoveEncoder) -> List[Tuple[int, str, Any]]:
     """Number, direction and module of each layer. Gates have PyTorch's order, see `LstmCell`."""
     return [
@@ -166,7 +160,7 @@ def _without_prefix(state: Dict[str, Any], place: str) -> Dict[str, torch.Tensor
             f"tensor {_LAST}, found {len(prefixes)} tensors of that name among {len(state)} "
             f"({found} …). CoVe's published file is such a state dict."
         )
-    return _with_prefix(state, prefixes[0])
+    return below(prefixes[0], state)
 
 
 def _checked_widths(tensors: Dict[str, torch.Tensor], place: str) -> Tuple[int, int]:

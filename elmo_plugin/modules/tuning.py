@@ -10,16 +10,19 @@ change speed and memory, and results only by rounding.
 ROW_MULTIPLE = 4
 # Int8 products of more rows are padded to a multiple of this: `benchmarks/embed.py`, int8.
 INT8_ROW_MULTIPLE = 64
-# Elements of a float32 matrix up to which a transposed copy beats oneDNN's layout; up to which, for
-# a single row, a product with the matrix as it is does: `benchmarks/latency.py`, small and full.
+# A float32 matrix of at most `SMALL_MATRIX` elements is multiplied faster as a transposed copy than
+# in oneDNN's layout. One of at most `SMALL_MATRIX_FOR_ONE_ROW` is multiplied faster with a single
+# row as it is: `benchmarks/latency.py`, small and full.
 SMALL_MATRIX = 192 * 1024
 SMALL_MATRIX_FOR_ONE_ROW = 512 * 1024
-# Gate values computed from the inputs in one product (4 MB in float32, so that they stay in the
-# cache until their steps read them): `benchmarks/embed.py`, batch 64.
+# The inputs of several steps are multiplied in one product whose result has at most this many
+# elements: 4 MB in float32, which stay in the cache until the steps read them.
+# `benchmarks/embed.py`, batch 64.
 MAX_INPUT_GATES = 1024 * 1024
-# Multiplications of a recurrent product, of all sentences, up to which all steps are one compiled
-# call in bfloat16, too (`benchmarks/latency.py` and `benchmarks/embed.py`, bfloat16), and stay in
-# float32 in training under `torch.autocast` (`benchmarks/tasks.py`, mixed precision).
+# If the recurrent product of a step takes at most this many multiplications, over all sentences,
+# then all steps in bfloat16 are one compiled call (`benchmarks/latency.py` and
+# `benchmarks/embed.py`, bfloat16), and the steps of a training under `torch.autocast` stay in
+# float32 (`benchmarks/tasks.py`, mixed precision).
 MAX_COMPILED_BFLOAT16 = 10 * 1024 * 1024
 # Bytes above which a buffer is allocated by NumPy, which asks for large pages:
 # `benchmarks/srl_encoder.py` and `benchmarks/pretrain.py`.

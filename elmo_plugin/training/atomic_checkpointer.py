@@ -1,6 +1,7 @@
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Dict, Optional, Tuple
 
 import torch
@@ -61,8 +62,10 @@ class AtomicCheckpointer(Checkpointer):
             moment = _moment(checkpoint)
             save_atomically(checkpoint.trainer_state, self._training_state_path(*moment))
             save_atomically(checkpoint.model_state, self._model_state_path(*moment))
-        # AllenNLP keeps the files that exist, and removes old checkpoints.
-        super().save_checkpoint(trainer)
+        # AllenNLP keeps the files that exist, and removes old checkpoints. It asks its trainer for
+        # the state and nothing else; building it again would copy the model again.
+        built: Any = SimpleNamespace(get_checkpoint_state=lambda: checkpoint)
+        super().save_checkpoint(built)
 
     def _remove_leftovers(self) -> None:
         """Removes incomplete checkpoints of a run that was killed."""

@@ -12,8 +12,9 @@ __all__ = ["DecayByBatches"]
 @LearningRateScheduler.register("elmo-decay-by-batches")
 class DecayByBatches(LearningRateScheduler):
     """
-    Multiplies the learning rate by `factor` after every `num_batches` batches. AllenNLP's `step`
-    and `exponential` count epochs, whose length depends on the corpus.
+    Multiplies the learning rate by `factor` after every `num_batches` updates, as TensorFlow's
+    `exponential_decay` with `staircase=True` does. AllenNLP's `step` and `exponential` count
+    epochs, whose length depends on the corpus.
 
     # Parameters
 
@@ -22,6 +23,7 @@ class DecayByBatches(LearningRateScheduler):
     factor : `float`
         Above 0, at most 1.
     num_batches : `int`
+        A number of updates: with gradient accumulation, the batches of an update count as one.
 
     # Raises
 
@@ -38,6 +40,7 @@ class DecayByBatches(LearningRateScheduler):
             )
         self.factor = factor
         self.num_batches = num_batches
+        # Updates, the one that follows the last `step_batch` included.
         self._num_trained = 0
 
     @overrides
@@ -46,6 +49,7 @@ class DecayByBatches(LearningRateScheduler):
 
     @overrides
     def step_batch(self, batch_num_total: Optional[int] = None) -> None:
+        """Called before each update."""
         self._num_trained += 1
         for group, rate in zip(self.optimizer.param_groups, self.get_values()):
             group["lr"] = rate
@@ -53,7 +57,8 @@ class DecayByBatches(LearningRateScheduler):
     @overrides
     def get_values(self) -> List[float]:
         """The learning rate of each parameter group."""
-        decay = self.factor ** (self._num_trained // self.num_batches)
+        num_finished = max(self._num_trained - 1, 0)
+        decay = self.factor ** (num_finished // self.num_batches)
         return [rate * decay for rate in self.base_values]
 
     @overrides

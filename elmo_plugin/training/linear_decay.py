@@ -28,7 +28,8 @@ class LinearDecay(LearningRateScheduler):
     minutes : `float`
         The time budget.
     warmup_steps : `int`, optional (default = `0`)
-        Number of batches over which the rate first increases to its full value.
+        Number of updates over which the rate first increases linearly to its full value; with
+        gradient accumulation, the batches of an update count as one.
     end_factor : `float`, optional (default = `0.0`)
         The final rate as a fraction of the full rate. Above 0 if another run continues from the
         weights: for two equal halves, set 0.5 in the first run and half its rate in the second.

@@ -15,6 +15,8 @@ _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _NUM_STEPS = 5
 # Updates of matrices are scaled to this root mean square, that of Adam's updates (Liu et al. 2025).
 _UPDATE_SIZE = 0.2
+# What a group of matrices may set.
+_SETTINGS = ("blocks", "lr", "requires_grad")
 
 
 @Optimizer.register("elmo-muon")
@@ -36,7 +38,7 @@ class Muon(FusedAdam):
         Given by the trainer, not in the configuration.
     parameter_groups : `ParameterGroupsType`
         Of AllenNLP. The settings of a group may have `blocks`, an integer: Muon for these
-        parameters.
+        parameters. Such a group may set `lr` beside it, but nothing else.
     lr : `float`, optional (default = `0.001`)
         The learning rate of all groups that do not set their own.
     momentum : `float`, optional (default = `0.95`)
@@ -47,8 +49,8 @@ class Muon(FusedAdam):
     # Raises
 
     `ConfigurationError`
-        If no group sets `blocks`, or a parameter of such a group cannot be cut into that number of
-        matrices.
+        If no group sets `blocks`, or such a group has settings of Adam, or a parameter that cannot
+        be cut into that number of matrices.
     """
 
     def __init__(
@@ -60,6 +62,8 @@ class Muon(FusedAdam):
         betas: Tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
     ) -> None:
+        for _, settings in parameter_groups or []:
+            _check_settings(settings)
         super().__init__(model_parameters, parameter_groups, lr, betas, eps)
         self.momentum = momentum
         groups = self._groups()
@@ -83,6 +87,10 @@ class Muon(FusedAdam):
     @overrides(check_signature=False)
     def step(self, closure: Optional[Callable[[], float]] = None) -> Optional[float]:
         """See `torch.optim.Optimizer.step`."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         updates: List[Tuple[torch.nn.Parameter, torch.Tensor, Dict[str, Any]]] = []
         for group in self._groups():
             for parameter in group["params"]:
@@ -90,7 +98,7 @@ class Muon(FusedAdam):
                     updates.append((parameter, parameter.grad, group))
                     # Adam skips parameters without a gradient.
                     parameter.grad = None
-        loss = super().step(closure)
+        super().step()
         for parameter, gradient, _ in updates:
             parameter.grad = gradient
         self._update_matrices(updates)
@@ -125,6 +133,16 @@ class Muon(FusedAdam):
             parts = orthogonal.split([len(values) for _, values, _ in matrices])
             for (blocks, _, rate), part in zip(matrices, parts):
                 blocks.sub_(part, alpha=rate * scale)
+
+
+def _check_settings(settings: Dict[str, Any]) -> None:
+    others = sorted(set(settings).difference(_SETTINGS))
+    if settings.get("blocks") and others:
+        raise ConfigurationError(
+            f"elmo-muon: a group with `blocks` can set only `lr` beside it, found "
+            f"{', '.join(others)}. Set `momentum` for all groups together; matrices have no other "
+            "settings."
+        )
 
 
 def orthogonalised(matrices: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -28,8 +28,7 @@ class ReduceOnPlateau(LearningRateScheduler):
     factor : `float`, optional (default = `0.5`)
         Multiplies the learning rate; between 0 and 1.
     patience : `int`, optional (default = `10`)
-        Number of epochs without improvement in a row that keep the rate; the next such epoch
-        reduces it.
+        The rate is reduced after `patience + 1` epochs in a row without improvement.
     threshold_mode : `str`, optional (default = `"rel"`)
         Whether `threshold` is a fraction of the best value (`"rel"`) or a difference (`"abs"`).
     threshold : `float`, optional (default = `1e-4`)

@@ -24,7 +24,7 @@ from allennlp.training.util import create_serialization_dir, make_vocab_from_par
 from torch import distributed
 
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.torchrun import Place, meet, wait_for
+from elmo_plugin.util.torchrun import ProcessRanks, rendezvous, wait_for
 
 __all__ = ["train_under_torchrun"]
 
@@ -35,7 +35,7 @@ _SECONDS_TO_SEE_FILES = 60
 
 
 def train_under_torchrun(
-    place: Place,
+    ranks: ProcessRanks,
     params: Params,
     serialization_dir: Union[str, PathLike],
     recover: bool = False,
@@ -55,8 +55,8 @@ def train_under_torchrun(
 
     # Parameters
 
-    place : `Place`
-        See `find_place`.
+    ranks : `ProcessRanks`
+        See `torchrun_ranks`.
     params, serialization_dir, recover, force, dry_run, file_friendly_logging
         As for `train_model`. Of the experiment's `distributed`, `cuda_devices` are the devices of
         the processes of one machine (-1: CPU), by default its GPUs if it has any, and
@@ -74,8 +74,8 @@ def train_under_torchrun(
     common_logging.FILE_FRIENDLY_LOGGING = file_friendly_logging
     folder = Path(serialization_dir)
     store, _rank, _world_size = next(distributed.rendezvous("env://"))
-    start = meet(store, place)
-    if place.rank == 0:
+    start = rendezvous(store, ranks)
+    if ranks.rank == 0:
         try:
             _prepare(params, folder, recover, force, dry_run, store)
         except BaseException as error:
@@ -86,19 +86,19 @@ def train_under_torchrun(
     else:
         params = _experiment(start, folder)
     include_in_archive = params.pop("include_in_archive", None)
-    common_logging.prepare_global_logging(folder, rank=place.rank, world_size=place.world_size)
+    common_logging.prepare_global_logging(folder, rank=ranks.rank, world_size=ranks.world_size)
     prepare_environment(params)
-    training = _training(params, folder, place, start)
+    training = _training(params, folder, ranks, start)
     if dry_run:
         return
     metrics = training.run()
-    if place.rank == 0:
+    if ranks.rank == 0:
         training.finish(metrics)
         archive_model(folder, include_in_archive=include_in_archive)
         start.set("ended", "")
     # If process 0 is killed before that, torchrun can start all processes again.
     wait_for(start, "ended")
-    if place.world_size > 1:
+    if ranks.world_size > 1:
         # The store may end with process 0.
         distributed.barrier()
 
@@ -154,26 +154,28 @@ def _experiment(start: distributed.Store, folder: Path) -> Params:
     return Params(begun["experiment"])
 
 
-def _training(params: Params, folder: Path, place: Place, start: distributed.Store) -> TrainModel:
+def _training(
+    params: Params, folder: Path, ranks: ProcessRanks, start: distributed.Store
+) -> TrainModel:
     settings = params.pop("distributed", None) or Params({})
-    device = _device(settings.get("cuda_devices"), place)
+    device = _device(settings.get("cuda_devices"), ranks)
     accelerator = None
-    if place.world_size > 1:
+    if ranks.world_size > 1:
         if device >= 0:
             torch.cuda.set_device(device)
         distributed.init_process_group(
             "gloo" if device < 0 else "nccl",
             store=start,
-            rank=place.rank,
-            world_size=place.world_size,
+            rank=ranks.rank,
+            world_size=ranks.world_size,
         )
-        params["trainer"]["world_size"] = place.world_size
+        params["trainer"]["world_size"] = ranks.world_size
         params["trainer"]["distributed"] = True
         if "ddp_accelerator" in settings:
             accelerator = DdpAccelerator.from_params(
                 settings.pop("ddp_accelerator"),
-                local_rank=place.rank,
-                world_size=place.world_size,
+                local_rank=ranks.rank,
+                world_size=ranks.world_size,
                 cuda_device=device,
             )
     params["trainer"]["cuda_device"] = device
@@ -181,22 +183,22 @@ def _training(params: Params, folder: Path, place: Place, start: distributed.Sto
         params=params,
         serialization_dir=str(folder),
         # The rank among all machines, so that only process 0 writes.
-        local_rank=place.rank,
+        local_rank=ranks.rank,
         ddp_accelerator=accelerator,
     )
 
 
-def _device(devices: Any, place: Place) -> int:
+def _device(devices: Any, ranks: ProcessRanks) -> int:
     if devices is None:
-        devices = list(range(torch.cuda.device_count())) or [-1] * place.local_world_size
-    if not isinstance(devices, list) or len(devices) < place.local_world_size:
+        devices = list(range(torch.cuda.device_count())) or [-1] * ranks.local_world_size
+    if not isinstance(devices, list) or len(devices) < ranks.local_world_size:
         raise ConfigurationError(
-            f"Expected a device for each of the {place.local_world_size} processes of this machine "
+            f"Expected a device for each of the {ranks.local_world_size} processes of this machine "
             f"({socket.gethostname()}), found {devices}. Set `distributed.cuda_devices`, or "
             "--nproc-per-node of torchrun."
         )
-    check_for_gpu(devices[place.local_rank])
-    return devices[place.local_rank]
+    check_for_gpu(devices[ranks.local_rank])
+    return devices[ranks.local_rank]
 
 
 def _files(folder: Path) -> List[str]:

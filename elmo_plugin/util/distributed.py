@@ -20,6 +20,7 @@ def sum_over_processes(value: Number) -> Number:
     if rank_and_world_size() == (0, 1):
         return value
     device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
-    total = torch.tensor(value, device=device)
+    dtype = torch.float64 if isinstance(value, float) else torch.int64
+    total = torch.tensor(value, dtype=dtype, device=device)
     distributed.all_reduce(total)
     return type(value)(total.item())

@@ -75,14 +75,8 @@ class ResumableText:
         num_bytes = 0
         if self._state.exists() and self._lines.exists():
             state = self._read_state()
-            difference = settings_difference(state["settings"], self._settings)
-            if not difference:
+            if can_continue(self.folder, state["settings"], self._settings, force):
                 self.progress, num_bytes = state["progress"], state["num_bytes"]
-            elif not force:
-                raise ConfigurationError(
-                    f"{self.folder} was begun with other settings: {difference}. Repeat that "
-                    "command to continue it, name another output, or add --force to begin anew."
-                )
         if not num_bytes:
             # Before the lines are removed: progress without its lines would count as damage.
             self._state.unlink(missing_ok=True)
@@ -100,6 +94,22 @@ class ResumableText:
         raise ConfigurationError(
             f"{self.folder} is damaged. Delete it and give the same command again."
         )
+
+
+def can_continue(
+    folder: Path, found: Dict[str, Any], expected: Dict[str, Any], force: bool
+) -> bool:
+    """
+    Whether unfinished work in `folder` has the expected settings. If it has others, raises
+    `ConfigurationError`, unless `force` is true.
+    """
+    difference = settings_difference(found, expected)
+    if difference and not force:
+        raise ConfigurationError(
+            f"{folder} was begun with other settings: {difference}. Repeat that command to "
+            "continue it, name another output, or add --force to begin anew."
+        )
+    return not difference
 
 
 def settings_difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from elmo_plugin.util.errors import ConfigurationError
 _INTERVAL = 0.2
 
 
-class Place(NamedTuple):
+class ProcessRanks(NamedTuple):
     """The environment variables that `torchrun` gives each process, in lower case."""
 
     rank: int
@@ -22,9 +22,9 @@ class Place(NamedTuple):
     local_world_size: int
 
 
-def find_place() -> Optional[Place]:
+def torchrun_ranks() -> Optional[ProcessRanks]:
     """
-    The place of this process among those of `torchrun`; `None` if it was started otherwise.
+    The ranks that `torchrun` gave this process; `None` if it was started otherwise.
 
     # Raises
 
@@ -33,7 +33,7 @@ def find_place() -> Optional[Place]:
     """
     if not distributed.is_torchelastic_launched():
         return None
-    names = [name.upper() for name in Place._fields]
+    names = [name.upper() for name in ProcessRanks._fields]
     missing = [name for name in (*names, "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise ConfigurationError(
@@ -41,22 +41,22 @@ def find_place() -> Optional[Place]:
             f"found no {', '.join(missing)}. Start this command with torchrun, or unset "
             "TORCHELASTIC_RUN_ID."
         )
-    return Place(*(int(os.environ[name]) for name in names))
+    return ProcessRanks(*(int(os.environ[name]) for name in names))
 
 
-def meet(store: distributed.Store, place: Place) -> distributed.Store:
+def rendezvous(store: distributed.Store, ranks: ProcessRanks) -> distributed.Store:
     """
     Waits for all processes. Returns a part of the store that is new in each start of the processes:
     `torchrun` keeps the store when it starts them again, so the rest may contain keys of dead
     processes, such as their addresses.
     """
     mine = uuid.uuid4().hex
-    if place.rank:
-        store.set(f"here/{place.rank}", mine)
+    if ranks.rank:
+        store.set(f"here/{ranks.rank}", mine)
         start = wait_for(store, f"start/{mine}").decode()
-        store.set(f"{start}/{place.rank}", "")
+        store.set(f"{start}/{ranks.rank}", "")
         return distributed.PrefixStore(start, store)
-    others = range(1, place.world_size)
+    others = range(1, ranks.world_size)
     while not all(store.check([f"{mine}/{rank}"]) for rank in others):
         for rank in others:
             # The key may be of a dead process: nobody reads that answer.

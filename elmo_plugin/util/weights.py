@@ -3,32 +3,40 @@
 import zipfile
 from os import PathLike
 from pathlib import Path
-from typing import Any, Dict, Union
+from typing import Any, Dict, Optional, Union
 
 import torch
 
 from elmo_plugin.util.errors import ConfigurationError
 
-_WEIGHTS = ("weights.th", "best.th")
+_OF_ARCHIVE, _OF_TRAINING = "weights.th", "best.th"
+
+
+def find_weights(folder: Union[str, PathLike], training: bool = True) -> Optional[Path]:
+    """
+    The file of weights of a trained AllenNLP model: `weights.th` in an unpacked archive, or
+    `best.th` in the folder of a training run if `training` is true. `None` if there is none.
+    """
+    names = (_OF_ARCHIVE, _OF_TRAINING) if training else (_OF_ARCHIVE,)
+    return next((Path(folder, name) for name in names if Path(folder, name).is_file()), None)
 
 
 def trained_weights(folder: Union[str, PathLike], place: str) -> Path:
     """
-    The file of weights of a trained AllenNLP model: `weights.th` in an unpacked archive, `best.th`
-    in the folder of a training run.
+    As `find_weights`.
 
     # Raises
 
     `ConfigurationError`
-        If the folder holds neither; `place` is what the message calls it.
+        If the folder holds neither file; `place` is what the message calls it.
     """
-    for name in _WEIGHTS:
-        if Path(folder, name).is_file():
-            return Path(folder, name)
-    raise ConfigurationError(
-        f"{place} holds no trained model: expected {' or '.join(_WEIGHTS)} in it. A training run "
-        "writes the latter after its first validation."
-    )
+    weights = find_weights(folder)
+    if weights is None:
+        raise ConfigurationError(
+            f"{place} holds no trained model: expected {_OF_ARCHIVE} or {_OF_TRAINING} in it. A "
+            "training run writes the latter after its first validation."
+        )
+    return weights
 
 
 def read_state(path: Union[str, PathLike], place: str, check: bool = True) -> Dict[str, Any]:
@@ -72,6 +80,13 @@ def read_state(path: Union[str, PathLike], place: str, check: bool = True) -> Di
             f"({reason}). Copy it again."
         ) from error
     return state
+
+
+def below(prefix: str, state: Dict[str, Any]) -> Dict[str, Any]:
+    """The part of a state dict whose names begin with a prefix, without it."""
+    return {
+        name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
+    }
 
 
 def _check_members(path: Union[str, PathLike]) -> None:

@@ -1,8 +1,12 @@
-"""Parses word vectors in the format of GloVe: per line a word and its numbers."""
+"""Word vectors in the format of GloVe: per line a word and its numbers."""
 
 from typing import Container, Dict, Iterable, List, Optional, Tuple
 
 import numpy
+
+#: Suffix of a namespace with one entry, the number of words that `WordVectors` trains. The files of
+#: a vocabulary have no other place for it. AllenNLP adds no unknown word to a namespace of tags.
+NUM_TRAINED = "_num_trained_tags"
 
 Vectors = Dict[str, numpy.ndarray]
 

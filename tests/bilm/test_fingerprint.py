@@ -3,7 +3,7 @@ import copy
 import torch
 
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, save_weights
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
 from tests.bilm.trained import WORDS
 
 
@@ -40,3 +40,10 @@ def test_the_words_of_token_embeddings_change_the_fingerprint(make_options):
     for name, parameter in second.named_parameters():
         parameter.data = first.get_parameter(name).data
     assert fingerprint(first) != fingerprint(second)
+
+
+def test_the_type_of_the_weights_is_that_of_load_bilm(bilm):
+    assert weights_type(bilm) == "float32"
+    assert weights_type(copy.deepcopy(bilm).to_bfloat16()) == "bfloat16"
+    # The biases of an int8 biLM are float32.
+    assert weights_type(bilm.to_int8()) == "int8"

@@ -131,7 +131,8 @@ def test_all_processes_are_asked_for_their_part_at_the_same_moments(tmp_path):
             train(checkpointer, trainer, range(1, 12), epoch)
             # The end of an epoch.
             train(checkpointer, trainer, [0], epoch + 1)
-        asked.append(sorted(set(trainer.asked)))
+        # Each state is built once: it may be as large as the model.
+        asked.append(trainer.asked)
     assert asked[0] == asked[1]
     assert asked[0] == [(0, 3), (0, 6), (0, 9), (1, 0), (1, 3), (1, 6), (1, 9), (2, 0)]
 

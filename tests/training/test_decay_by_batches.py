@@ -15,16 +15,18 @@ def make(*rates, **settings):
 
 
 def train(scheduler, optimizer, num_batches):
-    """The rate of the first group at each batch."""
+    """The rate of the first group at each update."""
     rates = []
     for _ in range(num_batches):
-        rates.append(optimizer.param_groups[0]["lr"])
+        # AllenNLP's trainer calls this before the update.
         scheduler.step_batch()
+        rates.append(optimizer.param_groups[0]["lr"])
     return rates
 
 
 def test_rates_fall_after_a_number_of_batches_not_of_epochs():
     scheduler, optimizer = make(1.0, 0.1, factor=0.5, num_batches=3)
+    assert scheduler.get_values() == [1.0, 0.1]
     assert train(scheduler, optimizer, 2) == [1.0, 1.0]
     scheduler.step()
     assert train(scheduler, optimizer, 5) == [1.0, 0.5, 0.5, 0.5, 0.25]

@@ -21,7 +21,7 @@ from torch import distributed
 
 from elmo_plugin.tasks.bilm import PretrainingTrainer
 from elmo_plugin.training import torchrun
-from elmo_plugin.util.torchrun import Place
+from elmo_plugin.util.torchrun import ProcessRanks
 from tests.bilm.pretraining.tiny import make_experiment
 from tests.tasks.bilm.test_trainer import assert_same_end
 from tests.training.lives import train
@@ -214,7 +214,7 @@ def test_the_error_of_process_0_is_that_of_all(tmp_path):
 
 
 def test_each_process_of_a_machine_has_its_device(monkeypatch):
-    second = Place(rank=3, world_size=4, local_rank=1, local_world_size=2)
+    second = ProcessRanks(rank=3, world_size=4, local_rank=1, local_world_size=2)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     assert torchrun._device(None, second) == -1
     assert torchrun._device([-1, -1], second) == -1

@@ -15,6 +15,8 @@ def _check(rank: int, folder: str) -> None:
     total = sum_over_processes(rank + 1)
     assert total == 3 and isinstance(total, int)
     assert sum_over_processes(0.5 * rank) == 0.5
+    # Exact in float64 only.
+    assert sum_over_processes(2.0**24 + rank) == 2.0**25 + 1
     torch.distributed.destroy_process_group()
 
 

@@ -4,7 +4,7 @@ import pytest
 from torch import distributed
 
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.torchrun import Place, find_place, meet, wait_for
+from elmo_plugin.util.torchrun import ProcessRanks, rendezvous, torchrun_ranks, wait_for
 
 
 def test_what_dead_processes_wrote_does_not_count():
@@ -14,7 +14,7 @@ def test_what_dead_processes_wrote_does_not_count():
     starts = {}
 
     def arrive(rank):
-        starts[rank] = meet(store, Place(rank, 3, 0, 1))
+        starts[rank] = rendezvous(store, ProcessRanks(rank, 3, 0, 1))
         starts[rank].set(f"arrived {rank}", "")
 
     threads = [threading.Thread(target=arrive, args=(rank,), daemon=True) for rank in (0, 1, 2)]
@@ -28,7 +28,7 @@ def test_what_dead_processes_wrote_does_not_count():
 def test_without_torchrun_there_is_no_place(monkeypatch):
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
     monkeypatch.setenv("RANK", "1")
-    assert find_place() is None
+    assert torchrun_ranks() is None
 
 
 def test_a_part_of_the_variables_is_refused(monkeypatch):
@@ -37,4 +37,4 @@ def test_a_part_of_the_variables_is_refused(monkeypatch):
     for name in ("WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigurationError, match="found no WORLD_SIZE, .*, MASTER_ADDR. Start"):
-        find_place()
+        torchrun_ranks()

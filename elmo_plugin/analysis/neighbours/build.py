@@ -10,6 +10,7 @@ import torch
 from elmo_plugin.analysis.neighbours.context_index import FORMAT_VERSION, bilm_settings
 from elmo_plugin.analysis.neighbours.index_writer import IndexWriter
 from elmo_plugin.bilm import Bilm
+from elmo_plugin.bilm.fingerprint import weights_type
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.elmo.embed import embed_sentences
@@ -163,12 +164,11 @@ def _settings(bilm: Bilm, options: IndexOptions) -> Dict[str, Any]:
             "Expected a biLM that is not stateful: the vectors of a context must not depend on the "
             "sentences before it."
         )
-    weight = next(bilm.parameters())
     return {
         "format_version": FORMAT_VERSION,
         **bilm_settings(bilm),
-        "computed_in": str(weight.dtype).replace("torch.", ""),
-        "computed_on": weight.device.type,
+        "computed_in": weights_type(bilm),
+        "computed_on": next(bilm.parameters()).device.type,
         "layers": _layers(bilm.num_layers, options.layers),
         "dim": bilm.output_dim,
         "words": None if options.words is None else sorted(set(options.words)),

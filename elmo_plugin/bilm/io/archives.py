@@ -12,6 +12,7 @@ import torch
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.character_cnn_options import CharacterCnnOptions
+from elmo_plugin.bilm.identity import IDENTITY, decode_identity
 from elmo_plugin.bilm.io.predicted_words import read_predicted_words
 from elmo_plugin.bilm.io.shared import complete
 from elmo_plugin.bilm.options import BilmOptions
@@ -19,9 +20,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 from elmo_plugin.util.quantized import dequantize
 from elmo_plugin.util.unpacking import unpacked
-from elmo_plugin.util.weights import read_state, trained_weights
-
-_IDENTITY = "options_json"
+from elmo_plugin.util.weights import below, read_state, trained_weights
 
 
 @dataclass(frozen=True)
@@ -111,12 +110,7 @@ class TrainedModel:
         bilms = stored_bilms(self.parameters)
         prefix = self._prefix(name, list(bilms))
         options = BilmOptions.from_dict(bilms[prefix]["options"], self.place)
-        parameters = {
-            name.removeprefix(prefix): value
-            for name, value in self.parameters.items()
-            if name.startswith(prefix)
-        }
-        return options, bilms[prefix]["options_file"], parameters
+        return options, bilms[prefix]["options_file"], below(prefix, self.parameters)
 
     def _prefix(self, name: Optional[str], prefixes: List[str]) -> str:
         names = ", ".join(prefix.removesuffix(".") for prefix in prefixes)
@@ -138,13 +132,13 @@ class TrainedModel:
 
 def stored_bilms(parameters: Dict[str, torch.Tensor]) -> Dict[str, Dict[str, Any]]:
     """
-    The content of `options_json` of each biLM in a model, see `Bilm`, by the prefix of the names of
-    its parameters.
+    What each biLM in a model has stored, see `decode_identity`, by the prefix of the names of its
+    parameters.
     """
     return {
-        name.removesuffix(_IDENTITY): json.loads(bytes(value.numpy()))
+        name.removesuffix(IDENTITY): decode_identity(value)
         for name, value in parameters.items()
-        if name.split(".")[-1] == _IDENTITY
+        if name.split(".")[-1] == IDENTITY
     }
 
 

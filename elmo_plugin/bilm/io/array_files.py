@@ -70,10 +70,7 @@ class _StoredArray:
 def _opened(file: Union[str, PathLike]) -> Iterator[Dict[str, _StoredArray]]:
     path = local_path(file)
     if os.path.isdir(path):
-        raise ConfigurationError(
-            f"biLM weight file {file} is a folder. Set `weight_file` (or ELMO_WEIGHTS) to the HDF5 "
-            "or safetensors file of the weights."
-        )
+        raise ConfigurationError(f"{file} is a folder; expected an HDF5 or safetensors file.")
     try:
         if str(file).endswith(".safetensors"):
             from safetensors import safe_open
@@ -88,8 +85,8 @@ def _opened(file: Union[str, PathLike]) -> Iterator[Dict[str, _StoredArray]]:
     # The exceptions of safetensors and h5py have no common base class.
     except Exception as error:
         raise ConfigurationError(
-            f"biLM weight file {file} cannot be read; it is damaged, cut short, or neither "
-            f"HDF5 nor safetensors ({error}). Fetch or copy it again."
+            f"{file} cannot be read; it is damaged, cut short, or neither HDF5 nor safetensors "
+            f"({error}). Fetch or copy it again."
         ) from error
 
 

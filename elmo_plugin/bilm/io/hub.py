@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, Mapping, Optional, Type, TypeVar, Union
+from typing import Any, Mapping, Optional, Tuple, Type, TypeVar, Union
 
 from elmo_plugin.bilm.io.weight_files import (
     WEIGHT_FILE,
@@ -22,7 +22,7 @@ from elmo_plugin.util.errors import ConfigurationError
 CONFIG_FILE = "config.json"
 SAFETENSORS_FILE = "model.safetensors"
 CARD_FILE = "README.md"
-# Options and weights; the first pair that exists in a folder is read.
+# Options and weights; the first pair of which both exist in a folder is read.
 _PAIRS = ((CONFIG_FILE, SAFETENSORS_FILE), (OPTIONS_FILE, WEIGHT_FILE))
 
 Self = TypeVar("Self", bound="PretrainedFiles")
@@ -66,15 +66,12 @@ class PretrainedFiles(ModuleWithOptions):
         folder = Path(name)
         if not folder.is_dir():
             folder = _downloaded(str(name), revision, token)
-        for options_file, weight_file in _PAIRS:
-            if (folder / options_file).exists():
-                options = BilmOptions.from_file(folder / options_file)
-                check_weights(options, folder / weight_file)
-                bilm = cls(options, source=str(folder / options_file), **settings)
-                load_weights(bilm, folder / weight_file)
-                return bilm.eval()
-        pairs = ", or ".join(" and ".join(pair) for pair in _PAIRS)
-        raise ConfigurationError(f"{name} holds no biLM: expected {pairs} in it.")
+        options_file, weight_file = _pair(folder, name)
+        options = BilmOptions.from_file(options_file)
+        check_weights(options, weight_file)
+        bilm = cls(options, source=str(options_file), **settings)
+        load_weights(bilm, weight_file)
+        return bilm.eval()
 
     def save_pretrained(
         self,
@@ -138,6 +135,17 @@ def save_files(
         write_vocabulary(words, options_file.with_name(VOCABULARY_FILE))
     with atomic_write(options_file) as unfinished:
         unfinished.write_text(bilm.options.to_json(**changes), encoding="utf-8")
+
+
+def _pair(folder: Path, name: Union[str, PathLike]) -> Tuple[Path, Path]:
+    """The files of options and weights; the second need not exist."""
+    pairs = [(folder / options, folder / weights) for options, weights in _PAIRS]
+    pairs = [pair for pair in pairs if pair[0].exists()]
+    if not pairs:
+        expected = ", or ".join(" and ".join(pair) for pair in _PAIRS)
+        raise ConfigurationError(f"{name} holds no biLM: expected {expected} in it.")
+    # Other programs write a `config.json` too.
+    return next((pair for pair in pairs if pair[1].exists()), pairs[0])
 
 
 def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Path:

@@ -13,17 +13,28 @@ from typing import Any, Dict, Optional, Set, Tuple, Union
 import torch
 
 from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm.identity import IDENTITY, encode_identity
 from elmo_plugin.bilm.io.archives import TrainedModel, stored_bilms
 from elmo_plugin.bilm.io.shared import FINGERPRINT, shipped_bilm
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import SCALES, quantized
 from elmo_plugin.util.unpacking import unpacked
+from elmo_plugin.util.word_vectors import NUM_TRAINED
 
 __all__ = ["pack"]
 
-_TASK_MODELS = ("elmo-coref", "elmo-ner", "elmo-snli", "elmo-squad", "elmo-srl", "elmo-sst")
-_NUM_TRAINED = "_num_trained_tags"
+# The registered subclasses of `TaskModel`, which read matrices in 8 bits. They are not imported,
+# because `elmo pack` needs no AllenNLP.
+_TASK_MODELS = (
+    "elmo-coref",
+    "elmo-ner",
+    "elmo-snli",
+    "elmo-squad",
+    "elmo-srl",
+    "elmo-sst",
+    "elmo-translation",
+)
 _TRAINING_FILES = ("train_data_path", "validation_data_path", "test_data_path", "pretrained_file")
 
 
@@ -89,8 +100,8 @@ def _with_fewer_words(
 ) -> Dict[str, torch.Tensor]:
     """Keeps `num_extra_words` extra words in each namespace of `WordVectors`, and their vectors."""
     parameters = dict(parameters)
-    for path in sorted(vocabulary.glob(f"*{_NUM_TRAINED}.txt")):
-        words = path.with_name(path.name.replace(_NUM_TRAINED, ""))
+    for path in sorted(vocabulary.glob(f"*{NUM_TRAINED}.txt")):
+        words = path.with_name(path.name.replace(NUM_TRAINED, ""))
         num_trained = int(path.read_text(encoding="utf-8"))
         lines = words.read_text(encoding="utf-8").split("\n")[:-1]
         # The padding has a row and no line.
@@ -111,19 +122,18 @@ def _without_shipped_bilm(
     kept, sources = dict(parameters), set()
     shipped = shipped_bilm()
     for prefix, stored in stored_bilms(parameters).items():
-        weights = {name: f"{prefix}{name}" for name in shipped.state_dict()}
+        weights = shipped.state_dict()
+        del weights[IDENTITY]
         if not all(
-            name in parameters and torch.equal(parameters[name], value)
-            for name, value in zip(weights.values(), shipped.state_dict().values())
-            if not name.endswith("options_json")
+            prefix + name in parameters and torch.equal(parameters[prefix + name], value)
+            for name, value in weights.items()
         ):
             continue
-        for name in weights.values():
-            del kept[name]
+        for name in weights:
+            del kept[prefix + name]
         sources.add(stored["options_file"])
         # The empty file name that `Bilm` stores for the default biLM.
-        identity = json.dumps({**stored, "options_file": ""}, sort_keys=True).encode()
-        kept[f"{prefix}options_json"] = torch.frombuffer(bytearray(identity), dtype=torch.uint8)
+        kept[f"{prefix}{IDENTITY}"] = encode_identity(stored["options"], "")
         digest = bytes.fromhex(fingerprint(shipped))
         kept[f"{prefix}{FINGERPRINT}"] = torch.frombuffer(bytearray(digest), dtype=torch.uint8)
     return kept, sources

@@ -19,8 +19,9 @@ def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[Li
 
 def counts_of(entries: List[str], num_words: int) -> List[int]:
     """
-    The count of each word. An entry is the id of a word and the count of this word and of those
-    after it up to the next entry: words are sorted by count.
+    The count of each word, from run-length encoded entries `"<id> <count>"`: all words from this id
+    up to that of the next entry, or up to `num_words`, have this count. Words are sorted by count,
+    so that there are few entries.
     """
     first_ids, counts = zip(*(map(int, entry.split()) for entry in entries))
     ends = [*first_ids[1:], num_words]

@@ -1,6 +1,5 @@
 import os
 from os import PathLike
-from pathlib import Path
 from typing import Any, Dict, List, Optional, Union
 
 from elmo_plugin.bilm.bilm import Bilm
@@ -9,7 +8,7 @@ from elmo_plugin.bilm.io.weight_files import check_weights, load_weights
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.weights import read_state
+from elmo_plugin.util.weights import find_weights, read_state
 
 DTYPES = ("float32", "bfloat16", "int8")
 
@@ -144,10 +143,9 @@ def _archived_options(
     """
     if serialization_dir is None:
         return None
-    weights = Path(serialization_dir) / "weights.th"
-    if not weights.exists() and not all(os.path.exists(file) for file in files):
-        weights = Path(serialization_dir) / "best.th"
-    if not weights.exists():
+    has_files = all(os.path.exists(file) for file in files)
+    weights = find_weights(serialization_dir, training=not has_files)
+    if weights is None:
         return None
     # Checksums are not needed here: AllenNLP reads all of the weights next.
     parameters = read_state(weights, str(weights), check=False)

@@ -7,8 +7,10 @@ import torch
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm.identity import IDENTITY
 from elmo_plugin.bilm.io.weight_files import load_weights
 from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
 
@@ -20,10 +22,9 @@ FINGERPRINT = "fingerprint"
 
 @lru_cache(maxsize=1)
 def shipped_bilm() -> Bilm:
-    """The biLM in `pretrained/small`, whatever `ELMO_WEIGHTS` is. Not to be changed."""
-    folder = shipped("pretrained/small")
-    bilm = Bilm(BilmOptions.from_file(folder / "options.json"))
-    load_weights(bilm, folder / "weights.hdf5")
+    """The default biLM, whatever `ELMO_WEIGHTS` is. Not to be changed."""
+    bilm = Bilm(BilmOptions.from_file(shipped(DEFAULTS["ELMO_OPTIONS"])))
+    load_weights(bilm, shipped(DEFAULTS["ELMO_WEIGHTS"]))
     return bilm.eval()
 
 
@@ -51,5 +52,5 @@ def complete(parameters: Dict[str, torch.Tensor], place: str) -> None:
                 "Use the version of elmo_plugin with which it was packed."
             )
         for part, weight in bilm.state_dict().items():
-            if part != "options_json":
+            if part != IDENTITY:
                 parameters[name.removesuffix(FINGERPRINT) + part] = weight

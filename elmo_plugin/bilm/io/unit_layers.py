@@ -6,6 +6,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequenc
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.identity import IDENTITY
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -65,7 +66,7 @@ def unit_layers(
     scaled.load_state_dict(
         {
             **_scaled(bilm, token_factor, lstm_factor),
-            "options_json": scaled.options_json,
+            IDENTITY: scaled.options_json,
         }
     )
     if softmax is not None:

@@ -34,8 +34,9 @@ def sentence_keys(character_ids: numpy.ndarray, lengths: List[int]) -> List[byte
     lengths : `List[int]`
         Number of tokens of each sentence.
     """
-    character_ids = character_ids.astype(numpy.int32)
-    return [
-        hashlib.blake2b(ids[:length].tobytes(), digest_size=16).digest()
-        for ids, length in zip(character_ids, lengths)
-    ]
+    return [sentence_key(ids[:length]) for ids, length in zip(character_ids, lengths)]
+
+
+def sentence_key(character_ids: numpy.ndarray) -> bytes:
+    """See `sentence_keys`; shape `(num_tokens, max_characters_per_token)`."""
+    return hashlib.blake2b(character_ids.astype(numpy.int32).tobytes(), digest_size=16).digest()

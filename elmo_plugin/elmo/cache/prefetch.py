@@ -1,13 +1,14 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterator, Optional
 
+import numpy
 import torch
 from allennlp.data import DataLoader
 from allennlp.data.data_loaders import MultiProcessDataLoader, TensorDict
 from allennlp.nn.util import move_to_device
 from overrides import overrides
 
-from elmo_plugin.elmo.cache.keys import sentence_keys
+from elmo_plugin.elmo.cache.keys import sentence_key
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 
 
@@ -40,16 +41,39 @@ class PrefetchingDataLoader(MultiProcessDataLoader):
 
 
 def _prefetch(batch: Any) -> None:
-    """Reads the layers of all character ids in a batch, which may be nested."""
-    if not isinstance(batch, dict):
+    """Reads the layers of all character ids in a batch."""
+    # In one call, because a cache keeps what the last two calls have read.
+    keys = list(dict.fromkeys(_keys(batch)))
+    for cache in LayerCache.opened():
+        cache.prefetch(keys)
+
+
+def _keys(fields: Any, sentences: Optional[torch.Tensor] = None) -> Iterator[bytes]:
+    """
+    The keys of all character ids in fields, which may be nested. The biLM reads the sentences of a
+    text apart if a field `TEXT_sentences` numbers them, see `Placement.forward`.
+    """
+    if not isinstance(fields, dict):
         return
-    for name, value in batch.items():
-        if name != "elmo_tokens" or not isinstance(value, torch.Tensor):
-            _prefetch(value)
-            continue
-        # NumPy, because PyTorch would start further threads here, which compete with those of the
-        # model. Shape: (num_sentences, num_tokens, max_characters_per_token)
-        ids = value.flatten(end_dim=-3).cpu().numpy()
-        keys = sentence_keys(ids, (ids > 0).any(axis=2).sum(axis=1).tolist())
-        for cache in LayerCache.opened():
-            cache.prefetch(keys)
+    for name, value in fields.items():
+        if name == "elmo_tokens" and isinstance(value, torch.Tensor):
+            yield from map(sentence_key, _sentences(value, sentences))
+        else:
+            yield from _keys(value, fields.get(f"{name}_sentences", sentences))
+
+
+def _sentences(
+    character_ids: torch.Tensor, sentences: Optional[torch.Tensor]
+) -> Iterator[numpy.ndarray]:
+    """The character ids of each sentence, shape `(num_tokens, max_characters_per_token)`."""
+    # NumPy, because PyTorch would start further threads here, which compete with those of the
+    # model. Shape: (num_texts, num_tokens, max_characters_per_token)
+    texts = character_ids.flatten(end_dim=-3).cpu().numpy()
+    # Shape: (num_texts, num_tokens)
+    mask: numpy.ndarray = numpy.any(texts > 0, axis=2)
+    if sentences is None:
+        yield from (text[is_token] for text, is_token in zip(texts, mask))
+        return
+    for text, is_token, numbers in zip(texts, mask, sentences.cpu().numpy()):
+        starts = numpy.flatnonzero(numpy.diff(numbers[is_token])) + 1
+        yield from numpy.split(text[is_token], starts)

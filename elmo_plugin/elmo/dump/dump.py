@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple, Uni
 import numpy
 
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.elmo.dump.dump_file import DumpFile, finished_attributes
 from elmo_plugin.elmo.dump.formats import format_of
@@ -29,7 +29,6 @@ from elmo_plugin.util.resumable_text import settings_difference
 __all__ = [
     "DumpOptions",
     "DumpSummary",
-    "check_format",
     "check_space",
     "count_text",
     "dump_embeddings",
@@ -105,7 +104,7 @@ def dump_embeddings(
     if os.path.exists(output_path) and os.path.exists(input_path):
         if os.path.samefile(input_path, output_path):
             raise ConfigurationError(f"{output_path} is the input; name another output.")
-    check_format(output_path, options)
+    format_of(Path(output_path)).check(options)
     text = _Text(input_path, Path(output_path), options)
     sentences = text.sentences()
     # Read before the output is opened, so that an empty or missing input is reported first.
@@ -159,11 +158,6 @@ def finished_dump(
             "or add --force to replace it."
         )
     return DumpSummary(text.num_lines, text.num_tokens, int(found["num_datasets"]), text.num_lines)
-
-
-def check_format(output_path: Union[str, os.PathLike], options: DumpOptions) -> None:
-    """See `DumpFormat.check`, for a file or a folder of files."""
-    format_of(Path(output_path)).check(options)
 
 
 def count_text(
@@ -246,7 +240,6 @@ def _groups(
 
 
 def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
-    weight = next(bilm.parameters())
     # The words of token embeddings are too long for an attribute.
     source = {name: value for name, value in bilm.options.source.items() if name != "vocabulary"}
     settings = asdict(options)
@@ -256,8 +249,8 @@ def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
         "format_version": FORMAT_VERSION,
         **settings,
         "compression": options.compression or "none",
-        "computed_in": str(weight.dtype).replace("torch.", ""),
-        "computed_on": weight.device.type,
+        "computed_in": weights_type(bilm),
+        "computed_on": next(bilm.parameters()).device.type,
         "bilm_options": json.dumps(source, sort_keys=True),
         "bilm_fingerprint": fingerprint(bilm),
     }

@@ -7,10 +7,10 @@ from typing import Any, Dict, List, Optional
 
 from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.elmo.dump.part_file import PartWriter, read_header
-from elmo_plugin.util.atomic_write import atomic_write, check_new_file
+from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write, check_new_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
-from elmo_plugin.util.resumable_text import settings_difference
+from elmo_plugin.util.resumable_text import can_continue
 
 # The keys of `DumpFile.progress` that are not settings.
 _PROGRESS = ("num_lines", "text_sha256")
@@ -42,7 +42,7 @@ class DumpFile:
     """
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
-        self.path, self.folder = path, Path(f"{path}.unfinished")
+        self.path, self.folder = path, Path(f"{path}{UNFINISHED}")
         #: The settings, and `num_lines` and `text_sha256` of the last commit.
         self.progress = {**settings, "num_lines": 0, "text_sha256": ""}
         #: Writes the parts for `commit`.
@@ -99,16 +99,10 @@ class DumpFile:
             return
         progress, _ = read_header(parts[-1])
         settings = {name: self.progress[name] for name in self.progress if name not in _PROGRESS}
-        difference = settings_difference(progress, settings)
-        if not difference:
+        if can_continue(self.folder, progress, settings, force):
             self.progress = progress
-        elif force:
-            self._remove_parts()
         else:
-            raise ConfigurationError(
-                f"{self.folder} was begun with other settings: {difference}. Repeat that command "
-                "to continue it, name another output, or add --force to begin anew."
-            )
+            self._remove_parts()
 
     def _parts(self) -> List[Path]:
         return sorted(self.folder.glob("*.part"))

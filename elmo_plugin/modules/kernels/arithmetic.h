@@ -57,7 +57,7 @@ inline float exponential(float x) {
 inline float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
 // For small x, the subtraction from 1 would cancel most digits: use the Taylor series.
-inline float tangent(float x) {
+inline float hyperbolic_tangent(float x) {
     const float square = x * x;
     float series = 62.0f / 2835;
     series = series * square - 17.0f / 315;

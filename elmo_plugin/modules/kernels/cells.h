@@ -1,8 +1,13 @@
 // The recurrent cells for one hidden unit: the formulas in `recurrent/cells/*.py` and their
-// gradients, in float32. `gates` are in the order of each cell's `gates`: those with a recurrent
-// product first, those with an input product last. `forward` turns the gates' sums into what
-// `backward` needs of them; `backward` turns the gradient of the cell state into that of the
-// previous one. `with` is the setting of the cell: one number, or one of each hidden unit.
+// gradients, in float32.
+//
+// `z` holds a number per gate, in the order of the attribute `gates` of the Python class. The first
+// `recurrent_gates` have a product with the previous hidden state, the last `input_gates` one with
+// the input. `before` and `now` are the previous and the new cell state. `forward` replaces the
+// sums of the products in `z` by what `backward` needs, mostly the activations. `backward` gives
+// the gradients of these sums in `d_z`, and turns `d_now` from the gradient of the new cell state
+// into that of the previous one. Both take the setting of the cell (`with` in the functions below):
+// a bound, or the dropout mask, which has a number for each hidden unit.
 
 #pragma once
 
@@ -21,15 +26,15 @@ struct Lstm {
                                float& output) {
         z[0] = sigmoid(z[0]);
         z[1] = sigmoid(z[1]);
-        z[2] = tangent(z[2]);
+        z[2] = hyperbolic_tangent(z[2]);
         z[3] = sigmoid(z[3]);
         now = clipped(z[1] * before + z[0] * z[2], clip);
-        output = z[3] * tangent(now);
+        output = z[3] * hyperbolic_tangent(now);
     }
 
     static inline void backward(const float (&z)[gates], float before, float now, float d_output,
                                 float clip, float& d_now, float (&d_z)[gates]) {
-        const float t = tangent(now);
+        const float t = hyperbolic_tangent(now);
         float d_c = d_now + d_output * z[3] * (1.0f - t * t);
         d_c = now >= clip || now <= -clip ? 0.0f : d_c;
         d_z[0] = d_c * z[2] * slope(z[0]);
@@ -49,17 +54,17 @@ struct HighwayLstm {
                                float& output) {
         z[0] = sigmoid(z[0]);
         z[1] = sigmoid(z[1]);
-        z[2] = tangent(z[2]);
+        z[2] = hyperbolic_tangent(z[2]);
         z[3] = sigmoid(z[3]);
         z[4] = sigmoid(z[4]);
         now = z[1] * before + z[0] * z[2];
-        output = mask * (z[5] + z[4] * (z[3] * tangent(now) - z[5]));
+        output = mask * (z[5] + z[4] * (z[3] * hyperbolic_tangent(now) - z[5]));
     }
 
     static inline void backward(const float (&z)[gates], float before, float now, float d_output,
                                 float mask, float& d_now, float (&d_z)[gates]) {
         const float d = d_output * mask;
-        const float t = tangent(now);
+        const float t = hyperbolic_tangent(now);
         const float d_activated = d * z[4];
         const float d_c = d_now + d_activated * z[3] * (1.0f - t * t);
         d_z[0] = d_c * z[2] * slope(z[0]);
@@ -79,7 +84,7 @@ struct Gru {
     static inline void forward(float (&z)[gates], float before, float, float& now, float& output) {
         z[1] = sigmoid(z[1]);
         z[2] = sigmoid(z[2]);
-        z[3] = tangent(z[3] + z[1] * z[0]);
+        z[3] = hyperbolic_tangent(z[3] + z[1] * z[0]);
         now = output = z[3] + z[2] * (before - z[3]);
     }
 

@@ -6,7 +6,8 @@
 
 namespace {
 
-// Sums of products with inputs that are kept for the steps, but never those of fewer tokens.
+// `InputSums` multiplies the inputs of several steps at once: as many tokens as have at most
+// `most_sums` sums of products, but at least `least_tokens` tokens.
 constexpr int64_t most_sums = 1 << 18, least_tokens = 24;
 
 // Without gradients, or with what the backward scan needs (`gates`, `cell_states`).
@@ -184,7 +185,7 @@ template <class T>
 template <class Cell>
 void ForwardScan<T>::run(const Unit& unit) const {
     const int64_t dim = hidden_dim;
-    const Share share(quotient(dim, width), unit.member, unit.num_members);
+    const Share share(ceil_div(dim, width), unit.member, unit.num_members);
     InputSums<Cell, T> input_sums(*this, unit, share);
     const T* previous = has_state ? hidden + unit.first * output_dim : nullptr;
     for (int64_t step = 0, start = 0; step < num_steps; start += batch_sizes[step++]) {

@@ -18,7 +18,9 @@
 
 namespace {
 
-// Rows at once, so that all sums stay in registers: of 32 with AVX-512 and on ARM, else 16.
+// `width` is the number of floats in a vector register, `sums` the number of registers that hold
+// sums of products, of 32 registers with AVX-512 and on ARM, else of 16. Products with a panel of n
+// vectors take `sums / n` rows at once.
 #if defined(__AVX512F__)
 constexpr int64_t width = 16;
 constexpr int sums = 25;
@@ -120,7 +122,7 @@ inline void add_products(Vector (&sum)[rows][vectors], const T* inputs, int64_t 
 // Calls `of<rows>(first)` for all sentences, in blocks of nearly equal size.
 template <int most, class Of>
 inline void in_blocks(int64_t num_rows, const Of& of) {
-    const int64_t num_blocks = quotient(num_rows, most);
+    const int64_t num_blocks = ceil_div(num_rows, most);
     for (int64_t block = 0; block < num_blocks; ++block) {
         const int64_t first = num_rows * block / num_blocks;
         const int64_t rows = num_rows * (block + 1) / num_blocks - first;
@@ -165,7 +167,7 @@ struct Product {
     }
 
     void run(int64_t num_rows, int64_t member, int64_t num_members) {
-        const Share share(quotient(num_columns, plain * width), member, num_members);
+        const Share share(ceil_div(num_columns, plain * width), member, num_members);
         for (panel = share.first; panel < share.end; ++panel)
             in_blocks<sums / plain>(num_rows, *this);
     }

@@ -1,7 +1,7 @@
-// One step of a recurrent layer, one pass over memory, between matrix products in bfloat16. All
-// arrays are dense, one sentence per row; gates lie side by side, in the order of each cell's
-// `gates`. What is no input or result of a product is float32. Without `gates`, nothing is kept
-// for the backward pass.
+// One step of a recurrent layer between its matrix products, in one pass over memory. Inputs and
+// results of the products are bfloat16, everything else is float32. All arrays are dense, with a
+// sentence per row; a row of gates holds one gate after the other, in the order of the attribute
+// `gates` of the Python class. If `gates` is null, nothing is kept for the backward pass.
 
 #include "cells.h"
 

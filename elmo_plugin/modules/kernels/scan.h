@@ -37,11 +37,11 @@ void run_all(const Direction* scans, int64_t num_scans, bool can_share) {
     if (!one.num_steps || !one.batch_sizes[0]) return;
     const int64_t num_rows = one.batch_sizes[0];
     const int64_t work = one.hidden_dim * one.output_dim * Cell::recurrent_gates;
-    int64_t most = can_share ? num_scans * num_rows * quotient(work, least_work)
+    int64_t most = can_share ? num_scans * num_rows * ceil_div(work, least_work)
                              : num_scans * num_rows;
     if (omp_get_max_threads() < most) most = omp_get_max_threads();
     if (num_scans * num_rows * work < least_work) most = 1;
-    int64_t num_parts = quotient(most, num_scans);
+    int64_t num_parts = ceil_div(most, num_scans);
     if (num_parts > num_rows) num_parts = num_rows;
     const std::vector<int64_t> firsts = parts(one.batch_sizes, one.num_steps, num_parts);
     const int64_t num_units = num_scans * num_parts;

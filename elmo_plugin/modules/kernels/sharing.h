@@ -10,7 +10,7 @@
 
 namespace {
 
-inline int64_t quotient(int64_t all, int64_t part) { return (all + part - 1) / part; }
+inline int64_t ceil_div(int64_t all, int64_t part) { return (all + part - 1) / part; }
 
 // The panels of one of the threads that share them.
 struct Share {

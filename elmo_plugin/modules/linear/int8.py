@@ -5,6 +5,7 @@ import torch
 from torch.nn.functional import linear, pad
 
 from elmo_plugin.modules import tuning
+from elmo_plugin.util.gradients import tracks_gradients
 from elmo_plugin.util.quantized import quantized_rows
 
 __all__ = ["Int8Linear", "Int8Matrix"]
@@ -193,8 +194,7 @@ class Int8Linear(torch.nn.Module):
             If autograd would track the result.
         """
         bias = self.bias if bias is None else bias
-        requires_grad = inputs.requires_grad or bias is not None and bias.requires_grad
-        if requires_grad and torch.is_grad_enabled():
+        if tracks_gradients(inputs, bias):
             self.drop_packed()
         return self.matrix.product(inputs, bias)
 

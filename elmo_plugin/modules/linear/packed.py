@@ -11,6 +11,7 @@ from elmo_plugin.modules.linear.products import (
     padded_rows,
     with_rows,
 )
+from elmo_plugin.util.gradients import tracks_gradients
 
 __all__ = ["PackedLinear", "PackedMatrix"]
 
@@ -114,7 +115,7 @@ class PackedLinear(torch.nn.Linear):
             Shape `(num_rows, out_features)`.
         """
         bias = self.bias if bias is None else bias
-        if torch.is_grad_enabled() and (self.weight.requires_grad or inputs.requires_grad):
+        if tracks_gradients(self.weight, inputs, bias):
             self.drop_packed()
             return padded_linear(inputs, self.weight, bias)
         if self.keeps_packed and self._can_pack(inputs):

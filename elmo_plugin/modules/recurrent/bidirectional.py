@@ -5,9 +5,9 @@ from typing import Sequence, Tuple
 import torch
 
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.layer import RecurrentLayer, read_together
+from elmo_plugin.modules.recurrent.layer import RecurrentLayer, run_layers
 from elmo_plugin.modules.recurrent.packing import Packing
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.modules.recurrent.padded import encode_padded
 
 
 def initial_layer(cell: Cell, input_dim: int, hidden_dim: int) -> RecurrentLayer:
@@ -57,28 +57,23 @@ def encode_bidirectionally(
     `ConfigurationError`
         If the inputs are not as wide as the first layer's weights.
     """
-    first = layers[0][0]
-    if inputs.size(-1) != first.input.in_features:
-        raise ConfigurationError(
-            f"The encoder reads inputs {first.input.in_features} wide but received "
-            f"{inputs.size(-1)}. Set `input_size` to the width of everything that it reads."
-        )
-    packing = Packing.from_mask(mask)
-    # Shape: (batch_size * num_tokens, input_dim)
-    tokens = inputs.flatten(0, 1).to(first.bias.dtype)
-    for forward, backward in layers:
-        tokens = _read_both(forward, backward, tokens, packing)
-    return tokens.unflatten(0, mask.shape).to(inputs.dtype)
+
+    def encode(tokens: torch.Tensor, packing: Packing) -> torch.Tensor:
+        for forward, backward in layers:
+            tokens = _run_both_directions(forward, backward, tokens, packing)
+        return tokens
+
+    return encode_padded(encode, layers[0][0], inputs, mask)
 
 
-def _read_both(
+def _run_both_directions(
     forward: RecurrentLayer, backward: RecurrentLayer, inputs: torch.Tensor, packing: Packing
 ) -> torch.Tensor:
     """From shape `(batch_size * num_tokens, input_dim)` to `(…, 2 * hidden_dim)`."""
     index = torch.cat([packing.forward_index, packing.backward_index])
     forward_inputs, backward_inputs = inputs.index_select(0, index).chunk(2)
     inputs_of_each = [forward_inputs, backward_inputs]
-    results = read_together([forward, backward], inputs_of_each, packing.batch_sizes)
+    results = run_layers([forward, backward], inputs_of_each, packing.batch_sizes)
     packed = torch.cat([outputs for outputs, _ in results])
     # A token's row is two rows of half the width: one of each direction.
     index = torch.cat([2 * packing.forward_index, 2 * packing.backward_index + 1])

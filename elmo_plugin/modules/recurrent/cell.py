@@ -65,14 +65,20 @@ class Cell(ABC):
         """
 
     def full_bias(self, bias: torch.Tensor) -> torch.Tensor:
-        """The bias of all gates, from the learned one."""
+        """
+        The bias of all gates, shape `(num_gates * hidden_dim,)`, from the learned one, shape
+        `(num_bias_gates * hidden_dim,)`.
+        """
         missing = len(self.gates) - self.num_bias_gates
         if not missing:
             return bias
         return torch.nn.functional.pad(bias, (0, missing * (len(bias) // self.num_bias_gates)))
 
     def kernel_setting(self, num_sentences: int, hidden_dim: int) -> Any:
-        """What the kernel takes besides arrays: a number, or a dense float32 tensor."""
+        """
+        What the kernel takes besides arrays: a number, or a dense float32 tensor of shape
+        `(num_sentences, hidden_dim)`.
+        """
         return 0.0
 
 
@@ -101,11 +107,15 @@ class FormulaStep:
 
         # Parameters
 
-        inputs, recurrent : `torch.Tensor`
-            Products with the inputs and the previous hidden state; `recurrent` may be `None`
-            before the first step.
-        previous : `torch.Tensor`
-            Cell state of the step before.
+        inputs : `torch.Tensor`
+            Shape `(num_sentences, num_input_gates * hidden_dim)`. Products with the inputs.
+        recurrent : `Optional[torch.Tensor]`
+            Shape `(num_sentences, num_recurrent_gates * hidden_dim)`. Products with the previous
+            hidden state; may be `None` at the first step.
+        previous, cell_state, output : `torch.Tensor`
+            Shape `(num_sentences, hidden_dim)`. Cell state of the step before, and the results.
+        gates : `Optional[torch.Tensor]`
+            Shape `(num_sentences, num_gates * hidden_dim)`.
         """
         if gates is None:
             gates = previous.new_empty(len(previous), len(self._cell.gates) * previous.size(1))

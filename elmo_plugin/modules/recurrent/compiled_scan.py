@@ -10,14 +10,14 @@ from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.linear.panels import panels
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.scan import RecurrentState, Trace, at_least_float32
+from elmo_plugin.modules.recurrent.scan import RecurrentState, SavedActivations, at_least_float32
 from elmo_plugin.modules.recurrent.weights import KeptWeights, Weights
 
 # Types of products, in the names of compiled functions.
 _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 
 
-class Reading(NamedTuple):
+class LayerCall(NamedTuple):
     """
     One direction of a recurrent layer, and what it reads.
 
@@ -43,9 +43,18 @@ def can_scan(
     cell: Cell, weights: Weights, dtype: torch.dtype, num_sentences: Optional[int] = None
 ) -> bool:
     """
-    True if this cell has a compiled scan for this device and this type of products, which all
-    weights must have: in bfloat16 only without gradients, when `num_sentences` is given, and only
-    for small products, because oneDNN's are faster for large ones.
+    True if the steps of this cell can be one compiled call.
+
+    # Parameters
+
+    cell : `Cell`
+    weights : `Weights`
+        All must be on a CPU and of type `dtype`.
+    dtype : `torch.dtype`
+        The type of products: float32, or bfloat16 if no gradients are tracked and the products are
+        small; for large ones oneDNN is faster.
+    num_sentences : `Optional[int]`
+        The number of sentences of the batch; `None` if gradients are tracked.
     """
     parts = (weights.input, weights.recurrent, weights.projection)
     is_fast = dtype == torch.float32 or (
@@ -68,21 +77,23 @@ def is_small(weights: Weights, num_sentences: int) -> bool:
 
 def compiled_forward(
     cell: Cell,
-    readings: Sequence[Reading],
+    calls: Sequence[LayerCall],
     batch_sizes: Sequence[int],
-    traces: Optional[Sequence[Trace]] = None,
+    saved: Optional[Sequence[SavedActivations]] = None,
 ) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
     `forward_scan` of layers of the same widths, for sentences of the same lengths: in parallel if
     there are threads for it. The results of a sentence do not depend on the other sentences.
     """
-    dim, rows = readings[0].weights.hidden_dim(cell), max(batch_sizes, default=0)
-    dtype = readings[0].inputs.dtype
+    dim, rows = calls[0].weights.hidden_dim(cell), max(batch_sizes, default=0)
+    dtype = calls[0].inputs.dtype
     scans, results = [], []
-    for number, (inputs, weights, state, kept) in enumerate(readings):
-        trace = traces[number] if traces else None
+    for number, (inputs, weights, state, kept) in enumerate(calls):
+        activations = saved[number] if saved else None
         outputs = (
-            trace.hidden_states if trace else inputs.new_empty(len(inputs), weights.output_dim)
+            activations.hidden_states
+            if activations
+            else inputs.new_empty(len(inputs), weights.output_dim)
         )
         full = at_least_float32(outputs.dtype)
         final = RecurrentState(
@@ -93,7 +104,7 @@ def compiled_forward(
             final = RecurrentState(_copy(hidden, outputs.dtype), _copy(cell_state, full))
         cell_outputs = None
         if weights.projection is not None:
-            cell_outputs = trace.cell_outputs if trace else outputs.new_empty(rows, dim)
+            cell_outputs = activations.cell_outputs if activations else outputs.new_empty(rows, dim)
         scans.append(
             {
                 **_settings(cell, weights, len(final.cell), state is not None),
@@ -104,8 +115,8 @@ def compiled_forward(
                 "hidden": final.hidden,
                 "cell_state": final.cell,
                 "outputs": outputs,
-                "gates": trace and trace.gates,
-                "cell_states": trace and trace.cell_states,
+                "gates": activations and activations.gates,
+                "cell_states": activations and activations.cell_states,
                 "cell_outputs": cell_outputs,
             }
         )
@@ -121,7 +132,7 @@ def compiled_backward(
     weights: Weights,
     batch_sizes: List[int],
     state: Optional[RecurrentState],
-    trace: Trace,
+    activations: SavedActivations,
     gradients: Tuple[torch.Tensor, ...],
     d_gates: torch.Tensor,
     d_projected: Optional[torch.Tensor],
@@ -131,12 +142,12 @@ def compiled_backward(
     projection = weights.projection
     scan = {
         **_settings(cell, weights, len(d_cell), state is not None),
-        "gates": trace.gates,
-        "cell_states": trace.cell_states,
+        "gates": activations.gates,
+        "cell_states": activations.cell_states,
         "first_cell_state": (
             torch.zeros_like(d_cell) if state is None else _copy(state.cell, torch.float32)
         ),
-        "hidden_states": trace.hidden_states,
+        "hidden_states": activations.hidden_states,
         "d_outputs": d_outputs,
         "recurrent": panels(weights.recurrent.t()),
         "projection": None if projection is None else panels(projection.t()),

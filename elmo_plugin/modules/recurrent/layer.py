@@ -6,10 +6,11 @@ import torch
 
 from elmo_plugin.modules.linear.packed import PackedLinear
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.compiled_scan import Reading
-from elmo_plugin.modules.recurrent.recurrence import recurrences, tracks_gradients
+from elmo_plugin.modules.recurrent.compiled_scan import LayerCall
+from elmo_plugin.modules.recurrent.recurrence import recurrences
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.modules.recurrent.weights import KeptWeights, Weights
+from elmo_plugin.util.gradients import tracks_gradients
 
 
 class RecurrentLayer(torch.nn.Module):
@@ -94,11 +95,9 @@ class RecurrentLayer(torch.nn.Module):
         state : `RecurrentState`
             State after each sentence's last token.
         """
-        return read_together([self], [inputs], batch_sizes, [state], cell)[0]
+        return run_layers([self], [inputs], batch_sizes, [state], cell)[0]
 
-    def _reading(
-        self, inputs: torch.Tensor, state: Optional[RecurrentState], cell: Cell
-    ) -> Reading:
+    def _call(self, inputs: torch.Tensor, state: Optional[RecurrentState], cell: Cell) -> LayerCall:
         layers = [layer for layer in (self.input, self.recurrent, self.projection) if layer]
         if tracks_gradients(inputs, *(state or ()), *self.parameters()):
             for layer in layers:
@@ -106,10 +105,10 @@ class RecurrentLayer(torch.nn.Module):
         weights, kept = self.weights(cell), None
         if all(layer.keeps_packed for layer in layers):
             kept = KeptWeights(weights, self.input, self.recurrent, self.projection)
-        return Reading(inputs, weights, state, kept)
+        return LayerCall(inputs, weights, state, kept)
 
 
-def read_together(
+def run_layers(
     layers: Sequence[RecurrentLayer],
     inputs: Sequence[torch.Tensor],
     batch_sizes: Sequence[int],
@@ -123,5 +122,5 @@ def read_together(
     """
     cell = cell or layers[0].cell
     every = zip(layers, inputs, states or [None] * len(layers))
-    readings = [layer._reading(values, state, cell) for layer, values, state in every]
-    return recurrences(cell, readings, batch_sizes)
+    calls = [layer._call(values, state, cell) for layer, values, state in every]
+    return recurrences(cell, calls, batch_sizes)

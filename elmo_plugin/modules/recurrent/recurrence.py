@@ -14,7 +14,7 @@ from elmo_plugin.modules.linear.products import (
 )
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.compiled_scan import (
-    Reading,
+    LayerCall,
     can_scan,
     compiled_backward,
     compiled_forward,
@@ -23,12 +23,13 @@ from elmo_plugin.modules.recurrent.compiled_scan import (
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.scan import (
     RecurrentState,
-    Trace,
+    SavedActivations,
     backward_scan,
     forward_scan,
     large_buffer,
 )
 from elmo_plugin.modules.recurrent.weights import Weights
+from elmo_plugin.util.gradients import tracks_gradients
 
 # Columns of ones beside the inputs: their product with the gates' gradients is the bias gradient.
 # One is used; sixteen keep the width of the product a multiple of 16.
@@ -36,7 +37,7 @@ _ONES = 16
 
 
 def recurrences(
-    cell: Cell, readings: Sequence[Reading], batch_sizes: Sequence[int]
+    cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[int]
 ) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
     All steps of recurrent layers of the same widths: in parallel, if there are threads for it.
@@ -50,7 +51,7 @@ def recurrences(
 
     cell : `Cell`
         The arithmetic of a step.
-    readings : `Sequence[Reading]`
+    calls : `Sequence[LayerCall]`
         One direction of one layer each.
     batch_sizes : `Sequence[int]`
         Number of sentences at each step, in descending order.
@@ -61,37 +62,37 @@ def recurrences(
         For each layer the hidden states, shape `(num_packed, output_dim)`, and the state after each
         sentence's last token.
     """
-    device = readings[0].inputs.device.type
+    device = calls[0].inputs.device.type
     # The faster code was not tested on other devices.
     if device not in ("cpu", "cuda"):
-        return [reference_recurrence(cell, *each[:2], batch_sizes, each[2]) for each in readings]
-    for reading in readings:
-        _check_fit(cell, reading, batch_sizes)
+        return [reference_recurrence(cell, *each[:2], batch_sizes, each[2]) for each in calls]
+    for call in calls:
+        _check_fit(cell, call, batch_sizes)
     tensors = [
-        tensor for each in readings for tensor in (each.inputs, *(each.state or ()), *each.weights)
+        tensor for each in calls for tensor in (each.inputs, *(each.state or ()), *each.weights)
     ]
-    weights, num_sentences = readings[0].weights, max(batch_sizes, default=0)
+    weights, num_sentences = calls[0].weights, max(batch_sizes, default=0)
     dtype, full = _product_dtype(weights), weights.bias.dtype
     if dtype != full and is_small(weights, num_sentences) and can_scan(cell, weights, full):
         # The compiled scan in float32 is faster than single steps in bfloat16.
         with torch.autocast(device, enabled=False):
-            exact = recurrences(cell, readings, batch_sizes)
+            exact = recurrences(cell, calls, batch_sizes)
         return [
             (outputs.to(dtype), RecurrentState(state.hidden.to(dtype), state.cell))
             for outputs, state in exact
         ]
     has_scan = can_scan(cell, weights, dtype, num_sentences)
     if not has_scan or tracks_gradients(*tensors):
-        return [_recurrence(cell, reading, batch_sizes) for reading in readings]
+        return [_recurrence(cell, call, batch_sizes) for call in calls]
     with torch.autocast(device, enabled=False):
-        readings = [reading._replace(inputs=reading.inputs.to(dtype)) for reading in readings]
-        return compiled_forward(cell, readings, batch_sizes)
+        calls = [call._replace(inputs=call.inputs.to(dtype)) for call in calls]
+        return compiled_forward(cell, calls, batch_sizes)
 
 
 def _recurrence(
-    cell: Cell, reading: Reading, batch_sizes: Sequence[int]
+    cell: Cell, call: LayerCall, batch_sizes: Sequence[int]
 ) -> Tuple[torch.Tensor, RecurrentState]:
-    inputs, weights, state, kept = reading
+    inputs, weights, state, kept = call
     dtype = _product_dtype(weights)
     if state is None and weights.recurrent_bias is not None:
         # The recurrent bias is added in the first step too, so that step needs a state.
@@ -111,9 +112,9 @@ def _recurrence(
         )
 
 
-def _check_fit(cell: Cell, reading: Reading, batch_sizes: Sequence[int]) -> None:
+def _check_fit(cell: Cell, call: LayerCall, batch_sizes: Sequence[int]) -> None:
     """Asserts the shapes, which the compiled code does not check."""
-    inputs, weights, state, _ = reading
+    inputs, weights, state, _ = call
     dim, sizes = weights.hidden_dim(cell), list(batch_sizes)
     assert sum(sizes) == len(inputs) and sizes == sorted(sizes, reverse=True), sizes
     assert weights.recurrent.size(0) == cell.num_recurrent_gates * dim, weights.recurrent.shape
@@ -126,13 +127,6 @@ def _check_fit(cell: Cell, reading: Reading, batch_sizes: Sequence[int]) -> None
     assert weights.bias.numel() == len(cell.gates) * dim, weights.bias.shape
     for part, width in zip(state or (), (weights.output_dim, dim)):
         assert len(part) >= max(sizes, default=0) and part.size(1) == width, part.shape
-
-
-def tracks_gradients(*tensors: Optional[torch.Tensor]) -> bool:
-    """True if autograd would track a result of these tensors."""
-    return torch.is_grad_enabled() and any(
-        tensor is not None and tensor.requires_grad for tensor in tensors
-    )
 
 
 class _Recurrence(torch.autograd.Function):
@@ -159,16 +153,16 @@ class _Recurrence(torch.autograd.Function):
             state = RecurrentState(hidden, cell_state)
         with torch.autocast(inputs.device.type, enabled=False):
             inputs = inputs.to(dtype)
-            trace = Trace.empty(cell, inputs, weights)
+            activations = SavedActivations.empty(cell, inputs, weights)
             if can_scan(cell, weights, dtype):
-                readings = [Reading(inputs, weights, state)]
-                ((outputs, final),) = compiled_forward(cell, readings, batch_sizes, [trace])
+                calls = [LayerCall(inputs, weights, state)]
+                ((outputs, final),) = compiled_forward(cell, calls, batch_sizes, [activations])
             else:
                 products = weights.products(dtype)
                 outputs, final = forward_scan(
-                    cell, inputs, weights, batch_sizes, state, products, trace
+                    cell, inputs, weights, batch_sizes, state, products, activations
                 )
-        ctx.save_for_backward(inputs, hidden, cell_state, *parts, *trace)
+        ctx.save_for_backward(inputs, hidden, cell_state, *parts, *activations)
         ctx.cell, ctx.batch_sizes = cell, batch_sizes
         return outputs, *final
 
@@ -177,17 +171,17 @@ class _Recurrence(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
         """Gradients of the tensors that `forward` takes, from those of its results."""
         inputs, hidden, cell_state, *saved = ctx.saved_tensors
-        weights, trace = Weights(*saved[:4]), Trace(*saved[4:])
+        weights, activations = Weights(*saved[:4]), SavedActivations(*saved[4:])
         state = None if hidden is None else RecurrentState(hidden, cell_state)
-        scan = (ctx.cell, weights, ctx.batch_sizes, state, trace, gradients)
+        scan = (ctx.cell, weights, ctx.batch_sizes, state, activations, gradients)
         with torch.autocast(inputs.device.type, enabled=False):
             # With the padding that products need, so that they do not copy it.
             num_rows = padded_rows(len(inputs))
-            d_gates = large_buffer(inputs, num_rows, trace.gates.size(1), inputs.dtype)
+            d_gates = large_buffer(inputs, num_rows, activations.gates.size(1), inputs.dtype)
             d_gates[len(inputs) :] = 0.0
             d_projected = None
             if weights.projection is not None:
-                d_projected = torch.empty_like(trace.hidden_states)
+                d_projected = torch.empty_like(activations.hidden_states)
             has_scan = can_scan(ctx.cell, weights, inputs.dtype)
             scan_back = compiled_backward if has_scan else backward_scan
             d_state = scan_back(*scan, d_gates[: len(inputs)], d_projected)
@@ -197,7 +191,7 @@ class _Recurrence(torch.autograd.Function):
                 rows = d_gates[:, -weights.input.size(0) :]
                 d_inputs = through_inputs.product(rows)[: len(inputs)]
             d_weights = _weight_gradients(
-                weights, ctx.batch_sizes, inputs, hidden, trace, d_gates, d_projected
+                weights, ctx.batch_sizes, inputs, hidden, activations, d_gates, d_projected
             )
         return None, None, d_inputs, *((None, None) if state is None else d_state), *d_weights
 
@@ -207,7 +201,7 @@ def _weight_gradients(
     batch_sizes: List[int],
     inputs: torch.Tensor,
     hidden: Optional[torch.Tensor],
-    trace: Trace,
+    activations: SavedActivations,
     d_gates: torch.Tensor,
     d_projected: Optional[torch.Tensor],
 ) -> Weights:
@@ -216,22 +210,22 @@ def _weight_gradients(
     # Hidden states of the step before; the first step has none unless a state was given.
     first_size = max(batch_sizes, default=0)
     if hidden is None:
-        hidden = trace.hidden_states.new_zeros(first_size, trace.hidden_states.size(1))
+        hidden = activations.hidden_states.new_zeros(first_size, activations.hidden_states.size(1))
     earlier = [hidden[:first_size].to(inputs.dtype)]
     start = 0
     for size, next_size in zip(batch_sizes, batch_sizes[1:]):
-        earlier.append(trace.hidden_states[start : start + next_size])
+        earlier.append(activations.hidden_states[start : start + next_size])
         start += size
     d_projection = None
     if d_projected is not None:
-        d_projection = transposed_product(d_projected, trace.cell_outputs).to(full)
+        d_projection = transposed_product(d_projected, activations.cell_outputs).to(full)
     if onednn_compiles(d_gates) and len(weights.input) == len(weights.recurrent) == d_gates.size(1):
         # One product instead of three, which takes two thirds of their time.
         ones = inputs.new_ones(len(inputs), _ONES)
         joined = torch.cat([inputs, torch.cat(earlier), ones], dim=1)
         parts = transposed_product(joined, d_gates).to(full)
         d_input, d_recurrent, d_bias = parts.split(
-            [inputs.size(1), trace.hidden_states.size(1), _ONES]
+            [inputs.size(1), activations.hidden_states.size(1), _ONES]
         )
         return Weights(d_input.t(), d_recurrent.t(), d_bias[0], d_projection)
     d_recurrent_gates = d_gates[:, : weights.recurrent.size(0)]

@@ -17,7 +17,7 @@ def reference_recurrence(
 ) -> Tuple[torch.Tensor, RecurrentState]:
     """
     The same as `recurrences` of one layer, in plain PyTorch operations, differentiated by autograd.
-    See `Reading` for the parameters.
+    See `LayerCall` for the parameters.
     """
     batch_size = max(batch_sizes, default=0)
     hidden, cell_state = state or (

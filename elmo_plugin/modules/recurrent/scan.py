@@ -29,7 +29,7 @@ class RecurrentState(NamedTuple):
     cell: torch.Tensor
 
 
-class Trace(NamedTuple):
+class SavedActivations(NamedTuple):
     """
     What the backward scan needs of all steps.
 
@@ -50,8 +50,8 @@ class Trace(NamedTuple):
     hidden_states: torch.Tensor
 
     @classmethod
-    def empty(cls, cell: Cell, inputs: torch.Tensor, weights: Weights) -> "Trace":
-        """A trace with uninitialised tensors, in the types that `forward_scan` needs."""
+    def empty(cls, cell: Cell, inputs: torch.Tensor, weights: Weights) -> "SavedActivations":
+        """Activations with uninitialised tensors, in the types that `forward_scan` needs."""
         num_packed, dim = len(inputs), weights.hidden_dim(cell)
         full = at_least_float32(inputs.dtype)
         hidden_states = inputs.new_empty(num_packed, weights.output_dim)
@@ -70,16 +70,20 @@ def forward_scan(
     batch_sizes: Sequence[int],
     state: Optional[RecurrentState],
     products: Products,
-    trace: Optional[Trace],
+    activations: Optional[SavedActivations],
 ) -> Tuple[torch.Tensor, RecurrentState]:
     """
-    The steps of one layer, without gradients. Fills `trace`; without one, the memory needed besides
-    the hidden states does not grow with the number of steps.
+    The steps of one layer, without gradients. Fills `activations` if they are given; otherwise the
+    memory needed besides the hidden states does not grow with the number of steps.
     """
     full, dim = at_least_float32(inputs.dtype), weights.hidden_dim(cell)
     batch_size = max(batch_sizes, default=0)
     step_function = step_of(cell, inputs.device, inputs.dtype, dim, batch_size)
-    outputs = trace.hidden_states if trace else inputs.new_empty(len(inputs), weights.output_dim)
+    outputs = (
+        activations.hidden_states
+        if activations
+        else inputs.new_empty(len(inputs), weights.output_dim)
+    )
     hidden, cell_state = state or (None, outputs.new_zeros(batch_size, dim, dtype=full))
     hidden = hidden if hidden is None else hidden.to(inputs.dtype)
     cell_state = cell_state.to(full).contiguous()
@@ -95,11 +99,13 @@ def forward_scan(
         if hidden is not None:
             # With rows of ended sentences as padding, so that the product need not pad its inputs.
             recurrent = products.recurrent(hidden[: padded_rows(size)])[:size]
-        gates = trace.gates[step] if trace else None
-        new_cell_state = trace.cell_states[step] if trace else torch.empty_like(cell_state[:size])
+        gates = activations.gates[step] if activations else None
+        new_cell_state = (
+            activations.cell_states[step] if activations else torch.empty_like(cell_state[:size])
+        )
         hidden = cell_output = outputs[step]
         if products.projection is not None:
-            cell_output = trace.cell_outputs[step] if trace else buffer[:size]
+            cell_output = activations.cell_outputs[step] if activations else buffer[:size]
         step_function.forward(
             input_gates, recurrent, cell_state[:size], gates, new_cell_state, cell_output
         )
@@ -144,7 +150,7 @@ def backward_scan(
     weights: Weights,
     batch_sizes: List[int],
     state: Optional[RecurrentState],
-    trace: Trace,
+    activations: SavedActivations,
     gradients: Tuple[torch.Tensor, ...],
     d_gates: torch.Tensor,
     d_projected: Optional[torch.Tensor],
@@ -154,7 +160,7 @@ def backward_scan(
     the gates) and `d_projected` (of the projections before their clip), and returns the gradient of
     the initial state.
     """
-    full, dtype = trace.cell_states.dtype, d_gates.dtype
+    full, dtype = activations.cell_states.dtype, d_gates.dtype
     d_outputs, d_hidden, d_cell = (gradient.to(full) for gradient in gradients)
     d_hidden, d_cell = _dense_copy(d_hidden), _dense_copy(d_cell)
     initial = torch.zeros_like(d_cell) if state is None else _dense_copy(state.cell.to(full))
@@ -171,14 +177,14 @@ def backward_scan(
         size = batch_sizes[number]
         step, end = slice(end - size, end), end - size
         before = end - batch_sizes[number - 1]
-        previous = trace.cell_states[before : before + size] if number else initial[:size]
+        previous = activations.cell_states[before : before + size] if number else initial[:size]
         d_output = torch.add(d_outputs[step], d_hidden[:size], out=buffer[:size])
         if through_projection is not None and d_projected is not None:
-            _stop_at_clip(d_output, trace.hidden_states[step], cell.projection_clip)
+            _stop_at_clip(d_output, activations.hidden_states[step], cell.projection_clip)
             d_projected[step] = d_output
             rows = d_projected[end : end + padded_rows(size)]
             d_output = through_projection.product(rows)[:size].to(full)
-        of_step = (trace.gates[step], previous, trace.cell_states[step])
+        of_step = (activations.gates[step], previous, activations.cell_states[step])
         step_function.backward(*of_step, d_output, d_cell[:size], d_gates[step])
         if number or state is not None:
             rows = d_gates[end : end + padded_rows(size), : weights.recurrent.size(0)]

@@ -70,7 +70,7 @@ class BidirectionalEncoder(Seq2SeqEncoder):
         # Parameters
 
         inputs : `torch.Tensor`
-            Shape `(batch_size, num_tokens, input_size)`. Converted to the weights' dtype; under
+            Shape `(batch_size, num_tokens, input_size)`. Computed in the weights' dtype; under
             `torch.autocast` products are in its type, but cell states are float32.
         mask : `torch.BoolTensor`
             Shape `(batch_size, num_tokens)`, real tokens first. Sentences may be empty and in any
@@ -80,7 +80,7 @@ class BidirectionalEncoder(Seq2SeqEncoder):
 
         `torch.Tensor`
             Shape `(batch_size, num_tokens, 2 * hidden_size)`, the forward direction first; zero at
-            padding.
+            padding; in the dtype of the inputs.
 
         # Raises
 

@@ -9,6 +9,7 @@ from overrides import overrides
 from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
 from elmo_plugin.modules.recurrent.layer import RecurrentLayer
 from elmo_plugin.modules.recurrent.packing import Packing
+from elmo_plugin.modules.recurrent.padded import encode_padded
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -103,7 +104,7 @@ class HighwayLstm(Seq2SeqEncoder):
         # Parameters
 
         inputs : `torch.Tensor`
-            Shape `(batch_size, num_tokens, input_size)`. Converted to the weights' dtype; under
+            Shape `(batch_size, num_tokens, input_size)`. Computed in the weights' dtype; under
             `torch.autocast` products are in its type, but cell states are float32.
         mask : `torch.BoolTensor`
             Shape `(batch_size, num_tokens)`, real tokens first. Sentences may be empty and in any
@@ -112,35 +113,29 @@ class HighwayLstm(Seq2SeqEncoder):
         # Returns
 
         `torch.Tensor`
-            Shape `(batch_size, num_tokens, hidden_size)`, zero at padding.
+            Shape `(batch_size, num_tokens, hidden_size)`, zero at padding; in the dtype
+            of the inputs.
 
         # Raises
 
         `ConfigurationError`
             If the inputs are not `input_size` wide.
         """
-        if inputs.size(-1) != self.input_size:
-            raise ConfigurationError(
-                f"HighwayLstm reads inputs {self.input_size} wide but received {inputs.size(-1)}. "
-                "Set `input_size` to the width of the embedded words and features together."
-            )
-        batch_size, num_tokens = mask.shape
-        packing = Packing.from_mask(mask)
-        positions = packing.forward_index
-        tokens = inputs.reshape(-1, self.input_size).to(self.layers[0].bias.dtype)
-        packed = self._encode(tokens.index_select(0, positions), packing, batch_size)
-        padded = packed.new_zeros(batch_size * num_tokens, self.hidden_size)
-        padded = padded.index_copy(0, positions, packed)
-        return padded.view(batch_size, num_tokens, self.hidden_size).to(tokens.dtype)
+        return encode_padded(self._encode, self.layers[0], inputs, mask)
 
-    def _encode(self, packed: torch.Tensor, packing: Packing, batch_size: int) -> torch.Tensor:
+    def _encode(self, tokens: torch.Tensor, packing: Packing) -> torch.Tensor:
+        """From shape `(batch_size * num_tokens, input_size)` to `(…, hidden_size)`."""
+        packed = tokens.index_select(0, packing.forward_index)
         reversal = packing.reversal()
         for layer in self.layers:
             cell = HighwayLstmCell()
             if self.training and self.recurrent_dropout > 0:
-                ones = layer.bias.new_ones(batch_size, self.hidden_size)
+                ones = layer.bias.new_ones(len(packing.order), self.hidden_size)
                 cell = HighwayLstmCell(torch.nn.functional.dropout(ones, self.recurrent_dropout))
             packed, _ = layer(packed, packing.batch_sizes, cell=cell)
             # For the next layer, which reads in the other direction.
             packed = packed.index_select(0, reversal)
-        return packed.index_select(0, reversal) if len(self.layers) % 2 else packed
+        if len(self.layers) % 2:
+            packed = packed.index_select(0, reversal)
+        padded = packed.new_zeros(len(tokens), self.hidden_size)
+        return padded.index_copy(0, packing.forward_index, packed)

@@ -1,5 +1,4 @@
 import os
-from pathlib import Path
 from typing import Optional
 
 import torch
@@ -9,7 +8,8 @@ from overrides import overrides
 from elmo_plugin.modules.cove_encoder import CoveEncoder
 from elmo_plugin.modules.cove_files import read_cove_encoder, stored_cove_encoder
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.weights import read_state
+from elmo_plugin.util.quantized import dequantize
+from elmo_plugin.util.weights import find_weights, read_state
 
 
 @TokenEmbedder.register("elmo-cove")
@@ -103,9 +103,13 @@ def _encoder(weight_file: str, serialization_dir: Optional[str]) -> CoveEncoder:
     The encoder of an archive or, without one, of the file. That of an archive is preferred to the
     file, which may have changed since; that of a training run is used only if the file is missing.
     """
-    names = ["weights.th"] + ([] if os.path.exists(weight_file) else ["best.th"])
-    for path in (Path(serialization_dir or "", name) for name in names):
-        if serialization_dir is not None and path.exists():
-            # Checksums are not needed here: AllenNLP reads all of the weights next.
-            return stored_cove_encoder(read_state(path, str(path), check=False), str(path))
-    return read_cove_encoder(weight_file)
+    path = None
+    if serialization_dir is not None:
+        path = find_weights(serialization_dir, training=not os.path.exists(weight_file))
+    if path is None:
+        return read_cove_encoder(weight_file)
+    # Checksums are not needed here: AllenNLP reads all of the weights next.
+    state = read_state(path, str(path), check=False)
+    # Of an archive that `pack` has written.
+    dequantize(state)
+    return stored_cove_encoder(state, str(path))

@@ -14,7 +14,7 @@ from overrides import overrides
 from torch.nn.functional import embedding
 
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.word_vectors import Vectors, parse_vectors
+from elmo_plugin.util.word_vectors import NUM_TRAINED, Vectors, parse_vectors
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class WordVectors(TokenEmbedder):
         else:
             torch.nn.init.xavier_uniform_(weight)
         if not is_extended:
-            vocab.add_token_to_namespace(str(len(words)), vocab_namespace + _NUM_TRAINED)
+            vocab.add_token_to_namespace(str(len(words)), vocab_namespace + NUM_TRAINED)
         weight[0] = 0.0
         self.weight = torch.nn.Parameter(weight, requires_grad=trainable)
         # A parameter, so that it is in the state dict, but not one of the optimizer.
@@ -135,8 +135,25 @@ class WordVectors(TokenEmbedder):
     ) -> None:
         """
         Adds untrained vectors for words that were added to the vocabulary, for
-        `allennlp evaluate --extend-vocab`. Words that `extension_pretrained_file` lacks get the
-        vector of the unknown word.
+        `allennlp evaluate --extend-vocab`.
+
+        # Parameters
+
+        extended_vocab : `Vocabulary`
+        vocab_namespace : `Optional[str]`, optional (default = `None`)
+            By default that of the embedder.
+        extension_pretrained_file : `Optional[str]`, optional (default = `None`)
+            Vectors of the new words. Without it, or for words that it lacks, the vector of the
+            unknown word is used.
+        model_path : `Optional[str]`, optional (default = `None`)
+            The name of the embedder in the model, for the log.
+
+        # Raises
+
+        `ConfigurationError`
+            If there is no such file.
+        `ValueError`
+            If it is damaged, or the vector of a new word has another width.
         """
         names = extended_vocab.get_index_to_token_vocabulary(vocab_namespace or self._namespace)
         num_known = len(self.weight) + len(self.extra)
@@ -157,16 +174,11 @@ class WordVectors(TokenEmbedder):
             self.extra.data = torch.cat([self.extra.data, new])
 
 
-# Suffix of a namespace with one entry, the number of words that are trained. The files of a
-# vocabulary have no other place for it. AllenNLP adds no unknown word to a namespace of tags.
-_NUM_TRAINED = "_num_trained_tags"
-
-
 def _num_trained(vocab: Vocabulary, namespace: str) -> Optional[int]:
     """Number of rows of `weight`; `None` before the first embedder of the namespace was built."""
-    if namespace + _NUM_TRAINED not in vocab.get_namespaces():
+    if namespace + NUM_TRAINED not in vocab.get_namespaces():
         return None
-    return int(vocab.get_token_from_index(0, namespace + _NUM_TRAINED))
+    return int(vocab.get_token_from_index(0, namespace + NUM_TRAINED))
 
 
 def _read(path: str, dim: int, words: Dict[str, int], max_others: int) -> Tuple[Vectors, Vectors]:

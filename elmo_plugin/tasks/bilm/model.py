@@ -1,4 +1,3 @@
-import os
 from typing import Any, Dict, Optional, Union
 
 import torch
@@ -12,6 +11,7 @@ from elmo_plugin.bilm.pretraining.language_model import LanguageModel
 from elmo_plugin.tasks.bilm.initial_weights import InitialWeights, start_from
 from elmo_plugin.tasks.bilm.metric import PerplexityMetric
 from elmo_plugin.tasks.bilm.vocabulary import softmax_counts, softmax_ids
+from elmo_plugin.util.weights import find_weights
 
 
 @Model.register("elmo-bilm")
@@ -84,6 +84,4 @@ class BilmModel(LanguageModel, Model):
 
 def _is_trained(serialization_dir: Optional[str]) -> bool:
     """Whether AllenNLP is about to load trained weights."""
-    return serialization_dir is not None and any(
-        os.path.exists(os.path.join(serialization_dir, name)) for name in ("weights.th", "best.th")
-    )
+    return serialization_dir is not None and find_weights(serialization_dir) is not None

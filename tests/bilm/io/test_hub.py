@@ -41,6 +41,13 @@ def test_a_folder_of_options_and_hdf5_is_read(shared_bilm, options_file, tmp_pat
     assert Bilm.from_pretrained(tmp_path, warm_up=True).warm_up
 
 
+def test_a_configuration_of_another_program_is_no_obstacle(shared_bilm, options_file, tmp_path):
+    shutil.copy(options_file, tmp_path / "options.json")
+    save_weights(shared_bilm, tmp_path / "weights.hdf5")
+    (tmp_path / "config.json").write_text('{"model": {"type": "elmo-srl"}}')
+    assert_same(Bilm.from_pretrained(tmp_path), shared_bilm)
+
+
 def test_tensors_have_the_names_of_published_files(shared_bilm, tmp_path):
     shared_bilm.save_pretrained(tmp_path, dtype="float16")
     with safe_open(tmp_path / "model.safetensors", framework="pt") as opened:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from allennlp.commands.train import train_model_from_file
-from allennlp.models import archival
+from allennlp.models import Model, archival
 from allennlp.predictors import Predictor
 
 from elmo_plugin import load_archive
@@ -13,8 +13,9 @@ from elmo_plugin.analysis.layer_weights import layer_weights
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.bilm.io import shared
 from elmo_plugin.bilm.io.archives import TrainedModel
-from elmo_plugin.bilm.io.pack import _portable, pack
+from elmo_plugin.bilm.io.pack import _TASK_MODELS, _portable, pack
 from elmo_plugin.environment import DEFAULTS
+from elmo_plugin.tasks.model import TaskModel
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
 from tests.commands.running import failure, run
@@ -187,8 +188,14 @@ def test_only_models_of_the_tasks_are_packed_in_8_bits(tagger, tmp_path):
     archive = repack(
         tagger, tmp_path / "a.tar.gz", lambda config: config["model"].update(type="mine")
     )
-    with pytest.raises(ConfigurationError, match="elmo-sst can be packed in 8 bits, found mine"):
+    with pytest.raises(ConfigurationError, match="elmo-translation can be .* 8 bits, found mine"):
         pack(archive, tmp_path / "out.tar.gz", int8=True)
+
+
+def test_all_models_that_read_8_bits_are_known():
+    registered = ((name, Model.resolve_class_name(name)[0]) for name in Model.list_available())
+    expected = {name for name, model in registered if issubclass(model, TaskModel)}
+    assert set(_TASK_MODELS) == expected
 
 
 def test_the_command(trained, tmp_path, capsys):

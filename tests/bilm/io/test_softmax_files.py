@@ -115,3 +115,12 @@ def test_a_vocabulary_of_something_else_is_refused_with_its_line(softmax, option
     save_softmax(softmax, tmp_path)
     (tmp_path / "vocabulary.txt").write_text("<S>\n</S>\nthe\n")
     refused(tmp_path / "softmax.hdf5", options, "vocabulary.txt:3: expected `<UNK>`, found `the`")
+
+
+def test_a_damaged_softmax_is_not_taken_for_the_weights_of_the_bilm(softmax, options, tmp_path):
+    path = tmp_path / "softmax.hdf5"
+    save_softmax(softmax, tmp_path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ConfigurationError, match=f"^{path} cannot be read; it is damaged") as error:
+        find_softmax(path, options)
+    assert "weight_file" not in str(error.value)

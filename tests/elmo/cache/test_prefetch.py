@@ -5,11 +5,16 @@ import threading
 
 import pytest
 import torch
-from allennlp.common import Params
-from allennlp.data import DataLoader, DatasetReader, Vocabulary
+from allennlp.common import Lazy, Params
+from allennlp.data import Batch, DataLoader, DatasetReader, Vocabulary
+from allennlp.data.token_indexers import ELMoTokenCharactersIndexer
 
 from elmo_plugin import Elmo
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
+from elmo_plugin.elmo.cache.prefetch import _prefetch
+from elmo_plugin.elmo.placement import ElmoPlacement
+from elmo_plugin.elmo.token_embedder import ElmoTokenEmbedder
+from elmo_plugin.tasks.squad.reader import SquadReader
 
 TAGGED = "".join(f"word{n}###A " * (n % 5 + 1) + "\n" for n in range(23))
 
@@ -86,6 +91,39 @@ def test_the_next_batch_is_read_from_disk_before_it_is_asked_for(make_loader, el
     assert len(on_disk) == len(loader)
     # The first batch cannot be prefetched.
     assert sum(name.startswith("elmo-prefetch") for name, _ in on_disk) == len(loader) - 1
+
+
+@pytest.mark.parametrize("by_sentence", [False, True])
+def test_texts_of_several_fields_are_prefetched_as_the_model_reads_them(tmp_path, by_sentence):
+    passage = "Ada lives here. She writes, and it rains. "
+    reader = SquadReader(
+        by_sentence=by_sentence, token_indexers={"elmo": ELMoTokenCharactersIndexer()}
+    )
+    instances = [
+        reader.text_to_instance(f"Who is number {number}?", f"{passage} It is {number}." * 2)
+        for number in range(6)
+    ]
+    for instance in instances:
+        reader.apply_token_indexers(instance)
+    batches = [Batch(instances[start : start + 2]) for start in (0, 2, 4)]
+    for batch in batches:
+        batch.index_instances(Vocabulary())
+    placement = ElmoPlacement(Lazy(ElmoTokenEmbedder, Params({"cache": str(tmp_path)})))
+
+    def read(batch):
+        placement(batch["question"])
+        placement(batch["passage"], batch.get("passage_sentences"))
+
+    for batch in batches:
+        read(batch.as_tensor_dict())
+    (cache,) = LayerCache.opened()
+    cache.flush()
+    for batch in batches:
+        _prefetch(batch.as_tensor_dict())
+    # The current batch and the next one are in memory.
+    cache._on_disk = lambda keys: pytest.fail(f"{len(keys)} entries were not prefetched")
+    for batch in batches[1:]:
+        read(batch.as_tensor_dict())
 
 
 def test_an_iteration_given_up_leaves_no_thread_behind(make_loader):

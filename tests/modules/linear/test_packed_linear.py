@@ -53,6 +53,15 @@ def test_the_product_is_that_of_linear(has_bias, is_given_bias, gradients):
     assert (packed_copy(layer) is None) == (gradients or not HAS_ONEDNN)
 
 
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_bias_alone_may_be_trained(layer, is_given):
+    layer.weight.requires_grad_(False)
+    bias = torch.zeros(NUM_OUT, requires_grad=True) if is_given else None
+    layer(torch.randn(7, NUM_IN), bias).sum().backward()
+    found = layer.bias if bias is None else bias
+    torch.testing.assert_close(found.grad, torch.full((NUM_OUT,), 7.0))
+
+
 @pytest.mark.parametrize("bias", [None, torch.zeros(NUM_OUT)])
 def test_no_rows_give_no_rows(layer, bias):
     with torch.no_grad():

@@ -3,7 +3,7 @@ from typing import List, Optional, Tuple
 import torch
 
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.compiled_scan import Reading
+from elmo_plugin.modules.recurrent.compiled_scan import LayerCall
 from elmo_plugin.modules.recurrent.recurrence import recurrences
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.modules.recurrent.weights import Weights
@@ -17,4 +17,4 @@ def recurrence(
     state: Optional[RecurrentState] = None,
 ) -> Tuple[torch.Tensor, RecurrentState]:
     """`recurrences` of one layer, with the parameters of `reference_recurrence`."""
-    return recurrences(cell, [Reading(inputs, weights, state)], batch_sizes)[0]
+    return recurrences(cell, [LayerCall(inputs, weights, state)], batch_sizes)[0]

@@ -145,6 +145,13 @@ def test_padding_is_zero_and_does_not_change_real_tokens():
     torch.testing.assert_close(encoder(longer, longer_mask)[:, :5], output)
 
 
+@pytest.mark.parametrize("dtype", [torch.float, torch.double])
+def test_outputs_have_the_type_of_the_inputs(dtype):
+    inputs, mask = make_batch([3, 1], dtype)
+    assert make_encoder()(inputs, mask).dtype == dtype
+    assert make_encoder().double()(inputs, mask).dtype == dtype
+
+
 def test_batch_order_and_size_do_not_change_a_sentence():
     encoder = make_encoder()
     inputs, mask = make_batch([3, 7, 0, 5, 5])
@@ -197,7 +204,7 @@ def test_works_without_gradients_and_when_back_propagated_twice():
     assert torch.equal(first[0], again[0])
 
 
-def test_autocast_stays_close_and_gives_the_dtype_of_the_weights():
+def test_autocast_stays_close_and_keeps_the_type_of_the_inputs():
     encoder = make_encoder()
     inputs, mask = make_batch([3, 4, 40, 0])
     expected = encoder(inputs, mask)
@@ -217,14 +224,15 @@ def test_autocast_stays_close_and_gives_the_dtype_of_the_weights():
     assert relative_error(output, expected) < 0.02
     for found, wanted in zip(found_gradients, expected_gradients):
         assert found.dtype == torch.float and relative_error(found, wanted) < 0.03
-    assert encoder(inputs.bfloat16(), mask).dtype == torch.float
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert encoder(inputs.bfloat16(), mask).dtype == torch.bfloat16
 
 
 def test_half_precision_weights_stay_close():
     encoder = make_encoder()
     inputs, mask = make_batch([3, 4])
     expected = encoder(inputs, mask)
-    output = encoder.bfloat16()(inputs, mask)
+    output = encoder.bfloat16()(inputs.bfloat16(), mask)
     assert output.dtype == torch.bfloat16
     torch.testing.assert_close(output.float(), expected, rtol=0.1, atol=0.05)
 

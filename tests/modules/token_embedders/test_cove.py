@@ -14,6 +14,7 @@ from allennlp.modules import TokenEmbedder
 from allennlp.predictors import Predictor
 
 import elmo_plugin.plugin  # noqa: F401
+from elmo_plugin.bilm.io.pack import pack
 from elmo_plugin.modules.cove_files import read_cove_encoder
 
 PROJECT = Path(__file__).parents[3]
@@ -113,6 +114,9 @@ def test_a_trained_archive_needs_neither_file(tmp_path, monkeypatch):
     (tmp_path / GLOVE.name).unlink()
     moved = Predictor.from_archive(load_archive(out / "model.tar.gz")).predict_json(line)
     assert expected == changed == moved
+    pack(out / "model.tar.gz", tmp_path / "int8.tar.gz", int8=True)
+    packed = Predictor.from_archive(load_archive(tmp_path / "int8.tar.gz")).predict_json(line)
+    assert packed["probabilities"] == pytest.approx(expected["probabilities"], abs=0.05)
     embedder = model.text_field_embedder.token_embedder_words
     found = read_cove_encoder(WEIGHTS).state_dict()
     for name, value in embedder.cove_encoder.state_dict().items():
