@@ -49,7 +49,7 @@ from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.commands.main import main as elmo
 from elmo_plugin.corpora import sentence_per_line
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
-from elmo_plugin.util.pictures import COLOURS, MARKS, import_pyplot
+from elmo_plugin.util.plotting import COLOURS, MARKERS, import_pyplot
 
 TOKENS = (10_000, 100_000, 1_000_000)
 WARM_UP = 1_000
@@ -232,7 +232,7 @@ def draw(rows: Iterable[Row], picture: Path) -> None:
     pyplot = import_pyplot()
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.4), constrained_layout=True)
     for axis, unit in zip(axes, curves):
-        for name, colour, mark in zip(curves[unit], COLOURS, MARKS):
+        for name, colour, mark in zip(curves[unit], COLOURS, MARKERS):
             tokens, values = zip(*sorted(curves[unit][name].items()))
             axis.plot(tokens, values, color=colour, marker=mark, markersize=4, label=name)
         axis.set(xscale="log", xlabel="tokens")

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.util.atomic_write import atomic_write
-from elmo_plugin.util.pictures import import_pyplot
+from elmo_plugin.util.plotting import import_pyplot
 
 Point = Dict[str, Any]
 NAME = re.compile(r"training_state_e(\d+)_b(\d+)\.th")

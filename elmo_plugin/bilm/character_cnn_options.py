@@ -5,8 +5,8 @@ from elmo_plugin.bilm.settings_reader import BOOLEAN, FILTERS, SettingsReader, o
 from elmo_plugin.util.errors import ConfigurationError
 
 # Larger values are mistakes, and building such a model would use all RAM before it failed.
-MOST_LAYERS = 1_000
-MOST_CHARACTERS = 10_000
+MAX_LAYERS = 1_000
+MAX_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class CharacterCnnOptions:
 def character_cnn_options(read: SettingsReader) -> CharacterCnnOptions:
     """Reads the settings below `char_cnn`."""
     n_characters = read("char_cnn.n_characters", whole())
-    longest = read("char_cnn.max_characters_per_token", whole(most=MOST_CHARACTERS))
+    longest = read("char_cnn.max_characters_per_token", whole(most=MAX_CHARACTERS))
     options = CharacterCnnOptions(
         filters=tuple((width, n) for width, n in read("char_cnn.filters", FILTERS)),
         embedding_dim=read("char_cnn.embedding.dim", whole()),
         n_characters=n_characters,
         max_characters_per_token=longest,
         activation=read("char_cnn.activation", one_of("relu", "tanh"), default="tanh"),
-        n_highway=read("char_cnn.n_highway", whole(0, MOST_LAYERS), default=0),
+        n_highway=read("char_cnn.n_highway", whole(0, MAX_LAYERS), default=0),
         character_unit=read(
             "char_cnn.character_unit", one_of("byte", "code_point"), default="byte"
         ),

@@ -4,7 +4,7 @@ from os import PathLike
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from elmo_plugin.bilm.character_cnn_options import (
-    MOST_LAYERS,
+    MAX_LAYERS,
     CharacterCnnOptions,
     character_cnn_options,
 )
@@ -17,7 +17,7 @@ OPTIONS_FILE = "options.json"
 
 # Building a larger model would use all RAM before it failed. The largest published model, that of
 # Jozefowicz et al. (2016), has a billion parameters.
-MOST_PARAMETERS = 10**10
+MAX_PARAMETERS = 10**10
 
 
 @dataclass(frozen=True)
@@ -160,9 +160,9 @@ class BilmOptions:
             bidirectional=read("bidirectional", BOOLEAN, default=True),
             words=None if has_characters else _words(read),
         )
-        if options.num_parameters > MOST_PARAMETERS:
+        if options.num_parameters > MAX_PARAMETERS:
             raise ConfigurationError(
-                f"{place}: expected a biLM of at most {MOST_PARAMETERS:,} parameters, found "
+                f"{place}: expected a biLM of at most {MAX_PARAMETERS:,} parameters, found "
                 f"{options.num_parameters:,}. No biLM is that large; correct the widths in "
                 "`char_cnn` and `lstm`."
             )
@@ -208,7 +208,7 @@ def _lstm_options(read: SettingsReader) -> LstmOptions:
     return LstmOptions(
         dim=read("lstm.dim", whole()),
         projection_dim=projection_dim,
-        n_layers=read("lstm.n_layers", whole(most=MOST_LAYERS), default=1),
+        n_layers=read("lstm.n_layers", whole(most=MAX_LAYERS), default=1),
         cell_clip=read("lstm.cell_clip", BOUND, default=None) or None,
         proj_clip=None if projection_dim is None else proj_clip,
         use_skip_connections=read("lstm.use_skip_connections", BOOLEAN, default=False),

@@ -8,7 +8,7 @@ from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.pictures import import_pyplot
+from elmo_plugin.util.plotting import import_pyplot
 
 DESCRIPTION = """\
 Show how trained models mix the layers of their biLM (equation 1 and figure 2 of the paper): the

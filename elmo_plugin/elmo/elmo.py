@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Union
 import torch
 
 from elmo_plugin.bilm import load_bilm
-from elmo_plugin.bilm.io.shared import complete
+from elmo_plugin.bilm.io.shared import restore_shipped_bilm
 from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.environment import setting
@@ -140,7 +140,7 @@ class Elmo(torch.nn.Module):
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
     ) -> None:
         # Packed archives leave out the biLM that comes with the package.
-        complete(state_dict, "The trained model")
+        restore_shipped_bilm(state_dict, "The trained model")
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def train(self, mode: bool = True) -> "Elmo":

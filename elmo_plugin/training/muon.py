@@ -5,7 +5,7 @@ from allennlp.training.optimizers import Optimizer, ParameterGroupsType
 from overrides import overrides
 
 from elmo_plugin.training.fused_optimizers import FusedAdam
-from elmo_plugin.util.bfloat16 import fast_half
+from elmo_plugin.util.bfloat16 import bfloat16_if_fast
 from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["Muon"]
@@ -26,11 +26,12 @@ class Muon(FusedAdam):
     parameter groups that set `blocks`, and `elmo-adam` for all other parameters.
 
     The update of a matrix is its Nesterov momentum with all singular values replaced by about 1,
-    computed by five Newton-Schulz steps in `fast_half`, and scaled to the root mean square of an
-    update of Adam ([Liu et al. 2025](https://arxiv.org/abs/2502.16982), equation 4), so that both
-    kinds of parameters can share a learning rate. The weights of the gates of a recurrent layer
-    lie below each other in one matrix; `blocks` is the number of matrices in a parameter, each of
-    which is orthogonalised separately. `torch.optim.Muon` supports neither blocks nor Adam.
+    computed by five Newton-Schulz steps, in bfloat16 if it is fast, and scaled to the root mean
+    square of an update of Adam ([Liu et al. 2025](https://arxiv.org/abs/2502.16982), equation 4),
+    so that both kinds of parameters can share a learning rate. The weights of the gates of a
+    recurrent layer lie below each other in one matrix; `blocks` is the number of matrices in a
+    parameter, each of which is orthogonalised separately. `torch.optim.Muon` supports neither
+    blocks nor Adam.
 
     # Parameters
 
@@ -129,7 +130,7 @@ class Muon(FusedAdam):
         for (rows, columns), matrices in by_shape.items():
             scale = _UPDATE_SIZE * max(rows, columns) ** 0.5
             stacked = torch.cat([values for _, values, _ in matrices])
-            orthogonal = orthogonalised(stacked, fast_half(stacked.device))
+            orthogonal = orthogonalised(stacked, bfloat16_if_fast(stacked.device))
             parts = orthogonal.split([len(values) for _, values, _ in matrices])
             for (blocks, _, rate), part in zip(matrices, parts):
                 blocks.sub_(part, alpha=rate * scale)

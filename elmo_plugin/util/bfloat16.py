@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import torch
 
-__all__ = ["autocast_bfloat16", "fast_half", "warn_of_slow_bilm"]
+__all__ = ["autocast_bfloat16", "bfloat16_if_fast", "warn_of_slow_bilm"]
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def _is_fast(device: torch.device) -> bool:
     return device.type != "cpu" or CPU_HAS_BFLOAT16
 
 
-def fast_half(device: torch.device) -> torch.dtype:
+def bfloat16_if_fast(device: torch.device) -> torch.dtype:
     """bfloat16 where its products are fast, else float32."""
     return torch.bfloat16 if _is_fast(device) else torch.float32
 

@@ -7,7 +7,7 @@ import torch
 
 from elmo_plugin.bilm import load_bilm
 from elmo_plugin.util import bfloat16
-from elmo_plugin.util.bfloat16 import autocast_bfloat16, fast_half, warn_of_slow_bilm
+from elmo_plugin.util.bfloat16 import autocast_bfloat16, bfloat16_if_fast, warn_of_slow_bilm
 
 CPU = torch.device("cpu")
 
@@ -36,8 +36,8 @@ def test_products_are_in_bfloat16_where_the_processor_has_it(has_bfloat16, enabl
 
 
 def test_float32_is_chosen_where_bfloat16_is_slow(has_bfloat16):
-    assert fast_half(CPU) == (torch.bfloat16 if has_bfloat16 else torch.float32)
-    assert fast_half(torch.device("cuda")) == torch.bfloat16
+    assert bfloat16_if_fast(CPU) == (torch.bfloat16 if has_bfloat16 else torch.float32)
+    assert bfloat16_if_fast(torch.device("cuda")) == torch.bfloat16
 
 
 def test_a_slow_bilm_is_warned_of_when_it_computes(has_bfloat16, caplog):

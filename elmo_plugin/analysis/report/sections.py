@@ -12,7 +12,7 @@ from elmo_plugin.analysis.studies.plots import panels
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.tables import Table, score_tables
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.pictures import COLOURS, MARKS
+from elmo_plugin.util.plotting import COLOURS, MARKERS
 
 __all__ = ["models_section", "read_section"]
 
@@ -166,7 +166,7 @@ def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
             [point["tokens"] / 1e6 for point in points],
             [point["perplexity"] for point in points],
             color=COLOURS[0],
-            marker=MARKS[0],
+            marker=MARKERS[0],
             markersize=3,
         )
         axes.set(xscale="log", yscale="log", xlabel="million tokens read", ylabel="perplexity")
@@ -210,7 +210,7 @@ def _bars(
         )
         known = [(float(paper), place) for paper, place in zip(papers, places) if paper]
         hollow = {"markerfacecolor": "none", "linestyle": "none", "markersize": 4}
-        axes.plot(*zip(*known), marker=MARKS[1], color=COLOURS[1], **hollow)
+        axes.plot(*zip(*known), marker=MARKERS[1], color=COLOURS[1], **hollow)
         axes.set_xlabel(caption, fontsize=8)
         axes.set_yticks(places, names, fontsize=8)
         axes.tick_params(axis="x", labelsize=8)

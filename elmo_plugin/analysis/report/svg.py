@@ -4,7 +4,7 @@ import re
 from html import escape
 from typing import Any, Callable
 
-from elmo_plugin.util.pictures import import_pyplot
+from elmo_plugin.util.plotting import import_pyplot
 
 __all__ = ["picture_file", "svg_of"]
 

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 from elmo_plugin.analysis.studies.comparison import Cell, cell
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
-from elmo_plugin.util.pictures import COLOURS, MARKS, import_pyplot
+from elmo_plugin.util.plotting import COLOURS, MARKERS, import_pyplot
 
 __all__ = ["Panel", "draw_scores", "panels"]
 
@@ -186,7 +186,7 @@ def _finish(axis: Any, values: str) -> None:
 def _style(number: int, linestyle: str = "none") -> Dict[str, Any]:
     return {
         "color": COLOURS[number % len(COLOURS)],
-        "marker": MARKS[number % len(MARKS)],
+        "marker": MARKERS[number % len(MARKERS)],
         "markersize": 5,
         "linestyle": linestyle,
     }

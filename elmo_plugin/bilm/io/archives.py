@@ -14,7 +14,7 @@ from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.character_cnn_options import CharacterCnnOptions
 from elmo_plugin.bilm.identity import IDENTITY, decode_identity
 from elmo_plugin.bilm.io.predicted_words import read_predicted_words
-from elmo_plugin.bilm.io.shared import complete
+from elmo_plugin.bilm.io.shared import restore_shipped_bilm
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
@@ -61,7 +61,7 @@ class TrainedModel:
             weights = trained_weights(folder, place)
             parameters = read_state(weights, f"{place} ({weights.name})")
             _check_tensors(parameters, f"{place} ({weights.name})")
-            complete(parameters, place)
+            restore_shipped_bilm(parameters, place)
             dequantize(parameters)
             words, counts = read_predicted_words(folder)
             return cls(parameters, words, counts, place, _read_config(folder, place))

@@ -14,10 +14,10 @@ def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[Li
     entries = _read_lines(folder, COUNTS_NAMESPACE)
     if words is None or entries is None:
         return words, None
-    return words, counts_of(entries, len(words))
+    return words, decode_counts(entries, len(words))
 
 
-def counts_of(entries: List[str], num_words: int) -> List[int]:
+def decode_counts(entries: List[str], num_words: int) -> List[int]:
     """
     The count of each word, from run-length encoded entries `"<id> <count>"`: all words from this id
     up to that of the next entry, or up to `num_words`, have this count. Words are sorted by count,
@@ -28,8 +28,8 @@ def counts_of(entries: List[str], num_words: int) -> List[int]:
     return [c for first, end, c in zip(first_ids, ends, counts) for _ in range(first, end)]
 
 
-def entries_of(counts: List[Optional[int]]) -> List[str]:
-    """The entries for `counts_of`; none if counts are not known."""
+def encode_counts(counts: List[Optional[int]]) -> List[str]:
+    """The entries for `decode_counts`; none if counts are not known."""
     starts = [i for i, count in enumerate(counts) if i == 0 or count != counts[i - 1]]
     return [f"{start} {counts[start]}" for start in starts if counts[start] is not None]
 

@@ -14,7 +14,7 @@ from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
 
-__all__ = ["FINGERPRINT", "complete", "shipped_bilm"]
+__all__ = ["FINGERPRINT", "restore_shipped_bilm", "shipped_bilm"]
 
 #: In a state dict that leaves out a biLM: its fingerprint, under the name that the biLM has there.
 FINGERPRINT = "fingerprint"
@@ -28,7 +28,7 @@ def shipped_bilm() -> Bilm:
     return bilm.eval()
 
 
-def complete(parameters: Dict[str, torch.Tensor], place: str) -> None:
+def restore_shipped_bilm(parameters: Dict[str, torch.Tensor], place: str) -> None:
     """
     Adds the weights of the biLM that comes with the package to a state dict that leaves them out.
 

@@ -25,7 +25,7 @@ _FLAGS = (
     *("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"),
     *("-fPIC", "-fopenmp"),
 )
-_MOST_SECONDS = 300
+_MAX_SECONDS = 300
 
 
 @lru_cache(maxsize=None)
@@ -89,7 +89,7 @@ def _build(command: List[str], cache: Path, key: str) -> Path:
 
 
 def _run(command: List[str]) -> None:
-    subprocess.run(command, check=True, capture_output=True, timeout=_MOST_SECONDS)
+    subprocess.run(command, check=True, capture_output=True, timeout=_MAX_SECONDS)
 
 
 def _name(key: str, content: bytes) -> str:

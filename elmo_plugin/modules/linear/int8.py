@@ -39,7 +39,7 @@ class Int8Matrix:
     def __init__(self, weight: torch.Tensor, scale: torch.Tensor) -> None:
         self.shape = weight.shape
         self.scale = scale.detach()
-        self.is_packed = weight.device.type == "cpu" and can_multiply_bytes()
+        self.is_packed = weight.device.type == "cpu" and has_fast_int8_products()
         self._weight = weight.detach()
         if self.is_packed:
             self._weight = torch.ops.onednn.qlinear_prepack(self._weight, None)
@@ -47,7 +47,7 @@ class Int8Matrix:
             self._zeros = torch.zeros(len(scale), dtype=torch.int32)
 
     @classmethod
-    def rounded(cls, weight: torch.Tensor) -> "Int8Matrix":
+    def quantize(cls, weight: torch.Tensor) -> "Int8Matrix":
         """Quantises a float matrix of shape `(out_features, in_features)`."""
         return cls(*quantized_rows(weight))
 
@@ -56,7 +56,7 @@ class Int8Matrix:
         """Shape `(out_features, in_features)`, int8; a copy if the matrix is packed."""
         return self._weight.to_dense().t().contiguous() if self.is_packed else self._weight
 
-    def widened(self) -> torch.Tensor:
+    def dequantize(self) -> torch.Tensor:
         """The matrix in float32."""
         return self.weight * self.scale.unsqueeze(1)
 
@@ -75,7 +75,7 @@ class Int8Matrix:
 
     def _product(self, inputs: torch.Tensor) -> torch.Tensor:
         if not self.is_packed or not len(inputs):
-            return linear(inputs, self.widened())
+            return linear(inputs, self.dequantize())
         num_rows = len(inputs)
         multiple = tuning.INT8_ROW_MULTIPLE
         extra_rows = -num_rows % multiple if num_rows > multiple else 0
@@ -105,7 +105,7 @@ def _product_of_bytes(
 
 
 @lru_cache(maxsize=None)
-def can_multiply_bytes() -> bool:
+def has_fast_int8_products() -> bool:
     """
     True if products of bytes are fast and exact on this machine. Without VNNI, or where oneDNN is
     told not to use it, two products are added in 16 bits, which can overflow.
@@ -152,7 +152,7 @@ class Int8Linear(torch.nn.Module):
         bias = layer.bias
         if bias is not None:
             bias = torch.nn.Parameter(bias.detach().float(), requires_grad=bias.requires_grad)
-        return cls(Int8Matrix.rounded(layer.weight), bias)
+        return cls(Int8Matrix.quantize(layer.weight), bias)
 
     @property
     def weight(self) -> torch.Tensor:
@@ -163,7 +163,7 @@ class Int8Linear(torch.nn.Module):
         device = self.scale.device
         if self.matrix.is_packed and not torch.is_autocast_enabled(device.type):
             return torch.empty(self.matrix.shape, device="meta")
-        return self.matrix.widened()
+        return self.matrix.dequantize()
 
     @property
     def keeps_packed(self) -> bool:
@@ -245,7 +245,7 @@ class Int8Linear(torch.nn.Module):
             return
         device = self.scale.device
         if is_float or scale is None:
-            self._set(Int8Matrix.rounded(weight.to(device)))
+            self._set(Int8Matrix.quantize(weight.to(device)))
         else:
             # Copied: the loaded tensor may be memory-mapped.
             self._set(Int8Matrix(weight.to(device, copy=True), scale.to(device, copy=True)))

@@ -6,8 +6,8 @@ from allennlp.data import Vocabulary
 from elmo_plugin.bilm.io.predicted_words import (
     COUNTS_NAMESPACE,
     SOFTMAX_NAMESPACE,
-    counts_of,
-    entries_of,
+    decode_counts,
+    encode_counts,
 )
 from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
 from elmo_plugin.bilm.vocabulary_file import Entry, check_specials, read_vocabulary
@@ -70,7 +70,7 @@ class SoftmaxVocabulary(Vocabulary):
     def _of(cls, entries: List[Entry]) -> "SoftmaxVocabulary":
         vocabulary = cls()
         vocabulary.add_tokens_to_namespace([word for word, _ in entries], SOFTMAX_NAMESPACE)
-        for entry in entries_of([count for _, count in entries]):
+        for entry in encode_counts([count for _, count in entries]):
             vocabulary.add_token_to_namespace(entry, COUNTS_NAMESPACE)
         return vocabulary
 
@@ -83,7 +83,7 @@ def softmax_counts(vocab: Vocabulary) -> Optional[List[int]]:
     if COUNTS_NAMESPACE not in vocab.get_namespaces():
         return None
     entries = list(vocab.get_index_to_token_vocabulary(COUNTS_NAMESPACE).values())
-    return counts_of(entries, vocab.get_vocab_size(SOFTMAX_NAMESPACE))
+    return decode_counts(entries, vocab.get_vocab_size(SOFTMAX_NAMESPACE))
 
 
 def softmax_ids(vocab: Vocabulary) -> Dict[str, int]:

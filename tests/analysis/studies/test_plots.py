@@ -2,7 +2,7 @@ import pytest
 
 from elmo_plugin.analysis.studies.plots import draw_scores, panels
 from elmo_plugin.analysis.studies.study import Study
-from elmo_plugin.util.pictures import import_pyplot
+from elmo_plugin.util.plotting import import_pyplot
 from tests.analysis.studies.scores import results, study
 
 

@@ -39,7 +39,7 @@ def test_the_product_is_that_of_the_layer_it_was_made_of(has_bias, is_given_bias
 
 def test_no_weight_is_changed_by_more_than_half_a_step(exact, layer):
     step = exact.weight.abs().amax(dim=1, keepdim=True) / 127
-    assert ((layer.matrix.widened() - exact.weight).abs() <= step * 0.5001).all()
+    assert ((layer.matrix.dequantize() - exact.weight).abs() <= step * 0.5001).all()
 
 
 def test_the_weight_is_stored_once(layer):
@@ -52,10 +52,10 @@ def test_the_weight_is_stored_once(layer):
 
 
 def test_what_multiplies_by_itself_gets_real_numbers(layer, monkeypatch):
-    expected = layer.matrix.widened()
+    expected = layer.matrix.dequantize()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(layer.weight, expected)
-    monkeypatch.setattr(int8, "can_multiply_bytes", lambda: False)
+    monkeypatch.setattr(int8, "has_fast_int8_products", lambda: False)
     assert torch.equal(copy.deepcopy(layer).weight, expected)
 
 
@@ -115,7 +115,7 @@ def test_real_numbers_are_rounded_when_loaded_and_widened_on_the_way_back(exact,
     assert torch.equal(other.matrix.weight, layer.matrix.weight)
     wide = PackedLinear(40, 30)
     wide.load_state_dict(layer.state_dict())
-    assert torch.equal(wide.weight, layer.matrix.widened())
+    assert torch.equal(wide.weight, layer.matrix.dequantize())
     assert torch.equal(wide.bias, exact.bias)
 
 

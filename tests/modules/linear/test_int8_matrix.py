@@ -16,8 +16,8 @@ from elmo_plugin.modules.linear.int8 import Int8Matrix
 def processor(request, monkeypatch):
     """A processor with AVX-512 VNNI, if this is one, and one without."""
     if not request.param:
-        monkeypatch.setattr(int8, "can_multiply_bytes", lambda: False)
-    return request.param and int8.can_multiply_bytes()
+        monkeypatch.setattr(int8, "has_fast_int8_products", lambda: False)
+    return request.param and int8.has_fast_int8_products()
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ def matrix(processor):
 
 def test_each_row_is_rounded_by_its_largest_value(processor):
     weight = torch.tensor([[127.0, -12.4, 0.6], [0.0, -0.5, 0.25], [0.0, 0.0, 0.0]])
-    matrix = Int8Matrix.rounded(weight)
+    matrix = Int8Matrix.quantize(weight)
     assert matrix.weight.tolist() == [[127, -12, 1], [0, -127, 64], [0, 0, 0]]
     assert matrix.weight.dtype == torch.int8
     expected = [[127, -12, 1], [0, -0.5, 0.5 * 64 / 127], [0, 0, 0]]
-    torch.testing.assert_close(matrix.widened(), torch.tensor(expected))
+    torch.testing.assert_close(matrix.dequantize(), torch.tensor(expected))
 
 
 @pytest.mark.parametrize("num_rows", [0, 1, 2, 7, 64, 65, 200])
@@ -44,7 +44,7 @@ def test_each_row_is_rounded_by_its_largest_value(processor):
 def test_the_product_is_that_of_the_widened_matrix(matrix, num_rows, has_bias):
     torch.manual_seed(1)
     inputs = torch.randn(num_rows, 40) * torch.logspace(-6, 6, num_rows).unsqueeze(1)
-    expected = inputs.numpy().astype("float64") @ matrix.widened().numpy().astype("float64").T
+    expected = inputs.numpy().astype("float64") @ matrix.dequantize().numpy().astype("float64").T
     size = numpy.abs(expected).max(axis=1, initial=1e-30, keepdims=True)
     bias = torch.randn(30) if has_bias else None
     if has_bias:
@@ -87,7 +87,7 @@ def test_the_result_has_the_type_of_the_inputs(matrix, dtype):
     inputs = torch.randn(5, 40, dtype=dtype)
     found = matrix.product(inputs, torch.ones(30))
     assert found.dtype == dtype
-    expected = linear(inputs.double(), matrix.widened().double()) + 1
+    expected = linear(inputs.double(), matrix.dequantize().double()) + 1
     torch.testing.assert_close(found.double(), expected, rtol=0.01, atol=0.02)
 
 

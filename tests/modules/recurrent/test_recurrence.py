@@ -94,10 +94,10 @@ def projected_step(cell: LstmCell, gates, cell_state, row):
 
 
 def highway_step(cell: HighwayLstmCell, gates, cell_state, row):
-    i, f, g, o, r, carry = gates.split(DIM)
+    i, f, g, o, r, linear = gates.split(DIM)
     cell_state = torch.sigmoid(f) * cell_state + torch.sigmoid(i) * torch.tanh(g)
     r = torch.sigmoid(r)
-    output = r * torch.sigmoid(o) * torch.tanh(cell_state) + (1 - r) * carry
+    output = r * torch.sigmoid(o) * torch.tanh(cell_state) + (1 - r) * linear
     return cell_state, output if cell.dropout_mask is None else output * cell.dropout_mask[row]
 
 

@@ -10,8 +10,8 @@ from elmo_plugin.modules.recurrent.cell import Cell
 class HighwayLstmCell(Cell):
     """
     An LSTM cell with a highway connection around it: equations 1 to 8 of
-    [He et al. (2017)](https://aclanthology.org/P17-1044). The last gate, the carry, is the linear
-    transformation of the input that goes around the cell: it has neither recurrence nor bias.
+    [He et al. (2017)](https://aclanthology.org/P17-1044). `linear_input` is not a gate, but the
+    linear transformation of the input that goes around the cell, without recurrence and bias.
 
     # Parameters
 
@@ -24,16 +24,16 @@ class HighwayLstmCell(Cell):
         "forget",
         "candidate",
         "output",
-        "highway",
-        "carry",
+        "transform",
+        "linear_input",
     )
     draw_order: ClassVar[Tuple[str, ...]] = (
         "candidate",
         "input",
         "forget",
         "output",
-        "highway",
-        "carry",
+        "transform",
+        "linear_input",
     )
     num_recurrent_gates: ClassVar[int] = 5
     num_bias_gates: ClassVar[int] = 5
@@ -45,9 +45,9 @@ class HighwayLstmCell(Cell):
         self, gates: torch.Tensor, cell_state: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
         """See `Cell`."""
-        i, f, g, o, r, carry = gates.chunk(6, dim=1)
+        i, f, g, o, r, linear_input = gates.chunk(6, dim=1)
         cell_state = i.sigmoid() * g.tanh() + f.sigmoid() * cell_state
-        output = torch.lerp(carry, o.sigmoid() * cell_state.tanh(), r.sigmoid())
+        output = torch.lerp(linear_input, o.sigmoid() * cell_state.tanh(), r.sigmoid())
         if self.dropout_mask is not None:
             output = output * self.dropout_mask[: len(output)]
         return cell_state, output

@@ -6,7 +6,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 #: Okabe and Ito's palette for colour-blind readers, and marks for prints without colour.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
-MARKS = "osD^vPX"
+MARKERS = "osD^vPX"
 
 
 def import_pyplot() -> Any:
