@@ -35,7 +35,7 @@ DIM, NUM_TAGS, LENGTH, ITERATIONS, L2 = 1024, 50, 20, 20, 1e-4
 class MadeUp:
     """Noisy vectors around a centre per tag; the number after a word's hyphen is its tag."""
 
-    name, layers, dim, identity = "made up", ["layer"], DIM, "made up"
+    name, layers, dim, fingerprint = "made up", ["layer"], DIM, "made up"
 
     def __init__(self) -> None:
         self._generator = numpy.random.default_rng(0)
