@@ -9,7 +9,7 @@ from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.weights import below
+from elmo_plugin.util.weights import with_prefix
 
 # What a `ScalarMix` has in a state dict: learned scores, or fixed weights.
 _SCORES, _FIXED = "layer_scores", "fixed_weights"
@@ -79,7 +79,7 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
     `prefix` is that of the mix in the state dict: `placement.elmo.mixes.0.`; `bilm` is from
     `stored_bilms`.
     """
-    values = below(prefix, model.parameters)
+    values = with_prefix(prefix, model.parameters)
     fixed = values.get(_FIXED)
     mix = ScalarMix(
         len(values[_SCORES] if fixed is None else fixed),

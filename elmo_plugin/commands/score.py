@@ -65,7 +65,7 @@ in Python:
     pandas.read_csv("surprisal.tsv", sep="\\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
 """
 
-STOPPED = "stopped. If it has --output, the same command continues where it stopped."
+STOPPED = "stopped. With --output, the same command continues where it stopped."
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from elmo_plugin.modules.cove_encoder import CoveEncoder
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
-from elmo_plugin.util.weights import below, read_state
+from elmo_plugin.util.weights import read_state, with_prefix
 
 __all__ = ["published_state", "read_cove_encoder", "stored_cove_encoder", "write_cove_encoder"]
 
@@ -92,7 +92,7 @@ def stored_cove_encoder(parameters: Dict[str, torch.Tensor], place: str) -> Cove
     `ConfigurationError`
         If there is no encoder, or several that differ.
     """
-    found = [below(prefix, parameters) for prefix in _prefixes(parameters)]
+    found = [with_prefix(prefix, parameters) for prefix in _prefixes(parameters)]
     if not found:
         raise ConfigurationError(
             f"{place} holds no encoder of CoVe: expected a model trained as `elmo-translation`, or "
@@ -160,7 +160,7 @@ def _without_prefix(state: Dict[str, Any], place: str) -> Dict[str, torch.Tensor
             f"tensor {_LAST}, found {len(prefixes)} tensors of that name among {len(state)} "
             f"({found} …). CoVe's published file is such a state dict."
         )
-    return below(prefixes[0], state)
+    return with_prefix(prefixes[0], state)
 
 
 def _checked_widths(tensors: Dict[str, torch.Tensor], place: str) -> Tuple[int, int]:

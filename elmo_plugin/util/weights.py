@@ -82,7 +82,7 @@ def read_state(path: Union[str, PathLike], place: str, check: bool = True) -> Di
     return state
 
 
-def below(prefix: str, state: Dict[str, Any]) -> Dict[str, Any]:
+def with_prefix(prefix: str, state: Dict[str, Any]) -> Dict[str, Any]:
     """The part of a state dict whose names begin with a prefix, without it."""
     return {
         name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)

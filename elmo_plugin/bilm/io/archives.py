@@ -20,7 +20,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 from elmo_plugin.util.quantized import dequantize
 from elmo_plugin.util.unpacking import unpacked
-from elmo_plugin.util.weights import below, read_state, trained_weights
+from elmo_plugin.util.weights import read_state, trained_weights, with_prefix
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class TrainedModel:
         bilms = stored_bilms(self.parameters)
         prefix = self._prefix(name, list(bilms))
         options = BilmOptions.from_dict(bilms[prefix]["options"], self.place)
-        return options, bilms[prefix]["options_file"], below(prefix, self.parameters)
+        return options, bilms[prefix]["options_file"], with_prefix(prefix, self.parameters)
 
     def _prefix(self, name: Optional[str], prefixes: List[str]) -> str:
         names = ", ".join(prefix.removesuffix(".") for prefix in prefixes)

@@ -70,7 +70,9 @@ class _StoredArray:
 def _opened(file: Union[str, PathLike]) -> Iterator[Dict[str, _StoredArray]]:
     path = local_path(file)
     if os.path.isdir(path):
-        raise ConfigurationError(f"{file} is a folder; expected an HDF5 or safetensors file.")
+        raise ConfigurationError(
+            f"{file} is a folder; expected an HDF5 or safetensors file. Name the file in it."
+        )
     try:
         if str(file).endswith(".safetensors"):
             from safetensors import safe_open
