@@ -2,11 +2,11 @@
 Trains each experiment in experiments/ladder for the same time, and compares their perplexities.
 
     zcat $ELMO_DATA/lm/large/heldout.txt.gz | head -n 3000 > $ELMO_DATA/lm/ladder/heldout.txt
-    python scripts/ladder.py train out/ladder --at-once 2
+    python scripts/ladder.py train out/ladder --num-workers 2
     python scripts/ladder.py table out/ladder --json pretrained/small/ladder.json
 
-Each experiment is a process of one thread; `--at-once` is how many run at the same time. Finished
-experiments are not trained again; stopped ones are continued.
+Each experiment is a process of one thread; `--num-workers` is how many run at the same time.
+Finished experiments are not trained again; stopped ones are continued.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     training = commands.add_parser("train", help="train the experiments that have not finished")
     training.add_argument("folder", type=Path, help="a folder per experiment is created here")
-    training.add_argument("--at-once", type=int, default=1, help="number of processes")
+    training.add_argument("--num-workers", type=int, default=1, help="number of processes")
     training.add_argument("--only", nargs="+", metavar="EXPERIMENT", help="default: all")
     showing = commands.add_parser("table", help="print a table of finished experiments")
     showing.add_argument("folder", type=Path)
@@ -100,7 +100,7 @@ def main() -> None:
         if unknown:
             parser.error(f"no such experiments in {EXPERIMENTS}: {', '.join(sorted(unknown))}")
         given.folder.mkdir(parents=True, exist_ok=True)
-        with ThreadPoolExecutor(given.at_once) as pool:
+        with ThreadPoolExecutor(given.num_workers) as pool:
             list(pool.map(lambda name: train(EXPERIMENTS / f"{name}.jsonnet", given.folder), names))
         return
     results = [result(path.parent) for path in sorted(given.folder.glob("*/metrics.json"))]

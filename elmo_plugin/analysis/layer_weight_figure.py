@@ -37,9 +37,9 @@ def draw_weights(
     axes.invert_yaxis()
     for row, weights in enumerate(rows):
         for column, weight in enumerate(weights):
-            place = (column + 0.5, row + 0.5)
+            centre = (column + 0.5, row + 0.5)
             colour = "black" if weight > 0.5 else "white"
-            axes.text(*place, f"{weight:.2f}", ha="center", va="center", color=colour)
+            axes.text(*centre, f"{weight:.2f}", ha="center", va="center", color=colour)
     layers = range(num_layers)
     axes.set_yticks([n + 0.5 for n in range(len(rows))], labels, fontsize=8)
     axes.set_xticks([n + 0.5 for n in layers], [f"layer {n}" for n in layers], fontsize=8)

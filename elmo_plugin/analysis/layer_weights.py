@@ -25,7 +25,7 @@ class LayerWeights:
     archive : `str`
     model : `str`
         The registered name of the model.
-    place : `str`
+    at : `str`
         `input` or `output` of the task; the name of the mix in models without a `Placement`.
     weights : `List[float]`
         One weight per layer, the token layer first; the sum is 1 unless the weights are fixed. A
@@ -35,7 +35,7 @@ class LayerWeights:
 
     archive: str
     model: str
-    place: str
+    at: str
     weights: List[float]
     gamma: float
 
@@ -87,12 +87,12 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
     )
     mix.load_state_dict(values)
     elmo, _, number = prefix.removesuffix(".").rpartition(".mixes.")
-    options = BilmOptions.from_dict(bilm["options"], model.place)
+    options = BilmOptions.from_dict(bilm["options"], model.location)
     layers = chosen_layers(_settings(model.config, elmo).get("layers", "all"), options.num_layers)
     weights = torch.zeros(options.num_layers)
     weights[layers] = mix.weights()
     return LayerWeights(
-        model.place,
+        model.location,
         str(_settings(model.config, "").get("type", "")),
         _place(model.config, elmo, int(number)),
         weights.tolist(),

@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterator, List
 
 import numpy
 
-from elmo_plugin.analysis.surprisal import DIRECTIONS, Likely, SentenceScore
+from elmo_plugin.analysis.surprisal import DIRECTIONS, SentenceScore, TopK
 
 #: The value of one nat in each unit.
 UNITS = {"bits": 1.0 / math.log(2.0), "nats": 1.0}
@@ -24,14 +24,14 @@ class ScoreRows:
         The unit of surprisals: `bits` or `nats`.
     of_sentences : `bool`, optional (default = `False`)
         One row per sentence, with the sums over its words, instead of one per word.
-    has_likely : `bool`, optional (default = `False`)
-        Whether scores contain likely words, see `Scorer`.
+    has_top_k : `bool`, optional (default = `False`)
+        Whether scores contain the most probable words, see `Scorer`.
     """
 
     format: str = "tsv"
     unit: str = "bits"
     of_sentences: bool = False
-    has_likely: bool = False
+    has_top_k: bool = False
 
     def header(self) -> str:
         """The first line of a table, with its line end."""
@@ -41,9 +41,9 @@ class ScoreRows:
             names = ["line", "words", *DIRECTIONS]
             names += [f"{direction}_perplexity" for direction in DIRECTIONS]
         else:
-            names = ["line", "place", "word", "known", *DIRECTIONS]
-            if self.has_likely:
-                names += [f"{direction}_likely" for direction in DIRECTIONS]
+            names = ["line", "position", "word", "known", *DIRECTIONS]
+            if self.has_top_k:
+                names += [f"{direction}_top_k" for direction in DIRECTIONS]
         return "\t".join(names) + "\n"
 
     def lines(self, line_number: int, score: SentenceScore) -> str:
@@ -60,16 +60,16 @@ class ScoreRows:
         yield [str(line_number), str(len(score.words)), *sums, *perplexities]
 
     def _words(self, score: SentenceScore) -> Iterator[List[str]]:
-        nothing = [""] * (len(DIRECTIONS) if self.has_likely else 0)
+        nothing = [""] * (len(DIRECTIONS) if self.has_top_k else 0)
         begin, end = (self._number(score.ends[name]) for name in ("backward", "forward"))
         yield ["0", "<S>", "yes", "", begin, "", *nothing]
-        for place, word in enumerate(score.words):
+        for position, word in enumerate(score.words):
             yield [
-                str(place + 1),
+                str(position + 1),
                 word,
-                "yes" if score.known[place] else "no",
-                *(self._number(getattr(score, direction)[place]) for direction in DIRECTIONS),
-                *(_in_one_cell(score.likely[name][place]) for name in score.likely),
+                "yes" if score.known[position] else "no",
+                *(self._number(getattr(score, direction)[position]) for direction in DIRECTIONS),
+                *(_in_one_cell(score.top_k[name][position]) for name in score.top_k),
             ]
         yield [str(len(score.words) + 1), "</S>", "yes", end, "", "", *nothing]
 
@@ -82,8 +82,8 @@ class ScoreRows:
             found["<S>"], found["</S>"] = (
                 self._rounded(score.ends[name]) for name in ("backward", "forward")
             )
-        if self.has_likely:
-            found["likely"] = score.likely
+        if self.has_top_k:
+            found["top_k"] = score.top_k
         found["surprisal"] = {name: self._rounded(score.surprisal(name)) for name in DIRECTIONS}
         found["perplexity"] = {name: round(score.perplexity(name), 4) for name in DIRECTIONS}
         return found
@@ -95,5 +95,5 @@ class ScoreRows:
         return numpy.round(nats * UNITS[self.unit], 6).tolist()
 
 
-def _in_one_cell(likely: Likely) -> str:
-    return " ".join(f"{word}={probability:.4f}" for word, probability in likely)
+def _in_one_cell(words: TopK) -> str:
+    return " ".join(f"{word}={probability:.4f}" for word, probability in words)

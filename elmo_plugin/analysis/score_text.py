@@ -43,7 +43,7 @@ def score_text(
     rows: ScoreRows,
     done: ScoredText,
     commit: Callable[[str, Dict[str, Any]], object],
-    place: str,
+    location: str,
     batch_size: int = 64,
     on_progress: Callable[[int], object] = lambda num_lines: None,
 ) -> ScoredText:
@@ -62,7 +62,7 @@ def score_text(
     commit : `Callable[[str, Dict[str, Any]], object]`
         Receives the next lines, and the fields of the `ScoredText` after them. The last call is at
         the end of the text.
-    place : `str`
+    location : `str`
         The folder of unfinished work, for error messages.
     batch_size : `int`, optional (default = `64`)
     on_progress : `Callable[[int], object]`
@@ -79,7 +79,7 @@ def score_text(
         If the first lines are not those of `done`.
     """
     sentences = text.sentences()
-    text.skip(sentences, done.num_lines, done.text_sha256, place)
+    text.skip(sentences, done.num_lines, done.text_sha256, location)
     on_progress(done.num_lines)
     header = "" if done.num_lines else rows.header()
     for group in sentence_groups(sentences, batch_size):

@@ -11,7 +11,7 @@ from elmo_plugin.bilm.pretraining.softmax import next_word_losses
 from elmo_plugin.elmo.token_batches import map_in_batches
 from elmo_plugin.util.html import table
 
-#: The surprisal of `both` is the mean of the other two; for its probabilities of likely words see
+#: The surprisal of `both` is the mean of the other two; for the probabilities of its `top_k` see
 #: `SentenceScore`.
 DIRECTIONS = ("forward", "backward", "both")
 # The first ids of a vocabulary.
@@ -20,8 +20,8 @@ _BEGIN_SENTENCE, _END_SENTENCE, _UNKNOWN = range(_NUM_SPECIALS)
 # Positions whose probabilities over the whole vocabulary are in memory at once.
 _WORDS_AT_ONCE = 64
 
-#: Words and their probabilities, the most likely first.
-Likely = List[Tuple[str, float]]
+#: Words and their probabilities, the most probable first.
+TopK = List[Tuple[str, float]]
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class SentenceScore:
         Shape `(num_words,)`. The surprisal of each word; `both` is the mean of the two.
     ends : `Dict[str, float]`
         `forward`: the surprisal of `</S>`; `backward`: that of `<S>`; `both`: their mean.
-    likely : `Dict[str, List[Likely]]`
-        Of each direction, the most likely words `w` at the place of each word, if they were asked
-        for, without `<S>`, `</S>` and `<UNK>`. Unlike the surprisal, the probability of `both` is
-        not a mean: it is p(w | left) p(w | right) / p(w), renormalised over the vocabulary without
-        these three. That is Bayes' rule if the words on the left and on the right are independent
-        given `w`. p(w) is the frequency of `w` in the training text, or uniform if the softmax
-        comes without counts.
+    top_k : `Dict[str, List[TopK]]`
+        Of each direction, the most probable words `w` at the position of each word, if they were
+        asked for, without `<S>`, `</S>` and `<UNK>`. Unlike the surprisal, the probability of
+        `both` is not a mean: it is p(w | left) p(w | right) / p(w), renormalised over the
+        vocabulary without these three. That is Bayes' rule if the words on the left and on the
+        right are independent given `w`. p(w) is the frequency of `w` in the training text, or
+        uniform if the softmax comes without counts.
     """
 
     words: Sequence[str]
@@ -56,7 +56,7 @@ class SentenceScore:
     backward: numpy.ndarray
     both: numpy.ndarray
     ends: Dict[str, float]
-    likely: Dict[str, List[Likely]] = field(default_factory=dict)
+    top_k: Dict[str, List[TopK]] = field(default_factory=dict)
 
     def surprisal(self, direction: str) -> float:
         """The sum over the sentence, `<S>` or `</S>` included, in nats."""
@@ -89,8 +89,8 @@ class Scorer:
         In evaluation mode, neither stateful nor forward-only.
     softmax : `SoftmaxWeights`
         That of the biLM.
-    num_likely : `int`, optional (default = `0`)
-        How many of the most likely words to find at each position. This takes RAM for the
+    top_k : `int`, optional (default = `0`)
+        How many of the most probable words to find at each position. This takes RAM for the
         probabilities of the whole vocabulary at 64 positions, about 1,000 bytes for each of its
         words, and for the words that are found.
 
@@ -105,10 +105,10 @@ class Scorer:
             print(score.forward, score.perplexity("both"))
     """
 
-    def __init__(self, bilm: Bilm, softmax: SoftmaxWeights, num_likely: int = 0) -> None:
+    def __init__(self, bilm: Bilm, softmax: SoftmaxWeights, top_k: int = 0) -> None:
         self._bilm = bilm
         self._words = softmax.words
-        self._num_likely = min(num_likely, len(softmax.words) - _NUM_SPECIALS)
+        self._top_k = min(top_k, len(softmax.words) - _NUM_SPECIALS)
         self._ids = {word: number for number, word in enumerate(softmax.words)}
         device = bilm.boundary_ids.device
         # Without counts all words count as equally frequent.
@@ -148,24 +148,24 @@ class Scorer:
         # Shape: (2, num_predictions)
         of_directions = losses.double().cpu().numpy().reshape(2, -1)
         for words, of_words in zip(sentences, ids):
-            places = slice(first, first + len(words) + 1)
-            first = places.stop
+            of_sentence = slice(first, first + len(words) + 1)
+            first = of_sentence.stop
             scores.append(
                 _sentence_score(
                     words,
                     [id_ != _UNKNOWN for id_ in of_words],
-                    of_directions[:, places],
-                    self._likely(before[places][:-1], after[places][1:]),
+                    of_directions[:, of_sentence],
+                    self._top_k_words(before[of_sentence][:-1], after[of_sentence][1:]),
                 )
             )
         return scores
 
-    def _likely(self, before: torch.Tensor, after: torch.Tensor) -> Dict[str, List[Likely]]:
+    def _top_k_words(self, before: torch.Tensor, after: torch.Tensor) -> Dict[str, List[TopK]]:
         """From the hidden states before and after each word: shape `(num_words, dim)`."""
-        likely: Dict[str, List[Likely]] = {}
-        if not self._num_likely:
-            return likely
-        likely = {direction: [] for direction in DIRECTIONS}
+        found: Dict[str, List[TopK]] = {}
+        if not self._top_k:
+            return found
+        found = {direction: [] for direction in DIRECTIONS}
         for hidden in zip(before.split(_WORDS_AT_ONCE), after.split(_WORDS_AT_ONCE)):
             # Shape: (at most 64, num_words in the vocabulary)
             forward, backward = (
@@ -175,23 +175,23 @@ class Scorer:
             forward, backward = forward[:, _NUM_SPECIALS:], backward[:, _NUM_SPECIALS:]
             both = (forward + backward - self._log_counts).log_softmax(dim=1)
             for direction, log_probabilities in zip(DIRECTIONS, (forward, backward, both)):
-                best, ids = log_probabilities.exp().topk(self._num_likely)
-                likely[direction] += [
+                best, ids = log_probabilities.exp().topk(self._top_k)
+                found[direction] += [
                     [(self._words[id_ + _NUM_SPECIALS], value) for value, id_ in zip(*row)]
                     for row in zip(best.tolist(), ids.tolist())
                 ]
-        return likely
+        return found
 
 
 def _sentence_score(
     words: Sequence[str],
     known: List[bool],
     of_directions: numpy.ndarray,
-    likely: Dict[str, List[Likely]],
+    top_k: Dict[str, List[TopK]],
 ) -> SentenceScore:
     """From the surprisals in the order of the text: shape `(2, num_words + 1)`."""
     forward, backward = of_directions
     ends = {"forward": float(forward[-1]), "backward": float(backward[0])}
     ends["both"] = (ends["forward"] + ends["backward"]) / 2.0
     forward, backward = forward[:-1], backward[1:]
-    return SentenceScore(words, known, forward, backward, (forward + backward) / 2.0, ends, likely)
+    return SentenceScore(words, known, forward, backward, (forward + backward) / 2.0, ends, top_k)

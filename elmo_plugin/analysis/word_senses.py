@@ -229,7 +229,7 @@ def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
     """
     # Most sentences have no `_`: then this is twice as fast as the loop.
     if not any("_" in token for token in tokens):
-        return list(tokens), [(place, place + 1) for place in range(len(tokens))]
+        return list(tokens), [(start, start + 1) for start in range(len(tokens))]
     words: List[str] = []
     spans = []
     for token in tokens:

@@ -17,13 +17,13 @@ _LIMITS = ("max_instances", "batches_per_epoch", "drop_last")
 _EXECUTED = ("trust_remote_code", "evalb_directory_path", "srl_eval_path")
 
 
-def check_config(config: Dict[str, Any], place: str) -> None:
+def check_config(config: Dict[str, Any], location: str) -> None:
     """
     # Parameters
 
     config : `Dict[str, Any]`
         The configuration of an archive.
-    place : `str`
+    location : `str`
         The name of the archive in error messages.
 
     # Raises
@@ -35,21 +35,21 @@ def check_config(config: Dict[str, Any], place: str) -> None:
     for path, value in _settings(config):
         setting = path[-1]
         if setting == "type" and isinstance(value, str) and _is_class_path(value):
-            raise _refusal(value, f"{place} ({'.'.join(path)} in config.json)")
+            raise _refusal(value, f"{location} ({'.'.join(path)} in config.json)")
         if setting in _EXECUTED and value:
             raise ConfigurationError(
-                f"{place} is refused: {'.'.join(path)} in config.json, {value!r}, would be "
+                f"{location} is refused: {'.'.join(path)} in config.json, {value!r}, would be "
                 "executed. If you do not need it, set it to null in --overrides."
             )
         if setting == "weights_only" and value is not True:
             raise ConfigurationError(
-                f"{place} is refused: {'.'.join(path)} in config.json, {value!r}, would let a file "
-                "of weights execute code. Set it to true in --overrides."
+                f"{location} is refused: {'.'.join(path)} in config.json, {value!r}, would let a "
+                "file of weights execute code. Set it to true in --overrides."
             )
 
 
 @contextmanager
-def registered_types_only(place: str) -> Iterator[None]:
+def registered_types_only(location: str) -> Iterator[None]:
     """
     Within this context AllenNLP constructs registered types only. Without it, AllenNLP treats a
     `type` with a dot as the path of a class or function, imports its module and calls it.
@@ -60,7 +60,7 @@ def registered_types_only(place: str) -> Iterator[None]:
 
     # Parameters
 
-    place : `str`
+    location : `str`
         The name of the archive in error messages.
 
     # Raises
@@ -72,14 +72,14 @@ def registered_types_only(place: str) -> Iterator[None]:
 
     def resolve_registered(cls: Type[Registrable], name: str) -> Any:
         if "." in name and name not in Registrable._registry[cls]:
-            raise _refusal(name, place)
+            raise _refusal(name, location)
         return resolve.__func__(cls, name)
 
     def refuse_to_install(model: str) -> None:
         raise ConfigurationError(
-            f"{place} is refused: its configuration names the spaCy model {model!r}, which is not "
-            "installed, and installing it would execute code that the archive names. If you trust "
-            "it, install it yourself with python -m spacy download."
+            f"{location} is refused: its configuration names the spaCy model {model!r}, which is "
+            "not installed, and installing it would execute code that the archive names. If you "
+            "trust it, install it yourself with python -m spacy download."
         )
 
     with ExitStack() as replaced:
@@ -153,9 +153,9 @@ def _is_class_path(name: str) -> bool:
     return "." in name and not any(name in names for names in Registrable._registry.values())
 
 
-def _refusal(name: str, place: str) -> ConfigurationError:
+def _refusal(name: str, location: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{place} is refused: expected the registered name of a type, found {name!r}, which would "
-        "import and call code that the archive names. If you trust it, register the class, import "
-        "its package with --include-package, and give the registered name in --overrides."
+        f"{location} is refused: expected the registered name of a type, found {name!r}, which "
+        "would import and call code that the archive names. If you trust it, register the class, "
+        "import its package with --include-package, and give the registered name in --overrides."
     )

@@ -63,19 +63,19 @@ def load_archive(
         If the archive does not exist, is damaged, holds no trained model, is inconsistent, or is
         not safe to load, or if `overrides` names settings that it does not have.
     """
-    place = str(archive_file)
+    location = str(archive_file)
     with unpacked(archive_file) as folder:
-        config = _read_config(folder, place)
-        _check_parts(folder, place, weights_file)
-        overrides, overridden = _overridden(folder, config, overrides, every_instance, place)
-        check_config(overridden.as_dict(quiet=True), place)
-        with registered_types_only(place), _archives_checked():
+        config = _read_config(folder, location)
+        _check_parts(folder, location, weights_file)
+        overrides, overridden = _overridden(folder, config, overrides, every_instance, location)
+        check_config(overridden.as_dict(quiet=True), location)
+        with registered_types_only(location), _archives_checked():
             try:
                 return archival.load_archive(folder, cuda_device, overrides, weights_file)
             except (ConfigurationError, AllenNlpError) as error:
-                raise ConfigurationError(f"{place}: {error}") from error
+                raise ConfigurationError(f"{location}: {error}") from error
             except RuntimeError as error:
-                raise _explained(error, place, weights_file) from error
+                raise _explained(error, location, weights_file) from error
 
 
 def load_predictor(
@@ -96,7 +96,7 @@ def _overridden(
     config: Dict[str, Any],
     overrides: Union[str, Dict[str, Any]],
     every_instance: bool,
-    place: str,
+    location: str,
 ) -> Tuple[Union[str, Dict[str, Any]], Params]:
     """The overrides, with those that lift limits, and the configuration that results."""
     file = folder / archival.CONFIG_NAME
@@ -104,28 +104,28 @@ def _overridden(
         Params.from_file(file)
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
-        raise ConfigurationError(f"{place}: its {file.name} is damaged: {reason}") from error
+        raise ConfigurationError(f"{location}: its {file.name} is damaged: {reason}") from error
     expected = "expected `overrides` of single settings, such as {'model.dropout': 0.1}, found"
     try:
-        lifted = _whole_files(config, overrides, place) if every_instance else overrides
+        lifted = _whole_files(config, overrides, location) if every_instance else overrides
         overridden = Params.from_file(file, lifted)
     except (AttributeError, RuntimeError, TypeError, ValueError) as error:
-        raise ConfigurationError(f"{place}: {expected} {overrides!r}: {error}") from error
+        raise ConfigurationError(f"{location}: {expected} {overrides!r}: {error}") from error
     if overrides and "type" not in overridden["model"]:
         raise ConfigurationError(
-            f"{place}: {expected} {overrides!r}, which removes the type of the model."
+            f"{location}: {expected} {overrides!r}, which removes the type of the model."
         )
     return lifted, overridden
 
 
 def _whole_files(
-    config: Dict[str, Any], overrides: Union[str, Dict[str, Any]], place: str
+    config: Dict[str, Any], overrides: Union[str, Dict[str, Any]], location: str
 ) -> Dict[str, Any]:
     overrides, limits = without_limits(config, overrides)
     for setting, value in limits.items():
         logger.warning(
-            f"{place} was trained with {setting} = {value!r}; this limit is lifted, to read whole "
-            "files. To keep it, set it in --overrides."
+            f"{location} was trained with {setting} = {value!r}; this limit is lifted, to read "
+            "whole files. To keep it, set it in --overrides."
         )
     return overrides
 
@@ -158,47 +158,47 @@ def _extracted_archive(path: str, cleanup: bool = True) -> Iterator[str]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _read_config(folder: Path, place: str) -> Dict[str, Any]:
+def _read_config(folder: Path, location: str) -> Dict[str, Any]:
     """Reads the configuration as JSON, before AllenNLP evaluates it as jsonnet."""
     file = folder / archival.CONFIG_NAME
     if not file.is_file():
-        raise ConfigurationError(f"{place} holds no trained model: {file.name} is missing.")
+        raise ConfigurationError(f"{location} holds no trained model: {file.name} is missing.")
     try:
         config = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(
-            f"{place} ({file.name}): expected JSON, as AllenNLP writes it into archives, found "
+            f"{location} ({file.name}): expected JSON, as AllenNLP writes it into archives, found "
             f"something else ({error})."
         ) from error
     for part in ("dataset_reader", "model"):
         if not isinstance(config, dict) or not isinstance(config.get(part), dict):
             raise ConfigurationError(
-                f"{place} holds no trained model: {file.name} has no {part!r}."
+                f"{location} holds no trained model: {file.name} has no {part!r}."
             )
     return config
 
 
-def _check_parts(folder: Path, place: str, weights_file: Optional[str]) -> None:
+def _check_parts(folder: Path, location: str, weights_file: Optional[str]) -> None:
     # If `vocabulary` were a file, AllenNLP would unpack it as an archive.
     if not (folder / "vocabulary").is_dir():
         raise ConfigurationError(
-            f"{place} holds no trained model: the folder 'vocabulary' is missing."
+            f"{location} holds no trained model: the folder 'vocabulary' is missing."
         )
     if weights_file is None:
-        weights = trained_weights(folder, place)
-        read_state(weights, f"{place} ({weights.name})")
+        weights = trained_weights(folder, location)
+        read_state(weights, f"{location} ({weights.name})")
     elif Path(weights_file).is_file():
         read_state(weights_file, weights_file)
     else:
         raise ConfigurationError(f"Weights file {weights_file} does not exist.")
 
 
-def _explained(error: RuntimeError, place: str, weights_file: Optional[str]) -> Exception:
+def _explained(error: RuntimeError, location: str, weights_file: Optional[str]) -> Exception:
     title, _, details = str(error).partition("\n")
     if "state dict" not in title and "state_dict" not in title:
         return error
     difference = textwrap.shorten(details, 300, placeholder=" ...")
     return ConfigurationError(
-        f"{weights_file or place}: the weights do not fit the model of config.json and the "
+        f"{weights_file or location}: the weights do not fit the model of config.json and the "
         f"vocabulary: {difference}"
     )

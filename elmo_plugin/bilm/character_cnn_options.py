@@ -96,5 +96,5 @@ def character_cnn_options(read: SettingsReader) -> CharacterCnnOptions:
             f"{list(options.filters)}."
         )
     if problem is not None:
-        raise ConfigurationError(f"{read.place}: expected {problem}")
+        raise ConfigurationError(f"{read.location}: expected {problem}")
     return options

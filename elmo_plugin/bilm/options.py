@@ -137,13 +137,13 @@ class BilmOptions:
         return options
 
     @classmethod
-    def from_dict(cls, source: Dict[str, Any], place: str = "biLM options") -> "BilmOptions":
+    def from_dict(cls, source: Dict[str, Any], location: str = "biLM options") -> "BilmOptions":
         """
         # Parameters
 
         source : `Dict[str, Any]`
             The content of an options file.
-        place : `str`
+        location : `str`
             Its name in error messages.
 
         # Raises
@@ -151,7 +151,7 @@ class BilmOptions:
         `ConfigurationError`
             If a setting is missing or impossible.
         """
-        read = SettingsReader(source, place)
+        read = SettingsReader(source, location)
         has_characters = isinstance(source, dict) and source.get("char_cnn") is not None
         options = cls(
             char_cnn=character_cnn_options(read) if has_characters else None,
@@ -162,19 +162,19 @@ class BilmOptions:
         )
         if options.num_parameters > MAX_PARAMETERS:
             raise ConfigurationError(
-                f"{place}: expected a biLM of at most {MAX_PARAMETERS:,} parameters, found "
+                f"{location}: expected a biLM of at most {MAX_PARAMETERS:,} parameters, found "
                 f"{options.num_parameters:,}. No biLM is that large; correct the widths in "
                 "`char_cnn` and `lstm`."
             )
         return options
 
-    def with_words(self, words: Sequence[str], place: str = "biLM options") -> "BilmOptions":
+    def with_words(self, words: Sequence[str], location: str = "biLM options") -> "BilmOptions":
         """
         The same options with token embeddings of these words, which become part of `source`.
         Raises `ConfigurationError` if `n_tokens_vocab` is not their number.
         """
         source = {"n_tokens_vocab": len(words), **self.source, "vocabulary": list(words)}
-        return self.from_dict(source, place)
+        return self.from_dict(source, location)
 
     def to_json(self, **changes: Any) -> str:
         """
@@ -190,14 +190,14 @@ class BilmOptions:
             written["char_cnn"] = {**self.source["char_cnn"], **cnn}
         return json.dumps(written, indent=4, ensure_ascii=False) + "\n"
 
-    def check_widths(self, place: str = "biLM") -> None:
+    def check_widths(self, location: str = "biLM") -> None:
         """Raises `ConfigurationError` if the token layer and the LSTM layers differ in width."""
         expected, found = self.lstm.output_dim, self.token_dim
         if found != expected:
             raise ConfigurationError(
-                f"{place}: ELMo blends layers of one width; expected a token layer as wide as an "
-                f"LSTM layer's output ({expected}), found {found}. Without `char_cnn.projection`, "
-                f"`char_cnn.filters` must add up to {expected}."
+                f"{location}: ELMo blends layers of one width; expected a token layer as wide as "
+                f"an LSTM layer's output ({expected}), found {found}. Without "
+                f"`char_cnn.projection`, `char_cnn.filters` must add up to {expected}."
             )
 
 
@@ -222,7 +222,7 @@ def _words(read: SettingsReader) -> Optional[Tuple[str, ...]]:
     expected = read("n_tokens_vocab", whole(), default=len(words))
     if len(words) != expected:
         raise ConfigurationError(
-            f"{read.place}: expected {expected} words, which is `n_tokens_vocab`, found "
+            f"{read.location}: expected {expected} words, which is `n_tokens_vocab`, found "
             f"{len(words)}. Take the vocabulary with which the biLM was trained."
         )
     return tuple(words)

@@ -57,13 +57,13 @@ class SettingsReader:
 
     source : `Dict[str, Any]`
         The JSON.
-    place : `str`
+    location : `str`
         Its name in error messages.
     """
 
-    def __init__(self, source: Dict[str, Any], place: str) -> None:
+    def __init__(self, source: Dict[str, Any], location: str) -> None:
         self.source = source
-        self.place = place
+        self.location = location
 
     def __call__(self, name: str, kind: Kind, default: Any = _REQUIRED) -> Any:
         """The value of a setting; `default` if it is missing or `null`."""
@@ -72,7 +72,7 @@ class SettingsReader:
             if not isinstance(value, dict) or part not in value:
                 if default is _REQUIRED:
                     raise ConfigurationError(
-                        f"{self.place}: `{name}` is missing. Expected an options.json in the "
+                        f"{self.location}: `{name}` is missing. Expected an options.json in the "
                         "format of bilm-tf."
                     )
                 return default
@@ -81,6 +81,6 @@ class SettingsReader:
             return default
         if not kind.accepts(value):
             raise ConfigurationError(
-                f"{self.place}: expected {kind.description} for `{name}`, found {value!r:.80}."
+                f"{self.location}: expected {kind.description} for `{name}`, found {value!r:.80}."
             )
         return value

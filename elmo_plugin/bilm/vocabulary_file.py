@@ -29,12 +29,12 @@ def check_choice(size: Optional[int], min_count: int) -> None:
         raise ConfigurationError(f"Expected `min_count` of at least 1, found {min_count}.")
 
 
-def check_specials(words: Sequence[str], place: str) -> None:
+def check_specials(words: Sequence[str], location: str) -> None:
     """Raises `ConfigurationError` unless the words begin with `<S>`, `</S>` and `<UNK>`."""
     found = words[: len(SPECIALS)]
     if tuple(found) != SPECIALS:
         raise ConfigurationError(
-            f"{place}: expected words to predict that begin with {', '.join(SPECIALS)}, found "
+            f"{location}: expected words to predict that begin with {', '.join(SPECIALS)}, found "
             f"{list(found)}. Set `vocabulary` to one of type elmo-bilm."
         )
 
@@ -71,11 +71,11 @@ def read_vocabulary(
     seen: Set[str] = set()
     try:
         for number, line in numbered_lines(path, newline="\n"):
-            place = f"{path}:{number}"
-            word, count = _entry(line, place)
-            _check_entry(word, count, entries, place)
+            location = f"{path}:{number}"
+            word, count = _entry(line, location)
+            _check_entry(word, count, entries, location)
             if word in seen:
-                raise ConfigurationError(f"{place}: `{word}` occurs twice. Remove one of them.")
+                raise ConfigurationError(f"{location}: `{word}` occurs twice. Remove one of them.")
             seen.add(word)
             entries.append((word, count))
     except FileNotFoundError:
@@ -103,35 +103,35 @@ def words_beside(options_file: Union[str, os.PathLike]) -> List[str]:
     return [word for word, _ in read_vocabulary(path)]
 
 
-def _entry(line: str, place: str) -> Entry:
+def _entry(line: str, location: str) -> Entry:
     word, tab, count = line.rpartition("\t")
     if not tab:
         word = line.strip()
     elif not count.strip().isdecimal():
         raise ConfigurationError(
-            f"{place}: expected `word<TAB>count` with a whole number, found {line[:80]!r}."
+            f"{location}: expected `word<TAB>count` with a whole number, found {line[:80]!r}."
         )
     if not word:
-        raise ConfigurationError(f"{place}: expected a word, found none.")
+        raise ConfigurationError(f"{location}: expected a word, found none.")
     return word, int(count) if tab else None
 
 
-def _check_entry(word: str, count: Optional[int], before: List[Entry], place: str) -> None:
+def _check_entry(word: str, count: Optional[int], before: List[Entry], location: str) -> None:
     """Raises `ConfigurationError` if an entry cannot follow those before it."""
     number = len(before)
     if number < len(SPECIALS) and word != SPECIALS[number]:
         raise ConfigurationError(
-            f"{place}: expected `{SPECIALS[number]}`, found `{word}`. A vocabulary begins with "
+            f"{location}: expected `{SPECIALS[number]}`, found `{word}`. A vocabulary begins with "
             f"{', '.join(SPECIALS)}; write one with `elmo vocabulary`."
         )
     if before and (count is None) != (before[0][1] is None):
         raise ConfigurationError(
-            f"{place}: expected a count after every word or after none, found "
+            f"{location}: expected a count after every word or after none, found "
             f"{'none' if count is None else count} after `{word}`."
         )
     if number > len(SPECIALS) and count is not None and count > (before[-1][1] or 0):
         raise ConfigurationError(
-            f"{place}: expected words in descending order of their counts, found `{word}` "
+            f"{location}: expected words in descending order of their counts, found `{word}` "
             f"({count}) after `{before[-1][0]}` ({before[-1][1]}). Sampled softmax would draw "
             "the wrong words; sort the file, or write it with `elmo vocabulary`."
         )

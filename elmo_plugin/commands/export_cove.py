@@ -37,7 +37,7 @@ def run(args: Namespace) -> str:
     out = Path(args.output_file)
     check_new_file(out, args.force)
     model = TrainedModel.read(args.archive)
-    encoder = stored_cove_encoder(model.parameters, model.place)
+    encoder = stored_cove_encoder(model.parameters, model.location)
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
     write_cove_encoder(encoder, out)
     return (

@@ -55,29 +55,29 @@ def run(args: Namespace) -> str:
 
 def _table(mixes: List[LayerWeights]) -> str:
     head, *weights = weight_table(mixes)
-    rows = [[mix.archive, mix.model, mix.place, *row] for mix, row in zip(mixes, weights)]
+    rows = [[mix.archive, mix.model, mix.at, *row] for mix, row in zip(mixes, weights)]
     return markdown_table(["archive", "model", "at", *head], rows, num_left=3)
 
 
 def draw(mixes: List[LayerWeights], picture: Path) -> None:
     """A heat map with a row for each mix, and a panel for each place, as figure 2 of the paper."""
     pyplot = import_pyplot()
-    places = list(dict.fromkeys(mix.place for mix in mixes))
-    heights = [sum(mix.place == place for mix in mixes) for place in places]
+    positions = list(dict.fromkeys(mix.at for mix in mixes))
+    heights = [sum(mix.at == at for mix in mixes) for at in positions]
     num_layers = max(len(mix.weights) for mix in mixes)
     figure, axes = pyplot.subplots(
-        len(places),
-        figsize=(3.0 + num_layers, 1.2 + 0.4 * len(mixes) + 0.4 * len(places)),
+        len(positions),
+        figsize=(3.0 + num_layers, 1.2 + 0.4 * len(mixes) + 0.4 * len(positions)),
         squeeze=False,
         constrained_layout=True,
         height_ratios=heights,
         sharex=True,
     )
-    for axis, place in zip(axes.flat, places):
-        of_place = [mix for mix in mixes if mix.place == place]
-        labels = [model_label(mix, mixes) for mix in of_place]
-        image = draw_weights(axis, of_place, labels, num_layers)
-        axis.set_title(f"at the {place}" if place in ("input", "output") else place, fontsize=10)
+    for axis, at in zip(axes.flat, positions):
+        found = [mix for mix in mixes if mix.at == at]
+        labels = [model_label(mix, mixes) for mix in found]
+        image = draw_weights(axis, found, labels, num_layers)
+        axis.set_title(f"at the {at}" if at in ("input", "output") else at, fontsize=10)
     figure.colorbar(image, ax=axes, label="weight")
     figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
     pyplot.close(figure)

@@ -54,7 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--file", help="sentences, one per line; - for standard input")
     parser.add_argument(
-        "--number", type=positive_number, default=5, metavar="K", help="contexts per layer"
+        "--top-k", type=positive_number, default=5, metavar="K", help="contexts per layer"
     )
     parser.add_argument(
         "--same-word", action="store_true", help="only contexts of the same word, case-sensitive"
@@ -83,7 +83,7 @@ def run(args: Namespace) -> str:
     with closing(ContextIndex(Path(args.folder))) as index, explained_memory():
         with progress("contexts", as_lines=args.file_friendly_logging) as advance:
             found = find_neighbours(
-                index, chosen_bilm(args), to_find, args.number, args.same_word, advance
+                index, chosen_bilm(args), to_find, args.top_k, args.same_word, advance
             )
             for number, (query, neighbours) in enumerate(zip(to_show, found)):
                 if args.format == "markdown" and number == 0:

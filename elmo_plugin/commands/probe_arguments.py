@@ -135,13 +135,13 @@ def corpus_files(args: Namespace, folder: str, patterns: Dict[str, str]) -> Dict
 
 def _found(folder: str, pattern: str, option: str) -> str:
     """The only file with such a name in a folder of `ELMO_DATA`, without `.gz`."""
-    place = Path(setting("ELMO_DATA"), folder)
-    paths = [*place.glob(pattern), *place.glob(f"{pattern}.gz")]
-    found = sorted({str(path).removesuffix(".gz") for path in paths})
+    path = Path(setting("ELMO_DATA"), folder)
+    paths = [*path.glob(pattern), *path.glob(f"{pattern}.gz")]
+    found = sorted({str(found).removesuffix(".gz") for found in paths})
     if len(found) != 1:
         names = f": {', '.join(found)}" if found else ""
         raise ConfigurationError(
-            f"Expected one file {place / pattern}, found {len(found)}{names}. Name it by "
+            f"Expected one file {path / pattern}, found {len(found)}{names}. Name it by "
             f"--{option}, or set ELMO_DATA."
         )
     return found[0]

@@ -40,12 +40,12 @@ of the two (both). It needs the softmax of the biLM, softmax.hdf5 beside its wei
 
 INPUT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
 URL, or - for standard input. Each sentence is scored by itself; empty lines are left out. Columns:
-    line, place     counted from 1; place 0 is <S>, the last one </S>
+    line, position  counted from 1; position 0 is <S>, the last one </S>
     word, known     whether it is in the vocabulary; the surprisal of others is that of <UNK>
     forward, backward, both
 With --sentences, one row per sentence: line, number of words, surprisal and perplexity, which
 count the prediction of </S> (forward) or <S> (backward). The sums over a text give the perplexity
-that `allennlp evaluate` prints. --likely adds the words that the model expects at each place.
+that `allennlp evaluate` prints. --top-k adds the most probable words at each position.
 
 With --pairs, INPUT is one or many files or folders of minimal pairs in the format of BLiMP, JSON
 lines with `sentence_good` and `sentence_bad` (and `UID`, `linguistics_term`, `field`), raw or
@@ -59,7 +59,7 @@ EPILOG = """\
 example:
     %(prog)s sentences.txt --output surprisal.tsv
     %(prog)s sentences.txt --sentences --format jsonl --unit nats
-    echo 'She drank a cup of _ .' | %(prog)s - --likely 5
+    echo 'She drank a cup of _ .' | %(prog)s - --top-k 5
     %(prog)s --pairs blimp/*.jsonl
 in Python:
     pandas.read_csv("surprisal.tsv", sep="\\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
@@ -78,7 +78,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--sentences", action="store_true", help="sums of sentences, not words")
     what.add_argument(
-        "--likely", type=positive_number, default=0, metavar="N", help="add the N likeliest words"
+        "--top-k",
+        type=positive_number,
+        default=0,
+        metavar="K",
+        help="add the K most probable words",
     )
     what.add_argument("--pairs", action="store_true", help="INPUT is minimal pairs")
     add_bilm_arguments(parser)
@@ -119,14 +123,14 @@ def _score_text(args: Namespace) -> str:
         raise empty
     text = DigestedText([path], args.decoding_errors)
     scorer, identity = _scorer(args)
-    rows = ScoreRows(args.format, args.unit, args.sentences, args.likely > 0)
+    rows = ScoreRows(args.format, args.unit, args.sentences, args.top_k > 0)
     with progress("sentences", total, args.file_friendly_logging) as advance:
         if args.output is None:
             done = score_text(
                 scorer, text, rows, ScoredText(), _print, "", args.batch_size, advance
             )
         else:
-            settings = {**identity, **vars(rows), "likely": args.likely, "batch": args.batch_size}
+            settings = {**identity, **vars(rows), "top_k": args.top_k, "batch": args.batch_size}
             with closing(ResumableText(Path(args.output), settings, args.force)) as file:
                 done = ScoredText(**file.progress)
                 score_text(
@@ -247,7 +251,7 @@ def _scorer(args: Namespace) -> Tuple[Scorer, Dict[str, str]]:
     digest = hashlib.sha256(softmax.weight.contiguous().numpy().tobytes())
     digest.update("\n".join(softmax.words).encode())
     identity = {"bilm_fingerprint": fingerprint(bilm), "softmax_sha256": digest.hexdigest()}
-    return Scorer(bilm, softmax, args.likely), identity
+    return Scorer(bilm, softmax, args.top_k), identity
 
 
 def _print(lines: str, _: Dict[str, Any]) -> None:

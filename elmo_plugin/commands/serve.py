@@ -59,7 +59,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="maximum number of requests in a batch (default: 16)",
     )
     parser.add_argument(
-        "--max-waiting",
+        "--max-queue-size",
         type=positive_number,
         default=256,
         metavar="N",
@@ -87,7 +87,7 @@ def run(args: Namespace) -> str:
     load = partial(elmo_plugin.load_predictor, cuda_device=args.cuda_device, overrides=overrides)
     words = _word_analyzer(args, limits)
     tasks = load_tasks(args.archive or _shipped_archives(), load, limits)
-    app = make_app(tasks, words, limits, args.batch_size, args.max_waiting)
+    app = make_app(tasks, words, limits, args.batch_size, args.max_queue_size)
     app.version = elmo_plugin.__version__
 
     def tell(url: str) -> None:
@@ -97,7 +97,7 @@ def run(args: Namespace) -> str:
         for task in tasks.values():
             say(f"{task.name}: warming up")
             task.warm_up(args.batch_size)
-        serve(app, args.host, args.port, args.max_waiting, tell)
+        serve(app, args.host, args.port, args.max_queue_size, tell)
     return ""
 
 

@@ -37,7 +37,7 @@ difference is at 95 %, by a paired bootstrap over the evaluated instances and th
 EPILOG = """\
 example:
     %(prog)s experiments/studies/table1.jsonnet -s out/table1
-    %(prog)s experiments/studies/table1.jsonnet -s out/table1 --at-once 2 --only NER SST
+    %(prog)s experiments/studies/table1.jsonnet -s out/table1 --num-workers 2 --only NER SST
     %(prog)s experiments/studies/table1.jsonnet -s out/table1 --show
     %(prog)s experiments/studies/figure2.jsonnet -s out/figure2 --reuse out/table1/results.json
 """
@@ -58,7 +58,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--only", metavar="TEXT", nargs="+", help="train only runs whose name contains one of these"
     )
     parser.add_argument(
-        "--at-once", type=positive_number, default=1, metavar="N", help="train N runs side by side"
+        "--num-workers",
+        type=positive_number,
+        default=1,
+        metavar="N",
+        help="train N runs at the same time",
     )
     parser.add_argument(
         "--discard", action="store_true", help="delete the folder of a run once it has a score"
@@ -177,7 +181,7 @@ def _outcomes(
         def tell(run: Run) -> None:
             say(f"{run.name}: {folder_of(run, out)}")
 
-        yield from train_all(runs, out, metrics, args.at_once, tell)
+        yield from train_all(runs, out, metrics, args.num_workers, tell)
 
 
 def _write_tables(args: Namespace, results: Results, out: Path) -> str:

@@ -19,7 +19,7 @@ URL, a folder or a pattern in quotes. OUT receives one word<TAB>count per line:
     <S>, </S>   marks of a sentence, counted once per sentence
     <UNK>       stands for every word that is left out; its count is how often those occur
     then the words, in descending order of their counts, those of one count by their letters
-Sampled softmax draws words by their place in this order, so a model refuses a file without it.
+Sampled softmax draws words by their rank in this order, so a model refuses a file without it.
 
 The text is read once, line by line: RAM grows only with the number of distinct words.
 """

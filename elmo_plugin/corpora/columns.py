@@ -35,7 +35,7 @@ class Rows:
         """The cells of a column; negative numbers count from the right."""
         return tuple(row[column] for row in self.cells)
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """`file:line` of a row."""
         return f"{self.path}:{self.first_line + row}"
 
@@ -98,12 +98,12 @@ def check_width(rows: Rows, minimum: int, *, same: bool = True) -> None:
     for row, cells in enumerate(rows.cells):
         if len(cells) < minimum:
             raise ValueError(
-                f"{rows.place(row)}: expected at least {minimum} columns, found {len(cells)}. "
+                f"{rows.location(row)}: expected at least {minimum} columns, found {len(cells)}. "
                 "Complete the line; columns are separated by blanks or tabs."
             )
         if same and len(cells) != width:
             raise ValueError(
-                f"{rows.place(row)}: expected {width} columns as in the first line of the "
+                f"{rows.location(row)}: expected {width} columns as in the first line of the "
                 f"sentence, found {len(cells)}. Correct the line, or separate sentences by an "
                 "empty line."
             )

@@ -72,20 +72,20 @@ def read_sentences(
 def _check(rows: Rows, width: int, column: int) -> None:
     if 1 < width <= column:
         raise ValueError(
-            f"{rows.place(0)}: expected tags in column {column + 1} (`tag_column`), found {width} "
-            "columns."
+            f"{rows.location(0)}: expected tags in column {column + 1} (`tag_column`), found "
+            f"{width} columns."
         )
     for row, cells in enumerate(rows.cells):
         if len(cells) != width:
             raise ValueError(
-                f"{rows.place(row)}: expected {width} columns as in the first sentence, found "
+                f"{rows.location(row)}: expected {width} columns as in the first sentence, found "
                 f"{len(cells)}. Write a word first and its tag last on each line, or only words in "
                 "the whole file, and an empty line after each sentence."
             )
         if width > 1 and not _TAG.fullmatch(cells[column]):
             name = "the last column" if column < 0 else f"column {column + 1}"
             raise ValueError(
-                f"{rows.place(row)}: expected a tag such as O, B-PER or I-PER in {name}, found "
+                f"{rows.location(row)}: expected a tag such as O, B-PER or I-PER in {name}, found "
                 f"{cells[column]!r}. Write O, or B-, I-, E-, S-, L- or U- and the entity's type."
             )
 

@@ -171,12 +171,12 @@ def _refuse_wide_encodings(binary: _Peekable, name: str) -> None:
         )
 
 
-def _refuse_surrogates(line: str, place: str) -> None:
+def _refuse_surrogates(line: str, location: str) -> None:
     try:
         line.encode("utf-8")
     except UnicodeEncodeError as error:
         byte = ord(line[error.start]) - 0xDC00
         raise ValueError(
-            f"{place}: expected UTF-8 text, found the byte 0x{byte:02x} at character "
+            f"{location}: expected UTF-8 text, found the byte 0x{byte:02x} at character "
             f"{error.start + 1}. Convert the file to UTF-8."
         ) from error

@@ -24,18 +24,18 @@ def read_objects(path: Union[str, os.PathLike]) -> Iterator[Tuple[str, Dict[str,
     for number, line in numbered_lines(path, newline="\n"):
         if line.strip():
             is_empty = False
-            place = f"{path}:{number}"
-            yield place, parse_object(line, place)
+            location = f"{path}:{number}"
+            yield location, parse_object(line, location)
     if is_empty:
         raise ValueError(f"{path}: the file is empty; expected one JSON object per line.")
 
 
-def parse_object(line: str, place: str, example: str = "") -> Dict[str, Any]:
+def parse_object(line: str, location: str, example: str = "") -> Dict[str, Any]:
     """
     # Parameters
 
     line : `str`
-    place : `str`
+    location : `str`
         The location of the line, for error messages.
     example : `str`, optional (default = `""`)
         A correct line, for error messages.
@@ -50,17 +50,17 @@ def parse_object(line: str, place: str, example: str = "") -> Dict[str, Any]:
         found = json.loads(line.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{place}: expected a JSON object{like}, found {excerpt(line)!r} ({error}). Each line "
-            "must hold one whole object: was the file cut off, or is it in another format?"
+            f"{location}: expected a JSON object{like}, found {excerpt(line)!r} ({error}). Each "
+            "line must hold one whole object: was the file cut off, or is it in another format?"
         ) from error
     if not isinstance(found, dict):
-        raise ValueError(f"{place}: expected a JSON object{like}, found {excerpt(line)!r}.")
+        raise ValueError(f"{location}: expected a JSON object{like}, found {excerpt(line)!r}.")
     if "\\ud" in line.lower():
-        check_surrogates(found, place)
+        check_surrogates(found, location)
     return found
 
 
-def check_surrogates(found: Any, place: str) -> None:
+def check_surrogates(found: Any, location: str) -> None:
     """
     Refuses JSON whose strings contain a lone surrogate (half of an escaped character), since such
     strings cannot be encoded as UTF-8.
@@ -74,8 +74,8 @@ def check_surrogates(found: Any, place: str) -> None:
     except UnicodeEncodeError as error:
         half = error.object[error.start : error.start + 1].encode("ascii", "backslashreplace")
         raise ValueError(
-            f"{place}: expected text, found {half.decode()}, half of a character. Was an emoji cut "
-            "in two?"
+            f"{location}: expected text, found {half.decode()}, half of a character. Was an emoji "
+            "cut in two?"
         ) from error
 
 

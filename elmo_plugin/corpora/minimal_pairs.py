@@ -59,39 +59,41 @@ def read_minimal_pairs(
         names file and line.
     """
     name = os.path.basename(os.fspath(path)).split(".")[0]
-    for place, found in read_objects(path):
-        good, bad = (_words(found, f"sentence_{kind}", tokenize, place) for kind in ("good", "bad"))
+    for location, found in read_objects(path):
+        good, bad = (
+            _words(found, f"sentence_{kind}", tokenize, location) for kind in ("good", "bad")
+        )
         if good == bad:
             raise ValueError(
-                f"{place}: expected two sentences that differ, found {excerpt(' '.join(good))!r} "
-                "twice."
+                f"{location}: expected two sentences that differ, found "
+                f"{excerpt(' '.join(good))!r} twice."
             )
         yield MinimalPair(
             good,
             bad,
-            _text(found, "UID", place) or name,
-            _text(found, "linguistics_term", place),
-            _text(found, "field", place),
-            _text(found, "pairID", place),
+            _text(found, "UID", location) or name,
+            _text(found, "linguistics_term", location),
+            _text(found, "field", location),
+            _text(found, "pairID", location),
         )
 
 
 def _words(
-    found: Dict[str, Any], key: str, tokenize: Callable[[str], List[str]], place: str
+    found: Dict[str, Any], key: str, tokenize: Callable[[str], List[str]], location: str
 ) -> Tuple[str, ...]:
     if not isinstance(found.get(key), str):
         raise ValueError(
-            f'{place}: expected "{key}" with a sentence, as in {_EXAMPLE}, found '
+            f'{location}: expected "{key}" with a sentence, as in {_EXAMPLE}, found '
             f"{excerpt(json.dumps(found))}."
         )
     words = tuple(tokenize(found[key]))
     if not words:
-        raise ValueError(f'{place}: expected at least one word in "{key}", found none.')
+        raise ValueError(f'{location}: expected at least one word in "{key}", found none.')
     return words
 
 
-def _text(found: Dict[str, Any], key: str, place: str) -> str:
+def _text(found: Dict[str, Any], key: str, location: str) -> str:
     value = found.get(key, "")
     if not isinstance(value, str):
-        raise ValueError(f'{place}: expected "{key}" to be a string, found {value!r}.')
+        raise ValueError(f'{location}: expected "{key}" to be a string, found {value!r}.')
     return value

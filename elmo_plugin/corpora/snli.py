@@ -60,15 +60,15 @@ def read_pairs(path: Union[str, os.PathLike], tokenize: Tokenize) -> Iterator[Pa
     """
     num_pairs = num_left_out = 0
     is_labelled = False
-    for place, fields in read_objects(path):
+    for location, fields in read_objects(path):
         is_labelled = is_labelled if num_pairs else "gold_label" in fields
         num_pairs += 1
-        label = _label(fields, place, is_labelled)
+        label = _label(fields, location, is_labelled)
         if label == _NO_MAJORITY:
             num_left_out += 1
             continue
         premise, hypothesis = (
-            words_of_sentence(fields, place, key, tokenize) for key in ("sentence1", "sentence2")
+            words_of_sentence(fields, location, key, tokenize) for key in ("sentence1", "sentence2")
         )
         yield Pair(premise, hypothesis, label, fields.get("pairID"))
     _report(path, num_pairs, num_left_out)
@@ -89,16 +89,16 @@ def _report(path: Union[str, os.PathLike], num_pairs: int, num_left_out: int) ->
         )
 
 
-def _label(fields: Dict[str, Any], place: str, is_expected: bool) -> Optional[str]:
+def _label(fields: Dict[str, Any], location: str, is_expected: bool) -> Optional[str]:
     if ("gold_label" in fields) != is_expected:
         raise ValueError(
-            f'{place}: expected {"a" if is_expected else "no"} "gold_label", as in the pairs '
+            f'{location}: expected {"a" if is_expected else "no"} "gold_label", as in the pairs '
             f"before, found the fields {sorted(fields)}. Label all pairs of a file or none."
         )
     label = fields.get("gold_label")
     if is_expected and label not in (*LABELS, _NO_MAJORITY):
         raise ValueError(
-            f'{place}: expected "gold_label" to be {", ".join(LABELS)}, or {_NO_MAJORITY} '
+            f'{location}: expected "gold_label" to be {", ".join(LABELS)}, or {_NO_MAJORITY} '
             f"where there is no majority, found {json.dumps(label)}. Correct it, or leave "
             "the field out of pairs that are to be labelled."
         )
@@ -106,7 +106,7 @@ def _label(fields: Dict[str, Any], place: str, is_expected: bool) -> Optional[st
 
 
 def words_of_sentence(
-    fields: Dict[str, Any], place: str, key: str, tokenize: Tokenize
+    fields: Dict[str, Any], location: str, key: str, tokenize: Tokenize
 ) -> Tuple[str, ...]:
     """
     The words of one sentence of a line, of its parse if it has one.
@@ -114,7 +114,7 @@ def words_of_sentence(
     # Parameters
 
     fields : `Dict[str, Any]`
-    place : `str`
+    location : `str`
         The location of the line, for error messages.
     key : `str`
         `sentence1` or `sentence2`.
@@ -133,7 +133,8 @@ def words_of_sentence(
     if not isinstance(text, str):
         found = json.dumps(text) if key in fields else f"the fields {sorted(fields)}"
         raise ValueError(
-            f'{place}: expected "{key}" with a sentence, found {found}. A pair is an object like '
-            '{"gold_label": "neutral", "sentence1": "A dog runs.", "sentence2": "It is late."}.'
+            f'{location}: expected "{key}" with a sentence, found {found}. A pair is an object '
+            'like {"gold_label": "neutral", "sentence1": "A dog runs.", "sentence2": "It is '
+            'late."}.'
         )
     return tuple(tokenize(text))

@@ -74,12 +74,12 @@ def read_paragraphs(path: Union[str, os.PathLike]) -> Iterator[Paragraph]:
         message names article, paragraph and question.
     """
     is_answered: Dict[str, bool] = {}
-    for fields, place in _paragraphs(_load(path), str(path)):
-        context = _text(fields, "context", place)
+    for fields, location in _paragraphs(_load(path), str(path)):
+        context = _text(fields, "context", location)
         questions = []
-        for number, question_fields in enumerate(_field(fields, "qas", list, place), start=1):
-            question = _question(question_fields, context, f"{place}, question {number}")
-            _compare(question, is_answered, f"{place}, question {question.question_id}")
+        for number, question_fields in enumerate(_field(fields, "qas", list, location), start=1):
+            question = _question(question_fields, context, f"{location}, question {number}")
+            _compare(question, is_answered, f"{location}, question {question.question_id}")
             is_answered[question.question_id] = bool(question.answers)
             questions.append(question)
         yield Paragraph(context, tuple(questions))
@@ -105,46 +105,48 @@ def _load(path: Union[str, os.PathLike]) -> Any:
 def _paragraphs(whole: Any, path: str) -> Iterator[Tuple[Dict[str, Any], str]]:
     """The paragraphs with their location, for error messages."""
     for number, article in enumerate(_field(whole, "data", list, path), start=1):
-        place = f"{path}: article {number}"
+        location = f"{path}: article {number}"
         if isinstance(article, dict) and isinstance(article.get("title"), str):
-            check_surrogates(article["title"], place)
-            place += f' "{article["title"]}"'
-        paragraphs: List[Any] = _field(article, "paragraphs", list, place)
+            check_surrogates(article["title"], location)
+            location += f' "{article["title"]}"'
+        paragraphs: List[Any] = _field(article, "paragraphs", list, location)
         for paragraph_number, paragraph in enumerate(paragraphs, start=1):
-            yield paragraph, f"{place}, paragraph {paragraph_number}"
+            yield paragraph, f"{location}, paragraph {paragraph_number}"
 
 
-def _question(fields: Any, context: str, place: str) -> Question:
-    question_id = _text(fields, "id", place)
-    place = f"{place.rsplit(' ', 1)[0]} {question_id}"
-    text = _text(fields, "question", place)
+def _question(fields: Any, context: str, location: str) -> Question:
+    question_id = _text(fields, "id", location)
+    location = f"{location.rsplit(' ', 1)[0]} {question_id}"
+    text = _text(fields, "question", location)
     if fields.get("is_impossible"):
         raise ValueError(
-            f'{place}: expected a question that the paragraph answers, found "is_impossible", '
+            f'{location}: expected a question that the paragraph answers, found "is_impossible", '
             "a field of SQuAD 2.0. Use SQuAD 1.1, or leave such questions out."
         )
-    answers = _field(fields, "answers", list, place) if "answers" in fields else []
-    return Question(question_id, text, tuple(_answer(answer, context, place) for answer in answers))
+    answers = _field(fields, "answers", list, location) if "answers" in fields else []
+    return Question(
+        question_id, text, tuple(_answer(answer, context, location) for answer in answers)
+    )
 
 
-def _compare(question: Question, is_answered: Dict[str, bool], place: str) -> None:
+def _compare(question: Question, is_answered: Dict[str, bool], location: str) -> None:
     """Refuses a repeated id, and a file in which only some of the questions have answers."""
     if question.question_id in is_answered:
         raise ValueError(
-            f'{place}: expected a unique "id", found it a second time. Predictions are '
+            f'{location}: expected a unique "id", found it a second time. Predictions are '
             "identified by it: give each question its own."
         )
     is_expected = next(iter(is_answered.values()), bool(question.answers))
     if bool(question.answers) != is_expected:
         raise ValueError(
-            f"{place}: expected {'an answer' if is_expected else 'no answer'}, as for the "
+            f"{location}: expected {'an answer' if is_expected else 'no answer'}, as for the "
             f"questions before, found {len(question.answers)}. Answer all questions of a file or "
             "none."
         )
 
 
-def _answer(fields: Any, context: str, place: str) -> Answer:
-    text, start = _text(fields, "text", place), _field(fields, "answer_start", int, place)
+def _answer(fields: Any, context: str, location: str) -> Answer:
+    text, start = _text(fields, "text", location), _field(fields, "answer_start", int, location)
     found = context[start : start + len(text)] if start >= 0 else ""
     if found == text:
         return Answer(text, start)
@@ -157,24 +159,24 @@ def _answer(fields: Any, context: str, place: str) -> Answer:
         else "The answer does not occur in the context: copy it from there exactly."
     )
     raise ValueError(
-        f"{place}: expected the answer {text!r} at character {start} of the context, {where}. "
+        f"{location}: expected the answer {text!r} at character {start} of the context, {where}. "
         f"{cure}"
     )
 
 
-def _text(fields: Any, key: str, place: str) -> str:
-    text = _field(fields, key, str, place)
+def _text(fields: Any, key: str, location: str) -> str:
+    text = _field(fields, key, str, location)
     if not text.strip():
         raise ValueError(
-            f'{place}: expected "{key}" with some text, found {text!r}. Fill it in, or remove the '
-            "entry."
+            f'{location}: expected "{key}" with some text, found {text!r}. Fill it in, or remove '
+            "the entry."
         )
     if not text.isascii():
-        check_surrogates(text, place)
+        check_surrogates(text, location)
     return text
 
 
-def _field(fields: Any, key: str, kind: type, place: str) -> Any:
+def _field(fields: Any, key: str, kind: type, location: str) -> Any:
     # Not isinstance: bool is a subclass of int.
     if type(fields) is dict and type(fields.get(key)) is kind:
         return fields[key]
@@ -183,6 +185,6 @@ def _field(fields: Any, key: str, kind: type, place: str) -> Any:
     else:
         found = json.dumps(fields[key]) if key in fields else f"the fields {sorted(fields)}"
     raise ValueError(
-        f'{place}: expected "{key}" with {_KINDS[kind]}, found {excerpt(found)}. A file looks like '
-        f"{_LAYOUT}."
+        f'{location}: expected "{key}" with {_KINDS[kind]}, found {excerpt(found)}. A file looks '
+        f"like {_LAYOUT}."
     )

@@ -74,7 +74,7 @@ def read_trees(path: Union[str, os.PathLike]) -> Iterator[Tree]:
         raise ValueError(f"{path}: expected one tree per line like {_EXAMPLE}, found an empty file")
 
 
-def _parsed(line: str, place: str) -> Tree:
+def _parsed(line: str, location: str) -> Tree:
     """Uses a stack: trees may be deeper than Python's recursion limit."""
     words: List[str] = []
     starts: List[int] = []
@@ -85,9 +85,9 @@ def _parsed(line: str, place: str) -> Tree:
     for match in _PIECE.finditer(line):
         piece = match.group()[0] if match.group()[0] in "()" else "word"
         if piece not in legal:
-            raise _error(place, match.start(), " or ".join(legal), repr(match.group()))
+            raise _error(location, match.start(), " or ".join(legal), repr(match.group()))
         if piece == "(":
-            labels.append(_label(match, place))
+            labels.append(_label(match, location))
             open_phrases.append(len(starts))
             starts.append(len(words))
             ends.append(-1)
@@ -100,21 +100,21 @@ def _parsed(line: str, place: str) -> Tree:
             legal = _AFTER_PHRASE if open_phrases else _AT_END
     if legal is not _AT_END:
         missing = " or ".join(legal) if legal is _AFTER_LABEL else f"{len(open_phrases)} more )"
-        raise _error(place, len(line), missing, "the end of the line")
+        raise _error(location, len(line), missing, "the end of the line")
     return Tree(tuple(words), tuple(map(Phrase, starts, ends, labels)))
 
 
-def _label(opening: "re.Match[str]", place: str) -> int:
+def _label(opening: "re.Match[str]", location: str) -> int:
     label = opening.group(1)
     if label not in _LABELS:
         raise _error(
-            place, opening.start(1), "a label from 0 to 4", repr(label) if label else "nothing"
+            location, opening.start(1), "a label from 0 to 4", repr(label) if label else "nothing"
         )
     return int(label)
 
 
-def _error(place: str, offset: int, expected: str, found: str) -> ValueError:
+def _error(location: str, offset: int, expected: str, found: str) -> ValueError:
     return ValueError(
-        f"{place}:{offset + 1}: expected {expected}, found {found}. A tree is one line like "
+        f"{location}:{offset + 1}: expected {expected}, found {found}. A tree is one line like "
         f"{_EXAMPLE}; a bracket that is a word is -LRB- or -RRB-."
     )

@@ -120,11 +120,11 @@ def _paragraphs(path: Union[str, os.PathLike]) -> Iterator[Tuple[int, str]]:
         yield number + 1 - len(lines), "\n".join(lines)
 
 
-def _tag(word: Any, tag: str, place: str) -> str:
+def _tag(word: Any, tag: str, location: str) -> str:
     found = word.get(tag)
     if found in (None, "_"):
         raise ValueError(
-            f"{place}: expected a value of `{tag}` for each word, found none for {word['form']!r}. "
-            f"Choose another column: {', '.join(CONLLU_TAGS)}."
+            f"{location}: expected a value of `{tag}` for each word, found none for "
+            f"{word['form']!r}. Choose another column: {', '.join(CONLLU_TAGS)}."
         )
     return str(found)

@@ -113,7 +113,7 @@ def treebank_words(text: str) -> List[str]:
 
 
 def words_of_line(
-    line: Dict[str, Any], place: str, text_key: str = "sentence", tokens_key: str = "tokens"
+    line: Dict[str, Any], location: str, text_key: str = "sentence", tokens_key: str = "tokens"
 ) -> List[str]:
     """
     The words of an input line: its list of tokens, or else its text split by `treebank_words`.
@@ -122,7 +122,7 @@ def words_of_line(
 
     line : `Dict[str, Any]`
         An object with a list of words at `tokens_key` or a string at `text_key`.
-    place : `str`
+    location : `str`
         The location of the line, for error messages.
 
     # Raises
@@ -134,17 +134,19 @@ def words_of_line(
         words = line[tokens_key]
         if not isinstance(words, list) or not all(isinstance(w, str) and w for w in words):
             raise ValueError(
-                f'{place}: expected "{tokens_key}" to be a list of words, none of them empty, '
+                f'{location}: expected "{tokens_key}" to be a list of words, none of them empty, '
                 f"found {excerpt(json.dumps(words))}."
             )
     else:
         text = line.get(text_key)
         if not isinstance(text, str):
             raise ValueError(
-                f'{place}: expected "{text_key}" with a text or "{tokens_key}" with a list of '
+                f'{location}: expected "{text_key}" with a text or "{tokens_key}" with a list of '
                 f"words, found {excerpt(json.dumps(line))}."
             )
         words = treebank_words(text)
     if not words:
-        raise ValueError(f"{place}: expected at least one word, found {excerpt(json.dumps(line))}.")
+        raise ValueError(
+            f"{location}: expected at least one word, found {excerpt(json.dumps(line))}."
+        )
     return words

@@ -127,10 +127,10 @@ def read_first_senses(
 
 
 def _read_json(path: str) -> Iterator[SenseSentence]:
-    for place, found in read_objects(path):
+    for location, found in read_objects(path):
         if not isinstance(found.get("id"), str):
-            raise ValueError(f'{place}: expected "id", a string, found {found.get("id")!r}.')
-        tokens, lemmas, pos, senses = (_strings(found, name, place) for name in _LISTS)
+            raise ValueError(f'{location}: expected "id", a string, found {found.get("id")!r}.')
+        tokens, lemmas, pos, senses = (_strings(found, name, location) for name in _LISTS)
         instances = tuple(
             SenseInstance(position, (lemmas[position].lower(), pos[position]), tuple(keys.split()))
             for position, keys in enumerate(senses)
@@ -139,20 +139,20 @@ def _read_json(path: str) -> Iterator[SenseSentence]:
         yield SenseSentence(_corpus(found["id"], path), tuple(tokens), instances)
 
 
-def _strings(found: Dict[str, Any], name: str, place: str) -> List[str]:
+def _strings(found: Dict[str, Any], name: str, location: str) -> List[str]:
     """One of the lists of a line; a null among the senses becomes an empty string."""
     values, expected = found.get(name), found.get("tokens")
     if not isinstance(values, list) or not isinstance(expected, list):
-        raise ValueError(f'{place}: expected a list as "{name}", found {type(values).__name__}.')
+        raise ValueError(f'{location}: expected a list as "{name}", found {type(values).__name__}.')
     if len(values) != len(expected):
         raise ValueError(
-            f'{place}: expected {len(expected)} entries in "{name}", one per token, found '
+            f'{location}: expected {len(expected)} entries in "{name}", one per token, found '
             f"{len(values)}."
         )
     strings = ["" if value is None and name == "senses" else value for value in values]
     for value in strings:
         if not isinstance(value, str):
-            raise ValueError(f'{place}: expected strings in "{name}", found {value!r}.')
+            raise ValueError(f'{location}: expected strings in "{name}", found {value!r}.')
     return strings
 
 

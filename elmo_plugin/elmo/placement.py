@@ -111,9 +111,9 @@ class ElmoPlacement(Placement):
             raise ConfigurationError(
                 f'Expected ELMo to be placed `at` "input", "output" or "both", found {at!r}.'
             )
-        places = ["input", "output"] if at == "both" else [at]
-        self.elmo = elmo.construct(num_mixes=len(places))
-        self.elmo.mix_names = [f"elmo_{place}" for place in places]
+        positions = ["input", "output"] if at == "both" else [at]
+        self.elmo = elmo.construct(num_mixes=len(positions))
+        self.elmo.mix_names = [f"elmo_{position}" for position in positions]
         self.at = at
         self.indexer = indexer
         dim = self.elmo.get_output_dim()

@@ -79,10 +79,10 @@ def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
                 f"Expected a list of words as sentences[{number}], found {str(words)[:40]!r} "
                 f"({type(words).__name__}). Split the text into sentences and words first."
             )
-        for place, word in enumerate(words):
+        for position, word in enumerate(words):
             if not isinstance(word, str):
                 raise TypeError(
-                    f"Expected a string as sentences[{number}][{place}], found {str(word)[:40]} "
+                    f"Expected a string as sentences[{number}][{position}], found {str(word)[:40]} "
                     f"({type(word).__name__})."
                 )
         yield words

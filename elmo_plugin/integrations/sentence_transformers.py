@@ -96,8 +96,8 @@ class ElmoTokens(InputModule):
         **kwargs: Any,
     ) -> "ElmoTokens":
         """Reads what `save` has written, from a folder or from the Hugging Face Hub."""
-        place = (token, cache_folder, revision, local_files_only)
-        found = cls.load_dir_path(model_name_or_path, subfolder, *place)
+        source = (token, cache_folder, revision, local_files_only)
+        found = cls.load_dir_path(model_name_or_path, subfolder, *source)
         if found is None:
             raise ConfigurationError(f"{model_name_or_path} holds no folder {subfolder}.")
         folder = Path(found)

@@ -50,16 +50,16 @@ def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:
         encoder = read_cove_encoder("wmtlstm-b142a7f2.pth")
         first, second = encoder(vectors, mask)
     """
-    place = os.fspath(weight_file)
+    location = os.fspath(weight_file)
     try:
-        state = read_state(local_path(weight_file), place)
+        state = read_state(local_path(weight_file), location)
     except FileNotFoundError:
         raise ConfigurationError(
-            f"CoVe's weight file {place} does not exist. Set ELMO_COVE, or `weight_file`, to the "
-            "published state dict or to one that `elmo export-cove` has written."
+            f"CoVe's weight file {location} does not exist. Set ELMO_COVE, or `weight_file`, to "
+            "the published state dict or to one that `elmo export-cove` has written."
         ) from None
-    tensors = _without_prefix(state, place)
-    encoder = _empty_encoder(*_checked_widths(tensors, place))
+    tensors = _without_prefix(state, location)
+    encoder = _empty_encoder(*_checked_widths(tensors, location))
     with torch.no_grad():
         for number, direction, layer in _layers(encoder):
             of_layer = f"l{number}{direction}"
@@ -70,7 +70,7 @@ def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:
     return encoder
 
 
-def stored_cove_encoder(parameters: Dict[str, torch.Tensor], place: str) -> CoveEncoder:
+def stored_cove_encoder(parameters: Dict[str, torch.Tensor], location: str) -> CoveEncoder:
     """
     The encoder of a trained model that contains one under the name `cove_encoder`: a translation
     model or one with an `elmo-cove`.
@@ -79,7 +79,7 @@ def stored_cove_encoder(parameters: Dict[str, torch.Tensor], place: str) -> Cove
 
     parameters : `Dict[str, torch.Tensor]`
         The state dict of the model.
-    place : `str`
+    location : `str`
         Its name in error messages.
 
     # Returns
@@ -95,12 +95,12 @@ def stored_cove_encoder(parameters: Dict[str, torch.Tensor], place: str) -> Cove
     found = [with_prefix(prefix, parameters) for prefix in _prefixes(parameters)]
     if not found:
         raise ConfigurationError(
-            f"{place} holds no encoder of CoVe: expected a model trained as `elmo-translation`, or "
-            "with an `elmo-cove`."
+            f"{location} holds no encoder of CoVe: expected a model trained as `elmo-translation`, "
+            "or with an `elmo-cove`."
         )
     for other in found[1:]:
         if any(not torch.equal(value, other[name]) for name, value in found[0].items()):
-            raise ConfigurationError(f"{place} holds {len(found)} encoders of CoVe that differ.")
+            raise ConfigurationError(f"{location} holds {len(found)} encoders of CoVe that differ.")
     input_dim = found[0]["forward_layers.0.input.weight"].size(1)
     hidden_dim = found[0]["forward_layers.0.recurrent.weight"].size(1)
     encoder = _empty_encoder(input_dim, hidden_dim)
@@ -150,46 +150,47 @@ def _layers(encoder: CoveEncoder) -> List[Tuple[int, str, Any]]:
     ]
 
 
-def _without_prefix(state: Dict[str, Any], place: str) -> Dict[str, torch.Tensor]:
+def _without_prefix(state: Dict[str, Any], location: str) -> Dict[str, torch.Tensor]:
     """The tensors of the LSTM, by their names in it."""
     prefixes = [name.removesuffix(_LAST) for name in map(str, state) if name.endswith(_LAST)]
     if len(prefixes) != 1:
         found = ", ".join(sorted(map(str, state))[:4]) or "nothing"
         raise ConfigurationError(
-            f"{place}: expected the state dict of one bidirectional LSTM of two layers, with a "
+            f"{location}: expected the state dict of one bidirectional LSTM of two layers, with a "
             f"tensor {_LAST}, found {len(prefixes)} tensors of that name among {len(state)} "
             f"({found} …). CoVe's published file is such a state dict."
         )
     return with_prefix(prefixes[0], state)
 
 
-def _checked_widths(tensors: Dict[str, torch.Tensor], place: str) -> Tuple[int, int]:
+def _checked_widths(tensors: Dict[str, torch.Tensor], location: str) -> Tuple[int, int]:
     """Input and hidden width, after a check of all names, shapes and numbers."""
     widths = []
     for name in ("weight_ih_l0", "weight_hh_l0"):
         matrix = tensors.get(name)
         if not isinstance(matrix, torch.Tensor) or matrix.dim() != 2 or not matrix.numel():
-            raise ConfigurationError(f"{place}: expected a matrix {name}, found none.")
+            raise ConfigurationError(f"{location}: expected a matrix {name}, found none.")
         widths.append(matrix.size(1))
     lstm = torch.nn.LSTM(*widths, num_layers=2, bidirectional=True, device="meta")
     expected = {name: tuple(parameter.shape) for name, parameter in lstm.named_parameters()}
     for name, shape in expected.items():
         if name not in tensors:
-            raise ConfigurationError(f"{place}: tensor {name} of shape {shape} is missing.")
+            raise ConfigurationError(f"{location}: tensor {name} of shape {shape} is missing.")
         found = tuple(getattr(tensors[name], "shape", ()))
         if found != shape:
             raise ConfigurationError(
-                f"{place}: expected shape {shape} for tensor {name}, found {found}. The widths are "
-                f"those of weight_ih_l0 and weight_hh_l0: inputs {widths[0]}, hidden {widths[1]}."
+                f"{location}: expected shape {shape} for tensor {name}, found {found}. The widths "
+                f"are those of weight_ih_l0 and weight_hh_l0: inputs {widths[0]}, hidden "
+                f"{widths[1]}."
             )
         if not bool(tensors[name].isfinite().all()):
             raise ConfigurationError(
-                f"{place}: expected finite numbers in tensor {name}, found NaN or infinity."
+                f"{location}: expected finite numbers in tensor {name}, found NaN or infinity."
             )
     for name in tensors:
         if name not in expected:
             raise ConfigurationError(
-                f"{place}: it also holds {name}, which does not belong to a bidirectional LSTM of "
-                "two layers without projections."
+                f"{location}: it also holds {name}, which does not belong to a bidirectional LSTM "
+                "of two layers without projections."
             )
     return widths[0], widths[1]

@@ -57,7 +57,7 @@ def make_app(
     words: Optional[WordAnalyzer] = None,
     limits: Limits = Limits(),  # noqa: B008 (it is frozen)
     batch_size: int = 16,
-    max_waiting: int = 256,
+    max_queue_size: int = 256,
 ) -> Any:
     """
     The server as a FastAPI application.
@@ -75,7 +75,7 @@ def make_app(
     limits : `Limits`, optional (default = `Limits()`)
         Bounds the size of the body of a request. The words are bounded by the limits of the tasks
         and of `words`.
-    batch_size, max_waiting : `int`
+    batch_size, max_queue_size : `int`
         See `Worker`.
 
     # Raises
@@ -95,7 +95,7 @@ def make_app(
     handlers: Dict[str, Handler] = {name: task.answer for name, task in tasks.items()}
     if words is not None:
         handlers[WORD] = words.answer
-    worker = Worker(handlers, batch_size, max_waiting, server_metrics.batch)
+    worker = Worker(handlers, batch_size, max_queue_size, server_metrics.batch)
     server_metrics.waiting.set_function(lambda: worker.num_waiting)
 
     @asynccontextmanager

@@ -24,7 +24,7 @@ class ServedTask:
     predictor : `Any`
         A `TaskPredictor` with the output format `json`.
     layer_weights : `List[Dict[str, Any]]`
-        How the model mixes the layers of its biLM: `place`, `weights` and `gamma` of each mix.
+        How the model mixes the layers of its biLM: `at`, `weights` and `gamma` of each mix.
     limits : `Limits`
     """
 
@@ -92,7 +92,7 @@ def load_tasks(
         If an archive cannot be loaded, is of no known task, or of the same task as another one.
     """
     tasks: Dict[str, ServedTask] = {}
-    places: Dict[str, str] = {}
+    archive_of: Dict[str, str] = {}
     for archive in archives:
         stored = TrainedModel.read(archive)
         name = str(stored.config.get("model", {}).get("type", ""))
@@ -104,7 +104,7 @@ def load_tasks(
             )
         if task in tasks:
             raise ConfigurationError(
-                f"{archive} and {places[task]} are both of the task {task}: name one of them."
+                f"{archive} and {archive_of[task]} are both of the task {task}: name one of them."
             )
         predictor = load_predictor(archive)
         for module in predictor._model.modules():
@@ -112,6 +112,6 @@ def load_tasks(
                 # Requests must not be stored on the disk.
                 module.leave_cache()
         mixes = [asdict(mix) for mix in stored_layer_weights(stored)]
-        weights = [{name: mix[name] for name in ("place", "weights", "gamma")} for mix in mixes]
-        places[task], tasks[task] = str(archive), ServedTask(task, predictor, weights, limits)
+        weights = [{name: mix[name] for name in ("at", "weights", "gamma")} for mix in mixes]
+        archive_of[task], tasks[task] = str(archive), ServedTask(task, predictor, weights, limits)
     return {name: tasks[name] for name in EXAMPLES if name in tasks}

@@ -9,7 +9,7 @@ _SECONDS_TO_STOP = 10
 
 
 def serve(
-    app: Any, host: str, port: int, max_waiting: int, on_start: Callable[[str], object]
+    app: Any, host: str, port: int, max_queue_size: int, on_start: Callable[[str], object]
 ) -> None:
     """
     Serves an application until SIGINT or SIGTERM, which then have their usual effect.
@@ -22,7 +22,7 @@ def serve(
         The address to listen on.
     port : `int`
         0 for any free one.
-    max_waiting : `int`
+    max_queue_size : `int`
         See `Worker`. Connections beyond 256 more than these are also answered with 503.
     on_start : `Callable[[str], object]`
         Called with the URL when it listens.
@@ -49,7 +49,7 @@ def serve(
             app,
             log_level="warning",
             access_log=False,
-            limit_concurrency=max_waiting + _MORE_CONNECTIONS,
+            limit_concurrency=max_queue_size + _MORE_CONNECTIONS,
             timeout_graceful_shutdown=_SECONDS_TO_STOP,
         )
         uvicorn.Server(config).run(sockets=[listening])

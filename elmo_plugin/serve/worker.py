@@ -50,7 +50,7 @@ class Worker:
         For each kind, the function that answers its requests.
     batch_size : `int`
         Maximum number of requests in a batch.
-    max_waiting : `int`
+    max_queue_size : `int`
         Maximum number of waiting requests. RAM grows with these.
     on_batch : `Callable[[str, int, float], object]`, optional
         Called after each batch with its kind, its size, and the seconds it took.
@@ -60,12 +60,12 @@ class Worker:
         self,
         handlers: Dict[str, Handler],
         batch_size: int,
-        max_waiting: int,
+        max_queue_size: int,
         on_batch: Callable[[str, int, float], object] = lambda kind, size, seconds: None,
     ) -> None:
         self._handlers = handlers
         self._batch_size = batch_size
-        self._max_waiting = max_waiting
+        self._max_queue_size = max_queue_size
         self._on_batch = on_batch
         self._jobs: Deque[_Job] = deque()
         self._changed = threading.Condition()
@@ -106,9 +106,9 @@ class Worker:
             # Checked with the lock held, so that no job is added after `_run` clears the queue.
             if self._stopping or not self.is_alive:
                 raise WorkerEnded
-            if len(self._jobs) >= self._max_waiting:
+            if len(self._jobs) >= self._max_queue_size:
                 self._jobs = deque(job for job in self._jobs if not job.future.cancelled())
-            if len(self._jobs) >= self._max_waiting:
+            if len(self._jobs) >= self._max_queue_size:
                 raise QueueFull
             job = _Job(kind, request)
             self._jobs.append(job)

@@ -58,13 +58,13 @@ class TaskPredictor(Predictor):
             number of the line.
         """
         self._num_lines += 1
-        place = f"non-empty line {self._num_lines}"
-        return self._checked(parse_object(line, place, self.example), place)
+        location = f"non-empty line {self._num_lines}"
+        return self._checked(parse_object(line, location, self.example), location)
 
     def load_request(self, text: str) -> JsonDict:
         """As `load_line`, for a single request: errors do not name the number of a line."""
-        self._num_lines, place = 1, "the request"
-        return self._checked(parse_object(text, place, self.example), place)
+        self._num_lines, location = 1, "the request"
+        return self._checked(parse_object(text, location, self.example), location)
 
     def texts(self, line: JsonDict) -> List[List[str]]:
         """The words of each text that the model reads to answer a line, see `load_line`."""
@@ -96,8 +96,8 @@ class TaskPredictor(Predictor):
     def _prediction(self, output: Dict[str, Any]) -> Prediction:
         return Prediction(sanitize(self._described(output)))
 
-    def _checked(self, line: JsonDict, place: str) -> JsonDict:
-        """The input of a line; a `ValueError` that begins with the place if it is invalid."""
+    def _checked(self, line: JsonDict, location: str) -> JsonDict:
+        """The input of a line; a `ValueError` that begins with the location if it is invalid."""
         raise NotImplementedError
 
     def _described(self, output: Dict[str, Any]) -> JsonDict:
@@ -117,13 +117,13 @@ class SentencePredictor(TaskPredictor):
         return self.predict_json({"sentence": sentence})
 
     @overrides
-    def _checked(self, line: JsonDict, place: str) -> JsonDict:
-        return {"tokens": self._words(line, place)}
+    def _checked(self, line: JsonDict, location: str) -> JsonDict:
+        return {"tokens": self._words(line, location)}
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
         words = self._words(json_dict, "input")
         return self._dataset_reader.text_to_instance([Token(word) for word in words])
 
-    def _words(self, line: JsonDict, place: str) -> List[str]:
-        return words_of_line(line, place)
+    def _words(self, line: JsonDict, location: str) -> List[str]:
+        return words_of_line(line, location)

@@ -114,7 +114,7 @@ class _InstanceCounts(Metric):
         self._single.reset()
         self._empty = dict(_numbers(metric_state(self._single)))
         self._last: Dict[str, Any] = {}
-        #: For each instance, the numbers in the state by their places.
+        #: For each instance, the numbers in the state by their paths.
         self.instances: List[Dict[_Path, float]] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -140,7 +140,7 @@ class _InstanceCounts(Metric):
         self._metric.reset()
 
     def added(self) -> Tuple[List[_Path], numpy.ndarray]:
-        """The places of the numbers, and what each instance adds: a row per instance."""
+        """The paths of the numbers, and what each instance adds: a row per instance."""
         names = [name for name, _ in _numbers(self._last)]
         rows = [
             [counts.get(name, 0.0) - self._empty.get(name, 0.0) for name in names]
@@ -154,30 +154,30 @@ class _InstanceCounts(Metric):
         return _with_numbers(self._last, numbers)
 
 
-def _numbers(state: Any, place: _Path = ()) -> Iterator[Tuple[_Path, float]]:
-    """The numbers in a state, with their places."""
+def _numbers(state: Any, path: _Path = ()) -> Iterator[Tuple[_Path, float]]:
+    """The numbers in a state, with their paths."""
     if isinstance(state, dict):
         for name, part in state.items():
-            yield from _numbers(part, (*place, name))
+            yield from _numbers(part, (*path, name))
     elif isinstance(state, (list, tuple)):
         for number, part in enumerate(state):
-            yield from _numbers(part, (*place, number))
+            yield from _numbers(part, (*path, number))
     elif isinstance(state, (int, float)) and not isinstance(state, bool):
-        yield place, float(state)
+        yield path, float(state)
     elif isinstance(state, torch.Tensor) and state.dim() == 0:
-        yield place, float(state)
+        yield path, float(state)
 
 
-def _with_numbers(state: Any, numbers: Dict[_Path, float], place: _Path = ()) -> Any:
-    """A state with other numbers in the same places."""
+def _with_numbers(state: Any, numbers: Dict[_Path, float], path: _Path = ()) -> Any:
+    """A state with other numbers in the same paths."""
     if isinstance(state, dict):
-        return {n: _with_numbers(part, numbers, (*place, n)) for n, part in state.items()}
+        return {n: _with_numbers(part, numbers, (*path, n)) for n, part in state.items()}
     if isinstance(state, (list, tuple)):
-        parts = (_with_numbers(part, numbers, (*place, n)) for n, part in enumerate(state))
+        parts = (_with_numbers(part, numbers, (*path, n)) for n, part in enumerate(state))
         return type(state)(parts)
-    if place not in numbers:
+    if path not in numbers:
         return state
-    number = numbers[place]
+    number = numbers[path]
     if isinstance(state, torch.Tensor):
         return torch.tensor(number, dtype=state.dtype)
     return int(number) if isinstance(state, int) else number

@@ -44,7 +44,7 @@ def metric_states(model: Model) -> Dict[str, Any]:
     `ConfigurationError`
         If an attribute has a type that can be neither stored nor left out.
     """
-    return {place: metric_state(metric) for place, metric in _metrics(model)}
+    return {path: metric_state(metric) for path, metric in _metrics(model)}
 
 
 def load_metric_states(model: Model, states: Dict[str, Any]) -> None:
@@ -56,8 +56,8 @@ def load_metric_states(model: Model, states: Dict[str, Any]) -> None:
     `ConfigurationError`
         If a stored object is missing in a metric, or has another class there.
     """
-    for place, metric in _metrics(model):
-        load_metric_state(metric, states[place])
+    for path, metric in _metrics(model):
+        load_metric_state(metric, states[path])
 
 
 def metric_state(metric: Metric) -> Dict[str, Any]:
@@ -76,13 +76,13 @@ def _metrics(model: Model) -> Iterator[Tuple[str, Metric]]:
             yield from _metrics_in(f"{name}.{attribute}", value)
 
 
-def _metrics_in(place: str, value: Any) -> Iterator[Tuple[str, Metric]]:
+def _metrics_in(path: str, value: Any) -> Iterator[Tuple[str, Metric]]:
     if isinstance(value, Metric):
-        yield place, value
+        yield path, value
     elif isinstance(value, (dict, list, tuple)):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for name, part in items:
-            yield from _metrics_in(f"{place}.{name}", part)
+            yield from _metrics_in(f"{path}.{name}", part)
 
 
 def _is_left_out(value: Any) -> bool:
@@ -91,15 +91,15 @@ def _is_left_out(value: Any) -> bool:
     return isinstance(value, (*_CONSTANTS, Registrable, torch.nn.Module)) or callable(value)
 
 
-def _attributes(value: Any, place: str) -> Dict[str, Any]:
+def _attributes(value: Any, path: str) -> Dict[str, Any]:
     return {
-        name: _state(part, f"{place}.{name}")
+        name: _state(part, f"{path}.{name}")
         for name, part in vars(value).items()
         if not _is_left_out(part)
     }
 
 
-def _state(value: Any, place: str) -> Any:
+def _state(value: Any, path: str) -> Any:
     if isinstance(value, numpy.generic):
         return value.item()
     if isinstance(value, _VALUES):
@@ -107,38 +107,38 @@ def _state(value: Any, place: str) -> Any:
     if _is_left_out(value):
         return {_CLASS: _LEFT_OUT}
     if isinstance(value, numpy.ndarray):
-        return {_CLASS: _ARRAY, _PARTS: _tensor(value, place)}
+        return {_CLASS: _ARRAY, _PARTS: _tensor(value, path)}
     if isinstance(value, dict):
-        parts: Any = {name: _state(part, f"{place}[{name!r}]") for name, part in value.items()}
+        parts: Any = {name: _state(part, f"{path}[{name!r}]") for name, part in value.items()}
     elif isinstance(value, (list, tuple)):
-        states = (_state(part, f"{place}[{number}]") for number, part in enumerate(value))
+        states = (_state(part, f"{path}[{number}]") for number, part in enumerate(value))
         parts = list(states) if isinstance(value, list) else tuple(states)
     elif hasattr(value, "__dict__"):
-        parts = _attributes(value, place)
+        parts = _attributes(value, path)
     else:
-        raise _not_storable(value, place)
+        raise _not_storable(value, path)
     if type(value) in (dict, list, tuple):
         return parts
     return {_CLASS: type(value).__qualname__, _PARTS: parts}
 
 
-def _tensor(array: numpy.ndarray, place: str) -> torch.Tensor:
+def _tensor(array: numpy.ndarray, path: str) -> torch.Tensor:
     try:
         return torch.tensor(array.copy())
     except (TypeError, ValueError) as error:
-        raise _not_storable(array, place) from error
+        raise _not_storable(array, path) from error
 
 
-def _not_storable(value: Any, place: str) -> ConfigurationError:
+def _not_storable(value: Any, path: str) -> ConfigurationError:
     kind = f"array of {value.dtype}" if isinstance(value, numpy.ndarray) else type(value).__name__
     return ConfigurationError(
-        f"Metric {place}: expected numbers, strings, tensors, arrays of numbers, or lists, tuples, "
+        f"Metric {path}: expected numbers, strings, tensors, arrays of numbers, or lists, tuples, "
         f"sets, dictionaries and plain objects of them, found {kind}, which a checkpoint cannot "
         "store. Change the metric, or train with the trainer gradient_descent."
     )
 
 
-def _restored(value: Any, state: Any, place: str) -> Any:
+def _restored(value: Any, state: Any, path: str) -> Any:
     """Restores `value`, in place if it is mutable, so that it keeps its class."""
     if isinstance(state, dict) and _CLASS in state:
         kind, state = state[_CLASS], state.get(_PARTS)
@@ -148,13 +148,13 @@ def _restored(value: Any, state: Any, place: str) -> Any:
             return state.cpu().numpy()
         if type(value).__qualname__ != kind:
             raise ConfigurationError(
-                f"Metric {place}: expected a {kind} to restore from the checkpoint, found "
+                f"Metric {path}: expected a {kind} to restore from the checkpoint, found "
                 f"{type(value).__name__}. Create it in the metric's constructor."
             )
     if isinstance(state, (list, tuple)):
         before = list(value) if isinstance(value, (list, tuple)) else []
         before += [None] * (len(state) - len(before))
-        triples = zip(before, state, (f"{place}[{number}]" for number in range(len(state))))
+        triples = zip(before, state, (f"{path}[{number}]" for number in range(len(state))))
         parts = [_restored(*triple) for triple in triples]
         kind = type(value) if isinstance(value, (list, tuple)) else type(state)
         return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
@@ -164,14 +164,14 @@ def _restored(value: Any, state: Any, place: str) -> Any:
         value = {}
     if isinstance(value, dict):
         restored = {
-            name: _restored(_entry(value, name), part, f"{place}[{name!r}]")
+            name: _restored(_entry(value, name), part, f"{path}[{name!r}]")
             for name, part in state.items()
         }
         value.clear()
         value.update(restored)
         return value
     for name, part in state.items():
-        setattr(value, name, _restored(getattr(value, name, None), part, f"{place}.{name}"))
+        setattr(value, name, _restored(getattr(value, name, None), part, f"{path}.{name}"))
     return value
 
 

@@ -45,8 +45,8 @@ def run_with_ray(
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False)
     task = ray.remote(_call).options(num_cpus=num_cpus, num_gpus=num_gpus, max_retries=3)
-    place = (dict(os.environ), os.getcwd())
-    tasks = {task.remote(function, call, *place): number for number, call in enumerate(calls)}
+    environment = (dict(os.environ), os.getcwd())
+    tasks = {task.remote(function, call, *environment): number for number, call in enumerate(calls)}
     while tasks:
         (done,), _ = ray.wait(list(tasks), num_returns=1)
         number = tasks.pop(done)

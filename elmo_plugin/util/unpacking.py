@@ -20,7 +20,7 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _MAX_FOLDERS = 100
 
 
-def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str) -> None:
+def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: str) -> None:
     """
     Unpacks a tar file, compressed or not, and verifies the checksum of the compression.
 
@@ -30,7 +30,7 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str)
         A local file.
     folder : `Union[str, PathLike]`
         An empty folder; nothing is written outside of it.
-    place : `str`
+    location : `str`
         The name of the archive in error messages.
 
     # Raises
@@ -42,7 +42,7 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str)
     try:
         with tarfile.open(path) as archive:
             for member in archive:
-                target = _checked_target(member, folder, place)
+                target = _checked_target(member, folder, location)
                 if member.isdir():
                     target.mkdir(parents=True, exist_ok=True)
                     continue
@@ -69,11 +69,11 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], place: str)
         reason = str(error).partition("\n")[0][:200].rstrip(":. ")
         if isinstance(error, OSError) and error.errno in _NO_SPACE:
             raise ConfigurationError(
-                f"{place} cannot be unpacked into {folder}: {reason}. Set TMPDIR to a folder on a "
-                "larger disk."
+                f"{location} cannot be unpacked into {folder}: {reason}. Set TMPDIR to a folder on "
+                "a larger disk."
             ) from error
         raise ConfigurationError(
-            f"{place} cannot be read; it is damaged, cut short, or no model.tar.gz ({reason}). "
+            f"{location} cannot be read; it is damaged, cut short, or no model.tar.gz ({reason}). "
             "Copy it again."
         ) from error
 
@@ -108,21 +108,21 @@ def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], place: str) -> Path:
+def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], location: str) -> Path:
     """The path of a member in the folder."""
     name = member.name[:200]
     # `tarfile` would read the same header again and again.
     if member.size < 0:
-        raise ConfigurationError(f"{place} is refused: {name!r} has a negative size.")
+        raise ConfigurationError(f"{location} is refused: {name!r} has a negative size.")
     # Deeper folders could not be deleted again.
     if member.name.count("/") > _MAX_FOLDERS:
         raise ConfigurationError(
-            f"{place} is refused: a path in it has more than {_MAX_FOLDERS} folders ({name!r})."
+            f"{location} is refused: a path in it has more than {_MAX_FOLDERS} folders ({name!r})."
         )
     # AllenNLP writes no links, and through links an archive could reach other files.
     if not (member.isfile() or member.isdir()):
         raise ConfigurationError(
-            f"{place} is refused: expected only files and folders, found {name!r}, a link "
+            f"{location} is refused: expected only files and folders, found {name!r}, a link "
             "or a device."
         )
     root = os.path.realpath(folder)
@@ -130,12 +130,12 @@ def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], place
     target = os.path.realpath(os.path.join(root, member.name.lstrip("/")))
     if os.path.commonpath([root, target]) != root:
         raise ConfigurationError(
-            f"{place} is refused: a path in it leads out of the archive ({name!r})."
+            f"{location} is refused: a path in it leads out of the archive ({name!r})."
         )
     free = shutil.disk_usage(folder).free
     if member.size > free:
         raise ConfigurationError(
-            f"{place} holds {name!r} of {member.size / 1e9:.1f} GB, but {folder} has only "
+            f"{location} holds {name!r} of {member.size / 1e9:.1f} GB, but {folder} has only "
             f"{free / 1e9:.1f} GB free. Set TMPDIR to a folder on a larger disk."
         )
     return Path(target)

@@ -21,25 +21,25 @@ def find_weights(folder: Union[str, PathLike], training: bool = True) -> Optiona
     return next((Path(folder, name) for name in names if Path(folder, name).is_file()), None)
 
 
-def trained_weights(folder: Union[str, PathLike], place: str) -> Path:
+def trained_weights(folder: Union[str, PathLike], location: str) -> Path:
     """
     As `find_weights`.
 
     # Raises
 
     `ConfigurationError`
-        If the folder holds neither file; `place` is what the message calls it.
+        If the folder holds neither file; `location` is what the message calls it.
     """
     weights = find_weights(folder)
     if weights is None:
         raise ConfigurationError(
-            f"{place} holds no trained model: expected {_OF_ARCHIVE} or {_OF_TRAINING} in it. A "
+            f"{location} holds no trained model: expected {_OF_ARCHIVE} or {_OF_TRAINING} in it. A "
             "training run writes the latter after its first validation."
         )
     return weights
 
 
-def read_state(path: Union[str, PathLike], place: str, check: bool = True) -> Dict[str, Any]:
+def read_state(path: Union[str, PathLike], location: str, check: bool = True) -> Dict[str, Any]:
     """
     Reads a state dict.
 
@@ -47,7 +47,7 @@ def read_state(path: Union[str, PathLike], place: str, check: bool = True) -> Di
 
     path : `Union[str, PathLike]`
         A local file.
-    place : `str`
+    location : `str`
         The name of the file in error messages.
     check : `bool`, optional (default = `True`)
         Compare the checksums of the file, which `torch.load` does not, at the cost of reading all
@@ -76,7 +76,7 @@ def read_state(path: Union[str, PathLike], place: str, check: bool = True) -> Di
     except Exception as error:
         reason = str(error).partition("\n")[0].rstrip(":. ")
         raise ConfigurationError(
-            f"{place} cannot be read; it is damaged, cut short, or holds more than tensors "
+            f"{location} cannot be read; it is damaged, cut short, or holds more than tensors "
             f"({reason}). Copy it again."
         ) from error
     return state

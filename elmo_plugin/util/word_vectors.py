@@ -39,7 +39,7 @@ def parse_vectors(
     """
     found: Vectors = {}
     others: Vectors = {}
-    for place, line in lines:
+    for location, line in lines:
         # Some words of GloVe contain spaces, so only the first line shows the width of the file.
         is_first = not (found or others)
         word, *numbers = line.rsplit(" ", -1 if is_first else dim)
@@ -48,7 +48,7 @@ def parse_vectors(
         vector = _vector(numbers)
         if vector is None or len(vector) != dim:
             raise ValueError(
-                f"{place}: expected a word and the {dim} numbers of its vector, found "
+                f"{location}: expected a word and the {dim} numbers of its vector, found "
                 f"{line[:60]!r}. Is it a file of word vectors, and of this width?"
             )
         (found if word in words else others)[word] = vector

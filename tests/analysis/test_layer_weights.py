@@ -54,7 +54,7 @@ def softmax(*scores):
 def test_each_place_has_its_weights_and_gamma(tmp_path):
     placement, archive = placed(tmp_path / "both", "both")
     first, second = layer_weights(archive)
-    assert (first.place, second.place) == ("input", "output")
+    assert (first.at, second.at) == ("input", "output")
     assert first.weights == softmax(0, 1, 2) and first.gamma == 2.0
     assert second.weights == softmax(0, 2, 4) and second.gamma == 3.0
     assert first.model == "elmo-srl" and first.archive == str(archive)
@@ -76,7 +76,7 @@ def test_each_place_has_its_weights_and_gamma(tmp_path):
 def test_layers_that_are_not_mixed_have_no_weight(tmp_path, at, elmo, weights, gamma):
     placement, archive = placed(tmp_path / "run", at, **elmo)
     (found,) = layer_weights(archive)
-    assert (found.place, found.gamma) == (at, gamma)
+    assert (found.at, found.gamma) == (at, gamma)
     if elmo.get("layers") == [0, 2]:
         weights = pytest.approx([weights[0], 0.0, weights[1]])
     assert found.weights == weights
@@ -92,7 +92,7 @@ def test_an_embedder_of_another_model_is_found_by_its_name(tmp_path):
     name = "text_field_embedder.token_embedder_elmo"
     (found,) = layer_weights(save(tmp_path / "run", name, embedder, model))
     assert found.weights == [0.0, 0.0, 1.0]
-    assert found.place == f"{name}.mixes.0"
+    assert found.at == f"{name}.mixes.0"
 
 
 def test_a_mix_of_other_vectors_is_left_out(tmp_path):
@@ -101,7 +101,7 @@ def test_a_mix_of_other_vectors_is_left_out(tmp_path):
         {"other": ScalarMix(2), "elmo": TokenEmbedder.from_params(Params(dict(settings)))}
     )
     (found,) = layer_weights(save(tmp_path / "run", "parts", model, {"type": "tagger"}))
-    assert found.place == "parts.elmo.mixes.0" and len(found.weights) == 3
+    assert found.at == "parts.elmo.mixes.0" and len(found.weights) == 3
 
 
 def test_a_model_without_elmo_is_named(tmp_path):

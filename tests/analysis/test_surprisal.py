@@ -74,7 +74,7 @@ def test_surprisals_are_those_of_float64_loops(scorer, slow):
 
 @pytest.mark.parametrize("counts", [None, [9, 9, 5, 80, 20, 7, 90, 3, 0, 60]])
 def test_likely_words_are_those_of_float64_loops(shared_bilm, softmax, slow, counts):
-    scores = Scorer(shared_bilm, replace(softmax, counts=counts), num_likely=3).score(SENTENCES)
+    scores = Scorer(shared_bilm, replace(softmax, counts=counts), top_k=3).score(SENTENCES)
     frequencies = numpy.maximum(counts or [1] * len(WORDS), 1)[3:]
     for words, score in zip(SENTENCES, scores):
         forward, backward = slow(words)
@@ -82,15 +82,15 @@ def test_likely_words_are_those_of_float64_loops(shared_bilm, softmax, slow, cou
         both = forward * backward / frequencies
         both /= both.sum(axis=1, keepdims=True)
         for direction, probabilities in zip(DIRECTIONS, (forward, backward, both)):
-            for of_place, found in zip(probabilities, score.likely[direction], strict=True):
+            for of_place, found in zip(probabilities, score.top_k[direction], strict=True):
                 best = numpy.argsort(-of_place)[:3]
                 assert [word for word, _ in found] == [WORDS[number + 3] for number in best]
                 assert [value for _, value in found] == pytest.approx(of_place[best], rel=1e-4)
 
 
 def test_no_more_likely_words_than_there_are(shared_bilm, softmax):
-    (score,) = Scorer(shared_bilm, softmax, num_likely=100).score([["play"]])
-    assert len(score.likely["both"][0]) == len(WORDS) - 3
+    (score,) = Scorer(shared_bilm, softmax, top_k=100).score([["play"]])
+    assert len(score.top_k["both"][0]) == len(WORDS) - 3
 
 
 @pytest.mark.parametrize("batch_size, most_logits", [(1, 2**23), (64, 64 * len(WORDS))])

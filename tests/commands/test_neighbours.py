@@ -37,7 +37,7 @@ def test_build_says_what_it_wrote(text, tmp_path, capsys):
 
 
 def test_contexts_are_printed_with_their_word_marked(index, capsys):
-    run("query", index, QUERY, "The play [began] .", "--number", 1, "--same-word")
+    run("query", index, QUERY, "The play [began] .", "--top-k", 1, "--same-word")
     first, second = capsys.readouterr().out.split("They walked")[1].split("The play [began] .\n")
     lines = first.splitlines()
     assert lines[0] == " along the [bank] of the river ."
@@ -49,7 +49,7 @@ def test_contexts_are_printed_with_their_word_marked(index, capsys):
 
 
 def test_json_lines_hold_words_and_positions(index, capsys):
-    run("query", index, QUERY, "They [play]", "--format", "jsonl", "--number", 2)
+    run("query", index, QUERY, "They [play]", "--format", "jsonl", "--top-k", 2)
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert first["words"][first["position"]] == "bank" and second["words"] == ["They", "play"]
     assert list(first["layers"]) == ["1", "2"]
@@ -62,7 +62,7 @@ def test_json_lines_hold_words_and_positions(index, capsys):
 
 def test_a_table_has_a_row_per_query_and_a_column_per_layer(index, capsys):
     long = f"{'a ' * 9}[bank]{' b' * 9}"
-    run("query", index, QUERY, long, "--format", "markdown", "--number", 1, "--same-word")
+    run("query", index, QUERY, long, "--format", "markdown", "--top-k", 1, "--same-word")
     cell = r"… \[c\] \_d\_ \<e\> f the **bank**"
     assert capsys.readouterr().out.splitlines() == [
         "| in the sentence | nearest in layer 1 | nearest in layer 2 |",

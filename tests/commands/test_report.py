@@ -68,7 +68,7 @@ WEIGHTS = [
     {
         "archive": "a",
         "model": "elmo-srl",
-        "place": "input",
+        "at": "input",
         "weights": [0.2, 0.5, 0.3],
         "gamma": 1.5,
     }

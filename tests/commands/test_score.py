@@ -57,7 +57,7 @@ def test_words_and_sentences_have_the_same_sums(folder, capsys):
         *("<S>", "They", "play", "a", "play", ".", "</S>"),
         *("<S>", "Nobody", "began", "the", "play", ".", "</S>"),
     ]
-    assert [row["place"] for row in words] == [str(place) for place in range(7)] * 2
+    assert [row["position"] for row in words] == [str(place) for place in range(7)] * 2
     assert [row["word"] for row in words if row["known"] == "no"] == ["Nobody"]
     assert [row["line"] for row in sentences] == ["1", "3"]
     for sentence in sentences:
@@ -73,17 +73,15 @@ def test_words_and_sentences_have_the_same_sums(folder, capsys):
 def test_objects_have_what_tables_have(folder, capsys):
     run("text.txt", "--unit", "nats")
     table = rows(capsys.readouterr().out)
-    run("text.txt", "--unit", "nats", "--format", "jsonl", "--likely", 2)
+    run("text.txt", "--unit", "nats", "--format", "jsonl", "--top-k", 2)
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert second["line"] == 3 and second["words"] == TEXT.split()[5:]
     assert [float(row["both"]) for row in table[1:6]] == first["both"]
     assert float(table[0]["backward"]) == first["<S>"]
     assert float(table[6]["forward"]) == first["</S>"]
-    run("text.txt", "--likely", 2)
-    (cell,) = {row["forward_likely"] for row in rows(capsys.readouterr().out)[1:2]}
-    assert cell == " ".join(
-        f"{word}={chance:.4f}" for word, chance in first["likely"]["forward"][0]
-    )
+    run("text.txt", "--top-k", 2)
+    (cell,) = {row["forward_top_k"] for row in rows(capsys.readouterr().out)[1:2]}
+    assert cell == " ".join(f"{word}={chance:.4f}" for word, chance in first["top_k"]["forward"][0])
 
 
 def test_perplexity_is_that_of_evaluate_to_six_digits(tmp_path, capsys):

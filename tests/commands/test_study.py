@@ -152,7 +152,7 @@ def test_failures_are_reported_at_the_end(study, tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr().err
     assert "1 of 1: NER, baseline, seed 1: allennlp train failed" in shown and "num_epochs" in shown
     content = json.loads((tmp_path / "out/results.json").read_text())
-    assert content["scores"] == [] and len(content["places"]) == 2
+    assert content["scores"] == [] and len(content["runs"]) == 2
 
 
 def test_a_study_can_be_shown_while_it_runs_and_its_results_are_not_written(finished, capsys):

@@ -155,7 +155,7 @@ def test_a_model_that_cannot_answer_the_example_is_noticed_before_requests(predi
 
 
 def test_a_full_queue_answers_503_at_once(make_client, predictor):
-    with make_client(max_waiting=2) as client:
+    with make_client(max_queue_size=2) as client:
         predictor.may_answer.clear()
         first, _ = in_background(lambda: ask(client, "first"))
         wait_until(lambda: predictor.batches)

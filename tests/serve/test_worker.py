@@ -27,8 +27,8 @@ class Echo:
 def start():
     workers = []
 
-    def make(handlers, batch_size=3, max_waiting=10, **options):
-        worker = Worker(handlers, batch_size, max_waiting, **options)
+    def make(handlers, batch_size=3, max_queue_size=10, **options):
+        worker = Worker(handlers, batch_size, max_queue_size, **options)
         worker.start()
         workers.append(worker)
         return worker
@@ -86,7 +86,7 @@ def test_a_request_that_is_cancelled_while_it_waits_is_not_answered(start):
 
 def test_a_full_queue_refuses_and_forgets_those_who_went_away(start):
     echo = Echo()
-    worker = start({"a": echo}, max_waiting=2)
+    worker = start({"a": echo}, max_queue_size=2)
     worker.submit("a", "0")
     wait_until(lambda: echo.batches)
     waiting = [worker.submit("a", "1"), worker.submit("a", "2")]

@@ -145,12 +145,12 @@ def _add_group(
         writer.add(number, words, positions, vectors)
 
 
-def _unit_vectors(layers: torch.Tensor, place: str) -> numpy.ndarray:
+def _unit_vectors(layers: torch.Tensor, location: str) -> numpy.ndarray:
     """Shape: `(num_layers, num_contexts, dim)`."""
     vectors = layers.float().numpy()
     if not numpy.isfinite(vectors).all():
         raise ConfigurationError(
-            f"{place}: expected finite vectors, found NaN or infinity. The biLM's weights are "
+            f"{location}: expected finite vectors, found NaN or infinity. The biLM's weights are "
             "damaged."
         )
     # Shape: (num_layers, num_contexts, 1)

@@ -98,7 +98,7 @@ class ContextIndex:
             )
         self._checked = (bilm, bilm.weights_version)
 
-    def place(self, row: int) -> Tuple[int, int, Tuple[str, ...]]:
+    def context(self, row: int) -> Tuple[int, int, Tuple[str, ...]]:
         """The line of a context in the indexed text, from 1, its position, and the sentence."""
         sentence, position, _ = self._contexts[row].tolist()
         return int(self._sentences[sentence, 0]), position, self._words(sentence)

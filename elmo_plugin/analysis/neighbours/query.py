@@ -60,13 +60,13 @@ class Neighbours(Dict[int, List[Neighbour]]):
         )
 
 
-def read_query(sentence: str, place: str = "") -> Query:
+def read_query(sentence: str, location: str = "") -> Query:
     """
     # Parameters
 
     sentence : `str`
         Words separated by white space, one of them in brackets: `the [bank] of the river`.
-    place : `str`, optional (default = `""`)
+    location : `str`, optional (default = `""`)
         The location of the sentence, for error messages.
 
     # Raises
@@ -87,8 +87,8 @@ def read_query(sentence: str, place: str = "") -> Query:
     else:
         found = "none"
     raise ValueError(
-        f"{f'{place}: ' if place else ''}expected one word in brackets, as in `the [bank] of the "
-        f"river`, found {found} in {sentence!r}."
+        f"{f'{location}: ' if location else ''}expected one word in brackets, as in `the [bank] of "
+        f"the river`, found {found} in {sentence!r}."
     )
 
 
@@ -166,7 +166,7 @@ def _one_pass(
             search(rows, nearest, on_progress=on_progress)
         for neighbours, each in zip(found, nearest):
             neighbours[layer] = [
-                Neighbour(cosine, *index.place(row))
+                Neighbour(cosine, *index.context(row))
                 for row, cosine in zip(each.rows.tolist(), each.cosines.tolist())
             ]
     return found

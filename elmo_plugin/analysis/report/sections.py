@@ -52,12 +52,12 @@ def read_section(path: Path) -> Optional[Section]:
 def models_section(archives: List[Path]) -> Section:
     """The section of trained models, see `read_models`."""
     scores, weights = read_models(archives)
-    place = str(archives[0].parent)
+    folder = str(archives[0].parent)
     mixes = _mixes(weights, archives[0]) if weights else None
     table = Table(["archive", "model", "metric", "best on dev"], [*map(list, scores)], 3)
     return Section(
         "Trained models",
-        place if len(archives) == 1 else f"{place} and {len(archives) - 1} more folders",
+        folder if len(archives) == 1 else f"{folder} and {len(archives) - 1} more folders",
         ["Best on dev is the best score on the validation data.", *(mixes.notes if mixes else [])],
         mixes.figures if mixes else [],
         [table, *(mixes.tables if mixes else [])],
@@ -145,7 +145,7 @@ def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
 
 def _mixes(mixes: List[LayerWeights], path: Path) -> Section:
     title = "Figure 2: weights of the layers"
-    names = [f"{model_label(mix, mixes)}, {mix.place}" for mix in mixes]
+    names = [f"{model_label(mix, mixes)}, {mix.at}" for mix in mixes]
     (*layers, gamma), *weights = weight_table(mixes)
     draw = partial(draw_weights, mixes=mixes, labels=names, num_layers=len(layers))
     return Section(
@@ -200,19 +200,19 @@ def _bars(
     """Values with their intervals, one row each, and the paper's value if it has one."""
 
     def draw(axes: Any) -> None:
-        places = range(len(names))[::-1]
+        heights = range(len(names))[::-1]
         errors = [
             [max(0.0, value - low) for value, (low, _) in zip(values, intervals)],
             [max(0.0, high - value) for value, (_, high) in zip(values, intervals)],
         ]
         axes.errorbar(
-            values, places, xerr=errors, fmt="o", color=COLOURS[0], markersize=4, capsize=2
+            values, heights, xerr=errors, fmt="o", color=COLOURS[0], markersize=4, capsize=2
         )
-        known = [(float(paper), place) for paper, place in zip(papers, places) if paper]
+        known = [(float(paper), height) for paper, height in zip(papers, heights) if paper]
         hollow = {"markerfacecolor": "none", "linestyle": "none", "markersize": 4}
         axes.plot(*zip(*known), marker=MARKERS[1], color=COLOURS[1], **hollow)
         axes.set_xlabel(caption, fontsize=8)
-        axes.set_yticks(places, names, fontsize=8)
+        axes.set_yticks(heights, names, fontsize=8)
         axes.tick_params(axis="x", labelsize=8)
         axes.grid(True, axis="x", color="#999999", alpha=0.3, linewidth=0.5)
 
@@ -231,9 +231,9 @@ def _paper(known: Dict[str, Any], score: Dict[str, Any]) -> str:
     """The paper's score of a layer, or an empty string."""
     values = known.get(score["representation"], ())
     number = "".join(filter(str.isdigit, score["layer"]))
-    place = int(number) - 1 if number else 0
-    is_known = bool(values) and 0 <= place < len(values) and bool(number) == (len(values) > 1)
-    return values[place] if is_known else ""
+    index = int(number) - 1 if number else 0
+    is_known = bool(values) and 0 <= index < len(values) and bool(number) == (len(values) > 1)
+    return values[index] if is_known else ""
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
@@ -247,7 +247,7 @@ def _has(*names: str) -> Callable[[Any], bool]:
 
 
 _KINDS: List[Any] = [
-    (_has("places", "rows"), _study),
+    (_has("runs", "rows"), _study),
     (_has("tag", "l2"), _tags),
     (_has("num_senses_in_training"), _senses),
     (_has("gamma", "weights"), _layer_weights),

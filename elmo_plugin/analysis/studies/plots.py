@@ -146,10 +146,10 @@ def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:
 
 def _points(axis: Any, row: Row, line: _Line) -> None:
     numbers = {column.name: number for number, column in enumerate(row.columns)}
-    for place, (name, found) in enumerate(line.cells.items()):
+    for height, (name, found) in enumerate(line.cells.items()):
         bar = [[length] for length in _bar(row, found)]
         mean = row.scale * found.mean
-        axis.errorbar([mean], [place], xerr=bar, capsize=3, **_style(numbers[name]))
+        axis.errorbar([mean], [height], xerr=bar, capsize=3, **_style(numbers[name]))
     axis.set_xlabel(_unit(row), fontsize=8)
     _name_lines(axis, list(line.cells))
 
@@ -158,9 +158,9 @@ def _values(axis: Any, unit: str, lines: List[_Line]) -> None:
     """A mark for each column; the axis starts at zero, unless there are negative values."""
     names = list(dict.fromkeys(name for line in lines for name in line.cells))
     for number, name in enumerate(names):
-        places = [place for place, line in enumerate(lines) if name in line.cells]
-        means = [lines[place].scale * lines[place].cells[name].mean for place in places]
-        axis.plot(means, places, label=name, **_style(number))
+        heights = [height for height, line in enumerate(lines) if name in line.cells]
+        means = [lines[height].scale * lines[height].cells[name].mean for height in heights]
+        axis.plot(means, heights, label=name, **_style(number))
     if all(found.mean >= 0 for line in lines for found in line.cells.values()):
         axis.set_xlim(left=0)
     axis.set_xlabel(unit, fontsize=8)

@@ -31,8 +31,8 @@ class Results:
         self.path = path
         self.title, self.command = "", ""
         self.rows: List[Row] = []
-        # For each run: its place in the table, and the digest by which its score is found.
-        self._places: List[Dict[str, Any]] = []
+        # For each run: its cell of the table, its seed, and the digest by which its score is found.
+        self._runs: List[Dict[str, Any]] = []
         self._scores: Dict[str, Score] = {}
         if path.exists():
             self._read()
@@ -44,7 +44,7 @@ class Results:
         """
         self.title, self.rows, self.command = study.title, list(study.rows), command
         fields = ("row", "column", "fraction", "seed", "digest")
-        self._places = [{name: getattr(run, name) for name in fields} for run in study.runs]
+        self._runs = [{name: getattr(run, name) for name in fields} for run in study.runs]
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
         """The runs without a score, one for each digest."""
@@ -63,9 +63,9 @@ class Results:
         """
         metrics = {(row.name, each.name): each.metric for row in self.rows for each in row.columns}
         needed: Dict[str, Set[str]] = {}
-        for place in self._places:
-            metric = metrics[place["row"], place["column"]]
-            needed.setdefault(place["digest"], set()).add(metric)
+        for run in self._runs:
+            metric = metrics[run["row"], run["column"]]
+            needed.setdefault(run["digest"], set()).add(metric)
         for digest, names in needed.items():
             score = other._scores.get(digest)
             if score is None or digest in self._scores:
@@ -79,43 +79,43 @@ class Results:
         but are of other settings, or other data.
         """
         cell = itemgetter("row", "column", "fraction", "seed")
-        missing = {cell(place) for place in self._places if place["digest"] not in self._scores}
-        known = {place["digest"] for place in self._places}
+        missing = {cell(run) for run in self._runs if run["digest"] not in self._scores}
+        known = {run["digest"] for run in self._runs}
         return sum(
             self.title == other.title
-            and place["digest"] in other._scores.keys() - known
-            and cell(place) in missing
-            for place in other._places
+            and run["digest"] in other._scores.keys() - known
+            and cell(run) in missing
+            for run in other._runs
         )
 
     def scores(self, row: str, column: str, fraction: Optional[float] = None) -> List[Score]:
         """The scores of a cell in the order of the seeds; of all fractions by default."""
         return [
-            self._scores[place["digest"]]
-            for place in self._places
-            if (place["row"], place["column"]) == (row, column)
-            and fraction in (None, place["fraction"])
-            and place["digest"] in self._scores
+            self._scores[run["digest"]]
+            for run in self._runs
+            if (run["row"], run["column"]) == (row, column)
+            and fraction in (None, run["fraction"])
+            and run["digest"] in self._scores
         ]
 
     def fractions(self, row: str) -> List[float]:
         """The fractions of a row, ascending."""
-        return sorted({place["fraction"] for place in self._places if place["row"] == row})
+        return sorted({run["fraction"] for run in self._runs if run["row"] == row})
 
     def num_missing(self) -> int:
         """The number of runs of the study without a score."""
-        return len({place["digest"] for place in self._places} - self._scores.keys())
+        return len({run["digest"] for run in self._runs} - self._scores.keys())
 
     def num_unused(self) -> int:
         """The number of scores of runs that are not of the study: other settings, or other data."""
-        return len(self._scores.keys() - {place["digest"] for place in self._places})
+        return len(self._scores.keys() - {run["digest"] for run in self._runs})
 
     def save(self) -> None:
         content = {
             "title": self.title,
             "command": self.command,
             "rows": [asdict(row) for row in self.rows],
-            "places": self._places,
+            "runs": self._runs,
             "scores": list(self._scores.values()),
         }
         with atomic_write(self.path) as unfinished:
@@ -128,7 +128,7 @@ class Results:
             content = json.loads(self.path.read_text(encoding="utf-8"))
             self.title, self.command = content["title"], content["command"]
             self.rows = list(map(Row.from_dict, content["rows"]))
-            self._places = content["places"]
+            self._runs = content["runs"]
             self._scores = {score["digest"]: score for score in content["scores"]}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(

@@ -22,7 +22,7 @@ def train_all(
     runs: List[Run],
     out: Path,
     metrics: List[str],
-    at_once: int = 1,
+    num_workers: int = 1,
     on_start: Callable[[Run], object] = lambda run: None,
 ) -> _Outcomes:
     """
@@ -32,14 +32,14 @@ def train_all(
 
     runs, out, metrics
         See `train_run`.
-    at_once : `int`, optional (default = `1`)
+    num_workers : `int`, optional (default = `1`)
         Number of parallel runs. They share the cores, unless `OMP_NUM_THREADS` is set.
     on_start : `Callable[[Run], object]`, optional
         Called before each run.
     """
     num_threads = 0
-    if at_once > 1 and not os.environ.get("OMP_NUM_THREADS"):
-        num_threads = max(1, (os.cpu_count() or 1) // at_once)
+    if num_workers > 1 and not os.environ.get("OMP_NUM_THREADS"):
+        num_threads = max(1, (os.cpu_count() or 1) // num_workers)
 
     def outcome(run: Run) -> Outcome:
         on_start(run)
@@ -52,7 +52,7 @@ def train_all(
             return RunFailed(repr(error))
 
     stop = threading.Event()
-    pool = ThreadPoolExecutor(at_once)
+    pool = ThreadPoolExecutor(num_workers)
     try:
         futures = {pool.submit(outcome, run): run for run in runs}
         for future in as_completed(futures):

@@ -37,7 +37,7 @@ class TrainedModel:
         The state dict, memory-mapped.
     words, counts : `Optional[List[str]]`, `Optional[List[int]]`
         For a language model, the words that it predicts, and their counts if they are known.
-    place : `str`
+    location : `str`
         Its name in error messages.
     config : `Dict[str, Any]`
         The content of its `config.json`; empty if there is none.
@@ -46,25 +46,25 @@ class TrainedModel:
     parameters: Dict[str, torch.Tensor]
     words: Optional[List[str]]
     counts: Optional[List[int]]
-    place: str
+    location: str
     config: Dict[str, Any]
 
     @classmethod
-    def read(cls, archive: Union[str, PathLike], place: Optional[str] = None) -> "TrainedModel":
+    def read(cls, archive: Union[str, PathLike], location: Optional[str] = None) -> "TrainedModel":
         """
         Reads a `model.tar.gz` or a serialization directory, a local path or a URL; raises
         `ConfigurationError` if it does not exist, cannot be read, or is not safe to unpack.
-        `place` is its name in error messages, by default the path.
+        `location` is its name in error messages, by default the path.
         """
-        place = place or str(archive)
+        location = location or str(archive)
         with unpacked(archive) as folder:
-            weights = trained_weights(folder, place)
-            parameters = read_state(weights, f"{place} ({weights.name})")
-            _check_tensors(parameters, f"{place} ({weights.name})")
-            restore_shipped_bilm(parameters, place)
+            weights = trained_weights(folder, location)
+            parameters = read_state(weights, f"{location} ({weights.name})")
+            _check_tensors(parameters, f"{location} ({weights.name})")
+            restore_shipped_bilm(parameters, location)
             dequantize(parameters)
             words, counts = read_predicted_words(folder)
-            return cls(parameters, words, counts, place, _read_config(folder, place))
+            return cls(parameters, words, counts, location, _read_config(folder, location))
 
     def bilm(self, name: Optional[str] = None) -> Bilm:
         """
@@ -98,8 +98,8 @@ class TrainedModel:
         found, _, parameters = self._stored()
         if found != bilm.options:
             raise ConfigurationError(
-                f"{self.place} does not fit the options: {_difference(bilm.options, found)}. Take "
-                "the options with which it was trained."
+                f"{self.location} does not fit the options: {_difference(bilm.options, found)}. "
+                "Take the options with which it was trained."
             )
         bilm.load_state_dict(parameters)
 
@@ -109,23 +109,23 @@ class TrainedModel:
         """Options, options file and parameters of a biLM, see `bilm`."""
         bilms = stored_bilms(self.parameters)
         prefix = self._prefix(name, list(bilms))
-        options = BilmOptions.from_dict(bilms[prefix]["options"], self.place)
+        options = BilmOptions.from_dict(bilms[prefix]["options"], self.location)
         return options, bilms[prefix]["options_file"], with_prefix(prefix, self.parameters)
 
     def _prefix(self, name: Optional[str], prefixes: List[str]) -> str:
         names = ", ".join(prefix.removesuffix(".") for prefix in prefixes)
         if not prefixes:
             raise ConfigurationError(
-                f"{self.place} holds no biLM: expected a model trained as `elmo-bilm` or with an "
-                "`elmo-token-embedder`."
+                f"{self.location} holds no biLM: expected a model trained as `elmo-bilm` or with "
+                "an `elmo-token-embedder`."
             )
         if name is None and len(prefixes) > 1:
             raise ConfigurationError(
-                f"{self.place} holds {len(prefixes)} biLMs; name one of them: {names}."
+                f"{self.location} holds {len(prefixes)} biLMs; name one of them: {names}."
             )
         if name is not None and f"{name}." not in prefixes:
             raise ConfigurationError(
-                f"{self.place}: expected the name of a biLM in it ({names}), found {name!r}."
+                f"{self.location}: expected the name of a biLM in it ({names}), found {name!r}."
             )
         return prefixes[0] if name is None else f"{name}."
 
@@ -157,21 +157,21 @@ def is_archive(path: Union[str, PathLike]) -> bool:
         return True
 
 
-def _check_tensors(parameters: Dict[str, Any], place: str) -> None:
+def _check_tensors(parameters: Dict[str, Any], location: str) -> None:
     for name, value in parameters.items():
         if not isinstance(name, str) or not isinstance(value, torch.Tensor):
             raise ConfigurationError(
-                f"{place}: expected tensors and their names, found {type(value).__name__} "
+                f"{location}: expected tensors and their names, found {type(value).__name__} "
                 f"{name!r}. Take the weights of a trained model."
             )
 
 
-def _read_config(folder: Path, place: str) -> Dict[str, Any]:
+def _read_config(folder: Path, location: str) -> Dict[str, Any]:
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     except ValueError as error:
-        raise ConfigurationError(f"{place}: its config.json is damaged: {error}.") from error
+        raise ConfigurationError(f"{location}: its config.json is damaged: {error}.") from error
     return config if isinstance(config, dict) else {}
 
 

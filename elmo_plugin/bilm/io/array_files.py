@@ -127,7 +127,7 @@ def _as_float32(stored: _StoredArray, expected: str) -> numpy.ndarray:
     if not is_finite.all():
         raise ConfigurationError(
             f"{expected} of finite numbers within float32, found {array[~is_finite][0]} in "
-            f"{(~is_finite).sum()} of {array.size} places. The file is damaged, or the training "
+            f"{(~is_finite).sum()} of {array.size} entries. The file is damaged, or the training "
             "that wrote it diverged; take another."
         )
     return values

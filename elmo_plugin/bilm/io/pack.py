@@ -139,23 +139,23 @@ def _without_shipped_bilm(
     return kept, sources
 
 
-def _check_task(config: Dict[str, Any], place: str) -> None:
+def _check_task(config: Dict[str, Any], location: str) -> None:
     name = config.get("model", {}).get("type")
     if name not in _TASK_MODELS:
         raise ConfigurationError(
-            f"{place}: only {', '.join(_TASK_MODELS)} can be packed in 8 bits, found {name}."
+            f"{location}: only {', '.join(_TASK_MODELS)} can be packed in 8 bits, found {name}."
         )
 
 
-def _halved(parameters: Dict[str, torch.Tensor], place: str) -> Dict[str, torch.Tensor]:
+def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, torch.Tensor]:
     halved = {}
     for name, value in parameters.items():
         is_halved = value.is_floating_point() and not name.endswith(SCALES)
         halved[name] = value.half() if is_halved else value.clone()
         if is_halved and not bool(halved[name].isfinite().all()):
             raise ConfigurationError(
-                f"{place}: {name} has numbers that half precision does not hold (above 65,504), or "
-                "that are not finite. The training diverged; take another."
+                f"{location}: {name} has numbers that half precision does not hold (above 65,504), "
+                "or that are not finite. The training diverged; take another."
             )
     return halved
 

@@ -118,19 +118,19 @@ def given_options(
     options: Optional[Dict[str, Any]],
     options_file: Optional[str],
     serialization_dir: Optional[str],
-    place: str,
+    location: str,
 ) -> BilmOptions:
     """
     The options of a biLM from a configuration: `options`, the content of an options.json, or
-    `options_file`, see `read_options`; `ConfigurationError` for both. `place` is for messages.
+    `options_file`, see `read_options`; `ConfigurationError` for both. `location` is for messages.
     """
     if options is None:
         return read_options(options_file, serialization_dir)
     if options_file is not None:
         raise ConfigurationError(
-            f"{place}: expected `options` or `options_file`, found both. Leave one of them out."
+            f"{location}: expected `options` or `options_file`, found both. Leave one of them out."
         )
-    return BilmOptions.from_dict(options, f"{place}.options")
+    return BilmOptions.from_dict(options, f"{location}.options")
 
 
 def _archived_options(

@@ -28,14 +28,14 @@ def shipped_bilm() -> Bilm:
     return bilm.eval()
 
 
-def restore_shipped_bilm(parameters: Dict[str, torch.Tensor], place: str) -> None:
+def restore_shipped_bilm(parameters: Dict[str, torch.Tensor], location: str) -> None:
     """
     Adds the weights of the biLM that comes with the package to a state dict that leaves them out.
 
     # Parameters
 
     parameters : `Dict[str, torch.Tensor]`
-    place : `str`
+    location : `str`
         Its name in error messages.
 
     # Raises
@@ -48,8 +48,8 @@ def restore_shipped_bilm(parameters: Dict[str, torch.Tensor], place: str) -> Non
         expected, found = bytes(parameters.pop(name).tolist()).hex(), fingerprint(bilm)
         if expected != found:
             raise ConfigurationError(
-                f"{place} was packed for the biLM {expected}, but {found} comes with this version. "
-                "Use the version of elmo_plugin with which it was packed."
+                f"{location} was packed for the biLM {expected}, but {found} comes with this "
+                "version. Use the version of elmo_plugin with which it was packed."
             )
         for part, weight in bilm.state_dict().items():
             if part != IDENTITY:

@@ -49,7 +49,7 @@ class SoftmaxWeights:
     words: List[str]
     counts: Optional[List[int]] = None
 
-    def check_fit(self, options: BilmOptions, place: str) -> None:
+    def check_fit(self, options: BilmOptions, location: str) -> None:
         """
         Raises `ConfigurationError` if rows and words differ in number, or the width is not that of
         one direction of the biLM.
@@ -58,12 +58,12 @@ class SoftmaxWeights:
         expected = options.lstm.output_dim
         if dim != expected:
             raise ConfigurationError(
-                f"{place} does not fit its options: expected a softmax {expected} wide, as the "
+                f"{location} does not fit its options: expected a softmax {expected} wide, as the "
                 f"output of one direction, found {dim}."
             )
         if num_words != len(self.words) or num_words != len(self.bias):
             raise ConfigurationError(
-                f"{place} does not fit its vocabulary: expected {len(self.words)} rows, one per "
+                f"{location} does not fit its vocabulary: expected {len(self.words)} rows, one per "
                 f"word, found {num_words} in the weight and {len(self.bias)} in the bias."
             )
 
@@ -115,7 +115,7 @@ def softmax_of(model: TrainedModel) -> Optional[SoftmaxWeights]:
     names = ("softmax.weight", "softmax.bias")
     if model.words is None or not all(name in model.parameters for name in names):
         return None
-    check_specials(model.words, model.place)
+    check_specials(model.words, model.location)
     weight, bias = (model.parameters[name] for name in names)
     return SoftmaxWeights(weight, bias, model.words, model.counts)
 

@@ -57,24 +57,24 @@ def check_fit(
                 f"{weight_file} holds {other} and {name}, two names of the same weights. Leave one "
                 "of them out."
             )
-    place = f"{weight_file} does not fit its options"
+    location = f"{weight_file} does not fit its options"
     required = dict(expected)
     for name, shape in required.items():
         if name in stored:
-            _check_shape(stored[name], shapes[stored[name]], shape, place)
+            _check_shape(stored[name], shapes[stored[name]], shape, location)
         elif not _is_left_out(name, options, stored):
             raise ConfigurationError(
-                f"{place}: tensor {name} of shape {shape} is missing.{_hint(name, options)}"
+                f"{location}: tensor {name} of shape {shape} is missing.{_hint(name, options)}"
             )
     for name, found in stored.items():
         if name not in required:
             raise ConfigurationError(
-                f"{place}: it also holds {found} of shape {shapes[found]}, which does not belong "
-                f"to them.{_hint(name, options)}"
+                f"{location}: it also holds {found} of shape {shapes[found]}, which does not "
+                f"belong to them.{_hint(name, options)}"
             )
 
 
-def _check_shape(name: str, found: Shape, expected: Shape, place: str) -> None:
+def _check_shape(name: str, found: Shape, expected: Shape, location: str) -> None:
     if found == expected:
         return
     hint = ""
@@ -86,7 +86,7 @@ def _check_shape(name: str, found: Shape, expected: Shape, place: str) -> None:
     if name == "embedding":
         hint = " It has a row for each word of the vocabulary, `<S>`, `</S>` and `<UNK>` first."
     raise ConfigurationError(
-        f"{place}: expected shape {expected} for tensor {name}, found {found}.{hint}"
+        f"{location}: expected shape {expected} for tensor {name}, found {found}.{hint}"
     )
 
 

@@ -80,8 +80,8 @@ class SentenceBatches:
             plans = self._cut([size for size, _ in pool], world_size)
             if order is not None:
                 order.shuffle(plans)
-            for places in plans:
-                yield [_whole_row(number, pool[place]) for number, place in enumerate(places)]
+            for indices in plans:
+                yield [_whole_row(number, pool[index]) for number, index in enumerate(indices)]
 
     def _pools(self, sentences: Iterable[List[str]]) -> Iterator[List[Tuple[int, str]]]:
         """Number of predictions, and sentence as a string: a tenth of the memory of a list."""
@@ -113,9 +113,9 @@ class SentenceBatches:
         cuts = [0]
         num_full = 0
         # The last batch needs a row for each process.
-        for place, done in enumerate(accumulate(sizes[:-world_size]), start=1):
-            if done * num_batches // total > num_full and place - cuts[-1] >= world_size:
-                cuts.append(place)
+        for size, done in enumerate(accumulate(sizes[:-world_size]), start=1):
+            if done * num_batches // total > num_full and size - cuts[-1] >= world_size:
+                cuts.append(size)
                 num_full = done * num_batches // total
         return [range(start, stop) for start, stop in zip(cuts, [*cuts[1:], len(sizes)])]
 

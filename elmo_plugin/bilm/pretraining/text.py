@@ -102,9 +102,9 @@ def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:
         if len(buffer) < size:
             buffer.append(line)
         else:
-            place = int(order.random() * size)
-            yield buffer[place]
-            buffer[place] = line
+            index = int(order.random() * size)
+            yield buffer[index]
+            buffer[index] = line
     order.shuffle(buffer)
     yield from buffer
 

@@ -46,7 +46,7 @@ def argument_spans(rows: Rows, column: int) -> List[ArgumentSpan]:
         match = _ARGUMENT.fullmatch(cell)
         if match is None:
             raise ValueError(
-                f"{rows.place(row)}: expected an argument bracket such as (LABEL*, * or *) in "
+                f"{rows.location(row)}: expected an argument bracket such as (LABEL*, * or *) in "
                 f"column {column + 1}, found {cell}"
             )
         opened.extend((label, row) for label in match[1].split("(")[1:])
@@ -69,7 +69,7 @@ def argument_tags(rows: Rows, spans: Sequence[ArgumentSpan]) -> Tuple[str, ...]:
         if span.depth:
             logger.warning(
                 "%s: the argument %s lies inside another one and is left out",
-                rows.place(span.start),
+                rows.location(span.start),
                 span.label,
             )
     outer = [TagSpan(span.label, span.start, span.end) for span in spans if not span.depth]
@@ -102,8 +102,8 @@ def cluster_spans(rows: Rows, column: int, empty: Sequence[str]) -> List[Tuple[i
             match = _CLUSTER.fullmatch(part)
             if match is None or not (match[1] or match[3]):
                 raise ValueError(
-                    f"{rows.place(row)}: expected coreference such as (3, 3), (3) or (3|5) in the "
-                    f"last column, found {cell}. Write a dash if there is none."
+                    f"{rows.location(row)}: expected coreference such as (3, 3), (3) or (3|5) in "
+                    f"the last column, found {cell}. Write a dash if there is none."
                 )
             cluster = int(match[2])
             if match[1]:
@@ -123,7 +123,7 @@ def cluster_spans(rows: Rows, column: int, empty: Sequence[str]) -> List[Tuple[i
 def _not_opened(rows: Rows, row: int, column: int, kind: str, cell: str) -> ValueError:
     column = column % len(rows.cells[row]) + 1
     return ValueError(
-        f"{rows.place(row)}: expected an open {kind} bracket in column {column} for {cell} to "
+        f"{rows.location(row)}: expected an open {kind} bracket in column {column} for {cell} to "
         "close, found none. Open it in the same sentence or delete it."
     )
 
@@ -131,7 +131,7 @@ def _not_opened(rows: Rows, row: int, column: int, kind: str, cell: str) -> Valu
 def _not_closed(rows: Rows, row: int, column: int, kind: str, label: str) -> ValueError:
     column = column % len(rows.cells[row]) + 1
     return ValueError(
-        f"{rows.place(row)}: expected the {kind} bracket ({label} of column {column} to close "
+        f"{rows.location(row)}: expected the {kind} bracket ({label} of column {column} to close "
         f"within its sentence, found the end of the sentence at line "
         f"{rows.first_line + len(rows.cells) - 1}. Close it or delete it."
     )

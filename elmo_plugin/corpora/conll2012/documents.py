@@ -99,14 +99,14 @@ def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
             begin, sentences = rows, []
         elif begin is None:
             raise ValueError(
-                f"{rows.place(0)}: expected a line such as #begin document (ID); part 000 first, "
-                f"found {'#end document' if first == '#end' else 'a sentence'}. Put the line "
-                "before the first sentence of each document."
+                f"{rows.location(0)}: expected a line such as #begin document (ID); part 000 "
+                f"first, found {'#end document' if first == '#end' else 'a sentence'}. Put the "
+                "line before the first sentence of each document."
             )
         elif first == "#end":
             if not sentences:
                 raise ValueError(
-                    f"{begin.place(0)}: expected a sentence in the document begun here, found "
+                    f"{begin.location(0)}: expected a sentence in the document begun here, found "
                     f"#end document at line {rows.first_line}. Delete both lines."
                 )
             yield Document(*_begun(begin), tuple(sentences))
@@ -122,7 +122,7 @@ def _begun(begin: Rows) -> Tuple[str, int, str]:
     match = _BEGIN.fullmatch(line.strip())
     if match is None or match[1].startswith("#"):
         raise ValueError(
-            f"{begin.place(0)}: expected #begin document (ID); part 000, found {line}. Put the "
+            f"{begin.location(0)}: expected #begin document (ID); part 000, found {line}. Put the "
             "name in brackets, and do not start it with #, which starts a comment."
         )
     return match[1], int(match[2] or 0), line
@@ -130,7 +130,7 @@ def _begun(begin: Rows) -> Tuple[str, int, str]:
 
 def _without_end(begin: Rows, found: str) -> ValueError:
     return ValueError(
-        f"{begin.place(0)}: expected #end document for the document begun here, found {found}. "
+        f"{begin.location(0)}: expected #end document for the document begun here, found {found}. "
         "Add the line after the document's last sentence, or copy the file again if it was cut off."
     )
 

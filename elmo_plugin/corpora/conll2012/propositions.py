@@ -94,7 +94,7 @@ def _frame(rows: Rows, number: int) -> Frame:
         verbs = [row for row, frameset in framesets if frameset != "-"][number : number + 1]
     if not verbs:
         raise ValueError(
-            f"{rows.place(0)}: expected (V*) in column {column + 1} or a frameset in column 8 "
+            f"{rows.location(0)}: expected (V*) in column {column + 1} or a frameset in column 8 "
             f"for predicate {number + 1}, found neither. Mark the predicate, or remove the column."
         )
     index = min(verbs)

@@ -129,8 +129,10 @@ class FrozenLayers:
         tokens = entries[..., :token_dim].repeat(1, 1, dim // token_dim).unsqueeze(0)
         # Shape: (num_layers - 1, batch_size, num_tokens + 2, output_dim)
         hidden = entries[..., token_dim:].unflatten(-1, (-1, dim)).permute(2, 0, 1, 3)
-        places = torch.arange(entries.size(1), device=mask.device)
-        return BilmOutput(torch.cat([tokens, hidden]), places < mask.sum(dim=1, keepdim=True) + 2)
+        positions = torch.arange(entries.size(1), device=mask.device)
+        return BilmOutput(
+            torch.cat([tokens, hidden]), positions < mask.sum(dim=1, keepdim=True) + 2
+        )
 
     def _dtype(self) -> torch.dtype:
         return torch.promote_types(torch.float32, next(self._bilm.parameters()).dtype)

@@ -147,7 +147,7 @@ def _start_worker(num_threads: int, number: int) -> None:
     torch.set_num_threads(num_threads)
 
 
-def _vectors(layers: torch.Tensor, options: DumpOptions, place: str) -> numpy.ndarray:
+def _vectors(layers: torch.Tensor, options: DumpOptions, location: str) -> numpy.ndarray:
     layers = layers.float()
     if options.layers == "top":
         layers = layers[-1]
@@ -157,7 +157,7 @@ def _vectors(layers: torch.Tensor, options: DumpOptions, place: str) -> numpy.nd
         vectors = layers.numpy().astype(options.dtype, copy=False)
     if not numpy.isfinite(vectors).all():
         raise ConfigurationError(
-            f"{place}: expected finite vectors, found NaN or a number too large for "
+            f"{location}: expected finite vectors, found NaN or a number too large for "
             f"{options.dtype}. The biLM's weights are damaged, or its vectors need float32."
         )
     return vectors

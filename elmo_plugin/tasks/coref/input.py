@@ -36,14 +36,14 @@ class InputDocument(NamedTuple):
     characters: Optional[List[Tuple[int, int]]] = None
 
 
-def document_of(line: Dict[str, Any], place: str) -> InputDocument:
+def document_of(line: Dict[str, Any], location: str) -> InputDocument:
     """
     # Parameters
 
     line : `Dict[str, Any]`
         An object with `text`, or with `sentences` and optionally `speakers`, one per sentence;
         optionally with `id` and `genre` (default: `genre_of` the `id`).
-    place : `str`
+    location : `str`
         The location of the line, for error messages.
 
     # Raises
@@ -51,7 +51,7 @@ def document_of(line: Dict[str, Any], place: str) -> InputDocument:
     `ValueError`
         If the object does not have this form, or has no words.
     """
-    check = partial(_check, place)
+    check = partial(_check, location)
     check(("text" in line) != ("sentences" in line), 'either "text" or "sentences"', line)
     for key in ("id", "genre"):
         name = line.get(key)
@@ -117,7 +117,9 @@ def _speakers(line: Dict[str, Any], check: Callable[..., None]) -> Optional[List
     return [speaker for speaker, words in zip(speakers, sentences) for _ in words]
 
 
-def _check(place: str, is_valid: Any, expected: str, found: Any) -> None:
+def _check(location: str, is_valid: Any, expected: str, found: Any) -> None:
     if not is_valid:
         shown = excerpt(json.dumps(found, ensure_ascii=False))
-        raise ValueError(f"{place}: expected {expected}, found {shown}. A line is like {EXAMPLE}")
+        raise ValueError(
+            f"{location}: expected {expected}, found {shown}. A line is like {EXAMPLE}"
+        )

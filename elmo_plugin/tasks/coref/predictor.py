@@ -56,20 +56,20 @@ class CorefPredictor(TaskPredictor):
         return super().predict_batch_instance(instances)
 
     @overrides
-    def _checked(self, line: JsonDict, place: str) -> JsonDict:
-        document = document_of(line, place)
+    def _checked(self, line: JsonDict, location: str) -> JsonDict:
+        document = document_of(line, location)
         if line.get("id") is None:
             # The scorer tells documents apart by their names.
             document = document._replace(document_id=f"line_{self._num_lines}")
-        self._check_columns(document.document_id, document.sentences, place)
+        self._check_columns(document.document_id, document.sentences, location)
         return {**line, "id": document.document_id}
 
-    def _check_columns(self, document_id: str, sentences: List[List[str]], place: str) -> None:
+    def _check_columns(self, document_id: str, sentences: List[List[str]], location: str) -> None:
         if self._output_format == "conll":
             try:
                 check_columns(document_id, sentences)
             except ValueError as error:
-                raise ValueError(f"{place}: {error}. Use JSON output instead.") from error
+                raise ValueError(f"{location}: {error}. Use JSON output instead.") from error
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:

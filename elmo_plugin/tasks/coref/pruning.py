@@ -58,10 +58,10 @@ def _crossing(spans: Spans) -> torch.Tensor:
     rank_of = ranks.new_full((int(starts.max()) + max_width + 1, max_width), -1)
     rank_of[starts, widths] = ranks
     # A crossing partner starts within the span. Shape: (1, max_width, 1) and (1, 1, max_width)
-    places = torch.arange(max_width, device=starts.device)
-    offsets, partner_widths = places.view(1, -1, 1), places.view(1, 1, -1)
+    numbers = torch.arange(max_width, device=starts.device)
+    offsets, partner_widths = numbers.view(1, -1, 1), numbers.view(1, 1, -1)
     # Shape: (num_spans, max_width, max_width)
-    partners = rank_of[starts.unsqueeze(1) + places]
+    partners = rank_of[starts.unsqueeze(1) + numbers]
     widths = widths.view(-1, 1, 1)
     crosses = (offsets > 0) & (offsets <= widths) & (offsets + partner_widths > widths)
     crosses &= partners >= 0

@@ -98,9 +98,9 @@ class MentionScorer(torch.nn.Module):
             Computes the representations of selected spans.
         """
         widths = self.feature_dropout(self.width_embeddings)
-        places = torch.arange(self.max_width, device=encoded.device)
+        offsets = torch.arange(self.max_width, device=encoded.device)
         # Shape: (num_spans, max_width)
-        positions = spans.starts.unsqueeze(1) + places
+        positions = spans.starts.unsqueeze(1) + offsets
         outside = positions > spans.ends.unsqueeze(1)
         positions = positions.masked_fill(outside, 0)
         head_logits = self.head_attention(encoded).squeeze(1)[positions]

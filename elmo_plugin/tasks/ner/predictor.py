@@ -31,14 +31,14 @@ class NerPredictor(SentencePredictor):
     output_formats = ("json", "conll")
 
     @overrides
-    def _checked(self, line: JsonDict, place: str) -> JsonDict:
-        words = words_of_line(line, place)
+    def _checked(self, line: JsonDict, location: str) -> JsonDict:
+        words = words_of_line(line, location)
         if self._output_format == "conll":
             try:
                 for word in words:
                     check_word(word)
             except ValueError as error:
-                raise ValueError(f"{place}: {error}. Use JSON output instead.") from error
+                raise ValueError(f"{location}: {error}. Use JSON output instead.") from error
         return {"tokens": words}
 
     @overrides

@@ -31,15 +31,15 @@ class SnliPredictor(TaskPredictor):
         return self.predict_json({"premise": premise, "hypothesis": hypothesis})
 
     @overrides
-    def _checked(self, line: JsonDict, place: str) -> JsonDict:
+    def _checked(self, line: JsonDict, location: str) -> JsonDict:
         if "sentence1" in line:
             premise, hypothesis = (
-                list(words_of_sentence(line, place, key, treebank_words))
+                list(words_of_sentence(line, location, key, treebank_words))
                 for key in ("sentence1", "sentence2")
             )
         else:
             premise, hypothesis = (
-                words_of_line(line, place, key, f"{key}_tokens")
+                words_of_line(line, location, key, f"{key}_tokens")
                 for key in ("premise", "hypothesis")
             )
         words = {"premise_tokens": premise, "hypothesis_tokens": hypothesis}

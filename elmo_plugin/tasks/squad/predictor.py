@@ -74,19 +74,19 @@ class SquadPredictor(TaskPredictor):
         return super().dump_line(outputs)
 
     @overrides
-    def _checked(self, line: JsonDict, place: str) -> JsonDict:
+    def _checked(self, line: JsonDict, location: str) -> JsonDict:
         for key in ("passage", "question"):
             text = line.get(key)
             if not isinstance(text, str) or not text.strip():
                 found = json.dumps(text) if key in line else f"the fields {sorted(line)}"
                 raise ValueError(
-                    f'{place}: expected a "{key}" with some text, found {found}. Fill it in, as in '
-                    f"{self.example}, or leave the line out."
+                    f'{location}: expected a "{key}" with some text, found {found}. Fill it in, as '
+                    f"in {self.example}, or leave the line out."
                 )
         if not isinstance(line.get("id", ""), str):
             raise ValueError(
-                f'{place}: expected "id" to be a string, found {json.dumps(line["id"])}. Put it in '
-                "quotation marks, or leave it out."
+                f'{location}: expected "id" to be a string, found {json.dumps(line["id"])}. Put it '
+                "in quotation marks, or leave it out."
             )
         return line
 
@@ -139,12 +139,12 @@ class _OfficialFile:
         self._ids: Set[str] = set()
         self._file: Optional[BinaryIO] = None
 
-    def reserve(self, question_id: Optional[str], place: str) -> None:
+    def reserve(self, question_id: Optional[str], location: str) -> None:
         """Raises a `ValueError` if the question has no identifier or that of an earlier one."""
         if question_id is None or question_id in self._ids:
             found = "none" if question_id is None else f"{question_id!r} a second time"
             raise ValueError(
-                f'{place}: expected a unique "id", which `official_file` needs, found {found}. '
+                f'{location}: expected a unique "id", which `official_file` needs, found {found}. '
                 "Give each question one, or leave `official_file` out."
             )
         self._ids.add(question_id)

@@ -109,7 +109,7 @@ class SrlPredictor(TaskPredictor):
         return [words] * max(1, len(self._predicates(line, tokens)))
 
     @overrides
-    def _checked(self, line: JsonDict, place: str) -> JsonDict:
+    def _checked(self, line: JsonDict, location: str) -> JsonDict:
         try:
             predicates = _check_form(line).get("predicates")
             if isinstance(predicates, list):
@@ -119,7 +119,7 @@ class SrlPredictor(TaskPredictor):
             return line
         except ValueError as error:
             found = str(line)[:80]
-            message = f"{place}: {error}, as in {self.example}; found {found}."
+            message = f"{location}: {error}, as in {self.example}; found {found}."
             raise ValueError(message) from error
 
     def _instance(self, tokens: Sequence[Any], position: int) -> Instance:

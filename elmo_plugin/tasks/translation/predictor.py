@@ -26,12 +26,12 @@ class TranslationPredictor(SentencePredictor):
     output_formats = ("json", "text")
 
     @overrides
-    def _words(self, line: JsonDict, place: str) -> List[str]:
+    def _words(self, line: JsonDict, location: str) -> List[str]:
         sentence = line.get("sentence")
         words: List[str] = []
         if isinstance(sentence, str) and "tokens" not in line:
             words = [token.text for token in self._dataset_reader.tokens(sentence)]
-        return words or words_of_line(line, place)
+        return words or words_of_line(line, location)
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

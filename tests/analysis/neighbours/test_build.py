@@ -59,7 +59,7 @@ def test_an_index_holds_a_vector_of_length_1_of_each_token_and_layer(shared_bilm
         for number, line in enumerate(LINES, start=1)
         for position in range(len(line.split()))
     ]
-    assert [index.place(row) for row in range(16)] == places
+    assert [index.context(row) for row in range(16)] == places
     assert sorted(path.name for path in (tmp_path / "index").iterdir()) == [
         "contexts.npy",
         "index.json",
@@ -86,7 +86,7 @@ def test_layers_and_words_can_be_chosen(shared_bilm, text, tmp_path):
     summary = make_index(shared_bilm, text, tmp_path / "index", layers=[2, 0], words=["play", "🦉"])
     assert (summary.num_lines, summary.num_contexts) == (5, 4)
     index = ContextIndex(tmp_path / "index")
-    places = [(index.place(row)[0], index.place(row)[1]) for row in range(4)]
+    places = [(index.context(row)[0], index.context(row)[1]) for row in range(4)]
     assert places == [(1, 1), (3, 1), (4, 1), (5, 1)]
     expected = expected_layers(shared_bilm, [line.split() for line in LINES])
     assert list(index.layers) == [0, 2]

@@ -31,14 +31,14 @@ def test_runs_side_by_side_share_the_cores(fake, make_run, monkeypatch):
 
     # Only if both have begun does either end.
     threading.Thread(target=release).start()
-    outcomes = list(train_all(runs, fake.folder, ["f1"], at_once=2))
+    outcomes = list(train_all(runs, fake.folder, ["f1"], num_workers=2))
     assert len(outcomes) == 2 and {threads for _, _, threads in fake.calls} == {"2"}
 
 
 def test_an_interruption_stops_the_runs_and_the_next_call_goes_on(fake, make_run):
     go = fake.folder / "go"
     runs = [make_run(1), *(make_run(seed, wait=str(go)) for seed in (2, 3, 4))]
-    outcomes = train_all(runs, fake.folder, ["f1"], at_once=2)
+    outcomes = train_all(runs, fake.folder, ["f1"], num_workers=2)
     next(outcomes)
     while fake.commands.count("train") < 3:
         time.sleep(0.05)
