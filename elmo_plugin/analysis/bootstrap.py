@@ -67,14 +67,14 @@ def bootstrap(correct: ArrayLike, total: ArrayLike) -> BootstrappedScore:
         Shape `(num_sentences,)`. Counts of each sentence. For an accuracy: correct words, and all
         words. For F1: twice the true positives, and predicted plus gold items.
     """
-    right, all_words = numpy.asarray(correct), numpy.asarray(total)
+    correct, total = numpy.asarray(correct), numpy.asarray(total)
     generator = numpy.random.default_rng(0)
     means = numpy.empty(_NUM_SAMPLES)
     for number in range(_NUM_SAMPLES):
-        drawn = generator.integers(len(right), size=len(right))
+        drawn = generator.integers(len(correct), size=len(correct))
         # If most sentences have no words, a sample may have none.
-        means[number] = right[drawn].sum() / max(all_words[drawn].sum(), 1)
-    return BootstrappedScore(float(right.sum() / max(all_words.sum(), 1)), means)
+        means[number] = correct[drawn].sum() / max(total[drawn].sum(), 1)
+    return BootstrappedScore(float(correct.sum() / max(total.sum(), 1)), means)
 
 
 def percentile_interval(samples: numpy.ndarray) -> Interval:

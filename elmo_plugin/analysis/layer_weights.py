@@ -89,8 +89,15 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
     elmo, _, number = prefix.removesuffix(".").rpartition(".mixes.")
     options = BilmOptions.from_dict(bilm["options"], model.location)
     layers = chosen_layers(_settings(model.config, elmo).get("layers", "all"), options.num_layers)
+    mixed = mix.weights()
+    if len(layers) != len(mixed):
+        raise ConfigurationError(
+            f"{model.location}: its configuration does not say which layers its mix of "
+            f"{len(mixed)} has. If the model is of type `from_archive`, name the archive from "
+            "which it was trained."
+        )
     weights = torch.zeros(options.num_layers)
-    weights[layers] = mix.weights()
+    weights[layers] = mixed
     return LayerWeights(
         model.location,
         str(_settings(model.config, "").get("type", "")),

@@ -62,8 +62,8 @@ class SenseProbe:
     speech whose mean vector in the training set is nearest by cosine. Of equally near senses the
     more frequent one is chosen. A lemma that the training set lacks gets its first sense.
 
-    In RAM are the test sentences and one mean per sense of their lemmas. The training sentences are
-    streamed, and their vectors are in files.
+    The test sentences and one mean vector per sense of their lemmas are in RAM. The training
+    sentences are streamed, and their vectors are in files.
 
     # Parameters
 
@@ -96,10 +96,10 @@ class SenseProbe:
         lemmas = {instance.lemma for _, instance in self.instances}
         self._train, self._test = _Texts(train, lemmas), _Texts(test, lemmas)
         #: For each lemma of the test sentences that is annotated in the training sentences: how
-        #: often each of its senses is.
+        #: often each of its senses occurs there.
         self.counts: Dict[Lemma, Counter] = {}
         self._numbers: Dict[Tuple[Lemma, str], int] = {}
-        #: Sentences that get vectors, of both parts.
+        #: The number of sentences, of both sets, that get vectors.
         self.num_texts = sum(1 for _ in self._test)
         # Of each annotation: the number of its vector in the training set, and of its sense.
         self._vectors, self._senses = self._count()
@@ -186,7 +186,8 @@ class SenseProbe:
         counts: Dict[str, List[int]] = {}
         for (corpus, instance), answer in zip(self.instances, answers):
             is_answered = answer is not None
-            for group in (corpus, instance.lemma[1], ALL):
+            # A test set may be called as the group of all.
+            for group in {corpus, instance.lemma[1], ALL}:
                 counted = counts.setdefault(group, [0, 0, 0])
                 counted[0] += answer in instance.senses
                 counted[1] += is_answered
@@ -204,7 +205,10 @@ class SenseProbe:
 
 
 class _Texts:
-    """The sentences with annotated words of these lemmas, and the words of each multi-word unit."""
+    """
+    Sentences with annotated words of these lemmas: their words, with multi-word units split, and
+    the spans of the annotated ones.
+    """
 
     def __init__(self, sentences: Iterable[SenseSentence], lemmas: Set[Lemma]) -> None:
         self._sentences, self._lemmas = sentences, lemmas

@@ -85,8 +85,8 @@ def explained_memory() -> Iterator[None]:
         yield
     except torch.OutOfMemoryError as error:
         raise ConfigurationError(
-            "The GPU has too little memory. Lower --batch-size, or leave out --cuda-device to run "
-            "on the CPU."
+            "The GPU has too little memory. Lower --batch-size if the command has it, or leave out "
+            "--cuda-device to run on the CPU."
         ) from error
 
 
@@ -100,7 +100,7 @@ def explained_limits(output: str, kept: str) -> Iterator[None]:
         if error.errno not in _NO_SPACE:
             raise
         raise ConfigurationError(
-            f"no space left to write {output} ({error.strerror}). {kept}: free some space and give "
+            f"no space left to write {output} ({error.strerror}). {kept}: free some space and run "
             "the same command again."
         ) from error
 

@@ -85,6 +85,8 @@ def _run(command: ModuleType, program: str, args: Namespace) -> None:
     try:
         if report := command.run(args):
             print(report)
+        # A closed pipe raises an error here, not when the interpreter ends.
+        sys.stdout.flush()
     except BrokenPipeError:
         # The program that reads the output, such as `head`, has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -63,7 +63,7 @@ published biLM that is 12,288 for --all and 4,096 for --top. RAM grows with --ba
 --num-workers and the longest line, and with the distinct sentences unless --forget-sentences is
 given or the format is Parquet.
 
-If the command is interrupted, even by kill -9 or a full disk, give the same command again: it
+If the command is interrupted, even by kill -9 or a full disk, run the same command again: it
 continues after the lines that are done, which are kept in the folder OUTPUT.unfinished. From
 these, OUTPUT is written at the end, so the disk needs space for the vectors twice. If it has
 less, the command stops before it computes anything.
@@ -76,7 +76,7 @@ example:
     %(prog)s texts vectors.parquet --top --half --ray
 """
 
-STOPPED = "stopped. Give the same command again to continue."
+STOPPED = "stopped. Run the same command again to continue."
 
 _Path = Union[str, os.PathLike]
 
@@ -183,7 +183,7 @@ def _embed_folder(args: Namespace) -> str:
         say(f"{number} of {len(outputs)}: {text}: {said}")
     if failed:
         raise ConfigurationError(
-            f"{failed} of {len(outputs)} texts have no file. Give the same command again for them."
+            f"{failed} of {len(outputs)} texts have no file. Run the same command again for them."
         )
     return f"{args.output_file}: {len(outputs)} files."
 

@@ -8,8 +8,8 @@ from elmo_plugin.util.resources import shipped
 DESCRIPTION = """\
 Copy the experiments to a folder of your own, to edit and to train from there.
 
-OUT receives a jsonnet file per experiment, `ablations/`, `lib/` with the settings that experiments
-share, and README.md with the scores reached. Every import is relative, so OUT may be moved. The
+OUT receives a jsonnet file per experiment, the folders `ablations/`, `reported/`, `ladder/` and
+`studies/`, the settings that they share in `lib/`, and README.md with the scores reached. Every import is relative, so OUT may be moved. The
 environment variables ELMO_DATA, ELMO_OPTIONS, ELMO_WEIGHTS and ELMO_GLOVE name corpora, biLM and
 word vectors; the defaults are small ones that come with elmo_plugin.
 """
@@ -20,7 +20,7 @@ example:
     allennlp train experiments/sst_elmo.jsonnet -s out/sst_elmo --include-package elmo_plugin
 """
 
-STOPPED = "stopped. The copy is incomplete: delete it and give the same command again."
+STOPPED = "stopped. The copy is incomplete: delete it and run the command again."
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -31,8 +31,10 @@ def run(args: Namespace) -> str:
     out = Path(args.out_dir)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigurationError(f"{out} exists; expected a folder that is new or empty.")
-    shutil.copytree(shipped("experiments"), out, dirs_exist_ok=True)
-    number = sum(1 for _ in out.rglob("*.jsonnet"))
+    # A checkout has our scores there, too.
+    without_scores = shutil.ignore_patterns("results")
+    shutil.copytree(shipped("experiments"), out, ignore=without_scores, dirs_exist_ok=True)
+    number = sum("studies" not in path.parts for path in out.rglob("*.jsonnet"))
     return (
         f"{out}: {number} experiments. To train one: allennlp train {out / 'sst_elmo.jsonnet'} "
         "-s OUTPUT --include-package elmo_plugin"

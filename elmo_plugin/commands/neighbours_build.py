@@ -26,7 +26,7 @@ URL, a folder or a pattern in quotes. FOLDER, new or an index, receives plain fi
 
 Bytes per token: number of layers x dim x 2, plus 24 and its text; with the shipped biLM 1,055, with
 the published one 4,127. RAM grows with --batch-size and the longest line only. If the command is
-interrupted, even by kill -9 or a full disk, give it again: it continues after the lines done.
+interrupted, even by kill -9 or a full disk, run it again: it continues after the lines done.
 """
 
 EPILOG = """\
@@ -35,7 +35,7 @@ example:
     %(prog)s text.txt contexts --words bank play spring
 """
 
-STOPPED = "stopped. Give the same command again to continue."
+STOPPED = "stopped. Run the same command again to continue."
 
 
 def add_arguments(parser: ArgumentParser) -> None:

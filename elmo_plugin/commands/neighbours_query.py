@@ -29,9 +29,10 @@ from elmo_plugin.util.progress import progress
 DESCRIPTION = """\
 Print the contexts of an index that are nearest to a word in its sentence, by cosine, per layer.
 
-A SENTENCE is tokenised as the indexed text is, with one word in brackets. All tokens of the text
-are candidates, except those of the same sentence. The search is exact. The index is
-read once for up to 512 queries; a result does not depend on the other queries.
+A SENTENCE must be tokenised like the indexed text, with one word in brackets. All contexts of the
+index are candidates (with --same-word, those of the same word), except those of the same sentence.
+The search is exact. The index is read once for up to 512 queries; a result does not depend on the
+other queries.
 """
 
 EPILOG = """\

@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="how many words outside the training data keep their vectors (default: all)",
     )
     parser.add_argument(
-        "--int8", action="store_true", help="matrices in 8 bits; for the models of the tasks"
+        "--int8", action="store_true", help="store matrices as 8-bit integers; for task models only"
     )
     parser.add_argument("--force", action="store_true", help="replace OUT")
 

@@ -1,7 +1,8 @@
 from elmo_plugin.commands import probe_pos, probe_wsd
 
 DESCRIPTION = """\
-Measure what the layers of a frozen biLM know, beside static word vectors and a random biLM.
+Measure what the layers of a frozen biLM encode, compared with static word vectors and a random
+biLM.
 """
 
 EPILOG = """\

@@ -82,7 +82,7 @@ def representations(
 ) -> Iterator[Representation]:
     """The chosen representations, in turn. `find_words` returns all words of the corpus."""
     if args.cove and not args.glove:
-        raise ConfigurationError("--cove needs its word vectors: name their file by --glove.")
+        raise ConfigurationError("--cove needs its word vectors: name their file with --glove.")
     chosen = args.representations or [
         name
         for name in REPRESENTATIONS
@@ -141,7 +141,7 @@ def _found(folder: str, pattern: str, option: str) -> str:
     if len(found) != 1:
         names = f": {', '.join(found)}" if found else ""
         raise ConfigurationError(
-            f"Expected one file {path / pattern}, found {len(found)}{names}. Name it by "
+            f"Expected one file {path / pattern}, found {len(found)}{names}. Name it with "
             f"--{option}, or set ELMO_DATA."
         )
     return found[0]

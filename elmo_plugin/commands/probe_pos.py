@@ -118,8 +118,8 @@ def run(args: Namespace) -> str:
 def _read(args: Namespace, files: Dict[str, str]) -> Dict[str, List[TaggedSentence]]:
     if args.columns is not None and not args.train:
         raise ConfigurationError(
-            "--columns: the corpus in ELMO_DATA is CoNLL-U. Name files in columns by --train, "
-            "--dev and --test."
+            "--columns: the corpus in ELMO_DATA is CoNLL-U. Name files in columns with "
+            "--train, --dev and --test."
         )
     splits = {}
     for split, path in files.items():

@@ -37,7 +37,8 @@ framework, with NAME.gold.key.txt beside it. First senses are lemma<TAB>POS<TAB>
 default they are train.jsonl, test.jsonl and first_sense.tsv in ELMO_DATA/wsd.
 
 Rows of the table: the first sense; the most frequent sense of the training set; static word
-vectors; each layer of a random biLM of the same shape; each layer of the biLM.
+vectors; each layer of a random biLM of the same shape; each layer of the biLM. --cove adds the
+layers of CoVe.
 
 Vectors of annotated words are kept on the disk in half precision, 2 x layers x width bytes per word
 and representation. RAM grows with the test set, with the annotated words of its lemmas (16 bytes
@@ -126,7 +127,9 @@ def _groups(probe: SenseProbe) -> List[str]:
     corpora = dict.fromkeys(corpus for corpus, _ in probe.instances)
     found = dict.fromkeys(instance.lemma[1] for _, instance in probe.instances)
     known = [pos for pos in _PARTS_OF_SPEECH if pos in found]
-    return [*corpora, *known, *(pos for pos in found if pos not in known), ALL]
+    others = [pos for pos in found if pos not in known]
+    # Without duplicates: a test set may be called as the group of all.
+    return list(dict.fromkeys([*corpora, *known, *others, ALL]))
 
 
 def _table(probe: SenseProbe, rows: List[_Row]) -> str:

@@ -49,7 +49,8 @@ that `allennlp evaluate` prints. --top-k adds the most probable words at each po
 
 With --pairs, INPUT is one or many files or folders of minimal pairs in the format of BLiMP, JSON
 lines with `sentence_good` and `sentence_bad` (and `UID`, `linguistics_term`, `field`), raw or
-tokenised text: the command prints how often the good sentence is the more likely one.
+tokenised text: the command prints how often the good sentence is the more likely one. With
+--output, the surprisals of each pair are written, too, as JSON lines.
 
 If a run with --output is interrupted, the same command continues it. RAM grows with --batch-size,
 the longest line and the vocabulary; with --pairs, with the pairs.
@@ -84,7 +85,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="K",
         help="add the K most probable words",
     )
-    what.add_argument("--pairs", action="store_true", help="INPUT is minimal pairs")
+    what.add_argument("--pairs", action="store_true", help="INPUT has minimal pairs")
     add_bilm_arguments(parser)
     add_batch_arguments(parser)
     add_decoding_errors(parser)

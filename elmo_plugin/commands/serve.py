@@ -21,7 +21,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped_archives
 
 DESCRIPTION = f"""\
-Answer requests to trained models over HTTP, and show the answers on a page.
+Serve trained models over HTTP, with a web page that shows their predictions.
 
 ARCHIVE is the model.tar.gz or the folder of a training run, one of each task; by default those that
 come with the project. Nothing in it is executed. Tasks: {", ".join(EXAMPLES)}.
@@ -31,7 +31,7 @@ that it writes. POST /word says how surprising a word is in its sentence, and fi
 contexts. /health, /metrics and /openapi.json are for programs, / is the page.
 
 Requests of a task that arrive while others are answered are answered in one batch. The models use
-all cores but one, or OMP_NUM_THREADS. They stay in RAM; there is no encryption and no password.
+all cores but one, or OMP_NUM_THREADS. They stay in RAM; there is neither encryption nor authentication.
 """
 
 EPILOG = """\

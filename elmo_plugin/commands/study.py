@@ -26,9 +26,9 @@ plots that compare them.
 
 STUDY is a jsonnet file, such as those in experiments/studies. All its experiments are built before
 the first one is trained. Each run is a process of its own, `allennlp train` and `allennlp
-evaluate`, with its log and its folder in OUT/runs. What has a score in OUT/results.json is not
-trained again, what was stopped continues, and what fails is reported and stops nothing else. Seeds
-and rows can be added later; the same command then trains only those.
+evaluate`, with its log and its folder in OUT/runs. A run that has a score in OUT/results.json is
+not trained again, a run that was stopped is continued, and a run that fails is reported and does
+not stop the others. Seeds and rows can be added later; the same command then trains only those.
 
 OUT receives results.json, tables.md, tables.tex, scores.svg and scores.png. The interval of a
 difference is at 95 %, by a paired bootstrap over the evaluated instances and the seeds.
@@ -42,7 +42,7 @@ example:
     %(prog)s experiments/studies/figure2.jsonnet -s out/figure2 --reuse out/table1/results.json
 """
 
-STOPPED = "stopped. Give the same command again to continue."
+STOPPED = "stopped. Run the same command again to continue."
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -62,7 +62,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=positive_number,
         default=1,
         metavar="N",
-        help="train N runs at the same time",
+        help="train N runs in parallel",
     )
     parser.add_argument(
         "--discard", action="store_true", help="delete the folder of a run once it has a score"
@@ -128,10 +128,12 @@ def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
         results.reuse(other)
         refused = results.num_refused(other)
         if refused:
-            current = args.study if study else f"{results.path} (without --show: {args.study})"
+            hint = (
+                "" if study else f" Without --show, they are compared with {args.study} as it is."
+            )
             say(
-                f"--reuse {path}: {refused} scores are of other settings or data than those of "
-                f"{current}. They are left out."
+                f"--reuse {path}: {refused} scores are of other settings or data than the runs of "
+                f"{args.study if study else results.path}, and are left out.{hint}"
             )
     results.save()
     return results
@@ -163,6 +165,16 @@ def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[s
             continue
         results.add(outcome)
         results.save()
+        unknown = results.unknown_metrics(outcome)
+        if unknown:
+            known = sorted({*outcome["training"], *(outcome["evaluation"] or {})})
+            failed.append(run.name)
+            say(
+                f"{number} of {len(runs)}: {run.name}: expected the metric "
+                f"{', '.join(sorted(unknown))}, found only {', '.join(known)}. Correct it in the "
+                "study; the model is kept."
+            )
+            continue
         say(f"{number} of {len(runs)}: {run.name}: finished, {outcome['minutes']:.1f} minutes")
         if args.discard:
             shutil.rmtree(folder_of(run, out))

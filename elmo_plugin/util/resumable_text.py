@@ -92,7 +92,7 @@ class ResumableText:
         except (ValueError, KeyError, TypeError):
             pass
         raise ConfigurationError(
-            f"{self.folder} is damaged. Delete it and give the same command again."
+            f"{self.folder} is damaged. Delete it and run the same command again."
         )
 
 

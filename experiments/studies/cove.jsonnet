@@ -2,7 +2,7 @@
 // encoder in ELMO_COVE.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
-local same = import 'same.libsonnet';
+local elmo_regularisation = import 'elmo_regularisation.libsonnet';
 local training = import 'training.libsonnet';
 
 local columns(baseline, elmo) = [
@@ -21,13 +21,13 @@ local columns(baseline, elmo) = [
         metric: 'accuracy',
         evaluate: paths.snli.test,
         columns: columns(import '../snli.jsonnet', import '../snli_elmo.jsonnet'),
-      } + training.long.snli { settings+: same.snli },
+      } + training.long.snli { settings+: elmo_regularisation.snli },
       {
         name: 'SST',
         metric: 'accuracy',
         evaluate: paths.sst.test,
         columns: columns(import '../sst.jsonnet', import '../sst_elmo.jsonnet'),
-      } + training.long.sst { settings+: same.sst },
+      } + training.long.sst { settings+: elmo_regularisation.sst },
     ],
   },
 }

@@ -1,9 +1,9 @@
 // ELMo from a single layer of the biLM against all layers, on dev; the token layer is a character
 // CNN without context. The biLM with one LSTM layer is ablations/bilm_small_one_layer.jsonnet,
-// trained for the same time (docs/studies.md). NER has fixed word vectors, as in figure1.jsonnet.
+// trained for the same time. NER has fixed word vectors, as in figure1.jsonnet.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
-local same = import 'same.libsonnet';
+local elmo_regularisation = import 'elmo_regularisation.libsonnet';
 local training = import 'training.libsonnet';
 
 local columns(baseline, elmo) = [
@@ -30,7 +30,7 @@ local columns(baseline, elmo) = [
         metric: 'accuracy',
         evaluate: paths.snli.dev,
         columns: columns(import '../snli.jsonnet', import '../snli_elmo.jsonnet'),
-      } + training.short.snli { settings+: same.snli },
+      } + training.short.snli { settings+: elmo_regularisation.snli },
     ],
   },
 }

@@ -4,7 +4,7 @@
 // SNLI trained ones, because they gave a better score without ELMo (table1.jsonnet).
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
-local same = import 'same.libsonnet';
+local elmo_regularisation = import 'elmo_regularisation.libsonnet';
 local training = import 'training.libsonnet';
 
 local columns(baseline, elmo, trainable) =
@@ -37,7 +37,7 @@ local columns(baseline, elmo, trainable) =
         metric: 'accuracy',
         evaluate: paths.snli.test,
         columns: columns(import '../snli.jsonnet', import '../snli_elmo.jsonnet', trainable=true),
-      } + training.long.snli { settings+: same.snli },
+      } + training.long.snli { settings+: elmo_regularisation.snli },
     ],
   },
 }

@@ -1,7 +1,7 @@
 // Table 1 of Peters et al. (2018): six tasks on test, without ELMo and with it.
 // Baselines: fixed word vectors, trained ones, and, where the authors regularise the model with ELMo
-// more strongly (same.libsonnet), trained ones with that regularisation. ELMo is compared with the
-// baseline with the best validation score. The models with ELMo have the word vectors of their
+// more strongly (elmo_regularisation.libsonnet), trained ones with that regularisation. ELMo is
+// compared with the baseline with the best validation score. The models with ELMo have the word vectors of their
 // experiments: trained ones for NER and SRL, fixed ones for the others. NER and SST have a column with
 // the other kind, too.
 // All columns of a row have the same data, epochs and patience. Differences from the experiments:
@@ -9,7 +9,7 @@
 // quarter of SQuAD; training in bfloat16 where the CPU has it, except for NER and coreference.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
-local same = import 'same.libsonnet';
+local elmo_regularisation = import 'elmo_regularisation.libsonnet';
 local training = import 'training.libsonnet';
 
 local vectors(trainable) = { words: words.with_trainable(super.words, trainable) };
@@ -29,7 +29,7 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
   },
 ] + (
   if regularisation == null then [] else [{
-    name: 'trained, regularised as ELMo',
+    name: 'trained, regularised as with ELMo',
     experiment: baseline,
     settings: vectors(true) + regularisation,
   }]
@@ -59,7 +59,10 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
         evaluate: paths.sst.test,
         num_baselines: 3,
         columns: columns(
-          import '../sst.jsonnet', import '../sst_elmo.jsonnet', [51.4, 54.7], same.sst
+          import '../sst.jsonnet',
+          import '../sst_elmo.jsonnet',
+          [51.4, 54.7],
+          elmo_regularisation.sst
         ) + [{
           name: 'ELMo, trained vectors',
           experiment: import '../sst_elmo.jsonnet',
@@ -73,7 +76,10 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
         evaluate: paths.snli.test,
         num_baselines: 3,
         columns: columns(
-          import '../snli.jsonnet', import '../snli_elmo.jsonnet', [88.0, 88.7], same.snli
+          import '../snli.jsonnet',
+          import '../snli_elmo.jsonnet',
+          [88.0, 88.7],
+          elmo_regularisation.snli
         ),
       } + training.long.snli,
       {

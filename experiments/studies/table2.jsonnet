@@ -3,7 +3,7 @@
 // trained on a tenth of the data, those of SRL on three tenths. The first 2,000 of SQuAD's 10,570
 // questions choose its best epoch.
 local paths = import '../lib/paths.libsonnet';
-local same = import 'same.libsonnet';
+local elmo_regularisation = import 'elmo_regularisation.libsonnet';
 local training = import 'training.libsonnet';
 
 local row(name, metric, corpus, baseline, elmo, papers) = {
@@ -25,7 +25,7 @@ local row(name, metric, corpus, baseline, elmo, papers) = {
       row('SQuAD', 'f1', paths.squad, import '../squad.jsonnet', import '../squad_elmo.jsonnet', [80.8, 84.7, 85.0, 85.2])
       + training.short.squad,
       row('SNLI', 'accuracy', paths.snli, import '../snli.jsonnet', import '../snli_elmo.jsonnet', [88.1, 89.1, 89.3, 89.5])
-      + training.short.snli { settings+: same.snli },
+      + training.short.snli { settings+: elmo_regularisation.snli },
       row('SRL', 'f1-measure-overall', paths.srl, import '../srl.jsonnet', import '../srl_elmo.jsonnet', [81.6, 84.1, 84.6, 84.8])
       + training.short.srl,
     ],

@@ -1,6 +1,6 @@
 // Table 7 of Peters et al. (2018): perplexity of the text of a task before and after one epoch of
 // fine-tuning the biLM on it (scripts/task_text.py writes the texts), and dev scores of the task
-// with the biLM before and after, frozen in both cases (docs/studies.md has the commands). NER has
+// with the biLM before and after, frozen in both cases (pretrained/small/README.md has the commands). NER has
 // fixed word vectors, as in figure1.jsonnet.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';

@@ -303,7 +303,7 @@ def begun(tmp_path, monkeypatch):
     monkeypatch.setattr(parts, "_vectors", stops)
     output = tmp_path / "out.hdf5"
     message = failure(text, output, "--all", "--batch-size", "1")
-    assert "Give the same command again to continue" in message
+    assert "Run the same command again to continue" in message
     monkeypatch.setattr(parts, "_vectors", whole)
     return Namespace(text=text, output=output, arguments=["--all", "--batch-size", "1"])
 

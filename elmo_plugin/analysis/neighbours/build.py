@@ -83,10 +83,10 @@ def build_index(
     settings = _settings(bilm, options)
     # Checked before the folder is created.
     if next(lines.with_contexts(lines.sentences()), None) is None:
-        words = "" if lines.words is None else f" of {', '.join(sorted(lines.words))}"
+        chosen = lines.words
+        what = "words" if chosen is None else f"occurrences of {', '.join(sorted(chosen))}"
         raise ConfigurationError(
-            f"{', '.join(map(str, text))}: expected occurrences{words or ' of words'}, found none "
-            f"in {lines.num_lines} lines."
+            f"{', '.join(map(str, text))}: expected {what}, found none in {lines.num_lines} lines."
         )
     lines = _Lines(text, folder, options)
     with closing(IndexWriter(Path(folder), settings, force)) as writer:

@@ -60,8 +60,8 @@ class ContextIndex:
         self.settings = read_settings(folder)
         if not self.settings["complete"]:
             raise ConfigurationError(
-                f"{folder} is not finished: {self.settings['num_lines']} lines are done. Give the "
-                "command that builds it again, which continues."
+                f"{folder} is not finished: {self.settings['num_lines']} lines are done. Run the "
+                "command that builds it again; it continues where it stopped."
             )
         num_contexts, num_sentences = self.num_contexts, self.settings["num_sentences"]
         #: By number of the layer: shape `(num_contexts, dim)`, half precision.

@@ -90,12 +90,17 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
 
 def _tags(content: Dict[str, Any], path: Path) -> Section:
     scores = content["scores"]
-    tag = content["tag"].upper()
+    # The paper has parts of speech only.
+    is_pos = content["tag"] in ("upos", "xpos")
     names = [_named(score) for score in scores]
     values = [100 * score["test"]["overall"] for score in scores]
     intervals = [[100 * bound for bound in score["test"]["interval"]] for score in scores]
-    title = f"Table 6: parts of speech ({tag}) by a linear classifier of frozen vectors"
-    papers = [_paper(_PAPER_TAGS, score) for score in scores]
+    what = f"Table 6: parts of speech ({content['tag'].upper()})" if is_pos else "Tags"
+    if not is_pos:
+        what += f" ({content['tag']})"
+    title = f"{what} with a linear classifier on frozen vectors"
+    papers = [_paper(_PAPER_TAGS, score) if is_pos else "" for score in scores]
+    note = "Accuracy on test, and its interval at 95 %."
     lines = [
         [name, paper, f"{value:.2f}", f"{low:.2f} to {high:.2f}"]
         for name, paper, value, (low, high) in zip(names, papers, values, intervals)
@@ -103,7 +108,7 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
     return Section(
         title,
         str(path),
-        [f"Accuracy on test, and its interval at 95 %. {_HOLLOW}, on the Penn Treebank."],
+        [f"{note} {_HOLLOW}, on the Penn Treebank." if is_pos else note],
         [_bars("accuracy on test, %", title, path, names, values, intervals, papers)],
         [Table(["vectors", "paper", "test", "95 %"], lines)],
         content.get("command", ""),

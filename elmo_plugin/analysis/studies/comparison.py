@@ -62,7 +62,7 @@ class Difference:
         The difference divided by the error, `1 - score`, of the baseline or the other column;
         `None` for metrics that are not fractions, or of which lower is better.
     base : `int`
-        The number of the column from which it is the difference.
+        The number of the column that is subtracted.
     """
 
     mean: float

@@ -47,11 +47,19 @@ class Results:
         self._runs = [{name: getattr(run, name) for name in fields} for run in study.runs]
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
-        """The runs without a score, one for each digest."""
+        """
+        The runs, one for each digest, without a score or without samples of a metric that is
+        compared.
+        """
+        metrics = self._metrics()
         first: Dict[str, Run] = {}
         for run in runs:
             first.setdefault(run.digest, run)
-        return [run for run in first.values() if run.digest not in self._scores]
+        return [
+            run
+            for digest, run in first.items()
+            if not _has_metrics(self._scores.get(digest), metrics[digest])
+        ]
 
     def add(self, score: Score) -> None:
         self._scores[score["digest"]] = score
@@ -61,17 +69,23 @@ class Results:
         Adds the scores that another study has of the same runs. Those without bootstrap samples of
         a metric that is compared here are left out.
         """
-        metrics = {(row.name, each.name): each.metric for row in self.rows for each in row.columns}
-        needed: Dict[str, Set[str]] = {}
-        for run in self._runs:
-            metric = metrics[run["row"], run["column"]]
-            needed.setdefault(run["digest"], set()).add(metric)
-        for digest, names in needed.items():
+        for digest, names in self._metrics().items():
             score = other._scores.get(digest)
-            if score is None or digest in self._scores:
-                continue
-            if names <= {*score["training"], *(score["samples"] or {})}:
+            if digest not in self._scores and score and _has_metrics(score, names):
                 self.add(score)
+
+    def _metrics(self) -> Dict[str, Set[str]]:
+        """The metrics that are compared, of each run by its digest."""
+        metrics = {(row.name, each.name): each.metric for row in self.rows for each in row.columns}
+        found: Dict[str, Set[str]] = {}
+        for run in self._runs:
+            found.setdefault(run["digest"], set()).add(metrics[run["row"], run["column"]])
+        return found
+
+    def unknown_metrics(self, score: Score) -> Set[str]:
+        """The metrics that are compared, but which a score lacks: their names are misspelt."""
+        known = {*score["training"], *(score["evaluation"] or {})}
+        return self._metrics()[score["digest"]] - known
 
     def num_refused(self, other: "Results") -> int:
         """
@@ -135,3 +149,7 @@ class Results:
                 f"{self.path}: expected what elmo-study writes, found {error!r}. Restore the "
                 "file, or delete it: runs that have a folder below runs/ are not trained again."
             ) from error
+
+
+def _has_metrics(score: Optional[Score], metrics: Set[str]) -> bool:
+    return score is not None and metrics <= {*score["training"], *(score["samples"] or {})}

@@ -1,4 +1,4 @@
-"""Trains the runs of a study: one after the other, side by side, or as tasks of Ray."""
+"""Trains the runs of a study: one after the other, in parallel, or as tasks of Ray."""
 
 import os
 import threading

@@ -84,7 +84,8 @@ def train_run(
         - `training`: the numbers in `metrics.json`, and as `before_*` those before fine-tuning
         - `history`: the validation metric after each epoch; empty if lower is better
         - `evaluation`: the numbers of `allennlp evaluate`, or `None` without a file to evaluate
-        - `samples`: of each of `metrics` the values in the bootstrap samples, or `None`, too
+        - `samples`: of each of `metrics` the values in the bootstrap samples, or `None` if the
+          evaluation has no such metric; `None` without a file to evaluate
 
     # Raises
 
@@ -148,7 +149,7 @@ def _evaluated(run: Run, folder: Path, process: "_Process", metrics: List[str]) 
             "evaluate", archive, run.evaluate, *outputs, "-o", _EVALUATION, "--cuda-device", device
         )
     found = _read(samples)["metrics"]
-    return _numbers(_read(scores)), {name: found[name] for name in metrics if name in found}
+    return _numbers(_read(scores)), {name: found.get(name) for name in metrics}
 
 
 class _Process:

@@ -108,5 +108,5 @@ def read_part(path: Path) -> Iterator[EmbeddedSentence]:
 
 def _damaged(path: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{path} is damaged. Delete its folder and give the same command again."
+        f"{path} is damaged. Delete its folder and run the same command again."
     )

@@ -229,7 +229,7 @@ def test_a_baseline_has_the_regularisation_of_elmo():
         for run in read_study(EXPERIMENTS / "studies/table1.jsonnet").runs
     }
     for task in ("SNLI", "SST"):
-        columns = ("trained, regularised as ELMo", "ELMo")
+        columns = ("trained, regularised as with ELMo", "ELMo")
         models = [runs[task, column].experiment["model"] for column in columns]
         for model in models:
             # The penalty on the layers' scores, and the dropout of ELMo itself, are ELMo's.
