@@ -51,7 +51,7 @@ _INTERRUPTIONS = {"KeyboardInterrupt", "SigTermReceived"}
 # Exceptions by name, because those of other processes arrive as text.
 _USER_ERRORS = {"ConfigurationError", "OSError", "FileNotFoundError", "PermissionError"}
 _USER_ERRORS |= {"IsADirectoryError", "NotADirectoryError", "UnicodeDecodeError"}
-_PLACE = re.compile(r"[^\n]*:\d+: ")
+_LOCATION = re.compile(r"[^\n]*:\d+: ")
 _LAST_OF_TRACEBACK = re.compile(r"^\s*(?:\w+\.)*(\w+(?:Error|Exception)): ", re.MULTILINE)
 _JSONNET = re.compile(r"(?:RUNTIME|STATIC) ERROR: ([^\n]*)(?:\n\s*([^\t\n]+))?")
 
@@ -93,14 +93,21 @@ def explanation(error: BaseException) -> Optional[str]:
         return "stopped"
     if jsonnet := _JSONNET.match(message):
         return jsonnet[1] + (f" ({jsonnet[2]})" if jsonnet[2] else "")
-    if names & _USER_ERRORS or ("ValueError" in names and _names_a_place(message)):
+    if names & _USER_ERRORS or ("ValueError" in names and _begins_with_location(message)):
         return " ".join(message.split())
     return None
 
 
-def _names_a_place(message: str) -> bool:
+def _begins_with_location(message: str) -> bool:
     """True if a message begins with `file:` or `file:line:`."""
-    return bool(_PLACE.match(message)) or os.path.exists(message.partition(": ")[0])
+    name = message.partition(": ")[0]
+    # Of `(archive.zip)#member` the archive; a file may be there with `.gz` only.
+    path = name.lstrip("(").partition(")#")[0]
+    return (
+        bool(_LOCATION.match(message))
+        or "://" in name
+        or any(map(os.path.exists, (name, path, f"{path}.gz")))
+    )
 
 
 def _configure_console() -> None:
@@ -137,7 +144,8 @@ class _ConsoleFormatter(logging.Formatter):
             return f"error: {sentence}{_hint(error)}"
         if record.levelno >= logging.WARNING:
             return f"{record.levelname.lower()}: {super().format(record)}"
-        return _without_details(super().format(record))
+        text = super().format(record)
+        return _without_details(text) if record.name == "allennlp.common.util" else text
 
 
 def _hint(error: BaseException) -> str:
@@ -152,14 +160,17 @@ def _hint(error: BaseException) -> str:
 def _is_library(logger: str) -> bool:
     """True if a logger belongs to an installed package, not to the user's own code."""
     module = sys.modules.get(logger.partition(".")[0])
-    return "site-packages" in (getattr(module, "__file__", None) or "site-packages")
+    path = getattr(module, "__file__", None) or "site-packages"
+    # Debian and Colab install into dist-packages.
+    return "site-packages" in path or "dist-packages" in path
 
 
 def _is_worth_showing(record: logging.LogRecord) -> bool:
     if record.levelno >= logging.WARNING:
         return not str(record.msg).startswith(_HIDDEN_WARNINGS)
     # Tables of metrics are for `evaluate`; in training, metrics are in the progress bars.
-    is_table_of_epoch = sys.argv[1:2] == ["train"] and record.name.endswith(".model")
+    is_of_model = record.name == "elmo_plugin.tasks.model"
+    is_table_of_epoch = sys.argv[1:2] == ["train"] and is_of_model
     if record.name in _HIDDEN_INFORMATION or is_table_of_epoch:
         return False
     is_of_user = record.levelno >= logging.INFO and not _is_library(record.name)

@@ -108,7 +108,8 @@ def _first_lines(path: str, number: int = 1000) -> List[str]:
 
 
 def _open(path: str) -> Union[IO[bytes], gzip.GzipFile]:
-    archive, _, member = path.lstrip("(").partition(")#")
+    is_member = path.startswith("(") and ")#" in path
+    archive, _, member = path[1:].partition(")#") if is_member else (path, "", "")
     if zipfile.is_zipfile(archive):
         return zipfile.ZipFile(archive).open(member or zipfile.ZipFile(archive).namelist()[0])
     return gzip.open(path) if path.endswith(".gz") else open(path, "rb")

@@ -3,6 +3,7 @@ import logging
 import os
 import subprocess
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -81,6 +82,8 @@ def test_broken_jsonnet_is_one_line_before_training(tmp_path):
         (SigTermReceived(), "stopped"),
         (RuntimeError("STATIC ERROR: a.jsonnet:1:2: no }\n"), "a.jsonnet:1:2: no }"),
         (RuntimeError("RUNTIME ERROR: why\n\ta:1:2-3\tx\n\ta:9\t\n"), "why (a:1:2-3)"),
+        (ValueError(f"({__file__})#a.txt: found none"), f"({__file__})#a.txt: found none"),
+        (ValueError("https://a.org/b.json: no article"), "https://a.org/b.json: no article"),
         # Bugs.
         (ValueError("shapes do not match"), None),
         (RuntimeError("mat1 and mat2"), None),
@@ -90,6 +93,12 @@ def test_broken_jsonnet_is_one_line_before_training(tmp_path):
 )
 def test_errors_a_user_can_cause_are_one_sentence_and_bugs_are_not(error, sentence):
     assert explanation(error) == sentence
+
+
+def test_an_error_in_a_compressed_file_is_one_sentence(tmp_path):
+    (tmp_path / "a.json.gz").touch()
+    message = f"{tmp_path}/a.json: article 1: expected a title"
+    assert explanation(ValueError(message)) == message
 
 
 @pytest.mark.parametrize(
@@ -147,14 +156,30 @@ def test_metrics_are_one_line(metrics, line):
     "logger, message, is_shown",
     [
         ("tests.reader", "read 3 files", True),
+        ("tests.model", "built the model", True),
+        ("elmo_plugin.tasks.model", "Entities", False),
         ("allennlp.data.vocabulary", "Fitting token dictionary", False),
         ("transformers.modeling", "loading weights", False),
         ("allennlp.commands.test_install", "AllenNLP is installed correctly", True),
     ],
 )
-def test_what_a_user_s_own_package_logs_is_shown(logger, message, is_shown):
+def test_what_a_user_s_own_package_logs_is_shown(monkeypatch, logger, message, is_shown):
+    monkeypatch.setattr(sys, "argv", ["allennlp", "train"])
     record = logging.LogRecord(logger, logging.INFO, "", 0, message, (), None)
     assert console._is_worth_showing(record) is is_shown
+
+
+def test_a_user_s_own_message_about_metrics_is_shown_as_it_is():
+    record = logging.LogRecord("tests.reader", logging.INFO, "", 0, "Metrics: f1=%d", (1,), None)
+    assert console._ConsoleFormatter().format(record) == "Metrics: f1=1"
+
+
+def test_packages_of_debian_are_libraries(monkeypatch):
+    module = types.ModuleType("somelib")
+    module.__file__ = "/usr/lib/python3/dist-packages/somelib/__init__.py"
+    monkeypatch.setitem(sys.modules, "somelib", module)
+    record = logging.LogRecord("somelib.a", logging.INFO, "", 0, "loading", (), None)
+    assert not console._is_worth_showing(record)
 
 
 def test_an_error_of_the_system_says_how_to_see_where_it_was_raised():

@@ -197,12 +197,19 @@ def test_an_ablation_changes_what_its_name_says_and_no_more(path, task, change):
     assert models[0] == models[1]
 
 
-@pytest.mark.parametrize("strength", ["1", "0.001", "0"])
-def test_lambda_is_one_value(strength):
-    params = Params.from_file(PROJECT / f"experiments/ablations/srl_elmo_lambda_{strength}.jsonnet")
+@pytest.mark.parametrize(
+    "name, strength",
+    [
+        ("ablations/srl_elmo_lambda_1", 1.0),
+        ("srl_elmo", 0.001),
+        ("ablations/srl_elmo_lambda_0", 0.0),
+    ],
+)
+def test_lambda_is_one_value(name, strength):
+    params = Params.from_file(PROJECT / f"experiments/{name}.jsonnet")
     ((pattern, penalty),) = params["model"]["regularizer"]["regexes"]
     assert re.search(pattern, "placement.elmo.mixes.0.layer_scores")
-    assert penalty.as_dict(quiet=True) == {"type": "l2", "alpha": float(strength)}
+    assert penalty.as_dict(quiet=True) == {"type": "l2", "alpha": strength}
 
 
 def test_the_words_of_a_bilm_are_sought_beside_its_weights(monkeypatch):

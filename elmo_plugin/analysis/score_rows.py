@@ -50,14 +50,13 @@ class ScoreRows:
         """The lines of a sentence, with their line ends."""
         if self.format == "jsonl":
             return json.dumps(self._object(line_number, score), ensure_ascii=False) + "\n"
-        rows = self._sums(line_number, score) if self.of_sentences else self._words(score)
-        start = "" if self.of_sentences else f"{line_number}\t"
-        return "".join(start + "\t".join(row) + "\n" for row in rows)
+        rows = self._sums(score) if self.of_sentences else self._words(score)
+        return "".join("\t".join([str(line_number), *row]) + "\n" for row in rows)
 
-    def _sums(self, line_number: int, score: SentenceScore) -> Iterator[List[str]]:
+    def _sums(self, score: SentenceScore) -> Iterator[List[str]]:
         sums = [self._number(score.surprisal(direction)) for direction in DIRECTIONS]
         perplexities = [f"{score.perplexity(direction):.4f}" for direction in DIRECTIONS]
-        yield [str(line_number), str(len(score.words)), *sums, *perplexities]
+        yield [str(len(score.words)), *sums, *perplexities]
 
     def _words(self, score: SentenceScore) -> Iterator[List[str]]:
         nothing = [""] * (len(DIRECTIONS) if self.has_top_k else 0)

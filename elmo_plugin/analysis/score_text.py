@@ -46,7 +46,7 @@ def score_text(
     location: str,
     batch_size: int = 64,
     on_progress: Callable[[int], object] = lambda num_lines: None,
-) -> ScoredText:
+) -> None:
     """
     Scores the sentences of a text; empty lines are left out. After a kill, the same call continues
     after the last commit and writes the same lines, since the batches are the same.
@@ -58,7 +58,7 @@ def score_text(
     rows : `ScoreRows`
         How scores are written.
     done : `ScoredText`
-        The state of the last commit, which is updated in place; `ScoredText()` for a new run.
+        The state of the last commit, or `ScoredText()` for a new run. Updated in place.
     commit : `Callable[[str, Dict[str, Any]], object]`
         Receives the next lines, and the fields of the `ScoredText` after them. The last call is at
         the end of the text.
@@ -67,11 +67,6 @@ def score_text(
     batch_size : `int`, optional (default = `64`)
     on_progress : `Callable[[int], object]`
         Called with the number of lines done since the last call.
-
-    # Returns
-
-    `ScoredText`
-        `done`, at the end of the text.
 
     # Raises
 
@@ -96,4 +91,3 @@ def score_text(
         commit(header + "".join(lines), asdict(done))
         header = ""
         on_progress(len(group))
-    return done

@@ -237,7 +237,7 @@ def _add_output_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace OUTPUT, or an unfinished one that was made with other arguments",
+        help="replace OUTPUT, or unfinished work that was begun with other options",
     )
     parser.add_argument(
         "--num-workers",

@@ -7,6 +7,7 @@ which its sub-command looks up at every call.
 """
 
 import argparse
+import re
 import sys
 from functools import partial
 from typing import Any, Iterator
@@ -23,6 +24,8 @@ from elmo_plugin.util.errors import ConfigurationError
 
 # Compressed files that AllenNLP reads and `numbered_lines` does not.
 _OTHER_COMPRESSIONS = (".bz2", ".xz")
+# How errors of `TaskPredictor.load_line` begin.
+_LINE = re.compile(r"^non-empty line \d+: ")
 
 _get_predictor = allennlp_predict._get_predictor
 
@@ -40,7 +43,7 @@ class PredictManager(allennlp_predict._PredictManager):
     @overrides
     def _get_json_data(self) -> Iterator[JsonDict]:
         if self._input_file.endswith(_OTHER_COMPRESSIONS):
-            yield from self._at_least_one(super()._get_json_data())
+            yield from self._at_least_one(self._compressed_objects())
         else:
             yield from self._at_least_one(self._objects())
 
@@ -58,7 +61,14 @@ class PredictManager(allennlp_predict._PredictManager):
                 try:
                     yield self._predictor.load_line(f"{line}\n")
                 except ValueError as error:
-                    raise ValueError(f"{self._input_name}:{number}: {error}") from error
+                    reason = _LINE.sub("", str(error))
+                    raise ValueError(f"{self._input_name}:{number}: {reason}") from error
+
+    def _compressed_objects(self) -> Iterator[JsonDict]:
+        try:
+            yield from super()._get_json_data()
+        except ValueError as error:
+            raise ValueError(f"{self._input_name}: {error}") from error
 
     def _at_least_one(self, inputs: Iterator[Any]) -> Iterator[Any]:
         is_empty = True

@@ -92,7 +92,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace FILE, or an unfinished one that was made with other arguments",
+        help="replace FILE, or unfinished work that was begun with other options",
     )
     add_progress_argument(parser)
 
@@ -125,13 +125,13 @@ def _score_text(args: Namespace) -> str:
     text = DigestedText([path], args.decoding_errors)
     scorer, identity = _scorer(args)
     rows = ScoreRows(args.format, args.unit, args.sentences, args.top_k > 0)
+    done = ScoredText()
     with progress("sentences", total, args.file_friendly_logging) as advance:
         if args.output is None:
-            done = score_text(
-                scorer, text, rows, ScoredText(), _print, "", args.batch_size, advance
-            )
+            score_text(scorer, text, rows, done, _print, "", args.batch_size, advance)
         else:
-            settings = {**identity, **vars(rows), "top_k": args.top_k, "batch": args.batch_size}
+            names = ("format", "unit", "sentences", "top_k", "batch_size")
+            settings = {**identity, **{name: getattr(args, name) for name in names}}
             with closing(ResumableText(Path(args.output), settings, args.force)) as file:
                 done = ScoredText(**file.progress)
                 score_text(
@@ -172,7 +172,11 @@ def _report(args: Namespace, summary: str) -> str:
 def _score_pairs(args: Namespace) -> str:
     # Before the biLM is loaded, to name a malformed pair first.
     shards = find_shards(args.input)
-    pairs = [pair for shard in shards for pair in read_minimal_pairs(shard, treebank_words)]
+    pairs = [
+        pair
+        for shard in shards
+        for pair in read_minimal_pairs(shard, treebank_words, args.decoding_errors)
+    ]
     scorer, identity = _scorer(args)
     with progress("pairs", len(pairs), args.file_friendly_logging) as advance:
         if args.output is None:

@@ -31,7 +31,8 @@ that it writes. POST /word says how surprising a word is in its sentence, and fi
 contexts. /health, /metrics and /openapi.json are for programs, / is the page.
 
 Requests of a task that arrive while others are answered are answered in one batch. The models use
-all cores but one, or OMP_NUM_THREADS. They stay in RAM; there is neither encryption nor authentication.
+all cores but one, or OMP_NUM_THREADS. They stay in RAM; there is neither encryption nor
+authentication.
 """
 
 EPILOG = """\

@@ -18,7 +18,7 @@ TEXT is tokenised text, one sentence per line, words separated by white space; p
 URL, a folder or a pattern in quotes. OUT receives one word<TAB>count per line:
     <S>, </S>   sentence boundaries, counted once per sentence
     <UNK>       stands for every word that is left out; its count is how often those occur
-    then the words, in descending order of their counts, words with the same count in alphabetical order
+    then the words in descending order of their counts, in alphabetical order if these are equal
 Sampled softmax draws words by their rank in this order, so a model refuses a file without it.
 
 The text is read once, line by line: RAM grows only with the number of distinct words.

@@ -1,4 +1,4 @@
-"""Files with one word per line, blank-separated columns, and an empty line between sentences."""
+"""Files with a word per line, columns separated by spaces, and an empty line after sentences."""
 
 import os
 import re
@@ -99,7 +99,7 @@ def check_width(rows: Rows, minimum: int, *, same: bool = True) -> None:
         if len(cells) < minimum:
             raise ValueError(
                 f"{rows.location(row)}: expected at least {minimum} columns, found {len(cells)}. "
-                "Complete the line; columns are separated by blanks or tabs."
+                "Complete the line; columns are separated by spaces or tabs."
             )
         if same and len(cells) != width:
             raise ValueError(

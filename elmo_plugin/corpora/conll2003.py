@@ -97,11 +97,11 @@ def check_word(word: str) -> None:
     # Raises
 
     `ValueError`
-        If the word is empty, contains a blank, tab or line end, or is `-DOCSTART-`.
+        If the word is empty, contains a space, tab or line end, or is `-DOCSTART-`.
     """
     if not word or _BLANK.search(word) or word == _DOCUMENT_START:
         raise ValueError(
-            f"expected words without blanks and other than {_DOCUMENT_START}, found {word!r}"
+            f"expected words without spaces, and not {_DOCUMENT_START}, found {word!r}"
         )
 
 

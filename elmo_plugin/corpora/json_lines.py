@@ -9,7 +9,9 @@ from elmo_plugin.corpora.files import numbered_lines
 __all__ = ["check_surrogates", "excerpt", "parse_object", "read_objects"]
 
 
-def read_objects(path: Union[str, os.PathLike]) -> Iterator[Tuple[str, Dict[str, Any]]]:
+def read_objects(
+    path: Union[str, os.PathLike], decoding_errors: str = "strict"
+) -> Iterator[Tuple[str, Dict[str, Any]]]:
     """
     Yields the `file:line` and the object of each line, see `numbered_lines`. Empty lines are
     skipped.
@@ -21,7 +23,7 @@ def read_objects(path: Union[str, os.PathLike]) -> Iterator[Tuple[str, Dict[str,
     """
     is_empty = True
     # Strings may contain Unicode's other line separators.
-    for number, line in numbered_lines(path, newline="\n"):
+    for number, line in numbered_lines(path, newline="\n", decoding_errors=decoding_errors):
         if line.strip():
             is_empty = False
             location = f"{path}:{number}"
@@ -74,8 +76,8 @@ def check_surrogates(found: Any, location: str) -> None:
     except UnicodeEncodeError as error:
         half = error.object[error.start : error.start + 1].encode("ascii", "backslashreplace")
         raise ValueError(
-            f"{location}: expected text, found {half.decode()}, half of a character. Was an emoji "
-            "cut in two?"
+            f"{location}: expected text, found the lone surrogate {half.decode()}, which is half "
+            "of a character. Was an emoji cut in two?"
         ) from error
 
 

@@ -39,7 +39,9 @@ class MinimalPair:
 
 
 def read_minimal_pairs(
-    path: Union[str, os.PathLike], tokenize: Callable[[str], List[str]]
+    path: Union[str, os.PathLike],
+    tokenize: Callable[[str], List[str]],
+    decoding_errors: str = "strict",
 ) -> Iterator[MinimalPair]:
     """
     Streams the pairs of a file.
@@ -51,6 +53,8 @@ def read_minimal_pairs(
         optionally `UID`, `linguistics_term`, `field` and `pairID`, all of them strings.
     tokenize : `Callable[[str], List[str]]`
         Splits a sentence into words, as in the training text of the language model.
+    decoding_errors : `str`, optional (default = `"strict"`)
+        See `numbered_lines`.
 
     # Raises
 
@@ -59,7 +63,7 @@ def read_minimal_pairs(
         names file and line.
     """
     name = os.path.basename(os.fspath(path)).split(".")[0]
-    for location, found in read_objects(path):
+    for location, found in read_objects(path, decoding_errors):
         good, bad = (
             _words(found, f"sentence_{kind}", tokenize, location) for kind in ("good", "bad")
         )

@@ -44,7 +44,8 @@ def read_conllu(path: Union[str, os.PathLike], tag: str = "upos") -> Iterator[Ta
     `ImportError`
         If `conllu` is not installed.
     `ValueError`
-        If a sentence is not CoNLL-U or a word has no such tag, with the line; if the file holds no
+        If a sentence is not CoNLL-U, a word is empty or has no such tag, with the first line of the
+        sentence; if the file holds no
         sentences, or is not UTF-8.
     """
     try:
@@ -66,8 +67,11 @@ def read_conllu(path: Union[str, os.PathLike], tag: str = "upos") -> Iterator[Ta
             # The id of a range or of an empty node is a tuple.
             words = [word for word in sentence if isinstance(word["id"], int)]
             if words:
+                location = f"{path}:{first_line}"
+                if not all(word["form"] for word in words):
+                    raise ValueError(f"{location}: expected words in column 2, found an empty one.")
                 is_empty = False
-                tags = tuple(_tag(word, tag, f"{path}:{first_line}") for word in words)
+                tags = tuple(_tag(word, tag, location) for word in words)
                 yield TaggedSentence(tuple(word["form"] for word in words), tags)
     if is_empty:
         raise ValueError(
@@ -80,7 +84,7 @@ def read_tag_columns(
     path: Union[str, os.PathLike], word_column: int, tag_column: int
 ) -> Iterator[TaggedSentence]:
     """
-    Streams the sentences of a file with one word per line, columns separated by blanks or tabs, and
+    Streams the sentences of a file with one word per line, columns separated by spaces or tabs, and
     an empty line between sentences. Lines that begin with `-DOCSTART-` are skipped.
 
     # Parameters

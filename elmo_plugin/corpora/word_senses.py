@@ -70,7 +70,7 @@ class SenseCorpus:
 
     path : `Union[str, os.PathLike]`
         See `find_file`. Either JSON lines, `{"id", "tokens", "lemmas", "pos", "senses"}` with four
-        lists of equal length, in which a sense is null, a key, or several keys separated by blanks;
+        lists of equal length, in which a sense is null, a key, or several keys separated by spaces;
         or `NAME.data.xml` of the framework, whose keys are in `NAME.gold.key.txt` beside it.
 
     # Raises
@@ -114,6 +114,8 @@ def read_first_senses(
     """
     senses: Dict[Lemma, str] = {}
     for number, line in numbered_lines(path, newline="\n"):
+        if not line.strip():
+            continue
         cells = line.rstrip("\r").split("\t")
         if len(cells) != 3:
             raise ValueError(
@@ -221,8 +223,5 @@ class _Keys:
 
 
 def _corpus(sentence: str, path: str) -> str:
-    return (
-        Path(path).name.partition(".")[0]
-        if _DOCUMENT.match(sentence)
-        else (sentence.partition(".")[0])
-    )
+    name = Path(path).name if _DOCUMENT.match(sentence) else sentence
+    return name.partition(".")[0]

@@ -51,17 +51,16 @@ def read_word_vectors(path: Union[str, os.PathLike], words: Container[str]) -> T
 
 def _vector_lines(path: str) -> Iterator[Tuple[str, str]]:
     """`file:line` and text of each line except the header and empty lines."""
-    is_first = True
     for number, line in _lines(path):
         line = line.rstrip()
-        is_header = is_first and line.count(" ") < 2 and line.replace(" ", "").isdecimal()
+        is_header = number == 1 and line.count(" ") < 2 and line.replace(" ", "").isdecimal()
         if line and not is_header:
             yield f"{path}:{number}", line
-        is_first = False
 
 
 def _lines(path: str) -> Iterator[Tuple[int, str]]:
-    archive, _, member = path.lstrip("(").partition(")#")
+    is_member = path.startswith("(") and ")#" in path
+    archive, _, member = path[1:].partition(")#") if is_member else (path, "", "")
     found = find_file(archive)
     if not zipfile.is_zipfile(found):
         # Words may contain other line separators of Unicode.

@@ -18,8 +18,8 @@ class Counts(NamedTuple):
 
     def scores(self) -> Tuple[float, float, float]:
         """Precision, recall and F1."""
-        right = self.true_positives
-        return precision_recall_f1(right, self.predicted, right, self.gold)
+        num_correct = self.true_positives
+        return precision_recall_f1(num_correct, self.predicted, num_correct, self.gold)
 
 
 class SpanCounts:

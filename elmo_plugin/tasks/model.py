@@ -37,10 +37,10 @@ class TaskModel(Model):
     serialization_dir : `Optional[str]`
         Given by AllenNLP.
     dtype : `str`, optional (default = `"float32"`)
-        `"float32"` or `"bfloat16"`: how matrices are multiplied in evaluation and prediction, also
-        those of the biLM unless its layers are cached. A CPU without instructions for bfloat16 uses
-        float32 in both cases, see `autocast_bfloat16`. Training does not depend on this setting:
-        set the trainer's `mixed_precision`.
+        `"float32"` or `"bfloat16"`: the type of matrix products in evaluation and prediction,
+        including the biLM's unless its layers are cached. A CPU without instructions for bfloat16
+        uses float32 in both cases, see `autocast_bfloat16`. Training does not depend on this
+        setting: set the trainer's `mixed_precision`.
 
     # Raises
 
@@ -49,7 +49,7 @@ class TaskModel(Model):
         a model whose constructor takes `**kwargs`.
     """
 
-    #: The labels that training needs and where a corpus has them, for the error.
+    #: What a training corpus must have, and where; for the error.
     labels: str
     #: Set by the subclass's constructor.
     metric: Any
@@ -139,8 +139,8 @@ class TaskModel(Model):
         """
         if self.training and labels is None:
             raise ConfigurationError(
-                f"{self.default_predictor}: expected {self.labels} to train on, found instances "
-                "without. Set `train_data_path` to a corpus that has them."
+                f"{self.default_predictor}: training needs {self.labels}, but the instances have "
+                "none. Set `train_data_path` to a corpus that has them."
             )
 
     def score(self, predicted: Sequence[Any], gold: Sequence[Any]) -> None:

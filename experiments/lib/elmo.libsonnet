@@ -7,7 +7,7 @@ local defaults = {
   options_file: paths.bilm.options_file,
   weight_file: paths.bilm.weight_file,
   at: 'input',  // or 'output', 'both'
-  layers: 'all',  // or 'last', or numbers; 0 is the token layer
+  layers: 'all',  // or 'last', or a list of layers such as [0, 1]; 0 is the token layer
   layer_norm: false,
   fixed_weights: null,
   dropout: 0.5,

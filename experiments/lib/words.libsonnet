@@ -13,7 +13,8 @@ local with_embedder(list, settings) = [
 
 {
   // Word vectors from ELMO_GLOVE, with the width and case of that file. If the variable is empty:
-  // random vectors of width `dim`. Trained unless `trainable` is false.
+  // random vectors of width `dim`, which are always trained. Those from a file are trained unless
+  // `trainable` is false.
   vectors(dim, lowercase=file == null || !file.cased, trainable=true): {
     name: 'words',
     indexer: { type: 'single_id', lowercase_tokens: lowercase },

@@ -104,6 +104,14 @@ def test_a_mix_of_other_vectors_is_left_out(tmp_path):
     assert found.at == "parts.elmo.mixes.0" and len(found.weights) == 3
 
 
+def test_a_model_of_another_archive_does_not_say_which_layers_it_mixes(tmp_path):
+    _, archive = placed(tmp_path / "a", "input", layers="last")
+    model = {"type": "from_archive", "archive_file": "b.tar.gz"}
+    (archive / "config.json").write_text(json.dumps({"model": model}))
+    with pytest.raises(ConfigurationError, match="does not say which layers its mix of 1 has"):
+        layer_weights(archive)
+
+
 def test_a_model_without_elmo_is_named(tmp_path):
     archive = save(tmp_path / "run", "encoder", torch.nn.Linear(2, 2), {"type": "elmo-srl"})
     with pytest.raises(ConfigurationError, match="run has no layer weights: expected a model"):

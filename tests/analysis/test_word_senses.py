@@ -101,6 +101,11 @@ def test_scores_are_those_counted_by_hand(tmp_path):
     assert total.f1 == pytest.approx(0.4444, abs=1e-4)
 
 
+def test_a_test_set_may_have_the_name_of_the_group_of_all(tmp_path):
+    found = probe(tmp_path, make("c", "all", c="play:1"))
+    assert found.scores(["play:1"])["all"] == SenseScore(1, 1, 1)
+
+
 def test_the_interval_of_f1_is_over_sentences(tmp_path):
     # F1 is 1 in the first sentence, 0 in the second, whose word has no answer: a sample of the two
     # has 1, 2 · 2 / (4 + 1) or 0.

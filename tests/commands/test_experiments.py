@@ -14,8 +14,11 @@ def contents(folder: Path):
 
 def test_the_copy_holds_every_experiment_and_library(tmp_path, capsys):
     run(tmp_path / "mine")
-    assert contents(tmp_path / "mine") == contents(shipped("experiments"))
-    assert f"{tmp_path / 'mine'}: " in capsys.readouterr().out
+    copied = contents(tmp_path / "mine")
+    assert copied == contents(shipped("experiments"))
+    assert not (tmp_path / "mine/results").exists()
+    number = sum(n.suffix == ".jsonnet" and n.parts[0] != "studies" for n in copied)
+    assert f"{tmp_path / 'mine'}: {number} experiments. " in capsys.readouterr().out
 
 
 def test_a_folder_that_holds_files_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """`allennlp predict`, as AllenNLP starts it, with this plugin."""
 
+import bz2
 import gzip
 import json
 import os
@@ -88,7 +89,11 @@ def test_input_that_is_not_utf_8_is_named(tagger, tmp_path, encoding, place, fou
 
 def test_a_malformed_line_is_named_by_file_and_line(tagger, tmp_path):
     (tmp_path / "lines.jsonl").write_text('\n{"sentence": "Hello ."}\n{"sentence"\n')
-    assert f"{tmp_path}/lines.jsonl:3: " in refused(tagger, tmp_path / "lines.jsonl", tmp_path)
+    message = refused(tagger, tmp_path / "lines.jsonl", tmp_path)
+    assert f"{tmp_path}/lines.jsonl:3: expected a JSON object" in message
+    (tmp_path / "lines.bz2").write_bytes(bz2.compress(b'{"sentence"\n'))
+    message = refused(tagger, tmp_path / "lines.bz2", tmp_path)
+    assert message.startswith(f"{tmp_path}/lines.bz2: non-empty line 1: expected a JSON object")
 
 
 @pytest.mark.parametrize("content", ["", "\n  \n"])

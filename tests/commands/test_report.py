@@ -193,3 +193,11 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
 def test_a_folder_without_results_is_refused(tmp_path):
     assert "found none" in failure("elmo-report", tmp_path)
     assert "is not a folder" in failure("elmo-report", tmp_path / "nowhere")
+
+
+def test_tags_that_are_no_parts_of_speech_have_no_scores_of_the_paper(tmp_path):
+    tags = {**TAGS, "tag": "columns [1, 2]"}
+    (tmp_path / "tags.json").write_text(json.dumps(tags))
+    run("elmo-report", tmp_path)
+    text = (tmp_path / "report.html").read_text()
+    assert "Tags (columns [1, 2])" in text and "97.3" not in text and "Treebank" not in text

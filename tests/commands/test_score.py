@@ -178,6 +178,25 @@ def test_pairs_that_were_interrupted_continue(folder, capsys, monkeypatch):
     assert expected.splitlines()[2].split(" | ")[2] == "100"
 
 
+def test_pairs_that_are_not_utf_8_can_be_read(folder, capsys):
+    pair = b'{"sentence_good": "the play \xff", "sentence_bad": "play the", "UID": "a"}\n'
+    (folder / "pairs.jsonl").write_bytes(pair)
+    assert "expected UTF-8 text" in failure("--pairs", "pairs.jsonl")
+    run("--pairs", "pairs.jsonl", "--decoding-errors", "replace")
+    assert "| a | 1 |" in capsys.readouterr().out
+
+
+def test_a_small_output_into_a_closed_pipe_is_no_error(folder):
+    program = "from elmo_plugin.commands.main import main; main()"
+    environment = {n: v for n, v in os.environ.items() if n != "PYTHONUNBUFFERED"}
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", program, "score", "text.txt", "--output", "new.tsv"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment)
+    os.close(writer)
+    assert done.returncode == 1 and b"BrokenPipe" not in done.stderr
+
+
 def test_a_reader_may_close_the_output_early(folder):
     (folder / "long.txt").write_text("They play .\n" * 20000)
     program = "from elmo_plugin.commands.main import main; main()"

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -120,13 +121,12 @@ def test_scores_of_other_settings_are_kept_but_not_shown(finished, tmp_path, cap
     # Nor are they reused, whether the settings are those of the study or of kept results.
     other = tmp_path / "other"
     run("elmo-study", changed, "-s", other, "--show", "--reuse", finished / "out/results.json")
-    assert f"2 scores are of other settings or data than those of {changed}." in (
+    assert f"2 scores are of other settings or data than the runs of {changed}, and are left" in (
         capsys.readouterr().err
     )
     run("elmo-study", changed, "-s", other, "--show", "--reuse", finished / "out/results.json")
-    assert f"than those of {other}/results.json (without --show: {changed})." in (
-        capsys.readouterr().err
-    )
+    shown = capsys.readouterr().err
+    assert f"than the runs of {other}/results.json, and are left out. Without --show" in shown
     # With the settings as they were, the scores are shown again.
     run("elmo-study", finished / "named.jsonnet", "-s", tmp_path)
     shown = capsys.readouterr()
@@ -153,6 +153,24 @@ def test_failures_are_reported_at_the_end(study, tmp_path, monkeypatch, capsys):
     assert "1 of 1: NER, baseline, seed 1: allennlp train failed" in shown and "num_epochs" in shown
     content = json.loads((tmp_path / "out/results.json").read_text())
     assert content["scores"] == [] and len(content["runs"]) == 2
+
+
+def test_a_misspelt_metric_is_reported_and_corrected_without_training(
+    finished, tmp_path, monkeypatch, capsys
+):
+    shutil.copytree(finished / "out", tmp_path / "out")
+    # The baseline has its folder; its score is written again.
+    misspelt = tmp_path / "named.jsonnet"
+    misspelt.write_text(STUDY.replace("'f1-measure-overall'", "'f1-overall'"))
+    monkeypatch.setattr("subprocess.Popen", None)
+    arguments = (misspelt, "-s", tmp_path / "out", "--only", "baseline", "--discard")
+    assert "1 of the runs failed (NER, baseline, seed 1)" in failure("elmo-study", *arguments)
+    shown = capsys.readouterr().err
+    assert "expected the metric f1-overall, found only " in shown and "f1-measure-overall" in shown
+    misspelt.write_text(STUDY)
+    run("elmo-study", *arguments)
+    (score,) = Results(tmp_path / "out/results.json").scores("NER", "baseline")
+    assert len(score["samples"]["f1-measure-overall"]) == 1000
 
 
 def test_a_study_can_be_shown_while_it_runs_and_its_results_are_not_written(finished, capsys):

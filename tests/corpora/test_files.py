@@ -153,3 +153,9 @@ def test_a_compressed_pipe_is_read(tmp_path):
     os.close(write)
     assert [line for _, line in numbered_lines(f"/dev/fd/{read}")] == ["naïve text"]
     os.close(read)
+
+
+def test_a_path_in_the_home_folder_is_expanded(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.txt").write_text("one\n")
+    assert find_file("~/a.txt") == str(tmp_path / "a.txt")

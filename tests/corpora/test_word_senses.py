@@ -146,7 +146,7 @@ def test_a_file_with_another_name_has_no_keys(tmp_path):
 
 def test_first_senses_of_the_wanted_lemmas_are_read(tmp_path):
     path = tmp_path / "first.tsv"
-    path.write_text("Owl\tNOUN\towl%1:05:00::\nplay\tVERB\ta\nplay\tVERB\tb\nplay\tNOUN\tc\n")
+    path.write_text("Owl\tNOUN\towl%1:05:00::\n\nplay\tVERB\ta\nplay\tVERB\tb\nplay\tNOUN\tc\n")
     assert read_first_senses(path) == {
         ("owl", "NOUN"): "owl%1:05:00::",
         ("play", "VERB"): "a",

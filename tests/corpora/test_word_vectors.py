@@ -80,3 +80,11 @@ def test_an_archive_that_cannot_be_read_is_refused(tmp_path, monkeypatch, files,
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="none.txt"):
         read_word_vectors(tmp_path / "none.txt", {"the"})
+
+
+def test_a_name_with_a_bracket_is_a_name(tmp_path):
+    path = tmp_path / "(old) vectors.txt"
+    path.write_text("play 0.5 1.5\n")
+    assert read_word_vectors(path, {"play"})[1] == 2
+    vectors, _ = read_word_vectors(f"{tmp_path}/(old) vectors.txt", {"play"})
+    assert vectors["play"].tolist() == [0.5, 1.5]

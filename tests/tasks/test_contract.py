@@ -246,7 +246,7 @@ def test_training_without_labels_is_refused(task, trained):
     predictor = Predictor.from_archive(trained(task))
     inputs = [predictor.load_line(line) for line in lines(task)]
     trained(task).model.train()
-    with pytest.raises(ConfigurationError, match=f"^elmo-{task}: expected .* to train on, found"):
+    with pytest.raises(ConfigurationError, match=f"^elmo-{task}: training needs .*, but"):
         predictor.predict_batch_json(inputs)
     trained(task).model.eval()
 

@@ -14,12 +14,12 @@ EXPERIMENTS = Path(__file__).parents[2] / "fixtures/experiments"
 @pytest.mark.parametrize(
     "task, field, expected",
     [
-        ("srl", "tags", "roles, in CoNLL-2012 a column for each predicate,"),
-        ("ner", "tags", "tags, in the last column of CoNLL-2003,"),
-        ("sst", "label", "labels, at the nodes of the trees,"),
-        ("snli", "label", "labels, in the field `gold_label`,"),
-        ("squad", "answer_span", "answers, in the field `answers` of each question,"),
-        ("coref", "gold_mentions", "mentions, in the last column of CoNLL-2012,"),
+        ("srl", "tags", "roles (in CoNLL-2012, one column per predicate)"),
+        ("ner", "tags", "tags (the last column of CoNLL-2003)"),
+        ("sst", "label", "labels (at the nodes of the trees)"),
+        ("snli", "label", "labels (the field `gold_label`)"),
+        ("squad", "answer_span", "answers (the field `answers` of each question)"),
+        ("coref", "gold_mentions", "mentions (the last column of CoNLL-2012)"),
     ],
 )
 def test_training_without_labels_names_the_task_and_what_is_missing(task, field, expected):
@@ -37,6 +37,6 @@ def test_training_without_labels_names_the_task_and_what_is_missing(task, field,
         model = Model.from_params(vocab=vocab, params=params["model"])
         model(**batch.as_tensor_dict())
     assert str(error.value) == (
-        f"elmo-{task}: expected {expected} to train on, found instances without. Set "
+        f"elmo-{task}: training needs {expected}, but the instances have none. Set "
         "`train_data_path` to a corpus that has them."
     )

@@ -34,7 +34,8 @@ def panels(results: Results) -> List[Panel]:
     """
     A panel for each row that has a score. It shows the mean of each column, with its interval as an
     error bar: the columns one below the other or, if there are several shares of the training data,
-    as curves over these. Rows whose columns are not compared share a panel with those of the same unit.
+    as curves over these. Rows whose columns are not compared share a panel with those of the same
+    unit.
 
     The paper's scores are in the tables only: they are of other data, and on the same axis they
     would hide the differences between columns.

@@ -48,17 +48,18 @@ class Results:
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
         """
-        The runs, one for each digest, without a score or without samples of a metric that is
-        compared.
+        The runs, one for each digest, without a score, or without samples of a metric that was not
+        compared when they were evaluated.
         """
         metrics = self._metrics()
         first: Dict[str, Run] = {}
         for run in runs:
             first.setdefault(run.digest, run)
+        scores = {digest: self._scores.get(digest) for digest in first}
         return [
-            run
-            for digest, run in first.items()
-            if not _has_metrics(self._scores.get(digest), metrics[digest])
+            first[digest]
+            for digest, score in scores.items()
+            if score is None or (score["samples"] and not _has_metrics(score, metrics[digest]))
         ]
 
     def add(self, score: Score) -> None:
@@ -71,7 +72,7 @@ class Results:
         """
         for digest, names in self._metrics().items():
             score = other._scores.get(digest)
-            if digest not in self._scores and score and _has_metrics(score, names):
+            if digest not in self._scores and score is not None and _has_metrics(score, names):
                 self.add(score)
 
     def _metrics(self) -> Dict[str, Set[str]]:
@@ -151,5 +152,5 @@ class Results:
             ) from error
 
 
-def _has_metrics(score: Optional[Score], metrics: Set[str]) -> bool:
-    return score is not None and metrics <= {*score["training"], *(score["samples"] or {})}
+def _has_metrics(score: Score, metrics: Set[str]) -> bool:
+    return metrics <= {*score["training"], *(score["samples"] or {})}

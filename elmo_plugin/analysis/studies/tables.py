@@ -78,8 +78,8 @@ def summary_table(results: Results) -> Table:
     """
     A line for each row and fraction: the baseline, and the best of the columns that are compared
     with it, by their best scores on dev. The paper's error reduction is that of the first column
-    that has one. A row gets no line if the baseline or all other columns lack a score, or if several
-    columns have a score but not all of them one on dev.
+    that has one. A row gets no line if the baseline or all other columns lack a score, or if
+    several columns have a score but not all of them one on dev.
     """
     lines: List[_Line] = []
     for row in results.rows:

@@ -20,12 +20,12 @@ def check_columns(document_id: str, sentences: Sequence[Sequence[str]]) -> None:
     # Raises
 
     `ValueError`
-        If the document's name or a word is empty or contains a blank, tab or line end, if a
+        If the document's name or a word is empty or contains a space, tab or line end, if a
         sentence has no words, or if the name starts with `#`, as a comment does.
     """
     if not document_id or _BLANK.search(document_id) or document_id.startswith("#"):
         raise ValueError(
-            f"expected a document's name without blanks and no # at its start, found "
+            f"expected a document name that has no spaces and does not start with #, found "
             f"{document_id!r}"
         )
     for sentence in sentences:
@@ -33,7 +33,7 @@ def check_columns(document_id: str, sentences: Sequence[Sequence[str]]) -> None:
             raise ValueError("expected sentences of at least one word, found an empty one")
         for word in sentence:
             if not word or _BLANK.search(word):
-                raise ValueError(f"expected words without blanks, found {word!r}")
+                raise ValueError(f"expected words without spaces, found {word!r}")
 
 
 def format_coreference(
@@ -46,7 +46,7 @@ def format_coreference(
     """
     Writes a part of a document for the reference scorer of the shared task and for
     `read_documents`. The columns between words and coreference are empty. Columns are separated by
-    tabs: if they were separated by blanks, the scorer would read a word such as `8)` as
+    tabs: if they were separated by spaces, the scorer would read a word such as `8)` as
     coreference.
 
     # Parameters

@@ -79,9 +79,9 @@ def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
     """
     Streams the document parts of a file (see `find_file`). Memory grows with the longest part.
 
-    Only words (column 4), speakers (column 10) and coreference (the last non-blank cell of a line)
-    are read; other columns may hold anything. LitBank's files are read too: their last column is
-    blank at words outside of mentions, and empty cells hold `_`.
+    Only words (column 4), speakers (column 10) and coreference (the last cell of a line that is not
+    empty) are read; other columns may hold anything. LitBank's files are read too: their last
+    column is empty at words outside of mentions, and empty cells hold `_`.
 
     # Raises
 

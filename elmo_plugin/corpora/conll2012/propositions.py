@@ -126,7 +126,7 @@ def format_propositions(
 
     `ValueError`
         If the format cannot represent the propositions: two predicates at one word, a predicate
-        outside the sentence, a lemma that is `-`, empty or contains blanks, or if the numbers of
+        outside the sentence, a lemma that is `-`, empty or contains spaces, or if the numbers of
         tags do not match those of words and predicates.
     """
     if len(tags) != len(predicates) or any(len(column) != num_tokens for column in tags):
@@ -142,7 +142,7 @@ def format_propositions(
         )
     unusable = [lemma for lemma in lemmas.values() if lemma == "-" or lemma.split() != [lemma]]
     if unusable:
-        raise ValueError(f"expected lemmas without blanks and other than '-', found {unusable}")
+        raise ValueError(f"expected lemmas without spaces, and not '-', found {unusable}")
     # The scorer assigns the k-th column to the k-th line with a lemma.
     order = sorted(range(len(predicates)), key=lambda column: predicates[column][0])
     columns = [_proposition_column(tags[column]) for column in order]

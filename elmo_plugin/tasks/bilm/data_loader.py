@@ -44,9 +44,9 @@ class BilmDataLoader(DataLoader):
         `sentences`: see `SentenceBatches`. `streams`: see `StreamBatches`; the final state of each
         row is the initial state of its row in the next batch, as in bilm-tf.
     tokens_per_batch : `Optional[int]`
-        For `sentences`, see there; default 4096.
+        Only with `order` `sentences`, see `SentenceBatches`; default 4096.
     batch_size, num_steps : `Optional[int]`
-        For `streams`, see there; defaults 128 and 20.
+        Only with `order` `streams`, see `StreamBatches`; defaults 128 and 20.
     shuffle : `bool`, optional (default = `True`)
         Shuffle files, their lines, and batches. Otherwise they are in the order of the text.
     seed : `int`, optional (default = `13370`)

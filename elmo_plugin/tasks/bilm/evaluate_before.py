@@ -38,8 +38,8 @@ class EvaluateBefore(TrainerCallback):
                 "elmo-evaluate-before needs a text to evaluate on: set `validation_data_path`."
             )
         if os.path.exists(self._path):
-            # Advances the number of the loader's epoch, on which the order of a shuffled text
-            # depends, as the evaluation did in the interrupted run.
+            # The evaluation of the interrupted run advanced the loader's epoch number, which
+            # determines the shuffling: advance it here, too.
             iter(trainer._validation_data_loader)
             return
         with torch.no_grad():

@@ -12,8 +12,9 @@ from elmo_plugin.util.errors import ConfigurationError
 @DatasetReader.register("elmo-bilm")
 class BilmReader(DatasetReader):
     """
-    The training text of a biLM: tokenised, one sentence per line. The `elmo-bilm` data loader makes
-    batches from the settings of this reader; the instances are for tools that show sentences.
+    The training text of a biLM: tokenised, one sentence per line. The data loader `elmo-bilm`
+    reads the text itself and takes only the settings of this reader; its instances are for tools
+    that show sentences.
 
     # Parameters
 

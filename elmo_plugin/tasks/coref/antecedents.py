@@ -131,17 +131,18 @@ class AntecedentScorer(torch.nn.Module):
             yield self._block(top_spans, spans, antecedents, products)
 
     def _products(self, top_spans: TopSpans) -> "_Products":
+        # The weights of the input layer for each part of its input.
         weights = self.feedforward.input_weights()
-        of_span, of_antecedent, of_product, of_speaker, of_distance, of_genre = weights
-        genre = self.feature_dropout(self.genre_embeddings[top_spans.genre])
-        bias = self.feedforward.input_layer.bias + of_genre @ genre
-        same_speaker = self.feature_dropout(self.same_speaker_embeddings) @ of_speaker.t()
-        distance = self.feature_dropout(self.distance_embeddings) @ of_distance.t()
+        span, antecedent, product, speaker, distance, genre = weights
+        genre_embedding = self.feature_dropout(self.genre_embeddings[top_spans.genre])
+        bias = self.feedforward.input_layer.bias + genre @ genre_embedding
+        same_speaker = self.feature_dropout(self.same_speaker_embeddings) @ speaker.t()
+        distances = self.feature_dropout(self.distance_embeddings) @ distance.t()
         return _Products(
-            of_antecedent.split(self.part_dims, dim=1),
-            of_product.split(self.part_dims, dim=1),
-            torch.addmm(bias, top_spans.representations(), of_span.t()),
-            (same_speaker.unsqueeze(1) + distance).flatten(0, 1),
+            antecedent.split(self.part_dims, dim=1),
+            product.split(self.part_dims, dim=1),
+            torch.addmm(bias, top_spans.representations(), span.t()),
+            (same_speaker.unsqueeze(1) + distances).flatten(0, 1),
         )
 
     def _block(
@@ -152,7 +153,7 @@ class AntecedentScorer(torch.nn.Module):
         distances = numbers[spans] - numbers[antecedents].unsqueeze(1)
         same_speaker = top_spans.speakers[spans] == top_spans.speakers[antecedents].unsqueeze(1)
         buckets = self._buckets[distances.clamp(1, len(self._buckets)) - 1]
-        tables = [products.of_features]
+        tables = [products.feature_products]
         rows = [same_speaker.long() * len(_DISTANCES) + buckets]
         for part, tokens in enumerate((top_spans.starts, top_spans.ends)):
             span_tokens, span_rows = tokens[spans].unique(return_inverse=True)
@@ -160,8 +161,8 @@ class AntecedentScorer(torch.nn.Module):
             pairs = pair_products(
                 top_spans.encoded.index_select(0, span_tokens),
                 top_spans.encoded.index_select(0, antecedent_tokens),
-                products.of_antecedent[part],
-                products.of_product[part],
+                products.antecedent_weights[part],
+                products.product_weights[part],
             )
             pair_rows = antecedent_rows.unsqueeze(1) * len(span_tokens) + span_rows
             rows.append(sum(map(len, tables)) + pair_rows)
@@ -171,9 +172,9 @@ class AntecedentScorer(torch.nn.Module):
         others = pair_products(
             top_spans.heads_and_widths[spans],
             top_spans.heads_and_widths[antecedents],
-            products.of_antecedent[2],
-            products.of_product[2],
-            products.of_span[spans],
+            products.antecedent_weights[2],
+            products.product_weights[2],
+            products.span_products[spans],
         )
         scores = self.feedforward(others + sums.view_as(others))
         scores = scores + top_spans.scores[spans] + top_spans.scores[antecedents].unsqueeze(1)
@@ -191,10 +192,10 @@ class _Products(NamedTuple):
     embeddings.
     """
 
-    of_antecedent: Sequence[torch.Tensor]
-    of_product: Sequence[torch.Tensor]
-    of_span: torch.Tensor
-    of_features: torch.Tensor
+    antecedent_weights: Sequence[torch.Tensor]
+    product_weights: Sequence[torch.Tensor]
+    span_products: torch.Tensor
+    feature_products: torch.Tensor
 
 
 def _embeddings(number: int, dim: int) -> torch.nn.Parameter:

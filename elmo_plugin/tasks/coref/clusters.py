@@ -89,11 +89,11 @@ def muc(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
     ([Vilain et al., 1995](https://aclanthology.org/M95-1005/)).
     """
     # n mentions that share a predicted and a gold cluster have n - 1 correct links.
-    right = sum(size - 1 for size in overlap.matched.values())
+    num_correct = sum(size - 1 for size in overlap.matched.values())
     return Counts(
-        right,
+        num_correct,
         sum(len(cluster) - 1 for cluster in predicted),
-        right,
+        num_correct,
         sum(len(cluster) - 1 for cluster in gold),
     )
 

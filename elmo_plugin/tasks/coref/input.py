@@ -11,6 +11,7 @@ from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spac
 from elmo_plugin.tasks.coref.reader import UNKNOWN, genre_of
 
 EXAMPLE = '{"text": "Anna lost her keys."}'
+_EXAMPLE_OF_SENTENCES = '{"sentences": [["Anna", "left", "."]], "speakers": ["Tom"]}'
 
 
 class InputDocument(NamedTuple):
@@ -120,6 +121,7 @@ def _speakers(line: Dict[str, Any], check: Callable[..., None]) -> Optional[List
 def _check(location: str, is_valid: Any, expected: str, found: Any) -> None:
     if not is_valid:
         shown = excerpt(json.dumps(found, ensure_ascii=False))
+        example = EXAMPLE if expected.startswith("either") else _EXAMPLE_OF_SENTENCES
         raise ValueError(
-            f"{location}: expected {expected}, found {shown}. A line is like {EXAMPLE}"
+            f"{location}: expected {expected}, found {shown}. A line is like {example}"
         )

@@ -59,7 +59,7 @@ class CoreferenceResolver(TaskModel):
     """
 
     default_predictor = "elmo-coref"
-    labels = "mentions, in the last column of CoNLL-2012,"
+    labels = "mentions (the last column of CoNLL-2012)"
     running_metrics = ("coref_f1",)
 
     def __init__(

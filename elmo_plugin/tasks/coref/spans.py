@@ -110,14 +110,14 @@ class MentionScorer(torch.nn.Module):
 
     def _scores(self, vectors: "SpanRepresentations") -> torch.Tensor:
         encoded, spans, num_tokens = vectors.encoded, vectors.spans, len(vectors.encoded)
-        of_start, of_end, of_head, of_width = self.feedforward.input_weights()
+        start_weight, end_weight, head_weight, width_weight = self.feedforward.input_weights()
         # Shape: (3 * num_tokens + max_width, feedforward_dim)
         products = torch.cat(
             [
-                encoded @ of_start.t(),
-                encoded @ of_end.t(),
-                vectors.embedded @ of_head.t(),
-                torch.addmm(self.feedforward.input_layer.bias, vectors.widths, of_width.t()),
+                encoded @ start_weight.t(),
+                encoded @ end_weight.t(),
+                vectors.embedded @ head_weight.t(),
+                torch.addmm(self.feedforward.input_layer.bias, vectors.widths, width_weight.t()),
             ]
         )
         others = torch.stack(

@@ -5,9 +5,7 @@ from allennlp.common import Lazy
 from allennlp.data import TextFieldTensors, Vocabulary
 from allennlp.models import Model
 from allennlp.modules import ConditionalRandomField, Seq2SeqEncoder
-from allennlp.modules.conditional_random_field import allowed_transitions
 from allennlp.modules.input_variational_dropout import InputVariationalDropout
-from allennlp.nn import InitializerApplicator
 from allennlp.nn.util import get_text_field_mask
 from overrides import overrides
 
@@ -35,7 +33,6 @@ class NamedEntityRecognizer(TaskModel):
         The two layers. Their `input_size` is set by the model.
     dropout : `float`, optional (default = `0.5`)
         On the input of each layer, with the same mask for all tokens of a sentence.
-    initializer : `Optional[InitializerApplicator]`
     **kwargs : `Any`
         Those of `TaskModel`.
 
@@ -46,7 +43,7 @@ class NamedEntityRecognizer(TaskModel):
     """
 
     default_predictor = "elmo-ner"
-    labels = "tags, in the last column of CoNLL-2003,"
+    labels = "tags (the last column of CoNLL-2003)"
     running_metrics = ("accuracy", "precision-overall", "recall-overall", "f1-measure-overall")
     table_heading = "Entities, by the rules of conlleval"
 
@@ -55,7 +52,6 @@ class NamedEntityRecognizer(TaskModel):
         lower_encoder: Lazy[Seq2SeqEncoder],
         upper_encoder: Lazy[Seq2SeqEncoder],
         dropout: float = 0.5,
-        initializer: Optional[InitializerApplicator] = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -68,16 +64,12 @@ class NamedEntityRecognizer(TaskModel):
         # A CRF cannot be built without tags.
         self.require_labels(self.tags or None)
         self.tag_projection = torch.nn.Linear(self.upper_encoder.get_output_dim(), len(self.tags))
-        self.crf = ConditionalRandomField(
-            len(self.tags), allowed_transitions("BIOUL", dict(enumerate(self.tags)))
-        )
+        self.crf = ConditionalRandomField(len(self.tags))
         for name, scores in zip(
             ("start", "transition", "end"), transition_constraints(self.tags, "BIOUL")
         ):
             self.register_buffer(f"{name}_scores", scores, persistent=False)
         self.metric = EntityF1()
-        if initializer is not None:
-            initializer(self)
 
     @overrides(check_signature=False)
     def forward(

@@ -45,7 +45,7 @@ class Esim(TaskModel):
     """
 
     default_predictor = "elmo-snli"
-    labels = "labels, in the field `gold_label`,"
+    labels = "labels (the field `gold_label`)"
 
     def __init__(
         self,

@@ -20,8 +20,8 @@ class SnliPredictor(TaskPredictor):
     [...]}`, or a line of SNLI. With `--use-dataset-reader` the input is a file in SNLI's format.
 
     The output has for each pair its `label`, the `probabilities` of all labels by name,
-    `premise_tokens`, `hypothesis_tokens`, and `gold_label` and `pairID`, if known. For the
-    parameters see `TaskPredictor`.
+    `premise_tokens`, `hypothesis_tokens`, `pairID`, if known, and for a corpus its `gold_label`, if
+    known. For the parameters see `TaskPredictor`.
     """
 
     example = '{"premise": "A dog runs.", "hypothesis": "An animal moves."}'

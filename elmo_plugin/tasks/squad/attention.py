@@ -53,18 +53,19 @@ class BiAttention(torch.nn.Module):
         scores = scores.masked_fill(~question_mask.unsqueeze(1), -torch.inf)
         alignment = scores.softmax(dim=2)
         # Shape: (batch_size, num_passage_tokens)
-        weights = masked_softmax(scores.amax(dim=2), passage_mask, memory_efficient=True)
+        summary = masked_softmax(scores.amax(dim=2), passage_mask, memory_efficient=True)
         # Shape: (batch_size, 1, input_dim)
-        attended_passage = weights.unsqueeze(1).bmm(passage)
+        attended_passage = summary.unsqueeze(1).bmm(passage)
         # `merge` is applied block by block to save time: q is the same for the whole passage, and a
         # is a weighted mean of the question's few vectors.
-        of_passage, of_attended, of_product, of_summary = self.merge.weight.chunk(4, dim=1)
+        weights = self.merge.weight.chunk(4, dim=1)
+        passage_weight, attended_weight, product_weight, summary_weight = weights
         # Shape: (batch_size, input_dim, output_dim)
-        of_passage = (of_passage + of_summary * attended_passage).transpose(1, 2)
+        passage_weight = (passage_weight + summary_weight * attended_passage).transpose(1, 2)
         # Shape: (batch_size, num_passage_tokens, output_dim)
-        merged = linear(passage * alignment.bmm(question), of_product, self.merge.bias)
-        merged = torch.baddbmm(merged, alignment, linear(question, of_attended))
-        return torch.baddbmm(merged, passage, of_passage).relu()
+        merged = linear(passage * alignment.bmm(question), product_weight, self.merge.bias)
+        merged = torch.baddbmm(merged, alignment, linear(question, attended_weight))
+        return torch.baddbmm(merged, passage, passage_weight).relu()
 
 
 class SelfAttention(torch.nn.Module):

@@ -32,7 +32,7 @@ def f1(answer: str, gold: str) -> float:
 
 
 def _words(text: str) -> List[str]:
-    # Punctuation is deleted, not replaced by a blank: "well-known" becomes "wellknown".
+    # Punctuation is deleted, not replaced by a space: "well-known" becomes "wellknown".
     return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
 
 

@@ -48,7 +48,7 @@ class BidafSelfAttention(TaskModel):
     """
 
     default_predictor = "elmo-squad"
-    labels = "answers, in the field `answers` of each question,"
+    labels = "answers (the field `answers` of each question)"
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class BidafSelfAttention(TaskModel):
         self.require_labels(answer_span)
         question_mask, passage_mask = get_text_field_mask(question), get_text_field_mask(passage)
         encoded_question = self._encode(question_mask, question)
-        encoded_passage = self._encode_passages(passage_mask, passage, passage_sentences)
+        encoded_passage = self._encode_passages(passage_mask, passage, passage_sentences, metadata)
         # Shape: (batch_size, num_passage_tokens, dim)
         attended = self.bi_attention(encoded_passage, encoded_question, passage_mask, question_mask)
         encoded = self.dropout(self.residual_encoder(self.dropout(attended), passage_mask))
@@ -141,6 +141,7 @@ class BidafSelfAttention(TaskModel):
         mask: torch.Tensor,
         passage: TextFieldTensors,
         sentences: Optional[torch.Tensor],
+        metadata: List[Dict[str, Any]],
     ) -> torch.Tensor:
         """
         As `_encode`. A passage with several questions in the batch is encoded once, but not in
@@ -148,11 +149,7 @@ class BidafSelfAttention(TaskModel):
         """
         if self.training:
             return self._encode(mask, passage, sentences)
-        parts = [values.cpu() for tensors in passage.values() for values in tensors.values()]
-        parts += [] if sentences is None else [sentences.cpu()]
-        texts = [
-            b"".join(part[row].numpy().tobytes() for part in parts) for row in range(len(mask))
-        ]
+        texts = [question["passage"] for question in metadata]
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         rows = [texts.index(text) for text in numbers]
         distinct = {

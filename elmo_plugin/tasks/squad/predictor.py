@@ -119,8 +119,8 @@ class SquadPredictor(TaskPredictor):
         if not n_best:
             # The fault of the model: a `ConfigurationError` would be one of the line.
             raise RuntimeError(
-                "elmo-squad: no span of the passage has a probability, because numbers of the "
-                "model are NaN. Its training diverged; take another model."
+                "elmo-squad: all span probabilities are NaN, because the training of this model "
+                "diverged. Use another model."
             )
         named = {} if metadata["question_id"] is None else {"id": metadata["question_id"]}
         return {**named, **n_best[0], "n_best": n_best}

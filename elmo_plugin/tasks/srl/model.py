@@ -5,7 +5,6 @@ from allennlp.common import Lazy
 from allennlp.data import TextFieldTensors
 from allennlp.models import Model
 from allennlp.modules import Seq2SeqEncoder
-from allennlp.nn import InitializerApplicator
 from allennlp.nn.util import get_text_field_mask, sequence_cross_entropy_with_logits
 from overrides import overrides
 
@@ -30,13 +29,12 @@ class SemanticRoleLabeler(TaskModel):
         Its `input_size` is set by the model: the widths of words, ELMo and predicate embedding.
     predicate_dim : `int`, optional (default = `100`)
         Width of the embedding that marks the predicate.
-    initializer : `Optional[InitializerApplicator]`
     **kwargs : `Any`
         Those of `TaskModel`.
     """
 
     default_predictor = "elmo-srl"
-    labels = "roles, in CoNLL-2012 a column for each predicate,"
+    labels = "roles (in CoNLL-2012, one column per predicate)"
     running_metrics = ("precision-overall", "recall-overall", "f1-measure-overall")
     table_heading = "Roles, by the rules of srl-eval.pl"
 
@@ -44,7 +42,6 @@ class SemanticRoleLabeler(TaskModel):
         self,
         encoder: Lazy[Seq2SeqEncoder],
         predicate_dim: int = 100,
-        initializer: Optional[InitializerApplicator] = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -60,8 +57,6 @@ class SemanticRoleLabeler(TaskModel):
         self.register_buffer("start_scores", start_scores, persistent=False)
         self.register_buffer("transition_scores", transition_scores, persistent=False)
         self.metric = SrlSpanF1()
-        if initializer is not None:
-            initializer(self)
 
     @overrides(check_signature=False)
     def forward(

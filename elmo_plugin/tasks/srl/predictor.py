@@ -1,3 +1,5 @@
+import json
+import sys
 from typing import Any, Dict, List, Optional, Sequence
 
 import spacy
@@ -13,8 +15,10 @@ from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.util.errors import ConfigurationError
 
-# Batches have at least this many predicates, if there are so many, even from fewer lines.
+# Minimum number of predicates per batch, if the lines have so many.
 _MIN_BATCH_SIZE = 32
+# In predictions for a corpus, for its CoNLL output.
+_IS_LAST = "is_last_of_sentence"
 
 
 @Predictor.register("elmo-srl")
@@ -28,10 +32,10 @@ class SrlPredictor(TaskPredictor):
     `--use-dataset-reader` the input is a CoNLL-2012 file.
 
     The output format `json` has for each sentence its `tokens`, and `frames`: for each predicate
-    its position (`predicate`), `lemma`, BIO `tags` and a readable `description`. For a corpus
-    it has one line per predicate. The format `conll` has the propositions that `srl-eval.pl` reads;
-    sentences without a predicate are left out, as `python -m elmo_plugin.corpora.conll2012` leaves
-    them out of the gold propositions.
+    its position (`predicate`), `lemma`, BIO `tags` and a readable `description`. For a corpus it
+    has one line per predicate, with `gold_tags`, if known. The format `conll` has the propositions
+    that `srl-eval.pl` reads; sentences without a predicate are left out, as `python -m
+    elmo_plugin.corpora.conll2012` leaves them out of the gold propositions.
 
     # Parameters
 
@@ -47,7 +51,7 @@ class SrlPredictor(TaskPredictor):
     # Raises
 
     `ConfigurationError`
-        If the spaCy model is not installed; when it has to find the verbs of a sentence, if it
+        If the spaCy model cannot be loaded; when it has to find the verbs of a sentence, if it
         does not tag words.
     """
 
@@ -64,6 +68,9 @@ class SrlPredictor(TaskPredictor):
         super().__init__(model, dataset_reader, **kwargs)
         self._spacy_model = spacy_model
         self._spacy = _load_spacy(spacy_model) if spacy_model else spacy.blank("en")
+        if not spacy_model:
+            # spaCy's limit is for the memory of parsers, and this pipeline only tokenises.
+            self._spacy.max_length = sys.maxsize
         # The frames of the current sentence, for CoNLL output of a file.
         self._frames: List[Dict[str, Any]] = []
 
@@ -94,7 +101,7 @@ class SrlPredictor(TaskPredictor):
         for first in range(0, len(together), batch_size):
             frames += self.predict_batch_instance(together[first : first + batch_size])
         for frame in frames:
-            del frame["tokens"], frame["is_last_of_sentence"]
+            del frame["tokens"], frame[_IS_LAST]
         outputs, remaining = [], iter(frames)
         for tokens, of_sentence in zip(sentences, instances):
             own = [next(remaining) for _ in of_sentence]
@@ -112,15 +119,18 @@ class SrlPredictor(TaskPredictor):
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
         try:
             predicates = _check_form(line).get("predicates")
+            if predicates is None and not self._spacy_model:
+                raise ValueError(
+                    'expected "predicates", their positions or "all", or a spaCy pipeline that '
+                    """finds verbs: --predictor-args '{"spacy_model": "en_core_web_sm"}'"""
+                )
             if isinstance(predicates, list):
                 _check_positions(
                     predicates, [token.text for token in self._tokens(line, tag=False)]
                 )
             return line
         except ValueError as error:
-            found = str(line)[:80]
-            message = f"{location}: {error}, as in {self.example}; found {found}."
-            raise ValueError(message) from error
+            raise ValueError(f"{location}: {error}. A line is like {self.example}") from error
 
     def _instance(self, tokens: Sequence[Any], position: int) -> Instance:
         return self._dataset_reader.text_to_instance(
@@ -165,14 +175,22 @@ class SrlPredictor(TaskPredictor):
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:
         metadata, tags = output["metadata"], output["tags"]
-        return {
+        gold = metadata["gold_tags"]
+        found = {
             "tokens": metadata["words"],
             "predicate": metadata["predicate_index"],
             "lemma": metadata["lemma"],
             "tags": tags,
             "description": _description(metadata["words"], tags),
-            "is_last_of_sentence": metadata["is_last_of_sentence"],
+            _IS_LAST: metadata[_IS_LAST],
         }
+        return {**found, "gold_tags": gold} if gold is not None else found
+
+    @overrides
+    def dump_line(self, outputs: JsonDict) -> str:
+        if self._output_format == "json":
+            return super().dump_line({n: v for n, v in outputs.items() if n != _IS_LAST})
+        return super().dump_line(outputs)
 
     @overrides
     def _columns(self, outputs: JsonDict) -> str:
@@ -182,7 +200,7 @@ class SrlPredictor(TaskPredictor):
             # `max_instances` ended the file before the sentence's last predicate.
             self._frames.clear()
         self._frames.append(outputs)
-        if not outputs["is_last_of_sentence"]:
+        if not outputs[_IS_LAST]:
             return ""
         frames, self._frames = self._frames, []
         return _propositions(outputs["tokens"], frames)
@@ -192,7 +210,9 @@ def _check_positions(positions: List[int], words: List[str]) -> None:
     outside = [position for position in positions if not 0 <= position < len(words)]
     if outside:
         allowed = f"positions from 0 to {len(words) - 1}" if words else "an empty list"
-        raise ValueError(f'expected "predicates" to be {allowed}, found {outside[0]} for {words}')
+        raise ValueError(
+            f'expected "predicates" to be {allowed}, found {outside[0]} for {json.dumps(words)}'
+        )
 
 
 def _check_form(line: JsonDict) -> JsonDict:
@@ -216,11 +236,11 @@ def _check_form(line: JsonDict) -> JsonDict:
 def _load_spacy(spacy_model: str) -> Any:
     try:
         return spacy.load(spacy_model)
-    except OSError:
+    except OSError as error:
         raise ConfigurationError(
-            f"spaCy model {spacy_model!r} is not installed. Install it with `python -m spacy "
-            f"download {spacy_model}`, give its path, or give the positions of the predicates."
-        ) from None
+            f"spaCy cannot load {spacy_model!r} ({error}). Install it with `python -m spacy "
+            "download NAME`, correct its path, or give the positions of the predicates."
+        ) from error
 
 
 def _description(words: List[str], tags: List[str]) -> str:
@@ -237,7 +257,7 @@ def _description(words: List[str], tags: List[str]) -> str:
 def _propositions(words: List[str], frames: List[JsonDict]) -> str:
     if not frames:
         return ""
-    # The format does not allow blanks in a lemma.
+    # The format does not allow spaces in a lemma.
     predicates = [
         (frame["predicate"], "".join(frame["lemma"].split()).strip("-") or "verb")
         for frame in frames

@@ -47,7 +47,7 @@ class SentimentClassifier(TaskModel):
     """
 
     default_predictor = "elmo-sst"
-    labels = "labels, at the nodes of the trees,"
+    labels = "labels (at the nodes of the trees)"
 
     def __init__(
         self,

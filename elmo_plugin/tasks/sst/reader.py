@@ -1,3 +1,4 @@
+import sys
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from allennlp.data import DatasetReader, Field, Instance, Token
@@ -61,7 +62,7 @@ class SstReader(TaskReader):
                 "it out to read sentences only."
             )
         self._classes = _CLASSES[granularity]
-        self._min_phrase_tokens = min_phrase_tokens
+        self._min_phrase_tokens = min_phrase_tokens or sys.maxsize
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
@@ -89,16 +90,10 @@ class SstReader(TaskReader):
 
     def _phrases(self, file_path: str) -> Iterator[Tuple[Tuple[str, ...], str]]:
         for tree in read_trees(file_path):
-            phrases = tree.phrases[:1]
-            if self._min_phrase_tokens is not None:
-                phrases += tuple(
-                    phrase
-                    for phrase in tree.phrases[1:]
-                    if phrase.end - phrase.start >= self._min_phrase_tokens
-                )
-            for phrase in phrases:
-                name = self._classes[phrase.label]
-                if name is not None:
+            # The first phrase is the sentence.
+            for number, phrase in enumerate(tree.phrases):
+                num_words, name = phrase.end - phrase.start, self._classes[phrase.label]
+                if name is not None and (number == 0 or num_words >= self._min_phrase_tokens):
                     yield tree.words[phrase.start : phrase.end], name
 
 

@@ -7,6 +7,7 @@ from overrides import overrides
 
 from elmo_plugin.bilm.pretraining.perplexity import perplexity_of
 from elmo_plugin.util.distributed import sum_over_processes
+from elmo_plugin.util.errors import ConfigurationError
 
 
 @Metric.register("elmo-translation")
@@ -20,7 +21,7 @@ class TranslationScores(Metric):
 
     # Raises
 
-    `ImportError`
+    `ConfigurationError`
         If sacrebleu is not installed.
     """
 
@@ -90,7 +91,7 @@ def _sacrebleu() -> Any:
     try:
         import sacrebleu
     except ImportError as error:
-        raise ImportError(
+        raise ConfigurationError(
             "elmo-translation needs the package sacrebleu: pip install 'elmo-plugin[translation]' "
             "or pip install sacrebleu."
         ) from error

@@ -44,7 +44,7 @@ class TranslationModel(TaskModel):
     """
 
     default_predictor = "elmo-translation"
-    labels = "translations, in the file of the target language,"
+    labels = "translations (the file of the target language)"
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class TranslationModel(TaskModel):
         embedded = self.decoder.embedding(word_ids)
         state = self.decoder.step(embedded, state, search_state["encoded"], search_state["mask"])
         scores = at_least_float32(self.decoder.output(state.attentional)).log_softmax(dim=-1)
-        # Padding, the unknown word and the start are no words.
+        # Padding, the unknown word and the start symbol are not words.
         scores[:, [0, 1, self._start]] = torch.finfo(scores.dtype).min
         return scores, {**search_state, **state._asdict()}
 

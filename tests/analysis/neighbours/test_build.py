@@ -276,7 +276,7 @@ def test_settings_that_fit_nothing_are_refused(shared_bilm, text, tmp_path, opti
 
 def test_an_empty_text_is_refused(shared_bilm, text, tmp_path):
     write(text, ["", " "])
-    with pytest.raises(ConfigurationError, match="text.txt: expected occurrences of words, found"):
+    with pytest.raises(ConfigurationError, match="text.txt: expected words, found none in 2"):
         make_index(shared_bilm, text, tmp_path / "index")
 
 

@@ -7,6 +7,8 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader, Token, Vocabulary
 from allennlp.models import Model
+from allennlp.modules import ConditionalRandomField
+from allennlp.modules.conditional_random_field import allowed_transitions
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.modules.viterbi import decode
@@ -133,7 +135,12 @@ def test_answers_are_the_best_of_all_legal_sequences_and_those_of_allennlp(tiny_
     logits = torch.randn(6, 4, len(model.tags)) * 2
     mask = torch.arange(4) < torch.tensor([4, 3, 2, 1, 4, 4]).unsqueeze(1)
     found = decode(logits, mask, *model._constrained_scores())
-    assert found == [tags for tags, _ in model.crf.viterbi_tags(logits, mask)]
+    oracle = ConditionalRandomField(
+        len(model.tags), allowed_transitions("BIOUL", dict(enumerate(model.tags)))
+    )
+    weights = {n: w for n, w in model.crf.state_dict().items() if n != "_constraint_mask"}
+    oracle.load_state_dict(weights, strict=False)
+    assert found == [tags for tags, _ in oracle.viterbi_tags(logits, mask)]
     field = {name: w.detach() for name, w in model.crf.state_dict().items()}
     for sentence, length, answer in zip(logits, mask.sum(1).tolist(), found):
         every = itertools.product(range(len(model.tags)), repeat=length)
@@ -205,21 +212,22 @@ def test_a_type_that_training_never_saw_is_scored_but_not_learned_from(vocab, re
 def test_a_training_corpus_without_tags_is_refused(reader, tmp_path):
     path = tmp_path / "x.conll"
     path.write_text("Ada\nsings\n")
-    with pytest.raises(ConfigurationError, match="elmo-ner: expected tags, in the last column"):
+    with pytest.raises(ConfigurationError, match="elmo-ner: training needs tags"):
         build(Vocabulary.from_instances(reader.read(path)))
 
 
 def test_the_model_can_learn_a_corpus_by_heart(vocab, instances):
     torch.manual_seed(1)
-    words = ["token_embedder_words", {"type": "normal", "std": 1.0}]
     model = build(
         vocab,
         dropout=0.0,
         placement=placement("input"),
-        initializer={"regexes": [words]},
         lower_encoder={"type": "elmo-bilstm", "hidden_size": 32},
         upper_encoder={"type": "elmo-bilstm", "hidden_size": 16},
     )
+    for name, parameter in model.named_parameters():
+        if "token_embedder_words" in name:
+            torch.nn.init.normal_(parameter)
     batches = [make_batch(vocab, instances[first : first + 5]) for first in range(0, 20, 5)]
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.02)
     for _ in range(40):

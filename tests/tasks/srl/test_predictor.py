@@ -1,3 +1,4 @@
+import itertools
 import json
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_verbs_without_a_spacy_model_say_what_is_needed(make):
 
 
 def test_a_spacy_model_that_is_not_installed_is_named(make):
-    with pytest.raises(ConfigurationError, match="'no_such_model' is not installed"):
+    with pytest.raises(ConfigurationError, match="spaCy cannot load 'no_such_model'"):
         make(spacy_model="no_such_model")
 
 
@@ -146,12 +147,14 @@ def test_a_predicate_outside_the_sentence_is_refused(make, position):
 def test_a_line_without_text_is_refused(make):
     with pytest.raises(ValueError, match='"sentence" or "tokens"'):
         make().predict_json({"text": "They play"})
-    assert make().load_line(json.dumps({"sentence": "x"}) + "\n") == {"sentence": "x"}
+    line = {"sentence": "x", "predicates": "all"}
+    assert make().load_line(json.dumps(line) + "\n") == line
 
 
 @pytest.mark.parametrize(
     "line, message",
     [
+        ({"sentence": "They play"}, 'expected "predicates", their positions'),
         ({"tokens": [1, 2]}, "a list of words"),
         ({"tokens": "They play"}, "a list of words"),
         ({"tokens": ["They", ""]}, "no empty word"),
@@ -166,7 +169,7 @@ def test_a_line_without_text_is_refused(make):
 )
 def test_a_wrong_line_is_named_by_its_number(make, line, message):
     predictor = make()
-    predictor.load_line('{"sentence": "fine"}')
+    predictor.load_line('{"sentence": "fine", "predicates": []}')
     with pytest.raises(ValueError, match=f"line 2: .*{message}"):
         predictor.load_line(json.dumps(line))
 
@@ -185,3 +188,18 @@ def test_a_sentence_cut_short_does_not_leak_into_the_next(make, archive):
     assert predictor.dump_line(predictor.predict_instance(cut)) == ""
     written = predictor.dump_line(predictor.predict_instance(whole))
     assert len(written.splitlines()) == len(whole["tokens"].tokens) + 1
+
+
+def test_a_corpus_in_json_has_gold_tags_and_nothing_internal(make, archive):
+    predictor = make()
+    (instance,) = itertools.islice(predictor._dataset_reader.read(TEST), 1)
+    line = json.loads(predictor.dump_line(predictor.predict_instance(instance)))
+    assert line["gold_tags"] == instance["metadata"].metadata["gold_tags"]
+    assert "is_last_of_sentence" not in line
+
+
+def test_a_long_text_is_only_tokenised(make):
+    text = "They play chess. " * 60_000
+    assert len(text) > 1_000_000
+    words = make().load_line(json.dumps({"sentence": text, "predicates": [1]}))
+    assert words["predicates"] == [1]

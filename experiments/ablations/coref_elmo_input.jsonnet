@@ -1,2 +1,0 @@
-// ELMo at the input: coref_elmo.jsonnet itself.
-(import '../coref_elmo.jsonnet') { settings+: { elmo+: { at: 'input' } } }
