@@ -59,7 +59,8 @@ class Results:
         return [
             first[digest]
             for digest, score in scores.items()
-            if score is None or (score["samples"] and not _has_metrics(score, metrics[digest]))
+            if score is None
+            or (score["samples"] and not _has_metrics(score, metrics.get(digest, set())))
         ]
 
     def add(self, score: Score) -> None:
