@@ -7,7 +7,7 @@ separate folder, without its requirements.
 A peer has the widths, layers and dropout of our model, AllenNLP's embedders for word vectors and
 characters, and the same input tensors. Remaining differences:
 
-- all: AllenNLP's embedder has vectors of the words of the vocabulary only, as in its own trainings.
+- all: AllenNLP's embedder has vectors of the words of the vocabulary only, as it trains itself.
   Ours also looks up other words, such as those of the test set, in the file of word vectors.
 - `crf_tagger`: ordinary dropout before and after the encoder, instead of variational dropout at
   each layer. It also decodes and counts entities in training, which cannot be turned off.

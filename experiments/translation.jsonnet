@@ -3,7 +3,7 @@
 // Model: section 3 of that paper - fixed word vectors, zeros for words without one, an encoder of
 // two bidirectional LSTM layers of 300, and a decoder of two LSTM layers with attention and input
 // feeding; dropout 0.2 on inputs and outputs of all layers.
-// Differences, for a training of less than an hour on two cores: the decoder is 300 wide, and
+// Differences, for a run of less than an hour on two cores: the decoder is 300 wide, and
 // linear layers turn the encoder's last hidden states into its first ones (the authors' program:
 // 600, copied, cell states too); Adam at 1e-3 that falls linearly over 10 epochs, in batches of
 // 1,024 tokens (paper: SGD at 1, halved after each epoch once the perplexity on dev has risen);

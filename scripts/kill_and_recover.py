@@ -1,5 +1,5 @@
 """
-Kills trainings, recovers them, and compares their results with those of an uninterrupted training.
+Kills and recovers training runs, and compares their results with those of uninterrupted runs.
 
     python scripts/kill_and_recover.py fixtures/experiments/ner_elmo.jsonnet --kills 14
     python scripts/kill_and_recover.py A.jsonnet B.jsonnet --overrides '{"trainer.num_epochs": 4}'
@@ -39,7 +39,7 @@ OF_TIME_OR_RAM = re.compile("duration|memory")
 
 
 def start(experiment: str, folder: Path, overrides: str, *flags: str) -> int:
-    """Starts a training in a new process, and returns the process id."""
+    """Starts a training run in a new process, and returns the process id."""
     folder.mkdir(parents=True, exist_ok=True)
     child = os.fork()
     if child:
@@ -58,13 +58,13 @@ def start(experiment: str, folder: Path, overrides: str, *flags: str) -> int:
 
 
 def finish(child: int, folder: Path) -> None:
-    """Waits for a training to succeed."""
+    """Waits for a training run to succeed."""
     if os.waitpid(child, 0)[1] != 0:
-        raise SystemExit(f"Expected a training to succeed, but it failed: see {folder / 'log'}.")
+        raise SystemExit(f"Expected the run to succeed, but it failed: see {folder / 'log'}.")
 
 
 def watch(child: int, run: Path, files: float = math.inf, seconds: float = math.inf) -> int:
-    """Counts files begun by a training until there are `files`, after `seconds`, or at its end."""
+    """Counts files that a run begins until there are `files`, after `seconds`, or at its end."""
     begun: Set[str] = set()
     begin, flags = time.monotonic(), os.WEXITED | os.WNOHANG | os.WNOWAIT
     while len(begun) < files and time.monotonic() < begin + seconds:

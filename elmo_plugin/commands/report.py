@@ -17,7 +17,7 @@ the command that made them.
 
 OUT is searched for JSON files: results.json of `allennlp elmo-study`, what `elmo probe pos`, `elmo
 probe wsd` and `elmo layer-weights` write with --json, and those of scripts/learning_curve.py; and
-for model.tar.gz of trainings that are not of a study. Other files are ignored. The page,
+for model.tar.gz of training runs that are not of a study. Other files are ignored. The page,
 OUT/report.html, contains its pictures and needs no network.
 """
 
@@ -50,7 +50,7 @@ def run(args: Namespace) -> str:
         sections.append(models_section(archives))
     if not sections:
         raise ConfigurationError(
-            f"{folder}: expected results (of elmo-study, a training, or elmo probe and elmo "
+            f"{folder}: expected results (of elmo-study, a training run, or elmo probe and elmo "
             "layer-weights with --json), found none."
         )
     output = Path(args.output or folder / "report.html")

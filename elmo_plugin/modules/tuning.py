@@ -21,7 +21,7 @@ SMALL_MATRIX_FOR_ONE_ROW = 512 * 1024
 MAX_INPUT_GATES = 1024 * 1024
 # If the recurrent product of a step takes at most this many multiplications, over all sentences,
 # then all steps in bfloat16 are one compiled call (`benchmarks/latency.py` and
-# `benchmarks/embed.py`, bfloat16), and the steps of a training under `torch.autocast` stay in
+# `benchmarks/embed.py`, bfloat16), and the steps of a training run under `torch.autocast` stay in
 # float32 (`benchmarks/tasks.py`, mixed precision).
 MAX_COMPILED_BFLOAT16 = 10 * 1024 * 1024
 # Bytes above which a buffer is allocated by NumPy, which asks for large pages:

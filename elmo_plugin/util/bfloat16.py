@@ -48,7 +48,7 @@ def autocast_bfloat16(device: torch.device, enabled: bool = True) -> torch.autoc
         If false, products are in float32, also within another `torch.autocast`.
     """
     if enabled and not _is_fast(device):
-        _warn("Task models and trainings for which it is set compute in float32, which is faster.")
+        _warn("Models and training runs for which it is set compute in float32, which is faster.")
         enabled = False
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
 

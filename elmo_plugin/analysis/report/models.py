@@ -24,7 +24,7 @@ def read_models(archives: List[Path]) -> Tuple[List[TrainedScore], List[LayerWei
     # Parameters
 
     archives : `List[Path]`
-        The `model.tar.gz` of trainings. `metrics.json` is read from the same folder.
+        The `model.tar.gz` of training runs. `metrics.json` is read from the same folder.
 
     # Raises
 
@@ -50,8 +50,8 @@ def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
         value = json.loads(path.read_text(encoding="utf-8")).get(f"best_validation_{metric}")
     except (OSError, ValueError, AttributeError) as error:
         raise ConfigurationError(
-            f"{path}: expected the metrics of a training, found {error!r}. Move the file away, or "
-            "train again."
+            f"{path}: expected the metrics of a training run, found {error!r}. Move the file away, "
+            "or train again."
         ) from error
     if not isinstance(value, (int, float)):
         return metric, ""
