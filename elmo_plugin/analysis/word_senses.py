@@ -186,8 +186,8 @@ class SenseProbe:
         counts: Dict[str, List[int]] = {}
         for (corpus, instance), answer in zip(self.instances, answers):
             is_answered = answer is not None
-            # A test set may be called as the group of all.
-            for group in {corpus, instance.lemma[1], ALL}:
+            # A test set may have the name `all`, too.
+            for group in dict.fromkeys((corpus, instance.lemma[1], ALL)):
                 counted = counts.setdefault(group, [0, 0, 0])
                 counted[0] += answer in instance.senses
                 counted[1] += is_answered

@@ -128,7 +128,7 @@ def _groups(probe: SenseProbe) -> List[str]:
     found = dict.fromkeys(instance.lemma[1] for _, instance in probe.instances)
     known = [pos for pos in _PARTS_OF_SPEECH if pos in found]
     others = [pos for pos in found if pos not in known]
-    # Without duplicates: a test set may be called as the group of all.
+    # A test set may have the name `all`, too.
     return list(dict.fromkeys([*corpora, *known, *others, ALL]))
 
 

@@ -90,14 +90,13 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
 
 def _tags(content: Dict[str, Any], path: Path) -> Section:
     scores = content["scores"]
+    tag = content["tag"]
     # The paper has parts of speech only.
-    is_pos = content["tag"] in ("upos", "xpos")
+    is_pos = tag in ("upos", "xpos")
     names = [_named(score) for score in scores]
     values = [100 * score["test"]["overall"] for score in scores]
     intervals = [[100 * bound for bound in score["test"]["interval"]] for score in scores]
-    what = f"Table 6: parts of speech ({content['tag'].upper()})" if is_pos else "Tags"
-    if not is_pos:
-        what += f" ({content['tag']})"
+    what = f"Table 6: parts of speech ({tag.upper()})" if is_pos else f"Tags ({tag})"
     title = f"{what} with a linear classifier on frozen vectors"
     papers = [_paper(_PAPER_TAGS, score) if is_pos else "" for score in scores]
     note = "Accuracy on test, and its interval at 95 %."
