@@ -101,11 +101,11 @@ def test_mentions_of_different_clusters_may_cross(tmp_path):
 @pytest.mark.parametrize(
     "document_id, words, message",
     [
-        ("a b", ["x"], "a document's name without blanks and no # at its start, found 'a b'"),
-        ("", ["x"], "a document's name without blanks and no # at its start, found ''"),
-        ("#a", ["x"], "a document's name without blanks and no # at its start, found '#a'"),
-        ("a", ["New York"], "words without blanks, found 'New York'"),
-        ("a", [""], "words without blanks, found ''"),
+        ("a b", ["x"], "a document name that has no spaces and does not start with #, found 'a b'"),
+        ("", ["x"], "a document name that has no spaces and does not start with #, found ''"),
+        ("#a", ["x"], "a document name that has no spaces and does not start with #, found '#a'"),
+        ("a", ["New York"], "words without spaces, found 'New York'"),
+        ("a", [""], "words without spaces, found ''"),
         ("a", [], "sentences of at least one word, found an empty one"),
     ],
 )

@@ -85,7 +85,7 @@ def test_too_few_columns_or_no_coreference_is_refused(tmp_path):
     text = INSTANCE.replace(" - - (DATE*) (ARG1*) (V*) (2)", "")
     assert error_of(write(tmp_path, text), read_documents) == (
         "dev.gold_conll:6: expected at least 12 columns, found 8. Complete the line; columns are "
-        "separated by blanks or tabs."
+        "separated by spaces or tabs."
     )
 
 

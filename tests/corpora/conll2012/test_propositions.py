@@ -85,7 +85,7 @@ def test_propositions_read_back_are_the_same_tags(tmp_path, seed):
         (
             [(0, "-"), (1, "ice cream")],
             [["O", "O"]] * 2,
-            "expected lemmas without blanks and other than '-', found ['-', 'ice cream']",
+            "expected lemmas without spaces, and not '-', found ['-', 'ice cream']",
         ),
     ],
 )

@@ -113,7 +113,7 @@ def test_too_few_columns(tmp_path):
     path = write(tmp_path, rows("(V*)") + "doc 0 1 w NN * - - -\n")
     assert error_of(path) == (
         "dev.gold_conll:2: expected at least 12 columns, found 9. Complete the line; columns are "
-        "separated by blanks or tabs."
+        "separated by spaces or tabs."
     )
 
 

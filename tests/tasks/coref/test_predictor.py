@@ -188,7 +188,7 @@ def test_a_name_that_the_columns_have_no_room_for_is_refused_before_it_is_read(t
     path.write_text("#begin document (a b); part 000\n" + rest, encoding="utf-8")
     (instance, *_) = CorefReader().read(path)
     make().predict_instance(instance)
-    with pytest.raises(ValueError, match="document 'a b': .*without blanks.*Use JSON output"):
+    with pytest.raises(ValueError, match="document 'a b': .*has no spaces.*Use JSON output"):
         make(output_format="conll").predict_instance(instance)
 
 
