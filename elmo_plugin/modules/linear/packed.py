@@ -97,8 +97,9 @@ class PackedLinear(torch.nn.Linear):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias=bias)
-        # For each packing function and its arguments: the weight, its version, and the copy.
-        self._copies: Dict[Any, Tuple[torch.Tensor, Any, Any]] = {}
+        # For each packing function and its arguments: the weight, its version, the copy, and the
+        # weight's memory.
+        self._copies: Dict[Any, Tuple[torch.Tensor, Any, Any, torch.Tensor]] = {}
 
     def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
@@ -139,7 +140,8 @@ class PackedLinear(torch.nn.Linear):
         # An assignment to `weight.data` is not counted, but changes the address, type or shape.
         version = count, weight.data_ptr(), weight.dtype, weight.shape
         if copy is None or copy[0] is not weight or copy[1] != version:
-            copy = weight, version, pack(weight, *arguments)
+            # The last part keeps the memory alive: its address would otherwise be used again.
+            copy = weight, version, pack(weight, *arguments), weight.detach()
             self._copies[pack, arguments] = copy
         return copy[2]
 
