@@ -33,6 +33,13 @@ class _Job:
     future: "Future[str]" = field(default_factory=Future)
 
 
+def model_failed(error: Exception) -> Exception:
+    """For an error of a model: only its cause may be a `ValueError`, which blames the request."""
+    failure = RuntimeError("the model failed")
+    failure.__cause__ = error
+    return failure
+
+
 class Worker:
     """
     A thread that answers requests of several kinds. While a batch is answered, new requests wait.

@@ -37,8 +37,8 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
     # Raises
 
     `ConfigurationError`
-        If it cannot be read, is damaged or not a tar file; if it contains links or devices, or a path outside of
-        the folder; or if the disk is too small.
+        If it cannot be read, is damaged or not a tar file; if it contains links or devices, or a
+        path outside of the folder; or if the disk is too small.
     """
     try:
         with tarfile.open(path) as archive:

@@ -145,6 +145,18 @@ def test_a_changed_weight_is_packed_again(layer, change, frozen):
             assert not torch.equal(layer(inputs), before)
 
 
+@needs_onednn
+def test_memory_of_a_replaced_weight_is_not_taken_for_the_weight(layer):
+    inputs = torch.randn(5, NUM_IN)
+    with torch.no_grad():
+        for _ in range(20):
+            layer(inputs)
+            # Twice: the second could be where the packed one was.
+            for _ in range(2):
+                layer.weight.data = torch.randn(NUM_OUT, NUM_IN) / NUM_IN
+            assert_is_linear(layer, inputs)
+
+
 def test_a_weight_in_training_is_never_kept_packed(layer):
     layer.train()
     inputs = torch.randn(5, NUM_IN)
