@@ -166,7 +166,7 @@ class Int8Linear(torch.nn.Module):
         return self.matrix.dequantize()
 
     @property
-    def keeps_packed(self) -> bool:
+    def caches_packed(self) -> bool:
         """Always true: the weight cannot change."""
         return True
 

@@ -87,7 +87,7 @@ class PackedLinear(torch.nn.Linear):
     """
     A linear layer that is fast on small batches when no gradient is tracked.
 
-    It then multiplies with a `PackedMatrix`. That copy is kept only while the weight should not
+    It then multiplies with a `PackedMatrix`. That copy is cached only while the weight should not
     change: in evaluation mode, or while the weight does not require a gradient. `train()`,
     `eval()`, loading a state dict, moving to another device or type, changing the weight in place,
     assigning `weight.data`, and any forward pass that autograd tracks drop it. After changes that
@@ -119,20 +119,20 @@ class PackedLinear(torch.nn.Linear):
         if tracks_gradients(self.weight, inputs, bias):
             self.drop_packed()
             return padded_linear(inputs, self.weight, bias)
-        if self.keeps_packed and self._can_pack(inputs):
-            return self.kept(PackedMatrix).product(inputs, bias)
+        if self.caches_packed and self._can_pack(inputs):
+            return self.cached(PackedMatrix).product(inputs, bias)
         return linear(inputs, self.weight, bias)
 
     @property
-    def keeps_packed(self) -> bool:
-        """True while a packed copy is kept between forward passes without gradients."""
+    def caches_packed(self) -> bool:
+        """True while a packed copy is cached between forward passes without gradients."""
         return not self.training or not self.weight.requires_grad
 
     def drop_packed(self) -> None:
         """Forgets the packed copy; the next forward pass without gradients makes a new one."""
         self._copies = {}
 
-    def kept(self, pack: Callable[..., Copy], *arguments: Any) -> Copy:
+    def cached(self, pack: Callable[..., Copy], *arguments: Any) -> Copy:
         """`pack(weight, *arguments)`, made anew only if the weight has changed since."""
         weight, copy = self.weight, self._copies.get((pack, arguments))
         # PyTorch counts changes in place, but not those of tensors made in inference mode.

@@ -125,7 +125,7 @@ def test_autocast_applies_without_gradients_too(lstm):
     assert torch.equal(learned, read)
 
 
-def test_copies_of_the_weights_are_kept_without_gradients_only(lstm):
+def test_copies_of_the_weights_are_cached_without_gradients_only(lstm):
     layers = (lstm.input, lstm.recurrent, lstm.projection)
     inputs = torch.randn(2, INPUT_DIM)
     with torch.no_grad():
