@@ -1,6 +1,7 @@
 """Checks the config.json of untrusted archives, and lifts its limits on the instances read."""
 
 import os
+import threading
 from contextlib import ExitStack, contextmanager
 from typing import Any, Dict, Iterator, Tuple, Type, Union
 
@@ -15,6 +16,8 @@ _READERS = ("dataset_reader", "validation_dataset_reader")
 _LIMITS = ("max_instances", "batches_per_epoch", "drop_last")
 # Settings that make transformers or AllenNLP execute the code of a model or of a scorer.
 _EXECUTED = ("trust_remote_code", "evalb_directory_path", "srl_eval_path")
+# What `registered_types_only` replaces belongs to all threads: one at a time.
+_LOCK = threading.RLock()
 
 
 def check_config(config: Dict[str, Any], location: str) -> None:
@@ -43,8 +46,8 @@ def check_config(config: Dict[str, Any], location: str) -> None:
             )
         if setting == "weights_only" and value is not True:
             raise ConfigurationError(
-                f"{location} is refused: {'.'.join(path)} in config.json, {value!r}, would let a "
-                "file of weights execute code. Set it to true in --overrides."
+                f"{location} is refused: {'.'.join(path)} in config.json, {value!r}, would "
+                "allow a weight file to execute code. Set it to true in --overrides."
             )
 
 
@@ -68,7 +71,6 @@ def registered_types_only(location: str) -> Iterator[None]:
     `ConfigurationError`
         If another type is to be constructed, or a spaCy model is missing.
     """
-    resolve = Registrable.__dict__["resolve_class_name"]
 
     def resolve_registered(cls: Type[Registrable], name: str) -> Any:
         if "." in name and name not in Registrable._registry[cls]:
@@ -82,7 +84,8 @@ def registered_types_only(location: str) -> Iterator[None]:
             "trust it, install it yourself with python -m spacy download."
         )
 
-    with ExitStack() as replaced:
+    with _LOCK, ExitStack() as replaced:
+        resolve = Registrable.__dict__["resolve_class_name"]
         replaced.enter_context(_tensors_only())
         for owner, name, value in (
             (Registrable, "resolve_class_name", classmethod(resolve_registered)),

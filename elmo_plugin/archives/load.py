@@ -75,7 +75,10 @@ def load_archive(
             except (ConfigurationError, AllenNlpError) as error:
                 raise ConfigurationError(f"{location}: {error}") from error
             except RuntimeError as error:
-                raise _explained(error, location, weights_file) from error
+                explained = _explained(error, location, weights_file)
+                if explained is None:
+                    raise
+                raise explained from error
 
 
 def load_predictor(
@@ -193,10 +196,12 @@ def _check_parts(folder: Path, location: str, weights_file: Optional[str]) -> No
         raise ConfigurationError(f"Weights file {weights_file} does not exist.")
 
 
-def _explained(error: RuntimeError, location: str, weights_file: Optional[str]) -> Exception:
+def _explained(
+    error: RuntimeError, location: str, weights_file: Optional[str]
+) -> Optional[ConfigurationError]:
     title, _, details = str(error).partition("\n")
     if "state dict" not in title and "state_dict" not in title:
-        return error
+        return None
     difference = textwrap.shorten(details, 300, placeholder=" ...")
     return ConfigurationError(
         f"{weights_file or location}: the weights do not fit the model of config.json and the "

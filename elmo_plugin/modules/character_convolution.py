@@ -79,7 +79,7 @@ class _Maxima(torch.autograd.Function):
         counts = [part.size(1) // width for width, part in zip(widths, products)]
         shape = character_ids.shape
         maxima = products[0].new_empty(len(character_ids), sum(counts))
-        where = torch.empty_like(maxima, dtype=torch.int32)
+        argmax = torch.empty_like(maxima, dtype=torch.int32)
         function = _function("character_maxima", "nnppnnpnpp")
         first = 0
         for width, count, part in zip(widths, counts, products):
@@ -92,10 +92,10 @@ class _Maxima(torch.autograd.Function):
                 part.data_ptr(),
                 maxima.size(1),
                 _column(maxima, first),
-                _column(where, first),
+                _column(argmax, first),
             )
             first += count
-        ctx.save_for_backward(character_ids, where)
+        ctx.save_for_backward(character_ids, argmax)
         ctx.widths, ctx.counts = widths, counts
         ctx.shapes = [part.shape for part in products]
         return maxima
@@ -104,7 +104,7 @@ class _Maxima(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_maxima: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
         """Gradients of `products`."""
-        character_ids, where = ctx.saved_tensors
+        character_ids, argmax = ctx.saved_tensors
         d_maxima = d_maxima.contiguous()
         function = _function("character_maxima_gradient", "nnpnnnppp")
         d_products, first = [], 0
@@ -116,7 +116,7 @@ class _Maxima(torch.autograd.Function):
                 width,
                 count,
                 d_maxima.size(1),
-                _column(where, first),
+                _column(argmax, first),
                 _column(d_maxima, first),
                 d_products[-1].data_ptr(),
             )

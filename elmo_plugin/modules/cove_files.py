@@ -32,7 +32,8 @@ def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:
 
     weight_file : `Union[str, PathLike]`
         A local path or a URL, see `local_path`. The names may have a prefix, as in the state dict
-        of a model that contains the LSTM (`rnn.weight_ih_l0`); tensors of other parts are ignored.
+        of a model that contains the LSTM (`rnn.weight_ih_l0`); tensors without that prefix
+        are ignored. A file without a prefix must hold nothing else.
 
     # Returns
 

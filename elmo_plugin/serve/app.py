@@ -154,7 +154,7 @@ def make_app(
     @app.get("/health", summary="Whether requests can be answered", responses={503: {}})
     async def health(response: Response) -> Dict[str, Any]:
         response.status_code = 200 if worker.is_alive else 503
-        status = "ok" if worker.is_alive else "the thread that answers has ended; start again"
+        status = "ok" if worker.is_alive else "the model thread has ended; restart the server"
         return {"status": status, "tasks": list(tasks), "waiting": worker.num_waiting}
 
     @app.get("/metrics", summary="Metrics in the text format of Prometheus")
@@ -184,7 +184,7 @@ async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Rep
     except QueueFull:
         return _problem(503, "too many requests are waiting. Try again later.")
     except WorkerEnded:
-        return _problem(503, "the server cannot answer any more: it has to be started again.")
+        return _problem(503, "the server cannot answer any more; restart it.")
     except Exception:
         logger.exception("%s: a request failed", kind)
         return _problem(500, "the model failed on this request; the server's log says why.")

@@ -6,7 +6,7 @@ from elmo_plugin.analysis.layer_weights import stored_layer_weights
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.elmo import Elmo
 from elmo_plugin.serve.requests import EXAMPLES, Limits
-from elmo_plugin.serve.worker import Outcome
+from elmo_plugin.serve.worker import Outcome, model_failed
 from elmo_plugin.util.errors import ConfigurationError
 
 _PREFIX = "elmo-"
@@ -67,7 +67,7 @@ class ServedTask:
             return [self._predictor.dump_line(output) for output in outputs]
         except Exception as error:
             if len(lines) == 1:
-                return [error]
+                return [model_failed(error)]
             # At least one line fails: answer each by itself, so that the others are answered.
             return [outcome for line in lines for outcome in self._predict([line])]
 

@@ -23,7 +23,7 @@ def serve(
     port : `int`
         0 for any free one.
     max_queue_size : `int`
-        See `Worker`. Connections beyond 256 more than these are also answered with 503.
+        See `Worker`. Connections beyond `max_queue_size + 256` are also answered with 503.
     on_start : `Callable[[str], object]`
         Called with the URL when it listens.
 

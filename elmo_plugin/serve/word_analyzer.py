@@ -8,7 +8,7 @@ from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
 from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.serve.requests import Limits
-from elmo_plugin.serve.worker import Outcome
+from elmo_plugin.serve.worker import Outcome, model_failed
 
 _NUM_NEIGHBOURS = 5
 _EXAMPLE = '{"words": ["They", "play", "chess"], "position": 1}'
@@ -56,10 +56,13 @@ class WordAnalyzer:
     def _answer_one(self, request: str) -> Outcome:
         try:
             query = self._read(request)
+        except Exception as error:
+            return error
+        try:
             found = {**self._surprisal(query), "neighbours": self._neighbours(query)}
             return json.dumps(found, ensure_ascii=False) + "\n"
         except Exception as error:
-            return error
+            return model_failed(error)
 
     def _read(self, request: str) -> Query:
         line = parse_object(request, "the request", _EXAMPLE)

@@ -33,11 +33,18 @@ class _Job:
     future: "Future[str]" = field(default_factory=Future)
 
 
+def model_failed(error: Exception) -> Exception:
+    """For an error of a model: only its cause may be a `ValueError`, which blames the request."""
+    failure = RuntimeError("the model failed")
+    failure.__cause__ = error
+    return failure
+
+
 class Worker:
     """
-    A thread that answers requests of several kinds. While a batch is answered, others wait; the
-    next batch has the request that has waited longest, and the others of its kind, as many as
-    there are. One thread serves all kinds, because each uses all cores.
+    A thread that answers requests of several kinds. While a batch is answered, new requests wait.
+    The next batch contains the request that has waited longest and the other waiting requests of
+    its kind, at most `batch_size`. One thread serves all kinds, because a model uses all cores.
 
     If the thread is idle, a request is answered at once. After a batch, the thread waits for new
     requests of the clients that it answered, for at most half the time of the batch. Otherwise,
@@ -52,7 +59,7 @@ class Worker:
         Maximum number of requests in a batch.
     max_queue_size : `int`
         Maximum number of waiting requests. RAM grows with these.
-    on_batch : `Callable[[str, int, float], object]`, optional
+    on_batch : `Callable[[str, int, float], object]`
         Called after each batch with its kind, its size, and the seconds it took.
     """
 
@@ -61,7 +68,7 @@ class Worker:
         handlers: Dict[str, Handler],
         batch_size: int,
         max_queue_size: int,
-        on_batch: Callable[[str, int, float], object] = lambda kind, size, seconds: None,
+        on_batch: Callable[[str, int, float], object],
     ) -> None:
         self._handlers = handlers
         self._batch_size = batch_size
@@ -73,6 +80,10 @@ class Worker:
         self._stopping = False
 
     def start(self) -> None:
+        if self._thread is not None:
+            self.stop()
+            self._thread.join()
+        self._stopping = False
         # As a daemon, so that a long batch does not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="elmo-serve", daemon=True)
         self._thread.start()
@@ -120,7 +131,7 @@ class Worker:
         try:
             while batch := self._next_batch():
                 seconds = self._answer(batch)
-                self._pause(len(batch), _PAUSE * seconds)
+                self._pause(batch[0].kind, len(batch), _PAUSE * seconds)
         finally:
             # Also after an error: no client may wait for a thread that has ended.
             with self._changed:
@@ -149,11 +160,21 @@ class Worker:
                 if batch:
                     return batch
 
-    def _pause(self, num_answered: int, seconds: float) -> None:
-        """Waits until as many requests have come as were answered, or a batch is full."""
+    def _pause(self, kind: str, num_answered: int, seconds: float) -> None:
+        """
+        Waits until as many requests have come as were answered, a batch is full, or the next batch
+        is of another kind.
+        """
         with self._changed:
             enough = min(len(self._jobs) + num_answered, self._batch_size)
-            self._changed.wait_for(lambda: len(self._jobs) >= enough or self._stopping, seconds)
+            self._changed.wait_for(
+                lambda: (
+                    self._stopping
+                    or len(self._jobs) >= enough
+                    or (self._jobs and self._jobs[0].kind != kind)
+                ),
+                seconds,
+            )
 
     def _answer(self, batch: List[_Job]) -> float:
         """Answers the jobs of a batch, and returns the seconds that it took."""

@@ -58,7 +58,8 @@ class BootstrapEvaluator(SimpleEvaluator):
         # Raises
 
         `ConfigurationError`
-            If the attribute `metric` of the model is no `Metric`.
+            If the attribute `metric` of the model is no `Metric`, or if samples are to be written
+            and no instance has labels.
         """
         metric = getattr(model, "metric", None)
         if not isinstance(metric, Metric):
@@ -74,7 +75,12 @@ class BootstrapEvaluator(SimpleEvaluator):
             metrics = super().__call__(model, data_loader, batch_weight_key, metrics_output_file)
         finally:
             model.metric = metric
-        if predictions_output_file is not None and counts.instances:
+        if predictions_output_file is not None:
+            if not counts.instances:
+                raise ConfigurationError(
+                    "elmo-bootstrap: expected instances with labels, found none. Evaluate a file "
+                    "that has labels."
+                )
             samples = self._samples(model, counts)
             content = {"num_instances": len(counts.instances), "metrics": samples}
             write_json(predictions_output_file, content, indent=None)
@@ -164,8 +170,8 @@ def _numbers(state: Any, path: _Path = ()) -> Iterator[Tuple[_Path, float]]:
             yield from _numbers(part, (*path, number))
     elif isinstance(state, (int, float)) and not isinstance(state, bool):
         yield path, float(state)
-    elif isinstance(state, torch.Tensor) and state.dim() == 0:
-        yield path, float(state)
+    elif isinstance(state, torch.Tensor):
+        yield from _numbers(state.flatten().tolist(), path)
 
 
 def _with_numbers(state: Any, numbers: Dict[_Path, float], path: _Path = ()) -> Any:
@@ -175,9 +181,10 @@ def _with_numbers(state: Any, numbers: Dict[_Path, float], path: _Path = ()) -> 
     if isinstance(state, (list, tuple)):
         parts = (_with_numbers(part, numbers, (*path, n)) for n, part in enumerate(state))
         return type(state)(parts)
+    if isinstance(state, torch.Tensor):
+        parts = _with_numbers(state.flatten().tolist(), numbers, path)
+        return torch.tensor(parts, dtype=state.dtype).view_as(state)
     if path not in numbers:
         return state
     number = numbers[path]
-    if isinstance(state, torch.Tensor):
-        return torch.tensor(number, dtype=state.dtype)
     return int(number) if isinstance(state, int) else number

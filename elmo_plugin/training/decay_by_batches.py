@@ -1,4 +1,4 @@
-from typing import Any, Dict, List, Optional
+from typing import Optional
 
 import torch
 from allennlp.training.learning_rate_schedulers import LearningRateScheduler
@@ -23,7 +23,8 @@ class DecayByBatches(LearningRateScheduler):
     factor : `float`
         Above 0, at most 1.
     num_batches : `int`
-        A number of updates: with gradient accumulation, the batches of an update count as one.
+        The number of updates between two reductions; with gradient accumulation, several batches
+        are one update.
 
     # Raises
 
@@ -40,8 +41,6 @@ class DecayByBatches(LearningRateScheduler):
             )
         self.factor = factor
         self.num_batches = num_batches
-        # Updates, the one that follows the last `step_batch` included.
-        self._num_trained = 0
 
     @overrides
     def step(self, metric: Optional[float] = None) -> None:
@@ -49,22 +48,8 @@ class DecayByBatches(LearningRateScheduler):
 
     @overrides
     def step_batch(self, batch_num_total: Optional[int] = None) -> None:
-        """Called before each update."""
-        self._num_trained += 1
-        for group, rate in zip(self.optimizer.param_groups, self.get_values()):
-            group["lr"] = rate
-
-    @overrides
-    def get_values(self) -> List[float]:
-        """The learning rate of each parameter group."""
-        num_finished = max(self._num_trained - 1, 0)
-        decay = self.factor ** (num_finished // self.num_batches)
-        return [rate * decay for rate in self.base_values]
-
-    @overrides
-    def state_dict(self) -> Dict[str, Any]:
-        return {"num_trained": self._num_trained}
-
-    @overrides
-    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        self._num_trained = state_dict["num_trained"]
+        """Called before each update with its number, counted from 1."""
+        assert batch_num_total is not None
+        decay = self.factor ** ((batch_num_total - 1) // self.num_batches)
+        for group, rate in zip(self.optimizer.param_groups, self.base_values):
+            group["lr"] = rate * decay

@@ -31,13 +31,14 @@ class LinearDecay(LearningRateScheduler):
         Number of updates over which the rate first increases linearly to its full value; with
         gradient accumulation, the batches of an update count as one.
     end_factor : `float`, optional (default = `0.0`)
-        The final rate as a fraction of the full rate. Above 0 if another run continues from the
-        weights: for two equal halves, set 0.5 in the first run and half its rate in the second.
+        The final rate as a fraction of the full rate. Above 0 if a second run continues from
+        the weights. To split one schedule into two runs of equal length, set `end_factor: 0.5` in
+        the first, and half of its learning rate in the second.
 
     # Raises
 
     `ConfigurationError`
-        If `minutes` is not above 0, or `end_factor` not from 0 to 1.
+        If `minutes` is not above 0, `warmup_steps` is below 0, or `end_factor` not from 0 to 1.
     """
 
     def __init__(
@@ -48,10 +49,10 @@ class LinearDecay(LearningRateScheduler):
         end_factor: float = 0.0,
     ) -> None:
         super().__init__(optimizer)
-        if minutes <= 0 or not 0.0 <= end_factor <= 1.0:
+        if minutes <= 0 or warmup_steps < 0 or not 0.0 <= end_factor <= 1.0:
             raise ConfigurationError(
-                "elmo-linear-decay: expected minutes above 0 and end_factor from 0 to 1, got "
-                f"{minutes} and {end_factor}."
+                "elmo-linear-decay: expected minutes above 0, warmup_steps of at least 0 and "
+                f"end_factor from 0 to 1, got {minutes}, {warmup_steps} and {end_factor}."
             )
         self.minutes = minutes
         self.warmup_steps = warmup_steps

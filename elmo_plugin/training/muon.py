@@ -66,6 +66,8 @@ class Muon(FusedAdam):
         for _, settings in parameter_groups or []:
             _check_settings(settings)
         super().__init__(model_parameters, parameter_groups, lr, betas, eps)
+        # Only the fused kernel of Adam skips infinite gradients by itself.
+        self._step_supports_amp_scaling = False
         self.momentum = momentum
         groups = self._groups()
         if not groups:

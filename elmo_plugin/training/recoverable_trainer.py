@@ -19,6 +19,7 @@ from elmo_plugin.training.metric_states import load_metric_states, metric_states
 from elmo_plugin.training.random_states import random_states, set_random_states
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.weights import read_state
 
 __all__ = ["RecoverableTrainer"]
 
@@ -123,7 +124,8 @@ class RecoverableTrainer(GradientDescentTrainer):
             TrainerCallback("") if isinstance(callback, ConfidenceChecksCallback) else callback
             for callback in self._callbacks
         ]
-        self._restore(torch.load(latest[1], map_location="cpu", weights_only=True), latest[1])
+        # Without reading the state of the optimizer, which AllenNLP has restored, a second time.
+        self._restore(read_state(latest[1], latest[1], check=False), latest[1])
 
     def _restore(self, trainer_state: Dict[str, Any], path: str) -> None:
         ours = trainer_state.get(_KEY)

@@ -45,12 +45,13 @@ def train_under_torchrun(
     **_: Any,
 ) -> None:
     """
-    AllenNLP's `train_model` in one of the processes of `torchrun`, which train together instead of
-    processes that AllenNLP would start. All train the experiment of process 0, which alone counts
-    the vocabulary and writes; the others read its checkpoints in the same folder.
+    Runs AllenNLP's `train_model` in one process of `torchrun`. All processes train one model
+    together, in place of the processes that AllenNLP's `distributed` would start. They train the
+    experiment of process 0; only process 0 counts the vocabulary and writes, the others read its
+    checkpoints from the same folder.
 
-    When `torchrun` starts its processes again, they continue from the last checkpoint, or begin
-    again if the vocabulary was not complete. `recover` is needed only for another `torchrun`, or
+    If `torchrun` restarts its processes, they continue from the last checkpoint, or start over if
+    the vocabulary was incomplete. `recover` is needed only for another `torchrun`, or
     for one whose store ends with the processes, such as that of `--rdzv-backend etcd-v2`.
 
     # Parameters

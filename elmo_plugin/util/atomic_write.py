@@ -2,7 +2,7 @@
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Iterator, Optional, Union
@@ -37,11 +37,13 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
             os.fsync(written.fileno())
         os.replace(unfinished, path)
     except OSError as error:
-        if error.errno is None:
+        is_other = error.filename is not None and str(error.filename) != str(unfinished)
+        if error.errno is None or is_other:
             raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink()
 
 
 def write_json(path: Union[str, PathLike], content: Any, indent: Optional[int] = 2) -> None:

@@ -38,19 +38,24 @@ def lock_folder(folder: Path) -> int:
     # Raises
 
     `ConfigurationError`
-        If the folder cannot be created.
+        If the folder cannot be created or written in.
     `FolderLocked`
     """
+    output = str(folder).removesuffix(UNFINISHED)
     try:
         # In two steps, so that the error names the folder above that cannot be created.
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        output = str(folder).removesuffix(UNFINISHED)
         raise ConfigurationError(
             f"{output} cannot be written: {error.filename} is not a folder, nor can it be created."
         ) from error
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{output} cannot be written: {error.strerror} ({error.filename})."
+        ) from error
     is_locked = True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Small pieces of HTML, for what notebooks show. All text is escaped."""
+"""Builds the HTML that notebooks show. All text is escaped."""
 
 from html import escape
 from typing import Iterable, List, Sequence, Tuple

@@ -41,7 +41,9 @@ def run_with_ray(
     try:
         import ray
     except ImportError as error:
-        raise ImportError("--ray needs the package ray: pip install 'ray==2.60'.") from error
+        raise ImportError(
+            "Running in Ray needs the package ray: pip install 'elmo-plugin[ray]'."
+        ) from error
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False)
     task = ray.remote(_call).options(num_cpus=num_cpus, num_gpus=num_gpus, max_retries=3)

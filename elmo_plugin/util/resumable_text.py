@@ -87,9 +87,10 @@ class ResumableText:
     def _read_state(self) -> Dict[str, Any]:
         try:
             state = json.loads(self._state.read_text(encoding="utf-8"))
-            if self._lines.stat().st_size >= state["num_bytes"]:
+            is_whole = {"settings", "progress"} <= state.keys()
+            if is_whole and self._lines.stat().st_size >= state["num_bytes"] >= 0:
                 return state
-        except (ValueError, KeyError, TypeError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             pass
         raise ConfigurationError(
             f"{self.folder} is damaged. Delete it and run the same command again."

@@ -17,6 +17,7 @@ from elmo_plugin.util.files import local_path
 
 _BLOCK = 1 << 20
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO)
 _MAX_FOLDERS = 100
 
 
@@ -36,8 +37,8 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
     # Raises
 
     `ConfigurationError`
-        If it is damaged or not a tar file; if it contains links or devices, or a path outside of
-        the folder; or if the disk is too small.
+        If it cannot be read, is damaged or not a tar file; if it contains links or devices, or a
+        path outside of the folder; or if the disk is too small.
     """
     try:
         with tarfile.open(path) as archive:
@@ -72,6 +73,8 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
                 f"{location} cannot be unpacked into {folder}: {reason}. Set TMPDIR to a folder on "
                 "a larger disk."
             ) from error
+        if isinstance(error, OSError) and error.errno in _UNREADABLE:
+            raise ConfigurationError(f"{location} cannot be read: {error.strerror}.") from error
         raise ConfigurationError(
             f"{location} cannot be read; it is damaged, cut short, or no model.tar.gz ({reason}). "
             "Copy it again."

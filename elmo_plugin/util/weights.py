@@ -62,7 +62,7 @@ def read_state(path: Union[str, PathLike], location: str, check: bool = True) ->
     # Raises
 
     `ConfigurationError`
-        If it is damaged, is no dictionary, or contains objects of other classes.
+        If it cannot be read, is damaged, is no dictionary, or contains objects of other classes.
     """
     try:
         # Files of torch before 1.6 are not zip files and have no checksums.
@@ -72,6 +72,12 @@ def read_state(path: Union[str, PathLike], location: str, check: bool = True) ->
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
         if not isinstance(state, dict):
             raise ValueError(f"expected a state dict, found {type(state).__name__}")
+    except MemoryError:
+        raise
+    except OSError as error:
+        raise ConfigurationError(
+            f"{location} cannot be read: {error.strerror or error}."
+        ) from error
     # In files without checksums, damage can cause any exception.
     except Exception as error:
         reason = str(error).partition("\n")[0].rstrip(":. ")

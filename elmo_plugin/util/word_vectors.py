@@ -35,15 +35,15 @@ def parse_vectors(
     # Raises
 
     `ValueError`
-        If a line that is wanted is not a word and a vector of this width.
+        If the first line, or a line that is wanted, is not a word and a vector of this width.
     """
     found: Vectors = {}
     others: Vectors = {}
-    for location, line in lines:
+    for number, (location, line) in enumerate(lines):
         # Some words of GloVe contain spaces, so only the first line shows the width of the file.
-        is_first = not (found or others)
-        word, *numbers = line.rsplit(" ", -1 if is_first else dim)
-        if word in found or word in others or (word not in words and len(others) >= max_others):
+        word, *numbers = line.rsplit(" ", dim if number else -1)
+        is_wanted = word in words or len(others) < max_others
+        if number and (word in found or word in others or not is_wanted):
             continue
         vector = _vector(numbers)
         if vector is None or len(vector) != dim:
@@ -51,7 +51,8 @@ def parse_vectors(
                 f"{location}: expected a word and the {dim} numbers of its vector, found "
                 f"{line[:60]!r}. Is it a file of word vectors, and of this width?"
             )
-        (found if word in words else others)[word] = vector
+        if is_wanted:
+            (found if word in words else others)[word] = vector
     return found, others
 
 

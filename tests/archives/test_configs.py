@@ -3,10 +3,12 @@
 import io
 import os
 import pickle
+import threading
 
 import pytest
 import torch
 from allennlp.common.checks import ConfigurationError
+from allennlp.common.registrable import Registrable
 from transformers import AutoConfig
 
 from elmo_plugin.archives.configs import check_config, registered_types_only, without_limits
@@ -61,7 +63,7 @@ def embedding(value):
 def test_a_configuration_may_not_say_that_weights_are_more_than_tensors(value):
     check_config(embedding(True), "evil.tar.gz")
     place = "model.embedders.0.transformer_kwargs.weights_only in config.json"
-    with pytest.raises(ConfigurationError, match=f"{place}, {value!r}, would let a file of"):
+    with pytest.raises(ConfigurationError, match=f"{place}, {value!r}, would allow a weight file"):
         check_config(embedding(value), "evil.tar.gz")
 
 
@@ -79,6 +81,34 @@ def test_neither_arguments_nor_environment_let_weights_execute_code(monkeypatch)
             with pytest.raises(pickle.UnpicklingError):
                 torch.load(io.BytesIO(evil), **settings)
     assert dict(os.environ) == before
+
+
+def test_contexts_of_two_threads_follow_each_other():
+    resolve = Registrable.__dict__["resolve_class_name"]
+    inside, leave, entered = threading.Event(), threading.Event(), []
+
+    def first():
+        with registered_types_only("first.tar.gz"):
+            inside.set()
+            assert leave.wait(10)
+            entered.append("first")
+
+    def second():
+        assert inside.wait(10)
+        with registered_types_only("second.tar.gz"):
+            entered.append("second")
+
+    threads = [threading.Thread(target=function) for function in (first, second)]
+    for thread in threads:
+        thread.start()
+    inside.wait(10)
+    # Time for the second to enter too, if it could.
+    threads[1].join(0.2)
+    leave.set()
+    for thread in threads:
+        thread.join()
+    assert entered == ["first", "second"]
+    assert Registrable.__dict__["resolve_class_name"] is resolve
 
 
 def test_code_of_a_transformer_is_refused_without_asking(tmp_path, monkeypatch):

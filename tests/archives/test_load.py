@@ -119,6 +119,24 @@ def test_a_disk_that_fills_up_is_not_called_damage(tagger, monkeypatch):
     refused(tagger, "No space left on device. Set TMPDIR to a folder")
 
 
+def test_an_archive_that_may_not_be_read_is_not_called_damaged(tagger, monkeypatch):
+    def refuse(*args):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(tagger))
+
+    monkeypatch.setattr(tarfile, "open", refuse)
+    refused(tagger, "cannot be read: Permission denied.")
+
+
+def test_an_error_of_a_model_is_no_cause_of_itself(tagger, monkeypatch):
+    def fail(*args, **settings):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(archival, "_load_model", fail)
+    with pytest.raises(RuntimeError, match="out of memory") as error:
+        load_archive(tagger)
+    assert error.value.__cause__ is None
+
+
 def set_at(*keys):
     """Sets a value in a configuration, creating missing dictionaries."""
 

@@ -42,7 +42,8 @@ class Predictor:
         self.batches.append([line["tokens"] for line in lines])
         assert self.may_answer.wait(10)
         if any("fail" in line["tokens"] for line in lines):
-            raise RuntimeError("cannot read this")
+            # The model's, not one of a request that it refuses.
+            raise ValueError("cannot read this")
         if any("die" in line["tokens"] for line in lines):
             raise SystemExit
         return [{"tokens": line["tokens"]} for line in lines]
@@ -122,7 +123,7 @@ def test_an_unknown_task_and_an_unknown_method_are_refused(client):
     assert client.get("/predict/ner").status_code == 405
 
 
-def test_only_the_request_that_fails_fails(client, predictor):
+def test_only_the_request_that_fails_fails_and_the_log_says_why(client, predictor, caplog):
     predictor.may_answer.clear()
     first, _ = in_background(lambda: ask(client, "first"))
     wait_until(lambda: predictor.batches)
@@ -135,6 +136,7 @@ def test_only_the_request_that_fails_fails(client, predictor):
     assert sorted(answer.status_code for answer in answers) == [200, 200, 500]
     (failed,) = [answer for answer in answers if answer.status_code == 500]
     assert "cannot read this" not in failed.text and "log says why" in failed.json()["detail"]
+    assert "cannot read this" in caplog.text
 
 
 def test_a_model_that_cannot_answer_the_example_is_noticed_before_requests(predictor):
@@ -176,7 +178,7 @@ def test_health_says_that_the_thread_has_died(client):
     wait_until(lambda: not client.app.state.worker.is_alive)
     health = client.get("/health")
     assert health.status_code == 503 and "has ended" in health.json()["status"]
-    assert "started again" in ask(client, "a").json()["detail"]
+    assert "restart it" in ask(client, "a").json()["detail"]
 
 
 def test_metrics_count_requests_and_batches(client):
@@ -336,6 +338,13 @@ def test_without_softmax_and_index_a_word_has_neither(bilm):
 def test_a_word_outside_of_its_sentence_is_refused(bilm, request_):
     (error,) = WordAnalyzer(bilm, None, None, LIMITS).answer([request_])
     assert 'expected "words", a list of words without white space, and the "position"' in str(error)
+
+
+def test_an_error_of_the_bilm_is_no_error_of_the_request(bilm, monkeypatch):
+    words = WordAnalyzer(bilm, None, None, LIMITS)
+    monkeypatch.setattr(words, "_surprisal", lambda query: [][query.position])
+    (error,) = words.answer(['{"words": ["a"], "position": 0}'])
+    assert isinstance(error, RuntimeError) and isinstance(error.__cause__, IndexError)
 
 
 def test_a_client_that_went_away_is_not_answered(predictor):

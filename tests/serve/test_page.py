@@ -131,7 +131,9 @@ def test_a_verb_that_is_not_in_the_sentence_is_named(page):
     section = page.locator("#task-srl")
     section.get_by_label("Verbs").fill("flew")
     section.get_by_role("button", name="Answer").click()
-    expect(section.get_by_role("status").first).to_contain_text("no verb “flew” among them")
+    expect(section.get_by_role("status").first).to_contain_text(
+        "“flew” is not a word of the sentence"
+    )
     section.get_by_label("Verbs").fill("")
     section.get_by_role("button", name="Answer").click()
     expect(section.get_by_role("status").first).to_have_text(
@@ -194,7 +196,7 @@ def test_a_word_is_explained_by_keyboard_alone(page):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     explained = section.get_by_role("region", name="Word")
-    expect(explained.get_by_role("status")).to_contain_text("“met”: a surprisal of")
+    expect(explained.get_by_role("status")).to_contain_text("“met”: surprisal ")
     expect(explained.get_by_role("heading", name="Nearest contexts in layer 2")).to_be_visible()
     expect(explained.get_by_role("row", name="token layer")).to_be_visible()
     assert section.locator('.w[aria-pressed="true"]').all_inner_texts() == ["met"]

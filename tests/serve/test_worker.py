@@ -27,8 +27,8 @@ class Echo:
 def start():
     workers = []
 
-    def make(handlers, batch_size=3, max_queue_size=10, **options):
-        worker = Worker(handlers, batch_size, max_queue_size, **options)
+    def make(handlers, batch_size=3, max_queue_size=10, on_batch=lambda *_: None):
+        worker = Worker(handlers, batch_size, max_queue_size, on_batch)
         worker.start()
         workers.append(worker)
         return worker
@@ -110,6 +110,26 @@ def test_a_batch_that_raises_fails_and_the_next_is_answered(start):
     with pytest.raises(RuntimeError, match="out of memory"):
         worker.submit("a", "1").result(timeout=10)
     assert worker.submit("a", "2").result(timeout=10) == "yes"
+
+
+def test_a_worker_starts_again_after_its_stop(start):
+    worker = start({"a": list})
+    worker.stop()
+    with pytest.raises(WorkerEnded):
+        worker.submit("a", "1")
+    worker.start()
+    assert worker.submit("a", "2").result(timeout=10) == "2"
+
+
+def test_requests_of_another_kind_do_not_wait_for_those_just_answered(start, monkeypatch):
+    monkeypatch.setattr("elmo_plugin.serve.worker._PAUSE", 1e6)
+    first = Echo()
+    worker = start({"a": first, "b": list})
+    worker.submit("a", "0")
+    wait_until(lambda: first.batches)
+    other = worker.submit("b", "1")
+    first.may_answer.release()
+    assert other.result(timeout=10) == "1"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

@@ -9,7 +9,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 from allennlp.evaluation import Evaluator
 from allennlp.models import Model
-from allennlp.training.metrics import CategoricalAccuracy
+from allennlp.training.metrics import CategoricalAccuracy, FBetaMeasure
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.tasks.coref import CorefScores
@@ -56,6 +56,13 @@ def labels(generator):
     return torch.tensor([generator.random(), generator.random()])
 
 
+class MacroF1(FBetaMeasure):
+    """Its counts are tensors with a number per class."""
+
+    def __init__(self):
+        super().__init__(average="macro")
+
+
 KINDS = {
     EntityF1: (tags, tags),
     SrlSpanF1: (tags, tags),
@@ -65,6 +72,7 @@ KINDS = {
     ),
     CorefScores: (clusters, clusters, lambda generator: [(1, 1), (2, 2)]),
     CategoricalAccuracy: (labels, lambda generator: torch.tensor(generator.randrange(2))),
+    MacroF1: (labels, lambda generator: torch.tensor(generator.randrange(2))),
 }
 
 
@@ -112,6 +120,14 @@ def test_samples_do_not_depend_on_batches(tmp_path):
     instances = [(tags(generator), tags(generator)) for _ in range(9)]
     found = [evaluate(EntityF1, instances, size, tmp_path / f"{size}.json") for size in (1, 4, 9)]
     assert found[0] == found[1] == found[2]
+
+
+def test_a_file_without_labels_is_refused_if_samples_are_to_be_written(tmp_path):
+    evaluator = Evaluator.from_params(Params({"type": "elmo-bootstrap", "cuda_device": -1}))
+    model = Scored(EntityF1())
+    assert evaluator(model, Batches()) is not None
+    with pytest.raises(ConfigurationError, match="expected instances with labels, found none"):
+        evaluator(model, Batches(), predictions_output_file=str(tmp_path / "samples.json"))
 
 
 def test_a_model_without_a_metric_is_refused(tmp_path):

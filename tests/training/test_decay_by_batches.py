@@ -14,32 +14,31 @@ def make(*rates, **settings):
     return LearningRateScheduler.from_params(params, optimizer=optimizer), optimizer
 
 
-def train(scheduler, optimizer, num_batches):
+def train(scheduler, optimizer, numbers):
     """The rate of the first group at each update."""
     rates = []
-    for _ in range(num_batches):
-        # AllenNLP's trainer calls this before the update.
-        scheduler.step_batch()
+    for number in numbers:
+        # AllenNLP's trainer calls this before the update, with its number from 1.
+        scheduler.step_batch(number)
         rates.append(optimizer.param_groups[0]["lr"])
     return rates
 
 
 def test_rates_fall_after_a_number_of_batches_not_of_epochs():
     scheduler, optimizer = make(1.0, 0.1, factor=0.5, num_batches=3)
-    assert scheduler.get_values() == [1.0, 0.1]
-    assert train(scheduler, optimizer, 2) == [1.0, 1.0]
+    assert train(scheduler, optimizer, [1, 2]) == [1.0, 1.0]
     scheduler.step()
-    assert train(scheduler, optimizer, 5) == [1.0, 0.5, 0.5, 0.5, 0.25]
-    assert scheduler.get_values() == [0.25, 0.025]
+    assert train(scheduler, optimizer, range(3, 8)) == [1.0, 0.5, 0.5, 0.5, 0.25]
+    assert optimizer.param_groups[1]["lr"] == 0.025
 
 
 def test_a_restored_schedule_continues():
     scheduler, optimizer = make(1.0, factor=0.5, num_batches=2)
-    train(scheduler, optimizer, 3)
+    train(scheduler, optimizer, [1, 2, 3])
     again, its_optimizer = make(1.0, factor=0.5, num_batches=2)
     its_optimizer.load_state_dict(optimizer.state_dict())
     again.load_state_dict(scheduler.state_dict())
-    assert train(again, its_optimizer, 3) == train(scheduler, optimizer, 3) == [0.5, 0.25, 0.25]
+    assert train(again, its_optimizer, [4, 5, 6]) == [0.5, 0.25, 0.25]
 
 
 @pytest.mark.parametrize("factor, num_batches", [(0.0, 1), (1.5, 1), (0.5, 0)])

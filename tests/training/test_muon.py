@@ -57,6 +57,17 @@ def test_matrices_do_not_influence_each_other():
     assert not orthogonalised(torch.zeros(1, 3, 2), torch.float32).any()
 
 
+def test_a_gradient_that_overflows_is_skipped():
+    model = make_model()
+    optimizer = make_optimizer(model)
+    before = copy.deepcopy(model.state_dict())
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(model(torch.full((1, 7), 1e30)).square().sum() * float("inf")).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
 def test_steps_are_those_of_torch_and_of_adam(with_bfloat16):
     ours, theirs = make_model(), make_model()
     step(ours, make_optimizer(ours, lr=0.01, momentum=0.9, betas=[0.8, 0.99]), num_steps=5)

@@ -31,3 +31,18 @@ def test_an_error_of_the_system_names_the_file_that_was_to_be_written(tmp_path):
     with pytest.raises(FileNotFoundError) as error, atomic_write(path) as unfinished:
         unfinished.write_text("x")
     assert error.value.filename == str(path)
+
+
+def test_an_error_of_another_file_names_that_file(tmp_path):
+    missing = tmp_path / "input.txt"
+    with pytest.raises(FileNotFoundError) as error, atomic_write(tmp_path / "file.txt"):
+        missing.read_text()
+    assert error.value.filename == str(missing)
+
+
+def test_a_folder_that_is_a_file_is_named_by_the_first_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "file.txt"
+    with pytest.raises(NotADirectoryError) as error, atomic_write(path) as unfinished:
+        unfinished.write_text("x")
+    assert error.value.filename == str(path)

@@ -1,8 +1,10 @@
+import errno
 import os
 import threading
 
 import pytest
 
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import FolderLocked, lock_folder, wait_for_lock
 
 
@@ -25,6 +27,17 @@ def test_a_lock_is_waited_for_as_long_as_patience_lasts(tmp_path):
     with pytest.raises(FolderLocked):
         lock_folder(tmp_path / "out")
     os.close(second)
+
+
+def test_a_folder_that_may_not_be_written_is_named(tmp_path, monkeypatch):
+    def refuse(path, *args):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(os, "open", refuse)
+    lock = tmp_path / "out.unfinished" / "lock"
+    message = f"^{tmp_path}/out cannot be written: Permission denied \\({lock}\\).$"
+    with pytest.raises(ConfigurationError, match=message):
+        lock_folder(tmp_path / "out.unfinished")
 
 
 def test_other_errors_are_not_waited_for(tmp_path):

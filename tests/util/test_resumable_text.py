@@ -103,7 +103,16 @@ def test_a_kill_between_the_end_and_its_cleaning_leaves_the_file(tmp_path):
     text.close()
 
 
-@pytest.mark.parametrize("name, content", [("progress.json", '{"settings"'), ("lines", "o")])
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("progress.json", '{"settings"'),
+        ("progress.json", '{"progress": {}, "num_bytes": 1}'),
+        ("progress.json", '{"settings": {"unit": "bits"}, "progress": {}, "num_bytes": -1}'),
+        ("progress.json", "[]"),
+        ("lines", "o"),
+    ],
+)
 def test_damaged_work_is_named(tmp_path, name, content):
     text = opened(tmp_path / "out.tsv")
     text.commit("one\n", {"num_lines": 1})

@@ -7,6 +7,22 @@ from allennlp.common.checks import ConfigurationError
 from elmo_plugin.util.weights import read_state
 
 
+def test_a_file_that_is_missing_or_a_folder_is_not_called_damaged(tmp_path):
+    with pytest.raises(ConfigurationError, match="^It cannot be read: No such file or directory.$"):
+        read_state(tmp_path / "weights.th", "It")
+    with pytest.raises(ConfigurationError, match="^It cannot be read: Is a directory.$"):
+        read_state(tmp_path, "It")
+
+
+def test_too_little_memory_is_no_damage(tmp_path, monkeypatch):
+    def load(*args, **settings):
+        raise MemoryError
+
+    monkeypatch.setattr(torch, "load", load)
+    with pytest.raises(MemoryError):
+        read_state(tmp_path / "weights.th", "It")
+
+
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_damage_to_a_file_of_old_versions_of_torch_is_named_or_only_changes_values(tmp_path):
     """They are no zip files and have no checksums."""

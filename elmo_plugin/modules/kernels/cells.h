@@ -6,8 +6,8 @@
 // the input. `before` and `now` are the previous and the new cell state. `forward` replaces the
 // sums of the products in `z` by what `backward` needs, mostly the activations. `backward` gives
 // the gradients of these sums in `d_z`, and turns `d_now` from the gradient of the new cell state
-// into that of the previous one. Both take the setting of the cell (`with` in the functions below):
-// a bound, or the dropout mask, which has a number for each hidden unit.
+// into that of the previous one. Both take the setting of the cell: a bound, or the
+// dropout mask, which has a number for each hidden unit.
 
 #pragma once
 
@@ -101,14 +101,16 @@ struct Gru {
 };
 
 // The setting of one sentence, and of one of its hidden units.
-inline float of_row(float with, int64_t, int64_t) { return with; }
-inline const float* of_row(const float* with, int64_t row, int64_t dim) { return with + row * dim; }
-inline float of_unit(float with, int64_t) { return with; }
-inline float of_unit(const float* with, int64_t unit) { return with[unit]; }
+inline float of_row(float setting, int64_t, int64_t) { return setting; }
+inline const float* of_row(const float* setting, int64_t row, int64_t dim) {
+    return setting + row * dim;
+}
+inline float of_unit(float setting, int64_t) { return setting; }
+inline float of_unit(const float* setting, int64_t unit) { return setting[unit]; }
 
 // The backward pass of one sentence at one step.
 template <class Cell, class T>
-inline void cell_backward(int64_t dim, typename Cell::Setting with, const float* gates,
+inline void cell_backward(int64_t dim, typename Cell::Setting setting, const float* gates,
                           const float* previous, const float* cell_state, const float* d_output,
                           float* d_cell_state, T* d_gates) {
 #pragma GCC ivdep
@@ -116,7 +118,7 @@ inline void cell_backward(int64_t dim, typename Cell::Setting with, const float*
         float z[Cell::gates], d_z[Cell::gates];
         for (int g = 0; g < Cell::gates; ++g) z[g] = gates[g * dim + j];
         float d_now = d_cell_state[j];
-        Cell::backward(z, previous[j], cell_state[j], d_output[j], of_unit(with, j), d_now, d_z);
+        Cell::backward(z, previous[j], cell_state[j], d_output[j], of_unit(setting, j), d_now, d_z);
         for (int g = 0; g < Cell::gates; ++g) store(d_gates + g * dim + j, d_z[g]);
         d_cell_state[j] = d_now;
     }

@@ -14,8 +14,8 @@ constexpr int64_t block = 32;
 // between the products of two characters, `filters` between those of two positions.
 template <bool is_whole>
 inline void maxima_of_block(int64_t windows, int64_t width, int64_t row, int64_t filters,
-                            int64_t count, const int64_t* ids, const float* products, float* most,
-                            int32_t* where) {
+                            int64_t count, const int64_t* ids, const float* products, float* maxima,
+                            int32_t* argmax) {
     const int64_t n = is_whole ? block : count;
     float best[block];
     int32_t at[block];
@@ -38,7 +38,7 @@ inline void maxima_of_block(int64_t windows, int64_t width, int64_t row, int64_t
             at[j] = is_more ? static_cast<int32_t>(start) : at[j];
         }
     }
-    for (int64_t j = 0; j < n; ++j) most[j] = best[j], where[j] = at[j];
+    for (int64_t j = 0; j < n; ++j) maxima[j] = best[j], argmax[j] = at[j];
 }
 
 }  // namespace
@@ -46,11 +46,11 @@ inline void maxima_of_block(int64_t windows, int64_t width, int64_t row, int64_t
 extern "C" {
 
 // ids: (words, longest). lengths: ids of each word before padding, which is at its end. products:
-// (characters, width, filters). most, where: rows of `total` numbers; the maximum of each filter
+// (characters, width, filters). maxima, argmax: rows of `total` numbers; the maximum of each filter
 // and its position.
 void character_maxima(int64_t words, int64_t longest, const int64_t* ids, const int64_t* lengths,
                       int64_t width, int64_t filters, const float* products, int64_t total,
-                      float* most, int32_t* where) {
+                      float* maxima, int32_t* argmax) {
 #pragma omp parallel for if (words > 16)
     for (int64_t word = 0; word < words; ++word) {
         // Windows that contain only padding are the same: one is enough.
@@ -60,24 +60,24 @@ void character_maxima(int64_t words, int64_t longest, const int64_t* ids, const 
             const int64_t count = filters - first < block ? filters - first : block;
             (count == block ? maxima_of_block<true> : maxima_of_block<false>)(
                 windows, width, width * filters, filters, count, ids + word * longest,
-                products + first, most + word * total + first, where + word * total + first);
+                products + first, maxima + word * total + first, argmax + word * total + first);
         }
     }
 }
 
 // Adds to `d_products`.
 void character_maxima_gradient(int64_t words, int64_t longest, const int64_t* ids, int64_t width,
-                               int64_t filters, int64_t total, const int32_t* where,
-                               const float* d_most, float* d_products) {
+                               int64_t filters, int64_t total, const int32_t* argmax,
+                               const float* d_maxima, float* d_products) {
 #pragma omp parallel for if (words > 16)
     for (int64_t first = 0; first < filters; first += block) {
         const int64_t last = filters - first < block ? filters : first + block;
         for (int64_t word = 0; word < words; ++word) {
             for (int64_t j = first; j < last; ++j) {
-                const float d = d_most[word * total + j];
+                const float d = d_maxima[word * total + j];
                 // Half of them, behind a ReLU.
                 if (d == 0.0f) continue;
-                const int64_t* window = ids + word * longest + where[word * total + j];
+                const int64_t* window = ids + word * longest + argmax[word * total + j];
                 for (int64_t k = 0; k < width; ++k)
                     d_products[(window[k] * width + k) * filters + j] += d;
             }

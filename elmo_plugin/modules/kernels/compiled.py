@@ -35,8 +35,8 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
     `ELMO_COMPILED_KERNELS` is `0`.
 
     They are built at first use with the machine's C++ compiler (`$CXX`, or `c++`) and kept in the
-    user's cache folder. The file name contains hashes of source, compiler, processor and content: a
-    file that is damaged, or belongs to another user, is built again.
+    user's cache folder. The file name contains hashes of the source, the compiler's command, the
+    processor and the content: a file that is damaged, or belongs to another user, is built again.
     """
     if os.environ.get(_SWITCH) == "0":
         logger.info(f"Running without compiled kernels: {_SWITCH} is 0")

@@ -7,8 +7,8 @@
 namespace {
 
 // `InputSums` multiplies the inputs of several steps at once: as many tokens as have at most
-// `most_sums` sums of products, but at least `least_tokens` tokens.
-constexpr int64_t most_sums = 1 << 18, least_tokens = 24;
+// `max_sums` sums of products, but at least `min_tokens` tokens.
+constexpr int64_t max_sums = 1 << 18, min_tokens = 24;
 
 // Without gradients, or with what the backward scan needs (`gates`, `cell_states`).
 template <class T>
@@ -110,11 +110,13 @@ struct Step {
     __attribute__((noinline, flatten)) void finish(int64_t row, int64_t unit, int64_t size,
                                                    Vector (&gates)[Cell::gates]) const {
         const int64_t dim = scan.hidden_dim;
-        const auto with = of_row(setting(scan, typename Cell::Setting()), sentence + row, dim);
+        const auto row_setting =
+            of_row(setting(scan, typename Cell::Setting()), sentence + row, dim);
         float* cell = scan.cell_state + (sentence + row) * dim + unit;
         const Vector before = load_part(cell, size);
         float z[Cell::gates][width], now[width], output[width], settings[width];
-        for (int j = 0; j < width; ++j) settings[j] = of_unit(with, j < size ? unit + j : unit);
+        for (int j = 0; j < width; ++j)
+            settings[j] = of_unit(row_setting, j < size ? unit + j : unit);
         for (int g = 0; g < Cell::gates; ++g) std::memcpy(z[g], &gates[g], sizeof z[g]);
 #pragma GCC ivdep
         for (int j = 0; j < width; ++j) {
@@ -142,8 +144,8 @@ class InputSums {
   public:
     InputSums(const ForwardScan<T>& scan, const Unit& unit, const Share& share)
         : scan_(scan), unit_(unit), share_(share),
-          most_tokens_(most_sums / ((share.end - share.first) * Cell::input_gates * width + 1)) {
-        if (most_tokens_ < least_tokens) most_tokens_ = least_tokens;
+          max_tokens_(max_sums / ((share.end - share.first) * Cell::input_gates * width + 1)) {
+        if (max_tokens_ < min_tokens) max_tokens_ = min_tokens;
     }
 
     // Computes them for this step, which begins at `start`, and as many others as there is room.
@@ -152,7 +154,7 @@ class InputSums {
         done_ = 0;
         for (; step < scan_.num_steps; start += scan_.batch_sizes[step++]) {
             const int64_t rows = unit_.rows(scan_.batch_sizes[step]);
-            if (rows <= 0 || (!tokens_.empty() && count() + rows > most_tokens_)) break;
+            if (rows <= 0 || (!tokens_.empty() && count() + rows > max_tokens_)) break;
             for (int64_t row = 0; row < rows; ++row)
                 tokens_.push_back(scan_.inputs + (start + unit_.first + row) * scan_.input_dim);
         }
@@ -176,7 +178,7 @@ class InputSums {
     const ForwardScan<T>& scan_;
     const Unit& unit_;
     const Share& share_;
-    int64_t most_tokens_, done_ = 0;
+    int64_t max_tokens_, done_ = 0;
     std::vector<const T*> tokens_;
     std::vector<float> sums_;
 };

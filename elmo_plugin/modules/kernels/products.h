@@ -119,22 +119,22 @@ inline void add_products(Vector (&sum)[rows][vectors], const T* inputs, int64_t 
     add_products<rows, vectors>(sum, of_rows, num_inputs, panel);
 }
 
-// Calls `of<rows>(first)` for all sentences, in blocks of nearly equal size.
-template <int most, class Of>
-inline void in_blocks(int64_t num_rows, const Of& of) {
-    const int64_t num_blocks = ceil_div(num_rows, most);
+// Calls `body.call<rows>(first)` for all sentences, in blocks of nearly equal size.
+template <int max_rows, class Body>
+inline void in_blocks(int64_t num_rows, const Body& body) {
+    const int64_t num_blocks = ceil_div(num_rows, max_rows);
     for (int64_t block = 0; block < num_blocks; ++block) {
         const int64_t first = num_rows * block / num_blocks;
         const int64_t rows = num_rows * (block + 1) / num_blocks - first;
         switch (rows) {
-            case 1: of.template call<1>(first); break;
-            case 2: of.template call<2>(first); break;
-            case 3: of.template call<most < 3 ? most : 3>(first); break;
-            case 4: of.template call<most < 4 ? most : 4>(first); break;
-            case 5: of.template call<most < 5 ? most : 5>(first); break;
-            case 6: of.template call<most < 6 ? most : 6>(first); break;
-            case 7: of.template call<most < 7 ? most : 7>(first); break;
-            default: of.template call<most < 8 ? most : 8>(first);
+            case 1: body.template call<1>(first); break;
+            case 2: body.template call<2>(first); break;
+            case 3: body.template call<max_rows < 3 ? max_rows : 3>(first); break;
+            case 4: body.template call<max_rows < 4 ? max_rows : 4>(first); break;
+            case 5: body.template call<max_rows < 5 ? max_rows : 5>(first); break;
+            case 6: body.template call<max_rows < 6 ? max_rows : 6>(first); break;
+            case 7: body.template call<max_rows < 7 ? max_rows : 7>(first); break;
+            default: body.template call<max_rows < 8 ? max_rows : 8>(first);
         }
     }
 }

@@ -8,7 +8,7 @@
 namespace {
 
 template <class Cell, bool keeps>
-void forward(int64_t rows, int64_t dim, typename Cell::Setting with, const Bfloat16* inputs,
+void forward(int64_t rows, int64_t dim, typename Cell::Setting setting, const Bfloat16* inputs,
              const Bfloat16* recurrent, const float* previous, float* gates, float* cell_state,
              Bfloat16* output) {
     constexpr int first_input = Cell::gates - Cell::input_gates;
@@ -18,7 +18,7 @@ void forward(int64_t rows, int64_t dim, typename Cell::Setting with, const Bfloa
         const Bfloat16* re = recurrent + row * Cell::recurrent_gates * dim;
         float* kept = keeps ? gates + row * Cell::gates * dim : nullptr;
         const float* before = previous + row * dim;
-        const typename Cell::Setting setting = of_row(with, row, dim);
+        const typename Cell::Setting row_setting = of_row(setting, row, dim);
         float* now = cell_state + row * dim;
         Bfloat16* given = output + row * dim;
 #pragma GCC ivdep
@@ -28,7 +28,7 @@ void forward(int64_t rows, int64_t dim, typename Cell::Setting with, const Bfloa
                 z[g] = g < first_input ? 0.0f : load(in[(g - first_input) * dim + j]);
                 if (g < Cell::recurrent_gates) z[g] += load(re[g * dim + j]);
             }
-            Cell::forward(z, before[j], of_unit(setting, j), c, y);
+            Cell::forward(z, before[j], of_unit(row_setting, j), c, y);
             if (keeps)
                 for (int g = 0; g < Cell::gates; ++g) kept[g * dim + j] = z[g];
             now[j] = c;
@@ -38,12 +38,12 @@ void forward(int64_t rows, int64_t dim, typename Cell::Setting with, const Bfloa
 }
 
 template <class Cell>
-void backward(int64_t rows, int64_t dim, typename Cell::Setting with, const float* gates,
+void backward(int64_t rows, int64_t dim, typename Cell::Setting setting, const float* gates,
               const float* previous, const float* cell_state, const float* d_output,
               float* d_cell_state, Bfloat16* d_gates) {
 #pragma omp parallel for if (rows * dim > 16384)
     for (int64_t row = 0; row < rows; ++row)
-        cell_backward<Cell>(dim, of_row(with, row, dim), gates + row * Cell::gates * dim,
+        cell_backward<Cell>(dim, of_row(setting, row, dim), gates + row * Cell::gates * dim,
                             previous + row * dim, cell_state + row * dim, d_output + row * dim,
                             d_cell_state + row * dim, d_gates + row * Cell::gates * dim);
 }
@@ -53,16 +53,16 @@ void backward(int64_t rows, int64_t dim, typename Cell::Setting with, const floa
 extern "C" {
 
 #define CELL(name, Cell)                                                                           \
-    void name##_forward(int64_t rows, int64_t dim, Cell::Setting with, const Bfloat16* inputs,     \
+    void name##_forward(int64_t rows, int64_t dim, Cell::Setting setting, const Bfloat16* inputs,  \
                         const Bfloat16* recurrent, const float* previous, float* gates,            \
                         float* state, Bfloat16* output) {                                          \
-        (gates ? forward<Cell, true> : forward<Cell, false>)(rows, dim, with, inputs, recurrent,   \
-                                                             previous, gates, state, output);      \
+        (gates ? forward<Cell, true> : forward<Cell, false>)(                                      \
+            rows, dim, setting, inputs, recurrent, previous, gates, state, output);                \
     }                                                                                              \
-    void name##_backward(int64_t rows, int64_t dim, Cell::Setting with, const float* gates,        \
+    void name##_backward(int64_t rows, int64_t dim, Cell::Setting setting, const float* gates,     \
                          const float* previous, const float* state, const float* d_output,         \
                          float* d_state, Bfloat16* d_gates) {                                      \
-        backward<Cell>(rows, dim, with, gates, previous, state, d_output, d_state, d_gates);       \
+        backward<Cell>(rows, dim, setting, gates, previous, state, d_output, d_state, d_gates);    \
     }
 
 CELL(lstm, Lstm)

@@ -1,8 +1,9 @@
 // All steps of recurrent layers over packed sentences in one call: what the forward scan and the
 // backward scan have in common.
 //
-// Threads take layers first, then sentences, which need not wait for each other. If there are more
-// threads than sentences, those of one sentence share its panels and wait after each product.
+// Layers are divided among the threads first, then sentences, which are independent of each other.
+// If there are more threads than sentences, several threads share the panels of a sentence and wait
+// for each other after each product.
 
 #pragma once
 
@@ -15,7 +16,7 @@
 namespace {
 
 // Multiplications below which another thread costs more than it saves.
-constexpr int64_t least_work = 1 << 15;
+constexpr int64_t min_work = 1 << 15;
 
 struct Scan {
     int64_t num_steps;
@@ -37,16 +38,16 @@ void run_all(const Direction* scans, int64_t num_scans, bool can_share) {
     if (!one.num_steps || !one.batch_sizes[0]) return;
     const int64_t num_rows = one.batch_sizes[0];
     const int64_t work = one.hidden_dim * one.output_dim * Cell::recurrent_gates;
-    int64_t most = can_share ? num_scans * num_rows * ceil_div(work, least_work)
-                             : num_scans * num_rows;
-    if (omp_get_max_threads() < most) most = omp_get_max_threads();
-    if (num_scans * num_rows * work < least_work) most = 1;
-    int64_t num_parts = ceil_div(most, num_scans);
+    int64_t max_threads = can_share ? num_scans * num_rows * ceil_div(work, min_work)
+                                    : num_scans * num_rows;
+    if (omp_get_max_threads() < max_threads) max_threads = omp_get_max_threads();
+    if (num_scans * num_rows * work < min_work) max_threads = 1;
+    int64_t num_parts = ceil_div(max_threads, num_scans);
     if (num_parts > num_rows) num_parts = num_rows;
     const std::vector<int64_t> firsts = parts(one.batch_sizes, one.num_steps, num_parts);
     const int64_t num_units = num_scans * num_parts;
     std::vector<Barrier> barriers(num_units);
-#pragma omp parallel num_threads(most)
+#pragma omp parallel num_threads(max_threads)
     {
         const int64_t num_threads = omp_get_num_threads(), thread = omp_get_thread_num();
         const int64_t shared = can_share ? num_threads / num_units : 1;

@@ -19,26 +19,26 @@ void softmax_losses(int64_t rows, int64_t words, const float* bias, const int64_
     for (int64_t row = 0; row < rows; ++row) {
         const T* of_row = logits + row * words;
         float x[BLOCK];
-        float most = -INFINITY;
+        float max_logit = -INFINITY;
         double sum = 0.0;
         for (int64_t first = 0; first < words; first += BLOCK) {
             const int64_t size = std::min(BLOCK, words - first);
-            float most_of_block = most;
-#pragma omp simd reduction(max : most_of_block)
+            float max_of_block = max_logit;
+#pragma omp simd reduction(max : max_of_block)
             for (int64_t j = 0; j < size; ++j) {
                 x[j] = load(of_row[first + j]) + bias[first + j];
-                most_of_block = x[j] > most_of_block ? x[j] : most_of_block;
+                max_of_block = x[j] > max_of_block ? x[j] : max_of_block;
             }
             // The sum is relative to the largest logit so far.
-            sum *= std::exp(double(most) - double(most_of_block));
-            most = most_of_block;
+            sum *= std::exp(double(max_logit) - double(max_of_block));
+            max_logit = max_of_block;
             float sum_of_block = 0.0f;
 #pragma omp simd reduction(+ : sum_of_block)
-            for (int64_t j = 0; j < size; ++j) sum_of_block += exponential(x[j] - most);
+            for (int64_t j = 0; j < size; ++j) sum_of_block += exponential(x[j] - max_logit);
             sum += sum_of_block;
         }
         const float of_target = load(of_row[targets[row]]) + bias[targets[row]];
-        losses[row] = float(most + std::log(sum)) - of_target;
+        losses[row] = float(max_logit + std::log(sum)) - of_target;
     }
 }
 
@@ -52,24 +52,24 @@ void softmax_gradient(int64_t rows, int64_t words, const float* bias, const int6
 #pragma omp for
         for (int64_t row = 0; row < rows; ++row) {
             T* of_row = logits + row * words;
-            float most = -INFINITY;
-#pragma omp simd reduction(max : most)
+            float max_logit = -INFINITY;
+#pragma omp simd reduction(max : max_logit)
             for (int64_t j = 0; j < words; ++j) {
                 x[j] = load(of_row[j]) + bias[j];
-                most = x[j] > most ? x[j] : most;
+                max_logit = x[j] > max_logit ? x[j] : max_logit;
             }
             const float of_target = x[targets[row]];
             float sum = 0.0f;
 #pragma omp simd reduction(+ : sum)
             for (int64_t j = 0; j < words; ++j) {
-                x[j] = exponential(x[j] - most);
+                x[j] = exponential(x[j] - max_logit);
                 sum += x[j];
             }
             const float scale = 1.0f / sum;
 #pragma GCC ivdep
             for (int64_t j = 0; j < words; ++j) store(of_row + j, x[j] * scale);
             store(of_row + targets[row], x[targets[row]] * scale - 1.0f);
-            losses[row] = most + std::log(sum) - of_target;
+            losses[row] = max_logit + std::log(sum) - of_target;
         }
     }
 }

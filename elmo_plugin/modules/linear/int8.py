@@ -23,10 +23,10 @@ class Int8Matrix:
     A matrix quantised to int8, from -127 to 127, with one scale per row.
 
     A product of few rows takes as long as reading the matrix, and this one is a quarter as large as
-    in float32. On CPUs with VNNI the product is one of integers too. Inputs are rounded to 16 bits,
-    each row scaled by its own largest value, so that rows do not depend on each other and only the
-    matrix is coarse; their low and high bytes are rows of one product. Elsewhere the matrix is
-    converted to float32 for every product: small, but slow.
+    in float32. On CPUs with VNNI the product is computed in integers. Inputs are rounded to 16
+    bits, each row scaled by its largest value, so rows are independent of each other and only the
+    matrix loses precision; their low and high bytes are rows of one product. Elsewhere the matrix
+    is converted to float32 for every product: small, but slow.
 
     # Parameters
 
@@ -166,7 +166,7 @@ class Int8Linear(torch.nn.Module):
         return self.matrix.dequantize()
 
     @property
-    def keeps_packed(self) -> bool:
+    def caches_packed(self) -> bool:
         """Always true: the weight cannot change."""
         return True
 

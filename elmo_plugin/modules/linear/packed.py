@@ -87,7 +87,7 @@ class PackedLinear(torch.nn.Linear):
     """
     A linear layer that is fast on small batches when no gradient is tracked.
 
-    It then multiplies with a `PackedMatrix`. That copy is kept only while the weight should not
+    It then multiplies with a `PackedMatrix`. That copy is cached only while the weight should not
     change: in evaluation mode, or while the weight does not require a gradient. `train()`,
     `eval()`, loading a state dict, moving to another device or type, changing the weight in place,
     assigning `weight.data`, and any forward pass that autograd tracks drop it. After changes that
@@ -97,8 +97,9 @@ class PackedLinear(torch.nn.Linear):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias=bias)
-        # For each packing function and its arguments: the weight, its version, and the copy.
-        self._copies: Dict[Any, Tuple[torch.Tensor, Any, Any]] = {}
+        # For each packing function and its arguments: the weight, its version, the copy, and the
+        # weight's memory.
+        self._copies: Dict[Any, Tuple[torch.Tensor, Any, Any, torch.Tensor]] = {}
 
     def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
@@ -118,20 +119,20 @@ class PackedLinear(torch.nn.Linear):
         if tracks_gradients(self.weight, inputs, bias):
             self.drop_packed()
             return padded_linear(inputs, self.weight, bias)
-        if self.keeps_packed and self._can_pack(inputs):
-            return self.kept(PackedMatrix).product(inputs, bias)
+        if self.caches_packed and self._can_pack(inputs):
+            return self.cached(PackedMatrix).product(inputs, bias)
         return linear(inputs, self.weight, bias)
 
     @property
-    def keeps_packed(self) -> bool:
-        """True while a packed copy is kept between forward passes without gradients."""
+    def caches_packed(self) -> bool:
+        """True while a packed copy is cached between forward passes without gradients."""
         return not self.training or not self.weight.requires_grad
 
     def drop_packed(self) -> None:
         """Forgets the packed copy; the next forward pass without gradients makes a new one."""
         self._copies = {}
 
-    def kept(self, pack: Callable[..., Copy], *arguments: Any) -> Copy:
+    def cached(self, pack: Callable[..., Copy], *arguments: Any) -> Copy:
         """`pack(weight, *arguments)`, made anew only if the weight has changed since."""
         weight, copy = self.weight, self._copies.get((pack, arguments))
         # PyTorch counts changes in place, but not those of tensors made in inference mode.
@@ -139,7 +140,8 @@ class PackedLinear(torch.nn.Linear):
         # An assignment to `weight.data` is not counted, but changes the address, type or shape.
         version = count, weight.data_ptr(), weight.dtype, weight.shape
         if copy is None or copy[0] is not weight or copy[1] != version:
-            copy = weight, version, pack(weight, *arguments)
+            # The last part keeps the memory alive: its address would otherwise be used again.
+            copy = weight, version, pack(weight, *arguments), weight.detach()
             self._copies[pack, arguments] = copy
         return copy[2]
 

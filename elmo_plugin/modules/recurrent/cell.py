@@ -38,11 +38,15 @@ class Cell(ABC):
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
-        for name in ("num_recurrent_gates", "num_input_gates", "num_bias_gates"):
-            if name not in cls.__dict__:
-                setattr(cls, name, len(cls.gates))
-        if "draw_order" not in cls.__dict__:
-            cls.draw_order = cls.gates
+        if "gates" in cls.__dict__:
+            for name in ("num_recurrent_gates", "num_input_gates", "num_bias_gates"):
+                if name not in cls.__dict__:
+                    setattr(cls, name, len(cls.gates))
+            if "draw_order" not in cls.__dict__:
+                cls.draw_order = cls.gates
+        # The kernel of another cell computes another formula.
+        if {"gates", "formula"} & set(cls.__dict__) and "kernel" not in cls.__dict__:
+            cls.kernel = None
         Cell.registered[cls.__name__] = cls
 
     @abstractmethod

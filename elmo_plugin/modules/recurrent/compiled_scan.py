@@ -11,7 +11,7 @@ from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.linear.panels import panels
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.scan import RecurrentState, SavedActivations, at_least_float32
-from elmo_plugin.modules.recurrent.weights import KeptWeights, Weights
+from elmo_plugin.modules.recurrent.weights import CachedWeights, Weights
 
 # Types of products, in the names of compiled functions.
 _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
@@ -29,14 +29,14 @@ class LayerCall(NamedTuple):
         The weights.
     state : `Optional[RecurrentState]`
         State before the first step, longest sentence first; zeros when not given.
-    kept : `Optional[KeptWeights]`
+    cached : `Optional[CachedWeights]`
         Packed copies of the weights, used without gradients.
     """
 
     inputs: torch.Tensor
     weights: Weights
     state: Optional[RecurrentState] = None
-    kept: Optional[KeptWeights] = None
+    cached: Optional[CachedWeights] = None
 
 
 def can_scan(
@@ -88,7 +88,7 @@ def compiled_forward(
     dim, rows = calls[0].weights.hidden_dim(cell), max(batch_sizes, default=0)
     dtype = calls[0].inputs.dtype
     scans, results = [], []
-    for number, (inputs, weights, state, kept) in enumerate(calls):
+    for number, (inputs, weights, state, cached) in enumerate(calls):
         activations = saved[number] if saved else None
         outputs = (
             activations.hidden_states
@@ -108,7 +108,7 @@ def compiled_forward(
         scans.append(
             {
                 **_settings(cell, weights, len(final.cell), state is not None),
-                **(kept or weights).panels(cell),
+                **(cached or weights).panels(cell),
                 "input_dim": inputs.size(1),
                 "inputs": inputs.contiguous(),
                 "bias": weights.bias.to(full),

@@ -9,7 +9,7 @@ from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.compiled_scan import LayerCall
 from elmo_plugin.modules.recurrent.recurrence import recurrences
 from elmo_plugin.modules.recurrent.scan import RecurrentState
-from elmo_plugin.modules.recurrent.weights import KeptWeights, Weights
+from elmo_plugin.modules.recurrent.weights import CachedWeights, Weights
 from elmo_plugin.util.gradients import tracks_gradients
 
 
@@ -102,10 +102,10 @@ class RecurrentLayer(torch.nn.Module):
         if tracks_gradients(inputs, *(state or ()), *self.parameters()):
             for layer in layers:
                 layer.drop_packed()
-        weights, kept = self.weights(cell), None
-        if all(layer.keeps_packed for layer in layers):
-            kept = KeptWeights(weights, self.input, self.recurrent, self.projection)
-        return LayerCall(inputs, weights, state, kept)
+        weights, cached = self.weights(cell), None
+        if all(layer.caches_packed for layer in layers):
+            cached = CachedWeights(weights, self.input, self.recurrent, self.projection)
+        return LayerCall(inputs, weights, state, cached)
 
 
 def run_layers(

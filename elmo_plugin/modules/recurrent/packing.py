@@ -3,6 +3,8 @@ from typing import List
 
 import torch
 
+from elmo_plugin.util.errors import ConfigurationError
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -36,8 +38,17 @@ class Packing:
 
         mask : `torch.BoolTensor`
             Shape `(batch_size, num_tokens)`, real tokens first. Rows may be empty.
+
+        # Raises
+
+        `ConfigurationError`
+            If padding stands before a token.
         """
-        assert not bool((mask[:, 1:] & ~mask[:, :-1]).any()), "padding stands before a token"
+        if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
+            raise ConfigurationError(
+                "Expected a mask with real tokens first in each row, found padding before a token. "
+                "Pad sentences at the end."
+            )
         return cls.from_lengths(mask.sum(dim=1), mask.size(1))
 
     @classmethod

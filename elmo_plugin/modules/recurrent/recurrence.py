@@ -92,7 +92,7 @@ def recurrences(
 def _recurrence(
     cell: Cell, call: LayerCall, batch_sizes: Sequence[int]
 ) -> Tuple[torch.Tensor, RecurrentState]:
-    inputs, weights, state, kept = call
+    inputs, weights, state, cached = call
     dtype = _product_dtype(weights)
     if state is None and weights.recurrent_bias is not None:
         # The recurrent bias is added in the first step too, so that step needs a state.
@@ -106,7 +106,7 @@ def _recurrence(
         )
         return outputs, RecurrentState(*final)
     with torch.autocast(inputs.device.type, enabled=False):
-        source = kept if kept is not None and dtype == weights.bias.dtype else weights
+        source = cached if cached is not None and dtype == weights.bias.dtype else weights
         return forward_scan(
             cell, inputs.to(dtype), weights, batch_sizes, state, source.products(dtype), None
         )

@@ -95,16 +95,16 @@ class Weights(NamedTuple):
         )
 
 
-class KeptWeights(NamedTuple):
+class CachedWeights(NamedTuple):
     """
-    The same as `weights`, with copies that are kept for the next call.
+    The same as `weights`, with copies that are cached for the next call.
 
     # Parameters
 
     weights : `Weights`
         The values.
     input, recurrent, projection : `Optional[Linear]`
-        The layers that own the weights and keep the copies.
+        The layers that own the weights and cache the copies.
     """
 
     weights: Weights
@@ -116,10 +116,12 @@ class KeptWeights(NamedTuple):
         """See `Weights.panels`."""
         weights, projection = self.weights, None
         if self.projection is not None and weights.projection is not None:
-            projection = _kept_panels(self.projection, weights.projection)
+            projection = _cached_panels(self.projection, weights.projection)
         return {
-            "input": _kept_panels(self.input, weights.input, cell.num_input_gates),
-            "recurrent": _kept_panels(self.recurrent, weights.recurrent, cell.num_recurrent_gates),
+            "input": _cached_panels(self.input, weights.input, cell.num_input_gates),
+            "recurrent": _cached_panels(
+                self.recurrent, weights.recurrent, cell.num_recurrent_gates
+            ),
             "projection": projection,
         }
 
@@ -132,8 +134,8 @@ class KeptWeights(NamedTuple):
         )
 
 
-def _kept_panels(layer: Linear, weight: torch.Tensor, *arguments: Any) -> torch.Tensor:
+def _cached_panels(layer: Linear, weight: torch.Tensor, *arguments: Any) -> torch.Tensor:
     if isinstance(layer, PackedLinear):
-        return layer.kept(panels, *arguments)
+        return layer.cached(panels, *arguments)
     # Not `layer.weight`, which for an `Int8Linear` may be on the device `meta` by now.
     return panels(weight, *arguments)

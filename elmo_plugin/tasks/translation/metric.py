@@ -65,20 +65,23 @@ class TranslationScores(Metric):
         # Returns
 
         `Dict[str, float]`
-            `BLEU`, from 0 to 100, and `perplexity` per token, over all processes; empty if there
-            were no references.
+            Over all processes: `BLEU`, from 0 to 100, if there were references, and `perplexity`
+            per token, if there was a loss.
         """
         counts = [sum_over_processes(count) for count in self._counts]
         nats, num_tokens = map(sum_over_processes, (self._nats, self._num_tokens))
         if reset:
             self.reset()
-        if not num_tokens:
-            return {}
-        # "exp" is the default of sacrebleu's `corpus_score`, but not of `compute_bleu`.
-        bleu = _sacrebleu().BLEU.compute_bleu(
-            counts[:4], counts[4:8], *counts[8:], smooth_method="exp"
-        )
-        return {"BLEU": bleu.score, "perplexity": perplexity_of(nats / num_tokens)}
+        metrics = {}
+        if any(counts):
+            # "exp" is the default of sacrebleu's `corpus_score`, but not of `compute_bleu`.
+            bleu = _sacrebleu().BLEU.compute_bleu(
+                counts[:4], counts[4:8], *counts[8:], smooth_method="exp"
+            )
+            metrics["BLEU"] = bleu.score
+        if num_tokens:
+            metrics["perplexity"] = perplexity_of(nats / num_tokens)
+        return metrics
 
     @overrides
     def reset(self) -> None:

@@ -21,9 +21,9 @@ def assert_is_linear(layer, inputs, bias=None, most=1e-5):
 
 
 def packed_copy(layer):
-    """The copy that the layer keeps, or None."""
-    kept = layer._copies.get((PackedMatrix, ()))
-    return None if kept is None else kept[2]
+    """The copy that the layer caches, or None."""
+    cached = layer._copies.get((PackedMatrix, ()))
+    return None if cached is None else cached[2]
 
 
 @pytest.fixture
@@ -145,7 +145,19 @@ def test_a_changed_weight_is_packed_again(layer, change, frozen):
             assert not torch.equal(layer(inputs), before)
 
 
-def test_a_weight_in_training_is_never_kept_packed(layer):
+@needs_onednn
+def test_memory_of_a_replaced_weight_is_not_taken_for_the_weight(layer):
+    inputs = torch.randn(5, NUM_IN)
+    with torch.no_grad():
+        for _ in range(20):
+            layer(inputs)
+            # Twice: the second could be where the packed one was.
+            for _ in range(2):
+                layer.weight.data = torch.randn(NUM_OUT, NUM_IN) / NUM_IN
+            assert_is_linear(layer, inputs)
+
+
+def test_a_weight_in_training_is_never_cached_packed(layer):
     layer.train()
     inputs = torch.randn(5, NUM_IN)
     with torch.no_grad():

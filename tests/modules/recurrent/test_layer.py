@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from elmo_plugin.modules.recurrent.cell import Cell
+from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
 from elmo_plugin.modules.recurrent.layer import RecurrentLayer
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
@@ -124,7 +125,7 @@ def test_autocast_applies_without_gradients_too(lstm):
     assert torch.equal(learned, read)
 
 
-def test_copies_of_the_weights_are_kept_without_gradients_only(lstm):
+def test_copies_of_the_weights_are_cached_without_gradients_only(lstm):
     layers = (lstm.input, lstm.recurrent, lstm.projection)
     inputs = torch.randn(2, INPUT_DIM)
     with torch.no_grad():
@@ -167,6 +168,30 @@ def test_a_new_cell_needs_nothing_but_its_formula():
         assert_same(found, wanted, 1e-5)
     finally:
         del Cell.registered["MinimalCell"]
+
+
+def test_a_cell_that_inherits_has_the_numbers_of_its_gates_and_the_kernel_of_its_formula():
+    class NamedGru(GruCell):
+        """The same formula."""
+
+    class SquaredLstm(LstmCell):
+        """Another formula of the same gates."""
+
+        def formula(self, gates, cell_state):
+            """See `Cell`."""
+            cell_state, output = super().formula(gates, cell_state)
+            return cell_state, output.square()
+
+    try:
+        for name in ("kernel", "num_recurrent_gates", "num_input_gates", "draw_order"):
+            assert getattr(NamedGru, name) == getattr(GruCell, name)
+        layer = RecurrentLayer(SquaredLstm(), INPUT_DIM, DIM)
+        inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
+        found, _ = layer(inputs, UNEVEN)
+        expected, _ = reference_recurrence(layer.cell, inputs, layer.weights(), UNEVEN)
+        assert relative_error(found, expected) < 1e-6
+    finally:
+        del Cell.registered["NamedGru"], Cell.registered["SquaredLstm"]
 
 
 def test_weights_converted_through_data_are_read_in_their_new_type():

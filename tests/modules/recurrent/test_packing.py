@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from elmo_plugin.modules.recurrent.packing import Packing
+from elmo_plugin.util.errors import ConfigurationError
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -55,5 +56,5 @@ def test_the_reversal_reverses_each_sentence():
 
 
 def test_padding_before_a_token_is_refused():
-    with pytest.raises(AssertionError, match="padding stands before a token"):
+    with pytest.raises(ConfigurationError, match="found padding before a token. Pad sentences"):
         Packing.from_mask(torch.tensor([[False, True]]))

@@ -128,6 +128,11 @@ def test_of_a_word_that_occurs_twice_the_first_vector_counts(tmp_path, vocab):
     assert vectors_of(embedder, vocab, ["play", "zoo"]) == [[1, 1, 1], [2, 2, 2]]
 
 
+def test_a_word_with_a_space_may_begin_with_the_first_word_wanted(tmp_path, vocab):
+    path = write(tmp_path / "v.txt", ["the 1 2 3", "play name@domain.com 0 0 1", "play 4 5 6"])
+    assert vectors_of(WordVectors(vocab, 3, path), vocab, ["play"]) == [[4, 5, 6]]
+
+
 def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path, vocab):
     embedder = WordVectors(vocab, 3, write(tmp_path / "v.txt", ["\ufeffplay 1 1 1"]))
     assert vectors_of(embedder, vocab, ["play"]) == [[1, 1, 1]]
@@ -156,6 +161,7 @@ def test_an_extended_vocabulary_finds_vectors_or_the_unknown_words(vocab, path):
     "lines, message",
     [
         (["the 1 2", "play 4 5"], r"v\.txt:1: expected a word and the 3 numbers .* 'the 1 2'"),
+        (["of 1 2", "play 4 5 6"], r"v\.txt:1: expected a word and the 3 numbers .* 'of 1 2'"),
         (["the 1 2 3 4", "play 4 5 6 7"], r"v\.txt:1: expected a word and the 3 numbers"),
         (["the 1 2 3", "play 4 x 6"], r"v\.txt:2: expected a word and the 3 numbers"),
         (["the 1 2 3", "play 4 5"], r"v\.txt:2: expected a word and the 3 numbers"),

@@ -47,6 +47,14 @@ def test_perplexity_is_per_token_and_a_reset_forgets():
     assert metric.get_metric() == {}
 
 
+def test_without_losses_there_is_bleu_and_without_references_there_is_perplexity():
+    metric = TranslationScores()
+    metric(HYPOTHESES, REFERENCES)
+    assert list(metric.get_metric(reset=True)) == ["BLEU"]
+    metric.add_loss(3.0, 2)
+    assert list(metric.get_metric()) == ["perplexity"]
+
+
 def test_a_model_that_diverges_has_an_infinite_perplexity():
     metric = TranslationScores()
     metric.add_loss(800.0, 1)
