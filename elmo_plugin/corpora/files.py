@@ -42,6 +42,7 @@ def find_file(path: Union[str, os.PathLike]) -> str:
     path = os.fspath(path)
     if "://" in path:
         return local_path(path)
+    path = os.path.expanduser(path)
     for candidate in (path, path + ".gz"):
         if os.path.exists(candidate):
             return candidate

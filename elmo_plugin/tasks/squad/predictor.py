@@ -120,7 +120,7 @@ class SquadPredictor(TaskPredictor):
             # The fault of the model: a `ConfigurationError` would be one of the line.
             raise RuntimeError(
                 "elmo-squad: no span of the passage has a probability, because numbers of the "
-                "model are NaN. Its training diverged; take another model."
+                "model are NaN. Its training diverged; use another checkpoint."
             )
         named = {} if metadata["question_id"] is None else {"id": metadata["question_id"]}
         return {**named, **n_best[0], "n_best": n_best}
