@@ -103,7 +103,7 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
         str(_settings(model.config, "").get("type", "")),
         _place(model.config, elmo, int(number)),
         weights.tolist(),
-        mix.scale(),
+        mix.gamma.item(),
     )
 
 

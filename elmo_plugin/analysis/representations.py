@@ -144,7 +144,7 @@ class CoveLayers:
         if encoder.input_dim != static.dim:
             raise ConfigurationError(
                 f"The encoder of CoVe reads word vectors {encoder.input_dim} wide, and those of "
-                f"{static.layers[0]} are {static.dim} wide. Take those with which it was trained."
+                f"{static.layers[0]} are {static.dim} wide. Use those with which it was trained."
             )
         self.name = "CoVe"
         self.layers = ["layer 1", "layer 2"]

@@ -6,9 +6,13 @@ from torch.nn.functional import pad
 
 from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
 from elmo_plugin.bilm.character_encoder import CharacterEncoder
-from elmo_plugin.bilm.identity import IDENTITY, decode_identity, encode_identity
 from elmo_plugin.bilm.io.hub import PretrainedFiles
 from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.stored_options import (
+    STORED_OPTIONS,
+    decode_stored_options,
+    encode_stored_options,
+)
 from elmo_plugin.bilm.token_embeddings import TokenEmbeddings, map_of
 from elmo_plugin.bilm.token_layer_table import TokenLayerTable
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
@@ -101,7 +105,7 @@ class Bilm(PretrainedFiles):
         self.register_buffer(
             "boundary_ids", self.characters.batch_ids([[BEGIN_SENTENCE, END_SENTENCE]])[0], False
         )
-        self.register_buffer(IDENTITY, encode_identity(options.source, source))
+        self.register_buffer(STORED_OPTIONS, encode_stored_options(options.source, source))
 
     @property
     def num_layers(self) -> int:
@@ -163,10 +167,11 @@ class Bilm(PretrainedFiles):
         """
         expected = self.characters
         if character_ids.dim() != 3 or character_ids.size(2) != expected.max_characters_per_token:
+            hint = " Give the token indexer the biLM's `options_file`."
             raise ValueError(
                 "biLM: expected character ids of shape (batch_size, num_tokens, "
-                f"{expected.max_characters_per_token}), found {tuple(character_ids.shape)}. "
-                "Give the token indexer the biLM's `options_file`."
+                f"{expected.max_characters_per_token}), found {tuple(character_ids.shape)}."
+                f"{hint if character_ids.dim() == 3 else ''}"
             )
         # Not on a GPU, where it would wait for the device; the embedding fails on such ids there.
         if character_ids.numel() and character_ids.device.type == "cpu":
@@ -184,8 +189,9 @@ class Bilm(PretrainedFiles):
     def precompute(self, words: Sequence[str]) -> None:
         """
         Computes the token layer of these words in advance, so that `forward` does not run the
-        character encoder for them unless its gradients are needed. Call it again after weights
-        have changed or have been loaded. Needs memory for `token_dim` numbers per word.
+        character encoder for them unless its gradients are needed. The table is dropped when
+        weights are loaded or moved, and by `train()` and `eval()`. Needs memory for `token_dim`
+        numbers per word.
         """
         self._token_table = (
             TokenLayerTable(self.character_encoder, self.characters, words) if words else None
@@ -194,14 +200,6 @@ class Bilm(PretrainedFiles):
     def reset_state(self) -> None:
         """Sets the carried state of a stateful biLM to zero."""
         self._state = None
-
-    def to_bfloat16(self) -> "Bilm":
-        """
-        Converts the weights to bfloat16: about twice as fast at the published size if the processor
-        has instructions for it, and slower, with a warning, if not. Layers differ by less than 1 %
-        from float32.
-        """
-        return self.to(torch.bfloat16)
 
     def to_int8(self) -> "Bilm":
         """
@@ -221,7 +219,11 @@ class Bilm(PretrainedFiles):
         return self.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "Bilm":
-        """Also marks the weights as changed: call it (or `eval`) after changes through `data`."""
+        """
+        Also marks the weights as changed. Call it (or `eval`) after you change weights through
+        `.data`.
+        """
+        self._token_table = None
         self.weights_version += 1
         return super().train(mode)
 
@@ -236,13 +238,12 @@ class Bilm(PretrainedFiles):
     ) -> None:
         self._token_table = None
         self.weights_version += 1
-        name = f"{prefix}{IDENTITY}"
+        name = f"{prefix}{STORED_OPTIONS}"
         if name in state_dict:
-            stored = BilmOptions.from_dict(decode_identity(state_dict[name])["options"])
+            stored = BilmOptions.from_dict(decode_stored_options(state_dict[name])["options"])
             error_messages = args[-1]
             if stored != self.options:
-                words = "" if stored.words == self.options.words else " of other words"
-                error_messages.append(f"{name}: expected {self.options}, found {stored}{words}.")
+                error_messages.append(f"{name}: {self.options.difference(stored)}.")
             # The name of the options file may differ, and with it the length of this buffer.
             state_dict = {**state_dict, name: self.options_json}
         super()._load_from_state_dict(state_dict, prefix, *args)
@@ -260,8 +261,8 @@ class Bilm(PretrainedFiles):
         """
         batch_size, num_tokens = mask.size()
         # The row of each position in the encoded words: <S>, </S>, then the distinct words.
-        rows = character_ids.new_zeros(batch_size, num_tokens + 2)
-        words = character_ids[mask]
+        rows = torch.zeros(batch_size, num_tokens + 2, dtype=torch.long, device=mask.device)
+        words = character_ids[mask].long()
         if len(words):
             words, word_rows = torch.unique(words, dim=0, return_inverse=True)
             rows[:, 1:-1][mask] = word_rows + 2

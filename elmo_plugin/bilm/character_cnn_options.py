@@ -1,7 +1,7 @@
 from dataclasses import dataclass
 from typing import Tuple
 
-from elmo_plugin.bilm.settings_reader import BOOLEAN, FILTERS, SettingsReader, one_of, whole
+from elmo_plugin.bilm.settings_reader import BOOLEAN, FILTERS, SettingsReader, one_of, whole_number
 from elmo_plugin.util.errors import ConfigurationError
 
 # Larger values are mistakes, and building such a model would use all RAM before it failed.
@@ -60,15 +60,15 @@ class CharacterCnnOptions:
 
 def character_cnn_options(read: SettingsReader) -> CharacterCnnOptions:
     """Reads the settings below `char_cnn`."""
-    n_characters = read("char_cnn.n_characters", whole())
-    longest = read("char_cnn.max_characters_per_token", whole(most=MAX_CHARACTERS))
+    n_characters = read("char_cnn.n_characters", whole_number())
+    longest = read("char_cnn.max_characters_per_token", whole_number(maximum=MAX_CHARACTERS))
     options = CharacterCnnOptions(
         filters=tuple((width, n) for width, n in read("char_cnn.filters", FILTERS)),
-        embedding_dim=read("char_cnn.embedding.dim", whole()),
+        embedding_dim=read("char_cnn.embedding.dim", whole_number()),
         n_characters=n_characters,
         max_characters_per_token=longest,
         activation=read("char_cnn.activation", one_of("relu", "tanh"), default="tanh"),
-        n_highway=read("char_cnn.n_highway", whole(0, MAX_LAYERS), default=0),
+        n_highway=read("char_cnn.n_highway", whole_number(0, MAX_LAYERS), default=0),
         character_unit=read(
             "char_cnn.character_unit", one_of("byte", "code_point"), default="byte"
         ),

@@ -16,10 +16,10 @@ class CharacterEncoder(torch.nn.Module):
     ([Kim et al. 2016](https://arxiv.org/abs/1508.06615)), then a projection if the options have one
     (section 3.4 of the ELMo paper).
 
-    Of the windows which contain only padding, one per word is computed instead of up to fifty; the
-    maximum is the same. For this, words are sorted by length, and the windows of words of similar
-    length are multiplied in one product. In training on a CPU with compiled kernels,
-    `character_maxima` computes the convolutions instead.
+    All windows that contain only padding give the same result, so one per word is computed instead
+    of up to fifty. For this, words are sorted by length, and the windows of words of similar length
+    are multiplied in one product. In training on a CPU with compiled kernels, `character_maxima`
+    computes the convolutions instead.
     """
 
     def __init__(self, options: BilmOptions) -> None:

@@ -23,8 +23,6 @@ class CharacterIndexer(TokenIndexer):
         Options of the biLM; default `ELMO_OPTIONS`, as for the biLM itself.
     serialization_dir : `Optional[str]`
         Given by AllenNLP: the folder of an unpacked archive, which contains the options.
-    token_min_padding_length : `int`, optional (default = `0`)
-        See `TokenIndexer`.
 
     # Raises
 
@@ -33,12 +31,9 @@ class CharacterIndexer(TokenIndexer):
     """
 
     def __init__(
-        self,
-        options_file: Optional[str] = None,
-        serialization_dir: Optional[str] = None,
-        token_min_padding_length: int = 0,
+        self, options_file: Optional[str] = None, serialization_dir: Optional[str] = None
     ) -> None:
-        super().__init__(token_min_padding_length)
+        super().__init__()
         self._characters = map_of(read_options(options_file, serialization_dir))
 
     @overrides

@@ -6,8 +6,8 @@ import torch
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
 
-# Special ids, to which the number of characters is added: 256 bytes, or the code points that fit
-# `n_characters`. In the end 1 is added to all ids, because 0 pads sentences.
+# Offsets of the special ids. They follow the ids of the ordinary characters: 256 bytes, or the code
+# points that fit into `n_characters`. In the end 1 is added to all ids, because 0 pads sentences.
 _BEGIN_SENTENCE, _END_SENTENCE, _BEGIN_WORD, _END_WORD, _PADDING = range(5)
 _NUM_SPECIALS = 5
 _NUM_BYTES = 256

@@ -3,7 +3,7 @@ import hashlib
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.identity import IDENTITY
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.modules.linear.int8 import Int8Linear
 
 
@@ -17,7 +17,7 @@ def fingerprint(bilm: Bilm) -> str:
     digest.update(" ".join(bilm.options.words or ()).encode())
     for name, value in sorted(bilm.state_dict().items()):
         # This buffer also contains the name of the options file.
-        if name != IDENTITY:
+        if name != STORED_OPTIONS:
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
             digest.update(value.detach().cpu().flatten().view(torch.uint8).numpy())
     return digest.hexdigest()

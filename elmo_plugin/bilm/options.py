@@ -1,5 +1,5 @@
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from os import PathLike
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
@@ -8,7 +8,7 @@ from elmo_plugin.bilm.character_cnn_options import (
     CharacterCnnOptions,
     character_cnn_options,
 )
-from elmo_plugin.bilm.settings_reader import BOOLEAN, BOUND, WORDS, SettingsReader, whole
+from elmo_plugin.bilm.settings_reader import BOOLEAN, BOUND, WORDS, SettingsReader, whole_number
 from elmo_plugin.bilm.vocabulary_file import words_beside
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
@@ -104,7 +104,8 @@ class BilmOptions:
         layer = (dim + 1) * per_input + (lstm.projection_dim or 0) * lstm.dim
         stack = lstm.n_layers * layer + (self.token_dim + (lstm.n_layers - 1) * dim) * per_input
         if self.char_cnn is None:
-            encoder = len(self.words or ()) * dim
+            # A row for padding too.
+            encoder = (len(self.words or ()) + 1) * dim
         else:
             encoder = self.char_cnn.num_parameters(dim)
         return encoder + (2 if self.bidirectional else 1) * stack
@@ -190,6 +191,18 @@ class BilmOptions:
             written["char_cnn"] = {**self.source["char_cnn"], **cnn}
         return json.dumps(written, indent=4, ensure_ascii=False) + "\n"
 
+    def difference(self, other: "BilmOptions") -> str:
+        """The first setting in which other options differ, by its name in the file."""
+        for name in ("bidirectional", "char_cnn", "lstm"):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if ours != theirs:
+                if is_dataclass(ours) and is_dataclass(theirs):
+                    part = next(k for k in vars(ours) if vars(ours)[k] != vars(theirs)[k])
+                    name, ours, theirs = f"{name}.{part}", vars(ours)[part], vars(theirs)[part]
+                return f"expected `{name}` {ours!r}, found {theirs!r}"
+        num_words = [len(options.words or ()) for options in (self, other)]
+        return "expected a `vocabulary` of {} words, found {} others".format(*num_words)
+
     def check_widths(self, location: str = "biLM") -> None:
         """Raises `ConfigurationError` if the token layer and the LSTM layers differ in width."""
         expected, found = self.lstm.output_dim, self.token_dim
@@ -202,13 +215,13 @@ class BilmOptions:
 
 
 def _lstm_options(read: SettingsReader) -> LstmOptions:
-    projection_dim = read("lstm.projection_dim", whole(), default=None)
+    projection_dim = read("lstm.projection_dim", whole_number(), default=None)
     # 0 stands for no bound.
     proj_clip = read("lstm.proj_clip", BOUND, default=None) or None
     return LstmOptions(
-        dim=read("lstm.dim", whole()),
+        dim=read("lstm.dim", whole_number()),
         projection_dim=projection_dim,
-        n_layers=read("lstm.n_layers", whole(most=MAX_LAYERS), default=1),
+        n_layers=read("lstm.n_layers", whole_number(maximum=MAX_LAYERS), default=1),
         cell_clip=read("lstm.cell_clip", BOUND, default=None) or None,
         proj_clip=None if projection_dim is None else proj_clip,
         use_skip_connections=read("lstm.use_skip_connections", BOOLEAN, default=False),
@@ -219,10 +232,10 @@ def _words(read: SettingsReader) -> Optional[Tuple[str, ...]]:
     words = read("vocabulary", WORDS, default=None)
     if words is None:
         return None
-    expected = read("n_tokens_vocab", whole(), default=len(words))
+    expected = read("n_tokens_vocab", whole_number(), default=len(words))
     if len(words) != expected:
         raise ConfigurationError(
             f"{read.location}: expected {expected} words, which is `n_tokens_vocab`, found "
-            f"{len(words)}. Take the vocabulary with which the biLM was trained."
+            f"{len(words)}. Use the vocabulary with which the biLM was trained."
         )
     return tuple(words)

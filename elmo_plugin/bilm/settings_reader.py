@@ -14,13 +14,15 @@ class Kind(NamedTuple):
     accepts: Callable[[Any], bool]
 
 
-def whole(least: int = 1, most: Optional[int] = None) -> Kind:
-    """Accepts a whole number from `least` to `most`."""
-    upper = "" if most is None else f" and at most {most:,}"
+def whole_number(minimum: int = 1, maximum: Optional[int] = None) -> Kind:
+    """Accepts a whole number from `minimum` to `maximum`."""
+    upper = "" if maximum is None else f" and at most {maximum:,}"
     return Kind(
-        f"a whole number of at least {least}{upper}",
+        f"a whole number of at least {minimum}{upper}",
         # Not `isinstance`, by which true is an `int`.
-        lambda value: type(value) is int and least <= value <= (value if most is None else most),
+        lambda value: (
+            type(value) is int and minimum <= value <= (value if maximum is None else maximum)
+        ),
     )
 
 
@@ -34,7 +36,16 @@ def _is_filters(value: Any) -> bool:
         isinstance(value, (list, tuple))
         and len(value) > 0
         and all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in value)
-        and all(whole().accepts(number) for pair in value for number in pair)
+        and all(whole_number().accepts(number) for pair in value for number in pair)
+    )
+
+
+def _is_vocabulary(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and tuple(value[: len(SPECIALS)]) == SPECIALS
+        and all(isinstance(word, str) for word in value)
+        and len(set(value)) == len(value)
     )
 
 
@@ -42,11 +53,8 @@ BOOLEAN = Kind("true or false", lambda value: isinstance(value, bool))
 BOUND = Kind(
     "a number not below 0", lambda value: type(value) in (int, float) and 0 <= value < math.inf
 )
-FILTERS = Kind("a list of [width, number], whole numbers above 0,", _is_filters)
-WORDS = Kind(
-    f"a list of words that begins with {', '.join(SPECIALS)}",
-    lambda value: isinstance(value, list) and tuple(value[: len(SPECIALS)]) == SPECIALS,
-)
+FILTERS = Kind("a list of [width, number] pairs of whole numbers above 0", _is_filters)
+WORDS = Kind(f"a list of different words that begins with {', '.join(SPECIALS)}", _is_vocabulary)
 
 
 class SettingsReader:

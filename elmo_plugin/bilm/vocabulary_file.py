@@ -63,14 +63,18 @@ def read_vocabulary(
     # Raises
 
     `ConfigurationError`
-        If there is no such file, it does not begin with `<S>`, `</S>` and `<UNK>`, contains a word
-        twice, is not in descending order of the counts, or has no counts for `min_count`.
+        If there is no such file, it does not begin with `<S>`, `</S>` and `<UNK>`, contains no
+        other word or a word twice, is not in descending order of the counts, or has no counts for
+        `min_count`.
     """
     check_choice(size, min_count)
     entries: List[Entry] = []
     seen: Set[str] = set()
     try:
         for number, line in numbered_lines(path, newline="\n"):
+            # bilm-tf leaves this line out too.
+            if line.strip() == "!!!MAXTERMID":
+                continue
             location = f"{path}:{number}"
             word, count = _entry(line, location)
             _check_entry(word, count, entries, location)
@@ -140,7 +144,7 @@ def _check_entry(word: str, count: Optional[int], before: List[Entry], location:
 def _cut(
     entries: List[Entry], size: Optional[int], min_count: int, path: Union[str, os.PathLike]
 ) -> List[Entry]:
-    if len(entries) < len(SPECIALS):
+    if len(entries) <= len(SPECIALS):
         raise ConfigurationError(
             f"{path}: expected {', '.join(SPECIALS)} and the words to predict, one per line, "
             f"found {len(entries)} lines."

@@ -6,7 +6,7 @@ from typing import List, Optional
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.io.archives import TrainedModel
-from elmo_plugin.bilm.io.array_files import DTYPES
+from elmo_plugin.bilm.io.array_files import WRITABLE_DTYPES
 from elmo_plugin.bilm.io.export import allennlp_obstacle, check_export_folder, save_bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, softmax_of
 from elmo_plugin.bilm.io.unit_layers import layer_magnitudes, unit_layers
@@ -20,7 +20,8 @@ any model that contains a biLM, for example one that was fine-tuned along with a
 it is executed, and the data it was trained on is not needed.
 
 OUT_DIR receives
-    options.json, weights.hdf5       the biLM, for this plugin, for AllenNLP's Elmo and for bilm-tf
+    options.json, weights.hdf5       the biLM, for this plugin and for AllenNLP's Elmo; for bilm-tf
+                                     if both of its projections reduce the width
     softmax.hdf5, vocabulary.txt     of a language model only: its output layer and words
 The files appear together, when all of them are complete.
 """
@@ -43,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("out_dir", metavar="OUT_DIR", help="folder to write")
     parser.add_argument(
         "--dtype",
-        choices=DTYPES,
+        choices=WRITABLE_DTYPES,
         default="float32",
         help="float16 is half the size and exact to three digits (default: float32)",
     )

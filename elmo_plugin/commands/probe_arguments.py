@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Optional, Set
 
+import torch
+
 from elmo_plugin.analysis.bootstrap import Difference
 from elmo_plugin.analysis.representations import (
     RANDOM_BILM,
@@ -100,7 +102,7 @@ def representations(
     if "random" in chosen:
         random = random_bilm(bilm.options, args.seed)
         if args.bfloat16:
-            random.to_bfloat16()
+            random.to(torch.bfloat16)
         yield BilmLayers(random.to(bilm.boundary_ids.device), RANDOM_BILM)
     if "bilm" in chosen:
         yield BilmLayers(bilm)

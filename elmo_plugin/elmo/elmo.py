@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Union
 import torch
 
 from elmo_plugin.bilm import load_bilm
-from elmo_plugin.bilm.io.shared import restore_shipped_bilm
+from elmo_plugin.bilm.io.shipped import restore_shipped_bilm
 from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.environment import setting
@@ -116,7 +116,7 @@ class Elmo(torch.nn.Module):
     def blend(self, elmo_tokens: torch.Tensor) -> List[torch.Tensor]:
         """All blends of one forward pass of the biLM; see `forward` for the shapes."""
         # Shape: (num_sentences, num_tokens, max_characters_per_token)
-        ids = elmo_tokens.flatten(end_dim=-3)
+        ids = elmo_tokens.flatten(end_dim=-3) if elmo_tokens.dim() > 3 else elmo_tokens
         if any(parameter.requires_grad for parameter in self.bilm.parameters()):
             output = self.bilm(ids)
         elif self.bilm.stateful:
@@ -158,7 +158,7 @@ class Elmo(torch.nn.Module):
             assert isinstance(mix, ScalarMix)
             for layer, weight in zip(self.layers, mix.weights().tolist()):
                 metrics[f"{name}_layer_{layer}"] = weight
-            metrics[f"{name}_gamma"] = mix.scale()
+            metrics[f"{name}_gamma"] = mix.gamma.item()
         return metrics
 
     def leave_cache(self) -> None:

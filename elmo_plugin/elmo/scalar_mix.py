@@ -35,6 +35,7 @@ class ScalarMix(torch.nn.Module):
     """
 
     fixed_weights: torch.Tensor
+    gamma: torch.Tensor
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class ScalarMix(torch.nn.Module):
             self.layer_scores = torch.nn.Parameter(torch.zeros(num_layers))
             self.gamma = torch.nn.Parameter(torch.ones(()))
         else:
+            self.gamma = torch.ones(())
             self.register_buffer("fixed_weights", torch.tensor(fixed_weights, dtype=torch.float))
 
     def weights(self) -> torch.Tensor:
@@ -65,10 +67,6 @@ class ScalarMix(torch.nn.Module):
         if hasattr(self, "fixed_weights"):
             return self.fixed_weights
         return self.layer_scores.softmax(dim=0)
-
-    def scale(self) -> float:
-        """The value of `gamma`, 1 with fixed weights."""
-        return 1.0 if hasattr(self, "fixed_weights") else self.gamma.item()
 
     def forward(self, layers: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """
@@ -95,9 +93,7 @@ class ScalarMix(torch.nn.Module):
                 "Set `num_layers` to `n_layers + 1` of the biLM options: the token layer counts."
             )
         # Shape: (num_layers,)
-        weights = self.weights()
-        if not hasattr(self, "fixed_weights"):
-            weights = self.gamma * weights
+        weights = self.gamma * self.weights()
         # bfloat16, which the biLM may have, is not precise enough for the normalisation.
         layers = layers.to(weights.dtype)
         if self.layer_norm == "batch":

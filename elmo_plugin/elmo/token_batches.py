@@ -103,15 +103,18 @@ def sentence_groups(sentences: Iterable[Sentence], batch_size: int) -> Iterator[
 
 
 def groups(
-    items: Iterable[Item], size: Callable[[Item], int], most: Optional[int], enough: int
+    items: Iterable[Item], size: Callable[[Item], int], max_items: Optional[int], min_size: int
 ) -> Iterator[List[Item]]:
-    """Groups of `most` items in order, or of fewer whose sizes add up to `enough`."""
+    """
+    Groups of consecutive items: a group ends when it has `max_items` items, or when their sizes add
+    up to `min_size` or more.
+    """
     group: List[Item] = []
     total = 0
     for item in items:
         group.append(item)
         total += size(item)
-        if len(group) == most or total >= enough:
+        if len(group) == max_items or total >= min_size:
             yield group
             group, total = [], 0
     if group:

@@ -65,7 +65,7 @@ class CoveEncoder(torch.nn.Module):
         if vectors.size(-1) != self.input_dim:
             raise ConfigurationError(
                 f"CoVe's encoder reads word vectors {self.input_dim} wide, but received vectors "
-                f"{vectors.size(-1)} wide. Take the word vectors with which it was trained."
+                f"{vectors.size(-1)} wide. Use the word vectors with which it was trained."
             )
         layers: List[torch.Tensor] = []
         pairs: Any = zip(self.forward_layers, self.backward_layers)

@@ -73,12 +73,12 @@ def lock_folder(folder: Path) -> int:
     )
 
 
-def wait_for_lock(function: Callable[[], T], patience: float) -> T:
+def wait_for_lock(function: Callable[[], T], timeout: float) -> T:
     """
-    Calls a function that locks a folder, again while it raises `FolderLocked`, for `patience`
+    Calls a function that locks a folder, again while it raises `FolderLocked`, for `timeout`
     seconds: a process whose parent was killed takes some time to end.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while True:
         try:
             return function()

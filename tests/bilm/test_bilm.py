@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 
-from elmo_plugin.bilm import Bilm, BilmOptions, save_weights
+from elmo_plugin.bilm import Bilm, BilmOptions, load_weights, save_weights
 from elmo_plugin.modules import tuning
 from tests.bilm.oracle import (
     SlowBilm,
@@ -149,7 +149,7 @@ def test_bfloat16_stays_within_one_percent_in_every_layer(make_bilm):
     ids = bilm.characters.batch_ids(random_batch(random.Random(5), 8, 12))
     with torch.no_grad():
         exact = bilm(ids)
-        rounded = copy.deepcopy(bilm).to_bfloat16()(ids)
+        rounded = copy.deepcopy(bilm).to(torch.bfloat16)(ids)
     assert rounded.layers.dtype == torch.bfloat16
     assert torch.equal(rounded.mask, exact.mask)
     assert_layers_equal(rounded.layers, exact.layers, 0.01)
@@ -159,8 +159,9 @@ def test_bfloat16_stays_within_one_percent_in_every_layer(make_bilm):
     "shape, expected", [((2, 3, 49), r"\(2, 3, 49\)"), ((3, 50), r"found \(3, 50\)")]
 )
 def test_ids_of_another_shape_are_refused(shared_bilm, shape, expected):
-    with pytest.raises(ValueError, match=expected):
+    with pytest.raises(ValueError, match=expected) as error:
         shared_bilm(torch.ones(shape, dtype=torch.long))
+    assert ("token indexer" in str(error.value)) == (len(shape) == 3)
 
 
 def test_ids_of_other_characters_are_refused(shared_bilm):
@@ -216,6 +217,27 @@ def test_loading_weights_forgets_known_words(bilm, sentences, golden):
             assert_layers_equal(found, expected)
 
 
+@pytest.mark.parametrize("change", ["load_weights", "eval"])
+def test_changed_weights_forget_known_words(bilm, weight_file, sentences, golden, change):
+    with torch.no_grad():
+        bilm.character_encoder.embedding.weight.mul_(2)
+        bilm.precompute(sentences[0])
+        if change == "load_weights":
+            load_weights(bilm, weight_file)
+        else:
+            bilm.character_encoder.embedding.weight.div_(2)
+            bilm.eval()
+        assert_layers_equal(read(bilm, sentences[:1])[0], golden[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16])
+def test_ids_may_be_integers_of_any_size(shared_bilm, sentences, dtype):
+    ids = shared_bilm.characters.batch_ids(sentences)
+    with torch.no_grad():
+        expected = shared_bilm(ids).layers
+        assert torch.equal(shared_bilm(ids.to(dtype)).layers, expected)
+
+
 def test_known_words_are_computed_in_pieces(bilm, sentences, golden, monkeypatch):
     monkeypatch.setattr(tuning, "WORDS_AT_ONCE", 2)
     bilm.precompute([word for words in sentences for word in words])
@@ -234,5 +256,5 @@ def test_parameters_of_other_options_are_refused_even_where_the_shapes_agree(bil
     source = copy.deepcopy(bilm.options.source)
     source["lstm"]["cell_clip"] = 1
     other = Bilm(BilmOptions.from_dict(source))
-    with pytest.raises(RuntimeError, match="cell_clip=1"):
+    with pytest.raises(RuntimeError, match="expected `lstm.cell_clip` 1.*, found"):
         other.load_state_dict(bilm.state_dict())

@@ -127,11 +127,6 @@ def test_the_indexer_follows_an_options_file(tmp_path, make_options):
     assert indexer != CharacterIndexer()
 
 
-def test_the_indexer_pads_to_the_length_asked_for():
-    indexer = CharacterIndexer(token_min_padding_length=4)
-    assert batch_of(indexer, [["a"]])["elmo_tokens"].shape == (1, 4, 50)
-
-
 def test_the_indexer_survives_pickling():
     indexer = CharacterIndexer()
     before = batch_of(indexer, [["The", "play"]])["elmo_tokens"]

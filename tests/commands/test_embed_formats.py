@@ -169,6 +169,19 @@ def test_what_a_format_cannot_do_is_refused(text, tmp_path, name, settings, reas
         dump_embeddings(load_bilm(), text, tmp_path / name, DumpOptions(**options))
 
 
+@pytest.mark.parametrize("options", [{"layers": "last"}, {"dtype": "int8"}, {"dtype": "float64"}])
+def test_impossible_options_are_refused(options):
+    ((name, value),) = options.items()
+    with pytest.raises(ConfigurationError, match=f"Expected `{name}` to be one of .*'{value}'"):
+        DumpOptions(**options)
+
+
+def test_a_stateful_bilm_is_refused(text, tmp_path):
+    with pytest.raises(ConfigurationError, match="needs a biLM that is not stateful"):
+        dump_embeddings(load_bilm(stateful=True), text, tmp_path / "out.hdf5", DumpOptions())
+    assert os.listdir(tmp_path) == ["text.txt"]
+
+
 def test_without_pyarrow_its_extra_is_named(text, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.delitem(sys.modules, "pyarrow.parquet")

@@ -83,6 +83,11 @@ def test_text_without_a_word_gives_no_vector(shape):
     assert make()(torch.zeros(*shape, 50, dtype=torch.long)).shape == (*shape, 32)
 
 
+def test_ids_of_two_dimensions_are_refused():
+    with pytest.raises(ValueError, match=r"found \(3, 50\)"):
+        make()(torch.ones(3, 50, dtype=torch.long))
+
+
 def test_lists_of_sentences_have_one_dimension_more(shared_bilm):
     ids = shared_bilm.characters.batch_ids([["a", "b"], ["c"], [], ["d", "e"], ["f"], []])
     elmo = make()

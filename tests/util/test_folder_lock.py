@@ -17,11 +17,11 @@ def test_a_lock_is_waited_for_as_long_as_patience_lasts(tmp_path):
         return lock_folder(tmp_path / "out")
 
     with pytest.raises(FolderLocked, match="is being written by another process"):
-        wait_for_lock(lock, patience=0.0)
+        wait_for_lock(lock, timeout=0.0)
     before = len(calls)
     closer = threading.Timer(0.1, os.close, [first])
     closer.start()
-    second = wait_for_lock(lock, patience=60.0)
+    second = wait_for_lock(lock, timeout=60.0)
     closer.join()
     assert len(calls) > before + 1
     with pytest.raises(FolderLocked):
@@ -45,4 +45,4 @@ def test_other_errors_are_not_waited_for(tmp_path):
         raise ValueError("another")
 
     with pytest.raises(ValueError, match="another"):
-        wait_for_lock(fail, patience=60.0)
+        wait_for_lock(fail, timeout=60.0)

@@ -3,7 +3,7 @@
 import json
 import os
 import tarfile
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
@@ -11,16 +11,15 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.character_cnn_options import CharacterCnnOptions
-from elmo_plugin.bilm.identity import IDENTITY, decode_identity
 from elmo_plugin.bilm.io.predicted_words import read_predicted_words
-from elmo_plugin.bilm.io.shared import restore_shipped_bilm
+from elmo_plugin.bilm.io.shipped import restore_shipped_bilm
 from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS, decode_stored_options
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 from elmo_plugin.util.quantized import dequantize
 from elmo_plugin.util.unpacking import unpacked
-from elmo_plugin.util.weights import read_state, trained_weights, with_prefix
+from elmo_plugin.util.weights import find_weights, read_state, trained_weights, with_prefix
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,8 @@ class TrainedModel:
         found, _, parameters = self._stored()
         if found != bilm.options:
             raise ConfigurationError(
-                f"{self.location} does not fit the options: {_difference(bilm.options, found)}. "
-                "Take the options with which it was trained."
+                f"{self.location} does not fit the options: {bilm.options.difference(found)}. "
+                "Use the options with which it was trained."
             )
         bilm.load_state_dict(parameters)
 
@@ -132,24 +131,24 @@ class TrainedModel:
 
 def stored_bilms(parameters: Dict[str, torch.Tensor]) -> Dict[str, Dict[str, Any]]:
     """
-    What each biLM in a model has stored, see `decode_identity`, by the prefix of the names of its
-    parameters.
+    What each biLM in a model has stored, see `decode_stored_options`, by the prefix of the names of
+    its parameters.
     """
     return {
-        name.removesuffix(IDENTITY): decode_identity(value)
+        name.removesuffix(STORED_OPTIONS): decode_stored_options(value)
         for name, value in parameters.items()
-        if name.split(".")[-1] == IDENTITY
+        if name.split(".")[-1] == STORED_OPTIONS
     }
 
 
 def is_archive(path: Union[str, PathLike]) -> bool:
-    """True for a trained model, false for a weight file and for a missing file."""
+    """True for a trained model, false for a weight file, another folder and a missing file."""
     try:
         local = local_path(path)
     except FileNotFoundError:
         return False
     if os.path.isdir(local):
-        return True
+        return find_weights(local) is not None
     try:
         return tarfile.is_tarfile(local)
     except EOFError:
@@ -162,7 +161,7 @@ def _check_tensors(parameters: Dict[str, Any], location: str) -> None:
         if not isinstance(name, str) or not isinstance(value, torch.Tensor):
             raise ConfigurationError(
                 f"{location}: expected tensors and their names, found {type(value).__name__} "
-                f"{name!r}. Take the weights of a trained model."
+                f"{name!r}. Use the weights of a trained model."
             )
 
 
@@ -173,27 +172,3 @@ def _read_config(folder: Path, location: str) -> Dict[str, Any]:
     except ValueError as error:
         raise ConfigurationError(f"{location}: its config.json is damaged: {error}.") from error
     return config if isinstance(config, dict) else {}
-
-
-def _difference(expected: BilmOptions, found: BilmOptions) -> str:
-    """The first setting that differs, by its name in the file."""
-    ours, theirs = _settings(expected), _settings(found)
-    name = next(name for name in ours if ours[name] != theirs[name])
-    if name == "vocabulary":
-        return (
-            f"expected a `vocabulary` of {len(ours[name])} words, found {len(theirs[name])} others"
-        )
-    return f"expected `{name}` {ours[name]!r}, found {theirs[name]!r}"
-
-
-def _settings(options: BilmOptions) -> Dict[str, Any]:
-    # Without characters these are `None`, so that they differ before `vocabulary` is compared.
-    cnn: Dict[str, Any] = dict.fromkeys(field.name for field in fields(CharacterCnnOptions))
-    if options.char_cnn is not None:
-        cnn = asdict(options.char_cnn)
-    return {
-        "bidirectional": options.bidirectional,
-        **{f"char_cnn.{name}": value for name, value in cnn.items()},
-        **{f"lstm.{name}": value for name, value in asdict(options.lstm).items()},
-        "vocabulary": options.words,
-    }

@@ -15,9 +15,8 @@ from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 
-# `DTYPES` can be written, `TYPES` can be read.
-DTYPES = ("float32", "float16")
-TYPES = ("float16", "float32", "float64")
+WRITABLE_DTYPES = ("float32", "float16")
+READABLE_DTYPES = ("float16", "float32", "float64")
 
 _SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
 
@@ -35,7 +34,7 @@ def read_arrays(
     # Parameters
 
     file : `Union[str, PathLike]`
-        Local path or URL, see `local_path`. HDF5, unless its name ends in `.safetensors`.
+        Local path or URL, see `local_path`, of an HDF5 or safetensors file.
     wanted : `Callable[[str], bool]`
         Whether to read the array of this name.
 
@@ -49,7 +48,7 @@ def read_arrays(
     `FileNotFoundError`
         If there is no such file.
     `ConfigurationError`
-        If it cannot be read, or an array is not of `TYPES` or not finite in float32.
+        If it cannot be read, or an array is not of `READABLE_DTYPES` or not finite in float32.
     """
     with _opened(file) as arrays:
         return {
@@ -71,17 +70,20 @@ def _opened(file: Union[str, PathLike]) -> Iterator[Dict[str, _StoredArray]]:
     path = local_path(file)
     if os.path.isdir(path):
         raise ConfigurationError(
-            f"{file} is a folder; expected an HDF5 or safetensors file. Name the file in it."
+            f"biLM weight file {file} is a folder without weights.th or best.th. Set `weight_file` "
+            "(or ELMO_WEIGHTS) to the HDF5 or safetensors file in it, or to the folder of a "
+            "training run that has finished its first validation."
         )
     try:
-        if str(file).endswith(".safetensors"):
+        # Names do not tell: a downloaded copy has no ending.
+        if h5py.is_hdf5(path):
+            with h5py.File(path, "r") as opened:
+                yield _of_hdf5(opened)
+        else:
             from safetensors import safe_open
 
             with safe_open(path, framework="numpy") as opened:
                 yield {name: _of_safetensors(opened, name) for name in opened.keys()}
-        else:
-            with h5py.File(path, "r") as opened:
-                yield _of_hdf5(opened)
     except (ConfigurationError, MemoryError):
         raise
     # The exceptions of safetensors and h5py have no common base class.
@@ -115,10 +117,10 @@ def _of_safetensors(file: Any, name: str) -> _StoredArray:
 
 
 def _as_float32(stored: _StoredArray, expected: str) -> numpy.ndarray:
-    if stored.dtype not in TYPES:
+    if stored.dtype not in READABLE_DTYPES:
         raise ConfigurationError(
-            f"{expected} of type {', '.join(TYPES)}, found {stored.dtype}. Write the weights as "
-            "one of these."
+            f"{expected} of type {', '.join(READABLE_DTYPES)}, found {stored.dtype}. Write the "
+            "weights as one of these."
         )
     array = stored.read()
     with numpy.errstate(over="ignore"):
@@ -128,7 +130,7 @@ def _as_float32(stored: _StoredArray, expected: str) -> numpy.ndarray:
         raise ConfigurationError(
             f"{expected} of finite numbers within float32, found {array[~is_finite][0]} in "
             f"{(~is_finite).sum()} of {array.size} entries. The file is damaged, or the training "
-            "that wrote it diverged; take another."
+            "run that wrote it diverged; use another checkpoint."
         )
     return values
 
@@ -148,11 +150,11 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
     # Raises
 
     `ValueError`
-        If `dtype` is neither, or a number is too large for it.
+        If `dtype` is neither, or a number is not finite or too large for it.
     `OSError`
         If the file cannot be written.
     """
-    if dtype not in DTYPES:
+    if dtype not in WRITABLE_DTYPES:
         raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")
     converted = {name: _convert(name, array, dtype) for name, array in arrays.items()}
     content = _content(converted, Path(file).suffix)
@@ -174,6 +176,11 @@ def _content(arrays: Dict[str, numpy.ndarray], suffix: str) -> Union[bytes, memo
 
 
 def _convert(name: str, array: numpy.ndarray, dtype: str) -> numpy.ndarray:
+    if not numpy.isfinite(array).all():
+        raise ValueError(
+            f"Expected finite numbers in {name}, found NaN or infinity. The training diverged; use "
+            "another checkpoint."
+        )
     try:
         with numpy.errstate(over="raise"):
             return numpy.ascontiguousarray(array.astype(dtype, copy=False))

@@ -1,9 +1,9 @@
 """Writes a trained biLM as files in the layout of the published ones."""
 
 import os
-import shutil
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Dict, List, Optional, Union
 
 from elmo_plugin.bilm.bilm import Bilm
@@ -53,13 +53,13 @@ def save_bilm(
     """
     folder = Path(folder)
     check_export_folder(folder, force)
-    unfinished = Path(f"{folder}.unfinished")
-    if folder.is_dir():
-        # Its parent may be on another disk, to which a file cannot be renamed.
-        unfinished = folder / "export.unfinished"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    try:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # A folder's parent may be on another disk, to which a file cannot be renamed.
+    above = folder if folder.is_dir() else folder.parent
+    with TemporaryDirectory(prefix="elmo-export-", dir=above) as temporary:
+        # Not the temporary folder itself, which only its owner may read.
+        unfinished = Path(temporary, "files")
+        unfinished.mkdir()
         changes: Dict[str, Any] = {}
         if softmax is not None:
             softmax.check_fit(bilm.options, "The softmax")
@@ -73,8 +73,6 @@ def save_bilm(
         if softmax is not None:
             save_softmax(softmax, unfinished, dtype)
         _move(unfinished, folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return [folder / name for name in _EXPORTED if (folder / name).exists()]
 
 
@@ -115,9 +113,10 @@ def _move(unfinished: Path, folder: Path) -> None:
         # One rename, so that all files appear at once.
         os.rename(unfinished, folder)
         return
+    # A kill must not leave files of two biLMs side by side.
     for name in _EXPORTED:
+        (folder / name).unlink(missing_ok=True)
+    # The options last, without which the others are not read.
+    for name in reversed(_EXPORTED):
         if (unfinished / name).exists():
             os.replace(unfinished / name, folder / name)
-        else:
-            # A softmax of another biLM must not stay beside this one.
-            (folder / name).unlink(missing_ok=True)

@@ -22,7 +22,7 @@ from elmo_plugin.util.errors import ConfigurationError
 CONFIG_FILE = "config.json"
 SAFETENSORS_FILE = "model.safetensors"
 CARD_FILE = "README.md"
-# Options and weights; the first pair of which both exist in a folder is read.
+# Names of options and weights. The first pair whose two files exist is read.
 _PAIRS = ((CONFIG_FILE, SAFETENSORS_FILE), (OPTIONS_FILE, WEIGHT_FILE))
 
 Self = TypeVar("Self", bound="PretrainedFiles")
@@ -63,7 +63,7 @@ class PretrainedFiles(ModuleWithOptions):
         `ImportError`
             If `name` is a repository and huggingface_hub is not installed.
         """
-        folder = Path(name)
+        folder = Path(os.path.expanduser(name))
         if not folder.is_dir():
             folder = _downloaded(str(name), revision, token)
         options_file, weight_file = _pair(folder, name)
@@ -92,7 +92,7 @@ class PretrainedFiles(ModuleWithOptions):
         dtype : `str`, optional (default = `"float32"`)
             See `save_weights`, also for errors.
         """
-        folder = Path(folder)
+        folder = Path(os.path.expanduser(folder))
         folder.mkdir(parents=True, exist_ok=True)
         save_files(self, folder / CONFIG_FILE, folder / SAFETENSORS_FILE, dtype)
         if metrics is not None or not (folder / CARD_FILE).exists():
@@ -109,15 +109,20 @@ class PretrainedFiles(ModuleWithOptions):
     ) -> str:
         """
         Uploads the files of `save_pretrained` to the repository `repo_id`, which is created if
-        needed, and returns the URL of the commit. For the other parameters see
-        `huggingface_hub.HfApi.create_repo` and `upload_folder`.
+        needed, and returns the URL of the commit. A model card that is there is replaced only if
+        `metrics` are given. For the other parameters see `huggingface_hub.HfApi.create_repo` and
+        `upload_folder`.
         """
         api = _huggingface_hub(f"Uploading to {repo_id}").HfApi(token=token)
         repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
+        keeps_card = metrics is None and api.file_exists(repo_id, CARD_FILE)
         with TemporaryDirectory() as folder:
             self.save_pretrained(folder, metrics)
             commit = api.upload_folder(
-                repo_id=repo_id, folder_path=folder, commit_message=commit_message
+                repo_id=repo_id,
+                folder_path=folder,
+                commit_message=commit_message,
+                ignore_patterns=[CARD_FILE] if keeps_card else None,
             )
         return str(commit)
 
@@ -138,14 +143,16 @@ def save_files(
 
 
 def _pair(folder: Path, name: Union[str, PathLike]) -> Tuple[Path, Path]:
-    """The files of options and weights; the second need not exist."""
-    pairs = [(folder / options, folder / weights) for options, weights in _PAIRS]
-    pairs = [pair for pair in pairs if pair[0].exists()]
-    if not pairs:
-        expected = ", or ".join(" and ".join(pair) for pair in _PAIRS)
-        raise ConfigurationError(f"{name} holds no biLM: expected {expected} in it.")
-    # Other programs write a `config.json` too.
-    return next((pair for pair in pairs if pair[1].exists()), pairs[0])
+    """The files of options and weights."""
+    for options, weights in _PAIRS:
+        # Other programs write a `config.json` too.
+        if (folder / options).exists() and (folder / weights).exists():
+            return folder / options, folder / weights
+    for options, weights in _PAIRS:
+        if (folder / options).exists():
+            raise ConfigurationError(f"{name} holds {options}, but not {weights}: expected both.")
+    expected = ", or ".join(" and ".join(pair) for pair in _PAIRS)
+    raise ConfigurationError(f"{name} holds no biLM: expected {expected} in it.")
 
 
 def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Path:

@@ -13,9 +13,9 @@ from typing import Any, Dict, Optional, Set, Tuple, Union
 import torch
 
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.identity import IDENTITY, encode_identity
 from elmo_plugin.bilm.io.archives import TrainedModel, stored_bilms
-from elmo_plugin.bilm.io.shared import FINGERPRINT, shipped_bilm
+from elmo_plugin.bilm.io.shipped import FINGERPRINT, shipped_bilm
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS, encode_stored_options
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import SCALES, quantized
@@ -52,7 +52,7 @@ def pack(
     # Parameters
 
     archive : `Union[str, PathLike]`
-        A `model.tar.gz` or the folder of a training.
+        A `model.tar.gz` or the folder of a training run.
     output : `Union[str, PathLike]`
         The `.tar.gz` to write; its folder is created if needed.
     num_extra_words : `Optional[int]`, optional (default = `None`)
@@ -69,11 +69,11 @@ def pack(
     """
     with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
         model = TrainedModel.read(folder, str(archive))
-        for name in ("vocabulary", "meta.json"):
+        for name in ("config.json", "vocabulary", "meta.json"):
             if not (folder / name).exists():
                 raise ConfigurationError(
                     f"{archive} holds no trained model: expected {name} in it, which AllenNLP "
-                    "writes. Take the model.tar.gz or the folder of a finished training."
+                    "writes. Use the model.tar.gz or the folder of a finished training run."
                 )
         packed = Path(packed_folder)
         vocabulary = shutil.copytree(
@@ -123,7 +123,7 @@ def _without_shipped_bilm(
     shipped = shipped_bilm()
     for prefix, stored in stored_bilms(parameters).items():
         weights = shipped.state_dict()
-        del weights[IDENTITY]
+        del weights[STORED_OPTIONS]
         if not all(
             prefix + name in parameters and torch.equal(parameters[prefix + name], value)
             for name, value in weights.items()
@@ -133,7 +133,7 @@ def _without_shipped_bilm(
             del kept[prefix + name]
         sources.add(stored["options_file"])
         # The empty file name that `Bilm` stores for the default biLM.
-        kept[f"{prefix}{IDENTITY}"] = encode_identity(stored["options"], "")
+        kept[f"{prefix}{STORED_OPTIONS}"] = encode_stored_options(stored["options"], "")
         digest = bytes.fromhex(fingerprint(shipped))
         kept[f"{prefix}{FINGERPRINT}"] = torch.frombuffer(bytearray(digest), dtype=torch.uint8)
     return kept, sources
@@ -155,7 +155,7 @@ def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, tor
         if is_halved and not bool(halved[name].isfinite().all()):
             raise ConfigurationError(
                 f"{location}: {name} has numbers that half precision does not hold (above 65,504), "
-                "or that are not finite. The training diverged; take another."
+                "or that are not finite. The training diverged; use another checkpoint."
             )
     return halved
 

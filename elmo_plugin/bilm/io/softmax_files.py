@@ -21,6 +21,7 @@ from elmo_plugin.bilm.vocabulary_file import (
     write_vocabulary,
 )
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import local_path
 
 SOFTMAX_FILE = "softmax.hdf5"
 
@@ -99,7 +100,9 @@ def find_softmax(
     else:
         if not {_WEIGHT, _BIAS} & read_shapes(weight_file).keys():
             weight_file = os.path.join(os.path.dirname(weight_file), SOFTMAX_FILE)
-            if not os.path.exists(weight_file):
+            try:
+                local_path(weight_file)
+            except FileNotFoundError:
                 return None
         softmax = _read_file(weight_file, vocabulary_file)
     if softmax is not None:

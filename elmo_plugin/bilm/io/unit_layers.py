@@ -6,8 +6,8 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequenc
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.identity import IDENTITY
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["Magnitudes", "layer_magnitudes", "unit_layers"]
@@ -66,7 +66,7 @@ def unit_layers(
     scaled.load_state_dict(
         {
             **_scaled(bilm, token_factor, lstm_factor),
-            IDENTITY: scaled.options_json,
+            STORED_OPTIONS: scaled.options_json,
         }
     )
     if softmax is not None:

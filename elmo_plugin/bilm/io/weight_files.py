@@ -6,7 +6,6 @@ a file that is read and written again is the same bit for bit. The table has the
 the published files; other names that bilm-tf uses are read too, see `weight_fit`.
 """
 
-import os
 from dataclasses import dataclass
 from os import PathLike
 from typing import Callable, Dict, Iterator, List, Tuple, Union
@@ -74,11 +73,6 @@ def check_weights(options: BilmOptions, weight_file: Union[str, PathLike]) -> No
     Checks the tensors of a weight file against the options without reading weights or building a
     model. Raises the errors of `load_weights`.
     """
-    if os.path.isdir(weight_file):
-        raise ConfigurationError(
-            f"biLM weight file {weight_file} is a folder. Set `weight_file` (or ELMO_WEIGHTS) to "
-            "the HDF5 or safetensors file of the weights."
-        )
     try:
         shapes = read_shapes(weight_file)
     except FileNotFoundError:
@@ -100,7 +94,8 @@ def save_weights(
     # Raises
 
     `ValueError`
-        If `dtype` is wrong, a weight is too large for it, or the weights of `bilm` are int8.
+        If `dtype` is wrong, a weight is not finite or too large for it, or the weights of `bilm`
+        are int8.
     """
     parameters = {
         name: parameter.detach().float().cpu().numpy()

@@ -69,8 +69,8 @@ def check_fit(
     for name, found in stored.items():
         if name not in required:
             raise ConfigurationError(
-                f"{location}: it also holds {found} of shape {shapes[found]}, which does not "
-                f"belong to them.{_hint(name, options)}"
+                f"{location}: it also holds tensor {found} of shape {shapes[found]}, which a biLM "
+                f"of these options does not have.{_hint(name, options)}"
             )
 
 

@@ -20,7 +20,8 @@ class TextPass(IterableDataset):
     # Parameters
 
     text : `Text`
-    kind : `Union[SentenceBatches, StreamBatches]`
+    batching : `Union[SentenceBatches, StreamBatches]`
+        How sentences are grouped into batches.
     builder : `Optional[BatchBuilder]`
         Not needed for plans.
     seed : `Optional[str]`, optional (default = `None`)
@@ -34,14 +35,14 @@ class TextPass(IterableDataset):
     def __init__(
         self,
         text: Text,
-        kind: Union[SentenceBatches, StreamBatches],
+        batching: Union[SentenceBatches, StreamBatches],
         builder: Optional[BatchBuilder],
         seed: Optional[str] = None,
         first: int = 0,
         process: Tuple[int, int] = (0, 1),
     ) -> None:
         self._text = text
-        self._kind = kind
+        self._batching = batching
         self._builder = builder
         self._seed = seed
         self._first = first
@@ -59,7 +60,7 @@ class TextPass(IterableDataset):
         order = None if self._seed is None else Random(self._seed)
         sentences = self._text.sentences(order)
         is_empty = True
-        for plan in self._kind.plans(sentences, order, self._world_size):
+        for plan in self._batching.plans(sentences, order, self._world_size):
             is_empty = False
             yield plan
         if is_empty:
@@ -94,7 +95,7 @@ class TextPass(IterableDataset):
     def _built(self, index: int, plan: Plan) -> Dict[str, Any]:
         assert self._builder is not None
         rows = rows_of(plan, self._rank, self._world_size)
-        num_streams = len(range(self._rank, self._kind.num_streams, self._world_size))
+        num_streams = len(range(self._rank, self._batching.num_streams, self._world_size))
         numbers = [row.number // self._world_size for row in rows]
         return {
             **self._builder.build(rows),

@@ -29,13 +29,14 @@ class Softmax(torch.nn.Module):
     log-likelihood of the next word, over all words or estimated from a sample of them.
 
     The estimate: samples are drawn without replacement from the log-uniform distribution
-    `p(r) ~ log((r + 2) / (r + 1))` over word ids, which must be in descending order of counts.
-    Each word gets an exponential key of rate `p`, and the words of the `num_samples` smallest keys
-    are the sample; given the next smallest key `t`, a word is in it with probability
-    `q = 1 - exp(-p t)` ([Cohen and Kaplan, 2008](https://doi.org/10.14778/1453856.1453884)). The
-    targets of the batch have weight 1, other sampled words `1 / q`:
+    `p(r) = log((r + 2) / (r + 1)) / log(num_words + 1)` over word ids, which must be in descending
+    order of counts. Each word gets an exponential key of rate `p`, and the words of the
+    `num_samples` smallest keys are the sample; given the next smallest key `t`, a word is in it
+    with probability `q = 1 - exp(-p t)`
+    ([Cohen and Kaplan, 2008](https://doi.org/10.14778/1453856.1453884)). The targets of the batch
+    have weight 1, other sampled words `1 / q`:
 
-        Z ~ sum over targets of exp(s_j) + sum over samples that are no target of exp(s_j) / q_j
+        Z ≈ sum over targets of exp(s_j) + sum over samples that are no target of exp(s_j) / q_j
 
     The expectation of this sum and of its gradient is exactly that of the full `Z`. Its logarithm
     is slightly low on average, so that sampled losses are not perplexities.
@@ -88,13 +89,15 @@ class Softmax(torch.nn.Module):
         weight: torch.Tensor = self.weight
         bias: torch.Tensor = self.bias
         if self.is_sampled:
-            words, log_probability, of_all = self._candidates(torch.cat(list(targets)), generator)
-            targets = of_all.split([len(of_direction) for of_direction in targets])
+            words, log_probability, target_positions = self._candidates(
+                torch.cat(list(targets)), generator
+            )
+            targets = target_positions.split([len(word_ids) for word_ids in targets])
             weight = embedding(words, weight)
             bias = embedding(words, bias.unsqueeze(1)).squeeze(1) - log_probability
         return [
-            next_word_loss(states, weight, bias, of_direction)
-            for states, of_direction in zip(hidden, targets)
+            next_word_loss(states, weight, bias, positions)
+            for states, positions in zip(hidden, targets)
         ]
 
     def _candidates(
@@ -157,12 +160,14 @@ def next_word_losses(
     `(num_predictions,)`, in nats.
     """
     losses = bias.new_empty(len(hidden))
-    of_rows, of_words, bias = _for_products(hidden, weight, bias)
+    num_words = len(weight)
+    hidden, padded_weight, bias = _for_products(hidden, weight, bias)
     # Shape: (largest chunk, num_words). A buffer for each chunk would cost as much as a product.
-    buffer = of_rows.new_empty(min(len(hidden), _chunk_size(len(weight))), len(of_words))
-    for rows in _chunks(len(hidden), len(weight)):
-        logits = buffer[: len(of_rows[rows])]
-        torch.mm(of_rows[rows], of_words.t(), out=logits)
+    buffer = hidden.new_empty(min(len(hidden), _chunk_size(num_words)), len(padded_weight))
+    for rows in _chunks(len(hidden), num_words):
+        chunk = hidden[rows]
+        logits = buffer[: len(chunk)]
+        torch.mm(chunk, padded_weight.t(), out=logits)
         losses[rows] = _losses(logits, bias, targets[rows])
     return losses
 
@@ -181,20 +186,20 @@ class _NextWordLoss(torch.autograd.Function):
         if not requires_grad:
             return next_word_losses(hidden, weight, bias, targets).sum()
         num_words = len(weight)
-        hidden_, weight_, bias_ = _for_products(hidden, weight, bias)
+        cast_hidden, padded_weight, padded_bias = _for_products(hidden, weight, bias)
         loss = bias.new_zeros(())
-        d_hidden, d_weight = torch.empty_like(hidden_), torch.zeros_like(weight)
+        d_hidden, d_weight = torch.empty_like(cast_hidden), torch.zeros_like(weight)
         d_bias = torch.zeros_like(bias)
         for rows in _chunks(len(hidden), num_words):
             size = len(targets[rows])
-            of_rows = hidden_[rows]
-            if onednn_compiles(of_rows):
-                of_rows = with_rows(of_rows, padded_rows(size))
-            logits = linear(of_rows, weight_)
+            chunk = cast_hidden[rows]
+            if onednn_compiles(chunk):
+                chunk = with_rows(chunk, padded_rows(size))
+            logits = linear(chunk, padded_weight)
             logits[size:] = 0.0
-            loss += _differentiate(logits[:size], bias_, targets[rows])
-            d_hidden[rows] = (logits @ weight_)[:size]
-            d_weight += transposed_product(logits, of_rows)[:num_words]
+            loss += _differentiate(logits[:size], padded_bias, targets[rows])
+            d_hidden[rows] = (logits @ padded_weight)[:size]
+            d_weight += transposed_product(logits, chunk)[:num_words]
             d_bias += column_sums(logits)[:num_words]
         ctx.save_for_backward(d_hidden, d_weight, d_bias)
         ctx.dtype = hidden.dtype

@@ -25,8 +25,8 @@ class Text:
 
     data_path : `TextPath`
         A file (plain or gzip, or a URL), a folder, a pattern such as `train-*.gz`, or a list of
-        these, also separated by commas in a string. Each file is read once, in the order of their
-        names.
+        these, also separated by commas in a string (a comma in a URL is written `%2C`). Each file
+        is read once, in the order of their paths.
     shuffle_lines : `int`, optional (default = `100_000`)
         Size of the buffer, about 25 MB by default. 1 keeps the order of the lines of a file.
     max_tokens : `Optional[int]`, optional (default = `None`)
@@ -111,7 +111,7 @@ def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:
 
 def find_shards(data_path: TextPath) -> List[str]:
     """
-    The files that match a path, see `Text`, each once, in the order of their names, or a
+    The files that match a path, see `Text`, each once, in the order of their paths, or a
     `ConfigurationError` if a part of it matches no file.
     """
     shards: Set[str] = set()
@@ -121,15 +121,16 @@ def find_shards(data_path: TextPath) -> List[str]:
         raise ConfigurationError("Expected at least one file of text, found an empty list.")
     # A file is read once, even if its compressed copy or a link to it matches too.
     twins = {shard + ".gz" for shard in shards}
-    distinct = {_identity(shard): shard for shard in sorted(shards - twins, reverse=True)}
+    distinct = {_real_path(shard): shard for shard in sorted(shards - twins, reverse=True)}
     return sorted(distinct.values())
 
 
-def _identity(shard: str) -> str:
+def _real_path(shard: str) -> str:
     return shard if "://" in shard else os.path.realpath(shard)
 
 
 def _matches(path: str) -> List[str]:
+    path = os.path.expanduser(path)
     if "," in path and not os.path.exists(path):
         return [shard for part in path.split(",") for shard in _matches(part.strip())]
     if "://" in path:

@@ -46,8 +46,8 @@ class FrozenLayers:
 
     def __call__(self, character_ids: torch.Tensor) -> BilmOutput:
         """
-        As `Bilm.forward`, in float32 or more; intermediate results are limited to the batches of
-        `token_batches`.
+        As `Bilm.forward`, in float32 (float64 if the biLM is). Intermediate results are limited to
+        the batches of `token_batches`.
         """
         mask = self._bilm.checked_mask(character_ids)
         lengths = mask.sum(dim=1).tolist()

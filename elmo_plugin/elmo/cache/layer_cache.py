@@ -109,7 +109,7 @@ class LayerCache:
         except (OSError, RuntimeError, lmdb.Error) as error:
             logger.warning(
                 f"ELMo's cache in {folder} cannot be opened ({error}). Layers are computed "
-                "instead. Name another folder in `cache` or ELMO_CACHE, delete damaged files, or "
+                "instead. Choose a folder in which you may write, delete damaged files, or "
                 f"allow {_MAP_SIZE:,} bytes of address space (`ulimit -v`)."
             )
             return None
@@ -147,8 +147,9 @@ class LayerCache:
 
     def write(self, entries: Iterable[Tuple[bytes, numpy.ndarray]]) -> None:
         """
-        Writes keys and layers, see `read`, of sentences that were computed in one batch. A kill
-        loses all of them or none: in another batch, their last bits would differ.
+        Writes the keys and layers of the sentences of one batch, see `read`. They are committed
+        together: after a kill either all of them are in the cache or none, because layers computed
+        again in another batch would differ in their last bits.
         """
         if not self._writable:
             return

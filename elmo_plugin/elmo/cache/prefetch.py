@@ -16,8 +16,9 @@ from elmo_plugin.elmo.cache.layer_cache import LayerCache
 class PrefetchingDataLoader(MultiProcessDataLoader):
     """
     AllenNLP's `multiprocess` data loader, with the same settings and batches. It also reads ELMo's
-    layers of the next batch from the cache while the model processes the current one. (If both draw
-    random numbers from Python's `random`, they draw them in another order.)
+    layers of the next batch from the cache while the model processes the current one. (If the
+    loader and the model both use Python's `random`, their draws are interleaved in another order
+    than with `multiprocess`.)
     """
 
     _target: Optional[torch.device] = None

@@ -77,7 +77,6 @@ def dump_embeddings(
     # Parameters
 
     bilm : `Bilm`
-        Not stateful.
     input_path, output_path : `Union[str, os.PathLike]`
         See `read_sentences` and `DumpFile`.
     options : `DumpOptions`
@@ -93,14 +92,19 @@ def dump_embeddings(
     # Raises
 
     `ConfigurationError`
-        If the input is empty, the format cannot do what the options ask for, the output cannot be
-        written (see `DumpFile`) or was begun with another text, vectors are not finite, or a worker
-        is killed.
+        If the biLM is stateful, the input is empty, the format cannot do what the options ask for,
+        the output cannot be written (see `DumpFile`) or was begun with another text, vectors are
+        not finite, or a worker is killed.
     `ImportError`
         If the output is Parquet and pyarrow is not installed.
     `OSError`
         If reading or writing fails. The lines done are kept.
     """
+    if bilm.stateful:
+        raise ConfigurationError(
+            "`dump_embeddings` needs a biLM that is not stateful: a resumed dump could not restore "
+            "its state."
+        )
     if os.path.exists(output_path) and os.path.exists(input_path):
         if os.path.samefile(input_path, output_path):
             raise ConfigurationError(f"{output_path} is the input; name another output.")
@@ -219,9 +223,8 @@ class _Text(DigestedText):
         super().__init__([path], options.decoding_errors)
         self._options, self._output_path = options, output_path
         self._format = format_of(output_path)
-        has_no_index = options.sentence_keys or options.forget_sentences
-        has_index = self._format.has_index and not has_no_index
-        self.sentence_to_index: Optional[Dict[str, str]] = {} if has_index else None
+        keep = self._format.has_index and not (options.sentence_keys or options.forget_sentences)
+        self.sentence_to_index: Optional[Dict[str, str]] = {} if keep else None
 
     def sentences(self) -> Iterator[Sentence]:
         limit = self._format.limit(self._output_path)

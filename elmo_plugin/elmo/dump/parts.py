@@ -30,11 +30,13 @@ __all__ = [
 _NOT_IN_KEYS = str.maketrans({"/": "\u2215", "\0": "\u2400"})
 # HDF5 takes the first for a group, and safetensors the second for its metadata.
 _NOT_KEYS = {".": "\u2024", "__metadata__": "\uff3f_metadata__"}
+_LAYERS = ("all", "top", "average")
+_DTYPES = ("float32", "float16")
 
 
 @dataclass(frozen=True)
 class DumpOptions:
-    """The settings of `dump_embeddings`."""
+    """The settings of `dump_embeddings`, or a `ConfigurationError` for wrong ones."""
 
     #: `all`, `top` for the top layer only, or `average` for the mean of all.
     layers: str = "all"
@@ -49,6 +51,14 @@ class DumpOptions:
     forget_sentences: bool = False
     #: How to handle bytes that are not UTF-8, see `read_sentences`.
     decoding_errors: str = "strict"
+
+    def __post_init__(self) -> None:
+        for name, choices in (("layers", _LAYERS), ("dtype", _DTYPES)):
+            found = getattr(self, name)
+            if found not in choices:
+                raise ConfigurationError(
+                    f"Expected `{name}` to be one of {', '.join(choices)}, found {found!r}."
+                )
 
 
 @dataclass(frozen=True)

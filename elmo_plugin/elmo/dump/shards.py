@@ -17,10 +17,10 @@ from elmo_plugin.util.ray_tasks import run_with_ray
 
 __all__ = ["dump_shards", "dump_shards_with_ray", "shard_outputs"]
 
-#: The result for a text: the summary of its file, or the error because of which there is none.
+#: The result for a text: the summary of its file, or the error that prevented it.
 Outcome = Union[DumpSummary, Exception]
-# Seconds that a Ray task waits for a task of a killed driver that writes the same file.
-_PATIENCE = 60.0
+# How long a Ray task waits for a task of a killed driver that writes the same file.
+_TIMEOUT_SECONDS = 60.0
 _Outcomes = Iterator[Tuple[str, Outcome]]
 
 
@@ -104,7 +104,7 @@ def _outcome(
     options: DumpOptions,
     force: bool,
     num_workers: int = 0,
-    patience: float = 0.0,
+    timeout: float = 0.0,
 ) -> Outcome:
     def dump() -> DumpSummary:
         bilm = load()
@@ -114,8 +114,9 @@ def _outcome(
 
     try:
         # Whether the file is finished is asked again after each wait.
-        return wait_for_lock(dump, patience)
-    except (ConfigurationError, OSError) as error:
+        return wait_for_lock(dump, timeout)
+    # A text that is not UTF-8 raises `ValueError`.
+    except (ConfigurationError, OSError, ValueError) as error:
         return error
 
 
@@ -129,4 +130,4 @@ def _task(
     load: bytes, text: str, output: Path, options: DumpOptions, force: bool, num_threads: int
 ) -> Outcome:
     torch.set_num_threads(num_threads)
-    return _outcome(partial(_loaded, load), text, output, options, force, patience=_PATIENCE)
+    return _outcome(partial(_loaded, load), text, output, options, force, timeout=_TIMEOUT_SECONDS)

@@ -66,7 +66,7 @@ class CoveTokenEmbedder(TokenEmbedder):
         if word_vectors.get_output_dim() != self.cove_encoder.input_dim:
             raise ConfigurationError(
                 f"elmo-cove: {weight_file} reads word vectors {self.cove_encoder.input_dim} wide, "
-                f"and `word_vectors` are {word_vectors.get_output_dim()} wide. Take those with "
+                f"and `word_vectors` are {word_vectors.get_output_dim()} wide. Use those with "
                 "which it was trained: set ELMO_GLOVE and ELMO_COVE to files that belong together."
             )
 

@@ -131,7 +131,7 @@ def test_another_bilm_is_refused(index, make_bilm, bilm):
     with pytest.raises(ConfigurationError, match="built with another biLM, computed in float32"):
         next(find_neighbours(index, make_bilm(), QUERIES))
     with pytest.raises(ConfigurationError, match="--bfloat16"):
-        next(find_neighbours(index, bilm.to_bfloat16(), QUERIES))
+        next(find_neighbours(index, bilm.to(torch.bfloat16), QUERIES))
 
 
 def test_a_marked_word_is_read_with_its_position():

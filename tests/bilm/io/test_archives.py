@@ -86,7 +86,7 @@ def test_one_of_several_bilms_is_taken_by_name(make_bilm, tmp_path):
 
 
 def test_half_precision_is_widened(model, make_bilm, tmp_path):
-    model.bilm.to_bfloat16()
+    model.bilm.to(torch.bfloat16)
     folder, _ = save_run(model, Vocabulary(), tmp_path / "run")
     bilm = TrainedModel.read(folder).bilm()
     for name, parameter in bilm.named_parameters():
@@ -96,7 +96,7 @@ def test_half_precision_is_widened(model, make_bilm, tmp_path):
 @pytest.mark.parametrize(
     "changes, expected",
     [
-        (dict(dim=21), "expected `lstm.dim` 21, found 20. Take the options with which"),
+        (dict(dim=21), "expected `lstm.dim` 21, found 20. Use the options with which"),
         (dict(bidirectional=False), "expected `bidirectional` False, found True"),
         (dict(activation="tanh"), "expected `char_cnn.activation` 'tanh', found 'relu'"),
     ],

@@ -1,7 +1,9 @@
 """Folders of files written from a biLM: whole or not at all, and read by others."""
 
 import json
+import os
 import random
+from pathlib import Path
 
 import h5py
 import pytest
@@ -137,15 +139,33 @@ def test_files_in_the_way_are_replaced_only_by_force(make_bilm, softmax, tmp_pat
     assert all(torch.equal(*pair) for pair in zip(read.parameters(), expected.parameters()))
 
 
-def test_an_empty_folder_is_used_and_what_a_killed_export_left_is_cleared(make_bilm, tmp_path):
-    (tmp_path / "empty" / "export.unfinished").mkdir(parents=True)
-    (tmp_path / "empty" / "export.unfinished" / "softmax.hdf5").write_text("half")
+def test_a_folder_is_created_or_used_and_others_are_left_alone(make_bilm, tmp_path):
+    (tmp_path / "empty").mkdir()
+    # The unfinished work of `elmo embed TEXT new`.
     (tmp_path / "new.unfinished").mkdir()
-    (tmp_path / "new.unfinished" / "softmax.hdf5").write_text("half")
+    (tmp_path / "new.unfinished" / "1.part").write_text("vectors")
     for name in ("empty", "new", "deep/er"):
         save_bilm(make_bilm(), tmp_path / name)
         assert names(tmp_path / name) == BILM
-    assert names(tmp_path) == ["deep", "empty", "new"]
+        assert (tmp_path / name).stat().st_mode == tmp_path.joinpath("empty").stat().st_mode
+    assert names(tmp_path) == ["deep", "empty", "new", "new.unfinished"]
+    assert names(tmp_path / "new.unfinished") == ["1.part"]
+
+
+def test_a_kill_never_leaves_files_of_two_bilms(make_bilm, tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+    save_bilm(make_bilm(seed=1), folder)
+    replace = os.replace
+
+    def killed(source, target):
+        if Path(target).parent == folder:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save_bilm(make_bilm(seed=2), folder, force=True)
+    assert names(folder) == []
 
 
 def test_a_file_where_the_folder_should_be_is_refused(make_bilm, tmp_path):

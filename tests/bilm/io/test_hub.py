@@ -34,6 +34,12 @@ def test_a_folder_is_written_and_read_bit_for_bit(bilm, sentences, tmp_path):
         assert torch.equal(found, expected)
 
 
+def test_a_folder_may_begin_with_the_home_folder(shared_bilm, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shared_bilm.save_pretrained("~/small")
+    assert_same(Bilm.from_pretrained("~/small"), shared_bilm)
+
+
 def test_a_folder_of_options_and_hdf5_is_read(shared_bilm, options_file, tmp_path):
     shutil.copy(options_file, tmp_path / "options.json")
     save_weights(shared_bilm, tmp_path / "weights.hdf5")
@@ -86,7 +92,7 @@ def test_what_is_missing_is_named(shared_bilm, tmp_path):
         Bilm.from_pretrained(tmp_path)
     shared_bilm.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(ConfigurationError, match="model.safetensors does not exist"):
+    with pytest.raises(ConfigurationError, match="holds config.json, but not model.safetensors"):
         Bilm.from_pretrained(tmp_path)
     with pytest.raises(ConfigurationError, match="Folder .*elsewhere does not exist"):
         Bilm.from_pretrained(tmp_path / "elsewhere")
@@ -117,15 +123,20 @@ def test_a_repository_is_downloaded_and_uploaded(monkeypatch, shared_bilm, tmp_p
             assert self.token == "secret" and private and exist_ok
             return SimpleNamespace(repo_id=f"someone/{repo_id}")
 
-        def upload_folder(self, repo_id, folder_path, commit_message):
+        def file_exists(self, repo_id, filename):
+            return (repository / filename).exists()
+
+        def upload_folder(self, repo_id, folder_path, commit_message, ignore_patterns):
             assert repo_id == "someone/bilm" and commit_message
-            shutil.copytree(folder_path, repository)
+            ignore = shutil.ignore_patterns(*ignore_patterns or [])
+            shutil.copytree(folder_path, repository, ignore=ignore, dirs_exist_ok=True)
             return "https://hub/commit"
 
     hub = SimpleNamespace(HfApi=HfApi, snapshot_download=snapshot_download)
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
     url = shared_bilm.push_to_hub("bilm", {"perplexity": 39.7}, private=True, token="secret")
     assert url == "https://hub/commit"
+    shared_bilm.push_to_hub("bilm", private=True, token="secret")
     assert "39.7" in (repository / "README.md").read_text()
     assert_same(Bilm.from_pretrained("someone/bilm", revision="v1"), shared_bilm)
     with pytest.raises(ConfigurationError, match=r"neither a folder .* \(404 not found\)"):

@@ -11,7 +11,7 @@ from allennlp.predictors import Predictor
 from elmo_plugin import load_archive
 from elmo_plugin.analysis.layer_weights import layer_weights
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.io import shared
+from elmo_plugin.bilm.io import shipped as module
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.bilm.io.pack import _TASK_MODELS, _portable, pack
 from elmo_plugin.environment import DEFAULTS
@@ -113,14 +113,14 @@ def test_archives_are_read_without_their_models_too(trained, packed, tmp_path):
     # Packed again, it is the same, byte for byte.
     pack(packed, tmp_path / "again.tar.gz", num_extra_words=100)
     assert (tmp_path / "again.tar.gz").read_bytes() == packed.read_bytes()
-    assert fingerprint(TrainedModel.read(packed).bilm()) == fingerprint(shared.shipped_bilm())
+    assert fingerprint(TrainedModel.read(packed).bilm()) == fingerprint(module.shipped_bilm())
 
 
 def test_another_bilm_than_that_of_this_version_is_refused(packed, monkeypatch):
     other = load_archive(packed).model.placement.elmo.bilm
     with torch.no_grad():
         other.lstm.forward_layers[0].input.weight[0, 0] += 1
-    monkeypatch.setattr(shared, "shipped_bilm", lambda: other)
+    monkeypatch.setattr(module, "shipped_bilm", lambda: other)
     with pytest.raises(ConfigurationError, match="packed for the biLM .* comes with this version"):
         load_archive(packed)
 
@@ -142,6 +142,7 @@ def test_a_bilm_of_the_user_stays_in_the_archive(trained, tmp_path, monkeypatch)
     "without, expected",
     [
         ("weights.th", "half.tar.gz holds no trained model: expected weights.th"),
+        ("config.json", "half.tar.gz holds no trained model: expected config.json in it"),
         ("vocabulary", "half.tar.gz holds no trained model: expected vocabulary in it"),
         ("meta.json", "half.tar.gz holds no trained model: expected meta.json in it"),
     ],
@@ -180,7 +181,7 @@ def test_matrices_in_8_bits_have_at_most_half_a_step_of_error(trained, packed, t
                 num_rounded += int(error.max() > 0.1)
         assert num_rounded > 3
     assert fingerprint(TrainedModel.read(tmp_path / "int8.tar.gz").bilm()) == fingerprint(
-        shared.shipped_bilm()
+        module.shipped_bilm()
     )
 
 

@@ -66,6 +66,18 @@ def test_a_softmax_stands_in_a_relative_folder_too(softmax, options, tmp_path, m
     assert find_softmax("softmax.hdf5", options).words == WORDS
 
 
+@pytest.mark.parametrize("folder", ["~", "file://{}"])
+def test_a_softmax_is_found_beside_weights_with_any_path(
+    softmax, make_bilm, options, tmp_path, monkeypatch, folder
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    weight_file = f"{folder.format(tmp_path)}/weights.hdf5"
+    save_weights(make_bilm(bidirectional=False), tmp_path / "weights.hdf5")
+    assert find_softmax(weight_file, options) is None
+    save_softmax(softmax, tmp_path)
+    assert find_softmax(weight_file, options).words == WORDS
+
+
 def refused(path, options, *expected):
     with pytest.raises(ConfigurationError) as error:
         find_softmax(path, options)

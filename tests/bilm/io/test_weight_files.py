@@ -215,7 +215,7 @@ def test_weights_that_are_not_finite_are_refused(shared_bilm, bilm, tmp_path, en
     array[[2, 5]] = value
     path = spoiled(shared_bilm, tmp_path / f"w.{ending}", "CNN/b_cnn_1", array)
     refused(
-        bilm, path, f"CNN/b_cnn_1 of finite numbers within float32, found {value} in 2 of 8 places"
+        bilm, path, f"CNN/b_cnn_1 of finite numbers within float32, found {value} in 2 of 8 entries"
     )
 
 
@@ -242,7 +242,28 @@ def test_an_array_that_is_nothing_has_another_shape(shared_bilm, bilm, tmp_path)
 
 
 def test_a_folder_is_named_as_one(bilm, tmp_path):
-    refused(bilm, tmp_path, "is a folder. Set `weight_file` (or ELMO_WEIGHTS) to the HDF5 or safe")
+    expected = "is a folder without weights.th or best.th. Set `weight_file` (or ELMO_WEIGHTS)"
+    refused(bilm, tmp_path, expected)
+    bilm.save_pretrained(tmp_path / "exported")
+    with pytest.raises(ConfigurationError, match="exported is a folder without weights.th"):
+        load_bilm(tmp_path / "exported" / "config.json", tmp_path / "exported")
+
+
+@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
+def test_the_format_is_that_of_the_content_and_not_of_the_name(shared_bilm, bilm, tmp_path, ending):
+    save_weights(shared_bilm, tmp_path / f"w.{ending}")
+    load_weights(bilm, (tmp_path / f"w.{ending}").rename(tmp_path / "0a1b2c"))
+    assert all(torch.equal(*pair) for pair in zip(bilm.parameters(), shared_bilm.parameters()))
+
+
+@pytest.mark.parametrize("value", [numpy.nan, -numpy.inf])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_weights_that_are_not_finite_are_not_written(bilm, tmp_path, value, dtype):
+    with torch.no_grad():
+        bilm.lstm.forward_layers[1].bias[3] = value
+    with pytest.raises(ValueError, match="finite numbers in RNN_0.*use another checkpoint"):
+        save_weights(bilm, tmp_path / "w.hdf5", dtype)
+    assert not (tmp_path / "w.hdf5").exists()
 
 
 def test_options_that_the_file_has_not_are_named_before_a_model_is_built(
@@ -275,7 +296,7 @@ def test_a_missing_tensor_is_named(bilm, copied):
         (
             dict(bidirectional=False),
             dict(bidirectional=True),
-            "of shape (80,), which does not belong to them. In the options, `bidirectional` is "
+            "which a biLM of these options does not have. In the options, `bidirectional` is "
             "false.",
         ),
         (
@@ -287,7 +308,7 @@ def test_a_missing_tensor_is_named(bilm, copied):
         (
             dict(projection=False, projection_dim=23),
             dict(projection=True, projection_dim=23),
-            "which does not belong to them. In the options, `char_cnn.projection` is false",
+            "these options does not have. In the options, `char_cnn.projection` is false",
         ),
         (
             # What bilm-tf does not project it does not clip.
@@ -299,7 +320,7 @@ def test_a_missing_tensor_is_named(bilm, copied):
         (
             dict(projection_dim=None),
             dict(projection_dim=20),
-            "which does not belong to them. In the options, `lstm.projection_dim` is null",
+            "these options does not have. In the options, `lstm.projection_dim` is null",
         ),
     ],
 )
@@ -312,7 +333,7 @@ def test_the_setting_behind_a_tensor_too_many_or_too_few_is_named(
 
 def test_a_layer_that_the_options_do_not_have_is_named(make_bilm, tmp_path):
     save_weights(make_bilm(n_layers=3), tmp_path / "three.hdf5")
-    refused(make_bilm(n_layers=2), tmp_path / "three.hdf5", ["also holds RNN_0/", "/Cell2/"])
+    refused(make_bilm(n_layers=2), tmp_path / "three.hdf5", ["also holds tensor RNN_0/", "/Cell2/"])
 
 
 def test_a_refused_file_leaves_the_weights_as_they_were(bilm, copied, shared_bilm):

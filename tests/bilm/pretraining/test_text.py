@@ -51,6 +51,13 @@ def test_several_paths_are_a_list_or_have_commas_between_and_no_file_comes_twice
     assert find_shards("https://host/a.txt") == ["https://host/a.txt"]
 
 
+def test_a_path_may_begin_with_the_home_folder(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("a.txt", "b.txt"):
+        write(folder / name, name)
+    assert find_shards("~/a.txt,~/b.*") == [str(folder / "a.txt"), str(folder / "b.txt")]
+
+
 @pytest.mark.parametrize("path", ["nowhere.txt", "*.txt", "empty", "a.log,nowhere.txt"])
 def test_a_path_that_stands_for_nothing_is_refused(folder, path):
     (folder / "empty").mkdir()

@@ -339,6 +339,7 @@ def test_without_a_usable_cache_layers_are_computed_and_one_warning_is_logged(
         torch.testing.assert_close(frozen(ids).layers, bilm(ids).layers, rtol=1e-4, atol=1e-5)
     (message,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert f"cache in {place} cannot be opened" in message
+    assert "Choose a folder in which you may write" in message
 
 
 def test_keys_tell_sentences_apart_and_padding_does_not_matter(shared_bilm):

@@ -105,6 +105,19 @@ def test_a_kill_before_the_file_has_its_name_finishes_it(path):
     assert path.read_bytes() == whole and not folder.exists()
 
 
+@pytest.mark.parametrize("index", [None, {"a sentence": "0"}])
+def test_a_sentence_may_have_the_name_of_the_index(path, index):
+    if path.suffix == ".parquet":
+        pytest.skip("the words are a column")
+    settings = {**SETTINGS, "sentence_keys": index is None}
+    name = "sentence_to_index" if index is None else "0"
+    with closing(DumpFile(path, settings, force=False)) as file:
+        sentence = EmbeddedSentence(name, (name,), vectors_of(0))
+        file.commit(file.writer.write(1, "", [sentence]))
+        assert file.finish("text.txt", index) == 1
+    assert finished_attributes(path)["num_datasets"] == "1"
+
+
 def test_a_second_process_is_kept_out(path):
     with closing(DumpFile(path, SETTINGS, force=False)) as first:
         for force in (False, True):

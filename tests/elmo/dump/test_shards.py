@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from elmo_plugin.bilm import load_bilm
 from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings
-from elmo_plugin.elmo.dump.shards import dump_shards_with_ray, shard_outputs
+from elmo_plugin.elmo.dump.shards import dump_shards, dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 from tests.commands import running
@@ -73,6 +74,11 @@ def test_a_text_that_cannot_be_read_stops_no_other(texts, tmp_path, capsys):
     message = failure(texts, tmp_path / "vectors", "--top")
     assert "1 of 3 texts have no file" in message
     assert "b.txt is empty" in capsys.readouterr().err
+    (texts / "b.txt").write_bytes(b"na\xefve\n")
+    outputs = shard_outputs([str(texts / f"{name}.txt") for name in "bc"], tmp_path / "again")
+    outcomes = dict(dump_shards(load_bilm(), outputs, DumpOptions(layers="top")))
+    assert "expected UTF-8 text" in str(outcomes[str(texts / "b.txt")])
+    assert outcomes[str(texts / "c.txt")].num_lines == 300
     assert sorted(contents(tmp_path / "vectors")) == ["a.txt.hdf5", "c.txt.hdf5"]
 
 

@@ -87,7 +87,7 @@ def test_a_file_is_read_back_as_it_was_written(text, tmp_path):
 
 
 def test_a_file_of_bilm_tf_has_no_counts(vocabulary_file):
-    file = vocabulary_file("<S>", "</S>", "<UNK>", "the", "a\u00a0b", "of")
+    file = vocabulary_file("<S>", "</S>", "<UNK>", "the", "!!!MAXTERMID", "a\u00a0b", "of")
     vocabulary = from_params(file=file, size=5)
     assert words(vocabulary) == ["<S>", "</S>", "<UNK>", "the", "a\u00a0b"]
     assert vocabulary.counts is None
@@ -106,6 +106,7 @@ def test_a_file_of_bilm_tf_has_no_counts(vocabulary_file):
         (["<S>\t9", "</S>\t9", "the\t3"], ":3: expected `<UNK>`, found `the`"),
         (["</S>", "<S>", "<UNK>"], ":1: expected `<S>`, found `</S>`"),
         (["<S>\t9", "</S>\t9"], "expected <S>, </S>, <UNK> and .*found 2 lines"),
+        (["<S>", "</S>", "<UNK>"], "found 3 lines"),
         ([], "found 0 lines"),
         (["<S>\t9", "</S>\t9", "<UNK>\t3", "the\t5", "the\t4"], ":5: `the` occurs twice"),
         (["<S>\t9", "</S>\t9", "<UNK>\t3", "the\tmany"], r":4: .*`word<TAB>count`.*'the\\tmany'"),

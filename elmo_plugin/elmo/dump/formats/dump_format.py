@@ -45,8 +45,8 @@ class DumpFormat(ABC):
         parts : `Sequence[Path]`
             In the order of their lines, see `read_part`; at least one.
         attributes : `Dict[str, Any]`
-            Of the file: strings, numbers and booleans, with `dtype` and `compression` (`none` or
-            one that `check` allows) among them.
+            Of the file: strings, numbers and booleans, with `dtype`, `sentence_keys` and
+            `compression` (`none` or one that `check` allows) among them.
         index : `Optional[str]`
             The map from sentences to lines as JSON, if it is to be stored.
 

@@ -51,7 +51,9 @@ class Hdf5(DumpFormat):
         with h5py.File(path, "r") as hdf5:
             if not hdf5.attrs.get("complete", False):
                 return None
-            return {**hdf5.attrs, "num_datasets": len(hdf5) - ("sentence_to_index" in hdf5)}
+            # If sentences are keys, it is the name of a sentence.
+            has_index = "sentence_to_index" in hdf5 and not hdf5.attrs.get("sentence_keys")
+            return {**hdf5.attrs, "num_datasets": len(hdf5) - has_index}
 
 
 def _reserve(path: Path, parts: Sequence[Path], index_size: int) -> None:

@@ -77,7 +77,9 @@ class Safetensors(DumpFormat):
             return None
         if "complete" not in metadata:
             return None
-        return {**metadata, "num_datasets": len(names) - (_INDEX in names)}
+        # If sentences are keys, it is the name of a sentence.
+        has_index = _INDEX in names and metadata.get("sentence_keys") != "True"
+        return {**metadata, "num_datasets": len(names) - has_index}
 
 
 def _write_header(

@@ -7,9 +7,9 @@ import torch
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.identity import IDENTITY
 from elmo_plugin.bilm.io.weight_files import load_weights
 from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
@@ -52,5 +52,5 @@ def restore_shipped_bilm(parameters: Dict[str, torch.Tensor], location: str) -> 
                 "version. Use the version of elmo_plugin with which it was packed."
             )
         for part, weight in bilm.state_dict().items():
-            if part != IDENTITY:
+            if part != STORED_OPTIONS:
                 parameters[name.removesuffix(FINGERPRINT) + part] = weight
