@@ -37,7 +37,7 @@ def test_a_line_that_is_no_object_is_refused_by_its_number(tmp_path, line):
 
 def test_half_of_a_character_is_refused_and_a_whole_one_read():
     assert parse_object('{"a": "\\ud83d\\ude00"}', "line 1") == {"a": "\U0001f600"}
-    with pytest.raises(ValueError, match=r"line 1: expected text, found the lone surrogate \\ud83d"):
+    with pytest.raises(ValueError, match=r"line 1: .* found the lone surrogate \\ud83d"):
         parse_object('{"a": ["\\ud83d"]}', "line 1")
 
 

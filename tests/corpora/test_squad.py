@@ -107,7 +107,7 @@ def test_a_wrong_answer_is_named_by_its_question(tmp_path, answer, message):
     [
         ({"question": ""}, "question q2: expected \"question\" with some text, found ''"),
         ({"question": None}, r"question q2: .* found the fields \['answers', 'id'\]"),
-        ({"question": "Who\ud83d?"}, r"question q2: expected text, found the lone surrogate \\ud83d"),
+        ({"question": "Who\ud83d?"}, r"question q2: .* the lone surrogate \\ud83d"),
         ({"answers": "a café"}, 'question q2: expected "answers" with a list'),
         ({"id": None}, r"question 2: expected \"id\" with a string, found the fields \['answers"),
         ({"id": 2}, 'question 2: expected "id" with a string, found 2'),
