@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+import weakref
 
+import numpy
 import pytest
 import torch
 from torch.nn.functional import linear
@@ -146,15 +148,19 @@ def test_a_changed_weight_is_packed_again(layer, change, frozen):
 
 
 @needs_onednn
-def test_memory_of_a_replaced_weight_is_not_taken_for_the_weight(layer):
+def test_memory_of_a_packed_weight_is_free_only_when_another_is_packed(layer):
+    """A new weight at its address would be taken for it."""
+    memory = numpy.zeros((NUM_OUT, NUM_IN), dtype="float32")
+    packed = weakref.ref(memory)
+    layer.weight.data = torch.from_numpy(memory)
+    del memory
     inputs = torch.randn(5, NUM_IN)
     with torch.no_grad():
-        for _ in range(20):
-            layer(inputs)
-            # Twice: the second could be where the packed one was.
-            for _ in range(2):
-                layer.weight.data = torch.randn(NUM_OUT, NUM_IN) / NUM_IN
-            assert_is_linear(layer, inputs)
+        layer(inputs)
+        layer.weight.data = torch.randn(NUM_OUT, NUM_IN) / NUM_IN
+        assert packed() is not None
+        assert_is_linear(layer, inputs)
+        assert packed() is None
 
 
 def test_a_weight_in_training_is_never_cached_packed(layer):
