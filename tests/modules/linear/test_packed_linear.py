@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+import weakref
 
+import numpy
 import pytest
 import torch
 from torch.nn.functional import linear
@@ -145,16 +147,17 @@ def test_a_changed_weight_is_packed_again(layer, change, frozen):
             assert not torch.equal(layer(inputs), before)
 
 
-@needs_onednn
-def test_memory_of_a_replaced_weight_is_not_taken_for_the_weight(layer):
-    inputs = torch.randn(5, NUM_IN)
-    with torch.no_grad():
-        for _ in range(20):
-            layer(inputs)
-            # Twice: the second could be where the packed one was.
-            for _ in range(2):
-                layer.weight.data = torch.randn(NUM_OUT, NUM_IN) / NUM_IN
-            assert_is_linear(layer, inputs)
+def test_memory_of_a_packed_weight_is_free_only_when_another_is_packed(layer):
+    """A new weight at its address would be taken for it."""
+    memory = numpy.zeros((NUM_OUT, NUM_IN), dtype="float32")
+    packed = weakref.ref(memory)
+    layer.weight.data = torch.from_numpy(memory)
+    del memory
+    layer.cached(torch.clone)
+    layer.weight.data = torch.randn(NUM_OUT, NUM_IN)
+    assert packed() is not None
+    assert torch.equal(layer.cached(torch.clone), layer.weight)
+    assert packed() is None
 
 
 def test_a_weight_in_training_is_never_cached_packed(layer):
