@@ -260,8 +260,8 @@ def test_a_wrong_line_is_named_by_its_number(line, message):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ({"sentences": [["New York"]]}, "words without blanks, found 'New York'"),
-        ({"text": "Yes.", "id": "a b"}, "without blanks and no # at its start, found 'a b'"),
+        ({"sentences": [["New York"]]}, "words without spaces, found 'New York'"),
+        ({"text": "Yes.", "id": "a b"}, "has no spaces and does not start with #, found 'a b'"),
     ],
 )
 def test_what_the_columns_cannot_hold_is_named_by_its_line(line, message):
