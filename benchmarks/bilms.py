@@ -10,7 +10,7 @@ from allennlp.modules.elmo import Elmo as AllenNlpElmo
 from common import Row
 
 from elmo_plugin import Bilm, BilmOptions, Elmo, save_weights
-from elmo_plugin.bilm.io.pretrained import DTYPES
+from elmo_plugin.bilm.io.pretrained import COMPUTE_DTYPES
 
 ELEMENT_SIZES = {"float32": 4, "bfloat16": 2, "int8": 1}
 # The largest allowed difference of a layer from AllenNLP's, relative to its norm.
@@ -85,7 +85,10 @@ def load_pair(size: str, dtypes: Optional[Sequence[str]] = None) -> Pair:
         Path(files[0]).write_text(json.dumps(options_of(size)), encoding="utf-8")
         save_weights(Bilm(BilmOptions.from_dict(options_of(size))), files[1])
         peer = AllenNlpElmo(*files, num_output_representations=1, dropout=0.0).eval()
-        ours = {dtype: Elmo(*files, dropout=0.0, dtype=dtype).eval() for dtype in dtypes or DTYPES}
+        ours = {
+            dtype: Elmo(*files, dropout=0.0, dtype=dtype).eval()
+            for dtype in dtypes or COMPUTE_DTYPES
+        }
     return Pair(peer, ours)
 
 

@@ -74,10 +74,8 @@ def read_state(path: Union[str, PathLike], location: str, check: bool = True) ->
             raise ValueError(f"expected a state dict, found {type(state).__name__}")
     except MemoryError:
         raise
-    except OSError as error:
-        raise ConfigurationError(
-            f"{location} cannot be read: {error.strerror or error}."
-        ) from error
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise ConfigurationError(f"{location} cannot be read: {error.strerror}.") from error
     # In files without checksums, damage can cause any exception.
     except Exception as error:
         reason = str(error).partition("\n")[0].rstrip(":. ")

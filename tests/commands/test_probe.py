@@ -256,12 +256,12 @@ def test_what_a_user_can_cause_is_one_sentence(tmp_path, monkeypatch, arguments,
 
 def test_corpora_are_looked_for_in_the_folder_of_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("ELMO_DATA", str(tmp_path))
-    assert "Expected one file" in failure("wsd") and "Name it by --train" in failure("wsd")
+    assert "Expected one file" in failure("wsd") and "Name it with --train" in failure("wsd")
     (tmp_path / "pos").mkdir()
     for name in ("en-train.conllu", "en-train.conllu.gz", "de-train.conllu"):
         (tmp_path / "pos" / name).touch()
     message = failure("pos")
-    assert "found 2: " in message and "Name it by --train" in message
+    assert "found 2: " in message and "Name it with --train" in message
 
 
 @pytest.mark.parametrize("arguments", [[], ["pos", "--l2", "-1"], ["pos", "--l2", "x"]])

@@ -66,7 +66,7 @@ def test_a_model_whose_numbers_are_nan_is_refused(make, monkeypatch):
         "forward",
         lambda self, *args, **named: {**forward(self, *args, **named), **output},
     )
-    with pytest.raises(RuntimeError, match="numbers of the model are NaN"):
+    with pytest.raises(RuntimeError, match="all span probabilities are NaN"):
         make().predict_json({"question": "When?", "passage": PASSAGE})
 
 

@@ -5,6 +5,7 @@ import pytest
 import sacrebleu
 
 from elmo_plugin.tasks.translation.metric import TranslationScores
+from elmo_plugin.util.errors import ConfigurationError
 
 HYPOTHESES = ["Ein Hund läuft über die Wiese .", "Zwei Männer .", "", "Ein T-Shirt, rot ."]
 REFERENCES = ["Ein Hund läuft über eine Wiese.", "Zwei alte Männer sitzen.", "Ja.", "T-Shirt!"]
@@ -63,5 +64,5 @@ def test_a_model_that_diverges_has_an_infinite_perplexity():
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    with pytest.raises(ImportError, match="needs the package sacrebleu: pip install"):
+    with pytest.raises(ConfigurationError, match="needs the package sacrebleu: pip install"):
         TranslationScores()
