@@ -167,7 +167,7 @@ def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_used(tmp
     with pytest.raises(ConfigurationError) as raised:
         make(tmp_path).load_checkpoint()
     message = str(raised.value)
-    assert f"{damaged} cannot be read; " in message and "the checkpoint before" in message
+    assert f"{damaged} cannot be read" in message and "the checkpoint before" in message
     named = [tmp_path / name for name in names(tmp_path) if str(tmp_path / name) in message]
     assert {path.name for path in named} >= {"model_state_e0_b6.th"}
     for path in named:
