@@ -103,8 +103,7 @@ class RecoverableTrainer(GradientDescentTrainer):
 
     def _load_process_state(self, state: Dict[str, Any]) -> None:
         """Restores `_process_state`; random states are restored when the epoch begins."""
-        self._recovered = state
-        self._record.losses = dict(state["losses"])
+        self._recovered, self._record.losses = state, dict(state["losses"])
         load_metric_states(self.model, move_to_device(state["metrics"], self.cuda_device))
 
     @overrides
@@ -113,8 +112,7 @@ class RecoverableTrainer(GradientDescentTrainer):
         self._check_checkpointer()
         averaged = self._moving_average and self._moving_average._parameters
         super()._maybe_restore_checkpoint()
-        latest = self._checkpointer and self._checkpointer.find_latest_checkpoint()
-        if not latest:
+        if not (latest := self._checkpointer and self._checkpointer.find_latest_checkpoint()):
             return
         if self._moving_average:
             # AllenNLP has replaced them by copies in the checkpoint, which are not trained.
@@ -124,7 +122,7 @@ class RecoverableTrainer(GradientDescentTrainer):
             TrainerCallback("") if isinstance(callback, ConfidenceChecksCallback) else callback
             for callback in self._callbacks
         ]
-        # Without reading the state of the optimizer, which AllenNLP has restored, a second time.
+        # Memory-mapped: the state of the optimizer is not read a second time.
         self._restore(read_state(latest[1], latest[1], check=False), latest[1])
 
     def _restore(self, trainer_state: Dict[str, Any], path: str) -> None:
