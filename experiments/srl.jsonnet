@@ -11,5 +11,5 @@ local paths = import 'lib/paths.libsonnet';
 local words = import 'lib/words.libsonnet';
 
 (import 'lib/srl.libsonnet') {
-  settings+: { corpus: paths.srl, words: [words.vectors(dim=100, lowercase=true)] },
+  settings+: { corpus: paths.srl, words: [words.vectors(dim=100)] },
 }

@@ -9,6 +9,7 @@
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local elmo_regularisation = import 'elmo_regularisation.libsonnet';
+local lower_case = import 'lower_case.libsonnet';
 
 local training(num_epochs, patience, factor) = {
   num_epochs: std.round(factor * num_epochs),
@@ -53,7 +54,9 @@ local columns(baseline, elmo) = [
         metric: 'f1-measure-overall',
         evaluate: paths.srl.dev,
         columns: columns(import '../srl.jsonnet', import '../srl_elmo.jsonnet'),
-        settings: function(fraction) long_training(15, 3, fraction) { mixed_precision: true },
+        settings: function(fraction) lower_case + long_training(15, 3, fraction) {
+          mixed_precision: true,
+        },
       },
     ],
   },

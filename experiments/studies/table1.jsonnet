@@ -10,6 +10,7 @@
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local elmo_regularisation = import 'elmo_regularisation.libsonnet';
+local lower_case = import 'lower_case.libsonnet';
 local training = import 'training.libsonnet';
 
 local vectors(trainable) = { words: words.with_trainable(super.words, trainable) };
@@ -86,10 +87,14 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
         name: 'SRL',
         metric: 'f1-measure-overall',
         evaluate: paths.srl.test,
-        num_baselines: 2,
-        columns: columns(
+        num_baselines: 4,
+        local all = columns(
           import '../srl.jsonnet', import '../srl_elmo.jsonnet', [81.4, 84.6], trained=true
         ),
+        local in_lower_case = [
+          column { name+: ', lower case', paper: null, settings+: lower_case } for column in all
+        ],
+        columns: all[:2] + in_lower_case[:2] + [all[2], in_lower_case[2]],
         settings: { num_epochs: 15, patience: 3, mixed_precision: true },
         seeds: [1, 2],
       },

@@ -4,6 +4,7 @@
 // questions choose its best epoch.
 local paths = import '../lib/paths.libsonnet';
 local elmo_regularisation = import 'elmo_regularisation.libsonnet';
+local lower_case = import 'lower_case.libsonnet';
 local training = import 'training.libsonnet';
 
 local row(name, metric, corpus, baseline, elmo, papers) = {
@@ -27,7 +28,7 @@ local row(name, metric, corpus, baseline, elmo, papers) = {
       row('SNLI', 'accuracy', paths.snli, import '../snli.jsonnet', import '../snli_elmo.jsonnet', [88.1, 89.1, 89.3, 89.5])
       + training.short.snli { settings+: elmo_regularisation.snli },
       row('SRL', 'f1-measure-overall', paths.srl, import '../srl.jsonnet', import '../srl_elmo.jsonnet', [81.6, 84.1, 84.6, 84.8])
-      + training.short.srl,
+      + training.short.srl { settings+: lower_case },
     ],
   },
 }

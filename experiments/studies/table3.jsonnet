@@ -2,6 +2,7 @@
 // the data, those of SRL on three tenths. The first 2,000 of SQuAD's 10,570 questions choose its best
 // epoch.
 local paths = import '../lib/paths.libsonnet';
+local lower_case = import 'lower_case.libsonnet';
 local training = import 'training.libsonnet';
 
 local row(name, metric, corpus, elmo, papers) = {
@@ -24,7 +25,7 @@ local row(name, metric, corpus, elmo, papers) = {
       row('SNLI', 'accuracy', paths.snli, import '../snli_elmo.jsonnet', [88.9, 89.5, 88.7])
       + training.short.snli,
       row('SRL', 'f1-measure-overall', paths.srl, import '../srl_elmo.jsonnet', [84.7, 84.3, 80.9])
-      + training.short.srl,
+      + training.short.srl { settings+: lower_case },
     ],
   },
 }
