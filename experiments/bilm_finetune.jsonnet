@@ -7,7 +7,8 @@
 // metrics_before.json and metrics.json have the perplexities before and after fine-tuning.
 // Differences: bilm-tf continues with Adagrad at 0.2, its accumulators and its text streams. Weight
 // files contain no accumulators, so we use Adam with a learning rate that decays to zero over the
-// epoch; each sentence is processed separately from a zero state, as in the task models.
+// epoch, gradient norm 1, batches of 2,048 tokens and 1,024 samples; each sentence is processed
+// separately from a zero state, as in the task models.
 // Paper: 72.1 -> 16.8 on SNLI (appendix, Table 7). Ours: pretrained/small/README.md.
 local paths = import 'lib/paths.libsonnet';
 

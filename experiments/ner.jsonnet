@@ -4,12 +4,13 @@
 // dropout on the input of each, a CRF with constrained Viterbi decoding, Adam at 1e-3, gradient
 // norm 5, early stopping by F1 on dev. The paper gives neither dropout rate nor batch size: 0.5 and
 // 32.
-// Differences: the vectors are those of ELMO_GLOVE (paper: Senna's, 50 dimensions); each training
-// word without a vector has its own random vector, and words that are new at prediction time share
-// an untrained one (the authors: one trained vector for all unknown words); words are padded with
-// one zero character on both sides, so that words of one or two letters fill a filter of width 3.
-// Unlike AllenNLP's configuration, the CRF also learns scores of the first and last tag, and
-// patience is 10 epochs (theirs: 25).
+// Differences: the vectors are those of ELMO_GLOVE (paper: Senna's, 50 dimensions); each word of
+// train and dev without a vector has its own random vector, and words that are new at prediction
+// time share an untrained one (the authors: one trained vector for all unknown words); words are
+// padded with one zero character on both sides, so that words of one or two letters fill a filter
+// of width 3. Unlike AllenNLP's configuration, the CRF also learns scores of the first and last tag,
+// the loss is averaged over the sentences of a batch (theirs: summed), and patience is 10 epochs
+// (theirs: 25).
 // Paper: 90.15 F1 on CoNLL-2003 test, mean of 5 runs. Ours, with commands: README.md.
 local characters = import 'lib/characters.libsonnet';
 local paths = import 'lib/paths.libsonnet';

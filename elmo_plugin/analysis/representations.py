@@ -63,20 +63,17 @@ class BilmLayers:
     bilm : `Bilm`
         Not stateful.
     name : `str`, optional (default = `"biLM"`)
-    batch_size : `int`, optional (default = `64`)
-        Sentences per batch.
     """
 
-    def __init__(self, bilm: Bilm, name: str = BILM, batch_size: int = 64) -> None:
+    def __init__(self, bilm: Bilm, name: str = BILM) -> None:
         self.name = name
         self.layers = ["token layer", *(f"layer {n}" for n in range(1, bilm.num_layers))]
         self.dim = bilm.output_dim
         self.fingerprint = f"{fingerprint(bilm)} warm_up={bilm.warm_up}"
         self._bilm = bilm
-        self._batch_size = batch_size
 
     def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
-        for layers in embed_sentences(self._bilm, sentences, self._batch_size):
+        for layers in embed_sentences(self._bilm, sentences):
             yield layers.float().numpy()
 
 

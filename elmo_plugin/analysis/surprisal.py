@@ -7,8 +7,10 @@ import torch
 
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
+from elmo_plugin.bilm.pretraining.perplexity import perplexity_of
 from elmo_plugin.bilm.pretraining.softmax import next_word_losses
 from elmo_plugin.elmo.token_batches import map_in_batches
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.html import table
 
 #: The surprisal of `both` is the mean of the other two; for the probabilities of its `top_k` see
@@ -64,8 +66,7 @@ class SentenceScore:
 
     def perplexity(self, direction: str) -> float:
         """Per prediction, of which there is one more than there are words."""
-        with numpy.errstate(over="ignore"):
-            return float(numpy.exp(self.surprisal(direction) / (len(self.words) + 1)))
+        return perplexity_of(self.surprisal(direction) / (len(self.words) + 1))
 
     def _repr_html_(self) -> str:
         """A row for each word, and the perplexities."""
@@ -147,6 +148,11 @@ class Scorer:
         scores, first = [], 0
         # Shape: (2, num_predictions)
         of_directions = losses.double().cpu().numpy().reshape(2, -1)
+        if not numpy.isfinite(of_directions).all():
+            raise ConfigurationError(
+                "Expected finite surprisals, found NaN or infinity. The weights of the biLM or of "
+                "its softmax are damaged."
+            )
         for words, of_words in zip(sentences, ids):
             of_sentence = slice(first, first + len(words) + 1)
             first = of_sentence.stop

@@ -38,6 +38,6 @@ def load_task(
     if name not in archives:
         raise ConfigurationError(
             f"Expected the name of a task ({', '.join(archives)}), found {name!r}. For a "
-            "model of your own, use elmo_plugin.load_archive."
+            "model of your own, use elmo_plugin.load_predictor."
         )
     return load_predictor(archives[name], cuda_device, overrides)

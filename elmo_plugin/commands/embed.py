@@ -103,10 +103,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     _check(args)
-    if args.ray is not None or os.path.isdir(args.input_file):
-        return _embed_folder(args)
+    is_folder = os.path.isdir(args.input_file)
     kept = f"The lines done are kept in {args.output_file}.unfinished"
-    with explained_limits(args.output_file, kept):
+    with explained_limits(args.output_file, "The files done are kept" if is_folder else kept):
+        if is_folder:
+            return _embed_folder(args)
         return f"{args.output_file}: {_report(_embed(args), args.output_file)}"
 
 
@@ -116,7 +117,16 @@ def _check(args: Namespace) -> None:
         raise ConfigurationError(
             f"{in_processes} is for CPUs. Leave it out, or leave out --cuda-device."
         )
-    if args.ray is not None and not os.path.isdir(args.input_file):
+    if args.num_workers and args.ray is not None:
+        raise ConfigurationError(
+            "--num-workers is for this machine. With --ray, --cpus is the number of CPUs of a task."
+        )
+    is_folder = os.path.isdir(args.input_file)
+    if is_folder and os.path.realpath(args.input_file) == os.path.realpath(args.output_file):
+        raise ConfigurationError(
+            f"{args.output_file} is the folder of the texts; name another output."
+        )
+    if args.ray is not None and not is_folder:
         raise ConfigurationError(
             f"--ray needs a folder of texts as INPUT, found {args.input_file}. Divide the text "
             "into files, each of which becomes a task."

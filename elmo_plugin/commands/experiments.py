@@ -35,7 +35,8 @@ def run(args: Namespace) -> str:
     # A checkout has our scores there, too.
     without_scores = shutil.ignore_patterns("results")
     shutil.copytree(shipped("experiments"), out, ignore=without_scores, dirs_exist_ok=True)
-    number = sum("studies" not in path.parts for path in out.rglob("*.jsonnet"))
+    copied = (path.relative_to(out) for path in out.rglob("*.jsonnet"))
+    number = sum("studies" not in path.parts for path in copied)
     return (
         f"{out}: {number} experiments. To train one: allennlp train {out / 'sst_elmo.jsonnet'} "
         "-s OUTPUT --include-package elmo_plugin"

@@ -1,12 +1,12 @@
 import json
 import re
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, Namespace
 from contextlib import closing
 from dataclasses import asdict
 from itertools import chain, tee
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Any, Iterator, Sequence
 
 from elmo_plugin.analysis.neighbours import (
     ContextIndex,
@@ -48,10 +48,26 @@ _WORDS_AROUND = 5
 _MARKDOWN = re.compile(r"([\\`*_|<>\[\]])")
 
 
+class _OptionalList(Action):
+    """One value or more, or none. With `nargs="*"`, an option before them would end their list."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
+        super().__init__(option_strings, dest, **{**settings, "required": False})
+
+    def __call__(
+        self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        setattr(namespace, self.dest, values)
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", metavar="FOLDER", help="what `build` wrote")
     parser.add_argument(
-        "sentences", metavar="SENTENCE", nargs="*", help="with one word in brackets"
+        "sentences",
+        metavar="SENTENCE",
+        nargs="+",
+        action=_OptionalList,
+        help="with one word in brackets",
     )
     parser.add_argument("--file", help="sentences, one per line; - for standard input")
     parser.add_argument(
@@ -94,7 +110,7 @@ def run(args: Namespace) -> str:
 
 
 def _queries(args: Namespace) -> Iterator[Query]:
-    for sentence in args.sentences:
+    for sentence in args.sentences or ():
         yield read_query(sentence)
     if args.file is not None:
         is_pipe = args.file == "-"

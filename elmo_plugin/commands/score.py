@@ -1,8 +1,8 @@
 import hashlib
 import json
-import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import closing
+from os.path import samefile
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
 
@@ -22,9 +22,10 @@ from elmo_plugin.commands.bilm_arguments import (
     given_vocabulary,
     positive_number,
 )
-from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
+from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument, say
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.corpora.digested_text import DigestedText
+from elmo_plugin.corpora.files import find_file
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
 from elmo_plugin.corpora.tokenizer import treebank_words
 from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
@@ -113,9 +114,8 @@ def _score_text(args: Namespace) -> str:
             "by one, or give --pairs if they are minimal pairs."
         )
     path = "/dev/stdin" if args.input[0] == "-" else args.input[0]
-    if args.output and Path(path).exists() and Path(args.output).exists():
-        if Path(path).samefile(args.output):
-            raise ConfigurationError(f"{args.output} is the input; name another output.")
+    if args.output and Path(args.output).exists() and samefile(find_file(path), args.output):
+        raise ConfigurationError(f"{args.output} is the input; name another output.")
     total = count_lines(path, args.decoding_errors)
     text = DigestedText([path], args.decoding_errors)
     empty = ConfigurationError(f"{args.input[0]}: expected a sentence per line, found no words.")
@@ -165,7 +165,7 @@ def _report(args: Namespace, summary: str) -> str:
     """The report, if a file was written. Otherwise prints the summary to standard error."""
     if args.output is not None:
         return f"{args.output}: {summary}"
-    print(summary, file=sys.stderr)
+    say(summary)
     return ""
 
 

@@ -31,7 +31,8 @@ not trained again, a run that was stopped is continued, and a run that fails is 
 not stop the others. Seeds and rows can be added later; the same command then trains only those.
 
 OUT receives results.json, tables.md, tables.tex, scores.svg and scores.png. The interval of a
-difference is at 95 %, by a paired bootstrap over the evaluated instances and the seeds.
+difference is at 95 %, by a paired bootstrap over the evaluated instances and, for several seeds,
+Student's t distribution.
 """
 
 EPILOG = """\
@@ -88,6 +89,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
+    if args.update is not None and not Path(args.update).is_file():
+        raise ConfigurationError(f"--update {args.update}: no such file.")
     out = Path(args.serialization_dir)
     is_kept = args.show and (out / "results.json").exists()
     if is_kept and not args.reuse:

@@ -1,5 +1,4 @@
 import os
-from dataclasses import asdict
 from typing import Any, Callable, Dict, Iterable, List, Sequence, Union
 
 from elmo_plugin.analysis.layer_weights import stored_layer_weights
@@ -111,7 +110,9 @@ def load_tasks(
             if isinstance(module, Elmo):
                 # Requests must not be stored on the disk.
                 module.leave_cache()
-        mixes = [asdict(mix) for mix in stored_layer_weights(stored)]
-        weights = [{name: mix[name] for name in ("at", "weights", "gamma")} for mix in mixes]
+        weights = [
+            {"at": mix.at, "weights": mix.weights, "gamma": mix.gamma}
+            for mix in stored_layer_weights(stored)
+        ]
         archive_of[task], tasks[task] = str(archive), ServedTask(task, predictor, weights, limits)
     return {name: tasks[name] for name in EXAMPLES if name in tasks}

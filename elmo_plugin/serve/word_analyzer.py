@@ -1,8 +1,8 @@
 import json
-import math
 from typing import Any, Dict, List, Optional, Sequence
 
 from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
+from elmo_plugin.analysis.score_rows import UNITS
 from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
@@ -12,7 +12,7 @@ from elmo_plugin.serve.worker import Outcome, model_failed
 
 _NUM_NEIGHBOURS = 5
 _EXAMPLE = '{"words": ["They", "play", "chess"], "position": 1}'
-_BITS = 1.0 / math.log(2.0)
+_BITS = UNITS["bits"]
 
 
 class WordAnalyzer:

@@ -1,5 +1,7 @@
 // Section 5.1 of Peters et al. (2018): CoVe and ELMo in the same models, on test. CoVe is the
-// encoder in ELMO_COVE.
+// encoder in ELMO_COVE. Word vectors are fixed, although trained ones are better without ELMo
+// (table1.jsonnet). Words without a vector have random ones or, with CoVe, zeros, the input of its
+// encoder. All models have the regularisation of those with ELMo.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local elmo_regularisation = import 'elmo_regularisation.libsonnet';

@@ -1,4 +1,5 @@
-// Settings that the authors use only with ELMo. In a study, the baseline has them, too.
+// Settings that only the models with ELMo have: those of SNLI in the paper, those of SST in AllenNLP's
+// configuration. In a study, the baseline can have them, too.
 local of(experiment, names) = { [name]: experiment.settings[name] for name in names };
 
 {

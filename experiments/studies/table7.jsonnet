@@ -1,7 +1,7 @@
 // Table 7 of Peters et al. (2018): perplexity of the text of a task before and after one epoch of
-// fine-tuning the biLM on it (scripts/task_text.py writes the texts), and dev scores of the task
-// with the biLM before and after, frozen in both cases (pretrained/small/README.md has the commands). NER has
-// fixed word vectors, as in figure1.jsonnet.
+// fine-tuning the biLM on it, and dev scores of the task with the biLM before and after, frozen in
+// both cases. scripts/task_text.py writes the texts; pretrained/small/README.md has the commands,
+// which use the first 20,000 sentences of SNLI. NER has fixed word vectors, as in figure1.jsonnet.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local training = import 'training.libsonnet';

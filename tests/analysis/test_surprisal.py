@@ -8,6 +8,7 @@ import pytest
 
 from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
 from elmo_plugin.bilm.pretraining import softmax as softmax_module
+from elmo_plugin.util.errors import ConfigurationError
 from tests.analysis.language_model import WORDS, make_softmax
 from tests.bilm.oracle import SlowBilm, read_arrays
 from tests.html import shown, text_of
@@ -70,6 +71,14 @@ def test_surprisals_are_those_of_float64_loops(scorer, slow):
             assert score.perplexity(direction) == pytest.approx(numpy.exp(mean), rel=1e-5)
         product = score.perplexity("forward") * score.perplexity("backward")
         assert score.perplexity("both") == pytest.approx(product**0.5)
+
+
+def test_damaged_weights_are_refused(shared_bilm, softmax):
+    weight = softmax.weight.clone()
+    weight[4, 0] = float("nan")
+    damaged = Scorer(shared_bilm, replace(softmax, weight=weight))
+    with pytest.raises(ConfigurationError, match="Expected finite surprisals"):
+        list(damaged.score(SENTENCES))
 
 
 @pytest.mark.parametrize("counts", [None, [9, 9, 5, 80, 20, 7, 90, 3, 0, 60]])

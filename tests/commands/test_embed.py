@@ -1,4 +1,5 @@
 import fcntl
+import gzip
 import json
 import multiprocessing
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
+import torch
 import torch
 from allennlp.commands.subcommand import Subcommand
 
@@ -448,6 +450,25 @@ def test_the_input_and_a_folder_are_no_outputs(tmp_path):
         for output, reason in ((text, "is the input"), (tmp_path, "is a folder")):
             assert reason in failure("--all", *force, text, output)
             assert text.read_text() == "They play\n"
+    assert "is the folder of the texts" in failure("--all", tmp_path, tmp_path / ".")
+    compressed = tmp_path / "only.txt.gz"
+    compressed.write_bytes(gzip.compress(b"They play\n"))
+    assert "is the input" in failure("--all", "--force", tmp_path / "only.txt", compressed)
+
+
+def test_a_full_gpu_is_one_sentence_for_a_folder_too(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr("elmo_plugin.commands.embed.dump_shards", full)
+    write(tmp_path / "texts/text.txt", LINES)
+    message = failure("--all", tmp_path / "texts", tmp_path / "out")
+    assert "The GPU has too little memory" in message
+
+
+def test_workers_are_for_this_machine(tmp_path):
+    arguments = ("--ray", "--num-workers", 2, tmp_path, tmp_path / "out")
+    assert "--num-workers is for this machine" in failure("--all", *arguments)
 
 
 def test_the_counts_of_a_vocabulary_are_no_part_of_its_words(tmp_path):

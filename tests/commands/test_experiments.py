@@ -19,6 +19,8 @@ def test_the_copy_holds_every_experiment_and_library(tmp_path, capsys):
     assert not (tmp_path / "mine/results").exists()
     number = sum(n.suffix == ".jsonnet" and n.parts[0] != "studies" for n in copied)
     assert f"{tmp_path / 'mine'}: {number} experiments. " in capsys.readouterr().out
+    run(tmp_path / "studies/mine")
+    assert f"{tmp_path / 'studies/mine'}: {number} experiments. " in capsys.readouterr().out
 
 
 def test_a_folder_that_holds_files_is_refused(tmp_path):

@@ -48,6 +48,15 @@ def test_contexts_are_printed_with_their_word_marked(index, capsys):
     assert second == "  layer 1: no context\n  layer 2: no context\n"
 
 
+def test_options_may_stand_anywhere(index, capsys):
+    shown = set()
+    options = ["--top-k", 1]
+    for arguments in ([index, QUERY, *options], [index, *options, QUERY], [*options, index, QUERY]):
+        run("query", *arguments)
+        shown.add(capsys.readouterr().out)
+    assert len(shown) == 1
+
+
 def test_json_lines_hold_words_and_positions(index, capsys):
     run("query", index, QUERY, "They [play]", "--format", "jsonl", "--top-k", 2)
     first, second = map(json.loads, capsys.readouterr().out.splitlines())

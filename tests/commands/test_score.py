@@ -1,5 +1,6 @@
 import csv
 import errno
+import gzip
 import json
 import os
 import signal
@@ -225,6 +226,12 @@ def test_what_a_user_can_cause_is_one_sentence(folder, arguments, message):
     (folder / "empty.txt").write_text("\n\n")
     assert message in failure(*arguments)
     assert not (folder / "new.tsv").exists()
+
+
+def test_the_compressed_version_of_an_input_is_no_output(folder):
+    (folder / "only.txt.gz").write_bytes(gzip.compress(b"They play\n"))
+    message = failure("only.txt", "--output", "only.txt.gz", "--force")
+    assert "only.txt.gz is the input; name another output" in message
 
 
 def test_a_full_disk_under_a_printed_table_keeps_nothing(folder, monkeypatch):

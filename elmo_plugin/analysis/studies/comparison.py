@@ -1,6 +1,6 @@
 import statistics
 from dataclasses import dataclass
-from typing import List, Optional, Sequence
+from typing import List, Optional, Sequence, Tuple
 
 import numpy
 
@@ -20,6 +20,9 @@ __all__ = [
     "validation_score",
 ]
 
+# Draws of the error of seeds for each bootstrap sample, so that their quantiles are precise.
+_DRAWS_PER_SAMPLE = 100
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -34,8 +37,9 @@ class Cell:
     values : `List[float]`
         The score of each seed.
     interval : `Optional[Interval]`
-        Of the mean, at 95 %, by a bootstrap over the evaluated instances and the seeds (with one
-        seed over the instances only). `None` if a run has no bootstrap samples of the metric.
+        Of the mean, at 95 %, from a bootstrap over the evaluated instances and, with several seeds,
+        the normal approximation of their mean, which is too narrow for few seeds. `None` if a run
+        has no bootstrap samples of the metric.
     """
 
     mean: float
@@ -71,7 +75,7 @@ class Difference:
     base: int
 
 
-def cell(results: Results, row: Row, number: int, fraction: Optional[float] = 1) -> Optional[Cell]:
+def cell(results: Results, row: Row, number: int, fraction: float = 1) -> Optional[Cell]:
     """The score of the column with this number in a row, or `None` if it has none yet."""
     column = row.columns[number]
     scores = results.scores(row.name, column.name, fraction)
@@ -79,21 +83,25 @@ def cell(results: Results, row: Row, number: int, fraction: Optional[float] = 1)
     if not values:
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else None
-    samples = _samples(results, row, number, fraction, numpy.random.default_rng(0))
-    interval = None if samples is None else percentile_interval(samples)
+    interval, samples = None, _samples(results, row, number, fraction)
+    if samples is not None:
+        error, _ = _error_of_seeds([values])
+        draws = numpy.random.default_rng(0).standard_normal(len(samples))
+        interval = percentile_interval(samples + error * draws)
     return Cell(statistics.mean(values), deviation, values, interval)
 
 
 def difference(
-    results: Results, row: Row, number: int, fraction: Optional[float] = 1
+    results: Results, row: Row, number: int, fraction: float = 1
 ) -> Optional[Difference]:
     """
     The difference between a column and what it is compared with; `None` while either has no scores.
 
-    The interval is the percentile interval of a paired bootstrap: each sample draws instances of
-    the evaluated file, the same for both columns, and seeds among those of each column, and takes
-    the difference of the means over these seeds. It covers the variance over test data and over
-    seeds; with one seed, the former only.
+    The interval is the percentile interval of a paired bootstrap over the instances of the
+    evaluated file, the same for both columns, of the difference of the means over seeds, to which
+    the error of these means is added: their standard error, with the variance over seeds pooled
+    over both columns, times draws from Student's t distribution. With one seed of each column, the
+    interval covers the variance over test data only.
 
     # Parameters
 
@@ -101,31 +109,33 @@ def difference(
     row : `Row`
     number : `int`
         Of the column.
-    fraction : `Optional[float]`, optional (default = `1`)
+    fraction : `float`, optional (default = `1`)
+        Share of the training data.
     """
     base = _compared_with(results, row, number, fraction)
     before, after = (cell(results, row, each, fraction) for each in (base, number))
     if before is None or after is None:
         return None
     first, second = before.mean, after.mean
-    generator = numpy.random.default_rng(0)
-    samples = [_samples(results, row, each, fraction, generator) for each in (base, number)]
-    interval = None
+    interval, samples = None, [_samples(results, row, each, fraction) for each in (base, number)]
     if samples[0] is not None and samples[1] is not None:
-        interval = percentile_interval(samples[1] - samples[0])
+        differences = samples[1] - samples[0]
+        error, degrees = _error_of_seeds([before.values, after.values])
+        if degrees:
+            draws = numpy.random.default_rng(0).standard_t(degrees, len(differences))
+            differences = differences + error * draws
+        interval = percentile_interval(differences)
     is_share = row.percent and not row.lower_is_better and first < 1
     reduction = (second - first) / (1 - first) if is_share else None
     return Difference(second - first, interval, reduction, base)
 
 
-def baseline(results: Results, row: Row, fraction: Optional[float] = 1) -> int:
+def baseline(results: Results, row: Row, fraction: float) -> int:
     """The number of the column with which others are compared, see `Difference`."""
     return best_column(results, row, range(row.num_baselines), fraction)
 
 
-def best_column(
-    results: Results, row: Row, numbers: Sequence[int], fraction: Optional[float] = 1
-) -> int:
+def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: float) -> int:
     """
     The number of the column, among these, with the best mean score on dev; of those without
     any, the first. Columns without a score count only if none has one.
@@ -142,7 +152,7 @@ def best_column(
 
 
 def validation_score(
-    results: Results, row: Row, number: int, fraction: Optional[float] = 1
+    results: Results, row: Row, number: int, fraction: float
 ) -> Optional[float]:
     """The mean over seeds of a column's best score on dev, or `None` if it has none."""
     metric = f"best_validation_{row.columns[0].metric.removeprefix('best_validation_')}"
@@ -152,7 +162,7 @@ def validation_score(
     return statistics.mean(known) if known else None
 
 
-def _compared_with(results: Results, row: Row, number: int, fraction: Optional[float]) -> int:
+def _compared_with(results: Results, row: Row, number: int, fraction: float) -> int:
     """The number of the column with which a column is compared: its `against`, or the baseline."""
     against = row.columns[number].against
     if against is None:
@@ -183,26 +193,27 @@ def _value(score: Score, metric: str) -> Optional[float]:
 
 
 def _samples(
-    results: Results,
-    row: Row,
-    number: int,
-    fraction: Optional[float],
-    generator: numpy.random.Generator,
+    results: Results, row: Row, number: int, fraction: float
 ) -> Optional[numpy.ndarray]:
-    """Of each bootstrap sample the mean over drawn seeds; `None` if a run has no samples."""
+    """The means over seeds on the bootstrap samples, repeated; `None` if a run has no samples."""
     column = row.columns[number]
-    runs = [
+    of_seeds = [
         (score["samples"] or {}).get(column.metric)
         for score in results.scores(row.name, column.name, fraction)
     ]
-    if not all(runs):
+    if not all(of_seeds):
         return None
-    # Shape: (num_seeds, num_samples)
-    of_seeds = numpy.array(runs)
-    num_seeds, center = len(of_seeds), of_seeds.mean(axis=0)
-    if num_seeds == 1:
-        return center
-    drawn = generator.integers(num_seeds, size=of_seeds.shape)
-    means = numpy.take_along_axis(of_seeds, drawn, axis=0).mean(axis=0)
-    # The variance of draws from n values is (n - 1) / n of the variance these values estimate.
-    return center + (num_seeds / (num_seeds - 1)) ** 0.5 * (means - center)
+    return numpy.tile(numpy.mean(of_seeds, axis=0), _DRAWS_PER_SAMPLE)
+
+
+def _error_of_seeds(values: Sequence[Sequence[float]]) -> Tuple[float, int]:
+    """
+    The standard error of the mean over seeds, or of the difference of two such means, with the
+    variance over seeds pooled over the columns; and its degrees of freedom.
+    """
+    degrees = sum(len(of_column) - 1 for of_column in values)
+    if not degrees:
+        return 0.0, 0
+    squares = sum(float(numpy.var(of_column)) * len(of_column) for of_column in values)
+    variance = squares / degrees
+    return (variance * sum(1 / len(of_column) for of_column in values)) ** 0.5, degrees

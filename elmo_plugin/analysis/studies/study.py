@@ -161,13 +161,20 @@ def _render(path: str) -> Dict[str, Any]:
 
     if not os.path.isfile(path):
         raise ConfigurationError(f"{path}: no such file. Name the jsonnet file of a study.")
+    # The bindings fail for variables that are not UTF-8, even if nothing reads them.
+    variables = {name: value for name, value in os.environ.items() if _is_utf8(name + value)}
     try:
-        return json.loads(_jsonnet.evaluate_file(path, ext_vars=dict(os.environ)))
+        return json.loads(_jsonnet.evaluate_file(path, ext_vars=variables))
     except RuntimeError as error:
         # The first line has the message, the others where it arose.
         lines = str(error).strip().splitlines()
         message = lines[0].removeprefix("RUNTIME ERROR: ").removeprefix("STATIC ERROR: ")
         raise ConfigurationError(f"{path}: {message}") from error
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether text that Python decoded from the environment was UTF-8."""
+    return not any("\udc80" <= character <= "\udcff" for character in text)
 
 
 def _check(study: Study, path: str) -> None:

@@ -139,7 +139,7 @@ def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
     for number, (column, found) in enumerate(zip(row.columns, cells)):
         line = {
             "model": column.name,
-            "paper": "" if column.paper is None else f"{column.paper:.1f}",
+            "paper": "" if column.paper is None else _as_printed(column.paper),
             "score": "-",
         }
         if found is not None:
@@ -170,8 +170,13 @@ def _difference(results: Results, row: Row, number: int, fraction: float) -> _Li
     return line
 
 
+def _as_printed(score: float) -> str:
+    """The paper's scores have one decimal, those of NER two."""
+    return max(f"{score:.1f}", f"{score:g}", key=len)
+
+
 def _epochs(results: Results, row: Row, number: int, fraction: float) -> str:
-    """`3.5`: the mean over the seeds that reach the baseline's score, and how many do not."""
+    """`3.5`, the mean over the seeds; `3.5 (2 of 3)` if only two of three reach the baseline."""
     of_baseline = _histories(results, row, baseline(results, row, fraction), fraction)
     histories = _histories(results, row, number, fraction)
     # Scores are assumed to rise: metrics of which lower is better have no number.
@@ -183,11 +188,11 @@ def _epochs(results: Results, row: Row, number: int, fraction: float) -> str:
         for history in histories
         if max(history) >= goal
     ]
-    missed = len(histories) - len(reached)
     if not reached:
         return "never"
-    rest = f" ({missed} of {len(histories)} never)" if missed else ""
-    return f"{round(statistics.mean(reached), 1):g}{rest}"
+    mean = f"{round(statistics.mean(reached), 1):g}"
+    everyone = len(reached) == len(histories)
+    return mean if everyone else f"{mean} ({len(reached)} of {len(histories)})"
 
 
 def _histories(results: Results, row: Row, number: int, fraction: float) -> List[List[float]]:
@@ -214,7 +219,7 @@ def _wide_table(results: Results, rows: List[Row]) -> Table:
                     line[score] = _mean(row, found)
                     seeds.append(str(len(found.values)))
                 if column.paper is not None:
-                    line[paper] = f"{column.paper:.1f}"
+                    line[paper] = _as_printed(column.paper)
             if line:
                 # One number if all columns have as many.
                 line["seeds"] = ", ".join(seeds if len(set(seeds)) > 1 else seeds[:1])

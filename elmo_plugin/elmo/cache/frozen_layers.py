@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import torch
 
 from elmo_plugin.bilm import Bilm, BilmOutput
-from elmo_plugin.elmo.cache.keys import entry_width, sentence_keys
+from elmo_plugin.elmo.cache.keys import entry_width, sentence_key
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 from elmo_plugin.elmo.token_batches import token_batches
 
@@ -51,7 +51,8 @@ class FrozenLayers:
         """
         mask = self._bilm.checked_mask(character_ids)
         lengths = mask.sum(dim=1).tolist()
-        keys = sentence_keys(character_ids.cpu().numpy(), lengths)
+        ids = character_ids.cpu().numpy()
+        keys = [sentence_key(of_words[:length]) for of_words, length in zip(ids, lengths)]
         # The row of each distinct sentence, the shortest first.
         row_of = dict(sorted(zip(keys, range(len(keys))), key=lambda item: lengths[item[1]]))
         rows = list(row_of.values())

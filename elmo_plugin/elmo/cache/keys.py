@@ -1,7 +1,6 @@
 """The keys of the cache: of a biLM, and of its sentences."""
 
 import hashlib
-from typing import List
 
 import numpy
 
@@ -23,20 +22,6 @@ def entry_width(bilm: Bilm) -> int:
     return bilm.options.token_dim + (bilm.num_layers - 1) * bilm.output_dim
 
 
-def sentence_keys(character_ids: numpy.ndarray, lengths: List[int]) -> List[bytes]:
-    """
-    A hash of the character ids of each sentence, without padding.
-
-    # Parameters
-
-    character_ids : `numpy.ndarray`
-        Shape `(num_sentences, num_tokens, max_characters_per_token)`.
-    lengths : `List[int]`
-        Number of tokens of each sentence.
-    """
-    return [sentence_key(ids[:length]) for ids, length in zip(character_ids, lengths)]
-
-
 def sentence_key(character_ids: numpy.ndarray) -> bytes:
-    """See `sentence_keys`; shape `(num_tokens, max_characters_per_token)`."""
+    """A hash of the character ids, shape `(num_tokens, max_characters_per_token)`."""
     return hashlib.blake2b(character_ids.astype(numpy.int32).tobytes(), digest_size=16).digest()

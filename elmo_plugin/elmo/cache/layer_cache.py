@@ -129,7 +129,7 @@ class LayerCache:
 
     def read(self, keys: Iterable[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
         """
-        Keys, see `sentence_keys`, and layers of the entries that exist: shape
+        Keys, see `sentence_key`, and layers of the entries that exist: shape
         `(num_tokens + 2, width)`, half precision. The layers must not be changed, and are valid
         only until the next entry.
         """

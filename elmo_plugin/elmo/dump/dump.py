@@ -12,6 +12,7 @@ import numpy
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
 from elmo_plugin.corpora.digested_text import DigestedText
+from elmo_plugin.corpora.files import find_file
 from elmo_plugin.elmo.dump.dump_file import DumpFile, finished_attributes
 from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.elmo.dump.parts import (
@@ -105,9 +106,8 @@ def dump_embeddings(
             "`dump_embeddings` needs a biLM that is not stateful: a resumed dump could not restore "
             "its state."
         )
-    if os.path.exists(output_path) and os.path.exists(input_path):
-        if os.path.samefile(input_path, output_path):
-            raise ConfigurationError(f"{output_path} is the input; name another output.")
+    if os.path.exists(output_path) and os.path.samefile(find_file(input_path), output_path):
+        raise ConfigurationError(f"{output_path} is the input; name another output.")
     format_of(Path(output_path)).check(options)
     text = _Text(input_path, Path(output_path), options)
     sentences = text.sentences()

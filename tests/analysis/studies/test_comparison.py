@@ -51,11 +51,43 @@ def test_the_interval_has_the_variance_of_seeds(tmp_path):
     samples = [[value] * 1000 for value in values]
     found = results(tmp_path / "r.json", made, values, samples)
     change = difference(found, made.rows[0], 1)
-    # The standard error of the mean of 0.4, 0.6, 0.5 and 0.7: a deviation of 0.1291 / 2.
+    # Of 0.4, 0.6, 0.5 and 0.7, the deviation is 0.1291; pooled with 0 it is 0.0913, and the error
+    # of the difference of two means of four is 0.0645. Student's t with 6 degrees has 2.447.
     low, high = change.interval
-    assert change.mean == pytest.approx(0.05) and low < 0.0 < high
-    assert (high - low) / (2 * 1.96) == pytest.approx(0.0645, rel=0.12)
+    assert change.mean == pytest.approx(0.05)
+    assert (low, high) == pytest.approx((0.05 - 2.447 * 0.0645, 0.05 + 2.447 * 0.0645), rel=0.02)
     assert difference(found, made.rows[0], 1) == change
+
+
+def test_one_seed_of_a_model_has_the_variance_of_the_seeds_of_the_other(tmp_path):
+    made = study("baseline", "ELMo", seeds=(1, 2, 3))
+    values = [0.5, None, None, 0.55, 0.6, 0.65]
+    found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
+    change = difference(found, made.rows[0], 1)
+    # A deviation of 0.05, and Student's t with 2 degrees, 4.303.
+    error = 0.05 * (1 + 1 / 3) ** 0.5
+    assert change.interval == pytest.approx((0.1 - 4.303 * error, 0.1 + 4.303 * error), rel=0.03)
+
+
+@pytest.mark.parametrize("num_seeds", [(2, 2), (1, 3), (3, 3), (5, 2)])
+def test_intervals_contain_the_true_difference_at_their_level(tmp_path, num_seeds):
+    generator = numpy.random.default_rng(0)
+    made = study("baseline", "ELMo", seeds=range(1, max(num_seeds) + 1))
+    hits = 0
+    for _ in range(300):
+        values, samples = [], []
+        for number in num_seeds:
+            # Deviations: 0.01 over seeds, 0.007 over test data.
+            test_error = generator.normal(0, 0.007)
+            of_seeds = 0.5 + test_error + generator.normal(0, 0.01, number)
+            draws = generator.normal(0, 0.007, 200)
+            missing = [None] * (max(num_seeds) - number)
+            values += [*of_seeds, *missing]
+            samples += [*(of_seeds[:, None] + draws).tolist(), *missing]
+        found = results(tmp_path / "r.json", made, values, samples)
+        low, high = difference(found, made.rows[0], 1).interval
+        hits += low <= 0.0 <= high
+    assert 0.93 <= hits / 300 <= 0.98
 
 
 def test_a_cell_has_the_interval_of_its_samples(tmp_path):
@@ -89,4 +121,4 @@ def test_the_baseline_is_the_one_with_the_best_score_on_dev(tmp_path, metric):
     found = results(tmp_path / "r.json", made, [0.6, 0.5, 0.7])
     for name, value in (("one", 0.4), ("two", 0.5), ("three", 0.9)):
         found.scores("NER", name)[0]["training"]["best_validation_f1"] = value
-    assert baseline(found, made.rows[0]) == 1
+    assert baseline(found, made.rows[0], 1) == 1

@@ -148,6 +148,11 @@ def test_a_mistake_is_one_sentence(written, old, new, message):
     assert message in str(info.value) and "\n" not in str(info.value)
 
 
+def test_variables_that_are_not_utf_8_do_not_matter(written, monkeypatch):
+    monkeypatch.setenv("OTHER", "\udcff")
+    assert read_study(written()).runs
+
+
 def test_a_missing_corpus_is_named(written):
     study = read_study(written("paths.ner.test", "'nowhere.conll'"))
     with pytest.raises(ConfigurationError) as info:
