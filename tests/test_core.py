@@ -77,7 +77,7 @@ assert not [n for n in set(sys.modules) - before if n.startswith("elmo_plugin.")
     assert run(script) == "[]\n"
 
 
-def test_vectors_of_sentences_and_blends_without_allennlp(tmp_path):
+def test_vectors_of_sentences_and_mixes_without_allennlp(tmp_path):
     script = """
 import torch
 from elmo_plugin import (
@@ -89,9 +89,9 @@ vectors = list(embed_sentences(bilm, sentences))
 assert [v.shape[1] for v in vectors] == [3, 2]
 elmo = Elmo(dropout=0.0)
 ids = elmo.bilm.characters.batch_ids(sentences)
-blend = elmo(ids)
-torch.testing.assert_close(blend[0], vectors[0].mean(dim=0), atol=1e-5, rtol=1e-5)
-blend.sum().backward()
+mixed = elmo(ids)
+torch.testing.assert_close(mixed[0], vectors[0].mean(dim=0), atol=1e-5, rtol=1e-5)
+mixed.sum().backward()
 torch.testing.assert_close(ScalarMix(3).weights(), torch.full((3,), 1 / 3))
 save_weights(bilm, "weights.safetensors")
 again = Bilm(BilmOptions.from_dict(bilm.options.source))

@@ -208,7 +208,7 @@ class BilmOptions:
         expected, found = self.lstm.output_dim, self.token_dim
         if found != expected:
             raise ConfigurationError(
-                f"{location}: ELMo blends layers of one width; expected a token layer as wide as "
+                f"{location}: ELMo mixes layers of one width; expected a token layer as wide as "
                 f"an LSTM layer's output ({expected}), found {found}. Without "
                 f"`char_cnn.projection`, `char_cnn.filters` must add up to {expected}."
             )

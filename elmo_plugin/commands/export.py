@@ -55,7 +55,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "one per line: the language model predicts the same, and task models may learn faster "
         "than from small layers",
     )
-    parser.add_argument("--bilm", metavar="NAME", help="which one, where a model contains several")
+    parser.add_argument("--bilm", metavar="NAME", help="the biLM, if the model contains several")
     parser.add_argument("--force", action="store_true", help="replace such files in OUT_DIR")
 
 

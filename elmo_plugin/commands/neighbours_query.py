@@ -71,7 +71,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--file", help="sentences, one per line; - for standard input")
     parser.add_argument(
-        "--top-k", type=positive_number, default=5, metavar="K", help="contexts per layer"
+        "--top-k",
+        type=positive_number,
+        default=5,
+        metavar="K",
+        help="contexts per layer (default: 5)",
     )
     parser.add_argument(
         "--same-word", action="store_true", help="only contexts of the same word, case-sensitive"

@@ -89,7 +89,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--max-iterations",
         type=positive_number,
         default=1000,
-        help="of L-BFGS; a row that has not converged by then is marked (default: 1000)",
+        help="iterations of L-BFGS; a row that has not converged by then is marked (default: 1000)",
     )
     add_probe_arguments(parser)
 

@@ -35,9 +35,9 @@ from elmo_plugin.util.progress import progress
 from elmo_plugin.util.resumable_text import ResumableText
 
 DESCRIPTION = """\
-Compute what the language model behind ELMo says of a text: the surprisal of every word, which is
-its negative log-likelihood, given the words before it (forward), after it (backward), and the mean
-of the two (both). It needs the softmax of the biLM, softmax.hdf5 beside its weights.
+Compute the surprisal of every word of a text, which is its negative log-likelihood under the biLM,
+given the words before it (forward), after it (backward), and the mean of the two (both). It needs
+the softmax of the biLM, softmax.hdf5 beside its weights.
 
 INPUT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
 URL, or - for standard input. Each sentence is scored by itself; empty lines are left out. Columns:

@@ -23,11 +23,11 @@ from elmo_plugin.util.resources import shipped_archives
 DESCRIPTION = f"""\
 Serve trained models over HTTP, with a web page that shows their predictions.
 
-ARCHIVE is the model.tar.gz or the folder of a training run, one of each task; by default those that
-come with the project. Nothing in it is executed. Tasks: {", ".join(EXAMPLES)}.
+ARCHIVE is the model.tar.gz or the folder of a training run, at most one per task; by default those
+that come with the project. Nothing in it is executed. Tasks: {", ".join(EXAMPLES)}.
 
 POST /predict/TASK takes a line of JSON as `allennlp predict` reads it, and answers with the line
-that it writes. POST /word says how surprising a word is in its sentence, and finds its nearest
+that it writes. POST /word returns the surprisal of a word in its sentence, and its nearest
 contexts. /health, /metrics and /openapi.json are for programs, / is the page.
 
 Requests of a task that arrive while others are answered are answered in one batch. The models use
@@ -49,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help="address to listen on; 0.0.0.0 lets others in (default: 127.0.0.1)",
+        help="address to listen on; 0.0.0.0: reachable from other machines (default: 127.0.0.1)",
     )
     parser.add_argument("--port", type=_port, default=8000, help="0 for a free one (default: 8000)")
     parser.add_argument(

@@ -85,7 +85,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "<!-- /summary -->, a table of each row's baseline and best model",
     )
     ray = add_ray_arguments(parser, "train each run as a task")
-    ray.add_argument("--gpus", type=float, default=0, help="GPUs reserved for each run")
+    ray.add_argument("--gpus", type=float, default=0, help="GPUs reserved for each task")
 
 
 def run(args: Namespace) -> str:

@@ -1,4 +1,4 @@
-"""ELMo: blends of the layers of a biLM."""
+"""ELMo: scalar mixes of the layers of a biLM."""
 
 from elmo_plugin.elmo.elmo import Elmo
 from elmo_plugin.elmo.embed import embed_sentences

@@ -13,11 +13,11 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class Elmo(torch.nn.Module):
     """
-    ELMo: task-specific blends of the layers of a biLM (section 3.2 of the paper).
+    ELMo: task-specific scalar mixes of the layers of a biLM (section 3.2 of the paper).
 
-    `forward` computes one vector per token; with `num_mixes` above 1, `blend` computes several from
-    one forward pass of the biLM. The names of all parameters of the biLM contain `bilm`, so that an
-    optimizer can give them their own learning rate.
+    `forward` computes one vector per token; with `num_mixes` above 1, `representations` computes
+    several from one forward pass of the biLM. The names of all parameters of the biLM contain
+    `bilm`, so that an optimizer can give them their own learning rate.
 
     # Parameters
 
@@ -25,13 +25,13 @@ class Elmo(torch.nn.Module):
         The two files of a biLM; default `ELMO_OPTIONS` and `ELMO_WEIGHTS`. A trained archive
         contains the biLM and does not need them.
     num_mixes : `int`, optional (default = `1`)
-        Number of blends.
+        Number of scalar mixes.
     layers : `Union[str, List[int]]`, optional (default = `"all"`)
-        The layers to blend: `all`, `last`, or numbers; 0 is the token layer.
+        The layers to mix: `all`, `last`, or numbers; 0 is the token layer.
     layer_norm, fixed_weights : `Union[bool, str]`, `Optional[List[float]]`
         See `ScalarMix`.
     dropout : `float`, optional (default = `0.5`)
-        Dropout on the blended vectors.
+        Dropout on the mixed vectors.
     trainable : `bool`, optional (default = `False`)
         Whether the parameters of the biLM require gradients.
     stateful, warm_up : `bool`
@@ -94,7 +94,7 @@ class Elmo(torch.nn.Module):
         self.mix_names = [f"elmo_{number}" for number in range(num_mixes)]
 
     def get_output_dim(self) -> int:
-        """Width of a blend."""
+        """Width of a mixed vector."""
         return self.bilm.output_dim
 
     def forward(self, elmo_tokens: torch.Tensor) -> torch.Tensor:
@@ -109,12 +109,12 @@ class Elmo(torch.nn.Module):
         # Returns
 
         `torch.Tensor`
-            Shape `(batch_size, ..., num_tokens, output_dim)`. The first blend, 0 at padding.
+            Shape `(batch_size, ..., num_tokens, output_dim)`. The first scalar mix, 0 at padding.
         """
-        return self.blend(elmo_tokens)[0]
+        return self.representations(elmo_tokens)[0]
 
-    def blend(self, elmo_tokens: torch.Tensor) -> List[torch.Tensor]:
-        """All blends of one forward pass of the biLM; see `forward` for the shapes."""
+    def representations(self, elmo_tokens: torch.Tensor) -> List[torch.Tensor]:
+        """All scalar mixes from one forward pass of the biLM; see `forward` for the shapes."""
         # Shape: (num_sentences, num_tokens, max_characters_per_token)
         ids = elmo_tokens.flatten(end_dim=-3) if elmo_tokens.dim() > 3 else elmo_tokens
         if any(parameter.requires_grad for parameter in self.bilm.parameters()):
@@ -129,12 +129,12 @@ class Elmo(torch.nn.Module):
             layers = layers[self.layers]
         # Shape: (num_sentences, num_tokens, 1)
         is_padding = (ids == 0).all(dim=-1, keepdim=True)
-        blends = []
+        mixed = []
         for mix in self.mixes:
             # Shape: (num_sentences, num_tokens, output_dim)
-            blend = mix(layers, output.mask)[:, 1:-1].masked_fill(is_padding, 0.0)
-            blends.append(self.dropout(blend).view(*elmo_tokens.shape[:-1], blend.size(-1)))
-        return blends
+            vectors = mix(layers, output.mask)[:, 1:-1].masked_fill(is_padding, 0.0)
+            mixed.append(self.dropout(vectors).view(*elmo_tokens.shape[:-1], vectors.size(-1)))
+        return mixed
 
     def _load_from_state_dict(
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any

@@ -132,26 +132,26 @@ class ElmoPlacement(Placement):
             )
         words = {name: value for name, value in tokens.items() if name != self.indexer}
         if sentences is None:
-            blends = self.elmo.blend(**tokens[self.indexer])
+            mixed = self.elmo.representations(**tokens[self.indexer])
         else:
-            blends = self._blend_sentences(sentences, **tokens[self.indexer])
+            mixed = self._representations_of(sentences, **tokens[self.indexer])
         return PlacedText(
             words,
-            input_vectors=None if self.at == "output" else blends[0],
-            output_vectors=None if self.at == "input" else blends[-1],
+            input_vectors=None if self.at == "output" else mixed[0],
+            output_vectors=None if self.at == "input" else mixed[-1],
         )
 
-    def _blend_sentences(
+    def _representations_of(
         self, sentences: torch.Tensor, elmo_tokens: torch.Tensor
     ) -> List[torch.Tensor]:
         """
-        As `Elmo.blend`, for character ids of shape `(batch_size, num_tokens, num_characters)`.
-        Memory grows with the number of sentences times the length of the longest one.
+        As `Elmo.representations`, for character ids of shape `(batch_size, num_tokens,
+        num_characters)`. Memory grows with the number of sentences times the length of the longest one.
         """
         # Shape: (batch_size, num_tokens)
         mask = (elmo_tokens > 0).any(dim=-1)
         if not mask.any():
-            return self.elmo.blend(elmo_tokens)
+            return self.elmo.representations(elmo_tokens)
         texts = torch.arange(len(mask), device=mask.device).unsqueeze(1).expand_as(mask)
         # Shape: (num_real_tokens,)
         _, rows, lengths = torch.stack([texts[mask], sentences[mask]]).unique_consecutive(
@@ -161,11 +161,11 @@ class ElmoPlacement(Placement):
         # Shape: (num_sentences, longest, num_characters)
         ids = elmo_tokens.new_zeros(len(lengths), int(lengths.max()), elmo_tokens.size(-1))
         ids[rows, columns] = elmo_tokens[mask]
-        blends = []
-        for blend in self.elmo.blend(ids):
-            blends.append(blend.new_zeros(*mask.shape, blend.size(-1)))
-            blends[-1][mask] = blend[rows, columns]
-        return blends
+        mixed = []
+        for vectors in self.elmo.representations(ids):
+            mixed.append(vectors.new_zeros(*mask.shape, vectors.size(-1)))
+            mixed[-1][mask] = vectors[rows, columns]
+        return mixed
 
 
 def _join(vectors: torch.Tensor, elmo: Optional[torch.Tensor]) -> torch.Tensor:

@@ -11,7 +11,7 @@ _EPSILON = 1e-13
 
 class ScalarMix(torch.nn.Module):
     """
-    Blends the layers of a biLM into one vector per token.
+    Mixes the layers of a biLM into one vector per token.
 
     Equation 1 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365). A softmax over one
     learned score per layer weights the layers; `gamma` scales the mixed vector. The scores are
@@ -20,7 +20,7 @@ class ScalarMix(torch.nn.Module):
     # Parameters
 
     num_layers : `int`
-        Number of layers to blend. The context-free token layer counts as one.
+        Number of layers to mix. The context-free token layer counts as one.
     layer_norm : `Union[bool, str]`, optional (default = `False`)
         Whether to apply layer normalisation to each layer first. `"batch"`, for comparisons with
         AllenNLP: normalise over all tokens of the batch, so that the vectors of a sentence depend
@@ -89,7 +89,7 @@ class ScalarMix(torch.nn.Module):
         """
         if len(layers) != self.num_layers:
             raise ConfigurationError(
-                f"ScalarMix blends {self.num_layers} layers but received {len(layers)}. "
+                f"ScalarMix mixes {self.num_layers} layers but received {len(layers)}. "
                 "Set `num_layers` to `n_layers + 1` of the biLM options: the token layer counts."
             )
         # Shape: (num_layers,)

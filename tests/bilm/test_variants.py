@@ -144,7 +144,7 @@ def test_parameters_keep_their_names_across_variants(make_bilm):
         (dict(projection=False), r"as an LSTM layer's output \(6\), found 23. Without `char_cnn"),
     ],
 )
-def test_elmo_refuses_layers_that_it_cannot_blend(
+def test_elmo_refuses_layers_that_it_cannot_mix(
     make_bilm, make_options, tmp_path, changes, expected
 ):
     (tmp_path / "options.json").write_text(json.dumps(make_options(**changes)))

@@ -20,7 +20,6 @@ import h5py
 import numpy
 import pytest
 import torch
-import torch
 from allennlp.commands.subcommand import Subcommand
 
 from elmo_plugin import embed_sentences, load_bilm

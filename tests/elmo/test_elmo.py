@@ -34,7 +34,7 @@ def make(**settings):
 
 @pytest.mark.parametrize("layer_norm", [False, "batch"])
 @pytest.mark.parametrize("stateful", [False, True])
-def test_learned_blends_are_allennlps(files, layer_norm, stateful):
+def test_learned_mixes_are_allennlps(files, layer_norm, stateful):
     ours = make(num_mixes=2, layer_norm=layer_norm, stateful=stateful)
     theirs = AllenNlpElmo(*files, 2, do_layer_norm=bool(layer_norm), dropout=0.0)
     with torch.no_grad():
@@ -48,7 +48,7 @@ def test_learned_blends_are_allennlps(files, layer_norm, stateful):
             theirs._elmo_lstm._elmo_lstm.reset_states()
         ids = batch_to_ids(random_batch(generator, batch_size, 9))
         expected = theirs(ids)
-        for found, other in zip(ours.blend(ids), expected["elmo_representations"]):
+        for found, other in zip(ours.representations(ids), expected["elmo_representations"]):
             assert found.shape == (*ids.shape[:2], 32)
             assert relative_error(found[expected["mask"]], other[expected["mask"]]) < 1e-5
             assert not found[~expected["mask"]].any()
@@ -67,7 +67,7 @@ def test_marks_are_left_out_and_padding_is_zero(shared_bilm, sentences):
     "layers, chosen",
     [("all", [0, 1, 2]), ("last", [2]), ([0], [0]), ([2, 0], [2, 0]), ([2, 1, 0], [2, 1, 0])],
 )
-def test_only_the_chosen_layers_are_blended(shared_bilm, layers, chosen):
+def test_only_the_chosen_layers_are_mixed(shared_bilm, layers, chosen):
     ids = shared_bilm.characters.batch_ids([["They", "play", "chess"]])
     elmo = make(layers=layers)
     weights = torch.tensor(SCORES[: len(chosen)]).softmax(dim=0)
@@ -112,7 +112,7 @@ def test_dropout_acts_in_training_only(shared_bilm, sentences):
 def test_a_frozen_bilm_learns_nothing_and_its_mixes_learn(shared_bilm, sentences):
     elmo = make(num_mixes=2)
     ids = shared_bilm.characters.batch_ids(sentences)
-    sum(blend.square().sum() for blend in elmo.blend(ids)).backward()
+    sum(mixed.square().sum() for mixed in elmo.representations(ids)).backward()
     learning = [name for name, parameter in elmo.named_parameters() if parameter.requires_grad]
     assert len(learning) == 4 and all(name.startswith("mixes.") for name in learning)
     for name, parameter in elmo.named_parameters():
@@ -125,10 +125,10 @@ def test_a_trainable_bilm_gets_the_gradients_of_finite_differences(shared_bilm):
     names, parameters = zip(*elmo.named_parameters())
     assert sum(name.startswith("bilm.") for name in names) == len(names) - 2
 
-    def blend(*values):
+    def mixed(*values):
         return torch.func.functional_call(elmo, dict(zip(names, values)), (ids,))
 
-    assert torch.autograd.gradcheck(blend, parameters, fast_mode=True)
+    assert torch.autograd.gradcheck(mixed, parameters, fast_mode=True)
 
 
 def test_a_trainable_bilm_learns_only_with_gradients_enabled(shared_bilm):
@@ -140,7 +140,7 @@ def test_a_trainable_bilm_learns_only_with_gradients_enabled(shared_bilm):
     assert learned == [True, False]
 
 
-def test_bfloat16_is_blended_in_float32(shared_bilm, sentences):
+def test_bfloat16_is_mixed_in_float32(shared_bilm, sentences):
     ids = shared_bilm.characters.batch_ids(sentences)
     found = make(dtype="bfloat16", layer_norm="batch")(ids)
     assert found.dtype == torch.float32

@@ -31,16 +31,16 @@ def test_elmo_joins_where_it_is_placed(tokens, at, input_dim, output_dim):
     assert text.words == {"words": tokens["words"]}
 
     vectors = torch.randn(2, 3, 5)
-    blends = placement.elmo.blend(tokens["elmo"]["elmo_tokens"])
-    expected = torch.cat([vectors, blends[0]], dim=-1) if input_dim else vectors
+    mixed = placement.elmo.representations(tokens["elmo"]["elmo_tokens"])
+    expected = torch.cat([vectors, mixed[0]], dim=-1) if input_dim else vectors
     assert torch.equal(text.at_input(vectors), expected)
-    expected = torch.cat([vectors, blends[-1]], dim=-1) if output_dim else vectors
+    expected = torch.cat([vectors, mixed[-1]], dim=-1) if output_dim else vectors
     assert torch.equal(text.at_output(vectors), expected)
     assert text.at_input(vectors).size(-1) == 5 + input_dim
     assert text.at_output(vectors).size(-1) == 5 + output_dim
 
 
-def test_input_and_output_are_blended_apart_from_one_pass(tokens):
+def test_input_and_output_are_mixed_apart_from_one_pass(tokens):
     placement, passes = make("both"), []
     placement.elmo.bilm.register_forward_hook(lambda *_: passes.append(1))
     text = placement(tokens)
@@ -73,11 +73,11 @@ def test_sentences_of_a_text_can_be_read_apart(shared_bilm):
         start = 0
         for sentence in sentences_of_text:
             ids = shared_bilm.characters.batch_ids([sentence])
-            for blend, vectors in zip(
-                placement.elmo.blend(ids), (text.input_vectors, text.output_vectors)
+            for mixed, vectors in zip(
+                placement.elmo.representations(ids), (text.input_vectors, text.output_vectors)
             ):
                 found = vectors[row, start : start + len(sentence)]
-                torch.testing.assert_close(found, blend[0])
+                torch.testing.assert_close(found, mixed[0])
             start += len(sentence)
         assert not text.input_vectors[row, start:].any()
     assert not torch.allclose(text.input_vectors[0], whole.input_vectors[0])

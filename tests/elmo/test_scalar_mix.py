@@ -25,7 +25,7 @@ def learned(num_layers=3, **settings):
     return mix
 
 
-def test_a_blend_counted_by_hand(mask):
+def test_a_mix_counted_by_hand(mask):
     mix = ScalarMix(2)
     with torch.no_grad():
         # Softmax of (log 3, 0) is (3/4, 1/4).
@@ -41,7 +41,7 @@ def test_a_new_mix_is_the_average(layers, mask):
 
 
 @pytest.mark.parametrize("ours, theirs", [(False, False), ("batch", True)])
-def test_learned_weights_blend_as_allennlps(layers, mask, ours, theirs):
+def test_learned_weights_mix_as_allennlps(layers, mask, ours, theirs):
     mix, oracle = learned(layer_norm=ours), AllenNlpMix(3, theirs, [0.5, -1.0, 2.0])
     with torch.no_grad():
         oracle.gamma.fill_(1.7)
@@ -83,11 +83,11 @@ def test_what_stands_at_padding_does_not_matter(layers, mask, layer_norm):
 
 
 @pytest.mark.parametrize("layer_norm", [False, True, "batch"])
-def test_a_bfloat16_bilm_is_blended_in_float32(layers, mask, layer_norm):
+def test_a_bfloat16_bilm_is_mixed_in_float32(layers, mask, layer_norm):
     mix = learned(layer_norm=layer_norm)
-    blend = mix(layers.bfloat16(), mask)
-    assert blend.dtype == torch.float32
-    torch.testing.assert_close(blend, mix(layers.bfloat16().float(), mask))
+    mixed = mix(layers.bfloat16(), mask)
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, mix(layers.bfloat16().float(), mask))
 
 
 @pytest.mark.parametrize("layer_norm", [False, True, "batch"])
@@ -95,15 +95,15 @@ def test_gradients_equal_finite_differences(layers, mask, layer_norm):
     mix = learned(layer_norm=layer_norm).double()
     layers = layers.double().requires_grad_()
 
-    def blend(layers, scores, gamma):
+    def mixed(layers, scores, gamma):
         parameters = {"layer_scores": scores, "gamma": gamma}
         return torch.func.functional_call(mix, parameters, (layers, mask))[mask]
 
-    assert torch.autograd.gradcheck(blend, (layers, mix.layer_scores, mix.gamma))
+    assert torch.autograd.gradcheck(mixed, (layers, mix.layer_scores, mix.gamma))
 
 
 def test_another_number_of_layers_is_refused(layers, mask):
-    with pytest.raises(ConfigurationError, match="blends 2 layers but received 3"):
+    with pytest.raises(ConfigurationError, match="mixes 2 layers but received 3"):
         ScalarMix(2)(layers, mask)
 
 

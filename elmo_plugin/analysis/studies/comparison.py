@@ -151,9 +151,7 @@ def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: fl
     return max(scored or numbers, key=rank)
 
 
-def validation_score(
-    results: Results, row: Row, number: int, fraction: float
-) -> Optional[float]:
+def validation_score(results: Results, row: Row, number: int, fraction: float) -> Optional[float]:
     """The mean over seeds of a column's best score on dev, or `None` if it has none."""
     metric = f"best_validation_{row.columns[0].metric.removeprefix('best_validation_')}"
     scores = results.scores(row.name, row.columns[number].name, fraction)
@@ -192,9 +190,7 @@ def _value(score: Score, metric: str) -> Optional[float]:
     return {**score["training"], **(score["evaluation"] or {})}.get(metric)
 
 
-def _samples(
-    results: Results, row: Row, number: int, fraction: float
-) -> Optional[numpy.ndarray]:
+def _samples(results: Results, row: Row, number: int, fraction: float) -> Optional[numpy.ndarray]:
     """The means over seeds on the bootstrap samples, repeated; `None` if a run has no samples."""
     column = row.columns[number]
     of_seeds = [

@@ -123,4 +123,3 @@ def _exists(path: Path) -> ConfigurationError:
     found = finished_attributes(path)
     finished = "" if found is None else f" and is finished, with {found['num_lines']} lines"
     return ConfigurationError(f"{path} exists{finished}. Add --force to replace it.")
-

@@ -96,9 +96,9 @@ def test_both_placements_come_from_one_entry(folder, sentences):
     plain = Elmo(num_mixes=2, dropout=0.0)
     ids = plain.bilm.characters.batch_ids(sentences)
     for _ in range(2):
-        for found, expected in zip(cached.blend(ids), plain.blend(ids)):
+        for found, expected in zip(cached.representations(ids), plain.representations(ids)):
             torch.testing.assert_close(found, expected, rtol=1e-3, atol=5e-4)
-    sum(blend.sum() for blend in cached.blend(ids)).backward()
+    sum(mixed.sum() for mixed in cached.representations(ids)).backward()
     assert all(mix.layer_scores.grad.abs().sum() > 0 for mix in cached.mixes)
 
 
@@ -235,7 +235,7 @@ def test_a_bilm_that_was_trained_and_frozen_again_uses_other_entries(folder, sen
     elmo(ids).sum().backward()
     optimizer.step()
     elmo.bilm.requires_grad_(False)
-    torch.testing.assert_close(elmo(ids), Elmo.blend(elmo, ids)[0])
+    torch.testing.assert_close(elmo(ids), Elmo.representations(elmo, ids)[0])
     assert not torch.allclose(elmo(ids), before)
 
 
