@@ -146,7 +146,8 @@ class ElmoPlacement(Placement):
     ) -> List[torch.Tensor]:
         """
         As `Elmo.representations`, for character ids of shape `(batch_size, num_tokens,
-        num_characters)`. Memory grows with the number of sentences times the length of the longest one.
+        num_characters)`. Memory grows with the number of sentences times the length of the longest
+        one.
         """
         # Shape: (batch_size, num_tokens)
         mask = (elmo_tokens > 0).any(dim=-1)
