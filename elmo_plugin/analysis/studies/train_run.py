@@ -1,4 +1,5 @@
 import ctypes
+import hashlib
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
+import elmo_plugin
 from elmo_plugin.analysis.studies.study import Run, file_hashes, validation_metric
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
@@ -31,6 +33,7 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _EVALUATION = json.dumps({"evaluation": {"type": "elmo-bootstrap"}})
 _PACKAGES = ("torch", "numpy", "allennlp", "elmo-plugin")
+_SOURCE_SUFFIXES = (".py", ".cpp", ".h")
 
 
 class RunFailed(Exception):
@@ -79,7 +82,8 @@ def train_run(
 
         - `name`, `digest`, `fraction`, `seed`, `experiment`: those of the run
         - `minutes`: the duration of training and evaluation, killed calls included
-        - `versions`: of Python and packages, and the instructions of the CPU
+        - `versions`: of Python and packages, the instructions of the CPU, and a hash of this package's
+          source
         - `files`: the SHA-256 of each file that the run reads
         - `training`: the numbers in `metrics.json`, and as `before_*` those before fine-tuning
         - `history`: the validation metric after each epoch; empty if lower is better
@@ -249,7 +253,11 @@ def _versions() -> Dict[str, str]:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    source = hashlib.blake2b(digest_size=8)
+    for path in sorted(Path(elmo_plugin.__file__).parent.rglob("*")):
+        if path.suffix in _SOURCE_SUFFIXES:
+            source.update(path.read_bytes())
+    return {**found, "source": source.hexdigest()}
 
 
 def _read(path: Path) -> Dict[str, Any]:

@@ -21,6 +21,7 @@ def test_the_score_has_all_that_was_measured(fake, make_run):
     assert score["evaluation"] == {"f1": 0.25, "loss": 2.0}
     assert score["samples"] == {"f1": [0.2, 0.3]}
     assert score["minutes"] > 0 and score["versions"]["torch"]
+    assert len(bytes.fromhex(score["versions"]["source"])) == 8
     assert score["versions"]["cpu"].endswith(", bfloat16") == CPU_HAS_BFLOAT16
     assert (score["seed"], score["fraction"], score["digest"]) == (1, 1, run.digest)
 
