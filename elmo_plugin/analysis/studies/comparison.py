@@ -199,7 +199,7 @@ def _samples(results: Results, row: Row, number: int, fraction: float) -> Option
     ]
     if not all(of_seeds):
         return None
-    return numpy.tile(numpy.mean(of_seeds, axis=0), _DRAWS_PER_SAMPLE)
+    return numpy.tile(numpy.array(of_seeds).mean(axis=0), _DRAWS_PER_SAMPLE)
 
 
 def _error_of_seeds(values: Sequence[Sequence[float]]) -> Tuple[float, int]:

@@ -82,8 +82,7 @@ def train_run(
 
         - `name`, `digest`, `fraction`, `seed`, `experiment`: those of the run
         - `minutes`: the duration of training and evaluation, killed calls included
-        - `versions`: of Python and packages, the instructions of the CPU, and a hash of this package's
-          source
+        - `versions`: of Python and packages, the instructions of the CPU, and a hash of the source
         - `files`: the SHA-256 of each file that the run reads
         - `training`: the numbers in `metrics.json`, and as `before_*` those before fine-tuning
         - `history`: the validation metric after each epoch; empty if lower is better
