@@ -11,7 +11,7 @@ local first(training, dev) = {
   // The paper's rate of 1e-4 and widths of 300 need tens of epochs.
   sst: { settings+: { num_epochs: 2, learning_rate: 1e-3, hidden_size: 100 } },
   snli: first(12000, 3000) { settings+: { num_epochs: 3 } },
-  srl: { settings+: { num_epochs: 2 } },
+  srl: { settings+: { num_epochs: 2 } + (import '../studies/lower_case.libsonnet') },
   squad: first(30000, 2000) { settings+: { num_epochs: 4 } },
   coref: { settings+: { num_epochs: 15 } },
   coref_litbank: { settings+: { num_epochs: 5 } },
