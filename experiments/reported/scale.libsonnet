@@ -1,6 +1,6 @@
-// The changes with which the scores in ../README.md were made, for trainings of an hour at most:
-// fewer epochs, part of the data, or (SST) smaller layers and a higher learning rate. They are the
-// same with and without ELMo.
+// The changes with which the scores in ../README.md were made, for training runs of an hour at most:
+// fewer epochs, part of the data, or (SST) smaller layers and a higher learning rate; SRL has words in
+// lower case. They are the same with and without ELMo.
 local first(training, dev) = {
   dataset_reader+: { max_instances: training },
   settings+: { max_validation_instances: dev },
