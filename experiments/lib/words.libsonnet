@@ -12,12 +12,12 @@ local with_embedder(list, settings) = [
 ];
 
 {
-  // Word vectors from ELMO_GLOVE, with the width of that file; words are lower-cased if no word of
-  // the file has capitals. If the variable is empty: lower-cased words with random vectors of width
-  // `dim`, which are always trained. Those from a file are trained unless `trainable` is false.
-  vectors(dim, trainable=true): {
+  // Word vectors from ELMO_GLOVE, with the width of that file; words are lower-cased by default if no
+  // word of the file has capitals. If the variable is empty: lower-cased words with random vectors of
+  // width `dim`, which are always trained. Those from a file are trained unless `trainable` is false.
+  vectors(dim, lowercase=file == null || !file.cased, trainable=true): {
     name: 'words',
-    indexer: { type: 'single_id', lowercase_tokens: file == null || !file.cased },
+    indexer: { type: 'single_id', lowercase_tokens: lowercase },
     embedder: { type: 'elmo-word-vectors' } + if file == null then { embedding_dim: dim }
     else { embedding_dim: file.dim, pretrained_file: file.file, trainable: trainable },
   },

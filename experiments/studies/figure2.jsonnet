@@ -4,14 +4,12 @@
 local table1 = import 'table1.jsonnet';
 
 local weights(row, place) = row {
-  // NER, SST and SRL have two columns with ELMo; the last one has the better score on dev or, for
-  // SRL, more runs.
+  // NER and SST have two columns with ELMo; the last one has the better score on dev.
   local elmo = row.columns[std.length(row.columns) - 1],
   name: '%s, %s' % [row.name, place],
   metric: 'training_elmo_%s_layer_0' % place,
   percent: false,
   compare: false,
-  num_baselines: 1,
   columns: [
     elmo {
       name: 'layer %d' % layer,

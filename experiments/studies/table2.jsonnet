@@ -2,11 +2,9 @@
 // the layer scores, on dev. As in section 5.1, each is compared with the one before it. Models are
 // trained on a tenth of the data, those of SRL on three tenths. The first 2,000 of SQuAD's 10,570
 // questions choose its best epoch. The baseline of SNLI has trained word vectors, which are better
-// in Table 1; the models with ELMo have the fixed ones of their experiment. SRL has words in lower
-// case (lower_case.libsonnet).
+// in Table 1; the models with ELMo have the fixed ones of their experiment.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
-local lower_case = import 'lower_case.libsonnet';
 local training = import 'training.libsonnet';
 
 local row(name, metric, corpus, baseline, elmo, papers, of_baseline={}) = {
@@ -37,7 +35,7 @@ local row(name, metric, corpus, baseline, elmo, papers, of_baseline={}) = {
         { words: words.with_trainable(super.words, true) }
       ) + training.short.snli,
       row('SRL', 'f1-measure-overall', paths.srl, import '../srl.jsonnet', import '../srl_elmo.jsonnet', [81.6, 84.1, 84.6, 84.8])
-      + training.short.srl { settings+: lower_case },
+      + training.short.srl,
     ],
   },
 }

@@ -1,8 +1,7 @@
 // Table 3 of Peters et al. (2018): where ELMo is added, on dev. The models are trained on a tenth of
 // the data, those of SRL on three tenths. The first 2,000 of SQuAD's 10,570 questions choose its best
-// epoch. SRL has words in lower case (lower_case.libsonnet).
+// epoch.
 local paths = import '../lib/paths.libsonnet';
-local lower_case = import 'lower_case.libsonnet';
 local training = import 'training.libsonnet';
 
 local row(name, metric, corpus, elmo, papers) = {
@@ -25,7 +24,7 @@ local row(name, metric, corpus, elmo, papers) = {
       row('SNLI', 'accuracy', paths.snli, import '../snli_elmo.jsonnet', [88.9, 89.5, 88.7])
       + training.short.snli,
       row('SRL', 'f1-measure-overall', paths.srl, import '../srl_elmo.jsonnet', [84.7, 84.3, 80.9])
-      + training.short.srl { settings+: lower_case },
+      + training.short.srl,
     ],
   },
 }
