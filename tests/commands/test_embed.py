@@ -460,6 +460,7 @@ def test_a_full_gpu_is_one_sentence_for_a_folder_too(tmp_path, monkeypatch):
         raise torch.OutOfMemoryError
 
     monkeypatch.setattr("elmo_plugin.commands.embed.dump_shards", full)
+    (tmp_path / "texts").mkdir()
     write(tmp_path / "texts/text.txt", LINES)
     message = failure("--all", tmp_path / "texts", tmp_path / "out")
     assert "The GPU has too little memory" in message

@@ -63,7 +63,7 @@ def test_a_study_is_trained_and_compared(finished):
         assert len(score["history"]) == 10
     table = (finished / "out/tables.md").read_text()
     assert table.startswith("# Named entities\n\n|  | model | paper | score | seeds |")
-    assert "| NER | baseline | 90.2 |" in table and " to " in table
+    assert "| NER | baseline | 90.15 |" in table and " to " in table
     assert (finished / "out/tables.tex").read_text().startswith("\\begin{tabular}{llrrrrrrrrrr}")
     assert (finished / "out/scores.svg").exists() and (finished / "out/scores.png").exists()
     # The second call has deleted what it trained, and only that.
@@ -181,7 +181,7 @@ def test_a_study_can_be_shown_while_it_runs_and_its_results_are_not_written(fini
         run("elmo-study", finished / "named.jsonnet", "-s", finished / "out", "--show")
     finally:
         os.close(lock)
-    assert "| NER | baseline | 90.2 |" in capsys.readouterr().out
+    assert "| NER | baseline | 90.15 |" in capsys.readouterr().out
     after = kept.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
@@ -189,7 +189,7 @@ def test_a_study_can_be_shown_while_it_runs_and_its_results_are_not_written(fini
 def test_show_trains_nothing(study, tmp_path, capsys):
     run("elmo-study", study, "-s", tmp_path / "out", "--show")
     shown = capsys.readouterr().out
-    assert "| NER | baseline | 90.2 | - |" in shown and "2 runs have no score yet" in shown
+    assert "| NER | baseline | 90.15 | - |" in shown and "2 runs have no score yet" in shown
 
 
 @pytest.mark.parametrize(

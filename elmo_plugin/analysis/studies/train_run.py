@@ -15,7 +15,6 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
-import elmo_plugin
 from elmo_plugin.analysis.studies.study import Run, file_hashes, validation_metric
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
@@ -33,6 +32,7 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _EVALUATION = json.dumps({"evaluation": {"type": "elmo-bootstrap"}})
 _PACKAGES = ("torch", "numpy", "allennlp", "elmo-plugin")
+_PACKAGE = Path(__file__).resolve().parents[2]
 _SOURCE_SUFFIXES = (".py", ".cpp", ".h")
 
 
@@ -253,7 +253,7 @@ def _versions() -> Dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     source = hashlib.blake2b(digest_size=8)
-    for path in sorted(Path(elmo_plugin.__file__).parent.rglob("*")):
+    for path in sorted(_PACKAGE.rglob("*")):
         if path.suffix in _SOURCE_SUFFIXES:
             source.update(path.read_bytes())
     return {**found, "source": source.hexdigest()}

@@ -1,10 +1,10 @@
 import json
 import os
 import shutil
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-import elmo_plugin
 from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.elmo.dump.part_file import PartWriter, read_header
 from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write, check_new_file
@@ -74,7 +74,7 @@ class DumpFile:
         """
         index = None if sentence_to_index is None else json.dumps(sentence_to_index)
         attributes = {**self.progress, "input": input_path, "complete": True}
-        attributes["elmo_plugin_version"] = elmo_plugin.__version__
+        attributes["elmo_plugin_version"] = _version()
         with atomic_write(self._whole) as path:
             num_sentences = self._format.write(path, self._parts(), attributes, index)
         self._publish()
@@ -123,3 +123,10 @@ def _exists(path: Path) -> ConfigurationError:
     found = finished_attributes(path)
     finished = "" if found is None else f" and is finished, with {found['num_lines']} lines"
     return ConfigurationError(f"{path} exists{finished}. Add --force to replace it.")
+
+
+def _version() -> str:
+    try:
+        return metadata.version("elmo-plugin")
+    except metadata.PackageNotFoundError:
+        return "unknown"
