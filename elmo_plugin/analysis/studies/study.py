@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
+from elmo_plugin.analysis.studies.render import render
 from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = [
@@ -143,7 +144,7 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
         If jsonnet fails, as for a setting that does not exist, if rows or columns have the same
         name, or if a column is compared with one that its row does not have.
     """
-    rendered = _render(os.fspath(path))
+    rendered = render(os.fspath(path))
     try:
         rows = tuple(map(Row.from_dict, rendered["rows"]))
         runs = tuple(Run(**run, digest=_digest(run)) for run in rendered["runs"])
@@ -154,27 +155,6 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
         ) from error
     _check(study, str(path))
     return study
-
-
-def _render(path: str) -> Dict[str, Any]:
-    import _jsonnet
-
-    if not os.path.isfile(path):
-        raise ConfigurationError(f"{path}: no such file. Name the jsonnet file of a study.")
-    # The bindings fail for variables that are not UTF-8, even if nothing reads them.
-    variables = {name: value for name, value in os.environ.items() if _is_utf8(name + value)}
-    try:
-        return json.loads(_jsonnet.evaluate_file(path, ext_vars=variables))
-    except RuntimeError as error:
-        # The first line has the message, the others where it arose.
-        lines = str(error).strip().splitlines()
-        message = lines[0].removeprefix("RUNTIME ERROR: ").removeprefix("STATIC ERROR: ")
-        raise ConfigurationError(f"{path}: {message}") from error
-
-
-def _is_utf8(text: str) -> bool:
-    """Whether text that Python decoded from the environment was UTF-8."""
-    return not any("\udc80" <= character <= "\udcff" for character in text)
 
 
 def _check(study: Study, path: str) -> None:
