@@ -206,7 +206,7 @@ def test_a_file_without_the_marks_is_refused(study, tmp_path, text):
     assert "expected one line <!-- study named -->" in failure("elmo-study", study, *arguments)
 
 
-def test_a_file_to_update_is_missed_before_anything_is_trained(study, tmp_path):
+def test_a_missing_file_to_update_is_reported_before_anything_is_trained(study, tmp_path):
     arguments = ("-s", tmp_path / "out", "--update", tmp_path / "TYPO.md")
     assert "TYPO.md: no such file" in failure("elmo-study", study, *arguments)
     assert not (tmp_path / "out").exists()

@@ -252,11 +252,15 @@ def _versions() -> Dict[str, str]:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    source = hashlib.blake2b(digest_size=8)
-    for path in sorted(_PACKAGE.rglob("*")):
+    return {**found, "source": _source_hash(_PACKAGE)}
+
+
+def _source_hash(folder: Path) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(folder.rglob("*")):
         if path.suffix in _SOURCE_SUFFIXES:
-            source.update(path.read_bytes())
-    return {**found, "source": source.hexdigest()}
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _read(path: Path) -> Dict[str, Any]:

@@ -77,10 +77,9 @@ def test_intervals_contain_the_true_difference_at_their_level(tmp_path, num_seed
     for _ in range(300):
         values, samples = [], []
         for number in num_seeds:
-            # Deviations: 0.01 over seeds, 0.007 over test data.
-            test_error = generator.normal(0, 0.007)
-            of_seeds = 0.5 + test_error + generator.normal(0, 0.01, number)
-            draws = generator.normal(0, 0.007, 200)
+            # Deviations: 0.01 over seeds, 0.004 over test data.
+            of_seeds = generator.normal(0.5 + generator.normal(0, 0.004), 0.01, number)
+            draws = generator.normal(0, 0.004, 200)
             missing = [None] * (max(num_seeds) - number)
             values += [*of_seeds, *missing]
             samples += [*(of_seeds[:, None] + draws).tolist(), *missing]

@@ -4,10 +4,17 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from elmo_plugin.analysis.studies.train_run import RunFailed, folder_of, train_run
+import elmo_plugin
+from elmo_plugin.analysis.studies.train_run import (
+    RunFailed,
+    _source_hash,
+    folder_of,
+    train_run,
+)
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -21,9 +28,18 @@ def test_the_score_has_all_that_was_measured(fake, make_run):
     assert score["evaluation"] == {"f1": 0.25, "loss": 2.0}
     assert score["samples"] == {"f1": [0.2, 0.3]}
     assert score["minutes"] > 0 and score["versions"]["torch"]
-    assert len(bytes.fromhex(score["versions"]["source"])) == 8
+    assert score["versions"]["source"] == _source_hash(Path(elmo_plugin.__file__).parent)
     assert score["versions"]["cpu"].endswith(", bfloat16") == CPU_HAS_BFLOAT16
     assert (score["seed"], score["fraction"], score["digest"]) == (1, 1, run.digest)
+
+
+def test_the_hash_of_the_source_changes_with_the_source_only(tmp_path):
+    hashes = []
+    for name, text in [("a.py", "1"), ("b/c.cpp", "1"), ("b/c.cpp", "2"), ("notes.txt", "1")]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+        hashes.append(_source_hash(tmp_path))
+    assert len(set(hashes[:3])) == 3 and hashes[3] == hashes[2]
 
 
 def test_a_run_without_a_file_to_evaluate_has_the_training_only(fake, make_run):
