@@ -1,6 +1,6 @@
 import statistics
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence
 
 import numpy
 
@@ -37,9 +37,8 @@ class Cell:
     values : `List[float]`
         The score of each seed.
     interval : `Optional[Interval]`
-        Of the mean, at 95 %, from a bootstrap over the evaluated instances and, with several seeds,
-        the normal approximation of their mean, which is too narrow for few seeds. `None` if a run
-        has no bootstrap samples of the metric.
+        Of the mean, at 95 %, like that of a `difference`. `None` if a run has no bootstrap samples
+        of the metric.
     """
 
     mean: float
@@ -85,9 +84,7 @@ def cell(results: Results, row: Row, number: int, fraction: float = 1) -> Option
     deviation = statistics.stdev(values) if len(values) > 1 else None
     interval, samples = None, _samples(results, row, number, fraction)
     if samples is not None:
-        error, _ = _error_of_seeds([values])
-        draws = numpy.random.default_rng(0).standard_normal(len(samples))
-        interval = percentile_interval(samples + error * draws)
+        interval = _interval(samples, [values])
     return Cell(statistics.mean(values), deviation, values, interval)
 
 
@@ -119,12 +116,7 @@ def difference(
     first, second = before.mean, after.mean
     interval, samples = None, [_samples(results, row, each, fraction) for each in (base, number)]
     if samples[0] is not None and samples[1] is not None:
-        differences = samples[1] - samples[0]
-        error, degrees = _error_of_seeds([before.values, after.values])
-        if degrees:
-            draws = numpy.random.default_rng(0).standard_t(degrees, len(differences))
-            differences = differences + error * draws
-        interval = percentile_interval(differences)
+        interval = _interval(samples[1] - samples[0], [before.values, after.values])
     is_share = row.percent and not row.lower_is_better and first < 1
     reduction = (second - first) / (1 - first) if is_share else None
     return Difference(second - first, interval, reduction, base)
@@ -202,14 +194,20 @@ def _samples(results: Results, row: Row, number: int, fraction: float) -> Option
     return numpy.tile(numpy.array(of_seeds).mean(axis=0), _DRAWS_PER_SAMPLE)
 
 
-def _error_of_seeds(values: Sequence[Sequence[float]]) -> Tuple[float, int]:
+def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Interval:
     """
-    The standard error of the mean over seeds, or of the difference of two such means, with the
-    variance over seeds pooled over the columns; and its degrees of freedom.
+    Of the mean over seeds, or of the difference of two such means, as `difference` explains.
+
+    # Parameters
+
+    samples : `numpy.ndarray`
+        Of the bootstrap over the evaluated instances.
+    values : `Sequence[Sequence[float]]`
+        The score of each seed, for each column.
     """
     degrees = sum(len(of_column) - 1 for of_column in values)
-    if not degrees:
-        return 0.0, 0
-    squares = sum(float(numpy.var(of_column)) * len(of_column) for of_column in values)
-    variance = squares / degrees
-    return (variance * sum(1 / len(of_column) for of_column in values)) ** 0.5, degrees
+    if degrees:
+        squares = sum(float(numpy.var(of_column)) * len(of_column) for of_column in values)
+        error = (squares / degrees * sum(1 / len(of_column) for of_column in values)) ** 0.5
+        samples = samples + error * numpy.random.default_rng(0).standard_t(degrees, len(samples))
+    return percentile_interval(samples)

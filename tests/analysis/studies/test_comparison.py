@@ -103,8 +103,8 @@ def test_the_interval_of_a_cell_grows_with_the_variance_of_seeds(tmp_path):
     values = [0.4, 0.6, 0.5, 0.7]
     found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
     low, high = cell(found, made.rows[0], 0).interval
-    # As above: the standard error of the mean.
-    assert (high - low) / (2 * 1.96) == pytest.approx(0.0645, rel=0.12)
+    # As above: the standard error of the mean. Student's t with 3 degrees has 3.182.
+    assert (low, high) == pytest.approx((0.55 - 3.182 * 0.0645, 0.55 + 3.182 * 0.0645), rel=0.02)
 
 
 def test_without_samples_of_all_runs_there_is_no_interval(tmp_path):
