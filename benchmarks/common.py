@@ -33,6 +33,7 @@ import torch
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora import sentence_per_line
+from elmo_plugin.util.atomic_write import write_json
 
 REQUIREMENT = re.compile(r"(>=|<=) ([\d.,]+(?:e-?\d+)?)(x| .+)")
 
@@ -129,10 +130,7 @@ def merge_rows(path: Path, rows: Iterable[Row]) -> None:
     """
     merged = {row.name: row for row in (read_rows(path) if path.exists() else [])}
     merged.update((row.name, row) for row in rows)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-    text = json.dumps([asdict(row) for row in merged.values()], indent=2)
-    unfinished.write_text(text + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    write_json(path, [asdict(row) for row in merged.values()])
 
 
 def by_turns(runs: Dict[str, Callable[[int], Any]], turns: int) -> Dict[str, List[float]]:

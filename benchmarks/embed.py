@@ -164,7 +164,9 @@ def measure(
 def main() -> None:
     parser = measuring_parser(__doc__, turns=5)
     text = default_text("heldout.txt")
-    parser.add_argument("text", type=Path, nargs="?", default=text, help=f"default {text}")
+    parser.add_argument(
+        "text", type=Path, nargs="?", default=text, help="default: $ELMO_DATA/lm/small/heldout.txt"
+    )
     parser.add_argument("--size", nargs="+", choices=SIZES, default=["small", "full"])
     parser.add_argument("--batch-size", nargs="+", type=int, default=list(BATCH_SIZES))
     arguments = parser.parse_args()

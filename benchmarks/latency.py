@@ -77,7 +77,9 @@ def measure(text: Path, sizes: Sequence[str], turns: int) -> Iterator[Row]:
 def main() -> None:
     parser = measuring_parser(__doc__, turns=100)
     text = default_text("heldout.txt")
-    parser.add_argument("text", type=Path, nargs="?", default=text, help=f"default {text}")
+    parser.add_argument(
+        "text", type=Path, nargs="?", default=text, help="default: $ELMO_DATA/lm/small/heldout.txt"
+    )
     parser.add_argument("--size", nargs="+", choices=SIZES, default=["small", "full"])
     arguments = parser.parse_args()
     report(measure(arguments.text, arguments.size, arguments.turns), arguments.output)

@@ -206,7 +206,9 @@ def measure(text: Path, setting: Setting, turns: int) -> Iterator[Row]:
 def main() -> None:
     parser = measuring_parser(__doc__, turns=8)
     text, default = default_text("train.txt"), Setting()
-    parser.add_argument("text", type=Path, nargs="?", default=text, help=f"default {text}")
+    parser.add_argument(
+        "text", type=Path, nargs="?", default=text, help="default: $ELMO_DATA/lm/small/train.txt"
+    )
     parser.add_argument("--size", choices=SIZES, default=default.size)
     parser.add_argument("--batch-size", type=int, default=default.batch_size)
     parser.add_argument("--num-samples", type=int, default=default.num_samples)

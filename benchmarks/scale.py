@@ -49,7 +49,7 @@ from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.commands.main import main as elmo
 from elmo_plugin.corpora import sentence_per_line
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
-from elmo_plugin.util.plotting import COLOURS, MARKERS, import_pyplot
+from elmo_plugin.util.plotting import COLOURS, MARKERS, import_pyplot, save_picture
 
 TOKENS = (10_000, 100_000, 1_000_000)
 WARM_UP = 1_000
@@ -242,15 +242,19 @@ def draw(rows: Iterable[Row], picture: Path) -> None:
     axes[1].set(ylim=(0, None), ylabel="peak RAM, MB")
     lines, names = axes[0].get_legend_handles_labels()
     figure.legend(lines, names, loc="outside right center", fontsize=8, frameon=False)
-    metadata = {"Date": None} if picture.suffix == ".svg" else None
-    figure.savefig(picture, dpi=150, metadata=metadata)
+    save_picture(figure, picture)
     pyplot.close(figure)
 
 
 def main() -> None:
     parser = measuring_parser(__doc__)
     text = os.path.join(os.environ.get("ELMO_DATA", "."), "lm", "large", "train-*.txt*")
-    parser.add_argument("text", nargs="?", default=text, help=f"file or pattern; default {text}")
+    parser.add_argument(
+        "text",
+        nargs="?",
+        default=text,
+        help="file or pattern; default: $ELMO_DATA/lm/large",
+    )
     parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--tokens", nargs="+", type=int, default=list(TOKENS), help="of the texts")
     parser.add_argument(

@@ -70,7 +70,9 @@ def measure(text: Path, num_sentences: int, turns: int) -> Iterator[Row]:
 def main() -> None:
     parser = measuring_parser(__doc__, turns=5)
     text = default_text("heldout.txt")
-    parser.add_argument("text", type=Path, nargs="?", default=text, help=f"default {text}")
+    parser.add_argument(
+        "text", type=Path, nargs="?", default=text, help="default: $ELMO_DATA/lm/small/heldout.txt"
+    )
     parser.add_argument("--sentences", type=int, default=400, help="number of sentences")
     arguments = parser.parse_args()
     report(measure(arguments.text, arguments.sentences, arguments.turns), arguments.output)

@@ -197,7 +197,9 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--requests", type=int, default=10_000)
     text = default_text("heldout.txt")
-    parser.add_argument("--text", type=Path, default=text, help=f"default {text}")
+    parser.add_argument(
+        "--text", type=Path, default=text, help="default: $ELMO_DATA/lm/small/heldout.txt"
+    )
     arguments = parser.parse_args()
     # The server does not cache layers, so the predictor must not either.
     os.environ["ELMO_CACHE"] = ""

@@ -102,7 +102,9 @@ def measure(sentences: List[List[str]], turns: int, folder: Path) -> Iterator[Ro
 def main() -> None:
     parser = measuring_parser(__doc__, turns=2)
     text = default_text("heldout.txt")
-    parser.add_argument("--text", type=Path, default=text, help=f"default {text}")
+    parser.add_argument(
+        "--text", type=Path, default=text, help="default: $ELMO_DATA/lm/small/heldout.txt"
+    )
     parser.add_argument("--sentences", type=int, default=7000)
     arguments = parser.parse_args()
     sentences = read_sentences(arguments.text, arguments.sentences)

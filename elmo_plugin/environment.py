@@ -1,25 +1,6 @@
 """
-The environment variables that name corpora, biLM, word vectors and cache.
-
-- `ELMO_DATA`: the folder of the corpora; below it `squad/`, `snli/`, `srl/`, `coref/`, `ner/`,
-  `chunking/`, `sst/`, `lm/`, `mt/`, `pos/`, `wsd/`.
-- `ELMO_OPTIONS`, `ELMO_WEIGHTS`: the two files of a biLM, paths or URLs.
-- `ELMO_GLOVE`: a file of word vectors, path or URL. Empty: none, word vectors are trained.
-- `ELMO_GLOVE_DIM`, `ELMO_GLOVE_CASED`: the width of these vectors, and `yes` if upper case occurs
-  among their first words. Read from a local file; if the file is a URL, set both yourself.
-- `ELMO_TURIAN`: a second file of word vectors for coreference, where the paper adds those of
-  Turian et al. (2010) to GloVe. Empty (the default): none. `ELMO_TURIAN_DIM`,
-  `ELMO_TURIAN_CASED`: as above.
-- `ELMO_WIDE`: wider word vectors trained on the same text as `ELMO_GLOVE`, for the study of whether
-  wider vectors help as much as ELMo. `ELMO_WIDE_DIM`, `ELMO_WIDE_CASED`: as above. There is no
-  default if `ELMO_GLOVE` is another file than its default.
-- `ELMO_COVE`: the encoder of CoVe, path or URL. It must be trained on the word vectors of
-  `ELMO_GLOVE`: there is no default if `ELMO_GLOVE` is another file than its default.
-- `ELMO_CACHE`: the folder in which experiments keep the layers of a frozen biLM, by default
-  `elmo_plugin/layers` in the user's cache folder, if there is one. Empty: no cache.
-- `ELMO_SEED`: the random seed of a training run, by default AllenNLP's, 13370.
-
-An empty value counts as not set, except where it is explained here.
+The environment variables that name corpora, biLM, word vectors and cache; docs/data.md explains
+them. An empty value counts as not set, except where that page says otherwise.
 """
 
 import gzip

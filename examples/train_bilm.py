@@ -13,7 +13,7 @@ import json
 import torch
 
 from elmo_plugin import BilmOptions
-from elmo_plugin.bilm.io.export import save_bilm
+from elmo_plugin.bilm.io.export import check_export_folder, save_bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
 from elmo_plugin.bilm.pretraining.batches import SentenceBatches
 from elmo_plugin.bilm.pretraining.language_model import LanguageModel
@@ -52,6 +52,8 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
 
+    # Before the training, not after it.
+    check_export_folder(args.out, force=False)
     torch.manual_seed(0)
     words, counts = zip(*count_and_choose(args.text, size=100_000, min_count=1))
     model = LanguageModel(BilmOptions.from_dict(OPTIONS), words, counts).to(args.device)

@@ -1,4 +1,5 @@
-// Textual entailment with CoVe at the input of snli.jsonnet, where snli_elmo.jsonnet has ELMo.
+// Textual entailment: snli.jsonnet with CoVe at the input. (snli_elmo.jsonnet has ELMo at the input
+// and at the output of the encoder.)
 // CoVe: the second layer of the encoder in ELMO_COVE, concatenated to its input, the fixed word
 // vectors of ELMO_GLOVE. A word without a vector has zeros, as in the authors' experiments, not a
 // random vector as in snli.jsonnet.

@@ -1,5 +1,5 @@
-// Sentiment with CoVe at the input of sst.jsonnet, where sst_elmo.jsonnet has ELMo: the network of
-// McCann et al. (2017) with the ReLU layers of Peters et al. (2018).
+// Sentiment: sst.jsonnet with CoVe at the input, the network of McCann et al. (2017) with the ReLU
+// layers of Peters et al. (2018). (sst_elmo.jsonnet has ELMo at the input and at the output.)
 // CoVe: the second layer of the encoder in ELMO_COVE, concatenated to its input, the fixed word
 // vectors of ELMO_GLOVE. A word without a vector has zeros, as in the authors' experiments, not a
 // random vector as in sst.jsonnet.

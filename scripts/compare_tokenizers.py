@@ -43,6 +43,8 @@ def conllu(path: str) -> Iterator[Sentence]:
         elif not line and words:
             yield text, words
             words = []
+    if words:
+        yield text, words
 
 
 def spans(words: Sequence[str]) -> Spans:
@@ -72,6 +74,8 @@ def main() -> None:
         raise SystemExit(__doc__.strip())
     for path in sys.argv[1:]:
         sentences = list((conllu if ".conllu" in path else snli)(path))
+        if not sentences:
+            raise SystemExit(f"{path}: expected sentences, found none.")
         known = [n for n, (text, words) in enumerate(sentences) if _fits(text, words)]
         gold = [spans(sentences[n][1]) for n in known]
         ours = [spans(treebank_words(text)) for text, _ in sentences]

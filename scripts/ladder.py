@@ -1,6 +1,7 @@
 """
 Trains each experiment in experiments/ladder for the same time, and compares their perplexities.
 
+    mkdir -p $ELMO_DATA/lm/ladder
     zcat $ELMO_DATA/lm/large/heldout.txt.gz | head -n 3000 > $ELMO_DATA/lm/ladder/heldout.txt
     python scripts/ladder.py train out/ladder --num-workers 2
     python scripts/ladder.py table out/ladder --json pretrained/small/ladder.json
@@ -23,10 +24,11 @@ import torch
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments" / "ladder"
 
 
-def train(experiment: Path, folder: Path) -> None:
+def train(experiment: Path, folder: Path) -> int:
+    """Trains an experiment that has not finished. Returns the exit code."""
     run = folder / experiment.stem
     if (run / "metrics.json").exists():
-        return
+        return 0
     command = [sys.executable, "-m", "allennlp", "train", str(experiment), "-s", str(run)]
     if (run / "config.json").exists():
         command.append("--recover")
@@ -39,6 +41,7 @@ def train(experiment: Path, folder: Path) -> None:
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
     print(f"{experiment.stem}: {f'failed, see {run}.log' if code else 'finished'}", flush=True)
+    return code
 
 
 def result(run: Path) -> Dict[str, Any]:
@@ -101,8 +104,9 @@ def main() -> None:
             parser.error(f"no such experiments in {EXPERIMENTS}: {', '.join(sorted(unknown))}")
         given.folder.mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(given.num_workers) as pool:
-            list(pool.map(lambda name: train(EXPERIMENTS / f"{name}.jsonnet", given.folder), names))
-        return
+            paths = [EXPERIMENTS / f"{name}.jsonnet" for name in names]
+            codes = list(pool.map(lambda path: train(path, given.folder), paths))
+        sys.exit(1 if any(codes) else 0)
     results = [result(path.parent) for path in sorted(given.folder.glob("*/metrics.json"))]
     if not results:
         raise SystemExit(f"{given.folder}: no experiment has finished.")

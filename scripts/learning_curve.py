@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.util.atomic_write import atomic_write
-from elmo_plugin.util.plotting import import_pyplot
+from elmo_plugin.util.plotting import import_pyplot, save_picture
 
 Point = Dict[str, Any]
 NAME = re.compile(r"training_state_e(\d+)_b(\d+)\.th")
@@ -47,6 +47,8 @@ def measure(run: Path, text: str, output: Path, after: List[Point]) -> List[Poin
     tokens_per_batch = settings.get("tokens_per_batch") or (
         settings["batch_size"] * settings["num_steps"]
     )
+    # `output` and `--after` may be the same file, which has points of this run if it was stopped.
+    after = [point for point in after if point["run"] != str(run)]
     before = after[-1] if after else {"tokens": 0, "minutes": 0.0}
     points = json.loads(output.read_text(encoding="utf-8")) if output.exists() else list(after)
     done = {(point["run"], *point["checkpoint"]) for point in points}
@@ -67,12 +69,13 @@ def measure(run: Path, text: str, output: Path, after: List[Point]) -> List[Poin
                 model(**tensors)
         num_batches = state["elmo-recoverable"]["total_batches_completed"]
         seconds = (state["learning_rate_scheduler"] or {}).get("elapsed")
+        is_timed = seconds is not None and before["minutes"] is not None
         points.append(
             {
                 "run": str(run),
                 "checkpoint": [epoch, batch],
                 "tokens": before["tokens"] + num_batches * tokens_per_batch,
-                "minutes": None if seconds is None else before["minutes"] + seconds / 60.0,
+                "minutes": before["minutes"] + seconds / 60.0 if is_timed else None,
                 **model.get_metrics(reset=True),
             }
         )
@@ -123,7 +126,7 @@ def draw(points: List[Point], picture: Path, lines: Dict[str, float]) -> None:
         fontsize=8,
         color="#0072b2",
     )
-    figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
+    save_picture(figure, picture)
 
 
 def read_points(path: Path) -> List[Point]:

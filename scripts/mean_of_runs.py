@@ -22,6 +22,8 @@ def read_metrics(path: Path) -> Dict[str, float]:
     """The numbers of a file, by name."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError(f"a {type(found).__name__}")
     except (OSError, ValueError) as error:
         raise SystemExit(f"{path}: expected a file of metrics in JSON, found {error}.") from None
     return {name: value for name, value in found.items() if type(value) in (int, float)}

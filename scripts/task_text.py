@@ -19,11 +19,10 @@ import spacy
 
 from elmo_plugin.corpora import conll2003, conll2012, snli, squad, sst
 from elmo_plugin.corpora.files import numbered_lines
-from elmo_plugin.corpora.tokenizer import treebank_words
 
 
 def pairs(path: str) -> Iterator[Sequence[str]]:
-    for pair in snli.read_pairs(path, treebank_words):
+    for pair in snli.read_pairs(path):
         yield pair.premise
         yield pair.hypothesis
 
@@ -68,11 +67,14 @@ def main() -> None:
         ending = "." + path.removesuffix(".gz").rsplit(".", 1)[-1]
         if ending not in READERS:
             raise SystemExit(f"{path}: expected a file ending in {', '.join(READERS)}.")
-        for words in READERS[ending](path):
-            line = " ".join(words)
-            if line and line not in seen:
-                seen.add(line)
-                print(line)
+        try:
+            for words in READERS[ending](path):
+                line = " ".join(words)
+                if line and line not in seen:
+                    seen.add(line)
+                    print(line)
+        except (OSError, ValueError) as error:
+            raise SystemExit(str(error)) from None
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from functools import lru_cache
 import _jsonnet
 import pytest
 
+from elmo_plugin.environment import _WORD_VECTORS
 from tests.docs_server import write_client
 from tests.guide import PROJECT, blocks, make_workplace, with_places, write_file
 
@@ -173,7 +174,9 @@ def test_what_is_not_run_has_the_form_of_what_runs(page, shell, help_of, tmp_pat
                 if step and re.search(rf"^    {step[1]} ", known, re.MULTILINE):
                     known = help_of(f"{program} {command} {step[1]}")
                 for option in re.findall(r"\s(--[a-z][\w-]*)", arguments):
-                    assert option in known, f"{block}: {program} {command} {option}"
+                    assert re.search(rf"(?<![\w-]){option}(?![\w-])", known), (
+                        f"{block}: {program} {command} {option}"
+                    )
 
 
 @pytest.mark.parametrize("page", PAGES + READMES, ids=named)
@@ -199,7 +202,9 @@ def test_the_index_names_every_page():
 def test_every_environment_variable_is_explained():
     source = (PROJECT / "elmo_plugin/environment.py").read_text(encoding="utf-8")
     page = (PROJECT / "docs/data.md").read_text(encoding="utf-8")
-    for name in set(re.findall(r"ELMO_[A-Z_]*[A-Z]", source)):
+    names = set(re.findall(r"ELMO_[A-Z_]*[A-Z]", source))
+    names |= {f"{name}_{what}" for name in _WORD_VECTORS for what in ("DIM", "CASED")}
+    for name in names:
         assert f"`{name}`" in page, name
 
 

@@ -103,3 +103,14 @@ def test_what_is_missing_is_said(folder, monkeypatch, capsys, arguments, message
     # A text is printed to standard error at the end of the process.
     assert message in f"{ended.value.code} {capsys.readouterr().err}"
     assert ended.value.code
+
+
+def test_a_stopped_measurement_of_a_run_that_continues_another_is_continued(folder, tmp_path):
+    curve = tmp_path / "curve.json"
+    curve.write_text(json.dumps([{**read(folder / "curve.json")[0], "run": "before"}]))
+    again = ("measure", folder / "run", folder / "heldout.txt", curve, "--after", curve)
+    run(*again)
+    whole = read(curve)
+    curve.write_text(json.dumps(whole[:2]))
+    run(*again)
+    assert read(curve) == whole

@@ -8,7 +8,6 @@ import pytest
 
 from elmo_plugin.bilm.vocabulary_file import read_vocabulary
 from elmo_plugin.corpora.minimal_pairs import read_minimal_pairs
-from elmo_plugin.corpora.tokenizer import treebank_words
 
 PROJECT = Path(__file__).resolve().parents[1]
 FILES = sorted((PROJECT / "fixtures/corpora/minimal_pairs").glob("*.jsonl"))
@@ -65,9 +64,7 @@ def test_fifty_pairs_name_their_set_and_number(path):
 
 @each_set
 def test_the_tokenizer_leaves_the_sentences_as_they_are(path):
-    read_as = [
-        (list(pair.good), list(pair.bad)) for pair in read_minimal_pairs(path, treebank_words)
-    ]
+    read_as = [(list(pair.good), list(pair.bad)) for pair in read_minimal_pairs(path)]
     assert read_as == [words(pair) for pair in read(path)]
 
 

@@ -185,8 +185,8 @@ def fit(
         numpy.zeros(objective.num_parameters),
         method="L-BFGS-B",
         jac=True,
-        # A result would be taken for a request to stop.
-        callback=lambda _: on_progress(1) and None,
+        # Without a result, which would be taken for a request to stop.
+        callback=lambda _: (on_progress(1), None)[1],
         options={
             "maxiter": max_iterations,
             "maxfun": 2 * max_iterations,

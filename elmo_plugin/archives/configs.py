@@ -13,7 +13,8 @@ from transformers import dynamic_module_utils
 from elmo_plugin.util.errors import ConfigurationError
 
 _READERS = ("dataset_reader", "validation_dataset_reader")
-_LIMITS = ("max_instances", "batches_per_epoch", "drop_last")
+# The limits on what is read, with the values that lift them; `fraction` is a setting of readers.
+_LIMITS = {"max_instances": None, "batches_per_epoch": None, "drop_last": None, "fraction": 1}
 # Settings that make transformers or AllenNLP execute the code of a model or of a scorer.
 _EXECUTED = ("trust_remote_code", "evalb_directory_path", "srl_eval_path")
 # What `registered_types_only` replaces belongs to all threads: one at a time.
@@ -136,9 +137,12 @@ def without_limits(
     for path, value in _settings({name: config[name] for name in reading if name in config}):
         prefixes = {".".join(path[:length]) for length in range(1, len(path) + 1)}
         is_limit = path[-1] in _LIMITS and value is not None and value is not False
+        if path[-1] == "fraction" and (value == 1 or path[0] not in _READERS):
+            is_limit = False
         if is_limit and prefixes.isdisjoint(given):
             limits[".".join(path)] = value
-    return {**given, **dict.fromkeys(limits)}, limits
+    lifted = {path: _LIMITS[path.rpartition(".")[2]] for path in limits}
+    return {**given, **lifted}, limits
 
 
 def _settings(config: Any, path: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[str, ...], Any]]:

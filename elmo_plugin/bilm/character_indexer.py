@@ -58,8 +58,3 @@ class CharacterIndexer(TokenIndexer):
         if len(indexed):
             ids[: len(indexed)] = indexed
         return {"elmo_tokens": torch.from_numpy(ids)}
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CharacterIndexer):
-            return NotImplemented
-        return self._characters == other._characters

@@ -29,6 +29,15 @@ def check_choice(size: Optional[int], min_count: int) -> None:
         raise ConfigurationError(f"Expected `min_count` of at least 1, found {min_count}.")
 
 
+def check_min_count(min_count: int, highest: int) -> None:
+    """Raises `ConfigurationError` if `min_count` leaves out even the word of the highest count."""
+    if min_count > highest:
+        raise ConfigurationError(
+            f"Expected `min_count` of at most {highest}, the count of the most frequent word, "
+            f"found {min_count}."
+        )
+
+
 def check_specials(words: Sequence[str], location: str) -> None:
     """Raises `ConfigurationError` unless the words begin with `<S>`, `</S>` and `<UNK>`."""
     found = words[: len(SPECIALS)]
@@ -158,6 +167,7 @@ def _cut(
             )
         return kept
     # Every word has a count; counts are in descending order.
+    check_min_count(min_count, entries[len(SPECIALS)][1] or 0)
     words = [entry for entry in kept[len(SPECIALS) :] if (entry[1] or 0) >= min_count]
     *boundaries, unknown = kept[: len(SPECIALS)]
     left_out = entries[len(SPECIALS) + len(words) :]

@@ -1,6 +1,5 @@
 """The arguments that name a biLM and say how it is computed, for all commands that run one."""
 
-import errno
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import contextmanager
 from typing import Iterator, List, Optional, Sequence
@@ -11,9 +10,7 @@ from elmo_plugin.bilm import Bilm, load_bilm
 from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import is_pipe
-
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from elmo_plugin.util.files import NO_SPACE, is_pipe
 
 
 def add_bilm_arguments(parser: ArgumentParser) -> None:
@@ -28,7 +25,11 @@ def add_bilm_arguments(parser: ArgumentParser) -> None:
         help="weights of the biLM, path or URL (default: ELMO_WEIGHTS)",
     )
     parser.add_argument(
-        "--cuda-device", type=int, default=-1, help="number of the GPU, -1 for the CPU"
+        "--cuda-device",
+        type=int,
+        default=-1,
+        metavar="N",
+        help="number of the GPU (default: -1, the CPU)",
     )
     parser.add_argument(
         "--bfloat16",
@@ -50,10 +51,10 @@ def add_batch_arguments(parser: ArgumentParser) -> None:
 
 def chosen_bilm(args: Namespace, words: Sequence[str] = ()) -> Bilm:
     """The biLM of `add_bilm_arguments`, with the token layer of these words computed."""
-    if args.cuda_device >= torch.cuda.device_count():
+    if not -1 <= args.cuda_device < torch.cuda.device_count():
         raise ConfigurationError(
             f"--cuda-device {args.cuda_device}: PyTorch finds {torch.cuda.device_count()} CUDA "
-            "devices, numbered from 0. Leave it out to run on the CPU."
+            "devices, numbered from 0; -1 is the CPU. Leave it out to run on the CPU."
         )
     dtype = "bfloat16" if args.bfloat16 else "float32"
     bilm = load_bilm(args.options_file, args.weight_file, dtype=dtype)
@@ -97,7 +98,7 @@ def explained_limits(output: str, kept: str) -> Iterator[None]:
         with explained_memory():
             yield
     except OSError as error:
-        if error.errno not in _NO_SPACE:
+        if error.errno not in NO_SPACE:
             raise
         raise ConfigurationError(
             f"no space left to write {output} ({error.strerror}). {kept}: free some space and run "

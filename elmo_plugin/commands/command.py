@@ -19,10 +19,13 @@ import signal
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Union
 
 from elmo_plugin.corpora.files import DECODING_ERRORS
+from elmo_plugin.util.atomic_write import check_new_file
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -55,7 +58,8 @@ def add_decoding_errors(parser: ArgumentParser) -> None:
         "--decoding-errors",
         choices=DECODING_ERRORS,
         default="strict",
-        help="bytes that are not UTF-8: stop and name their place, or read each as U+FFFD",
+        help="bytes that are not UTF-8: stop and name their place, or read each as U+FFFD "
+        "(default: strict)",
     )
 
 
@@ -69,8 +73,32 @@ def add_ray_arguments(parser: ArgumentParser, purpose: str) -> Any:
         const="",
         help=f"{purpose} of Ray, on a cluster or (without ADDRESS) on this machine",
     )
-    group.add_argument("--cpus", type=float, default=1, help="CPU cores reserved for each Ray task")
+    group.add_argument(
+        "--cpus", type=float, help="CPU cores reserved for each Ray task (default: 1)"
+    )
     return group
+
+
+def check_ray_arguments(args: Namespace) -> None:
+    """Refuses options of Ray's tasks without `--ray`, and `--num-workers` with it."""
+    if args.ray is not None and args.num_workers:
+        raise ConfigurationError(
+            "--num-workers is for this machine. With --ray, --cpus is the number of CPUs of a task."
+        )
+    for option in ("cpus", "gpus"):
+        if args.ray is None and getattr(args, option, None) is not None:
+            raise ConfigurationError(
+                f"--{option} is for the tasks of --ray. Leave it out, or add --ray."
+            )
+
+
+def prepare_output(path: Union[str, PathLike]) -> None:
+    """
+    Creates the folder of a file that a command writes at its end; `ConfigurationError` if the file
+    cannot be written.
+    """
+    check_new_file(Path(path), force=True)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
 
 
 def say(line: str) -> None:
@@ -92,6 +120,8 @@ def _run(command: ModuleType, program: str, args: Namespace) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (ConfigurationError, ValueError, OSError, ImportError) as error:
+        if os.environ.get("ALLENNLP_DEBUG"):
+            raise
         sys.exit(f"{program}: {error}")
     except KeyboardInterrupt:
         sys.exit(f"{program}: {command.STOPPED}")

@@ -18,6 +18,7 @@ from elmo_plugin.commands.command import (
     add_decoding_errors,
     add_progress_argument,
     add_ray_arguments,
+    check_ray_arguments,
     say,
 )
 from elmo_plugin.elmo.dump.dump import (
@@ -117,10 +118,7 @@ def _check(args: Namespace) -> None:
         raise ConfigurationError(
             f"{in_processes} is for CPUs. Leave it out, or leave out --cuda-device."
         )
-    if args.num_workers and args.ray is not None:
-        raise ConfigurationError(
-            "--num-workers is for this machine. With --ray, --cpus is the number of CPUs of a task."
-        )
+    check_ray_arguments(args)
     is_folder = os.path.isdir(args.input_file)
     if is_folder and os.path.realpath(args.input_file) == os.path.realpath(args.output_file):
         raise ConfigurationError(
@@ -185,7 +183,7 @@ def _embed_folder(args: Namespace) -> str:
         # `func` is this module, which cannot be sent to a worker.
         sent = Namespace(**{name: value for name, value in vars(args).items() if name != "func"})
         load, address = partial(_load, sent), args.ray or None
-        outcomes = dump_shards_with_ray(load, outputs, options, args.force, address, args.cpus)
+        outcomes = dump_shards_with_ray(load, outputs, options, args.force, address, args.cpus or 1)
     failed = 0
     for number, (text, outcome) in enumerate(outcomes, start=1):
         failed += isinstance(outcome, Exception)
@@ -193,7 +191,8 @@ def _embed_folder(args: Namespace) -> str:
         say(f"{number} of {len(outputs)}: {text}: {said}")
     if failed:
         raise ConfigurationError(
-            f"{failed} of {len(outputs)} texts have no file. Run the same command again for them."
+            f"{failed} of {len(outputs)} texts failed, see above. The same command leaves out "
+            "those that are finished."
         )
     return f"{args.output_file}: {len(outputs)} files."
 
@@ -229,7 +228,7 @@ def _add_output_arguments(parser: ArgumentParser) -> None:
         choices=["none", "gzip", "lzf", "zstd"],
         default="none",
         help="compress losslessly: gzip for HDF5, or lzf, which is faster and for h5py only; zstd "
-        "for Parquet; safetensors has none",
+        "for Parquet; safetensors has none (default: none)",
     )
     parser.add_argument(
         "--forget-sentences",

@@ -6,9 +6,9 @@ from typing import List
 from elmo_plugin.analysis.layer_weight_figure import draw_weights, model_label, weight_table
 from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights
 from elmo_plugin.commands.markdown import markdown_table
-from elmo_plugin.util.atomic_write import write_json
+from elmo_plugin.util.atomic_write import check_new_file, write_json
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.plotting import import_pyplot
+from elmo_plugin.util.plotting import import_pyplot, save_picture
 
 DESCRIPTION = """\
 Show how trained models mix the layers of their biLM (equation 1 and figure 2 of the paper): the
@@ -43,9 +43,12 @@ def run(args: Namespace) -> str:
             raise ConfigurationError(
                 f"--plot {picture}: expected a name that ends with {', '.join(_PICTURES)}."
             )
-    for output in filter(None, [args.json, *args.plot]):
-        Path(output).parent.mkdir(parents=True, exist_ok=True)
+    outputs = [Path(output) for output in (args.json, *args.plot) if output is not None]
+    for output in outputs:
+        check_new_file(output, force=True)
     mixes = [mix for archive in args.archive for mix in layer_weights(archive)]
+    for output in outputs:
+        output.parent.mkdir(parents=True, exist_ok=True)
     if args.json is not None:
         write_json(args.json, [asdict(mix) for mix in mixes])
     for picture in args.plot:
@@ -79,5 +82,5 @@ def draw(mixes: List[LayerWeights], picture: Path) -> None:
         image = draw_weights(axis, found, labels, num_layers)
         axis.set_title(f"at the {at}" if at in ("input", "output") else at, fontsize=10)
     figure.colorbar(image, ax=axes, label="weight")
-    figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
+    save_picture(figure, picture)
     pyplot.close(figure)

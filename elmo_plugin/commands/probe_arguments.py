@@ -25,7 +25,7 @@ from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, explained_li
 from elmo_plugin.commands.command import add_progress_argument
 from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
-from elmo_plugin.util.atomic_write import check_new_file, write_json
+from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
 
 STOPPED = "stopped. With --cache, the same command continues where it was."
@@ -147,15 +147,6 @@ def _found(folder: str, pattern: str, option: str) -> str:
             f"--{option}, or set ELMO_DATA."
         )
     return found[0]
-
-
-def check_output(args: Namespace) -> None:
-    """Creates the folder of `--json`; refuses a path that is a folder, before anything else."""
-    if args.json is None:
-        return
-    path = Path(args.json)
-    check_new_file(path, force=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def format_difference(difference: Optional[Difference], num_decimals: int) -> str:

@@ -7,10 +7,10 @@ from elmo_plugin.analysis.word_senses import ALL, Answers, SenseProbe, SenseScor
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands import probe_arguments
 from elmo_plugin.commands.bilm_arguments import chosen_bilm
+from elmo_plugin.commands.command import prepare_output
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
-    check_output,
     corpus_files,
     format_difference,
     representations,
@@ -78,7 +78,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
-    check_output(args)
+    if args.json is not None:
+        prepare_output(args.json)
     bilm = chosen_bilm(args)
     files = corpus_files(args, "wsd", _FILES)
     train, test = SenseCorpus(files["train"]), list(SenseCorpus(files["test"]))

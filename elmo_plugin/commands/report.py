@@ -7,7 +7,7 @@ from elmo_plugin.analysis.report.page import page
 from elmo_plugin.analysis.report.section import Section
 from elmo_plugin.analysis.report.sections import models_section, read_section
 from elmo_plugin.analysis.report.svg import picture_file
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import atomic_write, check_new_file
 from elmo_plugin.util.errors import ConfigurationError
 
 DESCRIPTION = """\
@@ -32,8 +32,10 @@ STOPPED = "stopped."
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("out", metavar="OUT", help="folder with results")
-    parser.add_argument("--output", metavar="FILE", help="default: OUT/report.html")
-    parser.add_argument("--title", default="ELMo: results", help="title of the page")
+    parser.add_argument("--output", metavar="FILE", help="the page (default: OUT/report.html)")
+    parser.add_argument(
+        "--title", default="ELMo: results", help="title of the page (default: ELMo: results)"
+    )
     parser.add_argument(
         "--pictures", metavar="FOLDER", help="write each picture into an SVG file there, too"
     )
@@ -43,6 +45,10 @@ def run(args: Namespace) -> str:
     folder = Path(args.out)
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is not a folder; expected one with results.")
+    output = Path(args.output or folder / "report.html")
+    check_new_file(output, force=True)
+    if args.pictures and Path(args.pictures).exists() and not Path(args.pictures).is_dir():
+        raise ConfigurationError(f"--pictures {args.pictures}: expected a folder, found a file.")
     sections = [section for path in _files(folder, "*.json") if (section := read_section(path))]
     sections.sort(key=lambda section: section.title)
     archives = list(_files(folder, "model.tar.gz"))
@@ -53,7 +59,6 @@ def run(args: Namespace) -> str:
             f"{folder}: expected results (of elmo-study, a training run, or elmo probe and elmo "
             "layer-weights with --json), found none."
         )
-    output = Path(args.output or folder / "report.html")
     output.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(output) as unfinished:
         unfinished.write_text(page(args.title, sections), encoding="utf-8")

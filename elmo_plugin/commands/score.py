@@ -27,7 +27,6 @@ from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.corpora.files import find_file
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
-from elmo_plugin.corpora.tokenizer import treebank_words
 from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
 from elmo_plugin.util.atomic_write import check_new_file
 from elmo_plugin.util.errors import ConfigurationError
@@ -74,9 +73,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("input", metavar="INPUT", nargs="+", help="text, or minimal pairs")
     parser.add_argument("--output", metavar="FILE", help="the file to write (default: print)")
     parser.add_argument(
-        "--format", choices=["tsv", "jsonl"], default="tsv", help="a table, or an object per line"
+        "--format",
+        choices=["tsv", "jsonl"],
+        default="tsv",
+        help="a table (default), or an object per line",
     )
-    parser.add_argument("--unit", choices=list(UNITS), default="bits", help="default: bits")
+    parser.add_argument(
+        "--unit", choices=list(UNITS), default="bits", help="of surprisal (default: bits)"
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--sentences", action="store_true", help="sums of sentences, not words")
     what.add_argument(
@@ -172,11 +176,10 @@ def _report(args: Namespace, summary: str) -> str:
 def _score_pairs(args: Namespace) -> str:
     # Before the biLM is loaded, to name a malformed pair first.
     shards = find_shards(args.input)
-    pairs = [
-        pair
-        for shard in shards
-        for pair in read_minimal_pairs(shard, treebank_words, args.decoding_errors)
-    ]
+    if args.output and Path(args.output).exists():
+        if any(samefile(shard, args.output) for shard in shards):
+            raise ConfigurationError(f"{args.output} is part of the input; name another output.")
+    pairs = [pair for shard in shards for pair in read_minimal_pairs(shard, args.decoding_errors)]
     scorer, identity = _scorer(args)
     with progress("pairs", len(pairs), args.file_friendly_logging) as advance:
         if args.output is None:

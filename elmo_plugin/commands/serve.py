@@ -15,7 +15,7 @@ from elmo_plugin.commands.command import say
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.served_task import load_tasks
-from elmo_plugin.serve.server import serve
+from elmo_plugin.serve.server import listen, serve
 from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped_archives
@@ -83,6 +83,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
+    # Before the models are loaded, to name a port in use at once.
+    listen(args.host, args.port).close()
     limits = Limits(max_words=args.max_words)
     overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}
     load = partial(elmo_plugin.load_predictor, cuda_device=args.cuda_device, overrides=overrides)

@@ -2,7 +2,7 @@ import os
 import shutil
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from elmo_plugin.analysis.studies.checks import check_experiments
 from elmo_plugin.analysis.studies.plots import draw_scores
@@ -12,7 +12,7 @@ from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_tab
 from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.bilm_arguments import positive_number
-from elmo_plugin.commands.command import add_ray_arguments, say
+from elmo_plugin.commands.command import add_ray_arguments, check_ray_arguments, say
 from elmo_plugin.commands.latex import latex_table
 from elmo_plugin.commands.markdown import markdown_table, replace_tables
 from elmo_plugin.util.atomic_write import atomic_write
@@ -61,9 +61,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--num-workers",
         type=positive_number,
-        default=1,
         metavar="N",
-        help="train N runs in parallel",
+        help="train N runs in parallel (default: 1)",
     )
     parser.add_argument(
         "--discard", action="store_true", help="delete the folder of a run once it has a score"
@@ -85,12 +84,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         "<!-- /summary -->, a table of each row's baseline and best model",
     )
     ray = add_ray_arguments(parser, "train each run as a task")
-    ray.add_argument("--gpus", type=float, default=0, help="GPUs reserved for each task")
+    ray.add_argument("--gpus", type=float, help="GPUs reserved for each task (default: 0)")
 
 
 def run(args: Namespace) -> str:
-    if args.update is not None and not Path(args.update).is_file():
-        raise ConfigurationError(f"--update {args.update}: no such file.")
+    check_ray_arguments(args)
+    if args.update is not None:
+        if not Path(args.update).is_file():
+            raise ConfigurationError(f"--update {args.update}: no such file.")
+        _tables_in(Path(args.update), Path(args.study).stem)
     out = Path(args.serialization_dir)
     is_kept = args.show and (out / "results.json").exists()
     if is_kept and not args.reuse:
@@ -190,13 +192,13 @@ def _outcomes(
     metrics = sorted({column.metric for row in study.rows for column in row.columns})
     if args.ray is not None:
         address = args.ray or None
-        yield from train_all_with_ray(runs, out, metrics, address, args.cpus, args.gpus)
+        yield from train_all_with_ray(runs, out, metrics, address, args.cpus or 1, args.gpus or 0)
     else:
 
         def tell(run: Run) -> None:
             say(f"{run.name}: {folder_of(run, out)}")
 
-        yield from train_all(runs, out, metrics, args.num_workers, tell)
+        yield from train_all(runs, out, metrics, args.num_workers or 1, tell)
 
 
 def _write_tables(args: Namespace, results: Results, out: Path) -> str:
@@ -210,7 +212,9 @@ def _write_tables(args: Namespace, results: Results, out: Path) -> str:
     draw_scores(results, [out / "scores.svg", out / "scores.png"])
     if args.update is not None:
         texts = {"study": markdown, "summary": _markdown(summary_table(results))}
-        _update(Path(args.update), Path(args.study).stem, texts)
+        path, name = Path(args.update), Path(args.study).stem
+        for kind in _tables_in(path, name):
+            replace_tables(path, f"<!-- {kind} {name} -->", f"<!-- /{kind} -->", texts[kind])
     missing = results.num_missing()
     return f"{markdown}\n\n{out}: {missing} runs have no score yet." if missing else markdown
 
@@ -219,13 +223,12 @@ def _markdown(table: Table) -> str:
     return markdown_table(table.head, table.lines, table.num_left) if table.lines else ""
 
 
-def _update(path: Path, study: str, texts: Dict[str, str]) -> None:
-    """Replaces the tables of a study, its summary or both in a Markdown file."""
+def _tables_in(path: Path, study: str) -> List[str]:
+    """Which tables of a study a Markdown file has: its scores, its summary or both."""
     text = path.read_text(encoding="utf-8")
-    kinds = [kind for kind in texts if f"<!-- {kind} {study} -->" in text]
+    kinds = [kind for kind in ("study", "summary") if f"<!-- {kind} {study} -->" in text]
     if not kinds:
         raise ConfigurationError(
             f"{path}: expected one line <!-- study {study} --> or <!-- summary {study} -->."
         )
-    for kind in kinds:
-        replace_tables(path, f"<!-- {kind} {study} -->", f"<!-- /{kind} -->", texts[kind])
+    return kinds

@@ -27,7 +27,12 @@ class _CoreCommand(Subcommand):
 
     @overrides
     def add_subparser(self, parser: argparse._SubParsersAction) -> argparse.ArgumentParser:
-        subparser = parser.add_parser(self.name, help=_SUMMARIES[self.command])
+        # AllenNLP's class would add each default to its help again.
+        before, parser._parser_class = parser._parser_class, argparse.ArgumentParser
+        try:
+            subparser = parser.add_parser(self.name, help=_SUMMARIES[self.command])
+        finally:
+            parser._parser_class = before
         prepare_parser(subparser, import_command(self.command))
         return subparser
 

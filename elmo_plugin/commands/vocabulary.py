@@ -38,14 +38,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="+", help="a sentence per line")
     parser.add_argument("output_file", metavar="OUT", help="the file to write")
     parser.add_argument(
-        "--size", type=int, metavar="N", help="at most N lines, <S>, </S> and <UNK> included"
+        "--size",
+        type=int,
+        metavar="N",
+        help="at most N lines, <S>, </S> and <UNK> included (default: all words)",
     )
     parser.add_argument(
         "--min-count",
         type=int,
         default=1,
         metavar="K",
-        help="leave out words that occur less than K times",
+        help="leave out words that occur fewer than K times (default: 1)",
     )
     add_decoding_errors(parser)
     parser.add_argument("--force", action="store_true", help="replace OUT")
@@ -66,8 +69,7 @@ def run(args: Namespace) -> str:
         )
     if not entries[3:]:
         raise ConfigurationError(
-            f"Expected words besides <S>, </S> and <UNK> in {', '.join(args.text)}, found none "
-            f"that occurs {args.min_count} times (--min-count)."
+            f"Expected words besides <S>, </S> and <UNK> in {', '.join(args.text)}, found none."
         )
     write_vocabulary(entries, args.output_file)
     return _report(entries, args.output_file)

@@ -80,8 +80,8 @@ def read_blocks(
         yield Rows(path, first_line, cells)
     if not first_line:
         raise ValueError(
-            f"{path}: expected sentences of one word per line, found none. Name another file, or "
-            "write them to this one."
+            f"{path}: expected one word per line, found no words. Name another file, or write "
+            "sentences to this one."
         )
 
 

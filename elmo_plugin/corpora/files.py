@@ -47,8 +47,8 @@ def find_file(path: Union[str, os.PathLike]) -> str:
         if os.path.exists(candidate):
             return candidate
     raise FileNotFoundError(
-        f"No such file: looked for {path} and {path}.gz. Correct the path, or, for the corpus of "
-        "an experiment, the environment variable ELMO_DATA."
+        f"No such file: looked for {path} and {path}.gz. Correct the path, or ELMO_DATA if it is a "
+        "corpus of an experiment."
     )
 
 

@@ -3,9 +3,10 @@
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Tuple, Union
+from typing import Any, Dict, Iterator, Tuple, Union
 
 from elmo_plugin.corpora.json_lines import excerpt, read_objects
+from elmo_plugin.corpora.tokenizer import treebank_words
 
 __all__ = ["MinimalPair", "read_minimal_pairs"]
 
@@ -39,20 +40,16 @@ class MinimalPair:
 
 
 def read_minimal_pairs(
-    path: Union[str, os.PathLike],
-    tokenize: Callable[[str], List[str]],
-    decoding_errors: str = "strict",
+    path: Union[str, os.PathLike], decoding_errors: str = "strict"
 ) -> Iterator[MinimalPair]:
     """
-    Streams the pairs of a file.
+    Streams the pairs of a file, split into words by `treebank_words`.
 
     # Parameters
 
     path : `Union[str, os.PathLike]`
         See `find_file`. Each line is an object with `sentence_good` and `sentence_bad`, and
         optionally `UID`, `linguistics_term`, `field` and `pairID`, all of them strings.
-    tokenize : `Callable[[str], List[str]]`
-        Splits a sentence into words, as in the training text of the language model.
     decoding_errors : `str`, optional (default = `"strict"`)
         See `numbered_lines`.
 
@@ -64,9 +61,7 @@ def read_minimal_pairs(
     """
     name = os.path.basename(os.fspath(path)).split(".")[0]
     for location, found in read_objects(path, decoding_errors):
-        good, bad = (
-            _words(found, f"sentence_{kind}", tokenize, location) for kind in ("good", "bad")
-        )
+        good, bad = (_words(found, f"sentence_{kind}", location) for kind in ("good", "bad"))
         if good == bad:
             raise ValueError(
                 f"{location}: expected two sentences that differ, found "
@@ -82,15 +77,13 @@ def read_minimal_pairs(
         )
 
 
-def _words(
-    found: Dict[str, Any], key: str, tokenize: Callable[[str], List[str]], location: str
-) -> Tuple[str, ...]:
+def _words(found: Dict[str, Any], key: str, location: str) -> Tuple[str, ...]:
     if not isinstance(found.get(key), str):
         raise ValueError(
             f'{location}: expected "{key}" with a sentence, as in {_EXAMPLE}, found '
             f"{excerpt(json.dumps(found))}."
         )
-    words = tuple(tokenize(found[key]))
+    words = tuple(treebank_words(found[key]))
     if not words:
         raise ValueError(f'{location}: expected at least one word in "{key}", found none.')
     return words

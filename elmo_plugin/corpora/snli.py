@@ -4,14 +4,13 @@ import json
 import logging
 import os
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Optional, Tuple, Union
 
 from elmo_plugin.corpora.json_lines import read_objects
 from elmo_plugin.corpora.penn_treebank import plain_word
+from elmo_plugin.corpora.tokenizer import treebank_words
 
-__all__ = ["LABELS", "Pair", "Tokenize", "read_pairs", "words_of_sentence"]
-
-Tokenize = Callable[[str], List[str]]
+__all__ = ["LABELS", "Pair", "read_pairs", "words_of_sentence"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +37,10 @@ class Pair:
     pair_id: Optional[str] = None
 
 
-def read_pairs(path: Union[str, os.PathLike], tokenize: Tokenize) -> Iterator[Pair]:
+def read_pairs(path: Union[str, os.PathLike]) -> Iterator[Pair]:
     """
     Streams the pairs of a file. Pairs without a majority label are skipped, and their number is
-    logged.
+    logged. Sentences without a parse are split by `treebank_words`.
 
     # Parameters
 
@@ -49,8 +48,6 @@ def read_pairs(path: Union[str, os.PathLike], tokenize: Tokenize) -> Iterator[Pa
         See `find_file`. Each line has `sentence1` and `sentence2`, and optionally
         `sentence1_binary_parse`, `sentence2_binary_parse` and `pairID`. Either all lines have a
         `gold_label` or none.
-    tokenize : `Callable[[str], List[str]]`
-        Splits sentences without a parse. It should follow the Penn Treebank, as the parses do.
 
     # Raises
 
@@ -68,7 +65,7 @@ def read_pairs(path: Union[str, os.PathLike], tokenize: Tokenize) -> Iterator[Pa
             num_left_out += 1
             continue
         premise, hypothesis = (
-            words_of_sentence(fields, location, key, tokenize) for key in ("sentence1", "sentence2")
+            words_of_sentence(fields, location, key) for key in ("sentence1", "sentence2")
         )
         yield Pair(premise, hypothesis, label, fields.get("pairID"))
     _report(path, num_pairs, num_left_out)
@@ -105,11 +102,9 @@ def _label(fields: Dict[str, Any], location: str, is_expected: bool) -> Optional
     return label
 
 
-def words_of_sentence(
-    fields: Dict[str, Any], location: str, key: str, tokenize: Tokenize
-) -> Tuple[str, ...]:
+def words_of_sentence(fields: Dict[str, Any], location: str, key: str) -> Tuple[str, ...]:
     """
-    The words of one sentence of a line, of its parse if it has one.
+    The words of one sentence of a line: those of its parse, or by `treebank_words` without one.
 
     # Parameters
 
@@ -118,8 +113,6 @@ def words_of_sentence(
         The location of the line, for error messages.
     key : `str`
         `sentence1` or `sentence2`.
-    tokenize : `Callable[[str], List[str]]`
-        See `read_pairs`.
 
     # Raises
 
@@ -137,4 +130,4 @@ def words_of_sentence(
             'like {"gold_label": "neutral", "sentence1": "A dog runs.", "sentence2": "It is '
             'late."}.'
         )
-    return tuple(tokenize(text))
+    return tuple(treebank_words(text))

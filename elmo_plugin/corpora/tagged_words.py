@@ -45,8 +45,7 @@ def read_conllu(path: Union[str, os.PathLike], tag: str = "upos") -> Iterator[Ta
         If `conllu` is not installed.
     `ValueError`
         If a sentence is not CoNLL-U, a word is empty or has no such tag, with the first line of the
-        sentence; if the file holds no
-        sentences, or is not UTF-8.
+        sentence; if the file holds no sentences, or is not UTF-8.
     """
     try:
         import conllu

@@ -50,8 +50,8 @@ class ScalarMix(torch.nn.Module):
             )
         if fixed_weights is not None and len(fixed_weights) != num_layers:
             raise ConfigurationError(
-                f"`fixed_weights` holds {len(fixed_weights)} weights for {num_layers} layers. The "
-                "token layer counts as one."
+                f"Expected `fixed_weights` of {num_layers} layers, the token layer included, "
+                f"found {len(fixed_weights)}."
             )
         self.num_layers = num_layers
         self.layer_norm = layer_norm
@@ -89,8 +89,8 @@ class ScalarMix(torch.nn.Module):
         """
         if len(layers) != self.num_layers:
             raise ConfigurationError(
-                f"ScalarMix mixes {self.num_layers} layers but received {len(layers)}. "
-                "Set `num_layers` to `n_layers + 1` of the biLM options: the token layer counts."
+                f"ScalarMix: expected {self.num_layers} layers, found {len(layers)}. Set its "
+                "`num_layers` to `n_layers + 1` of the biLM's options: the token layer counts."
             )
         # Shape: (num_layers,)
         weights = self.gamma * self.weights()

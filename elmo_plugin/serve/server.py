@@ -8,6 +8,18 @@ _MORE_CONNECTIONS = 256
 _SECONDS_TO_STOP = 10
 
 
+def listen(host: str, port: int) -> socket.socket:
+    """A socket of this address; `ConfigurationError` if it cannot be used."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise ConfigurationError(
+            f"Cannot listen on {host}, port {port} ({error.strerror or error}). Choose another "
+            "--port, or an address of this machine as --host."
+        ) from error
+
+
 def serve(
     app: Any, host: str, port: int, max_queue_size: int, on_start: Callable[[str], object]
 ) -> None:
@@ -34,16 +46,8 @@ def serve(
     """
     import uvicorn
 
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=1024)
-    except OSError as error:
-        raise ConfigurationError(
-            f"Cannot listen on {host}, port {port} ({error.strerror or error}). Choose another "
-            "--port, or an address of this machine as --host."
-        ) from error
-    with listening:
-        shown = f"[{host}]" if family == socket.AF_INET6 else host
+    with listen(host, port) as listening:
+        shown = f"[{host}]" if listening.family == socket.AF_INET6 else host
         on_start(f"http://{shown}:{listening.getsockname()[1]}/")
         config = uvicorn.Config(
             app,

@@ -80,10 +80,6 @@ class Worker:
         self._stopping = False
 
     def start(self) -> None:
-        if self._thread is not None:
-            self.stop()
-            self._thread.join()
-        self._stopping = False
         # As a daemon, so that a long batch does not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="elmo-serve", daemon=True)
         self._thread.start()

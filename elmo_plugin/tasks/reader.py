@@ -23,9 +23,10 @@ class TaskReader(DatasetReader):
     max_instances : `Optional[int]`, optional (default = `None`)
         Read at most this many instances of a file.
     fraction : `float`, optional (default = `1.0`)
-        Read a random sample of about this share of a file: each item (such as a sentence, a pair or
-        a document) is sampled with this probability. With the same seed, the sample of a larger
-        fraction contains that of a smaller one.
+        Read a random sample of about this share of a file: each item that the reader yields (a
+        predicate of SRL, a phrase of SST, a question of SQuAD, a sentence, a pair or a document) is
+        sampled with this probability. With the same seed, the sample of a larger fraction contains
+        that of a smaller one.
     fraction_seed : `int`, optional (default = `0`)
         Another seed draws another sample.
     serialization_dir : `Optional[str]`

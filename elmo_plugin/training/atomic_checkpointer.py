@@ -67,6 +67,13 @@ class AtomicCheckpointer(Checkpointer):
         built: Any = SimpleNamespace(get_checkpoint_state=lambda: checkpoint)
         super().save_checkpoint(built)
 
+    @overrides
+    def _remove_checkpoint(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
+        # AllenNLP would also remove the checkpoint of batch 10 with that of batch 1.
+        for name in ("model_state", "training_state"):
+            path = f"{name}_e{epochs_completed}_b{batches_in_epoch_completed}.th"
+            os.remove(os.path.join(self._serialization_dir, path))
+
     def _remove_leftovers(self) -> None:
         """Removes incomplete checkpoints of a run that was killed."""
         folder = Path(self._serialization_dir)

@@ -31,7 +31,8 @@ class BootstrapEvaluator(SimpleEvaluator):
 
     The samples of two models have the same instances, if their data loaders read the same text in
     the same order: the differences of their metrics, sample by sample, are those of a paired
-    bootstrap. The model needs an attribute `metric` whose counts are sums over instances.
+    bootstrap. The model needs an attribute `metric` whose counts are sums over instances, and which
+    it calls with positional arguments, each a sequence or tensor with an entry per instance.
 
     # Parameters
 

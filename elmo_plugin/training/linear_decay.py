@@ -52,7 +52,7 @@ class LinearDecay(LearningRateScheduler):
         if minutes <= 0 or warmup_steps < 0 or not 0.0 <= end_factor <= 1.0:
             raise ConfigurationError(
                 "elmo-linear-decay: expected minutes above 0, warmup_steps of at least 0 and "
-                f"end_factor from 0 to 1, got {minutes}, {warmup_steps} and {end_factor}."
+                f"end_factor from 0 to 1, found {minutes}, {warmup_steps} and {end_factor}."
             )
         self.minutes = minutes
         self.warmup_steps = warmup_steps

@@ -54,9 +54,15 @@ def load_metric_states(model: Model, states: Dict[str, Any]) -> None:
     # Raises
 
     `ConfigurationError`
-        If a stored object is missing in a metric, or has another class there.
+        If a metric or an object in one is missing on either side, or has another class.
     """
-    for path, metric in _metrics(model):
+    metrics = dict(_metrics(model))
+    if metrics.keys() != states.keys():
+        raise ConfigurationError(
+            f"Expected a checkpoint of the metrics {sorted(metrics)}, found {sorted(states)}. "
+            "Recover with the version of the model that wrote it."
+        )
+    for path, metric in metrics.items():
         load_metric_state(metric, states[path])
 
 

@@ -37,7 +37,7 @@ class RecoverableTrainer(GradientDescentTrainer):
     batches), the accumulated losses and metrics of the current epoch, the metrics of the previous
     epochs, and the best weights if an epoch was interrupted at its end. They are added here.
     Finished epochs are skipped. In the interrupted epoch, the batches before the checkpoint are
-    loaded again, to restore the order of the data, but not trained on.
+    loaded again, but not trained on.
 
     Before a checkpoint, the trainer calls `before_checkpoint()` on each module of the model that
     has this method, so that a module can write data to disk that is not in its `state_dict`, such
@@ -45,7 +45,8 @@ class RecoverableTrainer(GradientDescentTrainer):
     to the metrics of training, such as the weights of ELMo's layers.
 
     Not restored are states that a model carries between batches outside of its `state_dict`, such
-    as those of a `stateful` ELMo, and random numbers drawn by the workers of a lazy data loader.
+    as those of a `stateful` ELMo, random numbers drawn by the workers of a lazy data loader, and
+    what a loader carries from epoch to epoch (`batches_per_epoch`; `simple` with `shuffle`).
 
     Parameters are those of AllenNLP's `GradientDescentTrainer` and one more. Use it with the
     checkpointer `elmo-atomic`, which distributed training requires.
@@ -59,6 +60,7 @@ class RecoverableTrainer(GradientDescentTrainer):
 
     data_loader: DataLoader
     _callbacks: List[TrainerCallback]
+    _best_model_filename: Optional[str]
 
     def __init__(self, *args: Any, mixed_precision: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -93,9 +95,8 @@ class RecoverableTrainer(GradientDescentTrainer):
     def _process_state(self) -> Dict[str, Any]:
         """The part of a checkpoint that differs between processes: tensors and plain values."""
         now = random_states(self.cuda_device)
-        is_at_start = self._batches_in_epoch_completed == 0
         return {
-            "random_at_start": now if is_at_start else self._random_at_start,
+            "random_at_start": self._random_at_start if self._batches_in_epoch_completed else now,
             "random": now,
             "losses": dict(self._record.losses),
             "metrics": metric_states(self.model),
@@ -134,6 +135,9 @@ class RecoverableTrainer(GradientDescentTrainer):
             )
         self._load_process_state(ours["processes"][self._rank])
         self._record.metrics = json.loads(ours["metrics"])
+        if self._best_model_filename:
+            # The run's folder may have been moved.
+            self._best_model_filename = os.path.join(self._serialization_dir, "best.th")
         batches = self._start_after_batches_in_epoch_completed
         # AllenNLP counts the skipped batches of the interrupted epoch again.
         self._total_batches_completed = ours["total_batches_completed"] - batches
@@ -150,12 +154,11 @@ class RecoverableTrainer(GradientDescentTrainer):
             self._num_epochs = self._start_after_epochs_completed
 
     def _save_best(self) -> None:
-        average = self._moving_average
-        if average is not None:
-            average.assign_average_value()
+        if self._moving_average:
+            self._moving_average.assign_average_value()
         self._save_model_state(self._best_model_filename)
-        if average is not None:
-            average.restore()
+        if self._moving_average:
+            self._moving_average.restore()
 
     @overrides
     def _save_model_state(self, path: str) -> None:
@@ -224,10 +227,7 @@ class RecoverableTrainer(GradientDescentTrainer):
 
 
 def _without_numpy(value: Any) -> Any:
-    """
-    Replaces NumPy scalars, which metrics may return, by Python numbers: `torch.load` with
-    `weights_only` cannot read NumPy's.
-    """
+    """Replaces NumPy scalars, which metrics may return, but `torch.load` refuses."""
     if isinstance(value, numpy.generic):
         return value.item()
     if isinstance(value, dict):

@@ -2,12 +2,15 @@
 
 import json
 import os
+import shutil
+import tempfile
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Iterator, Optional, Union
 
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import is_pipe
 
 #: The suffix of a file while it is written.
 UNFINISHED = ".unfinished"
@@ -23,13 +26,22 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     # Parameters
 
     path : `Union[str, PathLike]`
-        The file to write.
+        The file to write. Of a symbolic link, the file that it names; a pipe or device receives a
+        copy at the end.
 
     # Raises
 
     `OSError`
         If it cannot be written; the error names `path`.
     """
+    if is_pipe(path):
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder, "output")
+            with open(Path(folder, "output"), "rb") as written, open(path, "wb") as pipe:
+                shutil.copyfileobj(written, pipe)
+        return
+    if os.path.islink(path):
+        path = os.path.realpath(path)
     unfinished = Path(f"{os.fspath(path)}{UNFINISHED}")
     try:
         yield unfinished
@@ -64,5 +76,5 @@ def check_new_file(path: Path, force: bool) -> None:
         raise ConfigurationError(f"{path} cannot be written: {above} is not a folder.")
     if not os.access(above, os.W_OK):
         raise ConfigurationError(f"{path} cannot be written: you may not write in {above}.")
-    if path.exists() and not force:
+    if path.exists() and not force and not is_pipe(path):
         raise ConfigurationError(f"{path} exists. Give --force to replace it, or another name.")

@@ -1,9 +1,13 @@
 """Local paths: of files that may be at a URL, and of pipes."""
 
+import errno
 import os
 from os import PathLike
 from pathlib import Path
 from typing import Union
+
+#: Errors of a full disk, or of a limit on what a user may write.
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def is_pipe(path: Union[str, PathLike]) -> bool:

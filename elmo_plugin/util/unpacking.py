@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Iterator, Union
 
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import local_path
+from elmo_plugin.util.files import NO_SPACE, local_path
 
 _BLOCK = 1 << 20
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO)
 _MAX_FOLDERS = 100
 
@@ -68,7 +67,7 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
         RecursionError,
     ) as error:
         reason = str(error).partition("\n")[0][:200].rstrip(":. ")
-        if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        if isinstance(error, OSError) and error.errno in NO_SPACE:
             raise ConfigurationError(
                 f"{location} cannot be unpacked into {folder}: {reason}. Set TMPDIR to a folder on "
                 "a larger disk."

@@ -14,7 +14,7 @@ local shared(name) = {
   words: error name + ': set settings.words to a list from words.libsonnet',
   elmo: null,  // or elmo.libsonnet
   batch_size: error name + ': set settings.batch_size',
-  max_validation_tokens: 4096,  // per batch, including padding
+  max_validation_tokens: 4096,  // per batch, of the longer text, with padding
   penalties: [],  // AllenNLP's regularizers, each [pattern, { type, alpha }]
   num_epochs: error name + ': set settings.num_epochs',
   save_every_num_batches: 1000,  // and after each epoch: the checkpoints of `--recover`

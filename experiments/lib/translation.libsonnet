@@ -12,7 +12,7 @@ local defaults = {
   dropout: 0.2,
   beam_size: 5,
   mixed_precision: true,
-  max_tokens: 1024,  // per batch, of the target and with padding
+  max_tokens: 1024,  // per batch, of the longer text, with padding
   learning_rate: 1e-3,
   warmup_steps: 100,
   num_epochs: 10,

@@ -1,7 +1,8 @@
 // Section 5.1 of Peters et al. (2018): CoVe and ELMo in the same models, on test. CoVe is the
-// encoder in ELMO_COVE. Word vectors are fixed, although trained ones are better without ELMo
-// (table1.jsonnet). Words without a vector have random ones or, with CoVe, zeros, the input of its
-// encoder. All models have the regularisation of those with ELMo.
+// encoder in ELMO_COVE. CoVe is at the input of the task's encoder, ELMo there only or also at the
+// output. Word vectors are fixed, although trained ones are better without ELMo (table1.jsonnet).
+// Words without a vector have random ones or, with CoVe, zeros, the input of its encoder. All models
+// have the regularisation of those with ELMo.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local elmo_regularisation = import 'elmo_regularisation.libsonnet';
@@ -10,8 +11,19 @@ local training = import 'training.libsonnet';
 local columns(baseline, elmo) = [
   { name: 'baseline', experiment: baseline },
   { name: 'CoVe', experiment: baseline, settings: { words: [words.cove()] } },
-  { name: 'ELMo', experiment: elmo },
-  { name: 'both', experiment: elmo, settings: { words: [words.cove()] } },
+  {
+    name: 'ELMo, input',
+    experiment: elmo,
+    settings: { elmo+: { at: 'input' } },
+    against: 'CoVe',
+  },
+  { name: 'ELMo', experiment: elmo, against: 'ELMo, input' },
+  {
+    name: 'ELMo and CoVe',
+    experiment: elmo,
+    settings: { words: [words.cove()] },
+    against: 'ELMo',
+  },
 ];
 
 (import '../lib/study.libsonnet') {

@@ -10,6 +10,7 @@ local weights(row, place) = row {
   metric: 'training_elmo_%s_layer_0' % place,
   percent: false,
   compare: false,
+  num_baselines: 1,
   columns: [
     elmo {
       name: 'layer %d' % layer,

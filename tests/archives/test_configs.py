@@ -35,6 +35,16 @@ def test_readers_within_readers_and_samplers_within_loaders_are_found():
     assert overrides == {"model.x": 1, **dict.fromkeys(found)}
 
 
+def test_a_sample_becomes_the_whole_file():
+    config = {
+        "dataset_reader": {"fraction": 0.5, "readers": {"a": {"fraction": 1.0}}},
+        "validation_data_loader": {"fraction": 0.5},
+    }
+    overrides, found = without_limits(config, {})
+    assert found == {"dataset_reader.fraction": 0.5}
+    assert overrides == {"dataset_reader.fraction": 1}
+
+
 def test_what_evaluation_does_not_use_is_left_alone():
     config = {
         "data_loader": {"batches_per_epoch": 5},

@@ -469,6 +469,8 @@ def test_a_full_gpu_is_one_sentence_for_a_folder_too(tmp_path, monkeypatch):
 def test_workers_are_for_this_machine(tmp_path):
     arguments = ("--ray", "--num-workers", 2, tmp_path, tmp_path / "out")
     assert "--num-workers is for this machine" in failure("--all", *arguments)
+    message = failure("--all", tmp_path, tmp_path / "out", "--cpus", 2)
+    assert "--cpus is for the tasks of --ray" in message
 
 
 def test_the_counts_of_a_vocabulary_are_no_part_of_its_words(tmp_path):

@@ -31,10 +31,12 @@ def test_a_table_and_pictures_of_several_models(tmp_path, capsys, monkeypatch):
     [
         (["nowhere"], "nowhere"),
         (["one", "--plot", "weights.jpg"], "--plot weights.jpg: expected a name that ends with"),
+        (["one", "--json", "one"], "one is a folder; expected the name of a file"),
+        (["nowhere", "--json", "new/a.json"], "nowhere"),
     ],
 )
 def test_what_a_user_can_cause_is_one_sentence(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     placed(tmp_path / "one", "input")
     assert message in failure(*arguments)
-    assert not (tmp_path / "weights.jpg").exists()
+    assert not (tmp_path / "weights.jpg").exists() and not (tmp_path / "new").exists()

@@ -1,13 +1,18 @@
 """The command `elmo`."""
 
+import argparse
 import os
 import subprocess
 import sys
 
 import pytest
+from allennlp.commands import ArgumentParserWithDefaults
+from allennlp.commands.subcommand import Subcommand
 
 from elmo_plugin import __version__
+from elmo_plugin.commands import subcommands
 from elmo_plugin.commands.main import COMMANDS, main
+from tests.guide import PROJECT
 
 
 def test_help_lists_every_command(capsys):
@@ -61,3 +66,24 @@ def test_sigterm_ends_it_with_one_sentence(tmp_path):
         _, shown = process.communicate()
     assert process.returncode == 1
     assert shown == "elmo vocabulary: stopped, nothing was written.\n"
+
+
+def parsers(parser):
+    """A parser and those of its sub-commands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from parsers(each)
+
+
+@pytest.mark.parametrize("name", subcommands._SUMMARIES)
+def test_a_help_names_each_default_once_and_no_path_of_this_machine(name):
+    registered = subcommands._OTHER_NAMES.get(name, f"elmo-{name}")
+    of_allennlp = ArgumentParserWithDefaults().add_subparsers()
+    for parser in parsers(Subcommand.by_name(registered)().add_subparser(of_allennlp)):
+        shown = parser.format_help()
+        assert str(PROJECT) not in shown and "(default = " not in shown
+        for action in parser._actions:
+            if action.default not in (None, False, [], argparse.SUPPRESS):
+                assert "default" in action.help, action.option_strings

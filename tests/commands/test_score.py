@@ -228,6 +228,14 @@ def test_what_a_user_can_cause_is_one_sentence(folder, arguments, message):
     assert not (folder / "new.tsv").exists()
 
 
+def test_minimal_pairs_are_not_replaced_by_their_scores(folder):
+    pair = '{"sentence_good": "They play.", "sentence_bad": "They plays."}\n'
+    (folder / "pairs.jsonl").write_text(pair)
+    message = failure("--pairs", "pairs.jsonl", "--output", "pairs.jsonl", "--force")
+    assert "pairs.jsonl is part of the input; name another output" in message
+    assert (folder / "pairs.jsonl").read_text() == pair
+
+
 def test_the_compressed_version_of_an_input_is_no_output(folder):
     (folder / "only.txt.gz").write_bytes(gzip.compress(b"They play\n"))
     message = failure("only.txt", "--output", "only.txt.gz", "--force")

@@ -96,7 +96,7 @@ def test_a_malformed_line_is_named_with_its_cure(write, text, line, message):
 
 @pytest.mark.parametrize("text", ["", "\n\n", "-DOCSTART- O\n\n"])
 def test_a_file_without_sentences_is_refused(write, text):
-    with pytest.raises(ValueError, match="expected sentences of one word per line, found none"):
+    with pytest.raises(ValueError, match="expected one word per line, found no words"):
         list(read_sentences(write(text)))
 
 

@@ -3,14 +3,13 @@ import json
 import pytest
 
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
-from elmo_plugin.corpora.tokenizer import treebank_words
 
 GOOD = {"sentence_good": "The owls don't sleep.", "sentence_bad": "The owls doesn't sleep."}
 
 
 def read(path, *lines):
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return list(read_minimal_pairs(path, treebank_words))
+    return list(read_minimal_pairs(path))
 
 
 def test_pairs_are_read_with_their_groups(tmp_path):

@@ -14,7 +14,7 @@ def read(tmp_path, *lines):
     path = tmp_path / "x.jsonl"
     texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
     path.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    return list(read_pairs(path, treebank_words))
+    return list(read_pairs(path))
 
 
 def test_words_are_those_of_the_parse_without_brackets_and_escapes(tmp_path):
@@ -100,7 +100,7 @@ def test_a_file_without_a_usable_pair_is_refused(tmp_path):
 
 @pytest.mark.parametrize("split, num_scenes", [("train", 24), ("dev", 8), ("test", 8)])
 def test_the_fixture_has_a_hypothesis_of_each_label_for_each_scene(split, num_scenes):
-    pairs = list(read_pairs(CORPUS / f"snli_1.0_{split}.jsonl", treebank_words))
+    pairs = list(read_pairs(CORPUS / f"snli_1.0_{split}.jsonl"))
     assert [pair.label for pair in pairs] == list(LABELS) * num_scenes
     assert len({pair.premise for pair in pairs}) == num_scenes
     assert len({pair.pair_id for pair in pairs}) == len(pairs)
@@ -109,9 +109,7 @@ def test_the_fixture_has_a_hypothesis_of_each_label_for_each_scene(split, num_sc
 def test_parses_of_the_fixture_have_the_words_of_its_sentences():
     lines = (CORPUS / "snli_1.0_train.jsonl").read_text(encoding="utf-8").splitlines()
     parsed = [fields for fields in map(json.loads, lines) if "sentence1_binary_parse" in fields]
-    words = {
-        pair.pair_id: pair for pair in read_pairs(CORPUS / "snli_1.0_train.jsonl", treebank_words)
-    }
+    words = {pair.pair_id: pair for pair in read_pairs(CORPUS / "snli_1.0_train.jsonl")}
     assert len(parsed) == 18
     for fields in parsed:
         pair = words[fields["pairID"]]

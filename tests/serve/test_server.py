@@ -97,13 +97,13 @@ def test_models_are_loaded_in_bfloat16_on_request(monkeypatch, archive_of):
 
     monkeypatch.setattr("elmo_plugin.load_predictor", load, raising=False)
     for arguments in ((), ("--bfloat16",)):
-        assert "enough" in failure("elmo-serve", archive_of("ner"), *arguments)
+        assert "enough" in failure("elmo-serve", archive_of("ner"), "--port", 0, *arguments)
     assert [model.get("dtype") for model in models] == [None, "bfloat16"]
 
 
-def test_an_address_in_use_is_an_error(server, archive_of):
+def test_an_address_in_use_is_an_error_before_a_model_is_loaded(server):
     port = server["url"].rstrip("/").rpartition(":")[2]
-    message = failure("elmo-serve", archive_of("ner"), "--port", port)
+    message = failure("elmo-serve", "nowhere.tar.gz", "--port", port)
     assert f"Cannot listen on 127.0.0.1, port {port}" in message
 
 

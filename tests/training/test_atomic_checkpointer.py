@@ -75,6 +75,15 @@ def test_old_checkpoints_are_removed(tmp_path):
     ]
 
 
+def test_a_number_that_begins_like_another_is_another_checkpoint(tmp_path):
+    checkpointer = AtomicCheckpointer(
+        tmp_path, save_every_num_batches=1, keep_most_recent_by_count=9
+    )
+    train(checkpointer, ScriptedTrainer(), range(1, 11))
+    kept = [f"{name}_state_e0_b{n}.th" for name in ("model", "training") for n in range(2, 11)]
+    assert names(tmp_path) == sorted(kept)
+
+
 @pytest.mark.parametrize("event", ["write", "rename"])
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_kill_leaves_the_checkpoint_before(tmp_path, monkeypatch, event, number):

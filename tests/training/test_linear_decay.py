@@ -94,15 +94,15 @@ def test_a_recovered_run_continues_with_the_time_used(clock):
 
 
 def test_time_above_zero_and_no_negative_warm_up_are_needed():
-    with pytest.raises(ConfigurationError, match="expected minutes above 0, .* got 0, 0 and 0"):
+    with pytest.raises(ConfigurationError, match="expected minutes above 0, .* found 0, 0 and 0"):
         make(1.0, minutes=0)
-    with pytest.raises(ConfigurationError, match="warmup_steps of at least 0 .* got 5, -1 and 0"):
+    with pytest.raises(ConfigurationError, match="warmup_steps of at least 0 .* found 5, -1 and 0"):
         make(1.0, minutes=5, warmup_steps=-1)
 
 
 @pytest.mark.parametrize("end_factor", [-0.1, 1.1])
 def test_an_end_that_is_no_fraction_is_refused(end_factor):
-    with pytest.raises(ConfigurationError, match=f"got 5, 0 and {end_factor}"):
+    with pytest.raises(ConfigurationError, match=f"found 5, 0 and {end_factor}"):
         make(1.0, minutes=5, end_factor=end_factor)
 
 

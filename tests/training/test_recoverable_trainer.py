@@ -205,6 +205,19 @@ def test_recovering_a_finished_run_trains_nothing_and_keeps_all_metrics(folder, 
     assert Model.from_archive(folder / "model.tar.gz").state_dict().keys() == whole[1].keys()
 
 
+def test_a_run_whose_folder_was_moved_finishes_with_its_best_weights(tmp_path, experiment):
+    # The first epoch stays the best.
+    experiment["trainer"]["validation_metric"] = "-num_validated"
+    expected = run(experiment, tmp_path / "uninterrupted")
+    Kill.at = 2 * NUM_BATCHES + 3
+    with pytest.raises(Killed):
+        train_model(Params(copy.deepcopy(experiment)), tmp_path / "old")
+    (tmp_path / "old").rename(tmp_path / "new")
+    train_model(Params(copy.deepcopy(experiment)), tmp_path / "new", recover=True)
+    assert_same(results(tmp_path / "new"), expected)
+    assert expected[0]["best_epoch"] == 0
+
+
 def test_batches_of_finished_epochs_are_not_loaded_again(folder, experiment, monkeypatch):
     with pytest.raises(Killed):
         Kill.at = 2 * NUM_BATCHES + 1

@@ -1,8 +1,9 @@
 import os
+from threading import Thread
 
 import pytest
 
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import atomic_write, check_new_file
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
@@ -46,3 +47,26 @@ def test_a_folder_that_is_a_file_is_named_by_the_first_error(tmp_path):
     with pytest.raises(NotADirectoryError) as error, atomic_write(path) as unfinished:
         unfinished.write_text("x")
     assert error.value.filename == str(path)
+
+
+def test_a_link_stays_and_the_file_that_it_names_is_written(tmp_path):
+    (tmp_path / "link").symlink_to("file.txt")
+    with atomic_write(tmp_path / "link") as unfinished:
+        unfinished.write_text("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file.txt").read_text() == "new"
+    assert sorted(os.listdir(tmp_path)) == ["file.txt", "link"]
+
+
+def test_a_pipe_receives_what_is_written(tmp_path):
+    pipe, received = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    check_new_file(pipe, force=False)
+    reader = Thread(target=lambda: received.append(pipe.read_text()), daemon=True)
+    reader.start()
+    with atomic_write(pipe) as unfinished:
+        unfinished.write_text("whole")
+    reader.join(60)
+    assert received == ["whole"]
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]

@@ -7,6 +7,7 @@ from elmo_plugin.analysis.neighbours.nearest_rows import NearestRows, search
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import groups
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.html import marked_words, paragraphs, table
 
 _MARKED = re.compile(r"\[(.+)\]")
@@ -131,9 +132,11 @@ def find_neighbours(
     # Raises
 
     `ConfigurationError`
-        If the index was built with another biLM.
+        If the index was built with another biLM, or `number` is below 1.
     """
     index.check_bilm(bilm)
+    if number < 1:
+        raise ConfigurationError(f"Expected `number` of at least 1, found {number}.")
     for group in groups(queries, lambda query: 1, None, _QUERIES_PER_PASS):
         yield from _one_pass(index, bilm, group, number, same_word, on_progress)
 

@@ -76,11 +76,11 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
     notes = ["Scores are means over seeds, with sample standard deviations."]
     if any(row.compare for row in results.rows):
         notes[0] += (
-            " Intervals, also the bars in the plots, are at 95 %, by a bootstrap over the evaluated "
-            "instances (paired for differences) and, for several seeds, Student's t distribution. "
-            "Best on dev is the best score on the validation data, and epochs to baseline is how "
-            "many epochs it takes to reach that of the baseline, as the mean over the seeds that "
-            "reach it: 9 (2 of 3) if two of three do."
+            " Intervals, also the bars in the plots, are at 95 %, by a bootstrap over the "
+            "evaluated instances (paired for differences) and, for several seeds, Student's t "
+            "distribution. Best on dev is the best score on the validation data, and epochs to "
+            "baseline is how many epochs it takes to reach that of the baseline, as the mean over "
+            "the seeds that reach it: 9 (2 of 3) if two of three do."
         )
     if any(column.paper is not None for row in results.rows for column in row.columns):
         notes[0] += " The paper's scores are of other data: compare differences."

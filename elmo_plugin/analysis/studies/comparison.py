@@ -109,7 +109,11 @@ def difference(
     fraction : `float`, optional (default = `1`)
         Share of the training data.
     """
-    base = _compared_with(results, row, number, fraction)
+    against = row.columns[number].against
+    if against is None:
+        base = baseline(results, row, fraction)
+    else:
+        base = [column.name for column in row.columns].index(against)
     before, after = (cell(results, row, each, fraction) for each in (base, number))
     if before is None or after is None:
         return None
@@ -150,14 +154,6 @@ def validation_score(results: Results, row: Row, number: int, fraction: float) -
     values = [score["training"].get(metric) for score in scores]
     known = [value for value in values if value is not None]
     return statistics.mean(known) if known else None
-
-
-def _compared_with(results: Results, row: Row, number: int, fraction: float) -> int:
-    """The number of the column with which a column is compared: its `against`, or the baseline."""
-    against = row.columns[number].against
-    if against is None:
-        return baseline(results, row, fraction)
-    return [column.name for column in row.columns].index(against)
 
 
 def paper_error_reduction(row: Row, number: int) -> Optional[float]:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 from elmo_plugin.analysis.studies.comparison import Cell, cell
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
-from elmo_plugin.util.plotting import COLOURS, MARKERS, import_pyplot
+from elmo_plugin.util.plotting import COLOURS, MARKERS, import_pyplot, save_picture
 
 __all__ = ["Panel", "draw_scores", "panels"]
 
@@ -116,8 +116,7 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
         axis.set_title(panel.title, fontsize=10)
         panel.draw(axis)
     for picture in pictures:
-        metadata = {"Date": None} if picture.suffix == ".svg" else None
-        figure.savefig(picture, dpi=150, metadata=metadata, bbox_inches="tight")
+        save_picture(figure, picture, bbox_inches="tight")
     pyplot.close(figure)
 
 

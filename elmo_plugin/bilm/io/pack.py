@@ -152,7 +152,8 @@ def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, tor
     for name, value in parameters.items():
         is_halved = value.is_floating_point() and not name.endswith(SCALES)
         halved[name] = value.half() if is_halved else value.clone()
-        if is_halved and not bool(halved[name].isfinite().all()):
+        # A matrix in int8 has the infinity or NaN in its scales.
+        if value.is_floating_point() and not bool(halved[name].isfinite().all()):
             raise ConfigurationError(
                 f"{location}: {name} has numbers that half precision does not hold (above 65,504), "
                 "or that are not finite. The training diverged; use another checkpoint."

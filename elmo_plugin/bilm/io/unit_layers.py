@@ -81,7 +81,7 @@ def layer_magnitudes(bilm: Bilm, sentences: Iterable[Sequence[str]]) -> Magnitud
     # Raises
 
     `ConfigurationError`
-        If there are no sentences, or a layer is zero.
+        If there are no words, or a layer is zero.
     """
     squares = torch.zeros(bilm.num_layers, dtype=torch.float64)
     num_words = 0
@@ -94,7 +94,7 @@ def layer_magnitudes(bilm: Bilm, sentences: Iterable[Sequence[str]]) -> Magnitud
         squares += layers.square().mean(dim=-1).sum(dim=-1)
         num_words += layers.size(1)
     if not num_words:
-        raise ConfigurationError("Expected sentences to measure the layers on, found none.")
+        raise ConfigurationError("Expected words to measure the layers on, found none.")
     means = (squares / num_words).tolist()
     token, recurrent = means[0], sum(means[1:]) / (len(means) - 1)
     if not (token > 0.0 and recurrent > 0.0):
@@ -103,7 +103,8 @@ def layer_magnitudes(bilm: Bilm, sentences: Iterable[Sequence[str]]) -> Magnitud
 
 
 def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[List[Sequence[str]]]:
-    remaining = iter(sentences)
+    # Sentences without words would be layers of `<S>` and `</S>` only.
+    remaining = filter(len, sentences)
     while batch := list(islice(remaining, _BATCH_SIZE)):
         yield batch
 

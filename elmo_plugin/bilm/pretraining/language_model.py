@@ -66,7 +66,7 @@ class LanguageModel(torch.nn.Module):
         super().__init__(**base)
         if not 0.0 <= dropout < 1.0:
             raise ConfigurationError(
-                f"elmo-bilm: expected dropout from 0 to below 1, got {dropout}."
+                f"elmo-bilm: expected dropout from 0 to below 1, found {dropout}."
             )
         self.words = list(words)
         self.bilm = Bilm(options_for(options, self.words), source=source)

@@ -55,8 +55,8 @@ class Softmax(torch.nn.Module):
         super().__init__()
         if num_samples is not None and num_samples < 1:
             raise ConfigurationError(
-                f"elmo-bilm: expected num_samples of at least 1, or null for the full softmax, got "
-                f"{num_samples}."
+                f"elmo-bilm: expected num_samples of at least 1, or null for the full softmax, "
+                f"found {num_samples}."
             )
         # A sample of all words would cost more than the full softmax.
         self.num_samples = num_samples if num_samples and num_samples < num_words else None

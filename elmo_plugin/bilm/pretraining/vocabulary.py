@@ -11,6 +11,7 @@ from elmo_plugin.bilm.vocabulary_file import (
     UNKNOWN,
     Entry,
     check_choice,
+    check_min_count,
 )
 from elmo_plugin.corpora.word_counts import WordCounts, count_words
 from elmo_plugin.util.errors import ConfigurationError
@@ -69,6 +70,8 @@ def choose_words(counts: WordCounts, size: Optional[int] = None, min_count: int 
     words = [item for item in counts.words.items() if item[0] not in SPECIALS]
     words.sort(key=lambda item: (-item[1], item[0]))
     most = None if size is None else size - len(SPECIALS)
+    if words:
+        check_min_count(min_count, words[0][1])
     kept: List[Entry] = [item for item in words[:most] if item[1] >= min_count]
     given[UNKNOWN] += sum(count for _, count in words[len(kept) :])
     return [*((word, given[word]) for word in SPECIALS), *kept]

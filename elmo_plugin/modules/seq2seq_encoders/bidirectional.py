@@ -39,7 +39,7 @@ class BidirectionalEncoder(Seq2SeqEncoder):
         super().__init__()
         if num_layers < 1:
             raise ConfigurationError(
-                f"{type(self).__name__} needs `num_layers` >= 1, not {num_layers}."
+                f"{type(self).__name__}: expected `num_layers` of at least 1, found {num_layers}."
             )
         self.input_size = input_size
         self.hidden_size = hidden_size

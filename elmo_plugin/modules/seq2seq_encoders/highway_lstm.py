@@ -59,10 +59,13 @@ class HighwayLstm(Seq2SeqEncoder):
     ) -> None:
         super().__init__()
         if num_layers < 1:
-            raise ConfigurationError(f"HighwayLstm needs `num_layers` >= 1, not {num_layers}.")
+            raise ConfigurationError(
+                f"HighwayLstm: expected `num_layers` of at least 1, found {num_layers}."
+            )
         if not 0 <= recurrent_dropout < 1:
             raise ConfigurationError(
-                f"HighwayLstm needs 0 <= `recurrent_dropout` < 1, not {recurrent_dropout}."
+                "HighwayLstm: expected `recurrent_dropout` from 0 to below 1, found "
+                f"{recurrent_dropout}."
             )
         self.input_size = input_size
         self.hidden_size = hidden_size

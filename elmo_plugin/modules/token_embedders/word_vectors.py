@@ -87,7 +87,9 @@ class WordVectors(TokenEmbedder):
         vectors: Vectors = {}
         if pretrained_file:
             max_others = 0 if is_extended else num_extra_words
-            vectors, others = _read(pretrained_file, embedding_dim, words, max_others)
+            vectors, others = parse_vectors(
+                _lines(pretrained_file), words, embedding_dim, max_others
+            )
             _initialise(weight, vectors, words, pretrained_file, zero_unknown)
             for word in others:
                 vocab.add_token_to_namespace(word, vocab_namespace)
@@ -160,7 +162,9 @@ class WordVectors(TokenEmbedder):
         words = {names[index]: index for index in range(num_known, len(names))}
         vectors: Vectors = {}
         if words and extension_pretrained_file:
-            vectors, _ = _read(extension_pretrained_file, self.get_output_dim(), words, 0)
+            vectors, _ = parse_vectors(
+                _lines(extension_pretrained_file), words, self.get_output_dim()
+            )
         self._add_rows(names, vectors)
         logger.info("%s: %d of %d new words have vectors.", model_path, len(vectors), len(words))
 
@@ -179,11 +183,6 @@ def _num_trained(vocab: Vocabulary, namespace: str) -> Optional[int]:
     if namespace + NUM_TRAINED not in vocab.get_namespaces():
         return None
     return int(vocab.get_token_from_index(0, namespace + NUM_TRAINED))
-
-
-def _read(path: str, dim: int, words: Dict[str, int], max_others: int) -> Tuple[Vectors, Vectors]:
-    """The vectors of `words`, and those of the first `max_others` other words."""
-    return parse_vectors(_lines(path), words, dim, max_others)
 
 
 def _lines(path: str) -> Iterator[Tuple[str, str]]:

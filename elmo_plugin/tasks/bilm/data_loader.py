@@ -48,7 +48,8 @@ class BilmDataLoader(DataLoader):
     batch_size, num_steps : `Optional[int]`
         Only with `order` `streams`, see `StreamBatches`; defaults 128 and 20.
     shuffle : `bool`, optional (default = `True`)
-        Shuffle files, their lines, and batches. Otherwise they are in the order of the text.
+        Shuffle files, their lines and, with `order` `sentences`, batches. Otherwise they are in the
+        order of the text.
     seed : `int`, optional (default = `13370`)
         Seed of the order of all epochs.
     num_workers : `int`, optional (default = `0`)

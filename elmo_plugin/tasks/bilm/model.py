@@ -1,3 +1,4 @@
+import os
 from typing import Any, Dict, Optional, Union
 
 import torch
@@ -71,9 +72,9 @@ class BilmModel(LanguageModel, Model):
         if initializer is not None:
             initializer(self)
             self.bilm.character_encoder.reset_padding()
-        if initial_weights is not None and not _is_trained(serialization_dir):
-            if isinstance(initial_weights, str):
-                initial_weights = InitialWeights(initial_weights)
+        if isinstance(initial_weights, str):
+            initial_weights = InitialWeights(initial_weights)
+        if initial_weights is not None and not _is_trained(serialization_dir, initial_weights):
             start_from(initial_weights, self)
 
     @overrides(check_signature=False)
@@ -82,6 +83,14 @@ class BilmModel(LanguageModel, Model):
         return {"loss": super().forward(**batch)}
 
 
-def _is_trained(serialization_dir: Optional[str]) -> bool:
-    """Whether AllenNLP is about to load trained weights."""
-    return serialization_dir is not None and find_weights(serialization_dir) is not None
+def _is_trained(serialization_dir: Optional[str], initial_weights: InitialWeights) -> bool:
+    """
+    Whether AllenNLP is about to load trained weights: those of an archive or, which is assumed only
+    if the initial weights no longer exist, those of a training run. A run that has `best.th` but no
+    checkpoint starts again.
+    """
+    if serialization_dir is None:
+        return False
+    file = initial_weights.file
+    is_missing = "://" not in file and not os.path.exists(os.path.expanduser(file))
+    return find_weights(serialization_dir, training=is_missing) is not None

@@ -19,7 +19,8 @@ class PretrainingTrainer(RecoverableTrainer):
     model, and a recovered run does not read finished batches again. Training also ends when the
     time budget of the learning rate scheduler `elmo-linear-decay` is used up.
 
-    Parameters are those of `RecoverableTrainer`, which needs the checkpointer `elmo-atomic`.
+    Parameters are those of `RecoverableTrainer`, which needs the checkpointer `elmo-atomic`, but
+    `mixed_precision` is a parameter of the model.
     """
 
     @overrides
@@ -56,6 +57,11 @@ class PretrainingTrainer(RecoverableTrainer):
             raise ConfigurationError(
                 f"Trainer elmo-bilm needs the data loader elmo-bilm, found {found}."
             )
+        if self._mixed_precision:
+            raise ConfigurationError(
+                "Trainer elmo-bilm: expected `mixed_precision` in `model`, found it in `trainer`, "
+                "where it has no effect on a language model. Move it."
+            )
         self._text = self.data_loader
         super()._maybe_restore_checkpoint()
         epochs, batches = (
@@ -63,6 +69,8 @@ class PretrainingTrainer(RecoverableTrainer):
             self._start_after_batches_in_epoch_completed,
         )
         self._text.start_at(epochs, batches * self._num_gradient_accumulation_steps)
+        if self._is_over:
+            self._text.stop()
         if isinstance(self._validation_data_loader, BilmDataLoader):
             # If it is shuffled, its order depends on the epoch.
             self._validation_data_loader.start_at(epochs, 0)

@@ -61,11 +61,6 @@ class SoftmaxVocabulary(Vocabulary):
         with Tqdm.tqdm(desc="counting words", unit=" lines") as bar:
             return cls._of(count_and_choose(text, size, min_count, decoding_errors, bar.update))
 
-    @property
-    def counts(self) -> Optional[List[int]]:
-        """The count of each word, see `softmax_counts`."""
-        return softmax_counts(self)
-
     @classmethod
     def _of(cls, entries: List[Entry]) -> "SoftmaxVocabulary":
         vocabulary = cls()

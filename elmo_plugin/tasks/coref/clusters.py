@@ -72,7 +72,9 @@ def overlaps(predicted: Clusters, gold: Clusters) -> Overlaps:
     last: Dict[Mention, int] = {}
     for number, cluster in enumerate(gold):
         if len(set(cluster)) < len(cluster):
-            raise ValueError(f"Expected every mention once in gold cluster {number}: {cluster}.")
+            raise ValueError(
+                f"Expected every mention once in a gold cluster, found one twice in {cluster}."
+            )
         for mention in cluster:
             if mention in owners:
                 shared[owners[mention], number] += 1

@@ -45,7 +45,7 @@ class NerReader(TaskReader):
         super().__init__(**kwargs)
         if tag_column is not None and tag_column < 2:
             raise ConfigurationError(
-                f"elmo-ner: expected a `tag_column` above 1, where the words are, found "
+                f"elmo-ner: expected a `tag_column` above 1 (column 1 has the words), found "
                 f"{tag_column}."
             )
         self._tag_column = tag_column

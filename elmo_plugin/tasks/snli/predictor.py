@@ -6,7 +6,7 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.snli import LABELS, words_of_sentence
-from elmo_plugin.corpora.tokenizer import treebank_words, words_of_line
+from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.predictor import TaskPredictor
 
 
@@ -34,8 +34,7 @@ class SnliPredictor(TaskPredictor):
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
         if "sentence1" in line:
             premise, hypothesis = (
-                list(words_of_sentence(line, location, key, treebank_words))
-                for key in ("sentence1", "sentence2")
+                list(words_of_sentence(line, location, key)) for key in ("sentence1", "sentence2")
             )
         else:
             premise, hypothesis = (

@@ -5,7 +5,6 @@ from allennlp.data.fields import LabelField, MetadataField, TextField
 from overrides import overrides
 
 from elmo_plugin.corpora.snli import LABELS, read_pairs
-from elmo_plugin.corpora.tokenizer import treebank_words
 from elmo_plugin.tasks.reader import TaskReader
 
 
@@ -26,7 +25,7 @@ class SnliReader(TaskReader):
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
-        for pair in self.shard_iterable(read_pairs(file_path, treebank_words)):
+        for pair in self.shard_iterable(read_pairs(file_path)):
             yield self.text_to_instance(
                 [Token(word) for word in pair.premise],
                 [Token(word) for word in pair.hypothesis],

@@ -64,14 +64,14 @@ class SquadScores(Metric):
         """
         if len(answers) != len(gold_answers):
             raise ValueError(
-                f"SquadScores needs the gold answers of each question: {len(answers)} questions "
-                f"were answered, {len(gold_answers)} have gold answers."
+                f"SquadScores: expected gold answers of {len(answers)} questions, found those of "
+                f"{len(gold_answers)}."
             )
         for number, (answer, golds) in enumerate(zip(answers, gold_answers)):
             if not golds:
                 raise ValueError(
-                    f"SquadScores needs a gold answer of each question, but question {number} of "
-                    "the batch has none. Score labelled questions only."
+                    f"SquadScores: expected a gold answer of each question, found none of question "
+                    f"{number} of the batch. Score labelled questions only."
                 )
             self._sums["questions"] += 1
             self._sums["em"] += max(exact_match(answer, gold) for gold in golds)

@@ -28,7 +28,7 @@ def best_spans(
         Shape `(batch_size, num_best, 2)`. First and last token of each span, the most probable span
         first; -1 if a text has fewer spans.
     probabilities : `torch.Tensor`
-        Shape `(batch_size, num_best)`; 0 for missing spans.
+        Shape `(batch_size, num_best)`; 0 for missing spans, NaN if the model has diverged.
     """
     # Shape: (batch_size, num_tokens, max_length)
     ends = pad(end_logits, (0, max_length - 1), value=-torch.inf).unfold(1, max_length, 1)

@@ -109,9 +109,7 @@ class SemanticRoleLabeler(TaskModel):
     def _answers(
         self, logits: torch.Tensor, mask: torch.Tensor, metadata: List[Dict[str, Any]]
     ) -> Dict[str, Any]:
-        sequences = decode(
-            logits.log_softmax(dim=-1), mask, self.start_scores, self.transition_scores
-        )
+        sequences = decode(logits, mask, self.start_scores, self.transition_scores)
         predicted = [[self.roles[index] for index in sequence] for sequence in sequences]
         self.score(predicted, [instance["gold_tags"] for instance in metadata])
         return {"tags": predicted, "metadata": metadata}

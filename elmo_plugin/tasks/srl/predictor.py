@@ -51,8 +51,8 @@ class SrlPredictor(TaskPredictor):
     # Raises
 
     `ConfigurationError`
-        If the spaCy model cannot be loaded; when it has to find the verbs of a sentence, if it
-        does not tag words.
+        If the spaCy model cannot be loaded; when it has to find the verbs of a sentence, if there
+        is none or it does not tag words.
     """
 
     example = '{"sentence": "The play began.", "predicates": [2]}'
@@ -257,9 +257,10 @@ def _description(words: List[str], tags: List[str]) -> str:
 def _propositions(words: List[str], frames: List[JsonDict]) -> str:
     if not frames:
         return ""
-    # The format does not allow spaces in a lemma.
+    # The format allows no spaces in a lemma, and neither an empty one nor a dash.
+    lemmas = ["".join(frame["lemma"].split()) for frame in frames]
     predicates = [
-        (frame["predicate"], "".join(frame["lemma"].split()).strip("-") or "verb")
-        for frame in frames
+        (frame["predicate"], "verb" if lemma in ("", "-") else lemma)
+        for frame, lemma in zip(frames, lemmas)
     ]
     return format_propositions(len(words), predicates, [frame["tags"] for frame in frames])

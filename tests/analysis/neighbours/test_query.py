@@ -127,6 +127,12 @@ def test_a_word_that_the_text_does_not_have_has_no_contexts_of_its_own(index, sh
     assert neighbours == {0: [], 1: [], 2: []}
 
 
+@pytest.mark.parametrize("number", [0, -2])
+def test_at_least_one_neighbour_is_asked_for(index, shared_bilm, number):
+    with pytest.raises(ConfigurationError, match=f"at least 1, found {number}"):
+        list(find_neighbours(index, shared_bilm, QUERIES, number))
+
+
 def test_another_bilm_is_refused(index, make_bilm, bilm):
     with pytest.raises(ConfigurationError, match="built with another biLM, computed in float32"):
         next(find_neighbours(index, make_bilm(), QUERIES))

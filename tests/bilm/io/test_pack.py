@@ -1,4 +1,5 @@
 import json
+import math
 import tarfile
 from pathlib import Path
 
@@ -153,15 +154,24 @@ def test_a_missing_part_is_named(trained, tmp_path, without, expected):
         pack(archive, tmp_path / "out.tar.gz")
 
 
-def test_numbers_that_half_precision_does_not_hold_are_refused(trained, tmp_path):
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tag_projection.bias", 1e6),
+        ("tag_projection.weight", math.nan),
+        ("tag_projection.weight", math.inf),
+    ],
+)
+def test_numbers_that_the_archive_does_not_hold_are_refused(trained, tmp_path, name, value, int8):
     (tmp_path / "weights.th").write_bytes(content(trained, "weights.th"))
     state = torch.load(tmp_path / "weights.th", weights_only=True)
-    state["tag_projection.bias"][0] = 1e6
+    state[name].view(-1)[0] = value
     torch.save(state, tmp_path / "weights.th")
     files = {"weights.th": (tmp_path / "weights.th").read_bytes()}
     archive = repack(trained, tmp_path / "large.tar.gz", without=["weights.th"], files=files)
-    with pytest.raises(ConfigurationError, match="tag_projection.bias has numbers that half"):
-        pack(archive, tmp_path / "out.tar.gz")
+    with pytest.raises(ConfigurationError, match=f"{name}.* has numbers that half"):
+        pack(archive, tmp_path / "out.tar.gz", int8=int8)
     assert not (tmp_path / "out.tar.gz").exists()
 
 

@@ -242,7 +242,7 @@ def test_as_many_samples_as_words_are_all_words(num_samples):
 
 @pytest.mark.parametrize("num_samples", [0, -5])
 def test_a_sample_of_no_words_is_refused(num_samples):
-    with pytest.raises(ConfigurationError, match=f"null for the full softmax, got {num_samples}"):
+    with pytest.raises(ConfigurationError, match=f"null for the full softmax, found {num_samples}"):
         make(num_samples)
 
 

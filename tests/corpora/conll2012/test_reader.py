@@ -190,7 +190,7 @@ def test_a_predicate_column_without_predicate(tmp_path):
 @pytest.mark.parametrize("read", [read_sentences, read_documents])
 def test_a_file_without_sentences(tmp_path, text, read):
     assert error_of(write(tmp_path, text), read) == (
-        "dev.gold_conll: expected sentences of one word per line, found none. Name another file, "
+        "dev.gold_conll: expected one word per line, found no words. Name another file, "
         "or write them to this one."
     )
 

@@ -107,7 +107,6 @@ def bits(values):
 
 @needs_compiler
 def test_bfloat16_is_rounded_as_pytorch_rounds_it():
-    # With all gates open, an output is tanh of the cell state, which stays as it is.
     cells = torch.randint(-(2**31), 2**31 - 1, (1, 4096)).int().view(torch.float32)
     cells[0, :8] = torch.tensor([0x3F80, 0x3F808000, 0x3F818000, 0x3F817FFF, 0x7F80, 1, 2, 3]).int(
     ).view(torch.float32)  # fmt: skip

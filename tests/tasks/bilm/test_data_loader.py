@@ -11,7 +11,7 @@ from allennlp.data import DataLoader, DatasetReader, Vocabulary
 
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.reader import BilmReader
-from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
+from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary, softmax_counts
 
 KINDS = {
     "sentences": {"order": "sentences", "tokens_per_batch": 40},
@@ -62,7 +62,7 @@ def expected_targets(vocabulary, mark):
     """Counts of all words, and one mark per sentence."""
     other = {"</S>": "<S>", "<S>": "</S>"}[mark]
     ids = vocabulary.get_token_to_index_vocabulary("softmax_labels")
-    counts = {number: count for number, count in enumerate(vocabulary.counts) if count}
+    counts = {number: count for number, count in enumerate(softmax_counts(vocabulary)) if count}
     return {number: count for number, count in counts.items() if number != ids[other]}
 
 

@@ -17,7 +17,7 @@ from elmo_plugin.bilm import save_weights
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, save_softmax
 from elmo_plugin.tasks.bilm.initial_weights import InitialWeights
 from elmo_plugin.tasks.bilm.model import BilmModel
-from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
+from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary, softmax_counts
 from tests.bilm.pretraining.tiny import make_experiment, make_options, write_text
 from tests.bilm.trained import save_run
 
@@ -143,7 +143,7 @@ def test_weights_without_a_softmax_are_taken_with_a_warning(trained, vocab, tmp_
     assert torch.equal(
         model.bilm.lstm.forward_layers[0].bias, trained.bilm.lstm.forward_layers[0].bias
     )
-    counts = torch.tensor(vocab.counts, dtype=torch.float32).clamp_min(0.5)
+    counts = torch.tensor(softmax_counts(vocab), dtype=torch.float32).clamp_min(0.5)
     torch.testing.assert_close(model.softmax.bias.detach(), (counts / counts.sum()).log())
 
 
@@ -172,6 +172,19 @@ def test_once_trained_a_model_does_without_them(trained, tmp_path):
     # The folder of the run can be read, and recovered, as well.
     load_archive(tmp_path / "run")
     train_model(Params(copy.deepcopy(experiment)), tmp_path / "run", recover=True)
+
+
+def test_a_run_without_a_checkpoint_starts_from_them_again(trained, tmp_path):
+    path = save_as_files(trained, tmp_path)
+    experiment = make_experiment(tmp_path, "sentences", num_epochs=1)
+    experiment["model"]["initial_weights"] = str(path)
+    experiment["trainer"]["optimizer"] = {"type": "sgd", "lr": 1e-12}
+    train_model(Params(copy.deepcopy(experiment)), tmp_path / "run")
+    for checkpoint in (tmp_path / "run").glob("*_state_*.th"):
+        checkpoint.unlink()
+    model = train_model(Params(copy.deepcopy(experiment)), tmp_path / "run", recover=True)
+    for name, parameter in model.bilm.named_parameters():
+        torch.testing.assert_close(parameter.data, trained.bilm.state_dict()[name])
 
 
 def test_training_on_starts_where_training_ended(tmp_path):

@@ -329,10 +329,11 @@ class AnotherModel(Model):
     [
         ({"data_loader": {"batch_size": 4}}, "needs the data loader elmo-bilm, found"),
         ({"model": {"type": "elmo-test-other"}}, "needs the model elmo-bilm, found"),
+        ({"trainer": {"mixed_precision": True}}, "expected `mixed_precision` in `model`"),
     ],
 )
 def test_what_it_cannot_train_is_refused_before_the_first_batch(tmp_path, change, message):
-    experiment = make_experiment(tmp_path, "sentences")
+    experiment = make_experiment(tmp_path, "sentences", **change.pop("trainer", {}))
     experiment.update(change)
     with pytest.raises(ConfigurationError, match=message):
         train_here(experiment, tmp_path / "run")

@@ -55,16 +55,16 @@ def test_words_come_by_count_and_then_by_their_letters(text):
     vocabulary = from_params(text=str(text))
     assert isinstance(vocabulary, SoftmaxVocabulary)
     assert words(vocabulary) == [word for word, _ in ENTRIES]
-    assert vocabulary.counts == [count for _, count in ENTRIES]
+    assert softmax_counts(vocabulary) == [count for _, count in ENTRIES]
 
 
 def test_words_left_out_are_counted_as_unknown(text):
     five = from_params(text=str(text), size=5)
     assert words(five) == ["<S>", "</S>", "<UNK>", "the", "owl"]
-    assert five.counts == [2, 2, 4, 3, 2]
+    assert softmax_counts(five) == [2, 2, 4, 3, 2]
     frequent = from_params(text=str(text), min_count=2)
     assert words(frequent) == ["<S>", "</S>", "<UNK>", "the", "owl", "saw"]
-    assert frequent.counts == [2, 2, 2, 3, 2, 2]
+    assert softmax_counts(frequent) == [2, 2, 2, 3, 2, 2]
 
 
 def test_special_words_that_stand_in_the_text_are_counted_where_they_belong(tmp_path):
@@ -82,7 +82,7 @@ def test_a_file_is_read_back_as_it_was_written(text, tmp_path):
     vocabulary = from_params(file=str(tmp_path / "vocabulary.txt"), size=5)
     counted = from_params(text=str(text), size=5)
     assert words(vocabulary) == words(counted)
-    assert vocabulary.counts == counted.counts
+    assert softmax_counts(vocabulary) == softmax_counts(counted)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.txt", "vocabulary.txt"]
 
 
@@ -90,7 +90,7 @@ def test_a_file_of_bilm_tf_has_no_counts(vocabulary_file):
     file = vocabulary_file("<S>", "</S>", "<UNK>", "the", "!!!MAXTERMID", "a\u00a0b", "of")
     vocabulary = from_params(file=file, size=5)
     assert words(vocabulary) == ["<S>", "</S>", "<UNK>", "the", "a\u00a0b"]
-    assert vocabulary.counts is None
+    assert softmax_counts(vocabulary) is None
     with pytest.raises(ConfigurationError, match="holds no counts, so `min_count` 2 cannot"):
         from_params(file=file, min_count=2)
 
@@ -132,6 +132,11 @@ def test_impossible_settings_are_refused(text, tmp_path):
         from_params(text=str(text), size=3)
     with pytest.raises(ConfigurationError, match="`min_count` of at least 1, found 0"):
         from_params(text=str(text), min_count=0)
+    with pytest.raises(ConfigurationError, match="`min_count` of at most 3, .* found 4"):
+        from_params(text=str(text), min_count=4)
+    write_vocabulary(choose_words(count_words([text])), tmp_path / "file.txt")
+    with pytest.raises(ConfigurationError, match="`min_count` of at most 3, .* found 4"):
+        from_params(file=str(tmp_path / "file.txt"), min_count=4)
     with pytest.raises(ConfigurationError, match="nowhere.txt does not exist"):
         from_params(file="nowhere.txt")
     with pytest.raises(ConfigurationError, match="`nowhere.txt` is no file"):
@@ -160,11 +165,11 @@ def test_saving_and_loading_keeps_words_and_counts(text, tmp_path, size):
     vocabulary = from_params(text=str(text), size=size)
     for loaded in saved_and_loaded(vocabulary, tmp_path / "vocabulary"):
         assert words(loaded) == words(vocabulary)
-        assert softmax_counts(loaded) == vocabulary.counts
+        assert softmax_counts(loaded) == softmax_counts(vocabulary)
         assert softmax_ids(loaded) == softmax_ids(vocabulary)
     ours, _ = saved_and_loaded(vocabulary, tmp_path / "again")
     assert isinstance(ours, SoftmaxVocabulary)
-    assert ours.counts == vocabulary.counts
+    assert softmax_counts(ours) == softmax_counts(vocabulary)
 
 
 def test_without_counts_none_are_loaded(vocabulary_file, tmp_path):
@@ -182,7 +187,7 @@ def test_odd_words_survive_saving_and_loading(tmp_path):
     assert all(ids[word] > 2 for odd in ODD_WORDS for word in odd.split())
     for loaded in saved_and_loaded(vocabulary, tmp_path / "vocabulary"):
         assert softmax_ids(loaded) == ids
-        assert softmax_counts(loaded) == vocabulary.counts
+        assert softmax_counts(loaded) == softmax_counts(vocabulary)
     write_vocabulary(choose_words(count_words([tmp_path / "a.txt"])), tmp_path / "file.txt")
     assert softmax_ids(from_params(file=str(tmp_path / "file.txt"))) == ids
 
@@ -208,7 +213,7 @@ def test_a_vocabulary_can_be_sent_to_a_worker(text):
     vocabulary = from_params(text=str(text))
     sent = pickle.loads(pickle.dumps(vocabulary))
     assert softmax_ids(sent) == softmax_ids(vocabulary)
-    assert sent.counts == vocabulary.counts
+    assert softmax_counts(sent) == softmax_counts(vocabulary)
 
 
 def test_the_counts_of_another_vocabulary_are_unknown():

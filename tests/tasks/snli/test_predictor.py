@@ -6,7 +6,6 @@ from allennlp.predictors import Predictor
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.snli import LABELS, read_pairs
-from elmo_plugin.corpora.tokenizer import treebank_words
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 TEST = FIXTURES / "corpora/snli/snli_1.0_test.jsonl"
@@ -53,13 +52,8 @@ def test_raw_text_tokens_and_a_line_of_the_corpus_are_the_same_question(predicto
 def test_a_corpus_is_labelled_in_its_order(predictor, archive):
     instances = list(archive.validation_dataset_reader.read(TEST))
     outputs = predictor.predict_batch_instance(instances)
-    assert [output["pairID"] for output in outputs] == [
-        pair.pair_id for pair in read_pairs(TEST, treebank_words)
-    ]
-    right = sum(
-        output["label"] == pair.label
-        for output, pair in zip(outputs, read_pairs(TEST, treebank_words))
-    )
+    assert [output["pairID"] for output in outputs] == [pair.pair_id for pair in read_pairs(TEST)]
+    right = sum(output["label"] == pair.label for output, pair in zip(outputs, read_pairs(TEST)))
     archive.model.get_metrics(reset=True)
     archive.model.forward_on_instances(instances)
     assert archive.model.get_metrics(reset=True) == {"accuracy": right / len(outputs)}

@@ -91,7 +91,7 @@ def test_is_built_from_its_registered_name():
 
 
 def test_errors_say_what_is_missing():
-    with pytest.raises(ValueError, match="1 questions were answered, 0 have gold answers"):
+    with pytest.raises(ValueError, match="expected gold answers of 1 questions, found those of 0"):
         SquadScores()(["six"], [])
-    with pytest.raises(ValueError, match="question 1 of the batch has none. Score labelled"):
+    with pytest.raises(ValueError, match="found none of question 1 of the batch. Score labelled"):
         SquadScores()(["six", "two"], [["six"], []])

@@ -81,6 +81,9 @@ def test_sentences_are_written_as_the_scorer_reads_them(make):
     output = predictor.predict_json({"tokens": ["They", "play"], "predicates": [1]})
     rows = predictor.dump_line(output).splitlines()
     assert [row.split()[0] for row in rows if row] == ["-", "play"]
+    for lemma, expected in (("pre-", "pre-"), ("--", "--"), ("-", "verb"), ("a b", "ab")):
+        output["frames"][0]["lemma"] = lemma
+        assert predictor.dump_line(output).splitlines()[1].split()[0] == expected
     assert predictor.dump_line({"tokens": ["Yes"], "frames": []}) == ""
 
 
