@@ -60,7 +60,7 @@ class RecoverableTrainer(GradientDescentTrainer):
 
     data_loader: DataLoader
     _callbacks: List[TrainerCallback]
-    _best_model_filename: Optional[str]
+    _best_model_filename: Any
 
     def __init__(self, *args: Any, mixed_precision: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -192,6 +192,7 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
 
 def test_a_folder_without_results_is_refused(tmp_path):
     assert "found none" in failure("elmo-report", tmp_path)
+    assert "is a folder" in failure("elmo-report", tmp_path, "--output", tmp_path)
     assert "is not a folder" in failure("elmo-report", tmp_path / "nowhere")
 
 

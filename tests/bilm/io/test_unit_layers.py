@@ -65,5 +65,5 @@ def test_its_files_are_read_as_any_others(make_bilm, tmp_path):
 def test_what_cannot_be_scaled_is_refused(make_bilm):
     with pytest.raises(ConfigurationError, match="whose token layer and LSTMs have projections"):
         unit_layers(make_bilm(projection_dim=None), None, Magnitudes(1.0, 1.0))
-    with pytest.raises(ConfigurationError, match="Expected sentences"):
-        layer_magnitudes(make_bilm(), [])
+    with pytest.raises(ConfigurationError, match="Expected words"):
+        layer_magnitudes(make_bilm(), [[], []])
