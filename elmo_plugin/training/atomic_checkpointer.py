@@ -1,5 +1,6 @@
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, Optional, Tuple
@@ -72,7 +73,8 @@ class AtomicCheckpointer(Checkpointer):
         # AllenNLP would also remove the checkpoint of batch 10 with that of batch 1.
         for name in ("model_state", "training_state"):
             path = f"{name}_e{epochs_completed}_b{batches_in_epoch_completed}.th"
-            os.remove(os.path.join(self._serialization_dir, path))
+            with suppress(FileNotFoundError):
+                os.remove(os.path.join(self._serialization_dir, path))
 
     def _remove_leftovers(self) -> None:
         """Removes incomplete checkpoints of a run that was killed."""

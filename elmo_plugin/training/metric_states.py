@@ -54,15 +54,15 @@ def load_metric_states(model: Model, states: Dict[str, Any]) -> None:
     # Raises
 
     `ConfigurationError`
-        If a metric or an object in one is missing on either side, or has another class.
+        If the checkpoint lacks a metric, or if a stored object is missing in a metric or has
+        another class there.
     """
-    metrics = dict(_metrics(model))
-    if metrics.keys() != states.keys():
-        raise ConfigurationError(
-            f"Expected a checkpoint of the metrics {sorted(metrics)}, found {sorted(states)}. "
-            "Recover with the version of the model that wrote it."
-        )
-    for path, metric in metrics.items():
+    for path, metric in _metrics(model):
+        if path not in states:
+            raise ConfigurationError(
+                f"Expected the state of the metric {path} in the checkpoint, found only "
+                f"{', '.join(sorted(states)) or 'none'}. Recover with the model that wrote it."
+            )
         load_metric_state(metric, states[path])
 
 

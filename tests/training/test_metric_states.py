@@ -173,3 +173,8 @@ def test_an_object_that_a_new_metric_lacks_is_named():
         ConfigurationError, match=r"Various\.late: expected a Counts to .* NoneType"
     ):
         load_metric_states(Measured(Various()), states)
+
+
+def test_a_metric_that_the_checkpoint_lacks_is_named():
+    with pytest.raises(ConfigurationError, match=r"state of the metric \.metric in .* only \.old"):
+        load_metric_states(Measured(Various()), {".old": {}})
