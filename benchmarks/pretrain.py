@@ -29,7 +29,7 @@ from common import Row, by_turns, default_text, measuring_parser, median_rate, r
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.tasks.bilm.reader import BilmReader
-from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
+from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary, softmax_ids
 from elmo_plugin.training import FusedAdagrad
 
 NUM_STEPS = 20
@@ -163,7 +163,7 @@ def read_batches(
             batches.append(move_to_device(batch, torch.device(setting.device)))
         if len(batches) == number:
             break
-    num_words = len(vocab.counts)
+    num_words = len(softmax_ids(vocab))
     if len(batches) < number or num_words <= setting.num_samples:
         raise SystemExit(
             f"{text}: expected {number} batches of {setting.batch_size} x {NUM_STEPS} tokens and "
@@ -181,7 +181,7 @@ def measure(text: Path, setting: Setting, turns: int) -> Iterator[Row]:
     for dtype in DTYPES:
         steps["ours", dtype] = our_step(our_model(setting, vocab, dtype))
         steps["products", dtype] = matrix_products(setting, dtype)
-    steps["AllenNLP", "float32"] = allennlp_step(setting, len(vocab.counts))
+    steps["AllenNLP", "float32"] = allennlp_step(setting, len(softmax_ids(vocab)))
     runs = {
         name: lambda turn, step=step: step(batches[turn])  # type: ignore[misc]
         for name, step in steps.items()

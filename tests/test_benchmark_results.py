@@ -2,8 +2,8 @@
 
 import json
 import math
+import os
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 import torch
@@ -84,7 +84,7 @@ def test_an_interrupted_write_leaves_the_results_as_they_were(tmp_path, monkeypa
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "replace", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         common.merge_rows(path, [make_row("a", 2.0)])
     assert path.read_bytes() == before

@@ -144,9 +144,9 @@ def test_the_ending_of_a_folder_is_the_format_of_its_files(text, tmp_path, suffi
     assert "7 lines (7 of them earlier)" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in out.iterdir()} == before
     (texts / "b.txt").write_text("Yet another .\n")
-    assert "1 of 2 texts have no file" in failure(texts, out, "--top")
+    assert "1 of 2 texts failed" in failure(texts, out, "--top")
     assert "b.txt has changed" in capsys.readouterr().err
-    assert "2 of 2 texts have no file" in failure(texts, out, "--all")
+    assert "2 of 2 texts failed" in failure(texts, out, "--all")
     assert "layers top, now all" in capsys.readouterr().err
 
 

@@ -61,7 +61,7 @@ def test_layers_can_be_scaled(archive, tmp_path, capsys):
     run(archive, tmp_path / "out", "--unit-layers", tmp_path / "text.txt")
     assert "Root mean squares before scaling: token layer " in capsys.readouterr().out
     files = [str(tmp_path / "out" / name) for name in ("options.json", "weights.hdf5")]
-    ids = batch_to_ids([["They", "play"], [], ["chess"]])
+    ids = batch_to_ids([["They", "play"], ["chess"]])
     output = load_bilm(*files)(ids)
     squares = output.layers[:, output.mask].square().mean(dim=(1, 2))
     assert squares[0].item() == pytest.approx(1, rel=1e-5)

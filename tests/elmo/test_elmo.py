@@ -170,7 +170,7 @@ def test_it_is_a_token_embedder_of_a_text_field(files, shared_bilm, sentences, g
         (dict(layers=[0, 3]), r"to 2, found \[0, 3\]"),
         (dict(layers=[]), r"found \[\]"),
         (dict(layer_norm="tokens"), "`layer_norm`"),
-        (dict(fixed_weights=[1.0]), "1 weights for 3 layers"),
+        (dict(fixed_weights=[1.0]), "`fixed_weights` of 3 layers, .* found 1"),
         (dict(dtype="float16"), "found 'float16'"),
         (dict(dtype="bfloat16", trainable=True), "needs `dtype` float32"),
         (dict(cache=True, trainable=True), "`trainable` True and `stateful` False"),

@@ -103,12 +103,12 @@ def test_gradients_equal_finite_differences(layers, mask, layer_norm):
 
 
 def test_another_number_of_layers_is_refused(layers, mask):
-    with pytest.raises(ConfigurationError, match="mixes 2 layers but received 3"):
+    with pytest.raises(ConfigurationError, match="expected 2 layers, found 3"):
         ScalarMix(2)(layers, mask)
 
 
 def test_another_number_of_fixed_weights_is_refused():
-    with pytest.raises(ConfigurationError, match="2 weights for 3 layers. The token layer counts"):
+    with pytest.raises(ConfigurationError, match="of 3 layers, the token layer included, found 2"):
         ScalarMix(3, fixed_weights=[0.5, 0.5])
 
 

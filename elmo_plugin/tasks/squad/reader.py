@@ -127,7 +127,10 @@ class SquadReader(TaskReader):
         fields["metadata"] = MetadataField(
             {
                 "question_id": question_id,
+                "question": question,
                 "passage": passage,
+                "question_tokens": question_words,
+                "passage_tokens": shared.words,
                 "token_offsets": shared.offsets,
                 "answers": [answer.text for answer in answers],
             }

@@ -191,7 +191,7 @@ def test_a_predicate_column_without_predicate(tmp_path):
 def test_a_file_without_sentences(tmp_path, text, read):
     assert error_of(write(tmp_path, text), read) == (
         "dev.gold_conll: expected one word per line, found no words. Name another file, "
-        "or write them to this one."
+        "or write sentences to this one."
     )
 
 

@@ -59,20 +59,20 @@ def test_what_is_finished_is_not_done_again(texts, tmp_path, capsys, monkeypatch
     assert contents(out) == before
     assert capsys.readouterr().err.count("300 lines (300 of them earlier)") == 2
     (texts / "a.txt").write_text("Another text .\n")
-    assert "1 of 3 texts have no file" in failure(texts, out, "--top")
+    assert "1 of 3 texts failed" in failure(texts, out, "--top")
     assert "a.txt has changed" in capsys.readouterr().err
     capsys.readouterr()
     run(texts, out, "--top", "--force")
     # All three are written again: 3 + 2 * 1,800 tokens, 32 numbers of 4 bytes.
     assert "0.5 MB of vectors to write." in capsys.readouterr().err
-    assert "3 of 3 texts have no file" in failure(texts, out, "--all")
+    assert "3 of 3 texts failed" in failure(texts, out, "--all")
     assert "layers top, now all" in capsys.readouterr().err
 
 
 def test_a_text_that_cannot_be_read_stops_no_other(texts, tmp_path, capsys):
     (texts / "b.txt").write_text("")
     message = failure(texts, tmp_path / "vectors", "--top")
-    assert "1 of 3 texts have no file" in message
+    assert "1 of 3 texts failed" in message
     assert "b.txt is empty" in capsys.readouterr().err
     (texts / "b.txt").write_bytes(b"na\xefve\n")
     outputs = shard_outputs([str(texts / f"{name}.txt") for name in "bc"], tmp_path / "again")
