@@ -12,6 +12,7 @@ from allennlp.commands.subcommand import Subcommand
 from elmo_plugin import __version__
 from elmo_plugin.commands import subcommands
 from elmo_plugin.commands.main import COMMANDS, main
+from elmo_plugin.util.errors import ConfigurationError
 from tests.guide import PROJECT
 
 
@@ -52,6 +53,12 @@ def test_a_wrong_file_ends_with_one_sentence_and_exit_code_1(tmp_path):
     # Printed by Python, which then exits with code 1.
     assert isinstance(stopped.value.code, str) and "\n" not in stopped.value.code
     assert stopped.value.code.startswith("elmo vocabulary: ")
+
+
+def test_allennlp_debug_shows_the_traceback(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALLENNLP_DEBUG", "1")
+    with pytest.raises(ConfigurationError):
+        main(["vocabulary", str(tmp_path / "none"), str(tmp_path / "out")])
 
 
 def test_sigterm_ends_it_with_one_sentence(tmp_path):
