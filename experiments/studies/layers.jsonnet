@@ -1,6 +1,7 @@
 // ELMo from a single layer of the biLM against all layers, on dev; the token layer is a character
-// CNN without context. The biLM with one LSTM layer is ablations/bilm_small_one_layer.jsonnet,
-// trained for the same time. NER has fixed word vectors, as in figure1.jsonnet. The baseline of SNLI
+// CNN without context. TagLM (Peters et al. 2017) has the last layer between the two BiLSTMs instead
+// of at the input. The biLM with one LSTM layer is ablations/bilm_small_one_layer.jsonnet, trained
+// for the same time. NER has fixed word vectors, as in figure1.jsonnet. The baseline of SNLI
 // has trained ones, as in table2.jsonnet, and the models with ELMo fixed ones.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
@@ -23,7 +24,13 @@ local columns(baseline, elmo, of_baseline={}) = [
         name: 'NER',
         metric: 'f1-measure-overall',
         evaluate: paths.ner.dev,
-        columns: columns(import '../ner.jsonnet', import '../ner_elmo.jsonnet'),
+        columns: columns(import '../ner.jsonnet', import '../ner_elmo.jsonnet') + [
+          {
+            name: 'TagLM',
+            experiment: import '../ablations/ner_elmo_taglm.jsonnet',
+            against: 'last layer',
+          },
+        ],
       } + training.long.ner { settings+: { words: words.with_trainable(super.words, false) } },
       {
         name: 'SNLI',

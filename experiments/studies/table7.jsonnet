@@ -38,9 +38,9 @@ local task(name, metric, corpus, elmo, bilm, papers) = {
   settings+: {
     title: 'Table 7: before and after fine-tuning the biLM, on dev',
     rows: [
-      perplexity('SNLI', import '../reported/bilm_finetune_snli.jsonnet', [72.1, 16.8]),
-      perplexity('SST', import '../reported/bilm_finetune_sst.jsonnet', [null, null]),
-      perplexity('NER', import '../reported/bilm_finetune_ewt.jsonnet', [null, null]),
+      perplexity('SNLI', import '../ablations/bilm_finetune_snli.jsonnet', [72.1, 16.8]),
+      perplexity('SST', import '../ablations/bilm_finetune_sst.jsonnet', [null, null]),
+      perplexity('NER', import '../ablations/bilm_finetune_ewt.jsonnet', [null, null]),
       task('SNLI', 'accuracy', paths.snli, import '../snli_elmo.jsonnet', 'snli', [88.9, 89.5])
       + training.short.snli,
       task('SST', 'accuracy', paths.sst, import '../sst_elmo.jsonnet', 'sst', [null, null])

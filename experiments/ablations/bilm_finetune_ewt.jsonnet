@@ -1,3 +1,3 @@
-// One epoch of fine-tuning on the English Web Treebank, as printed by scripts/task_text.py.
+// One epoch of fine-tuning on the English Web Treebank (scripts/task_text.py prints it).
 local paths = import '../lib/paths.libsonnet';
 (import '../bilm_finetune.jsonnet') { settings+: { corpus: paths.lm.ewt } }

@@ -1,2 +1,0 @@
-// Coreference without ELMo, 15 epochs.
-(import '../coref.jsonnet') + (import 'scale.libsonnet').coref

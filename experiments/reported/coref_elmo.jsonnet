@@ -1,2 +1,0 @@
-// Coreference with ELMo, 15 epochs.
-(import '../coref_elmo.jsonnet') + (import 'scale.libsonnet').coref

@@ -1,2 +1,0 @@
-// Named entities without ELMo, 6 epochs.
-(import '../ner.jsonnet') + (import 'scale.libsonnet').ner

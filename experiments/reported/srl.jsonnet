@@ -1,2 +1,0 @@
-// Semantic role labelling without ELMo, 2 epochs.
-(import '../srl.jsonnet') + (import 'scale.libsonnet').srl

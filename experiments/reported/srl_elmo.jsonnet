@@ -1,2 +1,0 @@
-// Semantic role labelling with ELMo, 2 epochs.
-(import '../srl_elmo.jsonnet') + (import 'scale.libsonnet').srl
