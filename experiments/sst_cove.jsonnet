@@ -4,7 +4,7 @@
 // vectors of ELMO_GLOVE. A word without a vector has zeros, as in the authors' experiments, not a
 // random vector as in sst.jsonnet.
 // Paper: 53.7 accuracy on SST-5 test (McCann et al. 2017, with character n-gram vectors and maxout
-// layers; cited by Peters et al. 2018). Ours: README.md.
+// layers; cited by Peters et al. 2018). Ours: the study of CoVe in README.md.
 local words = import 'lib/words.libsonnet';
 
 (import 'sst.jsonnet') { settings+: { words: [words.cove()] } }

@@ -4,7 +4,7 @@
 // with the baseline with the best validation score. The models with ELMo have the word vectors of
 // their experiments: trained ones for NER and SRL, fixed ones for the others. NER and SST have a
 // column with the other kind, too. SRL looks words up in lower case, and has a baseline that keeps
-// their case, which the word vectors of the reported runs have.
+// their case, which our word vectors distinguish.
 // All columns of a row have the same data, epochs and patience. Differences from the experiments:
 // epochs and patience; a higher learning rate and smaller layers for SST; a fifth of SNLI and a
 // quarter of SQuAD; training in bfloat16 where the CPU has it, except for NER and coreference.
