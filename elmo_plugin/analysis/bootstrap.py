@@ -1,7 +1,7 @@
 """Confidence intervals of accuracies and F1, and of differences between two of them."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import List, NamedTuple
 
 import numpy
 from numpy.typing import ArrayLike
@@ -45,6 +45,10 @@ class BootstrappedScore:
     def interval(self) -> Interval:
         """The 95 % percentile interval."""
         return percentile_interval(self.samples)
+
+    def rounded_samples(self) -> List[float]:
+        """The samples with six digits, for a file."""
+        return numpy.round(self.samples, 6).tolist()
 
     def minus(self, other: "BootstrappedScore") -> Difference:
         """

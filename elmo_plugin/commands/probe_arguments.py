@@ -25,7 +25,7 @@ from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, explained_li
 from elmo_plugin.commands.command import add_progress_argument
 from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
-from elmo_plugin.util.atomic_write import write_json
+from elmo_plugin.util.atomic_write import write_json_rows
 from elmo_plugin.util.errors import ConfigurationError
 
 STOPPED = "stopped. With --cache, the same command continues where it was."
@@ -173,4 +173,4 @@ def write_results(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:
         "cove": str(args.cove or ""),
         "seed": args.seed,
     }
-    write_json(args.json, {**probed, **results})
+    write_json_rows(args.json, {**probed, **results}, "representation")

@@ -178,6 +178,7 @@ def _as_dict(score: TagScore) -> Dict[str, Any]:
         "layer": score.layer,
         "dev": _accuracy_as_dict(score.dev),
         "test": _accuracy_as_dict(score.test),
+        "samples": score.test.overall.rounded_samples(),
         "from_previous": score.from_previous and score.from_previous._asdict(),
         **{name: getattr(score.classifier, name, None) for name in of_classifier},
     }

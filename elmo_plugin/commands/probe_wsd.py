@@ -166,6 +166,7 @@ def _as_dict(row: _Row) -> Dict[str, Any]:
         "representation": row.representation,
         "layer": row.layer,
         "interval": row.f1.interval(),
+        "samples": row.f1.rounded_samples(),
         "from_previous": row.from_previous and row.from_previous._asdict(),
         "scores": {
             group: {

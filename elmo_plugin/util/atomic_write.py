@@ -64,6 +64,17 @@ def write_json(path: Union[str, PathLike], content: Any, indent: Optional[int] =
         unfinished.write_text(f"{json.dumps(content, indent=indent)}\n", encoding="utf-8")
 
 
+def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) -> None:
+    """
+    Writes JSON with `atomic_write`, each object whose first key is `first_key` on a line of its
+    own, so that two versions of the file can be compared.
+    """
+    row = f'{{"{first_key}":'
+    text = json.dumps(content, ensure_ascii=False).replace(f", {row}", f",\n{row}")
+    with atomic_write(path) as unfinished:
+        unfinished.write_text(f"{text}\n", encoding="utf-8")
+
+
 def check_new_file(path: Path, force: bool) -> None:
     """
     Raises `ConfigurationError` if `path` is a folder, if one of its parents is a file or may not be

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 
 from elmo_plugin import load_bilm
@@ -91,9 +92,21 @@ def test_tags_of_the_fixture_are_probed(tmp_path, capsys):
         ["biLM", "mix"],
     ]
     assert sum(found["scores"][-1]["layer_weights"]) == pytest.approx(1.0)
+    check_samples(found["scores"], [score["test"]["interval"] for score in found["scores"]])
 
 
 LAYERS = ("token layer", "layer 1", "layer 2")
+
+
+def check_samples(scores, intervals):
+    previous = None
+    for score, interval in zip(scores, intervals, strict=True):
+        samples = numpy.array(score["samples"])
+        assert numpy.quantile(samples, [0.025, 0.975]) == pytest.approx(interval, abs=1e-5)
+        if score["from_previous"] is not None:
+            found = numpy.quantile(samples - previous, [0.025, 0.975])
+            assert found == pytest.approx(score["from_previous"]["interval"], abs=1e-5)
+        previous = samples
 
 
 def shown_difference(found, num_decimals):
@@ -155,6 +168,7 @@ def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):
         assert row[2:-1] == [*expected[:-2], " to ".join(expected[-2:])]
         assert row[-1] == shown_difference(score["from_previous"], 1)
         assert low <= f1[-1] <= high
+    check_samples(found["scores"], [score["interval"] for score in found["scores"]])
 
 
 def test_the_files_of_the_framework_are_read(tmp_path, capsys):

@@ -1,9 +1,10 @@
+import json
 import os
 from threading import Thread
 
 import pytest
 
-from elmo_plugin.util.atomic_write import atomic_write, check_new_file
+from elmo_plugin.util.atomic_write import atomic_write, check_new_file, write_json_rows
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
@@ -70,3 +71,11 @@ def test_a_pipe_receives_what_is_written(tmp_path):
     assert received == ["whole"]
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_rows_of_json_are_on_lines_of_their_own(tmp_path):
+    content = {"title": 'a "name": ü', "rows": [{"name": "one", "x": [1, 2]}, {"name": "two"}]}
+    write_json_rows(tmp_path / "rows.json", content, "name")
+    text = (tmp_path / "rows.json").read_text(encoding="utf-8")
+    assert json.loads(text) == content
+    assert text.splitlines()[1] == '{"name": "two"}]}' and text.endswith("\n")

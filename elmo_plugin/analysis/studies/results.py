@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterable, List, Optional, Set
 
 from elmo_plugin.analysis.studies.study import Row, Run, Study
 from elmo_plugin.analysis.studies.train_run import Score
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import write_json_rows
 from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["Results"]
@@ -134,10 +134,7 @@ class Results:
             "runs": self._runs,
             "scores": list(self._scores.values()),
         }
-        with atomic_write(self.path) as unfinished:
-            # A line per score, so that versions can be compared.
-            text = json.dumps(content, ensure_ascii=False)
-            unfinished.write_text(text.replace(', {"name"', ',\n{"name"') + "\n", encoding="utf-8")
+        write_json_rows(self.path, content, "name")
 
     def _read(self) -> None:
         try:
