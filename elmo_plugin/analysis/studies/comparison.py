@@ -89,7 +89,11 @@ def cell(results: Results, row: Row, number: int, fraction: float = 1) -> Option
 
 
 def difference(
-    results: Results, row: Row, number: int, fraction: float = 1
+    results: Results,
+    row: Row,
+    number: int,
+    fraction: float = 1,
+    base_fraction: Optional[float] = None,
 ) -> Optional[Difference]:
     """
     The difference between a column and what it is compared with; `None` while either has no scores.
@@ -108,17 +112,22 @@ def difference(
         Of the column.
     fraction : `float`, optional (default = `1`)
         Share of the training data.
+    base_fraction : `Optional[float]`, optional (default = `None`)
+        That of what the column is compared with, if it is another one.
     """
+    if base_fraction is None:
+        base_fraction = fraction
     against = row.columns[number].against
     if against is None:
-        base = baseline(results, row, fraction)
+        base = baseline(results, row, base_fraction)
     else:
         base = [column.name for column in row.columns].index(against)
-    before, after = (cell(results, row, each, fraction) for each in (base, number))
+    compared = [(base, base_fraction), (number, fraction)]
+    before, after = (cell(results, row, *each) for each in compared)
     if before is None or after is None:
         return None
     first, second = before.mean, after.mean
-    interval, samples = None, [_samples(results, row, each, fraction) for each in (base, number)]
+    interval, samples = None, [_samples(results, row, *each) for each in compared]
     if samples[0] is not None and samples[1] is not None:
         interval = _interval(samples[1] - samples[0], [before.values, after.values])
     is_share = row.percent and not row.lower_is_better and first < 1

@@ -45,6 +45,16 @@ def test_the_samples_of_one_seed_are_compared_in_pairs(tmp_path):
     assert change.interval == pytest.approx((0.0102, 0.0298), abs=0.0015)
 
 
+def test_a_share_of_the_data_is_compared_with_another_share_of_the_baseline(tmp_path):
+    made = study("baseline", "ELMo", seeds=(1,), fractions=(0.1, 1))
+    values = [0.5, 0.7, 0.6, 0.8]  # the baseline on 10 and 100 %, ELMo on 10 and 100 %
+    found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
+    change = difference(found, made.rows[0], 1, fraction=0.1, base_fraction=1)
+    assert change.mean == pytest.approx(-0.1)
+    assert change.interval == pytest.approx((-0.1, -0.1))
+    assert difference(found, made.rows[0], 1, fraction=0.1).mean == pytest.approx(0.1)
+
+
 def test_the_interval_has_the_variance_of_seeds(tmp_path):
     made = study("baseline", "ELMo", seeds=(1, 2, 3, 4))
     values = [0.5, 0.5, 0.5, 0.5, 0.4, 0.6, 0.5, 0.7]
