@@ -123,8 +123,8 @@ def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
         unused = results.num_unused()
         if unused:
             say(
-                f"{results.path}: {unused} scores are of other settings or data than those of the "
-                "study now. They are kept but not shown."
+                f"{results.path}: scores of other settings or data than those of the study now, "
+                f"which are kept but not shown: {unused}"
             )
     for path in map(Path, args.reuse):
         if not path.is_file():
@@ -137,8 +137,8 @@ def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
                 "" if study else f" Without --show, they are compared with {args.study} as it is."
             )
             say(
-                f"--reuse {path}: {refused} scores are of other settings or data than the runs of "
-                f"{args.study if study else results.path}, and are left out.{hint}"
+                f"--reuse {path}: scores of other settings or data than the runs of "
+                f"{args.study if study else results.path}, which are left out: {refused}.{hint}"
             )
     results.save()
     return results
@@ -158,7 +158,7 @@ def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[s
     runs = results.missing(chosen)
     if not runs:
         return []
-    say(f"{len(runs)} runs to train. Building their experiments first.")
+    say(f"Runs to train: {len(runs)}. Building their experiments first.")
     check_inputs(runs)
     with progress("experiments") as update:
         check_experiments(runs, lambda run: update(1))
@@ -216,7 +216,7 @@ def _write_tables(args: Namespace, results: Results, out: Path) -> str:
         for kind in _tables_in(path, name):
             replace_tables(path, f"<!-- {kind} {name} -->", f"<!-- /{kind} -->", texts[kind])
     missing = results.num_missing()
-    return f"{markdown}\n\n{out}: {missing} runs have no score yet." if missing else markdown
+    return f"{markdown}\n\n{out}: runs without a score yet: {missing}" if missing else markdown
 
 
 def _markdown(table: Table) -> str:

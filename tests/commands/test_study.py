@@ -113,24 +113,24 @@ def test_scores_of_other_settings_are_kept_but_not_shown(finished, tmp_path, cap
     changed = tmp_path / "named.jsonnet"
     changed.write_text(STUDY.replace("num_epochs: 10", "num_epochs: 9"))
     failure("elmo-study", changed, "-s", tmp_path, "--only", "no such run")
-    warning = "2 scores are of other settings or data than those of the study now. They are kept"
-    assert f"{tmp_path}/results.json: {warning}" in capsys.readouterr().err
+    warning = "scores of other settings or data than those of the study now, which are kept but not"
+    assert f"{tmp_path}/results.json: {warning} shown: 2\n" in capsys.readouterr().err
     content = json.loads((tmp_path / "results.json").read_text())
     assert content["scores"] == json.loads(kept)["scores"]
     assert Results(tmp_path / "results.json").num_missing() == 2
     # Nor are they reused, whether the settings are those of the study or of kept results.
     other = tmp_path / "other"
     run("elmo-study", changed, "-s", other, "--show", "--reuse", finished / "out/results.json")
-    assert f"2 scores are of other settings or data than the runs of {changed}, and are left" in (
+    assert f"other settings or data than the runs of {changed}, which are left out: 2.\n" in (
         capsys.readouterr().err
     )
     run("elmo-study", changed, "-s", other, "--show", "--reuse", finished / "out/results.json")
     shown = capsys.readouterr().err
-    assert f"than the runs of {other}/results.json, and are left out. Without --show" in shown
+    assert f"than the runs of {other}/results.json, which are left out: 2. Without --show" in shown
     # With the settings as they were, the scores are shown again.
     run("elmo-study", finished / "named.jsonnet", "-s", tmp_path)
     shown = capsys.readouterr()
-    assert "2 scores" not in shown.err and "no score yet" not in shown.out
+    assert "other settings" not in shown.err and "without a score" not in shown.out
 
 
 def test_an_experiment_that_cannot_be_built_is_named_before_anything_is_trained(
@@ -189,7 +189,7 @@ def test_a_study_can_be_shown_while_it_runs_and_its_results_are_not_written(fini
 def test_show_trains_nothing(study, tmp_path, capsys):
     run("elmo-study", study, "-s", tmp_path / "out", "--show")
     shown = capsys.readouterr().out
-    assert "| NER | baseline | 90.15 | - |" in shown and "2 runs have no score yet" in shown
+    assert "| NER | baseline | 90.15 | - |" in shown and "runs without a score yet: 2" in shown
 
 
 @pytest.mark.parametrize(

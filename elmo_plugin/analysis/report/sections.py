@@ -85,7 +85,7 @@ def _study(content: Dict[str, Any], path: Path) -> Section:
     if any(column.paper is not None for row in results.rows for column in row.columns):
         notes[0] += " The paper's scores are of other data: compare differences."
     if results.num_missing():
-        notes.append(f"{results.num_missing()} runs have no score yet.")
+        notes.append(f"Runs without a score yet: {results.num_missing()}.")
     return Section(results.title, str(path), notes, figures, score_tables(results), results.command)
 
 
