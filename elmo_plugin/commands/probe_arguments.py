@@ -166,8 +166,9 @@ def write_results(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:
     probed = {
         # `allennlp elmo-probe` as `elmo probe`.
         "command": shlex.join(["elmo", *sys.argv[1:]]).replace("elmo elmo-", "elmo "),
-        "options_file": str(args.options_file),
-        "weight_file": str(args.weight_file),
+        # Without the folders of this machine, as far as the files are below the working directory.
+        "options_file": str(args.options_file).removeprefix(f"{Path.cwd()}/"),
+        "weight_file": str(args.weight_file).removeprefix(f"{Path.cwd()}/"),
         "bilm_fingerprint": fingerprint(bilm),
         "glove": str(args.glove),
         "cove": str(args.cove or ""),

@@ -66,7 +66,8 @@ def failure(*arguments):
     return message
 
 
-def test_tags_of_the_fixture_are_probed(tmp_path, capsys):
+def test_tags_of_the_fixture_are_probed(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(PROJECT)
     rows = table(capsys, "pos", "--json", tmp_path / "new" / "tags.json", "--max-iterations", 40)
     assert [row[:2] for row in rows[2:]] == [
         ["most frequent tag of each word", ""],
@@ -76,6 +77,7 @@ def test_tags_of_the_fixture_are_probed(tmp_path, capsys):
     ]
     found = json.loads((tmp_path / "new" / "tags.json").read_text())
     assert found["bilm_fingerprint"] == fingerprint(load_bilm())
+    assert found["options_file"] == "fixtures/bilm/options.json"
     assert found["num_words"] == {"train": 611, "dev": 163, "test": 179}
     assert found["tag"] == "upos" and "PROPN" in found["tags"]
     for row, score in zip(rows[2:], found["scores"], strict=True):
