@@ -113,6 +113,7 @@ def measure(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
     return {
         "peer": peer,
         "words": run["column"],
+        "fraction": run["fraction"],
         "seed": run["seed"],
         "epochs": metrics["epoch"] + 1,
         "metric": metric,
@@ -128,14 +129,20 @@ def table(scores: List[Dict[str, Any]], ours: Results) -> str:
     lines = []
     for score in scores:
         row, metric = rows[score["peer"]], score["metric"]
-        same = [s for s in ours.scores(row, score["words"]) if s["seed"] == score["seed"]]
+        same = [
+            s
+            for s in ours.scores(row, score["words"], score["fraction"])
+            if s["seed"] == score["seed"]
+        ]
         dev = [s["training"][f"best_validation_{metric}"] for s in same]
         test = [s["evaluation"][metric] for s in same]
         numbers = [dev, [score["dev"]], test, [score["test"]]]
         percent = [f"{100 * number[0]:.2f}" if number else "-" for number in numbers]
-        lines.append([row, score["peer"], score["words"], str(score["seed"]), *percent])
+        data = f"{100 * score['fraction']:g} %"
+        lines.append([row, data, score["peer"], score["words"], str(score["seed"]), *percent])
     head = [
         "",
+        "data",
         "peer",
         "word vectors",
         "seed",
@@ -144,7 +151,7 @@ def table(scores: List[Dict[str, Any]], ours: Results) -> str:
         "test, ours",
         "test, peer",
     ]
-    return markdown_table(head, lines, num_left=3)
+    return markdown_table(head, lines, num_left=4)
 
 
 def main() -> None:
