@@ -1,10 +1,10 @@
 """
-Trains a small biLM with torch alone, without AllenNLP:
+Trains a small biLM in plain PyTorch, without AllenNLP:
 
     python examples/train_bilm.py TEXT OUT
 
-TEXT is tokenised text, one sentence per line. Prints the perplexity and the speed of each epoch,
-and writes options.json, weights.hdf5, softmax.hdf5 and vocabulary.txt into OUT.
+TEXT is tokenised text, one sentence per line. Prints the training perplexity and the speed of
+each epoch, and writes options.json, weights.hdf5, softmax.hdf5 and vocabulary.txt into OUT.
 """
 
 import argparse

@@ -15,8 +15,8 @@ Show how trained models mix the layers of their biLM (equation 1 and figure 2 of
 softmax-normalised weight of each layer, and gamma, for each place where ELMo is added.
 
 ARCHIVE is the model.tar.gz or the folder of a training run. Nothing in it is executed. Layer 0 is
-the token layer. The weights of each epoch are in the metrics of a training run
-(training_elmo_input_layer_0, …) and in its TensorBoard.
+the token layer. The weights are those of the best epoch; those of each epoch are in the metrics
+of a training run (training_elmo_input_layer_0, …).
 """
 
 EPILOG = """\
