@@ -7,6 +7,8 @@ from typing import Any, Callable, Iterator, List, Sequence, Tuple
 import numpy
 import torch
 
+from elmo_plugin.util.optional import optional_package
+
 __all__ = ["Classifier", "Objective", "find_solver", "fit", "predict"]
 
 # Number of rows that are converted and in memory at a time.
@@ -148,11 +150,7 @@ def find_solver() -> Callable[..., Any]:
     `ImportError`
         If SciPy is not installed.
     """
-    try:
-        from scipy.optimize import minimize
-    except ImportError as error:
-        raise ImportError("Fitting a probe needs the package scipy: pip install scipy.") from error
-    return minimize
+    return optional_package("scipy.optimize", "Fitting a probe").minimize
 
 
 def fit(

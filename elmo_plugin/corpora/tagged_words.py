@@ -6,6 +6,7 @@ from typing import Any, Iterator, List, Tuple, Union
 
 from elmo_plugin.corpora.columns import check_width, read_blocks
 from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.util.optional import optional_package
 
 __all__ = ["CONLLU_TAGS", "TaggedSentence", "read_conllu", "read_tag_columns"]
 
@@ -47,12 +48,7 @@ def read_conllu(path: Union[str, os.PathLike], tag: str = "upos") -> Iterator[Ta
         If a sentence is not CoNLL-U, a word is empty or has no such tag, with the first line of the
         sentence; if the file holds no sentences, or is not UTF-8.
     """
-    try:
-        import conllu
-    except ImportError as error:
-        raise ImportError(
-            "Reading CoNLL-U needs the package conllu: pip install conllu. Plain columns do not."
-        ) from error
+    conllu = optional_package("conllu", "Reading CoNLL-U, unlike plain columns,")
     is_empty = True
     for first_line, block in _paragraphs(path):
         try:

@@ -68,7 +68,13 @@ def _lines(path: str) -> Iterator[Tuple[int, str]]:
         return
     try:
         with zipfile.ZipFile(found) as opened:
-            with opened.open(member or next(iter(opened.namelist()), "")) as file:
+            names = [member] if member else opened.namelist()
+            if len(names) > 1:
+                raise ValueError(
+                    f"{path}: expected one file in the archive, found {len(names)}. Name one of "
+                    f"them, such as '({archive})#{names[0]}'."
+                )
+            with opened.open(names[0] if names else "") as file:
                 # `numbered_lines` needs `peek`. A `BufferedReader` reads from any binary file.
                 yield from numbered_lines(io.BufferedReader(cast(io.RawIOBase, file)), newline="\n")
     except (KeyError, zipfile.BadZipFile) as error:

@@ -94,14 +94,15 @@ class TaskPredictor(Predictor):
         return self._columns(outputs)
 
     def _prediction(self, output: Dict[str, Any]) -> Prediction:
-        return Prediction(sanitize(self._described(output)))
+        described = self._described(output).items()
+        return Prediction(sanitize({name: value for name, value in described if value is not None}))
 
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
         """The input of a line; a `ValueError` that begins with the location if it is invalid."""
         raise NotImplementedError
 
     def _described(self, output: Dict[str, Any]) -> JsonDict:
-        """The prediction, from what the model returns for an instance."""
+        """The prediction, from what the model returns; a field that is `None` is left out."""
         raise NotImplementedError
 
     def _columns(self, outputs: JsonDict) -> str:

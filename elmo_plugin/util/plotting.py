@@ -5,6 +5,7 @@ from typing import Any
 
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.optional import optional_package
 
 #: Okabe and Ito's palette for colour-blind readers, and marks for prints without colour.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
@@ -20,12 +21,7 @@ def import_pyplot() -> Any:
     `ConfigurationError`
         If matplotlib is not installed.
     """
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ConfigurationError(
-            "Drawing needs matplotlib. Install it: pip install matplotlib"
-        ) from error
+    matplotlib = optional_package("matplotlib", "Drawing", error=ConfigurationError)
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

@@ -1,6 +1,8 @@
 import os
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple
 
+from elmo_plugin.util.optional import optional_package
+
 __all__ = ["run_with_ray"]
 
 
@@ -38,12 +40,7 @@ def run_with_ray(
     `ImportError`
         If Ray is not installed.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise ImportError(
-            "Running in Ray needs the package ray: pip install 'elmo-plugin[ray]'."
-        ) from error
+    ray = optional_package("ray", "Running in Ray", "'elmo-plugin[ray]'")
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False)
     task = ray.remote(_call).options(num_cpus=num_cpus, num_gpus=num_gpus, max_retries=3)

@@ -1,4 +1,4 @@
-import builtins
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,14 +70,7 @@ def test_a_malformed_file_is_refused_with_its_line(tmp_path, lines, message):
 
 
 def test_without_the_library_the_cure_is_said(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def missing(name, *arguments, **options):
-        if name == "conllu":
-            raise ImportError(name)
-        return real(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "conllu", None)
     with pytest.raises(ImportError, match="pip install conllu"):
         list(read_conllu(write(tmp_path, row("1", "A"))))
 

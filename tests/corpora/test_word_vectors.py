@@ -63,6 +63,7 @@ def test_an_error_within_an_archive_names_the_file_in_it(tmp_path):
     [
         ({}, "v.zip", "v.zip: expected a zip archive with a file of word vectors"),
         ({"a.txt": "the 1 2 3\n"}, "(v.zip)#b.txt", "There is no item named 'b.txt'"),
+        ({"a.txt": "x", "b.txt": "y"}, "v.zip", "v.zip: expected one file in the archive, found 2"),
         ({"a.txt": "the 1 2 3\n"}, "v.zip", "Bad CRC-32 for file 'a.txt'"),
     ],
 )

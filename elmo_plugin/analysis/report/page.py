@@ -2,6 +2,7 @@ from importlib.resources import files
 from typing import List
 
 from elmo_plugin.analysis.report.section import Section
+from elmo_plugin.util.optional import optional_package
 
 __all__ = ["page"]
 
@@ -15,10 +16,7 @@ def page(title: str, sections: List[Section]) -> str:
     `ImportError`
         If Jinja is not installed.
     """
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError("A report needs the package jinja2: pip install jinja2") from error
+    jinja2 = optional_package("jinja2", "A report")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True)
     template = (files("elmo_plugin.analysis.report") / "page.html").read_text(encoding="utf-8")
     return environment.from_string(template).render(title=title, sections=sections)

@@ -4,7 +4,6 @@ import os
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Any, Mapping, Optional, Tuple, Type, TypeVar, Union
 
 from elmo_plugin.bilm.io.weight_files import (
@@ -18,6 +17,7 @@ from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, write_vocabulary
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.optional import optional_package
 
 CONFIG_FILE = "config.json"
 SAFETENSORS_FILE = "model.safetensors"
@@ -174,15 +174,8 @@ def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Pat
     return Path(found)
 
 
-def _huggingface_hub(purpose: str) -> ModuleType:
-    try:
-        import huggingface_hub
-    except ImportError as error:
-        raise ImportError(
-            f"{purpose} on the Hugging Face Hub needs the package huggingface_hub: pip install "
-            "huggingface_hub."
-        ) from error
-    return huggingface_hub
+def _huggingface_hub(purpose: str) -> Any:
+    return optional_package("huggingface_hub", f"{purpose} on the Hugging Face Hub")
 
 
 def _model_card(options: BilmOptions, metrics: Mapping[str, float]) -> str:

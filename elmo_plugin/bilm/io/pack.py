@@ -150,7 +150,8 @@ def _check_task(config: Dict[str, Any], location: str) -> None:
 def _halved(parameters: Dict[str, torch.Tensor], location: str) -> Dict[str, torch.Tensor]:
     halved = {}
     for name, value in parameters.items():
-        is_halved = value.is_floating_point() and not name.endswith(SCALES)
+        # Scales of matrices in int8, those of `Int8Linear` included, are float32.
+        is_halved = value.is_floating_point() and not name.endswith((SCALES, ".scale"))
         halved[name] = value.half() if is_halved else value.clone()
         # A matrix in int8 has the infinity or NaN in its scales.
         if value.is_floating_point() and not bool(halved[name].isfinite().all()):

@@ -248,4 +248,5 @@ class Int8Linear(torch.nn.Module):
             self._set(Int8Matrix.quantize(weight.to(device)))
         else:
             # Copied: the loaded tensor may be memory-mapped.
-            self._set(Int8Matrix(weight.to(device, copy=True), scale.to(device, copy=True)))
+            scale = scale.to(device, torch.float32, copy=True)
+            self._set(Int8Matrix(weight.to(device, copy=True), scale))

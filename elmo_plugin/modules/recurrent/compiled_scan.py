@@ -10,7 +10,7 @@ from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.linear.panels import panels
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.scan import RecurrentState, SavedActivations, at_least_float32
+from elmo_plugin.modules.recurrent.scan import RecurrentState, SavedActivations
 from elmo_plugin.modules.recurrent.weights import CachedWeights, Weights
 
 # Types of products, in the names of compiled functions.
@@ -95,7 +95,7 @@ def compiled_forward(
             if activations
             else inputs.new_empty(len(inputs), weights.output_dim)
         )
-        full = at_least_float32(outputs.dtype)
+        full = torch.promote_types(outputs.dtype, torch.float32)
         final = RecurrentState(
             outputs.new_zeros(rows, weights.output_dim), outputs.new_zeros(rows, dim, dtype=full)
         )

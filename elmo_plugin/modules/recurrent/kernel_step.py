@@ -48,26 +48,16 @@ class KernelStep:
         inputs: torch.Tensor,
         recurrent: Optional[torch.Tensor],
         previous: torch.Tensor,
-        gates: Optional[torch.Tensor],
-        cell_state: torch.Tensor,
-        output: torch.Tensor,
+        *results: Optional[torch.Tensor],
     ) -> None:
-        """See `FormulaStep`."""
+        """See `FormulaStep.forward`."""
         if recurrent is None:
             recurrent = inputs.new_zeros(len(inputs), self._recurrent_gates * previous.size(1))
-        self._call(self._forward, inputs, recurrent, previous, gates, cell_state, output)
+        self._call(self._forward, inputs, recurrent, previous, *results)
 
-    def backward(
-        self,
-        gates: torch.Tensor,
-        previous: torch.Tensor,
-        cell_state: torch.Tensor,
-        d_output: torch.Tensor,
-        d_cell_state: torch.Tensor,
-        d_gates: torch.Tensor,
-    ) -> None:
-        """See `FormulaStep`."""
-        self._call(self._backward, gates, previous, cell_state, d_output, d_cell_state, d_gates)
+    def backward(self, *tensors: torch.Tensor) -> None:
+        """See `FormulaStep.backward`."""
+        self._call(self._backward, *tensors)
 
     def _call(self, function: Any, *tensors: Optional[torch.Tensor]) -> None:
         assert tensors[2] is not None

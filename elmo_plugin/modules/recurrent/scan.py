@@ -53,7 +53,7 @@ class SavedActivations(NamedTuple):
     def empty(cls, cell: Cell, inputs: torch.Tensor, weights: Weights) -> "SavedActivations":
         """Activations with uninitialised tensors, in the types that `forward_scan` needs."""
         num_packed, dim = len(inputs), weights.hidden_dim(cell)
-        full = at_least_float32(inputs.dtype)
+        full = torch.promote_types(inputs.dtype, torch.float32)
         hidden_states = inputs.new_empty(num_packed, weights.output_dim)
         return cls(
             large_buffer(inputs, num_packed, len(cell.gates) * dim, full),
@@ -76,8 +76,9 @@ def forward_scan(
     The steps of one layer, without gradients. Fills `activations` if they are given; otherwise the
     memory needed besides the hidden states does not grow with the number of steps.
     """
-    full, dim = at_least_float32(inputs.dtype), weights.hidden_dim(cell)
-    batch_size = max(batch_sizes, default=0)
+    # Computations between matrix products are in float32 at least.
+    full = torch.promote_types(inputs.dtype, torch.float32)
+    dim, batch_size = weights.hidden_dim(cell), max(batch_sizes, default=0)
     step_function = step_of(cell, inputs.device, inputs.dtype, dim, batch_size)
     outputs = (
         activations.hidden_states
@@ -111,7 +112,9 @@ def forward_scan(
         )
         cell_state = new_cell_state
         if products.projection is not None:
-            _project(cell, products, cell_output, hidden)
+            hidden.copy_(products.projection(cell_output))
+            if cell.projection_clip:
+                hidden.clamp_(-cell.projection_clip, cell.projection_clip)
     ended.append((outputs if hidden is None else hidden, cell_state))
     return outputs, _final_state(ended, weights.bias.dtype)
 
@@ -122,13 +125,6 @@ def _final_state(
     # Shorter sentences ended first but come last.
     hidden_states, cell_states = zip(*reversed(ended))
     return RecurrentState(torch.cat(hidden_states), torch.cat(cell_states).to(dtype))
-
-
-def _project(cell: Cell, products: Products, cell_output: torch.Tensor, out: torch.Tensor) -> None:
-    assert products.projection is not None
-    out.copy_(products.projection(cell_output))
-    if cell.projection_clip:
-        out.clamp_(-cell.projection_clip, cell.projection_clip)
 
 
 def _steps(
@@ -197,11 +193,6 @@ def _stop_at_clip(gradient: torch.Tensor, clipped: torch.Tensor, clip: Optional[
     if clip:
         # Compared in the type of `clipped`, in which the bound was rounded likewise.
         gradient.mul_(clipped.abs() < clip)
-
-
-def at_least_float32(dtype: torch.dtype) -> torch.dtype:
-    """The type of the computations between matrix products of type `dtype`."""
-    return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
 
 
 def _dense_copy(values: torch.Tensor) -> torch.Tensor:

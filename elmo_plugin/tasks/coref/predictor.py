@@ -88,18 +88,16 @@ class CorefPredictor(TaskPredictor):
     def _described(self, output: Dict[str, Any]) -> JsonDict:
         metadata = output["metadata"]
         clusters = _in_order(output["clusters"], metadata)
-        described = {
+        gold, is_conll = metadata["clusters"], self._output_format == "conll"
+        return {
             "id": metadata["document_id"],
             "part": metadata["part"],
             "sentences": metadata["sentences"],
             "clusters": clusters,
             "marked_text": _marked(metadata["sentences"], clusters),
+            "gold_clusters": None if gold is None else _in_order(gold, metadata),
+            "begin_line": metadata["begin_line"] if is_conll else None,
         }
-        if metadata["clusters"] is not None:
-            described["gold_clusters"] = _in_order(metadata["clusters"], metadata)
-        if self._output_format == "conll" and metadata["begin_line"] is not None:
-            described["begin_line"] = metadata["begin_line"]
-        return described
 
     @overrides
     def _columns(self, outputs: JsonDict) -> str:

@@ -45,7 +45,7 @@ class NerPredictor(SentencePredictor):
     def _described(self, output: Dict[str, Any]) -> JsonDict:
         metadata, entities = output["metadata"], tags_to_spans(output["tags"])
         words = metadata["words"]
-        described = {
+        return {
             "tokens": words,
             "tags": bio_tags(entities, len(words)),
             "entities": [
@@ -57,12 +57,9 @@ class NerPredictor(SentencePredictor):
                 }
                 for entity in entities
             ],
+            "gold_tags": metadata["gold_tags"],
+            "is_document_start": metadata["is_document_start"] or None,
         }
-        if metadata["gold_tags"] is not None:
-            described["gold_tags"] = metadata["gold_tags"]
-        if metadata["is_document_start"]:
-            described["is_document_start"] = True
-        return described
 
     @overrides
     def _columns(self, outputs: JsonDict) -> str:

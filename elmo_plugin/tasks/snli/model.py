@@ -16,11 +16,11 @@ from allennlp.training.metrics import CategoricalAccuracy
 from overrides import overrides
 
 from elmo_plugin.corpora.snli import LABELS
-from elmo_plugin.tasks.model import TaskModel, at_least_float32
+from elmo_plugin.tasks.classifier import ClassifierModel
 
 
 @Model.register("elmo-snli")
-class Esim(TaskModel):
+class Esim(ClassifierModel):
     """
     The sequential model of [Chen et al. (2017)](https://aclanthology.org/P17-1152/) as Peters et
     al. (2018) use it. One encoder reads premise and hypothesis; each token is compared with its
@@ -46,6 +46,7 @@ class Esim(TaskModel):
 
     default_predictor = "elmo-snli"
     labels = "labels (the field `gold_label`)"
+    label_names = LABELS
 
     def __init__(
         self,
@@ -104,12 +105,7 @@ class Esim(TaskModel):
         text, embedded = self.embed(tokens)
         # Shape: (num_texts, num_tokens, encoded_dim)
         encoded = text.at_output(self.encoder(self.input_dropout(embedded), mask))
-        logits = at_least_float32(self._classify(encoded, mask))
-        outputs = {"probabilities": logits.softmax(dim=-1), "metadata": metadata}
-        if label is not None:
-            outputs["loss"] = torch.nn.functional.cross_entropy(logits, label)
-            self.metric(logits, label)
-        return outputs
+        return self.outputs(self._classify(encoded, mask), label, metadata)
 
     def _classify(self, encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """
@@ -127,17 +123,6 @@ class Esim(TaskModel):
         pooled = torch.cat(_pooled(composed, mask).chunk(2), dim=-1)
         # Shape: (batch_size, num_labels)
         return self.classifier(pooled)
-
-    @overrides(check_signature=False)
-    def make_output_human_readable(self, output_dict: Dict[str, Any]) -> Dict[str, Any]:
-        """Adds `label`, the most probable of `LABELS`."""
-        best = output_dict["probabilities"].argmax(dim=-1).tolist()
-        return {**output_dict, "label": [LABELS[index] for index in best]}
-
-    @overrides
-    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
-        """`accuracy`; empty for a corpus without labels."""
-        return {"accuracy": self.metric.get_metric(reset)} if self.metric.total_count else {}
 
 
 def _stacked(first: TextFieldTensors, second: TextFieldTensors) -> TextFieldTensors:

@@ -56,12 +56,11 @@ class SnliPredictor(TaskPredictor):
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:
         metadata = output["metadata"]
-        described = {
+        return {
             "label": output["label"],
             "probabilities": dict(zip(LABELS, output["probabilities"])),
             "premise_tokens": metadata["premise"],
             "hypothesis_tokens": metadata["hypothesis"],
+            "gold_label": metadata["label"],
+            "pairID": metadata["pair_id"],
         }
-        known = {"gold_label": metadata["label"], "pairID": metadata["pair_id"]}
-        described.update((name, value) for name, value in known.items() if value is not None)
-        return described

@@ -122,8 +122,7 @@ class SquadPredictor(TaskPredictor):
                 "elmo-squad: all span probabilities are NaN, because the training of this model "
                 "diverged. Use another model."
             )
-        named = {} if metadata["question_id"] is None else {"id": metadata["question_id"]}
-        return {**named, **n_best[0], "n_best": n_best}
+        return {"id": metadata["question_id"], **n_best[0], "n_best": n_best}
 
 
 class _OfficialFile:

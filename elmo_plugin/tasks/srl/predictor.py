@@ -175,16 +175,15 @@ class SrlPredictor(TaskPredictor):
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:
         metadata, tags = output["metadata"], output["tags"]
-        gold = metadata["gold_tags"]
-        found = {
+        return {
             "tokens": metadata["words"],
             "predicate": metadata["predicate_index"],
             "lemma": metadata["lemma"],
             "tags": tags,
             "description": _description(metadata["words"], tags),
             _IS_LAST: metadata[_IS_LAST],
+            "gold_tags": metadata["gold_tags"],
         }
-        return {**found, "gold_tags": gold} if gold is not None else found
 
     @overrides
     def dump_line(self, outputs: JsonDict) -> str:

@@ -15,12 +15,12 @@ from allennlp.nn.util import (
 from allennlp.training.metrics import CategoricalAccuracy
 from overrides import overrides
 
-from elmo_plugin.tasks.model import TaskModel, at_least_float32
+from elmo_plugin.tasks.classifier import ClassifierModel
 from elmo_plugin.tasks.sst.reader import LABELS
 
 
 @Model.register("elmo-sst")
-class SentimentClassifier(TaskModel):
+class SentimentClassifier(ClassifierModel):
     """
     The biattentive classification network of [McCann et al.
     (2017)](https://arxiv.org/abs/1708.00107), section 5, with ReLU layers in place of maxout as in
@@ -69,8 +69,10 @@ class SentimentClassifier(TaskModel):
         self.pooling_attention = torch.nn.Linear(pooled_dim, 1, bias=False)
         self.pooled_dropout = torch.nn.Dropout(pooled_dropout)
         self.classifier = classifier.construct(input_dim=4 * pooled_dim)
-        num_labels = self.vocab.get_vocab_size(LABELS)
-        self.output_projection = torch.nn.Linear(self.classifier.get_output_dim(), num_labels)
+        self.label_names = self.vocab.get_index_to_token_vocabulary(LABELS)
+        self.output_projection = torch.nn.Linear(
+            self.classifier.get_output_dim(), len(self.label_names)
+        )
         self.metric = CategoricalAccuracy()
 
     @overrides(check_signature=False)
@@ -103,14 +105,9 @@ class SentimentClassifier(TaskModel):
         encoded = self.encoder(self.feedforward(self.dropout(embedded)), mask)
         # Shape: (batch_size, num_tokens, pooled_dim)
         integrated = text.at_output(self.integrator(_with_context(encoded, mask), mask))
-        # Shape: (batch_size, num_labels)
+        # Shape: (batch_size, 4 * pooled_dim)
         pooled = self.pooled_dropout(self._pool(integrated, mask))
-        logits = at_least_float32(self.output_projection(self.classifier(pooled)))
-        outputs = {"probabilities": logits.softmax(dim=-1), "metadata": metadata}
-        if label is not None:
-            outputs["loss"] = torch.nn.functional.cross_entropy(logits, label)
-            self.metric(logits, label)
-        return outputs
+        return self.outputs(self.output_projection(self.classifier(pooled)), label, metadata)
 
     def _pool(self, vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Maximum, mean, minimum and weighted sum: shape `(batch_size, 4 * pooled_dim)`."""
@@ -126,18 +123,6 @@ class SentimentClassifier(TaskModel):
             weighted_sum(vectors, weights),
         ]
         return torch.cat(pooled, dim=-1)
-
-    @overrides(check_signature=False)
-    def make_output_human_readable(self, output_dict: Dict[str, Any]) -> Dict[str, Any]:
-        """Adds `label`, the name of the most probable class."""
-        best = output_dict["probabilities"].argmax(dim=-1).tolist()
-        names = self.vocab.get_index_to_token_vocabulary(LABELS)
-        return {**output_dict, "label": [names[index] for index in best]}
-
-    @overrides
-    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
-        """`accuracy`; empty for a corpus without labels."""
-        return {"accuracy": self.metric.get_metric(reset)} if self.metric.total_count else {}
 
 
 def _with_context(encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,7 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.tasks.predictor import SentencePredictor
-from elmo_plugin.tasks.sst.reader import LABELS, in_order
+from elmo_plugin.tasks.sst.reader import in_order
 
 
 @Predictor.register("elmo-sst")
@@ -25,13 +25,11 @@ class SstPredictor(SentencePredictor):
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:
-        names = self._model.vocab.get_index_to_token_vocabulary(LABELS)
+        names = self._model.label_names
         probabilities = {names[i]: p for i, p in enumerate(output["probabilities"])}
-        described = {
+        return {
             "tokens": output["metadata"]["words"],
             "label": output["label"],
             "probabilities": {name: probabilities[name] for name in in_order(probabilities)},
+            "gold_label": output["metadata"]["label"],
         }
-        if output["metadata"]["label"] is not None:
-            described["gold_label"] = output["metadata"]["label"]
-        return described

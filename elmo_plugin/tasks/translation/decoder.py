@@ -1,7 +1,6 @@
 from typing import List, NamedTuple, Tuple
 
 import torch
-from allennlp.modules.attention import DotProductAttention
 from allennlp.nn.util import masked_softmax, weighted_sum
 
 Cell = Tuple[torch.Tensor, torch.Tensor]
@@ -67,8 +66,6 @@ class AttentionalDecoder(torch.nn.Module):
         widths = [embedding_dim + decoder_dim] + [decoder_dim] * (num_layers - 1)
         self.cells = torch.nn.ModuleList(torch.nn.LSTMCell(width, decoder_dim) for width in widths)
         self.query = torch.nn.Linear(decoder_dim, encoded_dim)
-        # `step` has its own softmax: AllenNLP's would give padding a score of 0, not -inf.
-        self.attention = DotProductAttention(normalize=False)
         self.combination = torch.nn.Linear(encoded_dim + decoder_dim, decoder_dim)
         self.output = torch.nn.Linear(decoder_dim, num_words)
         self.dropout = torch.nn.Dropout(dropout)
@@ -131,7 +128,7 @@ class AttentionalDecoder(torch.nn.Module):
             cells.append(cell(self.dropout(inputs), tuple(before)))
             inputs = cells[-1][0]
         # Shape: (batch_size, num_tokens)
-        scores = self.attention(self.query(inputs), encoded)
+        scores = encoded.bmm(self.query(inputs).unsqueeze(2)).squeeze(2)
         weights = masked_softmax(scores, mask, memory_efficient=True)
         # Shape: (batch_size, encoded_dim + decoder_dim)
         combined = torch.cat([weighted_sum(encoded, weights), inputs], dim=-1)

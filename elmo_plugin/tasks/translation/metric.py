@@ -1,13 +1,15 @@
 """BLEU by the library sacrebleu, and perplexity per token."""
 
+from collections import Counter
 from typing import Any, Dict, List
 
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.bilm.pretraining.perplexity import perplexity_of
-from elmo_plugin.util.distributed import sum_over_processes
+from elmo_plugin.metrics.span_counts import sum_counters
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.optional import optional_package
 
 
 @Metric.register("elmo-translation")
@@ -27,9 +29,7 @@ class TranslationScores(Metric):
 
     def __init__(self) -> None:
         _sacrebleu()
-        self._counts: List[int] = []
-        self._nats, self._num_tokens = 0.0, 0
-        self.reset()
+        self._sums: Any = Counter()
 
     @overrides(check_signature=False)
     def __call__(self, hypotheses: List[str], references: List[str]) -> None:
@@ -43,9 +43,9 @@ class TranslationScores(Metric):
         sentence_bleu = _sacrebleu().BLEU(effective_order=True)
         for hypothesis, reference in zip(hypotheses, references, strict=True):
             found = sentence_bleu.sentence_score(hypothesis, [reference])
-            lengths = [found.sys_len, found.ref_len]
-            counts = [*found.counts, *found.totals, *lengths]
-            self._counts = [one + other for one, other in zip(self._counts, counts)]
+            # Correct n-grams of 1 to 4 words, all n-grams, words of hypotheses, of references.
+            counts = [*found.counts, *found.totals, found.sys_len, found.ref_len]
+            self._sums.update(dict(enumerate(counts)))
 
     def add_loss(self, nats: float, num_tokens: int) -> None:
         """
@@ -56,8 +56,7 @@ class TranslationScores(Metric):
         num_tokens : `int`
             The number of these tokens; the end of a sentence counts as one.
         """
-        self._nats += nats
-        self._num_tokens += num_tokens
+        self._sums.update(nats=nats, tokens=num_tokens)
 
     @overrides
     def get_metric(self, reset: bool = False) -> Dict[str, float]:
@@ -68,10 +67,8 @@ class TranslationScores(Metric):
             Over all processes: `BLEU`, from 0 to 100, if there were references, and `perplexity`
             per token, if there was a loss.
         """
-        counts = [sum_over_processes(count) for count in self._counts]
-        nats, num_tokens = map(sum_over_processes, (self._nats, self._num_tokens))
-        if reset:
-            self.reset()
+        (sums,) = sum_counters([self._sums])
+        counts = [sums[number] for number in range(10)]
         metrics = {}
         if any(counts):
             # "exp" is the default of sacrebleu's `corpus_score`, but not of `compute_bleu`.
@@ -79,23 +76,17 @@ class TranslationScores(Metric):
                 counts[:4], counts[4:8], *counts[8:], smooth_method="exp"
             )
             metrics["BLEU"] = bleu.score
-        if num_tokens:
-            metrics["perplexity"] = perplexity_of(nats / num_tokens)
+        if sums["tokens"]:
+            metrics["perplexity"] = perplexity_of(sums["nats"] / sums["tokens"])
+        if reset:
+            self.reset()
         return metrics
 
     @overrides
     def reset(self) -> None:
-        # Correct n-grams of 1 to 4 words, all n-grams, words of hypotheses, words of references.
-        self._counts = [0] * 10
-        self._nats, self._num_tokens = 0.0, 0
+        self._sums.clear()
 
 
 def _sacrebleu() -> Any:
-    try:
-        import sacrebleu
-    except ImportError as error:
-        raise ConfigurationError(
-            "elmo-translation needs the package sacrebleu: pip install 'elmo-plugin[translation]' "
-            "or pip install sacrebleu."
-        ) from error
-    return sacrebleu
+    extra = "'elmo-plugin[translation]'"
+    return optional_package("sacrebleu", "elmo-translation", extra, ConfigurationError)

@@ -36,10 +36,11 @@ class TranslationPredictor(SentencePredictor):
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:
         metadata = output["metadata"]
-        described = {"tokens": metadata["words"], "translation": output["translation"]}
-        if metadata["target"] is not None:
-            described["reference"] = metadata["target"]
-        return described
+        return {
+            "tokens": metadata["words"],
+            "translation": output["translation"],
+            "reference": metadata["target"],
+        }
 
     @overrides
     def _columns(self, outputs: JsonDict) -> str:

@@ -139,6 +139,23 @@ def test_a_bilm_of_the_user_stays_in_the_archive(trained, tmp_path, monkeypatch)
     assert load_archive(tmp_path / "own.tar.gz").model
 
 
+def test_a_bilm_in_8_bits_stays_in_the_archive_too(tmp_path, monkeypatch):
+    for name, file in (("ELMO_OPTIONS", "options.json"), ("ELMO_WEIGHTS", "weights.hdf5")):
+        monkeypatch.setenv(name, str(FIXTURES / "bilm" / file))
+    overrides = {"trainer.num_epochs": 1, "model.placement.elmo.dtype": "int8"}
+    experiment = FIXTURES / "experiments/ner_elmo.jsonnet"
+    train_model_from_file(experiment, tmp_path / "int8", overrides=overrides)
+    pack(tmp_path / "int8/model.tar.gz", tmp_path / "packed.tar.gz")
+    models = [
+        load_archive(path).model.placement.elmo.bilm
+        for path in (tmp_path / "int8/model.tar.gz", tmp_path / "packed.tar.gz")
+    ]
+    scales = [[v for k, v in m.state_dict().items() if k.endswith(".scale")] for m in models]
+    assert scales[0] and all(map(torch.equal, *scales))
+    predictor = Predictor.from_archive(load_archive(tmp_path / "packed.tar.gz"))
+    assert predictor.predict_json(SENTENCE)["tags"]
+
+
 @pytest.mark.parametrize(
     "without, expected",
     [

@@ -33,6 +33,8 @@ def test_entities_have_type_place_and_text(make):
             {"type": "PER", "start": 0, "end": 1, "text": "Ada Lind"},
             {"type": "LOC", "start": 4, "end": 4, "text": "Oslo"},
         ],
+        "gold_tags": None,
+        "is_document_start": None,
     }
 
 

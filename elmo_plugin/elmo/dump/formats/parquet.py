@@ -1,3 +1,4 @@
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
@@ -8,6 +9,7 @@ from elmo_plugin.elmo.dump.part_file import EmbeddedSentence, read_header, read_
 from elmo_plugin.elmo.dump.parts import DumpOptions
 from elmo_plugin.elmo.token_batches import groups
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.optional import optional_package
 
 __all__ = ["Parquet"]
 
@@ -76,13 +78,8 @@ class Parquet(DumpFormat):
 
 
 def _pyarrow() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(
-            "Parquet needs the package pyarrow: pip install 'elmo-plugin[parquet]'."
-        ) from error
-    return pyarrow
+    optional_package("pyarrow.parquet", "Parquet", "'elmo-plugin[parquet]'")
+    return import_module("pyarrow")
 
 
 def _schema(shape: Sequence[int], dtype: str) -> Any:
