@@ -17,6 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Optional, Type
 
+from elmo_plugin.util.errors import jsonnet_message
+
 __all__ = ["explanation", "quieten_command"]
 
 # The messages to show: their loggers, and how they begin.
@@ -53,7 +55,6 @@ _USER_ERRORS = {"ConfigurationError", "OSError", "FileNotFoundError", "Permissio
 _USER_ERRORS |= {"IsADirectoryError", "NotADirectoryError", "UnicodeDecodeError"}
 _LOCATION = re.compile(r"[^\n]*:\d+: ")
 _LAST_OF_TRACEBACK = re.compile(r"^\s*(?:\w+\.)*(\w+(?:Error|Exception)): ", re.MULTILINE)
-_JSONNET = re.compile(r"(?:RUNTIME|STATIC) ERROR: ([^\n]*)(?:\n\s*([^\t\n]+))?")
 
 
 def quieten_command() -> None:
@@ -91,8 +92,8 @@ def explanation(error: BaseException) -> Optional[str]:
         names, message = {found[-1][1]}, message[found[-1].end() :]
     if names & _INTERRUPTIONS:
         return "stopped"
-    if jsonnet := _JSONNET.match(message):
-        return jsonnet[1] + (f" ({jsonnet[2]})" if jsonnet[2] else "")
+    if jsonnet := jsonnet_message(message):
+        return jsonnet
     if names & _USER_ERRORS or ("ValueError" in names and _begins_with_location(message)):
         return " ".join(message.split())
     return None

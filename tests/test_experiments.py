@@ -361,3 +361,10 @@ def test_a_misspelt_or_impossible_setting_is_refused(tmp_path, settings, message
     )
     with pytest.raises(RuntimeError, match=message):
         Params.from_file(path)
+
+
+def test_settings_that_replace_the_others_are_refused(tmp_path):
+    path = tmp_path / "x.jsonnet"
+    path.write_text(f"(import '{PROJECT}/experiments/ner.jsonnet') {{ settings: {{ words: 1 }} }}")
+    with pytest.raises(RuntimeError, match="ner: settings lack batch_size, .*: write settings[+]:"):
+        Params.from_file(path)

@@ -1,5 +1,6 @@
 """Tables for papers."""
 
+import re
 from typing import Sequence
 
 _COMMANDS = str.maketrans(
@@ -19,9 +20,7 @@ _COMMANDS = str.maketrans(
 
 def latex_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left: int) -> str:
     """A table for the package booktabs. Columns after the first `num_left` are right-aligned."""
-    lines = [
-        " & ".join(cell.translate(_COMMANDS) for cell in cells) + r" \\" for cells in [head, *rows]
-    ]
+    lines = [" & ".join(map(_escaped, cells)) + r" \\" for cells in [head, *rows]]
     columns = "l" * num_left + "r" * (len(head) - num_left)
     return "\n".join(
         [
@@ -34,3 +33,8 @@ def latex_table(head: Sequence[str], rows: Sequence[Sequence[str]], num_left: in
             r"\end{tabular}",
         ]
     )
+
+
+def _escaped(cell: str) -> str:
+    # A hyphen before a number is a minus sign.
+    return re.sub(r"(?<![^ ])-(?=\d)", "$-$", cell.translate(_COMMANDS))

@@ -1,4 +1,5 @@
 import os
+import shlex
 import shutil
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -56,7 +57,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="folder for results, logs and trained models",
     )
     parser.add_argument(
-        "--only", metavar="TEXT", nargs="+", help="train only runs whose name contains one of these"
+        "--only",
+        metavar="TEXT",
+        nargs="+",
+        help="train only runs whose name contains one of these; the name of a run has its row, "
+        "column, share of the data if it is not all, and seed: 'NER, ELMo, 10 %%, seed 3'",
     )
     parser.add_argument(
         "--num-workers",
@@ -102,24 +107,25 @@ def run(args: Namespace) -> str:
     study = None if is_kept else read_study(args.study)
     lock = lock_folder(out)
     try:
-        results = _results(args, out, study)
-        failed = [] if args.show or study is None else _train(args, study, results, out)
+        results = _results(args, study)
+        runs = [] if args.show or study is None else _checked_runs(args, study, results)
+        # A study that cannot be trained changes nothing.
+        results.save()
+        failed = [] if study is None else _train(args, study, runs, results)
         report = _write_tables(args, results, out)
     finally:
         os.close(lock)
     if failed:
-        raise ConfigurationError(
-            f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in "
-            f"{out}/runs; the same command continues them."
-        )
+        raise ConfigurationError(" ".join(failed))
     return report
 
 
-def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
+def _results(args: Namespace, study: Optional[Study]) -> Results:
     """The results in the folder, with those to reuse; without a study, of the runs known there."""
-    results = Results(out / "results.json")
+    results = Results(Path(args.serialization_dir) / "results.json")
     if study is not None:
-        results.set_study(study, f"allennlp elmo-study {args.study} -s {args.serialization_dir}")
+        command = ["allennlp", "elmo-study", args.study, "-s", args.serialization_dir]
+        results.set_study(study, shlex.join(command))
         unused = results.num_unused()
         if unused:
             say(
@@ -140,12 +146,11 @@ def _results(args: Namespace, out: Path, study: Optional[Study]) -> Results:
                 f"--reuse {path}: scores of other settings or data than the runs of "
                 f"{args.study if study else results.path}, which are left out: {refused}.{hint}"
             )
-    results.save()
     return results
 
 
-def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[str]:
-    """Trains the runs that have no score. Returns the names of those that failed."""
+def _checked_runs(args: Namespace, study: Study, results: Results) -> List[Run]:
+    """The runs to train: those without a score, if their experiments can be built."""
     chosen = [
         run
         for run in study.runs
@@ -156,13 +161,21 @@ def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[s
             f"--only {' '.join(args.only)}: found in no run's name, such as {study.runs[0].name!r}."
         )
     runs = results.missing(chosen)
-    if not runs:
-        return []
-    say(f"Runs to train: {len(runs)}. Building their experiments first.")
-    check_inputs(runs)
-    with progress("experiments") as update:
-        check_experiments(runs, lambda run: update(1))
-    failed = []
+    for run in chosen:
+        if unknown := results.unknown_metrics(run.digest):
+            raise ConfigurationError(f"{args.study}: {run.name}: {unknown}")
+    if runs:
+        say(f"Runs to train: {len(runs)}. Building their experiments first.")
+        check_inputs(runs)
+        with progress("experiments") as update:
+            check_experiments(runs, lambda run: update(1))
+    return runs
+
+
+def _train(args: Namespace, study: Study, runs: List[Run], results: Results) -> List[str]:
+    """Trains and evaluates runs. Returns a sentence about those that failed, if there are any."""
+    out = Path(args.serialization_dir)
+    failed, unmeasured = [], []
     for number, (run, outcome) in enumerate(_outcomes(args, study, runs, out), start=1):
         if isinstance(outcome, Exception):
             failed.append(run.name)
@@ -170,20 +183,25 @@ def _train(args: Namespace, study: Study, results: Results, out: Path) -> List[s
             continue
         results.add(outcome)
         results.save()
-        unknown = results.unknown_metrics(outcome)
-        if unknown:
-            known = sorted({*outcome["training"], *(outcome["evaluation"] or {})})
-            failed.append(run.name)
-            say(
-                f"{number} of {len(runs)}: {run.name}: expected the metric "
-                f"{', '.join(sorted(unknown))}, found only {', '.join(known)}. Correct it in the "
-                "study; the model is kept."
-            )
+        if unknown := results.unknown_metrics(run.digest):
+            unmeasured.append(run.name)
+            say(f"{number} of {len(runs)}: {run.name}: {unknown} The model is kept.")
             continue
         say(f"{number} of {len(runs)}: {run.name}: finished, {outcome['minutes']:.1f} minutes")
         if args.discard:
             shutil.rmtree(folder_of(run, out))
-    return failed
+    sentences = []
+    if failed:
+        sentences.append(
+            f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in "
+            f"{out}/runs; the same command continues them."
+        )
+    if unmeasured:
+        sentences.append(
+            f"{len(unmeasured)} of the runs lack the metric of the study "
+            f"({'; '.join(unmeasured)}). Correct it in {args.study}."
+        )
+    return sentences
 
 
 def _outcomes(

@@ -1,8 +1,8 @@
+import inspect
 import json
 import os
 from collections import Counter
-from itertools import islice
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy
 import torch
@@ -17,6 +17,7 @@ from overrides import overrides
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer, save_atomically
 from elmo_plugin.training.metric_states import load_metric_states, metric_states
 from elmo_plugin.training.random_states import random_states, set_random_states
+from elmo_plugin.training.resumed_loader import ResumedLoader
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import read_state
@@ -25,6 +26,8 @@ __all__ = ["RecoverableTrainer"]
 
 # The key of what this trainer adds to the trainer state.
 _KEY = "elmo-recoverable"
+# The last one is an old name, which AllenNLP still reads.
+_SETTINGS = {*inspect.signature(GradientDescentTrainer.__init__).parameters, "run_sanity_checks"}
 
 
 @Trainer.register("elmo-recoverable", constructor="from_partial_objects")
@@ -56,13 +59,22 @@ class RecoverableTrainer(GradientDescentTrainer):
     mixed_precision : `bool`, optional (default = `False`)
         Compute products in training in bfloat16, see `autocast_bfloat16`; AllenNLP's `use_amp` is
         for GPUs only. Parameters and gradients are float32; validation is as without.
+
+    # Raises
+
+    `ConfigurationError`
+        If a setting does not exist. AllenNLP's trainer ignores it.
     """
 
     data_loader: DataLoader
     _callbacks: List[TrainerCallback]
     _best_model_filename: Any
+    _should_validate_this_epoch: bool
 
     def __init__(self, *args: Any, mixed_precision: bool = False, **kwargs: Any) -> None:
+        unknown = sorted(kwargs.keys() - _SETTINGS)
+        if unknown:
+            raise ConfigurationError(f"trainer: no such settings: {', '.join(unknown)}")
         super().__init__(*args, **kwargs)
         self._mixed_precision = mixed_precision
         self._record = _Record()
@@ -100,6 +112,7 @@ class RecoverableTrainer(GradientDescentTrainer):
             "random": now,
             "losses": dict(self._record.losses),
             "metrics": metric_states(self.model),
+            "validates": self._should_validate_this_epoch,
         }
 
     def _load_process_state(self, state: Dict[str, Any]) -> None:
@@ -181,11 +194,15 @@ class RecoverableTrainer(GradientDescentTrainer):
         recovered, self._recovered = self._recovered, None
         if recovered is not None:
             set_random_states(recovered["random_at_start"], self.cuda_device)
+            # Callbacks have set it for the first epoch.
+            self._should_validate_this_epoch = recovered.get(
+                "validates", self._should_validate_this_epoch
+            )
         self._random_at_start = random_states(self.cuda_device)
         loader = self.data_loader
         if recovered is not None:
             num_batches = self._start_after_batches_in_epoch_completed
-            self.data_loader = _ResumedLoader(
+            self.data_loader = ResumedLoader(
                 loader,
                 num_batches * self._num_gradient_accumulation_steps,
                 lambda: set_random_states(recovered["random"], self.cuda_device),
@@ -279,22 +296,3 @@ class _Record(TrainerCallback):
 
     def _add(self, name: str, loss: float) -> None:
         self.losses[name] = self.losses.get(name, 0.0) + loss
-
-
-class _ResumedLoader:
-    """
-    Iterates over a loader, and calls `resume` after `num_batches`, before it requests the next
-    batch, so that a prefetching loader draws from the restored random states.
-    """
-
-    def __init__(self, loader: DataLoader, num_batches: int, resume: Callable[[], None]) -> None:
-        self._loader, self._num_batches, self._resume = loader, num_batches, resume
-
-    def __len__(self) -> int:
-        return len(self._loader)
-
-    def __iter__(self) -> Iterator[TensorDict]:
-        batches = iter(self._loader)
-        yield from islice(batches, self._num_batches)
-        self._resume()
-        yield from batches

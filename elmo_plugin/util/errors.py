@@ -1,4 +1,9 @@
-"""The exception for wrong settings and files."""
+"""The exception for wrong settings and files, and the messages of jsonnet."""
+
+import re
+from typing import Optional
+
+_JSONNET = re.compile(r"(?:RUNTIME|STATIC) ERROR: ([^\n]*)(?:\n\s*([^\t\n]+))?")
 
 
 class _Error(Exception):
@@ -14,3 +19,9 @@ class ConfigurationError(_Error):
 
     Once `elmo_plugin.plugin` has been imported, a subclass of AllenNLP's class of this name.
     """
+
+
+def jsonnet_message(message: str) -> Optional[str]:
+    """What an error of jsonnet says, and where it arose, on one line; `None` for other errors."""
+    found = _JSONNET.match(message)
+    return found and found[1] + (f" ({found[2]})" if found[2] else "")

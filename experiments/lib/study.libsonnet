@@ -62,12 +62,16 @@ local checked(what, given, known) =
   settings:: defaults,  // hidden from the command
   local s = checked('a study', $.settings, defaults),
   local rows = [
-    checked('a row', row, row_defaults { seeds: s.seeds, fractions: s.fractions })
+    local name = 'row ' + std.get(row, 'name', 'without a name');
+    local known = checked(name, row, row_defaults { seeds: s.seeds, fractions: s.fractions });
+    assert std.isArray(known.seeds) && std.isArray(known.fractions) :
+           'study: %s: seeds and fractions should be lists' % name;
+    known
     for row in s.rows
   ],
   local settings(row, fraction) =
     if std.isFunction(row.settings) then row.settings(fraction) else row.settings,
-  local columns(row) = [checked('a column', column, column_defaults) for column in row.columns],
+  local columns(row) = [checked('a column of row ' + row.name, column, column_defaults) for column in row.columns],
 
   title: s.title,
   rows: [

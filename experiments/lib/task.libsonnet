@@ -34,7 +34,11 @@ function(name, texts, defaults) {
   settings:: known,  // hidden from AllenNLP
   local s = $.settings,
   local unknown = std.setDiff(std.objectFields(s), std.objectFields(known)),
+  local missing = std.setDiff(std.objectFields(known), std.objectFields(s)),
   assert unknown == [] : name + ': no such settings: ' + std.join(', ', unknown),
+  assert missing == [] : name + ': settings lack ' + std.join(', ', missing) + ': write settings+:',
+  assert s.elmo == null || std.objectHasAll(s.elmo, 'placement') :
+         name + ': settings.elmo lacks what elmo.libsonnet has: write elmo+:',
   assert s.words != [] :
          name + ': settings.words is empty; ELMo is added to words and does not replace them',
 

@@ -157,6 +157,10 @@ VARIANTS = {
     },
     "mixed precision": {"mixed_precision": True},
     "patience": {"patience": 1, "num_epochs": 9, "validation_metric": "-num_validated"},
+    "validation after every second epoch": {
+        "callbacks": ["elmo-test-kill", {"type": "should_validate_callback",
+                                         "validation_start": 0, "validation_interval": 2}],
+    },
 }  # fmt: skip
 
 
@@ -170,6 +174,12 @@ def test_recovery_is_exact_with_other_settings_of_the_trainer(
         killed_at = [-(-batch // 2) for batch in killed_at]
     whole = run(experiment, tmp_path / "whole")
     assert_same(run(experiment, tmp_path / "killed", killed_at), whole)
+
+
+def test_a_misspelt_setting_is_refused(folder, experiment):
+    experiment["trainer"]["num_epoch"] = 3
+    with pytest.raises(ConfigurationError, match="^trainer: no such settings: num_epoch$"):
+        run(experiment, folder)
 
 
 def test_mixed_precision_is_for_training_only(folder, experiment, monkeypatch, with_bfloat16):

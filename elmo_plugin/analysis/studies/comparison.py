@@ -59,13 +59,14 @@ class Difference:
     # Parameters
 
     mean : `float`
+        In the metric's own unit, for most of them a fraction: 0.01 is one point of a table.
     interval : `Optional[Interval]`
         At 95 %, see `difference`. `None` if a run has no bootstrap samples of the metric.
     error_reduction : `Optional[float]`
         The difference divided by the error, `1 - score`, of the baseline or the other column;
         `None` for metrics that are not fractions, or of which lower is better.
     base : `int`
-        The number of the column that is subtracted.
+        The number of the column that is subtracted, from 0.
     """
 
     mean: float
@@ -92,7 +93,7 @@ def difference(
     results: Results,
     row: Row,
     number: int,
-    fraction: float = 1,
+    fraction: Optional[float] = None,
     base_fraction: Optional[float] = None,
 ) -> Optional[Difference]:
     """
@@ -109,14 +110,26 @@ def difference(
     results : `Results`
     row : `Row`
     number : `int`
-        Of the column.
-    fraction : `float`, optional (default = `1`)
-        Share of the training data.
+        Of the column, from 0.
+    fraction : `Optional[float]`, optional (default = `None`)
+        Share of the training data; by default the largest one of the row.
     base_fraction : `Optional[float]`, optional (default = `None`)
         That of what the column is compared with, if it is another one.
+
+    # Raises
+
+    `ValueError`
+        If the row has no such share.
     """
+    known = results.fractions(row.name)
+    if fraction is None:
+        fraction = known[-1]
     if base_fraction is None:
         base_fraction = fraction
+    for given in (fraction, base_fraction):
+        if given not in known:
+            shares = ", ".join(map(str, known))
+            raise ValueError(f"{row.name}: expected one of the shares {shares}, found {given}.")
     against = row.columns[number].against
     if against is None:
         base = baseline(results, row, base_fraction)

@@ -126,8 +126,10 @@ def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:
             (line.fraction, line.cells[column.name]) for line in lines if column.name in line.cells
         ]
         if known:
+            # Side by side, so that the bars of two models do not hide each other.
+            shift = 1.03 ** (number - (len(row.columns) - 1) / 2)
             axis.errorbar(
-                [100 * fraction for fraction, _ in known],
+                [100 * fraction * shift for fraction, _ in known],
                 [row.scale * found.mean for _, found in known],
                 yerr=list(zip(*(_bar(row, found) for _, found in known))),
                 label=column.name,
@@ -195,6 +197,9 @@ def _style(number: int, linestyle: str = "none") -> Dict[str, Any]:
 def _bar(row: Row, found: Cell) -> Tuple[float, float]:
     """The lengths of an error bar below and above the mean."""
     low, high = found.interval or (found.mean, found.mean)
+    if row.percent:
+        # Student's t distribution, with few seeds, knows no limits.
+        low, high = max(low, 0.0), min(high, 1.0)
     # The mean of few seeds may lie outside of a percentile interval.
     return row.scale * max(0.0, found.mean - low), row.scale * max(0.0, high - found.mean)
 

@@ -4,7 +4,7 @@ import json
 import os
 from typing import Any, Dict
 
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, jsonnet_message
 
 __all__ = ["render"]
 
@@ -27,10 +27,8 @@ def render(path: str) -> Dict[str, Any]:
     try:
         return json.loads(_jsonnet.evaluate_file(path, ext_vars=variables))
     except RuntimeError as error:
-        # The first line has the message, the others where it arose.
-        lines = str(error).strip().splitlines()
-        message = lines[0].removeprefix("RUNTIME ERROR: ").removeprefix("STATIC ERROR: ")
-        raise ConfigurationError(f"{path}: {message}") from error
+        message = str(error).strip()
+        raise ConfigurationError(f"{path}: {jsonnet_message(message) or message}") from error
 
 
 def _is_utf8(text: str) -> bool:

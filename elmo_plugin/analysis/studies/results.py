@@ -84,10 +84,22 @@ class Results:
             found.setdefault(run["digest"], set()).add(metrics[run["row"], run["column"]])
         return found
 
-    def unknown_metrics(self, score: Score) -> Set[str]:
-        """The metrics that are compared, but which a score lacks: their names are misspelt."""
+    def unknown_metrics(self, digest: str) -> str:
+        """
+        A sentence about the metrics that are compared, but which the score of a run lacks, because
+        their names are misspelt; empty if there are none, or no score.
+        """
+        score = self._scores.get(digest)
+        if score is None:
+            return ""
         known = {*score["training"], *(score["evaluation"] or {})}
-        return self._metrics()[score["digest"]] - known
+        unknown = self._metrics()[digest] - known
+        if not unknown:
+            return ""
+        return (
+            f"expected the metric {', '.join(sorted(unknown))}, found only "
+            f"{', '.join(sorted(known))}. Correct it in the study."
+        )
 
     def num_refused(self, other: "Results") -> int:
         """
@@ -119,8 +131,11 @@ class Results:
         return sorted({run["fraction"] for run in self._runs if run["row"] == row})
 
     def num_missing(self) -> int:
-        """The number of runs of the study without a score."""
-        return len({run["digest"] for run in self._runs} - self._scores.keys())
+        """The number of runs of the study without a score, or without a metric that is compared."""
+        digests = {run["digest"] for run in self._runs}
+        return sum(
+            digest not in self._scores or bool(self.unknown_metrics(digest)) for digest in digests
+        )
 
     def num_unused(self) -> int:
         """The number of scores of runs that are not of the study: other settings, or other data."""

@@ -170,6 +170,13 @@ def _check(study: Study, path: str) -> None:
                 f"{path}: expected different names of rows and of the columns of a row, found "
                 f"{', '.join(repeated)} several times."
             )
+    cells = [(run.row, run.column, run.fraction, run.seed) for run in study.runs]
+    repeated_runs = [run.name for run, cell in zip(study.runs, cells) if cells.count(cell) > 1]
+    if repeated_runs:
+        raise ConfigurationError(
+            f"{path}: expected each seed and each fraction of a row once, found {repeated_runs[0]} "
+            "several times."
+        )
     for row in study.rows:
         if not 1 <= row.num_baselines <= len(row.columns):
             raise ConfigurationError(

@@ -1,7 +1,7 @@
 """Tables of a study: the text of their cells, before they are written as Markdown or LaTeX."""
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, List
 
 from elmo_plugin.analysis.studies.comparison import (
@@ -60,13 +60,14 @@ def score_tables(results: Results) -> List[Table]:
     its interval, and the error reduction, ours and that of the paper. The last cell is the number
     of epochs after which the best score of the baseline on dev is reached (section 5.4 of the paper
     counts updates), as the mean over the seeds that reach it. Of a row with several shares of the
-    data, those without any score are left out.
+    data, those without any score are left out if others have one, and only all data is beside the
+    paper's scores.
     """
     lines: List[_Line] = []
     for row in results.rows:
         of_row = []
         for fraction in results.fractions(row.name) if row.compare else []:
-            of_fraction = _compared(results, row, fraction)
+            of_fraction = _compared(results, _of_share(results, row, fraction), fraction)
             of_row += _labelled("data", _percentage(fraction), of_fraction)
         lines += _labelled("", row.name, of_row)
     others = [row for row in results.rows if not row.compare]
@@ -86,7 +87,8 @@ def summary_table(results: Results) -> Table:
         of_row = [
             {**line, "data": _percentage(fraction)}
             for fraction in results.fractions(row.name)
-            if row.compare and (line := _summary(results, row, fraction))
+            if row.compare
+            and (line := _summary(results, _of_share(results, row, fraction), fraction))
         ]
         lines += _labelled("", row.name, of_row)
     head = ["", "data", "baseline", "score", "best model", "its score", "seeds"]
@@ -125,6 +127,13 @@ def _summary(results: Results, row: Row, fraction: float) -> _Line:
     }
 
 
+def _of_share(results: Results, row: Row, fraction: float) -> Row:
+    """Without the paper's scores if they are not of this share: the paper has those of all data."""
+    if fraction == 1 or len(results.fractions(row.name)) == 1:
+        return row
+    return replace(row, columns=tuple(replace(column, paper=None) for column in row.columns))
+
+
 def _labelled(head: str, label: str, lines: List[_Line]) -> List[_Line]:
     """The label is in the first of the lines only."""
     return [{**line, head: "" if number else label} for number, line in enumerate(lines)]
@@ -134,7 +143,7 @@ def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
     """A line for each column of a row."""
     lines = []
     cells = [cell(results, row, number, fraction) for number in range(len(row.columns))]
-    if not any(cells) and len(results.fractions(row.name)) > 1:
+    if not any(cells) and any(results.scores(row.name, column.name) for column in row.columns):
         return []
     for number, (column, found) in enumerate(zip(row.columns, cells)):
         line = {

@@ -53,6 +53,10 @@ def test_a_share_of_the_data_is_compared_with_another_share_of_the_baseline(tmp_
     assert change.mean == pytest.approx(-0.1)
     assert change.interval == pytest.approx((-0.1, -0.1))
     assert difference(found, made.rows[0], 1, fraction=0.1).mean == pytest.approx(0.1)
+    # By default, of the largest share.
+    assert difference(found, made.rows[0], 1) == difference(found, made.rows[0], 1, fraction=1)
+    with pytest.raises(ValueError, match="NER: expected one of the shares 0.1, 1, found 0.01"):
+        difference(found, made.rows[0], 1, fraction=0.1, base_fraction=0.01)
 
 
 def test_the_interval_has_the_variance_of_seeds(tmp_path):

@@ -79,6 +79,22 @@ def test_bars_are_the_intervals_of_the_scores(tmp_path, axis, fractions, values)
         assert bar[:, values] == pytest.approx([2.5, 97.5])
 
 
+@pytest.mark.parametrize("percent, bar", [(True, [0, 100]), (False, [-10, 20])])
+def test_bars_end_where_percentages_do(tmp_path, axis, percent, bar):
+    made = study("baseline", seeds=(1,), percent=percent)
+    samples = [-10.0] * 500 + [20.0] * 500
+    panels(results(tmp_path / "r.json", made, [0.5], [samples]))[0].draw(axis)
+    (found,) = axis.containers[0].lines[2][0].get_segments()
+    assert found[:, 0] == pytest.approx(bar)
+
+
+def test_bars_of_two_models_do_not_hide_each_other(tmp_path, axis):
+    made = study("baseline", "ELMo", seeds=(1,), fractions=(0.1, 1))
+    panels(results(tmp_path / "r.json", made, [0.5] * 4))[0].draw(axis)
+    first, second = ([x for x, _ in line.lines[0].get_xydata()] for line in axis.containers)
+    assert all(one < other for one, other in zip(first, second))
+
+
 def test_nothing_is_written_without_a_score(tmp_path):
     draw_scores(results(tmp_path / "r.json", study("baseline", "ELMo"), []), [tmp_path / "a.svg"])
     assert not (tmp_path / "a.svg").exists()

@@ -52,6 +52,25 @@ def test_shares_of_the_data_without_any_score_are_left_out(tmp_path):
     ]
 
 
+def test_a_row_without_any_score_keeps_its_shares(tmp_path):
+    made = study("baseline", fractions=(0.1, 1), seeds=(1,))
+    (table,) = score_tables(results(tmp_path / "r.json", made, []))
+    assert [(line["data"], line["score"]) for line in lines_of(table)] == [
+        ("10 %", "-"),
+        ("100 %", "-"),
+    ]
+
+
+def test_the_paper_s_scores_are_of_all_data(tmp_path):
+    made = study(("baseline", 80.0), ("ELMo", 85.0), fractions=(0.1, 1), seeds=(1,))
+    found = results(tmp_path / "r.json", made, [0.5, 0.6, 0.7, 0.8])
+    (table,) = score_tables(found)
+    papers = [(line.get("paper"), line.get("error reduction, paper")) for line in lines_of(table)]
+    assert papers == [(None, None), (None, None), ("80.0", None), ("85.0", "25.0 %")]
+    lines = lines_of(summary_table(found))
+    assert [line.get("error reduction, paper") for line in lines] == [None, "25.0 %"]
+
+
 def test_rows_that_are_not_compared_have_their_columns_side_by_side(tmp_path):
     made = study(
         ("before", 72.1), "after", rows=("a", "b", "c"), seeds=(1, 2), compare=False, percent=False
