@@ -12,8 +12,8 @@ from elmo_plugin.util.errors import ConfigurationError
 
 DESCRIPTION = """\
 Write one page of HTML about results. It shows, for each study, probe, table of layer weights,
-trained model and learning curve, the plots, the numbers behind them beside those of the paper, and
-the command that made them.
+trained model and learning curve, the plots and the numbers behind them beside those of the paper;
+for studies and probes, also the command that made them.
 
 OUT is searched for JSON files: results.json of `allennlp elmo-study`, what `elmo probe pos`, `elmo
 probe wsd` and `elmo layer-weights` write with --json, and those of scripts/learning_curve.py; and

@@ -48,8 +48,17 @@ TAGS = {
     "l2": 1e-4,
     "command": "elmo probe pos --tag xpos",
     "scores": [
-        {"representation": "biLM", "layer": f"layer {n}", "dev": accuracy(0.9), "test": accuracy(v)}
-        for n, v in ((1, 0.912), (2, 0.905))
+        {
+            "representation": "biLM",
+            "layer": f"layer {n}",
+            "dev": accuracy(0.9),
+            "test": accuracy(v),
+            "from_previous": change,
+        }
+        for n, v, change in (
+            (1, 0.912, None),
+            (2, 0.905, {"value": -0.007, "interval": [-0.009, 0.001]}),
+        )
     ],
 }
 SENSES = {
@@ -109,7 +118,17 @@ def test_the_page_has_every_result_and_needs_nothing_else(out, capsys):
     assert not re.search(r"https?://(?!www\.w3\.org/)", text)
     assert len(set(page.ids)) == len(page.ids)
     assert {link[1:] for link in page.links} <= set(page.ids)
-    for number in ("91.20", "97.3", "64.8", "65.9", "0.500", "300.0", "92.22", "51.00 ± 1.41"):
+    for number in (
+        "91.20",
+        "-0.70 (-0.90 to +0.10)",
+        "97.3",
+        "64.8",
+        "65.9",
+        "0.500",
+        "300.0",
+        "92.22",
+        "51.00 ± 1.41",
+    ):
         assert number in page.cells, number
     assert "elmo probe pos --tag xpos" in text
 

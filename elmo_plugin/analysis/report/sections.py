@@ -21,6 +21,7 @@ _PAPER_TAGS = {"CoVe": ("93.3", "92.8"), "biLM": ("97.3", "96.8")}
 # Table 5: F1 on all five test sets.
 _PAPER_SENSES = {"first sense": ("65.9",), "CoVe": ("59.4", "64.7"), "biLM": ("67.4", "69.0")}
 _HOLLOW = "Hollow marks are the paper's scores"
+_PAIRED = "The interval of a difference is paired: it can exclude zero although the others overlap."
 
 
 def read_section(path: Path) -> Optional[Section]:
@@ -100,17 +101,17 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
     what = f"Table 6: parts of speech ({tag.upper()})" if is_pos else f"Tags ({tag})"
     title = f"{what} with a linear classifier on frozen vectors"
     papers = [_paper(_PAPER_TAGS, score) if is_pos else "" for score in scores]
-    note = "Accuracy on test, and its interval at 95 %."
+    note = f"Accuracy on test, and its interval at 95 %. {_PAIRED}"
     lines = [
-        [name, paper, f"{value:.2f}", f"{low:.2f} to {high:.2f}"]
-        for name, paper, value, (low, high) in zip(names, papers, values, intervals)
+        [name, paper, f"{value:.2f}", f"{low:.2f} to {high:.2f}", _from_row_above(score, 2)]
+        for name, paper, value, (low, high), score in zip(names, papers, values, intervals, scores)
     ]
     return Section(
         title,
         str(path),
         [f"{note} {_HOLLOW}, on the Penn Treebank." if is_pos else note],
         [_bars("accuracy on test, %", title, path, names, values, intervals, papers)],
-        [Table(["vectors", "paper", "test", "95 %"], lines)],
+        [Table(["vectors", "paper", "test", "95 %", "from the row above, 95 %"], lines)],
         content.get("command", ""),
     )
 
@@ -131,17 +132,29 @@ def _senses(content: Dict[str, Any], path: Path) -> Section:
             paper,
             *(f"{100 * score['scores'][group]['f1']:.1f}" for group in groups),
             f"{low:.1f} to {high:.1f}",
+            _from_row_above(score, 1),
         ]
         for name, paper, score, (low, high) in zip(names, papers, scores, intervals)
     ]
     return Section(
         title,
         str(path),
-        [f"F1 of each test set and part of speech. {_HOLLOW}, on five test sets."],
+        [f"F1 of each test set and part of speech. {_PAIRED} {_HOLLOW}, on five test sets."],
         [_bars("F1 of all words, %", title, path, names, values, intervals, papers)],
-        [Table(["vectors", "paper", *groups, "all, 95 %"], lines)],
+        [Table(["vectors", "paper", *groups, "all, 95 %", "from the row above, 95 %"], lines)],
         content.get("command", ""),
     )
+
+
+def _from_row_above(score: Dict[str, Any], num_decimals: int) -> str:
+    """The difference and its interval; empty where the row above is of other vectors."""
+    found = score.get("from_previous")
+    if not found:
+        return ""
+    value, low, high = (
+        f"{100 * number:+.{num_decimals}f}" for number in (found["value"], *found["interval"])
+    )
+    return f"{value} ({low} to {high})"
 
 
 def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
