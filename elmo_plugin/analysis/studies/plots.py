@@ -127,7 +127,7 @@ def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:
         ]
         if known:
             # Side by side, so that the bars of two models do not hide each other.
-            shift = 1.03 ** (number - (len(row.columns) - 1) / 2)
+            shift = 1.06 ** (number - (len(row.columns) - 1) / 2)
             axis.errorbar(
                 [100 * fraction * shift for fraction, _ in known],
                 [row.scale * found.mean for _, found in known],
