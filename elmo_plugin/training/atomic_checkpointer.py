@@ -1,6 +1,5 @@
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, Optional, Tuple
@@ -71,10 +70,12 @@ class AtomicCheckpointer(Checkpointer):
     @overrides
     def _remove_checkpoint(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
         # AllenNLP would also remove the checkpoint of batch 10 with that of batch 1.
+        folder = Path(self._serialization_dir)
         for name in ("model_state", "training_state"):
-            path = f"{name}_e{epochs_completed}_b{batches_in_epoch_completed}.th"
-            with suppress(FileNotFoundError):
-                os.remove(os.path.join(self._serialization_dir, path))
+            stem = f"{name}_e{epochs_completed}_b{batches_in_epoch_completed}"
+            # The second are the parts of a sharded model.
+            for path in (folder / f"{stem}.th", *folder.glob(f"{stem}_w*.th")):
+                path.unlink(missing_ok=True)
 
     def _remove_leftovers(self) -> None:
         """Removes incomplete checkpoints of a run that was killed."""

@@ -84,6 +84,19 @@ def test_a_number_that_begins_like_another_is_another_checkpoint(tmp_path):
     assert names(tmp_path) == sorted(kept)
 
 
+def test_old_checkpoints_of_a_sharded_model_are_removed(tmp_path):
+    checkpointer = AtomicCheckpointer(
+        tmp_path, save_every_num_batches=1, keep_most_recent_by_count=1
+    )
+    checkpointer.state_is_sharded = True
+    for batch in (1, 10):
+        for kind in ("model", "training"):
+            for worker in range(2):
+                (tmp_path / f"{kind}_state_e0_b{batch}_w{worker}.th").touch()
+    checkpointer._remove_checkpoint(0, 1)
+    assert len(names(tmp_path)) == 4 and all("_b10_w" in name for name in names(tmp_path))
+
+
 @pytest.mark.parametrize("event", ["write", "rename"])
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_kill_leaves_the_checkpoint_before(tmp_path, monkeypatch, event, number):
