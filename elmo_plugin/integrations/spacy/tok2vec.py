@@ -5,7 +5,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, cas
 import torch
 from spacy.tokens import Doc, Token
 from spacy.util import registry
-from thinc.api import ArgsKwargs, Model, Optimizer, PyTorchShim, torch2xp, xp2torch
+from thinc.api import Model, Optimizer, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats1d, Floats2d
 from thinc.util import get_torch_default_device
 
@@ -101,6 +101,18 @@ class ElmoShim(PyTorchShim):
         )
         self._model = elmo.to(get_torch_default_device())
 
+    def vectors(self, sentences: Sequence[Sequence[str]], is_train: bool) -> torch.Tensor:
+        """
+        Shape `(num_sentences, num_tokens, dim)`. Unlike `begin_update` and `predict` of thinc, it
+        leaves the mode as it is where it can: each change makes a biLM prepare its weights anew.
+        """
+        elmo = self.elmo
+        if elmo.training != is_train:
+            elmo.train(is_train)
+        ids = elmo.bilm.characters.batch_ids(sentences).to(elmo.bilm.boundary_ids.device)
+        with torch.set_grad_enabled(is_train):
+            return elmo(ids)
+
     def finish_update(self, optimizer: Optimizer) -> None:
         """Updates the parameters that have gradients."""
         for name, parameter in self.elmo.named_parameters():
@@ -113,6 +125,9 @@ class ElmoShim(PyTorchShim):
                 )
                 parameter.data = xp2torch(values, device=parameter.device).view_as(parameter)
                 parameter.grad.zero_()
+        if self._trainable:
+            # Thinc changes weights in place, which PyTorch does not count.
+            self.elmo.train()
 
     def to_bytes(self) -> bytes:
         """The biLM and the weights of its layers; nothing if nothing has been loaded."""
@@ -148,11 +163,8 @@ def _forward(
     if not is_train:
         read = partial(_predict, shim)
         return _of_docs(model, docs, sentences, map_in_batches(read, words, _BATCH_SIZE)), _no_grad
-    elmo = shim.elmo
-    elmo.dropout.p = model.attrs["dropout_rate"]
-    ids = elmo.bilm.characters.batch_ids(words).to(elmo.bilm.boundary_ids.device)
-    # Shape: (num_sentences, num_tokens, dim)
-    output, backprop_output = shim.begin_update(ArgsKwargs((ids,), {}))
+    shim.elmo.dropout.p = model.attrs["dropout_rate"]
+    output = shim.vectors(words, is_train)
 
     def backprop(gradients: List[Floats2d]) -> List[Doc]:
         gradient = torch.zeros_like(output)
@@ -160,7 +172,7 @@ def _forward(
         for of_doc, own in zip(sentences, gradients):
             for tokens in of_doc:
                 next(rows)[: len(tokens)] = xp2torch(own[_places(tokens)], device=output.device)
-        backprop_output(ArgsKwargs(((output,),), {"grad_tensors": (gradient,)}))
+        output.backward(gradient)
         return []
 
     vectors = (torch2xp(row[: len(each)].detach()) for row, each in zip(output, words))
@@ -173,9 +185,7 @@ def _shim(model: Model) -> ElmoShim:
 
 def _predict(shim: ElmoShim, sentences: List[Sequence[str]]) -> List[Any]:
     """Of each sentence, an array of shape `(num_tokens, dim)`."""
-    elmo = shim.elmo
-    ids = elmo.bilm.characters.batch_ids(sentences).to(elmo.bilm.boundary_ids.device)
-    vectors = shim.predict(ArgsKwargs((ids,), {}))
+    vectors = shim.vectors(sentences, is_train=False)
     return [torch2xp(row[: len(words)].clone()) for row, words in zip(vectors, sentences)]
 
 

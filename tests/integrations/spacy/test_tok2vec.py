@@ -146,6 +146,28 @@ def test_an_optimizer_of_thinc_moves_what_has_gradients(docs):
         assert parameter.grad is None or not parameter.grad.any()
 
 
+def test_weights_are_prepared_once_for_many_batches(docs):
+    model = initialized(docs)
+    bilm = model.shims[0].elmo.bilm
+    for step in (model.begin_update, model.predict):
+        step(docs)
+        version = bilm.weights_version
+        step(docs)
+        model.finish_update(SGD(0.1))
+        assert bilm.weights_version == version
+
+
+def test_a_prediction_after_an_update_has_the_new_weights(docs):
+    model = initialized(docs, trainable=True)
+    _, backprop = model.begin_update(docs)
+    backprop(random_gradients(docs, model.get_dim("nO")))
+    model.predict(docs)
+    model.finish_update(SGD(0.1))
+    found, elmo = model.predict(docs)[0], model.shims[0].elmo.eval()
+    expected = elmo(elmo.bilm.characters.batch_ids(SENTENCES))[0].detach()
+    numpy.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_dropout_is_that_of_the_trainer(docs):
     model = initialized(docs)
     set_dropout_rate(model, 0.5)
@@ -207,8 +229,7 @@ def test_a_tagger_learns_and_is_stored_with_its_bilm(
     optimizer = nlp.initialize(lambda: examples)
     optimizer.learn_rate = 0.05
     elmo = nlp.get_pipe("tagger").model.get_ref("tok2vec").shims[0].elmo
-    before = elmo.bilm.lstm.state_dict()
-    before = {name: tensor.clone() for name, tensor in before.items()}
+    before = {name: tensor.clone() for name, tensor in elmo.bilm.lstm.state_dict().items()}
     losses = []
     for _ in range(100):
         losses.append(nlp.update(examples, sgd=optimizer, drop=0.1)["tagger"])
