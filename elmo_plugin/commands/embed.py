@@ -31,6 +31,7 @@ from elmo_plugin.elmo.dump.dump import (
 )
 from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.elmo.dump.shards import dump_shards, dump_shards_with_ray, shard_outputs
+from elmo_plugin.util.atomic_write import UNFINISHED, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import is_pipe
 from elmo_plugin.util.progress import progress
@@ -105,7 +106,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> str:
     _check(args)
     is_folder = os.path.isdir(args.input_file)
-    kept = f"The lines done are kept in {args.output_file}.unfinished"
+    # Refuses a pipe before the text is counted.
+    output = resumable_file(Path(args.output_file))
+    kept = f"The lines done are kept in {output}{UNFINISHED}"
     with explained_limits(args.output_file, "The files done are kept" if is_folder else kept):
         if is_folder:
             return _embed_folder(args)

@@ -28,7 +28,7 @@ from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.corpora.files import find_file
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
 from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
-from elmo_plugin.util.atomic_write import check_new_file
+from elmo_plugin.util.atomic_write import UNFINISHED, check_new_file, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 from elmo_plugin.util.resumable_text import ResumableText
@@ -105,8 +105,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> str:
     kept = "Nothing is kept without --output"
     if args.output:
-        check_new_file(Path(args.output), args.force)
-        kept = f"The lines done are kept in {args.output}.unfinished"
+        output = resumable_file(Path(args.output))
+        check_new_file(output, args.force)
+        kept = f"The lines done are kept in {output}{UNFINISHED}"
     with explained_limits(args.output or "the output", kept):
         return _score_pairs(args) if args.pairs else _score_text(args)
 

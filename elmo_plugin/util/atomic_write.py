@@ -89,3 +89,16 @@ def check_new_file(path: Path, force: bool) -> None:
         raise ConfigurationError(f"{path} cannot be written: you may not write in {above}.")
     if path.exists() and not force and not is_pipe(path):
         raise ConfigurationError(f"{path} exists. Give --force to replace it, or another name.")
+
+
+def resumable_file(path: Path) -> Path:
+    """
+    The file to write in several calls: `path`, or what it names if it is a symbolic link. Raises
+    `ConfigurationError` if it is a pipe or device.
+    """
+    if is_pipe(path):
+        raise ConfigurationError(
+            f"{path} is a pipe or device; expected the name of a file, so that an interrupted "
+            "command can be continued."
+        )
+    return Path(os.path.realpath(path)) if path.is_symlink() else path

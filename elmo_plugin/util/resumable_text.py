@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, TextIO
 
-from elmo_plugin.util.atomic_write import UNFINISHED, check_new_file, write_json
+from elmo_plugin.util.atomic_write import UNFINISHED, check_new_file, resumable_file, write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
@@ -17,7 +17,7 @@ class ResumableText:
     # Parameters
 
     path : `Path`
-        The file to write; its folder is created if needed.
+        The file to write, or a symbolic link to it; its folder is created if needed.
     settings : `Dict[str, Any]`
         What the lines depend on, as strings or numbers. Unfinished work is continued only if its
         settings are the same.
@@ -27,11 +27,12 @@ class ResumableText:
     # Raises
 
     `ConfigurationError`
-        If the file is finished; if unfinished work has other settings, is damaged, or belongs to
-        a running process; if the folder cannot be created.
+        If the file is finished, or a pipe or device; if unfinished work has other settings, is
+        damaged, or belongs to a running process; if the folder cannot be created.
     """
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
+        path = resumable_file(path)
         check_new_file(path, force)
         self.path, self.folder = path, Path(f"{path}{UNFINISHED}")
         #: The `progress` of the last commit.

@@ -236,6 +236,12 @@ def test_a_pipe_is_read_without_knowing_its_length(tmp_path):
         assert file["1"].shape == (2, 32)
 
 
+def test_a_pipe_is_refused_before_the_text_is_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    message = failure(tmp_path / "nowhere.txt", tmp_path / "pipe", "--all", "--force")
+    assert "pipe is a pipe or device; expected the name of a file" in message
+
+
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, capsys):
     random.seed(13)
     words = [f"word{number}" for number in range(500)]

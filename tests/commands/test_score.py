@@ -236,6 +236,12 @@ def test_minimal_pairs_are_not_replaced_by_their_scores(folder):
     assert (folder / "pairs.jsonl").read_text() == pair
 
 
+def test_a_pipe_is_refused_before_the_text_is_read(folder):
+    os.mkfifo("pipe")
+    message = failure("nowhere.txt", "--output", "pipe", "--force")
+    assert "pipe is a pipe or device; expected the name of a file" in message
+
+
 def test_the_compressed_version_of_an_input_is_no_output(folder):
     (folder / "only.txt.gz").write_bytes(gzip.compress(b"They play\n"))
     message = failure("only.txt", "--output", "only.txt.gz", "--force")

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -134,6 +135,25 @@ def test_a_second_process_is_refused(tmp_path):
     )
     assert done.returncode and "being written by another process" in done.stderr
     text.close()
+
+
+def test_a_pipe_is_no_output_and_stays(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigurationError, match="pipe is a pipe or device; expected the name"):
+        opened(tmp_path / "pipe", force=True)
+    assert (tmp_path / "pipe").is_fifo() and os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_link_stays_and_the_file_that_it_names_is_written(tmp_path):
+    (tmp_path / "link").symlink_to("other/out.tsv")
+    text = opened(tmp_path / "link")
+    text.commit("one\n", {})
+    assert text.folder == tmp_path / "other" / "out.tsv.unfinished"
+    text.finish()
+    text.close()
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "other" / "out.tsv").read_text() == "one\n"
+    assert os.listdir(tmp_path / "other") == ["out.tsv"]
 
 
 def test_a_folder_is_no_output(tmp_path):

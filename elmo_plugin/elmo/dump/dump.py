@@ -198,8 +198,8 @@ def check_space(
     Raises `ConfigurationError` if the free disk space is smaller than `num_bytes` minus what an
     unfinished call has already written of the output, or of the `files` in it if it is a folder.
     """
-    folder = Path(output_path)
-    unfinished = [Path(f"{os.fspath(file)}{UNFINISHED}") for file in files or [folder]]
+    folder = Path(os.path.realpath(output_path))
+    unfinished = [Path(f"{os.path.realpath(file)}{UNFINISHED}") for file in files or [folder]]
     done = sum(path.stat().st_size for each in unfinished for path in each.glob("*"))
     while not folder.is_dir():
         folder = folder.parent

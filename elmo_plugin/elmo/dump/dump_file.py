@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 
 from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.elmo.dump.part_file import PartWriter, read_header
-from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write, check_new_file
+from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write, check_new_file, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 from elmo_plugin.util.resumable_text import can_continue
@@ -27,7 +27,8 @@ class DumpFile:
     # Parameters
 
     path : `Path`
-        The file to write, in the format of its ending; its folder is created if needed.
+        The file to write, or a symbolic link to it, in the format of this ending; its folder is
+        created if needed.
     settings : `Dict[str, Any]`
         Attributes of the file, see `DumpFormat.write`. Unfinished work is continued only if its
         settings are the same.
@@ -37,19 +38,20 @@ class DumpFile:
     # Raises
 
     `ConfigurationError`
-        If the file is finished; if unfinished work has other settings, is damaged, or belongs to
-        a running process; if the folder cannot be created.
+        If the file is finished, or a pipe or device; if unfinished work has other settings, is
+        damaged, or belongs to a running process; if the folder cannot be created.
     """
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
-        self.path, self.folder = path, Path(f"{path}{UNFINISHED}")
+        self.path = resumable_file(path)
+        self.folder = Path(f"{self.path}{UNFINISHED}")
         #: The settings, and `num_lines` and `text_sha256` of the last commit.
         self.progress = {**settings, "num_lines": 0, "text_sha256": ""}
         #: Writes the parts for `commit`.
         self.writer = PartWriter(self.folder, settings)
         self._format = format_of(path)
         self._whole = self.folder / f"whole{self._format.suffix}"
-        check_new_file(path, force=True)
+        check_new_file(self.path, force=True)
         self._lock = lock_folder(self.folder)
         try:
             if self._whole.exists():

@@ -200,6 +200,23 @@ def test_parts_of_an_earlier_version_are_named(path):
         write(path)
 
 
+def test_a_link_stays_and_the_file_that_it_names_is_written(path):
+    # The ending of the link is the format.
+    path.symlink_to("other/vectors")
+    stop_after(path, 4)
+    assert write(path) == 4
+    assert path.is_symlink() and read(path)[1]["complete"] == "True"
+    assert os.listdir(path.parent / "other") == ["vectors"]
+    assert set(os.listdir(path.parent)) == {path.name, "other"}
+
+
+def test_a_pipe_is_refused_and_stays(path):
+    os.mkfifo(path)
+    with pytest.raises(ConfigurationError, match="is a pipe or device; expected the name of"):
+        write(path, force=True)
+    assert path.is_fifo() and os.listdir(path.parent) == [path.name]
+
+
 def test_a_file_that_something_else_wrote_is_not_taken_for_a_finished_one(path):
     for content in (b"", b"junk", b"\0" * 100):
         path.write_bytes(content)
