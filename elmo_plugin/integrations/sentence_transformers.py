@@ -79,6 +79,10 @@ class ElmoTokens(InputModule):
         """Adds `token_embeddings`, of shape `(batch_size, num_tokens, dim)`."""
         return {**features, "token_embeddings": self.elmo(features["input_ids"])}
 
+    def train(self, mode: bool = True) -> "ElmoTokens":
+        # The trainer calls this in every step; each call makes a biLM prepare its weights anew.
+        return self if mode == self.training else super().train(mode)
+
     def save(self, output_path: str, *args: Any, **kwargs: Any) -> None:
         """Writes the biLM and the weights of its layers."""
         self.elmo.bilm.save_pretrained(output_path)

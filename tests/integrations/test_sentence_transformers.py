@@ -55,6 +55,15 @@ def test_training_changes_the_weights_of_the_layers_only():
     assert losses[-1] < losses[0]
 
 
+def test_a_step_of_the_trainer_does_not_prepare_the_weights_anew():
+    model = make().train()
+    bilm = model[0].elmo.bilm
+    version = bilm.weights_version
+    model.train()
+    assert bilm.weights_version == version
+    assert not model.eval()[0].elmo.training
+
+
 def test_a_stored_model_needs_no_other_file(options_file, weight_file, tmp_path):
     files = [shutil.copy(file, tmp_path) for file in (options_file, weight_file)]
     model = make(*files)
