@@ -53,9 +53,14 @@ class ElmoEmbeddings(TokenEmbeddings):
 
     def to_params(self) -> Dict[str, Any]:
         """What flair stores beside the weights."""
-        return {"options": self.bilm.options.source, "layers": self._setting}
+        return {
+            "options": self.bilm.options.source,
+            "layers": self._setting,
+            "warm_up": self.bilm.warm_up,
+        }
 
     @classmethod
     def from_params(cls, params: Dict[str, Any]) -> "ElmoEmbeddings":
         """From `to_params`; flair loads the weights afterwards."""
-        return cls(Bilm(BilmOptions.from_dict(params["options"])).eval(), params["layers"])
+        options, warm_up = BilmOptions.from_dict(params["options"]), params.get("warm_up", False)
+        return cls(Bilm(options, warm_up=warm_up).eval(), params["layers"])

@@ -2,6 +2,7 @@ import numpy
 import pytest
 import torch
 
+from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo import embed_sentences
 
 # Its requirement conllu < 5 does not fit the constraints of these tests.
@@ -35,6 +36,11 @@ def test_layers_can_be_concatenated(bilm):
     found = torch.stack([token.embedding for token in sentence])
     torch.testing.assert_close(found.sum(dim=1), (layers[0] + layers[2]).sum(dim=1))
     assert found.shape == (4, 2 * bilm.output_dim)
+
+
+def test_warm_up_is_stored(bilm):
+    embeddings = ElmoEmbeddings(Bilm(bilm.options, warm_up=True))
+    assert ElmoEmbeddings.from_params(embeddings.to_params()).bilm.warm_up
 
 
 def test_a_tagger_learns_and_is_stored_with_its_bilm(bilm, tmp_path):
