@@ -245,6 +245,9 @@ def _groups(
 def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
     # The words of token embeddings are too long for an attribute.
     source = {name: value for name, value in bilm.options.source.items() if name != "vocabulary"}
+    if bilm.warm_up:
+        # Not a setting of its own, which files of earlier versions lack.
+        source["warm_up"] = True
     settings = asdict(options)
     # Not needed to continue: the digest of the sentences is compared.
     del settings["decoding_errors"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from elmo_plugin.bilm import load_bilm
-from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings
+from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings, finished_dump
 from elmo_plugin.elmo.dump.shards import dump_shards, dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
@@ -47,6 +47,17 @@ def test_a_folder_gets_a_file_for_each_text(texts, tmp_path, capsys):
     shown = capsys.readouterr()
     assert "MB of vectors to write." in shown.err and "3 of 3: " in shown.err
     assert f"{out}: 3 files." in shown.out
+
+
+@pytest.mark.parametrize("warm_up", [False, True])
+def test_a_file_of_another_warm_up_is_not_taken_for_a_finished_one(tmp_path, warm_up):
+    text, out = tmp_path / "text.txt", tmp_path / "out.hdf5"
+    text.write_text("They play\n")
+    options = DumpOptions(layers="top")
+    dump_embeddings(load_bilm(warm_up=warm_up), text, out, options)
+    assert finished_dump(load_bilm(warm_up=warm_up), text, out, options).num_lines == 1
+    with pytest.raises(ConfigurationError, match="with other settings: another bilm_options"):
+        finished_dump(load_bilm(warm_up=not warm_up), text, out, options)
 
 
 def test_what_is_finished_is_not_done_again(texts, tmp_path, capsys, monkeypatch):
