@@ -200,7 +200,7 @@ class TagProbe:
         settings = f"{features.folder.name} {chosen} {self._l2} {self._max_iterations}"
         digest = hashlib.blake2b(settings.encode() + labels.tobytes(), digest_size=16)
         return stored_classifier(
-            self._folder / f"classifier_{digest.hexdigest()}.npz",
+            self._folder / f"classifier_{digest.hexdigest()}.pt",
             lambda: fit(
                 layers, labels, len(self.tags), self._l2, self._max_iterations, on_iteration
             ),

@@ -103,9 +103,9 @@ def test_too_few_iterations_are_reported():
 
 def test_a_stored_classifier_is_not_fitted_again(tmp_path):
     layers, labels = make_rows(6, 2)
-    path = tmp_path / "classifier.npz"
+    path = tmp_path / "classifier.pt"
     first = stored_classifier(path, lambda: fit(layers, labels, NUM_LABELS, L2, 50))
     again = stored_classifier(path, lambda: pytest.fail("fitted again"))
     assert first.weights.equal(again.weights) and first.bias.equal(again.bias)
     assert first.layer_weights == again.layer_weights and first.loss == again.loss
-    assert [file.name for file in tmp_path.iterdir()] == ["classifier.npz"]
+    assert [file.name for file in tmp_path.iterdir()] == ["classifier.pt"]
