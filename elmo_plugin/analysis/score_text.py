@@ -61,7 +61,7 @@ def score_text(
         The state of the last commit, or `ScoredText()` for a new run. Updated in place.
     commit : `Callable[[str, Dict[str, Any]], object]`
         Receives the next lines, and the fields of the `ScoredText` after them. The last call is at
-        the end of the text.
+        the end of the text. Not called for a text without words.
     location : `str`
         The folder of unfinished work, for error messages.
     batch_size : `int`, optional (default = `64`)
@@ -88,6 +88,8 @@ def score_text(
                 done.nats[direction] += score.surprisal(direction)
         done.num_lines, done.text_sha256 = text.num_lines, text.sha256
         done.num_words = text.num_tokens
-        commit(header + "".join(lines), asdict(done))
-        header = ""
+        if done.num_predictions:
+            # Work without a line would stay unfinished for ever.
+            commit(header + "".join(lines), asdict(done))
+            header = ""
         on_progress(len(group))

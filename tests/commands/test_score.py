@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from threading import Thread
 
 import pytest
 from allennlp.commands.train import train_model
@@ -240,6 +241,14 @@ def test_a_pipe_is_refused_before_the_text_is_read(folder):
     os.mkfifo("pipe")
     message = failure("nowhere.txt", "--output", "pipe", "--force")
     assert "pipe is a pipe or device; expected the name of a file" in message
+
+
+def test_a_pipe_without_words_leaves_nothing(folder):
+    os.mkfifo("pipe")
+    writer = Thread(target=lambda: (folder / "pipe").write_text("\n\n"), daemon=True)
+    writer.start()
+    assert "found no words" in failure("pipe", "--output", "new.tsv")
+    assert not list(folder.glob("new*"))
 
 
 def test_the_compressed_version_of_an_input_is_no_output(folder):
