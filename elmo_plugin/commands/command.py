@@ -22,7 +22,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Union
+from typing import Any, Iterable, Union
 
 from elmo_plugin.corpora.files import DECODING_ERRORS
 from elmo_plugin.util.atomic_write import check_new_file
@@ -99,6 +99,15 @@ def prepare_output(path: Union[str, PathLike]) -> None:
     """
     check_new_file(Path(path), force=True)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
+
+
+def refuse_input(output: PathLike, shards: Iterable[str]) -> None:
+    """`ConfigurationError` if an output is one of the files that a command reads."""
+    # A shard at a URL is no local file.
+    if os.path.exists(output):
+        local = filter(os.path.exists, (shard.removeprefix("file://") for shard in shards))
+        if any(os.path.samefile(shard, output) for shard in local):
+            raise ConfigurationError(f"{output} is part of the input; name another output.")
 
 
 def say(line: str) -> None:

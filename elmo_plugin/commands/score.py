@@ -22,7 +22,12 @@ from elmo_plugin.commands.bilm_arguments import (
     given_vocabulary,
     positive_number,
 )
-from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument, say
+from elmo_plugin.commands.command import (
+    add_decoding_errors,
+    add_progress_argument,
+    refuse_input,
+    say,
+)
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.corpora.files import find_file
@@ -177,9 +182,8 @@ def _report(args: Namespace, summary: str) -> str:
 def _score_pairs(args: Namespace) -> str:
     # Before the biLM is loaded, to name a malformed pair first.
     shards = find_shards(args.input)
-    if args.output and Path(args.output).exists():
-        if any(samefile(shard, args.output) for shard in shards):
-            raise ConfigurationError(f"{args.output} is part of the input; name another output.")
+    if args.output:
+        refuse_input(Path(args.output), shards)
     pairs = [pair for shard in shards for pair in read_minimal_pairs(shard, args.decoding_errors)]
     scorer, identity = _scorer(args)
     with progress("pairs", len(pairs), args.file_friendly_logging) as advance:

@@ -1,4 +1,3 @@
-import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import List
@@ -6,7 +5,7 @@ from typing import List
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
 from elmo_plugin.bilm.vocabulary_file import Entry, write_vocabulary
-from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
+from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument, refuse_input
 from elmo_plugin.util.atomic_write import check_new_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
@@ -58,9 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> str:
     # Checked before the text is read, which may take hours.
     out = Path(args.output_file)
-    texts = filter(os.path.exists, find_shards(args.text)) if out.exists() else ()
-    if any(out.samefile(text) for text in texts):
-        raise ConfigurationError(f"{out} is part of the text; name another output.")
+    refuse_input(out, find_shards(args.text))
     check_new_file(out, args.force)
     out.parent.mkdir(parents=True, exist_ok=True)
     with progress("lines", as_lines=args.file_friendly_logging) as advance:

@@ -243,6 +243,16 @@ def test_a_pipe_is_refused_before_the_text_is_read(folder):
     assert "pipe is a pipe or device; expected the name of a file" in message
 
 
+def test_pairs_at_a_url_may_replace_a_file(folder):
+    pair = '{"sentence_good": "They play.", "sentence_bad": "a play They."}\n'
+    (folder / "pairs.jsonl").write_text(pair)
+    arguments = ("--pairs", f"file://{folder}/pairs.jsonl", "--force", "--output")
+    assert "pairs.jsonl is part of the input" in failure(*arguments, "pairs.jsonl")
+    (folder / "judged.jsonl").touch()
+    run(*arguments, "judged.jsonl")
+    assert json.loads((folder / "judged.jsonl").read_text())["UID"] == "pairs"
+
+
 def test_a_pipe_without_words_leaves_nothing(folder):
     os.mkfifo("pipe")
     writer = Thread(target=lambda: (folder / "pipe").write_text("\n\n"), daemon=True)
