@@ -124,7 +124,7 @@ def test_what_a_user_can_cause_is_one_sentence(index, text, tmp_path):
         (("build", tmp_path / "none", tmp_path / "new"), "No text found"),
         (("build", text, tmp_path / "new", "--words", "x"), "occurrences of x, found none"),
         (("build", text, tmp_path / "new", "--layers", 3), "found 3"),
-        (("build", text, index, "--layers", 2), "with other settings (layers)"),
+        (("build", text, index, "--layers", 2), "with other settings: layers"),
         (("build", text, tmp_path), "is in"),
     ]:
         assert message in failure(*arguments), arguments

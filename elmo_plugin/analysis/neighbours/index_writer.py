@@ -21,6 +21,7 @@ from elmo_plugin.analysis.neighbours.growing_array import GrowingArray
 from elmo_plugin.util.atomic_write import UNFINISHED, write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
+from elmo_plugin.util.resumable_text import can_continue
 
 # What a process leaves in the folder if it is killed before it has written the index file.
 _BEFORE_THE_INDEX = {"lock", f"{INDEX_FILE}{UNFINISHED}"}
@@ -125,13 +126,8 @@ class IndexWriter:
             self._write_progress()
             return
         found = read_settings(self.folder)
-        differing = [name for name, value in settings.items() if found.get(name) != value]
-        if differing:
-            raise ConfigurationError(
-                f"{self.folder} was begun with other settings ({', '.join(differing)}). Repeat "
-                "that command to continue it, name another folder, or add --force to replace it."
-            )
-        self.progress = found
+        if can_continue(self.folder, found, settings, force):
+            self.progress = found
 
     def _open_files(self) -> None:
         done = self.progress
