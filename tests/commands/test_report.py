@@ -209,6 +209,14 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
     assert "expected the metrics of a training" in failure("elmo-report", tmp_path)
 
 
+def test_sections_of_the_same_title_are_told_apart_by_their_files(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(TAGS))
+    run("elmo-report", tmp_path)
+    text = (tmp_path / "report.html").read_text()
+    assert all(f"vectors ({tmp_path}/{name}.json)</a>" in text for name in ("a", "b"))
+
+
 def test_a_folder_without_results_is_refused(tmp_path):
     assert "found none" in failure("elmo-report", tmp_path)
     assert "is a folder" in failure("elmo-report", tmp_path, "--output", tmp_path)
