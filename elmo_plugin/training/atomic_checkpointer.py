@@ -1,5 +1,6 @@
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, Optional, Tuple
@@ -75,7 +76,8 @@ class AtomicCheckpointer(Checkpointer):
             stem = f"{name}_e{epochs_completed}_b{batches_in_epoch_completed}"
             # The second are the parts of a sharded model.
             for path in (folder / f"{stem}.th", *folder.glob(f"{stem}_w*.th")):
-                path.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    os.remove(path)
 
     def _remove_leftovers(self) -> None:
         """Removes incomplete checkpoints of a run that was killed."""
