@@ -103,6 +103,8 @@ def make_deterministic_experiment(folder):
     )
     experiment["data_loader"]["batch_size"] = 5
     experiment["model"].update(num_samples=None, dropout=0.0)
+    # On a busy machine, processes must not end before a test has killed them.
+    experiment["trainer"]["num_epochs"] = 6
     return experiment
 
 
