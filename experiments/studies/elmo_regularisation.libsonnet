@@ -2,7 +2,11 @@
 // configuration. In a study, the baseline can have them, too.
 local of(experiment, names) = { [name]: experiment.settings[name] for name in names };
 
+local of_snli = ['penalties', 'attention_dropout'];
+
 {
-  snli: of(import '../snli_elmo.jsonnet', ['penalties', 'attention_dropout']),
+  snli: of(import '../snli_elmo.jsonnet', of_snli),
+  // For a model with ELMo that has the regularisation of the baseline.
+  without_snli: of(import '../snli.jsonnet', of_snli),
   sst: of(import '../sst_elmo.jsonnet', ['dropout']),
 }

@@ -2,12 +2,14 @@
 // Baselines: fixed word vectors, trained ones, and, where the model with ELMo is regularised more
 // strongly (elmo_regularisation.libsonnet), trained ones with that regularisation. ELMo is compared
 // with the baseline with the best validation score. The models with ELMo have the word vectors of
-// their experiments: trained ones for NER and SRL, fixed ones for the others. NER and SST have a
-// column with the other kind, too. SRL looks words up in lower case, and has a baseline that keeps
-// their case, which our word vectors distinguish.
+// their experiments: trained ones for NER and SRL, fixed ones for the others. NER, SST and SNLI have
+// a column with the other kind, too, and SNLI one with the regularisation of the baseline. SRL looks
+// words up in lower case, and has a baseline that keeps their case, which our word vectors
+// distinguish.
 // All columns of a row have the same data, epochs and patience. Differences from the experiments:
 // epochs and patience; a higher learning rate and smaller layers for SST; SNLI on a fifth of its
-// data, too, and SQuAD on a quarter; training in bfloat16 where the CPU has it, except for NER and coreference.
+// data, too, and SQuAD on a quarter; training in bfloat16 where the CPU has it, except for NER and
+// coreference.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local elmo_regularisation = import 'elmo_regularisation.libsonnet';
@@ -81,7 +83,18 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
           import '../snli_elmo.jsonnet',
           [88.0, 88.7],
           elmo_regularisation.snli
-        ),
+        ) + [
+          {
+            name: 'ELMo, trained vectors',
+            experiment: import '../snli_elmo.jsonnet',
+            settings: vectors(true),
+          },
+          {
+            name: 'ELMo, trained, regularised as the baseline',
+            experiment: import '../snli_elmo.jsonnet',
+            settings: vectors(true) + elmo_regularisation.without_snli,
+          },
+        ],
       } + training.long.snli { fractions: [0.2, 1] },
       {
         name: 'SRL',
