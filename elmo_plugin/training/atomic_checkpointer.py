@@ -1,5 +1,4 @@
 import os
-import re
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,15 +104,10 @@ def _load(path: str, paths: Tuple[str, str]) -> Dict[str, Any]:
         return read_state(path, path)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{_without_colors(str(error))} If there is no other copy, delete "
+            f"{error} If there is no other copy, delete "
             f"{' and '.join(filter(os.path.exists, paths))}; --recover then continues from the "
             "checkpoint before, or starts again if there is none."
         ) from error
-
-
-def _without_colors(message: str) -> str:
-    """Removes escape codes: torch prints parts of its messages in bold."""
-    return re.sub("\x1b\\[[0-9;]*m", "", message)
 
 
 def _moment(checkpoint: TrainerCheckpoint) -> Tuple[int, int]:

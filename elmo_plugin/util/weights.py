@@ -1,5 +1,6 @@
 """Reads the weights of trained AllenNLP models without executing anything in the files."""
 
+import pickle
 import zipfile
 from os import PathLike
 from pathlib import Path
@@ -78,10 +79,13 @@ def read_state(path: Union[str, PathLike], location: str, check: bool = True) ->
         raise ConfigurationError(f"{location} cannot be read: {error.strerror}.") from error
     # In files without checksums, damage can cause any exception.
     except Exception as error:
-        reason = str(error).partition("\n")[0].rstrip(":. ")
+        reason = str(error).partition("\n")[0].rstrip(":. ") or type(error).__name__
+        if isinstance(error, pickle.UnpicklingError):
+            # torch's message, partly in bold, advises to execute what is in the file.
+            reason = "such as a pickled class"
         raise ConfigurationError(
             f"{location} cannot be read; it is damaged, cut short, or holds more than tensors "
-            f"({reason}). Copy it again."
+            f"({reason}). Copy it again, or save a state dict of tensors alone."
         ) from error
     return state
 

@@ -215,11 +215,12 @@ def test_a_checkpoint_with_a_flipped_bit_is_refused_or_has_the_same_numbers(tmp_
     assert num_refused > 50
 
 
-def test_the_message_about_what_is_not_plain_is_one_line_without_colors(tmp_path):
+def test_a_checkpoint_with_a_pickled_class_is_refused_in_one_printable_line(tmp_path):
     train(make(tmp_path), ScriptedTrainer())
     torch.save({"a": SimpleNamespace()}, tmp_path / "training_state_e0_b6.th")
     with pytest.raises(ConfigurationError) as raised:
         make(tmp_path).load_checkpoint()
+    assert "holds more than tensors (such as a pickled class)" in str(raised.value)
     assert str(raised.value).isprintable()
 
 

@@ -1,4 +1,6 @@
-"""Files of weights that are damaged."""
+"""Files of weights that are damaged or hold something else."""
+
+import pathlib
 
 import pytest
 import torch
@@ -20,6 +22,25 @@ def test_too_little_memory_is_no_damage(tmp_path, monkeypatch):
 
     monkeypatch.setattr(torch, "load", load)
     with pytest.raises(MemoryError):
+        read_state(tmp_path / "weights.th", "It")
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_what_is_no_tensor_is_named_without_the_advice_of_torch_to_execute_it(tmp_path, is_zip):
+    file = tmp_path / "weights.th"
+    state = {"a": pathlib.PurePosixPath("x")}
+    torch.save(state, file, _use_new_zipfile_serialization=is_zip)
+    with pytest.raises(ConfigurationError) as error:
+        read_state(file, "It")
+    assert str(error.value) == (
+        "It cannot be read; it is damaged, cut short, or holds more than tensors (such as a "
+        "pickled class). Copy it again, or save a state dict of tensors alone."
+    )
+
+
+def test_an_empty_file_is_refused_with_a_reason(tmp_path):
+    (tmp_path / "weights.th").write_bytes(b"")
+    with pytest.raises(ConfigurationError, match=r"damaged, cut short, or .*\(EOFError\)"):
         read_state(tmp_path / "weights.th", "It")
 
 
