@@ -17,7 +17,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 # Minimum number of predicates per batch, if the lines have so many.
 _MIN_BATCH_SIZE = 32
-# In predictions for a corpus, for its CoNLL output.
+# Field of a prediction for a corpus: CoNLL output writes a sentence after its last predicate.
 _IS_LAST = "is_last_of_sentence"
 
 
@@ -51,8 +51,8 @@ class SrlPredictor(TaskPredictor):
     # Raises
 
     `ConfigurationError`
-        If the spaCy model cannot be loaded; when it has to find the verbs of a sentence, if there
-        is none or it does not tag words.
+        If the spaCy model cannot be loaded; when it has to find the verbs of a sentence, if it does
+        not tag words.
     """
 
     example = '{"sentence": "The play began.", "predicates": [2]}'
@@ -88,9 +88,10 @@ class SrlPredictor(TaskPredictor):
         # Raises
 
         `ValueError`
-            If a line has neither `sentence` nor `tokens`, or a predicate outside the sentence.
+            If a line has neither `sentence` nor `tokens`, a predicate outside the sentence, or no
+            `predicates` although no spaCy model finds verbs.
         """
-        sentences = [self._tokens(_check_form(line)) for line in inputs]
+        sentences = [self._tokens(self._checked(line, "the sentence")) for line in inputs]
         instances = [
             [self._instance(tokens, position) for position in self._predicates(line, tokens)]
             for line, tokens in zip(inputs, sentences)
@@ -101,7 +102,8 @@ class SrlPredictor(TaskPredictor):
         for first in range(0, len(together), batch_size):
             frames += self.predict_batch_instance(together[first : first + batch_size])
         for frame in frames:
-            del frame["tokens"], frame[_IS_LAST]
+            del frame["tokens"]
+            frame.pop(_IS_LAST, None)
         outputs, remaining = [], iter(frames)
         for tokens, of_sentence in zip(sentences, instances):
             own = [next(remaining) for _ in of_sentence]
@@ -125,9 +127,14 @@ class SrlPredictor(TaskPredictor):
                     """finds verbs: --predictor-args '{"spacy_model": "en_core_web_sm"}'"""
                 )
             if isinstance(predicates, list):
-                _check_positions(
-                    predicates, [token.text for token in self._tokens(line, tag=False)]
-                )
+                words = [token.text for token in self._tokens(line, tag=False)]
+                outside = [position for position in predicates if not 0 <= position < len(words)]
+                if outside:
+                    allowed = f"positions from 0 to {len(words) - 1}" if words else "an empty list"
+                    raise ValueError(
+                        f'expected "predicates" to be {allowed}, found {outside[0]} for '
+                        f"{json.dumps(words)}"
+                    )
             return line
         except ValueError as error:
             raise ValueError(f"{location}: {error}. A line is like {self.example}") from error
@@ -154,14 +161,7 @@ class SrlPredictor(TaskPredictor):
         if predicates == "all":
             return list(range(len(tokens)))
         if predicates is not None:
-            _check_positions(predicates, [token.text for token in tokens])
             return sorted(set(predicates))
-        if not self._spacy_model:
-            raise ConfigurationError(
-                'The predicates of a line are missing: give their positions, "predicates": [2], '
-                'or "all". Finding the verbs needs a spaCy model with a tagger: `allennlp predict` '
-                """takes a name or path as --predictor-args '{"spacy_model": "en_core_web_sm"}'."""
-            )
         verbs = verb_positions(tokens)
         if verbs is None:
             text = " ".join(token.text for token in tokens)
@@ -181,15 +181,9 @@ class SrlPredictor(TaskPredictor):
             "lemma": metadata["lemma"],
             "tags": tags,
             "description": _description(metadata["words"], tags),
-            _IS_LAST: metadata[_IS_LAST],
+            _IS_LAST: metadata[_IS_LAST] if self._output_format == "conll" else None,
             "gold_tags": metadata["gold_tags"],
         }
-
-    @overrides
-    def dump_line(self, outputs: JsonDict) -> str:
-        if self._output_format == "json":
-            return super().dump_line({n: v for n, v in outputs.items() if n != _IS_LAST})
-        return super().dump_line(outputs)
 
     @overrides
     def _columns(self, outputs: JsonDict) -> str:
@@ -203,15 +197,6 @@ class SrlPredictor(TaskPredictor):
             return ""
         frames, self._frames = self._frames, []
         return _propositions(outputs["tokens"], frames)
-
-
-def _check_positions(positions: List[int], words: List[str]) -> None:
-    outside = [position for position in positions if not 0 <= position < len(words)]
-    if outside:
-        allowed = f"positions from 0 to {len(words) - 1}" if words else "an empty list"
-        raise ValueError(
-            f'expected "predicates" to be {allowed}, found {outside[0]} for {json.dumps(words)}'
-        )
 
 
 def _check_form(line: JsonDict) -> JsonDict:

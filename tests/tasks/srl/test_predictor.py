@@ -81,6 +81,7 @@ def test_sentences_are_written_as_the_scorer_reads_them(make):
     output = predictor.predict_json({"tokens": ["They", "play"], "predicates": [1]})
     rows = predictor.dump_line(output).splitlines()
     assert [row.split()[0] for row in rows if row] == ["-", "play"]
+    assert "is_last_of_sentence" not in output["frames"][0]
     for lemma, expected in (("pre-", "pre-"), ("--", "--"), ("-", "verb"), ("a b", "ab")):
         output["frames"][0]["lemma"] = lemma
         assert predictor.dump_line(output).splitlines()[1].split()[0] == expected
@@ -88,7 +89,7 @@ def test_sentences_are_written_as_the_scorer_reads_them(make):
 
 
 def test_verbs_without_a_spacy_model_say_what_is_needed(make):
-    with pytest.raises(ConfigurationError, match="give their positions.*spacy_model"):
+    with pytest.raises(ValueError, match="^the sentence: expected .*positions or.*spacy_model"):
         make().predict_json({"sentence": "They play chess."})
 
 
@@ -137,7 +138,7 @@ def test_a_spacy_model_without_a_tagger_is_named(make, tmp_path):
 
 
 def test_an_empty_name_is_no_spacy_model(make):
-    with pytest.raises(ConfigurationError, match="give their positions.*spacy_model"):
+    with pytest.raises(ValueError, match="^the sentence: expected .*positions or.*spacy_model"):
         make(spacy_model="").predict_json({"sentence": "They play chess."})
 
 
@@ -196,9 +197,10 @@ def test_a_sentence_cut_short_does_not_leak_into_the_next(make, archive):
 def test_a_corpus_in_json_has_gold_tags_and_nothing_internal(make, archive):
     predictor = make()
     (instance,) = itertools.islice(predictor._dataset_reader.read(TEST), 1)
-    line = json.loads(predictor.dump_line(predictor.predict_instance(instance)))
-    assert line["gold_tags"] == instance["metadata"].metadata["gold_tags"]
-    assert "is_last_of_sentence" not in line
+    output = predictor.predict_instance(instance)
+    assert json.loads(predictor.dump_line(output)) == output
+    assert output["gold_tags"] == instance["metadata"].metadata["gold_tags"]
+    assert "is_last_of_sentence" not in output
 
 
 def test_a_long_text_is_only_tokenised(make):
