@@ -6,6 +6,7 @@ from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
 from elmo_plugin.corpora.columns import Rows, check_width, read_blocks
 from elmo_plugin.corpora.conll2012.brackets import argument_spans, argument_tags
+from elmo_plugin.corpora.tag_spans import tags_to_spans
 
 __all__ = ["Frame", "Sentence", "format_propositions", "read_sentences"]
 
@@ -154,12 +155,8 @@ def format_propositions(
 
 
 def _proposition_column(tags: Sequence[str]) -> List[str]:
-    cells = []
-    for row, tag in enumerate(tags):
-        label = tag[2:]
-        before = tags[row - 1][2:] if row else ""
-        after = tags[row + 1] if row + 1 < len(tags) else "O"
-        begins = label and (tag[0] == "B" or label != before)
-        ends = label and after != f"I-{label}"
-        cells.append((f"({label}" if begins else "") + "*" + (")" if ends else ""))
+    cells = ["*"] * len(tags)
+    for span in tags_to_spans(tags):
+        cells[span.start] = f"({span.label}*"
+        cells[span.end] += ")"
     return cells
