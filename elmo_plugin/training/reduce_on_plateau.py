@@ -1,7 +1,10 @@
-from typing import Any, Dict, List, Optional
+from typing import List, Optional
 
 import torch
 from allennlp.training.learning_rate_schedulers import LearningRateScheduler
+from allennlp.training.learning_rate_schedulers.learning_rate_scheduler import (
+    _PyTorchLearningRateSchedulerWithMetricsWrapper,
+)
 from overrides import overrides
 
 from elmo_plugin.util.errors import ConfigurationError
@@ -10,7 +13,7 @@ __all__ = ["ReduceOnPlateau"]
 
 
 @LearningRateScheduler.register("elmo-reduce-on-plateau")
-class ReduceOnPlateau(LearningRateScheduler):
+class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
     """
     Reduces the learning rate when the validation metric has stopped improving.
 
@@ -49,26 +52,22 @@ class ReduceOnPlateau(LearningRateScheduler):
         threshold_mode: str = "rel",
         threshold: float = 1e-4,
     ) -> None:
-        super().__init__(optimizer)
         _check_choice("mode", mode, ["min", "max"])
         _check_choice("threshold_mode", threshold_mode, ["rel", "abs"])
         if not 0 < factor < 1:
             raise ConfigurationError(
                 f"elmo-reduce-on-plateau: `factor` must be between 0 and 1, but it is {factor}."
             )
-        self._plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
-            optimizer,
-            mode=mode,  # type: ignore[arg-type]  # Checked above, as is `threshold_mode`.
-            factor=factor,
-            patience=patience,
-            threshold=threshold,
-            threshold_mode=threshold_mode,  # type: ignore[arg-type]
+        super().__init__(
+            torch.optim.lr_scheduler.ReduceLROnPlateau(
+                optimizer,
+                mode=mode,  # type: ignore[arg-type]  # Checked above, as is `threshold_mode`.
+                factor=factor,
+                patience=patience,
+                threshold=threshold,
+                threshold_mode=threshold_mode,  # type: ignore[arg-type]
+            )
         )
-
-    @overrides
-    def get_values(self) -> List[float]:
-        """The learning rate of each parameter group."""
-        return [group["lr"] for group in self.optimizer.param_groups]
 
     @overrides
     def step(self, metric: Optional[float] = None) -> None:
@@ -91,27 +90,20 @@ class ReduceOnPlateau(LearningRateScheduler):
                 "none: set `validation_data_path` (and `validation_metric` in the trainer), or "
                 "use a scheduler that needs no metric."
             )
-        if self._plateau.mode == "min" and metric > 0:
+        mode, threshold_mode = self.lr_scheduler.mode, self.lr_scheduler.threshold_mode
+        if mode == "min" and metric > 0:
             raise ConfigurationError(
                 f"elmo-reduce-on-plateau has mode 'min', but received {metric} from a trainer that "
                 "maximises it. Set `mode` to 'max', or put a minus before the name in "
                 "`validation_metric` if less is better."
             )
-        if self._plateau.mode == "max" and self._plateau.threshold_mode == "rel" and metric < 0:
+        if mode == "max" and threshold_mode == "rel" and metric < 0:
             raise ConfigurationError(
                 f"elmo-reduce-on-plateau has mode 'max', but received {metric}, for which a "
                 "relative `threshold` is not defined. Set `mode` to 'min' if less is better, or "
                 "`threshold_mode` to 'abs'."
             )
-        self._plateau.step(metric if self._plateau.mode == "max" else -metric)
-
-    @overrides
-    def state_dict(self) -> Dict[str, Any]:
-        return self._plateau.state_dict()
-
-    @overrides
-    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        self._plateau.load_state_dict(state_dict)
+        super().step(metric if mode == "max" else -metric)
 
 
 def _check_choice(name: str, value: str, choices: List[str]) -> None:
