@@ -5,11 +5,11 @@ Splits raw text into words. Neither tokenizer needs a trained model; they need s
 
 import json
 from functools import lru_cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence
 
 from elmo_plugin.corpora.json_lines import excerpt
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.optional import optional_package
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
@@ -24,13 +24,8 @@ __all__ = [
 
 
 def _imported(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ConfigurationError(
-            "Splitting raw text into words needs the packages spacy and nltk: pip install "
-            f"'elmo-plugin[analysis]' ({error})."
-        ) from error
+    purpose = "Splitting raw text into words"
+    return optional_package(name, purpose, "'elmo-plugin[analysis]'", ConfigurationError)
 
 
 @lru_cache(maxsize=None)
