@@ -19,6 +19,7 @@ from elmo_plugin.tasks.coref.clusters import (
 _MEASURES = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_entities, "ceafm": ceaf_mentions}
 # The official score of the shared task is the mean of these.
 _OFFICIAL = ("muc", "b3", "ceafe")
+_KINDS = ("precision", "recall", "f1")
 
 
 @Metric.register("elmo-coref-scores")
@@ -84,18 +85,17 @@ class CorefScores(Metric):
         (sums,) = sum_counters([self._sums])
         if not sums["documents", ""]:
             return {}
-        kinds = ("precision", "recall", "f1")
         scores = {
-            name: dict(
-                zip(kinds, precision_recall_f1(*(sums[name, field] for field in Counts._fields)))
-            )
+            name: precision_recall_f1(*(sums[name, field] for field in Counts._fields))
             for name in _MEASURES
         }
+        official = zip(*(scores[name] for name in _OFFICIAL))
+        means = [sum(values) / len(_OFFICIAL) for values in official]
         metrics = {
-            f"coref_{kind}": sum(scores[name][kind] for name in _OFFICIAL) / len(_OFFICIAL)
-            for kind in kinds
+            f"{name}_{kind}": score
+            for name, of_measure in {"coref": means, **scores}.items()
+            for kind, score in zip(_KINDS, of_measure)
         }
-        metrics.update((f"{name}_{kind}", scores[name][kind]) for name in scores for kind in kinds)
         metrics["mention_recall"] = quotient(sums["mentions", "right"], sums["mentions", "gold"])
         if reset:
             self.reset()
