@@ -108,7 +108,7 @@ class BootstrapEvaluator(SimpleEvaluator):
 
 class _InstanceCounts(Metric):
     """
-    A metric that also keeps the numbers in its state after each instance alone.
+    Calls a metric, and records what each instance, scored alone, adds to the numbers in its state.
 
     # Parameters
 

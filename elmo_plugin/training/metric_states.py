@@ -26,8 +26,8 @@ _CONSTANTS = (
     types.ModuleType,
 )
 
-# A value that is no plain value, dict, list or tuple is stored as a dictionary with the first two
-# keys.
+# Any other value is stored as a dictionary: `_CLASS` is its class or one of the two names below,
+# `_PARTS` its content.
 _CLASS, _PARTS = "elmo-class", "elmo-parts"
 _ARRAY, _LEFT_OUT = "numpy.ndarray", "left out"
 

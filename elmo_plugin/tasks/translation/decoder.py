@@ -47,8 +47,8 @@ class AttentionalDecoder(torch.nn.Module):
         Width of each layer of the LSTM and of the attentional vector.
     encoded_dim : `int`
         Width of the encoded source.
-    num_layers : `int`, optional (default = `2`)
-    dropout : `float`, optional (default = `0.2`)
+    num_layers : `int`
+    dropout : `float`
         On the inputs of each layer of the LSTM, and on the attentional vector.
     """
 
@@ -58,8 +58,8 @@ class AttentionalDecoder(torch.nn.Module):
         embedding_dim: int,
         decoder_dim: int,
         encoded_dim: int,
-        num_layers: int = 2,
-        dropout: float = 0.2,
+        num_layers: int,
+        dropout: float,
     ) -> None:
         super().__init__()
         self.embedding = torch.nn.Embedding(num_words, embedding_dim, padding_idx=0)
