@@ -1,10 +1,8 @@
 from collections import Counter
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
-import torch.distributed as dist
-from allennlp.common.util import is_distributed
-
 from elmo_plugin.metrics.f1 import precision_recall_f1
+from elmo_plugin.util.distributed import gathered
 
 OVERALL = "overall"
 
@@ -116,9 +114,9 @@ def aligned_tags(
 
 def sum_counters(counters: Collection[Counter]) -> List[Counter]:
     """Each counter summed over all processes, each of which has to call this."""
-    if not is_distributed():
-        return list(counters)
     # Processes may count different labels, so that the counts cannot be summed as one tensor.
-    gathered: List[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(gathered, list(counters))
-    return [sum(parts, Counter()) for parts in zip(*gathered)]
+    of_processes = gathered(list(counters))
+    if len(of_processes) == 1:
+        # A sum would lose the labels whose count is 0.
+        return of_processes[0]
+    return [sum(parts, Counter()) for parts in zip(*of_processes)]

@@ -19,6 +19,7 @@ from elmo_plugin.training.metric_states import load_metric_states, metric_states
 from elmo_plugin.training.random_states import random_states, set_random_states
 from elmo_plugin.training.resumed_loader import ResumedLoader
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
+from elmo_plugin.util.distributed import gathered
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import read_state
 
@@ -93,7 +94,7 @@ class RecoverableTrainer(GradientDescentTrainer):
         for module in self.model.modules():
             if hasattr(module, "before_checkpoint"):
                 module.before_checkpoint()
-        processes = self._gather(self._process_state())
+        processes = gathered(self._process_state())
         checkpoint = super().get_checkpoint_state()
         if checkpoint is None:
             return None
@@ -233,14 +234,6 @@ class RecoverableTrainer(GradientDescentTrainer):
                 f"{type(self._checkpointer).__name__}, with which the processes would deadlock. "
                 "Set `trainer.checkpointer.type`."
             )
-
-    def _gather(self, state: Dict[str, Any]) -> List[Dict[str, Any]]:
-        """The states of all processes in the order of their ranks."""
-        if not self._distributed:
-            return [state]
-        states: List[Any] = [None] * self._world_size
-        torch.distributed.all_gather_object(states, state)
-        return states
 
 
 def _without_numpy(value: Any) -> Any:

@@ -1,11 +1,12 @@
 """Processes that train one model together, see `torch.distributed`."""
 
-from typing import Tuple, TypeVar
+from typing import Any, List, Tuple, TypeVar
 
 import torch
 from torch import distributed
 
 Number = TypeVar("Number", int, float)
+Value = TypeVar("Value")
 
 
 def rank_and_world_size() -> Tuple[int, int]:
@@ -13,6 +14,16 @@ def rank_and_world_size() -> Tuple[int, int]:
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
     return 0, 1
+
+
+def gathered(value: Value) -> List[Value]:
+    """The values of all processes in the order of their ranks; each process has to call this."""
+    _, world_size = rank_and_world_size()
+    if world_size == 1:
+        return [value]
+    values: List[Any] = [None] * world_size
+    distributed.all_gather_object(values, value)
+    return values
 
 
 def sum_over_processes(value: Number) -> Number:
