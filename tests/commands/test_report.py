@@ -158,6 +158,16 @@ def test_pictures_of_the_same_name_are_numbered(out, tmp_path):
     assert names == {"tags-accuracy-on-test.svg", "tags-accuracy-on-test-2.svg"}
 
 
+def test_a_forward_only_language_model_has_no_backward_perplexity(tmp_path):
+    points = [{**point} for point in CURVE]
+    for point in points:
+        del point["backward_perplexity"]
+    (tmp_path / "curve.json").write_text(json.dumps(points))
+    run("elmo-report", tmp_path)
+    cells = Page((tmp_path / "report.html").read_text()).cells
+    assert cells[:6] == ["million tokens", "perplexity", "forward", "1.0", "900.0", "901.0"]
+
+
 def test_a_row_without_scores_has_no_picture_and_sections_are_sorted_by_title(out):
     run("elmo-report", out)
     text = (out / "report.html").read_text()

@@ -191,12 +191,14 @@ def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
         axes.grid(True, which="both", color="#999999", alpha=0.3, linewidth=0.5)
         axes.tick_params(which="both", labelsize=7)
 
+    # A forward-only language model has no backward perplexity.
+    names = ("perplexity", "forward_perplexity", "backward_perplexity")
+    known = [name for name in names if name in content[0]]
     lines = [
-        [f"{point['tokens'] / 1e6:.1f}", f"{point['perplexity']:.1f}",
-         f"{point['forward_perplexity']:.1f}", f"{point['backward_perplexity']:.1f}"]
+        [f"{point['tokens'] / 1e6:.1f}", *(f"{point[name]:.1f}" for name in known)]
         for point in points
-    ]  # fmt: skip
-    head = ["million tokens", "perplexity", "forward", "backward"]
+    ]
+    head = ["million tokens", *(name.removesuffix("_perplexity") for name in known)]
     return Section(
         title,
         str(path),
