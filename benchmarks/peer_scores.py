@@ -7,7 +7,8 @@ Scores of the models of allennlp-models, trained like our baselines without ELMo
 Instances, batches, optimizer, epochs, patience, seeds and word vectors are those of our experiment;
 task_peers.py lists how the networks differ. They have no L2 penalty, and all products are in
 float32, because AllenNLP's masked softmax does not support bfloat16. A model is trained for each
-baseline of the study `table1`, or those of --words; its best epoch on dev is evaluated on test.
+baseline of the study `table1`, or those of --words, on the smallest share of the training data that
+the study has of the task, or those of --fractions; its best epoch on dev is evaluated on test.
 Models whose scores are in the output are not trained again. At the end, a Markdown table of all
 scores in the output beside ours is printed; with `--update FILE` it also replaces what is between
 the lines `<!-- peers -->` and `<!-- /peers -->` of a file. `--seeds` without a number trains
@@ -19,6 +20,7 @@ import json
 import os
 import tempfile
 import time
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -32,7 +34,6 @@ from task_peers import CURE, PEERS, find_peers
 
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.commands.markdown import markdown_table, replace_tables
-from elmo_plugin.environment import set_defaults
 from elmo_plugin.util.atomic_write import atomic_write
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
@@ -62,7 +63,7 @@ class PeerModel(Model):
 
 
 def runs_of(row: str, arguments: argparse.Namespace) -> List[Dict[str, Any]]:
-    """Our baselines in `table1`, with the seeds, epochs and patience of the arguments."""
+    """Our baselines in `table1`, with the data, seeds, epochs and patience of the arguments."""
     settings = {
         name: value
         for name, value in (("num_epochs", arguments.epochs), ("patience", arguments.patience))
@@ -84,7 +85,13 @@ def runs_of(row: str, arguments: argparse.Namespace) -> List[Dict[str, Any]]:
         path.write_text(source, encoding="utf-8")
         runs = Params.from_file(path).as_dict(quiet=True)["runs"]
     named = arguments.words or [run["column"] for run in runs]
-    return [run for run in runs if run["column"] in named and not run["column"].startswith("ELMo")]
+    shares = arguments.fractions or sorted(run["fraction"] for run in runs)[:1]
+    return [
+        run
+        for run in runs
+        if run["column"] in named and run["fraction"] in shares
+        if not run["column"].startswith("ELMo")
+    ]
 
 
 def test_data(run: Dict[str, Any]) -> DataLoader:
@@ -163,6 +170,13 @@ def main() -> None:
         metavar="COLUMN",
         help="such as 'fixed vectors'; default: all baselines",
     )
+    parser.add_argument(
+        "--fractions",
+        nargs="+",
+        type=float,
+        metavar="SHARE",
+        help="of the training data, those of the study table1; default: the smallest of each task",
+    )
     parser.add_argument("--seeds", nargs="*", type=int, default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, help="default: those of the study table1")
     parser.add_argument("--patience", type=int, help="default: that of the study table1")
@@ -177,13 +191,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if not find_peers(arguments.peers):
         parser.error(f"allennlp-models was not found: {CURE}")
-    set_defaults()
     scores = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
-    done = {(score["peer"], score["words"], score["seed"]) for score in scores}
+    done = set(map(itemgetter("peer", "words", "fraction", "seed"), scores))
     for name in arguments.task:
         row, peer = TASKS[name]
         for run in runs_of(row, arguments):
-            if (peer, run["column"], run["seed"]) in done:
+            if (peer, run["column"], run["fraction"], run["seed"]) in done:
                 continue
             scores.append(measure(run, peer))
             print(scores[-1], flush=True)

@@ -465,10 +465,20 @@ def test_the_backward_pass_counts_to_the_part_whose_gradient_it_computes():
     assert {part for part, _ in found} == {"first", "second", "optimiser", "data", "other"}
 
 
+def peer_arguments(fractions=None):
+    chosen = {"words": ["trained vectors"], "fractions": fractions}
+    return SimpleNamespace(epochs=1, patience=1, seeds=[1], **chosen)
+
+
+def test_a_peer_is_trained_on_the_smallest_share_of_the_data_or_on_those_chosen():
+    runs_of = modules["peer_scores"].runs_of
+    assert [run["fraction"] for run in runs_of("SNLI", peer_arguments())] == [0.2]
+    assert [run["fraction"] for run in runs_of("SNLI", peer_arguments([0.2, 1]))] == [0.2, 1]
+
+
 def test_a_peer_is_evaluated_on_all_sentences_and_not_on_phrases():
     peer_scores = modules["peer_scores"]
-    arguments = SimpleNamespace(epochs=1, patience=1, seeds=[1], words=["trained vectors"])
-    (run,) = peer_scores.runs_of("SST", arguments)
+    (run,) = peer_scores.runs_of("SST", peer_arguments())
     assert run["column"] == "trained vectors"
     run["experiment"]["validation_dataset_reader"]["max_instances"] = 2
     num_sentences = len(Path(run["evaluate"]).read_text().splitlines())
