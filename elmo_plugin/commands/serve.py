@@ -18,6 +18,7 @@ from elmo_plugin.serve.served_task import load_tasks
 from elmo_plugin.serve.server import listen, serve
 from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.optional import optional_package
 from elmo_plugin.util.resources import shipped_archives
 
 DESCRIPTION = f"""\
@@ -83,7 +84,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
-    # Before the models are loaded, to name a port in use at once.
+    # Before the models are loaded, to name a missing package or a port in use at once.
+    for package in ("fastapi", "prometheus_client", "uvicorn"):
+        optional_package(package, "A server", "'elmo-plugin[serve]'")
     listen(args.host, args.port).close()
     limits = Limits(max_words=args.max_words)
     overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}

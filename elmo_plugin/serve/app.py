@@ -77,21 +77,11 @@ def make_app(
         and of `words`.
     batch_size, max_queue_size : `int`
         See `Worker`.
-
-    # Raises
-
-    `ImportError`
-        If FastAPI is not installed.
     """
-    try:
-        from fastapi import FastAPI, Request, Response
-        from fastapi.responses import HTMLResponse
+    from fastapi import FastAPI, Request, Response
+    from fastapi.responses import HTMLResponse
 
-        server_metrics = ServerMetrics()
-    except ImportError as error:
-        raise ImportError(
-            f"A server needs the package {error.name}: pip install 'elmo-plugin[serve]'"
-        ) from error
+    server_metrics = ServerMetrics()
     handlers: Dict[str, Handler] = {name: task.answer for name, task in tasks.items()}
     if words is not None:
         handlers[WORD] = words.answer

@@ -1,7 +1,6 @@
 import asyncio
 import json
 import re
-import sys
 import threading
 import time
 from unittest.mock import patch
@@ -207,12 +206,6 @@ def test_the_page_may_load_nothing_from_elsewhere(client):
     assert policy.startswith("default-src 'none'; connect-src 'self'; img-src data:; script-src '")
     assert "http" not in policy and "unsafe" not in policy
     assert "://" not in page.text and " src=" not in page.text
-
-
-def test_without_fastapi_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "fastapi", None)
-    with pytest.raises(ImportError, match="pip install 'elmo-plugin.serve.'"):
-        make_app({})
 
 
 @pytest.mark.parametrize("task", EXAMPLES)

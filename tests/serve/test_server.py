@@ -2,6 +2,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -99,6 +100,13 @@ def test_models_are_loaded_in_bfloat16_on_request(monkeypatch, archive_of):
     for arguments in ((), ("--bfloat16",)):
         assert "enough" in failure("elmo-serve", archive_of("ner"), "--port", 0, *arguments)
     assert [model.get("dtype") for model in models] == [None, "bfloat16"]
+
+
+@pytest.mark.parametrize("package", ["fastapi", "prometheus_client", "uvicorn"])
+def test_a_missing_package_is_an_error_before_a_model_is_loaded(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    message = failure("elmo-serve", "nowhere.tar.gz")
+    assert f"needs the package {package}: pip install 'elmo-plugin[serve]'" in message
 
 
 def test_an_address_in_use_is_an_error_before_a_model_is_loaded(server):
