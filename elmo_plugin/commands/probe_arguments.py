@@ -163,15 +163,13 @@ def write_results(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:
     """Writes `--json`, if it is given: what was probed, and the results."""
     if args.json is None:
         return
+    names = ("options_file", "weight_file", "glove", "cove")
     probed = {
         # `allennlp elmo-probe` as `elmo probe`.
         "command": shlex.join(["elmo", *sys.argv[1:]]).replace("elmo elmo-", "elmo "),
         # Without the folders of this machine, as far as the files are below the working directory.
-        "options_file": str(args.options_file).removeprefix(f"{Path.cwd()}/"),
-        "weight_file": str(args.weight_file).removeprefix(f"{Path.cwd()}/"),
+        **{n: str(getattr(args, n) or "").removeprefix(f"{Path.cwd()}/") for n in names},
         "bilm_fingerprint": fingerprint(bilm),
-        "glove": str(args.glove),
-        "cove": str(args.cove or ""),
         "seed": args.seed,
     }
     write_json_rows(args.json, {**probed, **results}, "representation")

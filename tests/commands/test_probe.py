@@ -78,6 +78,7 @@ def test_tags_of_the_fixture_are_probed(tmp_path, capsys, monkeypatch):
     found = json.loads((tmp_path / "new" / "tags.json").read_text())
     assert found["bilm_fingerprint"] == fingerprint(load_bilm())
     assert found["options_file"] == "fixtures/bilm/options.json"
+    assert found["glove"] == "fixtures/corpora/glove/vectors.100d.txt.gz"
     assert found["num_words"] == {"train": 611, "dev": 163, "test": 179}
     assert found["tag"] == "upos" and "PROPN" in found["tags"]
     for row, score in zip(rows[2:], found["scores"], strict=True):
