@@ -25,6 +25,12 @@ class Difference(NamedTuple):
     value: float
     interval: Interval
 
+    def in_percent(self, num_decimals: int) -> str:
+        """Such as `-0.36 (-0.61 to -0.12)`."""
+        numbers = (self.value, *self.interval)
+        value, low, high = (f"{100 * number:+.{num_decimals}f}" for number in numbers)
+        return f"{value} ({low} to {high})"
+
 
 @dataclass(frozen=True)
 class BootstrappedScore:

@@ -6,11 +6,10 @@ import tempfile
 from argparse import ArgumentParser, Namespace
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Optional, Set
+from typing import Any, Callable, Dict, Iterator, Set
 
 import torch
 
-from elmo_plugin.analysis.bootstrap import Difference
 from elmo_plugin.analysis.representations import (
     RANDOM_BILM,
     BilmLayers,
@@ -147,16 +146,6 @@ def _found(folder: str, pattern: str, option: str) -> str:
             f"--{option}, or set ELMO_DATA."
         )
     return found[0]
-
-
-def format_difference(difference: Optional[Difference], num_decimals: int) -> str:
-    """Such as `-0.36 (-0.61 to -0.12)`, in percent; empty without a difference."""
-    if difference is None:
-        return ""
-    value, low, high = (
-        f"{100 * number:+.{num_decimals}f}" for number in (difference.value, *difference.interval)
-    )
-    return f"{value} ({low} to {high})"
 
 
 def write_results(args: Namespace, bilm: Bilm, results: Dict[str, Any]) -> None:

@@ -11,7 +11,6 @@ from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
     corpus_files,
-    format_difference,
     representations,
     vector_folder,
     write_results,
@@ -161,7 +160,7 @@ def _cells(score: TagScore) -> List[str]:
         _percent(score.dev.overall.value),
         _percent(score.test.overall.value),
         f"{_percent(low)} to {_percent(high)}",
-        format_difference(score.from_previous, 2),
+        score.from_previous.in_percent(2) if score.from_previous else "",
         _percent(score.test.unseen),
         iterations,
     ]

@@ -12,7 +12,6 @@ from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
     corpus_files,
-    format_difference,
     representations,
     vector_folder,
     write_results,
@@ -143,7 +142,7 @@ def _table(probe: SenseProbe, rows: List[_Row]) -> str:
             row.layer,
             *(f"{100 * row.scores[group].f1:.1f}" for group in groups),
             f"{100 * low:.1f} to {100 * high:.1f}",
-            format_difference(row.from_previous, 1),
+            row.from_previous.in_percent(1) if row.from_previous else "",
         ]
         for row in rows
         for low, high in [row.f1.interval()]

@@ -3,6 +3,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
+from elmo_plugin.analysis.bootstrap import Difference
 from elmo_plugin.analysis.layer_weight_figure import draw_weights, model_label, weight_table
 from elmo_plugin.analysis.layer_weights import LayerWeights
 from elmo_plugin.analysis.report.models import read_models
@@ -149,12 +150,7 @@ def _senses(content: Dict[str, Any], path: Path) -> Section:
 def _from_row_above(score: Dict[str, Any], num_decimals: int) -> str:
     """The difference and its interval; empty where the row above is of other vectors."""
     found = score.get("from_previous")
-    if not found:
-        return ""
-    value, low, high = (
-        f"{100 * number:+.{num_decimals}f}" for number in (found["value"], *found["interval"])
-    )
-    return f"{value} ({low} to {high})"
+    return Difference(**found).in_percent(num_decimals) if found else ""
 
 
 def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
