@@ -11,7 +11,7 @@ from elmo_plugin.analysis.studies.train_run import Score
 
 __all__ = [
     "Cell",
-    "Difference",
+    "Comparison",
     "baseline",
     "best_column",
     "cell",
@@ -48,7 +48,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Comparison:
     """
     The difference between a column and the baseline of its row, or the column that it names as
     `against`.
@@ -95,7 +95,7 @@ def difference(
     number: int,
     fraction: Optional[float] = None,
     base_fraction: Optional[float] = None,
-) -> Optional[Difference]:
+) -> Optional[Comparison]:
     """
     The difference between a column and what it is compared with; `None` while either has no scores.
 
@@ -145,11 +145,11 @@ def difference(
         interval = _interval(samples[1] - samples[0], [before.values, after.values])
     is_share = row.percent and not row.lower_is_better and first < 1
     reduction = (second - first) / (1 - first) if is_share else None
-    return Difference(second - first, interval, reduction, base)
+    return Comparison(second - first, interval, reduction, base)
 
 
 def baseline(results: Results, row: Row, fraction: float) -> int:
-    """The number of the column with which others are compared, see `Difference`."""
+    """The number of the column with which others are compared, see `Comparison`."""
     return best_column(results, row, range(row.num_baselines), fraction)
 
 
