@@ -14,7 +14,7 @@ from elmo_plugin.util.ray_tasks import run_with_ray
 __all__ = ["Outcome", "train_all", "train_all_with_ray"]
 
 #: A score, or why there is none.
-Outcome = Union[Score, RunFailed, ConfigurationError]
+Outcome = Union[Score, RunFailed]
 _Outcomes = Iterator[Tuple[Run, Outcome]]
 
 
@@ -41,20 +41,14 @@ def train_all(
     if num_workers > 1 and not os.environ.get("OMP_NUM_THREADS"):
         num_threads = max(1, (os.cpu_count() or 1) // num_workers)
 
-    def outcome(run: Run) -> Outcome:
+    def train(run: Run) -> Outcome:
         on_start(run)
-        try:
-            return train_run(run, out, metrics, num_threads, stop.is_set)
-        except (RunFailed, ConfigurationError) as error:
-            return error
-        except Exception as error:
-            # One run must not stop the others.
-            return RunFailed(repr(error))
+        return _outcome(run, out, metrics, num_threads, stop.is_set)
 
     stop = threading.Event()
     pool = ThreadPoolExecutor(num_workers)
     try:
-        futures = {pool.submit(outcome, run): run for run in runs}
+        futures = {pool.submit(train, run): run for run in runs}
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
@@ -92,14 +86,21 @@ def train_all_with_ray(
     """
     num_threads = max(1, int(num_cpus))
     calls = [(run, out.resolve(), metrics, num_threads) for run in runs]
-    for number, outcome in run_with_ray(_task, calls, address, num_cpus, num_gpus):
+    for number, outcome in run_with_ray(_outcome, calls, address, num_cpus, num_gpus):
         failed = isinstance(outcome, RuntimeError)  # of Ray itself
         yield runs[number], RunFailed(str(outcome)) if failed else outcome
 
 
-def _task(run: Run, out: Path, metrics: List[str], num_threads: int) -> Outcome:
+def _outcome(
+    run: Run,
+    out: Path,
+    metrics: List[str],
+    num_threads: int,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Outcome:
     try:
-        return train_run(run, out, metrics, num_threads)
+        return train_run(run, out, metrics, num_threads, should_stop)
     except Exception as error:
+        # One run must not stop the others.
         is_known = isinstance(error, (RunFailed, ConfigurationError))
         return RunFailed(str(error) if is_known else repr(error))
