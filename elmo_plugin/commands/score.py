@@ -2,6 +2,7 @@ import hashlib
 import json
 from argparse import ArgumentParser, Namespace
 from contextlib import closing
+from functools import partial
 from os.path import samefile
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
@@ -135,25 +136,16 @@ def _score_text(args: Namespace) -> str:
     text = DigestedText([path], args.decoding_errors)
     scorer, identity = _scorer(args)
     rows = ScoreRows(args.format, args.unit, args.sentences, args.top_k > 0)
-    done = ScoredText()
+    score, done = partial(score_text, scorer, text, rows), ScoredText()
     with progress("sentences", total, args.file_friendly_logging) as advance:
         if args.output is None:
-            score_text(scorer, text, rows, done, _print, "", args.batch_size, advance)
+            score(done, _print, "", args.batch_size, advance)
         else:
             names = ("format", "unit", "sentences", "top_k", "batch_size")
             settings = {**identity, **{name: getattr(args, name) for name in names}}
             with closing(ResumableText(Path(args.output), settings, args.force)) as file:
                 done = ScoredText(**file.progress)
-                score_text(
-                    scorer,
-                    text,
-                    rows,
-                    done,
-                    file.commit,
-                    str(file.folder),
-                    args.batch_size,
-                    advance,
-                )
+                score(done, file.commit, str(file.folder), args.batch_size, advance)
                 if done.num_predictions:
                     file.finish()
     if not done.num_predictions:
