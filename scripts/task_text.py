@@ -10,7 +10,6 @@ The file name gives the kind of corpus: `.jsonl` (SNLI), `.json` (SQuAD contexts
 by the reader of the task. Each distinct sentence is printed once.
 """
 
-import re
 import signal
 import sys
 from typing import Callable, Dict, Iterable, Iterator, Sequence
@@ -18,7 +17,7 @@ from typing import Callable, Dict, Iterable, Iterator, Sequence
 import spacy
 
 from elmo_plugin.corpora import conll2003, conll2012, snli, squad, sst
-from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.corpora.tagged_words import read_conllu
 
 
 def pairs(path: str) -> Iterator[Sequence[str]]:
@@ -35,23 +34,11 @@ def contexts(path: str) -> Iterator[Sequence[str]]:
             yield [token.text for token in sentence if not token.is_space]
 
 
-def universal_dependencies(path: str) -> Iterator[Sequence[str]]:
-    words = []
-    for _, line in numbered_lines(path):
-        if not line.strip():
-            yield words
-            words = []
-        # Skips comments, multiword tokens and empty nodes.
-        elif not re.match(r"#|\d+[-.]\d+\t", line):
-            words.append(line.split("\t")[1])
-    yield words
-
-
 READERS: Dict[str, Callable[[str], Iterable[Sequence[str]]]] = {
     ".jsonl": pairs,
     ".json": contexts,
     ".txt": lambda path: (tree.words for tree in sst.read_trees(path)),
-    ".conllu": universal_dependencies,
+    ".conllu": lambda path: (sentence.words for sentence in read_conllu(path)),
     ".gold_conll": lambda path: (sentence.words for sentence in conll2012.read_sentences(path)),
     ".conll": lambda path: (sentence.words for sentence in conll2003.read_sentences(path)),
 }
