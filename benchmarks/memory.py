@@ -12,9 +12,10 @@ input only.
 
 import multiprocessing
 import re
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Iterator, List, Union
+from typing import Any, Callable, Iterator, List, Tuple, Union
 
 import torch
 from bilms import SIZES, load_pair
@@ -31,8 +32,32 @@ def resident(what: str, process: Union[int, str] = "self") -> float:
     return int(found.group(1)) / 1024
 
 
+@contextmanager
+def child_process(
+    what: str, run: Callable[..., None], *arguments: Any
+) -> Iterator[Tuple[int, Connection]]:
+    """
+    Calls `run` in a new process, with these arguments and a connection to this process. Yields the
+    id of the process and the other end. If the process ends before its last message is received,
+    the script ends, too.
+    """
+    processes = multiprocessing.get_context("spawn")
+    child, parent = processes.Pipe()
+    process = processes.Process(target=run, args=(*arguments, parent))
+    process.start()
+    parent.close()
+    try:
+        yield process.pid, child
+    except (EOFError, ConnectionError):
+        raise SystemExit(f"{what}: the process ended early. Out of memory?") from None
+    finally:
+        # After an error the process may wait for a message: without the connection it ends.
+        child.close()
+        process.join()
+
+
 def measure_in_process(
-    which: str, size: str, sentences: List[List[str]], answer: Connection
+    which: str, size: str, sentences: List[List[str]], parent: Connection
 ) -> None:
     pair = load_pair(size, ["float32"])
     characters = pair.ours["float32"].bilm.characters
@@ -45,24 +70,14 @@ def measure_in_process(
         Path("/proc/self/clear_refs").write_text("5")
         before = resident("VmRSS")
         reader(ids)
-    answer.send(resident("VmHWM") - before)
+    parent.send(resident("VmHWM") - before)
 
 
 def measure_memory(which: str, size: str, sentences: List[List[str]]) -> float:
     """Peak memory of one batch of these sentences, in MB."""
-    processes = multiprocessing.get_context("spawn")
-    receiver, sender = processes.Pipe(duplex=False)
-    process = processes.Process(target=measure_in_process, args=(which, size, sentences, sender))
-    process.start()
-    sender.close()
-    try:
-        return receiver.recv()
-    except EOFError:
-        raise SystemExit(
-            f"{which}: the process for {len(sentences)} lines ended early. Out of memory?"
-        ) from None
-    finally:
-        process.join()
+    what = f"{which}, {len(sentences)} lines"
+    with child_process(what, measure_in_process, which, size, sentences) as (_, child):
+        return child.recv()
 
 
 def made_up_line(num_tokens: int) -> List[str]:

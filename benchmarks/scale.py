@@ -25,7 +25,6 @@ system can take back.
 
 import hashlib
 import json
-import multiprocessing
 import os
 import re
 import shutil
@@ -43,7 +42,7 @@ from allennlp.commands.train import TrainModel
 from allennlp.common import Params
 from allennlp.common.util import prepare_environment
 from common import Row, measuring_parser, read_rows, report
-from memory import resident
+from memory import child_process, resident
 
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.commands.main import main as elmo
@@ -160,38 +159,35 @@ def write_text(source: Sequence[Path], num_tokens: int, output: Path) -> None:
                 raise SystemExit(f"{source[0]}: expected a text, found no word.")
 
 
-def work_in_process(work: Work, texts: Sequence[Path], folder: Path, answer: Connection) -> None:
-    """Sends `None` before the warm-up, and elapsed and processor seconds after the whole text."""
+def work_in_process(work: Work, texts: Sequence[Path], folder: Path, parent: Connection) -> None:
+    """
+    Sends `None` and waits for a message before the warm-up, and sends elapsed and processor seconds
+    after the whole text.
+    """
     torch.set_num_threads(1)
     outputs = [folder / text.stem for text in texts]
     for output in outputs:
         output.mkdir(parents=True, exist_ok=True)
     with open(os.devnull, "w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing):
-        answer.send(None)
+        parent.send(None)
+        parent.recv()
         work(texts[0], outputs[0])
         start, processor_start = time.perf_counter(), time.process_time()
         work(texts[1], outputs[1])
-        answer.send((time.perf_counter() - start, time.process_time() - processor_start))
+        parent.send((time.perf_counter() - start, time.process_time() - processor_start))
 
 
 def measure_work(
     name: str, work: Work, num_tokens: int, texts: Sequence[Path], folder: Path
 ) -> Point:
-    processes = multiprocessing.get_context("spawn")
-    receiver, sender = processes.Pipe(duplex=False)
-    process = processes.Process(target=work_in_process, args=(work, texts, folder, sender))
-    process.start()
-    sender.close()
-    try:
-        receiver.recv()
-        before = peak = resident("RssAnon", process.pid)
-        while not receiver.poll(SECONDS_BETWEEN_SAMPLES):
-            peak = max(peak, resident("RssAnon", process.pid))
-        return Point(name, num_tokens, *receiver.recv(), peak - before)
-    except EOFError:
-        raise SystemExit(f"{num_tokens:,} tokens, {name}: no result. Out of memory?") from None
-    finally:
-        process.join()
+    what = f"{num_tokens:,} tokens, {name}"
+    with child_process(what, work_in_process, work, texts, folder) as (process, child):
+        child.recv()
+        before = peak = resident("RssAnon", process)
+        child.send(None)
+        while not child.poll(SECONDS_BETWEEN_SAMPLES):
+            peak = max(peak, resident("RssAnon", process))
+        return Point(name, num_tokens, *child.recv(), peak - before)
 
 
 def measure(source: Sequence[Path], parts: Sequence[str], sizes: Sequence[int]) -> Iterator[Point]:
