@@ -203,6 +203,15 @@ def default_text(name: str) -> Path:
     return Path(os.environ["ELMO_DATA"], "lm", "small", name)
 
 
+def add_text(
+    parser: argparse.ArgumentParser, option: str = "text", name: str = "heldout.txt"
+) -> None:
+    """The argument `text`, or the option `--text`, whose default is a text in `ELMO_DATA`."""
+    number: Dict[str, Any] = {} if option.startswith("-") else {"nargs": "?"}
+    where = f"default: $ELMO_DATA/lm/small/{name}"
+    parser.add_argument(option, type=Path, default=default_text(name), help=where, **number)
+
+
 def argument_parser(description: str) -> argparse.ArgumentParser:
     """A parser that prints the docstring of a script unchanged."""
     return argparse.ArgumentParser(

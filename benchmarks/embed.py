@@ -21,8 +21,8 @@ import torch
 from bilms import ELEMENT_SIZES, SIZES, Pair, error_rows, load_pair
 from common import (
     Row,
+    add_text,
     by_turns,
-    default_text,
     measuring_parser,
     median_rate,
     product_rate,
@@ -163,10 +163,7 @@ def measure(
 
 def main() -> None:
     parser = measuring_parser(__doc__, turns=5)
-    text = default_text("heldout.txt")
-    parser.add_argument(
-        "text", type=Path, nargs="?", default=text, help="default: $ELMO_DATA/lm/small/heldout.txt"
-    )
+    add_text(parser)
     parser.add_argument("--size", nargs="+", choices=SIZES, default=["small", "full"])
     parser.add_argument("--batch-size", nargs="+", type=int, default=list(BATCH_SIZES))
     arguments = parser.parse_args()

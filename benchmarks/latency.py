@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence
 
 import torch
 from bilms import SIZES, Pair, error_rows, load_pair
-from common import Row, by_turns, default_text, measuring_parser, read_sentences, report
+from common import Row, add_text, by_turns, measuring_parser, read_sentences, report
 
 NUM_TOKENS = 20
 # Number of sentences whose layers are compared.
@@ -76,10 +76,7 @@ def measure(text: Path, sizes: Sequence[str], turns: int) -> Iterator[Row]:
 
 def main() -> None:
     parser = measuring_parser(__doc__, turns=100)
-    text = default_text("heldout.txt")
-    parser.add_argument(
-        "text", type=Path, nargs="?", default=text, help="default: $ELMO_DATA/lm/small/heldout.txt"
-    )
+    add_text(parser)
     parser.add_argument("--size", nargs="+", choices=SIZES, default=["small", "full"])
     arguments = parser.parse_args()
     report(measure(arguments.text, arguments.size, arguments.turns), arguments.output)

@@ -24,7 +24,7 @@ from allennlp.modules.token_embedders import Embedding, TokenCharactersEncoder
 from allennlp.nn.util import move_to_device
 from allennlp.training.optimizers import AdagradOptimizer
 from bilms import SIZES, options_of
-from common import Row, by_turns, default_text, measuring_parser, median_rate, report
+from common import Row, add_text, by_turns, measuring_parser, median_rate, report
 
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.model import BilmModel
@@ -205,10 +205,8 @@ def measure(text: Path, setting: Setting, turns: int) -> Iterator[Row]:
 
 def main() -> None:
     parser = measuring_parser(__doc__, turns=8)
-    text, default = default_text("train.txt"), Setting()
-    parser.add_argument(
-        "text", type=Path, nargs="?", default=text, help="default: $ELMO_DATA/lm/small/train.txt"
-    )
+    default = Setting()
+    add_text(parser, name="train.txt")
     parser.add_argument("--size", choices=SIZES, default=default.size)
     parser.add_argument("--batch-size", type=int, default=default.batch_size)
     parser.add_argument("--num-samples", type=int, default=default.num_samples)

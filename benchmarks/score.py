@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Iterator, List
 
 import torch
-from common import Row, by_turns, default_text, measuring_parser, read_sentences, report
+from common import Row, add_text, by_turns, measuring_parser, read_sentences, report
 
 from elmo_plugin.analysis.surprisal import Scorer
 from elmo_plugin.bilm import Bilm, load_bilm
@@ -69,10 +69,7 @@ def measure(text: Path, num_sentences: int, turns: int) -> Iterator[Row]:
 
 def main() -> None:
     parser = measuring_parser(__doc__, turns=5)
-    text = default_text("heldout.txt")
-    parser.add_argument(
-        "text", type=Path, nargs="?", default=text, help="default: $ELMO_DATA/lm/small/heldout.txt"
-    )
+    add_text(parser)
     parser.add_argument("--sentences", type=int, default=400, help="number of sentences")
     arguments = parser.parse_args()
     report(measure(arguments.text, arguments.sentences, arguments.turns), arguments.output)

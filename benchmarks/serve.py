@@ -28,7 +28,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence
 
-from common import Row, default_text, measuring_parser, read_sentences, report
+from common import Row, add_text, measuring_parser, read_sentences, report
 from latency import percentile_95
 
 import elmo_plugin
@@ -196,10 +196,7 @@ def main() -> None:
     parser.add_argument("archive", type=Path, nargs="+", help="trained models, one of each task")
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--requests", type=int, default=10_000)
-    text = default_text("heldout.txt")
-    parser.add_argument(
-        "--text", type=Path, default=text, help="default: $ELMO_DATA/lm/small/heldout.txt"
-    )
+    add_text(parser, "--text")
     arguments = parser.parse_args()
     # The server does not cache layers, so the predictor must not either.
     os.environ["ELMO_CACHE"] = ""

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Sequence
 
-from common import Row, by_turns, default_text, measuring_parser, read_sentences, report
+from common import Row, add_text, by_turns, measuring_parser, read_sentences, report
 
 AIM = ">= 1.9x"
 ELMO = "from elmo_plugin.commands.main import main; main()"
@@ -101,10 +101,7 @@ def measure(sentences: List[List[str]], turns: int, folder: Path) -> Iterator[Ro
 
 def main() -> None:
     parser = measuring_parser(__doc__, turns=2)
-    text = default_text("heldout.txt")
-    parser.add_argument(
-        "--text", type=Path, default=text, help="default: $ELMO_DATA/lm/small/heldout.txt"
-    )
+    add_text(parser, "--text")
     parser.add_argument("--sentences", type=int, default=7000)
     arguments = parser.parse_args()
     sentences = read_sentences(arguments.text, arguments.sentences)
