@@ -100,10 +100,14 @@ def needed_seconds(bilm: Bilm, batches: List[torch.Tensor], dtype: str) -> float
     return seconds
 
 
-def reader_of(model: Callable[..., Any], turns: List[Turn]) -> Callable[[int], None]:
+def reader_of(
+    model: Callable[..., Any], batches: Sequence[Sequence[torch.Tensor]]
+) -> Callable[[int], None]:
+    """A run that reads the batches of a turn."""
+
     def read(turn: int) -> None:
         with torch.inference_mode():
-            for ids in turns[turn].batches:
+            for ids in batches[turn]:
                 model(ids)
 
     return read
@@ -113,8 +117,9 @@ def compare(
     pair: Pair, size: str, batch_size: int, turns: List[Turn], order: str = ""
 ) -> List[Row]:
     """One row per dtype."""
-    readers = {"AllenNLP": reader_of(pair.peer, turns)}
-    readers.update((dtype, reader_of(elmo, turns)) for dtype, elmo in pair.ours.items())
+    models = {"AllenNLP": pair.peer, **pair.ours}
+    batches = [turn.batches for turn in turns]
+    readers = {name: reader_of(model, batches) for name, model in models.items()}
     seconds = by_turns(readers, len(turns) - 1)
     num_tokens = [turn.num_tokens for turn in turns[1:]]
     rows = []

@@ -13,23 +13,16 @@ turns. The first turn is a warm-up and not counted.
 
 import statistics
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from typing import Dict, Iterator, List, Sequence
 
 import torch
 from bilms import SIZES, Pair, error_rows, load_pair
 from common import Row, add_text, by_turns, measuring_parser, read_sentences, report
+from embed import reader_of
 
 NUM_TOKENS = 20
 # Number of sentences whose layers are compared.
 NUM_COMPARED = 8
-
-
-def reader_of(model: Callable[..., Any], batches: Sequence[torch.Tensor]) -> Callable[[int], None]:
-    def read(turn: int) -> None:
-        with torch.inference_mode():
-            model(batches[turn])
-
-    return read
 
 
 def percentile_95(values: List[float]) -> float:
@@ -39,8 +32,9 @@ def percentile_95(values: List[float]) -> float:
 
 def compare(name: str, pair: Pair, batches: Sequence[torch.Tensor]) -> List[Row]:
     """The rows of all dtypes; each turn is one batch."""
-    readers = {"AllenNLP": reader_of(pair.peer, batches)}
-    readers.update((dtype, reader_of(elmo, batches)) for dtype, elmo in pair.ours.items())
+    models = {"AllenNLP": pair.peer, **pair.ours}
+    turns = [[ids] for ids in batches]
+    readers = {name: reader_of(model, turns) for name, model in models.items()}
     seconds = by_turns(readers, len(batches) - 1)
     statistic_of = {"median": statistics.median, "95th percentile": percentile_95}
     return [

@@ -141,9 +141,8 @@ def show_inference(size: str, batch_size: int, arguments: Any) -> None:
         mark(elmo.bilm.character_encoder, "character encoder")
         mark(elmo.bilm.lstm, "LSTMs")
         ids = elmo.bilm.characters.batch_ids(sentences)
-        turn = embed.Turn([ids], int((ids > 0).any(dim=2).sum()))
         title = f"biLM inference, {size}, batch {batch_size}, {dtype}"
-        profiled(title, partial(embed.reader_of(elmo, [turn]), 0))
+        profiled(title, partial(embed.reader_of(elmo, [[ids]]), 0))
 
 
 def show_pretraining(arguments: Any) -> None:
