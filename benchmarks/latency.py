@@ -34,7 +34,7 @@ def compare(name: str, pair: Pair, batches: Sequence[torch.Tensor]) -> List[Row]
     """The rows of all dtypes; each turn is one batch."""
     models = {"AllenNLP": pair.peer, **pair.ours}
     turns = [[ids] for ids in batches]
-    readers = {name: reader_of(model, turns) for name, model in models.items()}
+    readers = {which: reader_of(model, turns) for which, model in models.items()}
     seconds = by_turns(readers, len(batches) - 1)
     statistic_of = {"median": statistics.median, "95th percentile": percentile_95}
     return [

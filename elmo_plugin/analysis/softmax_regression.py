@@ -1,15 +1,17 @@
 """A linear classifier on frozen vectors, fitted to convergence."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
 import numpy
 import torch
 
+from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.optional import optional_package
 
-__all__ = ["Classifier", "Objective", "find_solver", "fit", "predict"]
+__all__ = ["Classifier", "Objective", "find_solver", "fit", "predict", "stored_classifier"]
 
 # Number of rows that are converted and in memory at a time.
 _ROWS = 4096
@@ -203,6 +205,19 @@ def fit(
         num_evaluations=objective.num_evaluations,
         converged=bool(found.success),
     )
+
+
+def stored_classifier(path: Path, make: Callable[[], Classifier]) -> Classifier:
+    """
+    The classifier in a file, so that an interrupted command does not fit it again. If there is no
+    such file, calls `make` and stores the result.
+    """
+    if not path.exists():
+        fields = asdict(make())
+        with atomic_write(path) as unfinished, open(unfinished, "wb") as file:
+            torch.save(fields, file)
+    # A new classifier is read back too, so that both cases return the same values.
+    return Classifier(**torch.load(path, weights_only=True))
 
 
 def predict(classifier: Classifier, layers: Sequence[numpy.ndarray]) -> numpy.ndarray:

@@ -6,8 +6,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
 from elmo_plugin.analysis import softmax_regression
-from elmo_plugin.analysis.classifier_file import stored_classifier
-from elmo_plugin.analysis.softmax_regression import Objective, fit, predict
+from elmo_plugin.analysis.softmax_regression import Objective, fit, predict, stored_classifier
 
 NUM_ROWS, DIM, NUM_LABELS, L2 = 300, 5, 4, 1e-2
 
