@@ -28,6 +28,8 @@ Score = Dict[str, Any]
 _NUM_LOG_LINES = 8
 # Seconds between two calls of `should_stop`.
 _SECONDS = 0.5
+# How long to wait for another process that trains the run, see `wait_for_lock`.
+_LOCK_SECONDS = 60.0
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _EVALUATION = json.dumps({"evaluation": {"type": "elmo-bootstrap"}})
@@ -55,7 +57,6 @@ def train_run(
     metrics: List[str],
     num_threads: int = 0,
     should_stop: Callable[[], bool] = lambda: False,
-    lock_timeout: float = 60.0,
 ) -> Score:
     """
     Trains and evaluates a run in child processes. Continues what a killed call has begun.
@@ -72,8 +73,6 @@ def train_run(
         Threads of each process; 0: as many as PyTorch chooses.
     should_stop : `Callable[[], bool]`, optional
         Asked twice a second; the run is stopped if it returns true.
-    lock_timeout : `float`, optional (default = `60.0`)
-        How many seconds to wait for another process that trains the run, see `wait_for_lock`.
 
     # Returns
 
@@ -98,7 +97,7 @@ def train_run(
         If another process trains it.
     """
     folder = folder_of(run, out)
-    lock = wait_for_lock(partial(lock_folder, folder), lock_timeout)
+    lock = wait_for_lock(partial(lock_folder, folder), _LOCK_SECONDS)
     try:
         process = _Process(folder, lock, num_threads, should_stop)
         experiment, training = folder / "experiment.json", folder / "training"

@@ -96,14 +96,15 @@ def test_a_stopped_run_leaves_no_process(fake, make_run):
     assert fake.commands == ["train", "train --recover", "evaluate"]
 
 
-def test_two_processes_do_not_train_the_same_run(fake, make_run):
+def test_two_processes_do_not_train_the_same_run(fake, make_run, monkeypatch):
     run = make_run(wait=str(fake.folder / "go"))
     first = threading.Thread(target=train_run, args=(run, fake.folder, ["f1"]))
     first.start()
     while not fake.calls:
         time.sleep(0.05)
+    monkeypatch.setattr("elmo_plugin.analysis.studies.train_run._LOCK_SECONDS", 0)
     with pytest.raises(ConfigurationError, match="being written by another process"):
-        train_run(run, fake.folder, ["f1"], lock_timeout=0)
+        train_run(run, fake.folder, ["f1"])
     (fake.folder / "go").touch()
     first.join()
     assert fake.commands == ["train", "evaluate"]
