@@ -150,7 +150,7 @@ class TagProbe:
         """The vectors of the words of each split. See `compute_features` for `on_progress`."""
         return {
             split: compute_features(
-                representation, _Texts(self._sentences[split]), self._folder, on_progress
+                representation, _SpannedSentences(self._sentences[split]), self._folder, on_progress
             )
             for split in SPLITS
         }
@@ -218,7 +218,7 @@ class TagProbe:
         )
 
 
-class _Texts:
+class _SpannedSentences:
     """The sentences, with a span for each word."""
 
     def __init__(self, sentences: Sequence[TaggedSentence]) -> None:

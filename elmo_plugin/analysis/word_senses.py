@@ -94,7 +94,7 @@ class SenseProbe:
         ]
         self._sentence_of = [n for n, sentence in enumerate(test) for _ in sentence.instances]
         lemmas = {instance.lemma for _, instance in self.instances}
-        self._train, self._test = _Texts(train, lemmas), _Texts(test, lemmas)
+        self._train, self._test = _SpannedSentences(train, lemmas), _SpannedSentences(test, lemmas)
         #: For each lemma of the test sentences that is annotated in the training sentences: how
         #: often each of its senses occurs there.
         self.counts: Dict[Lemma, Counter] = {}
@@ -204,7 +204,7 @@ class SenseProbe:
         )
 
 
-class _Texts:
+class _SpannedSentences:
     """
     Sentences with annotated words of these lemmas: their words, with multi-word units split, and
     the spans of the annotated ones.

@@ -155,8 +155,10 @@ def _embed(args: Namespace) -> DumpSummary:
     total = None
     if counted is not None:
         total, num_tokens = counted
+        num_bytes = vector_bytes(bilm, num_tokens, options)
+        _say_size(num_bytes)
         # Twice, because OUTPUT is written from the unfinished files at the end.
-        check_space(args.output_file, 2 * _announced(vector_bytes(bilm, num_tokens, options)))
+        check_space(args.output_file, 2 * num_bytes)
     with progress("sentences", total, args.file_friendly_logging) as advance:
         return dump_embeddings(
             bilm,
@@ -178,8 +180,9 @@ def _embed_folder(args: Namespace) -> str:
         is_finished = output.exists() and not args.force
         counted = None if is_finished else _count(text, output, options)
         sizes[text] = 0 if counted is None else vector_bytes(bilm, counted[1], options)
-    needed = _announced(sum(sizes.values())) + max(sizes.values())
-    check_space(args.output_file, needed, outputs.values())
+    num_bytes = sum(sizes.values())
+    _say_size(num_bytes)
+    check_space(args.output_file, num_bytes + max(sizes.values()), outputs.values())
     if args.ray is None:
         outcomes = dump_shards(bilm, outputs, options, args.force, args.num_workers)
     else:
@@ -204,9 +207,8 @@ def _load(args: Namespace) -> Bilm:
     return chosen_bilm(args, given_vocabulary(args))
 
 
-def _announced(num_bytes: int) -> int:
+def _say_size(num_bytes: int) -> None:
     say(f"{num_bytes / 1e6:,.1f} MB of vectors to write.")
-    return num_bytes
 
 
 def _count(path: str, output_path: _Path, options: DumpOptions) -> Optional[Tuple[int, int]]:

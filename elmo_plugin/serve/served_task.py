@@ -77,6 +77,8 @@ def load_tasks(
     limits: Limits,
 ) -> Dict[str, ServedTask]:
     """
+    Loads a trained model of each task, without its cache of layers.
+
     # Parameters
 
     archives : `Iterable[Union[str, os.PathLike]]`

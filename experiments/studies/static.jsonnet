@@ -1,8 +1,8 @@
 // How much of ELMo's gain remains when the static word vectors are wider, on test: the vectors of
 // ELMO_GLOVE and of ELMO_WIDE, trained on the same text (docs/studies.md), with and without ELMo.
 // Wider vectors also give the BiLSTM that reads them more parameters. NER has fixed word vectors and
-// SNLI trained ones, because they gave a better score without ELMo (table1.jsonnet); for the same
-// reason, SNLI has the regularisation of the models with ELMo only in these.
+// SNLI trained ones, because they gave a better score without ELMo (table1.jsonnet). In SNLI only the
+// models with ELMo have their stronger regularisation, because the baseline is better without it.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local training = import 'training.libsonnet';

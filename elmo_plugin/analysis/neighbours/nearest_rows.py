@@ -120,10 +120,10 @@ def search(
         block = rows[first : first + rows_per_block]
         # Shape: (num_queries, num_rows of the block)
         products = torch.empty(len(queries), len(block))
-        for half, part in zip(
+        for chunk, part in zip(
             block.split(rows_per_product), products.split(rows_per_product, dim=1)
         ):
-            torch.mm(queries, single[: len(half)].copy_(half).T, out=part)
+            torch.mm(queries, single[: len(chunk)].copy_(chunk).T, out=part)
         for number in numpy.flatnonzero(products.amax(dim=1).numpy() >= thresholds).tolist():
             nearest[number].add_block(products[number].numpy(), first)
             thresholds[number] = nearest[number].threshold

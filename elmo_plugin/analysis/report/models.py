@@ -1,6 +1,6 @@
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from elmo_plugin.analysis.layer_weights import LayerWeights, stored_layer_weights
 from elmo_plugin.analysis.studies.study import validation_metric
@@ -9,12 +9,27 @@ from elmo_plugin.util.errors import ConfigurationError
 
 __all__ = ["TrainedScore", "read_models"]
 
-#: Archive, registered name of the model, metric and its best value on dev, in percent if it is a
-#: fraction; empty if there are no metrics beside the archive.
-TrainedScore = Tuple[str, str, str, str]
-
 # Metrics of which higher is better, but which are not fractions.
 _NOT_FRACTIONS = ("BLEU",)
+
+
+class TrainedScore(NamedTuple):
+    """
+    # Parameters
+
+    archive : `str`
+    model : `str`
+        Its registered name.
+    metric : `str`
+    best : `str`
+        The best value on dev, in percent if it is a fraction; empty if there are no metrics beside
+        the archive.
+    """
+
+    archive: str
+    model: str
+    metric: str
+    best: str
 
 
 def read_models(archives: List[Path]) -> Tuple[List[TrainedScore], List[LayerWeights]]:
@@ -35,7 +50,7 @@ def read_models(archives: List[Path]) -> Tuple[List[TrainedScore], List[LayerWei
     for archive in archives:
         model = TrainedModel.read(archive)
         name = str(model.config.get("model", {}).get("type", ""))
-        scores.append((str(archive), name, *_validation(archive, model.config)))
+        scores.append(TrainedScore(str(archive), name, *_validation(archive, model.config)))
         weights += stored_layer_weights(model)
     return scores, weights
 

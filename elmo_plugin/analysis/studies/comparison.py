@@ -155,8 +155,8 @@ def baseline(results: Results, row: Row, fraction: float) -> int:
 
 def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: float) -> int:
     """
-    The number of the column, among these, with the best mean score on dev; of those without
-    any, the first. Columns without a score count only if none has one.
+    The number of the column, among these, with the best mean score on dev. If no column has a score
+    on dev, the first one that has any score; if none has, the first.
     """
 
     def rank(number: int) -> float:

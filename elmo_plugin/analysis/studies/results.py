@@ -48,8 +48,8 @@ class Results:
 
     def missing(self, runs: Iterable[Run]) -> List[Run]:
         """
-        The runs, one for each digest, without a score, or without samples of a metric that was not
-        compared when they were evaluated.
+        The runs to train, one per digest: those without a score, and those whose score lacks the
+        bootstrap samples of a metric that the study began to compare later.
         """
         metrics = self._metrics()
         first: Dict[str, Run] = {}
