@@ -1,5 +1,6 @@
 """Reads the weights of trained AllenNLP models without executing anything in the files."""
 
+import os
 import pickle
 import zipfile
 from os import PathLike
@@ -20,6 +21,26 @@ def find_weights(folder: Union[str, PathLike], training: bool = True) -> Optiona
     """
     names = (_OF_ARCHIVE, _OF_TRAINING) if training else (_OF_ARCHIVE,)
     return next((Path(folder, name) for name in names if Path(folder, name).is_file()), None)
+
+
+def stored_weights(
+    folder: Optional[Union[str, PathLike]], *files: Union[str, PathLike]
+) -> Optional[Path]:
+    """
+    The weights that AllenNLP is about to load into a model, or `None` if it loads none. Those of a
+    training run count only if one of `files`, from which the model was built, no longer exists: a
+    run that has `best.th` but no checkpoint starts again.
+
+    # Parameters
+
+    folder : `Optional[Union[str, PathLike]]`
+        The model's `serialization_dir`.
+    files : `Union[str, PathLike]`
+        Local paths or URLs, see `local_path`. A URL counts as existing.
+    """
+    if folder is None:
+        return None
+    return find_weights(folder, training=any(map(_is_missing, files)))
 
 
 def trained_weights(folder: Union[str, PathLike], location: str) -> Path:
@@ -95,6 +116,11 @@ def with_prefix(prefix: str, state: Dict[str, Any]) -> Dict[str, Any]:
     return {
         name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
     }
+
+
+def _is_missing(file: Union[str, PathLike]) -> bool:
+    path = os.fspath(file).removeprefix("file://")
+    return "://" not in path and not os.path.exists(os.path.expanduser(path))
 
 
 def _check_members(path: Union[str, PathLike]) -> None:

@@ -1,4 +1,4 @@
-"""Files of weights that are damaged or hold something else."""
+"""Files of weights: which are about to be loaded, and those that are damaged."""
 
 import pathlib
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from allennlp.common.checks import ConfigurationError
 
-from elmo_plugin.util.weights import read_state
+from elmo_plugin.util.weights import read_state, stored_weights
 
 
 def test_a_file_that_is_missing_or_a_folder_is_not_called_damaged(tmp_path):
@@ -62,3 +62,30 @@ def test_damage_to_a_file_of_old_versions_of_torch_is_named_or_only_changes_valu
                 assert "\n" not in str(error)
                 num_refused += 1
     assert num_refused > len(content)
+
+
+@pytest.mark.parametrize(
+    "file, is_there",
+    [
+        ("~/weights.hdf5", True),
+        ("file://{}/weights.hdf5", True),
+        ("{}/weights.hdf5", True),
+        ("https://host/weights.hdf5", True),
+        ("~/none.hdf5", False),
+        ("file://{}/none.hdf5", False),
+        ("{}/none.hdf5", False),
+        ("", False),
+    ],
+)
+def test_weights_of_a_training_run_are_used_only_if_a_file_is_gone(
+    tmp_path, monkeypatch, file, is_there
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("weights.hdf5", "best.th"):
+        (tmp_path / name).touch()
+    files = ("~/weights.hdf5", file.format(tmp_path))
+    expected = None if is_there else tmp_path / "best.th"
+    assert stored_weights(tmp_path, *files) == expected
+    assert stored_weights(None, *files) is None
+    (tmp_path / "weights.th").touch()
+    assert stored_weights(tmp_path, *files) == tmp_path / "weights.th"

@@ -1,4 +1,3 @@
-import os
 from os import PathLike
 from typing import Any, Dict, List, Optional, Union
 
@@ -10,7 +9,7 @@ from elmo_plugin.bilm.io.weight_files import check_weights, load_weights
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.weights import find_weights, read_state
+from elmo_plugin.util.weights import read_state, stored_weights
 
 COMPUTE_DTYPES = ("float32", "bfloat16", "int8")
 
@@ -144,13 +143,9 @@ def _archived_options(
 ) -> Optional[BilmOptions]:
     """
     The options that a `Bilm` has stored in the weights of a trained model, or `None` without such
-    weights. Those of an archive are preferred to `files`, which may have changed since; those of a
-    training run are used only if one of `files` is missing.
+    weights. Those of an archive are preferred to `files`, which may have changed since.
     """
-    if serialization_dir is None:
-        return None
-    has_files = all(os.path.exists(file) for file in files)
-    weights = find_weights(serialization_dir, training=not has_files)
+    weights = stored_weights(serialization_dir, *files)
     if weights is None:
         return None
     # Checksums are not needed here: AllenNLP reads all of the weights next.

@@ -1,4 +1,3 @@
-import os
 from typing import Optional
 
 import torch
@@ -9,7 +8,7 @@ from elmo_plugin.modules.cove_encoder import CoveEncoder
 from elmo_plugin.modules.cove_files import read_cove_encoder, stored_cove_encoder
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import dequantize
-from elmo_plugin.util.weights import find_weights, read_state
+from elmo_plugin.util.weights import read_state, stored_weights
 
 
 @TokenEmbedder.register("elmo-cove")
@@ -100,12 +99,10 @@ class CoveTokenEmbedder(TokenEmbedder):
 
 def _encoder(weight_file: str, serialization_dir: Optional[str]) -> CoveEncoder:
     """
-    The encoder of an archive or, without one, of the file. That of an archive is preferred to the
-    file, which may have changed since; that of a training run is used only if the file is missing.
+    The encoder of a trained model (see `stored_weights`) or, without one, of the file, which may
+    have changed since.
     """
-    path = None
-    if serialization_dir is not None:
-        path = find_weights(serialization_dir, training=not os.path.exists(weight_file))
+    path = stored_weights(serialization_dir, weight_file)
     if path is None:
         return read_cove_encoder(weight_file)
     # Checksums are not needed here: AllenNLP reads all of the weights next.

@@ -1,4 +1,3 @@
-import os
 from typing import Any, Dict, Optional, Union
 
 import torch
@@ -12,7 +11,7 @@ from elmo_plugin.bilm.pretraining.language_model import LanguageModel
 from elmo_plugin.tasks.bilm.initial_weights import InitialWeights, start_from
 from elmo_plugin.tasks.bilm.metric import PerplexityMetric
 from elmo_plugin.tasks.bilm.vocabulary import softmax_counts, softmax_ids
-from elmo_plugin.util.weights import find_weights
+from elmo_plugin.util.weights import stored_weights
 
 
 @Model.register("elmo-bilm")
@@ -74,23 +73,12 @@ class BilmModel(LanguageModel, Model):
             self.bilm.character_encoder.reset_padding()
         if isinstance(initial_weights, str):
             initial_weights = InitialWeights(initial_weights)
-        if initial_weights is not None and not _is_trained(serialization_dir, initial_weights):
-            start_from(initial_weights, self)
+        if initial_weights is not None:
+            # Not needed if AllenNLP loads trained weights next.
+            if stored_weights(serialization_dir, initial_weights.file) is None:
+                start_from(initial_weights, self)
 
     @overrides(check_signature=False)
     def forward(self, **batch: Any) -> Dict[str, torch.Tensor]:
         """A batch of the data loader `elmo-bilm`; see `LanguageModel.forward`."""
         return {"loss": super().forward(**batch)}
-
-
-def _is_trained(serialization_dir: Optional[str], initial_weights: InitialWeights) -> bool:
-    """
-    Whether AllenNLP is about to load trained weights: those of an archive or, which is assumed only
-    if the initial weights no longer exist, those of a training run. A run that has `best.th` but no
-    checkpoint starts again.
-    """
-    if serialization_dir is None:
-        return False
-    file = initial_weights.file
-    is_missing = "://" not in file and not os.path.exists(os.path.expanduser(file))
-    return find_weights(serialization_dir, training=is_missing) is not None

@@ -49,6 +49,19 @@ def test_elmo_can_take_its_weights_from_an_archive(model, run, make_options, tmp
     assert same(load_bilm(tmp_path / "options.json", str(run["folder"])), model.bilm)
 
 
+def test_a_recovered_run_reads_its_bilm_from_files_in_the_home_folder(
+    make_bilm, make_options, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "options.json").write_text(json.dumps(make_options()))
+    save_weights(make_bilm(seed=1), tmp_path / "weights.hdf5")
+    files = ("~/options.json", "~/weights.hdf5")
+    bilm = load_bilm(*files)
+    # As if the run had been killed after its first validation, without a checkpoint.
+    torch.save(StandIn(bilm).state_dict(), tmp_path / "best.th")
+    assert same(load_bilm(*files, serialization_dir=str(tmp_path)), bilm)
+
+
 @pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
 def test_files_serve_where_an_archive_does(make_bilm, tmp_path, ending):
     bilm, read = make_bilm(seed=1, bidirectional=False), make_bilm(seed=2, bidirectional=False)
