@@ -3,15 +3,13 @@ The environment variables that name corpora, biLM, word vectors and cache; docs/
 them. An empty value counts as not set, except where that page says otherwise.
 """
 
-import gzip
 import os
-import zipfile
-import zlib
 from itertools import islice
 from pathlib import Path
-from typing import IO, Dict, List, Union
+from typing import Dict, List
 
 from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.word_vectors import vector_lines
 
 __all__ = ["set_defaults", "setting"]
 
@@ -78,19 +76,11 @@ def _first_lines(path: str, number: int = 1000) -> List[str]:
     The first lines of a local file of word vectors, compressed or not. Empty if it cannot be read:
     the embedder that needs the vectors raises the error.
     """
-    try:
-        with _open(path) as file:
-            lines = [line.decode("utf-8").rstrip() for line in islice(file, number)]
-    except (OSError, EOFError, UnicodeDecodeError, LookupError, zlib.error, zipfile.BadZipFile):
+    if "://" in path:
+        # Importing the plugin must not download a file.
         return []
-    # Some files begin with a line that holds their size.
-    is_header = lines[:1] and all(cell.isdigit() for cell in lines[0].split(" "))
-    return [line for line in lines[1 if is_header else 0 :] if " " in line]
-
-
-def _open(path: str) -> Union[IO[bytes], gzip.GzipFile]:
-    is_member = path.startswith("(") and ")#" in path
-    archive, _, member = path[1:].partition(")#") if is_member else (path, "", "")
-    if zipfile.is_zipfile(archive):
-        return zipfile.ZipFile(archive).open(member or zipfile.ZipFile(archive).namelist()[0])
-    return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
+    try:
+        lines = [line for _, line in islice(vector_lines(path), number)]
+    except (OSError, ValueError):
+        return []
+    return [line for line in lines if " " in line]

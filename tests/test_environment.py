@@ -1,7 +1,9 @@
 import gzip
 import os
+import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -103,7 +105,7 @@ def test_the_folder_one_is_in_does_not_matter(monkeypatch, tmp_path):
         ("v.txt", "the\t1\t2\n", "", ""),
         ("v.txt", "", "", ""),
         ("nowhere.txt", None, "", ""),
-        ("v.txt.gz", b"no gzip", "", ""),
+        ("v.txt.gz", b"\x1f\x8bno gzip", "", ""),
     ],
 )
 def test_width_and_case_of_word_vectors_are_seen_from_the_file(
@@ -126,6 +128,18 @@ def test_width_and_case_of_word_vectors_are_seen_from_the_file(
     set_defaults()
     assert os.environ[f"{variable}_DIM"] == dim
     assert os.environ[f"{variable}_CASED"] == cased
+
+
+def test_word_vectors_at_a_url_are_not_downloaded_for_their_width(monkeypatch):
+    def cached_path(url, **settings):
+        pytest.fail(f"downloaded {url}")
+
+    monkeypatch.setitem(sys.modules, "cached_path", SimpleNamespace(cached_path=cached_path))
+    monkeypatch.setenv("ELMO_TURIAN", "(https://host/v.zip)#v.txt")
+    for kind, value in (("DIM", "50"), ("CASED", "yes")):
+        monkeypatch.setenv(f"ELMO_TURIAN_{kind}", value)
+    set_defaults()
+    assert os.environ["ELMO_TURIAN_DIM"] == "50"
 
 
 def damaged_gzip(path):

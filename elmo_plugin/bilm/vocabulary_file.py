@@ -3,9 +3,9 @@
 import os
 from typing import List, Optional, Sequence, Set, Tuple, Union
 
-from elmo_plugin.corpora.files import find_file, numbered_lines
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.text_files import find_file, numbered_lines
 
 VOCABULARY_FILE = "vocabulary.txt"
 

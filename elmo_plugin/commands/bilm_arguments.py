@@ -7,10 +7,10 @@ from typing import Iterator, List, Optional, Sequence
 import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
-from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import NO_SPACE, is_pipe
+from elmo_plugin.util.text_files import numbered_lines
 
 
 def add_bilm_arguments(parser: ArgumentParser) -> None:

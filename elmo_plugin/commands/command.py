@@ -24,9 +24,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Iterable, Union
 
-from elmo_plugin.corpora.files import DECODING_ERRORS
 from elmo_plugin.util.atomic_write import check_new_file
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.text_files import DECODING_ERRORS
 
 
 def prepare_parser(parser: ArgumentParser, command: ModuleType) -> None:

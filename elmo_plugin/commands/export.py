@@ -10,7 +10,7 @@ from elmo_plugin.bilm.io.array_files import WRITABLE_DTYPES
 from elmo_plugin.bilm.io.export import allennlp_obstacle, check_export_folder, save_bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, softmax_of
 from elmo_plugin.bilm.io.unit_layers import layer_magnitudes, unit_layers
-from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.util.text_files import numbered_lines
 
 DESCRIPTION = """\
 Write the biLM of a trained model as the files of the published biLMs.

@@ -22,9 +22,9 @@ from elmo_plugin.commands.bilm_arguments import (
     positive_number,
 )
 from elmo_plugin.commands.command import add_progress_argument
-from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
+from elmo_plugin.util.text_files import numbered_lines
 
 DESCRIPTION = """\
 Print the contexts of an index that are nearest to a word in its sentence, by cosine, per layer.

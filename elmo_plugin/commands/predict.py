@@ -19,8 +19,8 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.archives import load_archive
-from elmo_plugin.corpora.files import Source, numbered_lines
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.text_files import Source, numbered_lines
 
 # Compressed files that AllenNLP reads and `numbered_lines` does not.
 _OTHER_COMPRESSIONS = (".bz2", ".xz")

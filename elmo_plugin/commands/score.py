@@ -31,13 +31,13 @@ from elmo_plugin.commands.command import (
 )
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.corpora.digested_text import DigestedText
-from elmo_plugin.corpora.files import find_file
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
 from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
 from elmo_plugin.util.atomic_write import UNFINISHED, check_new_file, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 from elmo_plugin.util.resumable_text import ResumableText
+from elmo_plugin.util.text_files import find_file
 
 DESCRIPTION = """\
 Compute the surprisal of every word of a text, which is its negative log-likelihood under the biLM,

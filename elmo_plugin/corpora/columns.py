@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
-from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.util.text_files import numbered_lines
 
 __all__ = ["Rows", "check_width", "read_blocks"]
 

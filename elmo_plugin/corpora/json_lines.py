@@ -4,7 +4,7 @@ import json
 import os
 from typing import Any, Dict, Iterator, Tuple, Union
 
-from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.util.text_files import numbered_lines
 
 __all__ = ["check_surrogates", "excerpt", "parse_object", "read_objects"]
 

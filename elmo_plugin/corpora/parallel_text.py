@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Iterator, Union
 
-from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.util.text_files import numbered_lines
 
 __all__ = ["SentencePair", "read_sentence_pairs"]
 

@@ -3,7 +3,7 @@
 import os
 from typing import Iterator, Tuple, Union
 
-from elmo_plugin.corpora.files import numbered_lines
+from elmo_plugin.util.text_files import numbered_lines
 
 __all__ = ["read_sentences"]
 

@@ -5,8 +5,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Tuple, Union
 
-from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.corpora.json_lines import check_surrogates, excerpt
+from elmo_plugin.util.text_files import numbered_lines
 
 __all__ = ["Answer", "Paragraph", "Question", "read_paragraphs"]
 

@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Iterator, List, Tuple, Union
 
-from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.corpora.penn_treebank import plain_word
+from elmo_plugin.util.text_files import numbered_lines
 
 __all__ = ["Phrase", "Tree", "read_trees"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Iterator, List, Tuple, Union
 
 from elmo_plugin.corpora.columns import check_width, read_blocks
-from elmo_plugin.corpora.files import numbered_lines
 from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.text_files import numbered_lines
 
 __all__ = ["CONLLU_TAGS", "TaggedSentence", "read_conllu", "read_tag_columns"]
 

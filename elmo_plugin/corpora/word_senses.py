@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Collection, Dict, Iterator, List, Optional, Tuple, Union
 from xml.etree import ElementTree
 
-from elmo_plugin.corpora.files import find_file, numbered_lines
 from elmo_plugin.corpora.json_lines import read_objects
+from elmo_plugin.util.text_files import find_file, numbered_lines
 
 __all__ = ["Lemma", "SenseCorpus", "SenseInstance", "SenseSentence", "read_first_senses"]
 

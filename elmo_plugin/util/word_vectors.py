@@ -1,14 +1,53 @@
 """Word vectors in the format of GloVe: per line a word and its numbers."""
 
-from typing import Container, Dict, Iterable, List, Optional, Tuple
+import io
+import zipfile
+from typing import Container, Dict, Iterable, Iterator, List, Optional, Tuple, cast
 
 import numpy
+
+from elmo_plugin.util.text_files import find_file, numbered_lines
 
 #: Suffix of a namespace with one entry, the number of words that `WordVectors` trains. The files of
 #: a vocabulary have no other place for it. AllenNLP adds no unknown word to a namespace of tags.
 NUM_TRAINED = "_num_trained_tags"
 
 Vectors = Dict[str, numpy.ndarray]
+
+
+def vector_lines(path: str) -> Iterator[Tuple[str, str]]:
+    """
+    Streams a file of word vectors.
+
+    # Parameters
+
+    path : `str`
+        Text, gzip or zip, path or URL; a file within a larger zip is `(archive.zip)#file.txt`. A
+        first line with the number of words and the width is skipped.
+
+    # Returns
+
+    `Iterator[Tuple[str, str]]`
+        `file:line` and text of each line that is not empty.
+
+    # Raises
+
+    `FileNotFoundError`
+        If there is no such file.
+    `ValueError`
+        If the file is empty or damaged; with file and line.
+    """
+    is_empty = True
+    for number, line in _lines(path):
+        line = line.rstrip()
+        is_header = number == 1 and line.count(" ") < 2 and line.replace(" ", "").isdecimal()
+        if line and not is_header:
+            is_empty = False
+            yield f"{path}:{number}", line
+    if is_empty:
+        raise ValueError(
+            f"{path}:1: expected word vectors, found an empty file. Copy or download it again."
+        )
 
 
 def parse_vectors(
@@ -18,7 +57,7 @@ def parse_vectors(
     # Parameters
 
     lines : `Iterable[Tuple[str, str]]`
-        `file:line` and text of each line, without empty lines and header.
+        See `vector_lines`.
     words : `Container[str]`
         The words whose vectors are wanted.
     dim : `int`
@@ -62,3 +101,29 @@ def _vector(numbers: List[str]) -> Optional[numpy.ndarray]:
     except ValueError:
         return None
     return vector if numpy.isfinite(vector).all() else None
+
+
+def _lines(path: str) -> Iterator[Tuple[int, str]]:
+    is_member = path.startswith("(") and ")#" in path
+    archive, _, member = path[1:].partition(")#") if is_member else (path, "", "")
+    found = find_file(archive)
+    if not zipfile.is_zipfile(found):
+        # Words may contain other line separators of Unicode.
+        yield from numbered_lines(path, newline="\n")
+        return
+    try:
+        with zipfile.ZipFile(found) as opened:
+            names = [member] if member else opened.namelist()
+            if len(names) > 1:
+                raise ValueError(
+                    f"{path}: expected one file in the archive, found {len(names)}. Name one of "
+                    f"them, such as '({archive})#{names[0]}'."
+                )
+            with opened.open(names[0] if names else "") as file:
+                # `numbered_lines` needs `peek`. A `BufferedReader` reads from any binary file.
+                yield from numbered_lines(io.BufferedReader(cast(io.RawIOBase, file)), newline="\n")
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path}: expected a zip archive with a file of word vectors, found this error: "
+            f"{error.args[0]}. Correct the name of the file in it, or copy the archive again."
+        ) from error

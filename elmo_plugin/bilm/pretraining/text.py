@@ -5,9 +5,9 @@ import os
 from random import Random
 from typing import Iterable, Iterator, List, Optional, Sequence, Set, Union
 
-from elmo_plugin.corpora.files import DECODING_ERRORS, numbered_lines
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import is_pipe
+from elmo_plugin.util.text_files import DECODING_ERRORS, numbered_lines
 
 TextPath = Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]]
 

@@ -12,7 +12,6 @@ import numpy
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
 from elmo_plugin.corpora.digested_text import DigestedText
-from elmo_plugin.corpora.files import find_file
 from elmo_plugin.elmo.dump.dump_file import DumpFile, finished_attributes
 from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.elmo.dump.parts import (
@@ -26,6 +25,7 @@ from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.atomic_write import UNFINISHED
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resumable_text import settings_difference
+from elmo_plugin.util.text_files import find_file
 
 __all__ = [
     "DumpOptions",

@@ -1,20 +1,16 @@
 import logging
-import zlib
-from gzip import BadGzipFile
 from typing import Dict, Iterator, Optional, Tuple
-from zipfile import BadZipFile
 
 import numpy
 import torch
 from allennlp.common import Tqdm
 from allennlp.data import Vocabulary
 from allennlp.modules import TokenEmbedder
-from allennlp.modules.token_embedders.embedding import EmbeddingsTextFile
 from overrides import overrides
 from torch.nn.functional import embedding
 
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.word_vectors import NUM_TRAINED, Vectors, parse_vectors
+from elmo_plugin.util.word_vectors import NUM_TRAINED, Vectors, parse_vectors, vector_lines
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +41,10 @@ class WordVectors(TokenEmbedder):
     embedding_dim : `int`
         Width of a vector.
     pretrained_file : `Optional[str]`, optional (default = `None`)
-        Vectors in the format of GloVe, one word and its numbers per line: text, `.gz`, or an
-        archive such as `.zip`, path or URL; a file within a larger archive is
-        `(archive.zip)#file.txt`. A first line with the number of words and the width is skipped.
-        Default: all vectors are initialised at random and trained.
+        Vectors in the format of GloVe, one word and its numbers per line: text, gzip or zip, path
+        or URL; a file within a larger zip is `(archive.zip)#file.txt`. A first line with the number
+        of words and the width is skipped. Default: all vectors are initialised at random and
+        trained.
     trainable : `bool`, optional (default = `True`)
         Whether the vectors of the words of the training data are trained.
     num_extra_words : `int`, optional (default = `100000`)
@@ -186,31 +182,13 @@ def _num_trained(vocab: Vocabulary, namespace: str) -> Optional[int]:
 
 
 def _lines(path: str) -> Iterator[Tuple[str, str]]:
-    """`file:line` and text of each line except the header and empty lines."""
-    number = 0
+    """`vector_lines` with a progress bar."""
     try:
-        with EmbeddingsTextFile(path) as lines:
-            number = 1 if lines.num_tokens else 0
-            for line in Tqdm.tqdm(lines, desc="word vectors"):
-                number += 1
-                line = line.rstrip().removeprefix("\ufeff")
-                if line:
-                    yield f"{path}:{number}", line
+        yield from Tqdm.tqdm(vector_lines(path), desc="word vectors")
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"No such file of word vectors: {path}. Set ELMO_GLOVE to an existing file, or to the "
             "empty string to train all vectors."
-        ) from error
-    except (StopIteration, IndexError):
-        # `IndexError`: an archive without files, as which `tarfile` also reads NUL bytes.
-        raise ValueError(
-            f"{path}:1: expected word vectors, found an empty file or archive, or only NUL bytes. "
-            "Copy or download the file again."
-        ) from None
-    except (EOFError, UnicodeDecodeError, BadGzipFile, zlib.error, BadZipFile) as error:
-        raise ValueError(
-            f"{path}:{number + 1}: expected UTF-8 text, found {error}. Copy or download the file "
-            "again."
         ) from error
 
 

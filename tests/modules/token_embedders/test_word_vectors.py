@@ -1,5 +1,7 @@
 import gzip
+import sys
 import zipfile
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -188,6 +190,16 @@ def test_a_file_of_few_of_the_words_is_warned_of(path, num_others, is_warned, ca
     assert [message.endswith("such as ELMO_GLOVE.") for message in warnings] == [True] * is_warned
 
 
+def test_a_file_may_be_at_a_url(tmp_path, vocab, monkeypatch):
+    copy = write(tmp_path / "v.zip")
+    monkeypatch.setitem(
+        sys.modules, "cached_path", SimpleNamespace(cached_path=lambda url, **settings: copy)
+    )
+    for url in ("https://host/v.zip", "(https://host/v.zip)#inside.txt"):
+        embedder = WordVectors(vocab, 3, url)
+        assert vectors_of(embedder, vocab, ["play"]) == [VECTORS["play"]]
+
+
 def test_a_missing_file_is_named(vocab, tmp_path):
     with pytest.raises(ConfigurationError, match=r"nowhere\.txt\. Set ELMO_GLOVE"):
         WordVectors(vocab, 3, str(tmp_path / "nowhere.txt"))
@@ -198,7 +210,7 @@ def test_a_missing_file_is_named(vocab, tmp_path):
     [
         (b"\0" * 5000, 1),
         (b"", 1),
-        (b"the 1 2 3\n" + b"\0" * 50, 2),
+        (b"the 1 2 3\n" * 20 + b"\0" * 50, 21),
         (b"\x89PNG\r\n\x1a\n\0", 1),
     ],
 )
@@ -216,7 +228,7 @@ def test_a_damaged_file_is_named_with_the_line(tmp_path, vocab):
         WordVectors(vocab, 3, str(path))
     packed = tmp_path / "v.txt.gz"
     packed.write_bytes(gzip.compress(("\n".join(LINES)).encode())[:-12])
-    with pytest.raises(ValueError, match=r"v\.txt\.gz:\d: expected UTF-8 text, found Compressed"):
+    with pytest.raises(ValueError, match=r"v\.txt\.gz:\d: expected compressed text, found a"):
         WordVectors(vocab, 3, str(packed))
     for content in (b"no gzip", b""):
         packed.write_bytes(content)

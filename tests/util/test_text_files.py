@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from elmo_plugin.corpora.files import find_file, numbered_lines, open_text
+from elmo_plugin.util.text_files import find_file, numbered_lines, open_text
 
 TEXT = "Straße\nnaïve 🦉\n"
 
