@@ -1,3 +1,4 @@
+from dataclasses import dataclass
 from typing import Any, Dict, List, Sequence
 
 import numpy
@@ -16,6 +17,7 @@ _NUM_BYTES = 256
 _MAX_CACHED = 100_000
 
 
+@dataclass
 class CharacterMap:
     """
     Converts words to character ids, as bilm-tf's `UnicodeCharsVocabulary`.
@@ -34,29 +36,16 @@ class CharacterMap:
         the id after the special ids.
     """
 
-    def __init__(
-        self,
-        max_characters_per_token: int = 50,
-        n_characters: int = 262,
-        character_unit: str = "byte",
-    ) -> None:
-        self.max_characters_per_token = max_characters_per_token
-        self.n_characters = n_characters
-        self.character_unit = character_unit
+    max_characters_per_token: int = 50
+    n_characters: int = 262
+    character_unit: str = "byte"
+
+    def __post_init__(self) -> None:
         # Code points need one more id, for unknown ones.
         self._first_special = (
-            _NUM_BYTES if character_unit == "byte" else n_characters - _NUM_SPECIALS - 2
+            _NUM_BYTES if self.character_unit == "byte" else self.n_characters - _NUM_SPECIALS - 2
         )
         self._cached: Dict[str, numpy.ndarray] = {}
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CharacterMap):
-            return NotImplemented
-        return (self.max_characters_per_token, self.n_characters, self.character_unit) == (
-            other.max_characters_per_token,
-            other.n_characters,
-            other.character_unit,
-        )
 
     def __getstate__(self) -> Dict[str, Any]:
         # The cache is not sent to worker processes.
