@@ -173,25 +173,19 @@ def _checked_widths(tensors: Dict[str, torch.Tensor], location: str) -> Tuple[in
             raise ConfigurationError(f"{location}: expected a matrix {name}, found none.")
         widths.append(matrix.size(1))
     lstm = torch.nn.LSTM(*widths, num_layers=2, bidirectional=True, device="meta")
-    expected = {name: tuple(parameter.shape) for name, parameter in lstm.named_parameters()}
-    for name, shape in expected.items():
-        if name not in tensors:
-            raise ConfigurationError(f"{location}: tensor {name} of shape {shape} is missing.")
-        found = tuple(getattr(tensors[name], "shape", ()))
-        if found != shape:
-            raise ConfigurationError(
-                f"{location}: expected shape {shape} for tensor {name}, found {found}. The widths "
-                f"are those of weight_ih_l0 and weight_hh_l0: inputs {widths[0]}, hidden "
-                f"{widths[1]}."
-            )
-        if not bool(tensors[name].isfinite().all()):
+    try:
+        lstm.load_state_dict(tensors, assign=True)
+    except RuntimeError as error:
+        # What precedes the first colon only names the class.
+        problems = " ".join(str(error).split()).partition(": ")[2]
+        raise ConfigurationError(
+            f"{location}: expected a bidirectional LSTM of two layers without projections, with "
+            f"inputs of width {widths[0]} and hidden states of width {widths[1]}, as weight_ih_l0 "
+            f"and weight_hh_l0 have. {problems}"
+        ) from error
+    for name, tensor in tensors.items():
+        if not bool(tensor.isfinite().all()):
             raise ConfigurationError(
                 f"{location}: expected finite numbers in tensor {name}, found NaN or infinity."
-            )
-    for name in tensors:
-        if name not in expected:
-            raise ConfigurationError(
-                f"{location}: it also holds {name}, which does not belong to a bidirectional LSTM "
-                "of two layers without projections."
             )
     return widths[0], widths[1]
