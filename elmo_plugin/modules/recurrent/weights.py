@@ -1,5 +1,5 @@
 from functools import partial
-from typing import Any, Callable, Dict, NamedTuple, Optional, Union
+from typing import Callable, Dict, NamedTuple, Optional, Union
 
 import torch
 from torch.nn.functional import pad
@@ -75,12 +75,22 @@ class Weights(NamedTuple):
         padding = (0, self.recurrent.size(0) - num_rest)
         return pad(self.bias[:num_rest], padding) if num_rest else None
 
-    def panels(self, cell: Cell) -> Dict[str, Optional[torch.Tensor]]:
-        """Copies of the weights for a compiled scan, see `panels`: input, recurrent, projection."""
+    def panels(
+        self,
+        cell: Cell,
+        input_layer: Optional[Linear] = None,
+        recurrent_layer: Optional[Linear] = None,
+        projection_layer: Optional[Linear] = None,
+    ) -> Dict[str, Optional[torch.Tensor]]:
+        """
+        Copies of the weights for a compiled scan, see `panels`: input, recurrent, projection. Those
+        of layers that are given are cached by them.
+        """
+        projection = self.projection
         return {
-            "input": panels(self.input, cell.num_input_gates),
-            "recurrent": panels(self.recurrent, cell.num_recurrent_gates),
-            "projection": None if self.projection is None else panels(self.projection),
+            "input": _panels(self.input, input_layer, cell.num_input_gates),
+            "recurrent": _panels(self.recurrent, recurrent_layer, cell.num_recurrent_gates),
+            "projection": None if projection is None else _panels(projection, projection_layer),
         }
 
     def products(self, dtype: torch.dtype) -> Products:
@@ -114,16 +124,7 @@ class CachedWeights(NamedTuple):
 
     def panels(self, cell: Cell) -> Dict[str, Optional[torch.Tensor]]:
         """See `Weights.panels`."""
-        weights, projection = self.weights, None
-        if self.projection is not None and weights.projection is not None:
-            projection = _cached_panels(self.projection, weights.projection)
-        return {
-            "input": _cached_panels(self.input, weights.input, cell.num_input_gates),
-            "recurrent": _cached_panels(
-                self.recurrent, weights.recurrent, cell.num_recurrent_gates
-            ),
-            "projection": projection,
-        }
+        return self.weights.panels(cell, self.input, self.recurrent, self.projection)
 
     def products(self, dtype: torch.dtype) -> Products:
         """See `Weights.products`; `dtype` must be the type of the weights."""
@@ -134,8 +135,8 @@ class CachedWeights(NamedTuple):
         )
 
 
-def _cached_panels(layer: Linear, weight: torch.Tensor, *arguments: Any) -> torch.Tensor:
+def _panels(weight: torch.Tensor, layer: Optional[Linear], *num_gates: int) -> torch.Tensor:
     if isinstance(layer, PackedLinear):
-        return layer.cached(panels, *arguments)
+        return layer.cached(panels, *num_gates)
     # Not `layer.weight`, which for an `Int8Linear` may be on the device `meta` by now.
-    return panels(weight, *arguments)
+    return panels(weight, *num_gates)
