@@ -48,6 +48,8 @@ class Placement(torch.nn.Module, Registrable):
 
     The texts of a model (question and passage, premise and hypothesis) share the scalar mixes of
     its placement; input and output have separate ones.
+
+    This class itself, `elmo-none`, is the baseline: it adds no vectors.
     """
 
     default_implementation = "elmo-none"
@@ -69,18 +71,10 @@ class Placement(torch.nn.Module, Registrable):
             Shape `(batch_size, num_tokens)`. The number of the sentence of each token, in ascending
             order; arbitrary at padding. Default: a text is one sentence.
         """
-        raise NotImplementedError
-
-
-@Placement.register("elmo-none")
-class NoElmo(Placement):
-    """The baseline: adds no vectors."""
-
-    @overrides(check_signature=False)
-    def forward(
-        self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None
-    ) -> PlacedText:
         return PlacedText(tokens)
+
+
+Placement.register("elmo-none")(Placement)
 
 
 @Placement.register("elmo-placement")

@@ -10,7 +10,7 @@ from allennlp.modules.seq2vec_encoders import CnnEncoder
 from allennlp.nn import RegularizerApplicator
 from overrides import overrides
 
-from elmo_plugin.elmo.placement import NoElmo, PlacedText, Placement
+from elmo_plugin.elmo.placement import PlacedText, Placement
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import dequantize
@@ -77,7 +77,7 @@ class TaskModel(Model):
         super().__init__(vocab, regularizer, serialization_dir)
         self._dtype = dtype
         self.text_field_embedder = text_field_embedder
-        self.placement = placement or NoElmo()
+        self.placement = placement or Placement()
         self.input_dim = text_field_embedder.get_output_dim() + self.placement.input_dim
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
