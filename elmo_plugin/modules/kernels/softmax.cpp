@@ -78,26 +78,18 @@ void softmax_gradient(int64_t rows, int64_t words, const float* bias, const int6
 
 extern "C" {
 
-// The loss of each row of logits, which are without `bias`.
-void softmax_losses_float32(int64_t rows, int64_t words, const float* bias, const int64_t* targets,
-                            float* logits, float* losses) {
-    softmax_losses(rows, words, bias, targets, logits, losses);
-}
+// `softmax_losses_*` gives the loss of each row of logits, which are without `bias`.
+// `softmax_gradient_*` also replaces the logits by the gradient of the loss: the probabilities,
+// less 1 at the target.
+#define SOFTMAX(function, type, T)                                                                 \
+    void function##_##type(int64_t rows, int64_t words, const float* bias,                         \
+                           const int64_t* targets, T* logits, float* losses) {                     \
+        function(rows, words, bias, targets, logits, losses);                                      \
+    }
 
-void softmax_losses_bfloat16(int64_t rows, int64_t words, const float* bias,
-                             const int64_t* targets, Bfloat16* logits, float* losses) {
-    softmax_losses(rows, words, bias, targets, logits, losses);
-}
-
-// Also replaces the logits by the gradient of the loss: the probabilities, less 1 at the target.
-void softmax_gradient_float32(int64_t rows, int64_t words, const float* bias,
-                              const int64_t* targets, float* logits, float* losses) {
-    softmax_gradient(rows, words, bias, targets, logits, losses);
-}
-
-void softmax_gradient_bfloat16(int64_t rows, int64_t words, const float* bias,
-                               const int64_t* targets, Bfloat16* logits, float* losses) {
-    softmax_gradient(rows, words, bias, targets, logits, losses);
-}
+SOFTMAX(softmax_losses, float32, float)
+SOFTMAX(softmax_losses, bfloat16, Bfloat16)
+SOFTMAX(softmax_gradient, float32, float)
+SOFTMAX(softmax_gradient, bfloat16, Bfloat16)
 
 }  // extern "C"
