@@ -122,7 +122,12 @@ def dump_embeddings(
         on_progress(num_resumed)
         advance = None if num_workers else on_progress
         parts = Parts(bilm, options, str(input_path), file.writer, advance)
-        for group, part in compute_parts(parts, _groups(text, sentences, options), num_workers):
+        # `text` counts the lines that were read so far.
+        groups = (
+            SentenceGroup(group, text.num_lines, text.sha256)
+            for group in sentence_groups(sentences, options.batch_size)
+        )
+        for group, part in compute_parts(parts, groups, num_workers):
             file.commit(part)
             if num_workers:
                 on_progress(len(group.sentences))
@@ -233,13 +238,6 @@ class _Text(DigestedText):
             if self.sentence_to_index is not None:
                 self.sentence_to_index.setdefault(" ".join(words), str(line_number - 1))
             yield line_number, words
-
-
-def _groups(
-    text: _Text, sentences: Iterator[Sentence], options: DumpOptions
-) -> Iterator[SentenceGroup]:
-    for group in sentence_groups(sentences, options.batch_size):
-        yield SentenceGroup(group, text.num_lines, text.sha256)
 
 
 def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
