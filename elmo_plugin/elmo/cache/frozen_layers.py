@@ -140,7 +140,7 @@ class FrozenLayers:
 
     def _current_cache(self) -> Optional[LayerCache]:
         if self._cache_folder is None:
-            return self._cache
+            return None
         parameters = [p for p in self._bilm.parameters() if not p.is_inference()]
         # `_version` counts changes in place.
         versions = [parameter._version for parameter in parameters]

@@ -110,7 +110,7 @@ inline void add_products(Vector (&sum)[rows][vectors], const Bfloat16* const* al
 inline int64_t depth(int64_t num_inputs, const float*) { return num_inputs; }
 inline int64_t depth(int64_t num_inputs, const Bfloat16*) { return num_inputs + num_inputs % 2; }
 
-// The same for rows of a matrix.
+// `add_products` for rows of a matrix.
 template <int rows, int vectors, class T>
 inline void add_products(Vector (&sum)[rows][vectors], const T* inputs, int64_t stride,
                          int64_t num_inputs, const T* panel) {

@@ -5,8 +5,8 @@ from torch.nn.functional import linear
 
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.linear.products import (
-    HAS_BFLOAT16,
     HAS_ONEDNN,
+    ONEDNN_TAKES_BFLOAT16,
     padded_linear,
     padded_rows,
     with_rows,
@@ -54,7 +54,7 @@ class PackedMatrix:
         return (
             HAS_ONEDNN
             and device.type == "cpu"
-            and (dtype == torch.float32 or HAS_BFLOAT16 and dtype == torch.bfloat16)
+            and (dtype == torch.float32 or ONEDNN_TAKES_BFLOAT16 and dtype == torch.bfloat16)
         )
 
     def product(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:

@@ -10,7 +10,7 @@ from elmo_plugin.modules import tuning
 HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(
     torch.ops.mkldnn, "_reorder_linear_weight"
 )
-HAS_BFLOAT16 = HAS_ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+ONEDNN_TAKES_BFLOAT16 = HAS_ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def padded_rows(num_rows: int) -> int:
@@ -31,7 +31,7 @@ def onednn_compiles(values: torch.Tensor) -> bool:
     dtype = values.dtype
     if torch.is_autocast_enabled(values.device.type):
         dtype = torch.get_autocast_dtype(values.device.type)
-    return HAS_BFLOAT16 and values.device.type == "cpu" and dtype == torch.bfloat16
+    return ONEDNN_TAKES_BFLOAT16 and values.device.type == "cpu" and dtype == torch.bfloat16
 
 
 def with_rows(values: torch.Tensor, num_rows: int) -> torch.Tensor:

@@ -31,7 +31,8 @@ class Cell(ABC):
     num_bias_gates: ClassVar[int]
     # The order in which the gates' initial weights are drawn; results of a seed depend on it.
     draw_order: ClassVar[Tuple[str, ...]]
-    # Prefix of this cell's functions in `kernels/recurrent_cells.cpp`; `None` without a kernel.
+    # Prefix of this cell's functions in `kernels/recurrent_cells.cpp`, `forward_scan.cpp` and
+    # `backward_scan.cpp`; `None` without a kernel.
     kernel: ClassVar[Optional[str]] = None
     # Bound on the projected hidden state; `None` for no bound.
     projection_clip: Optional[float] = None

@@ -10,7 +10,7 @@ import torch
 from torch.nn.functional import linear
 
 from elmo_plugin.modules.linear.packed import PackedLinear, PackedMatrix
-from elmo_plugin.modules.linear.products import HAS_BFLOAT16, HAS_ONEDNN
+from elmo_plugin.modules.linear.products import HAS_ONEDNN, ONEDNN_TAKES_BFLOAT16
 
 # So large that the packed copy is in oneDNN's own layout.
 NUM_IN, NUM_OUT = 440, 500
@@ -257,7 +257,7 @@ def test_other_types_give_the_product_too(layer, dtype, most):
     with torch.no_grad():
         for bias in (None, torch.randn(NUM_OUT, dtype=dtype)):
             assert_is_linear(layer, inputs, bias, most)
-    assert (packed_copy(layer) is not None) == (dtype == torch.bfloat16 and HAS_BFLOAT16)
+    assert (packed_copy(layer) is not None) == (dtype == torch.bfloat16 and ONEDNN_TAKES_BFLOAT16)
 
 
 def test_inputs_of_another_type_are_refused_as_by_linear(layer):

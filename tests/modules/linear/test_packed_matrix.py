@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import linear
 
 from elmo_plugin.modules.linear.packed import PackedMatrix
-from elmo_plugin.modules.linear.products import HAS_BFLOAT16, HAS_ONEDNN
+from elmo_plugin.modules.linear.products import HAS_ONEDNN, ONEDNN_TAKES_BFLOAT16
 
 TYPES = [(torch.float32, 1e-5), (torch.float64, 1e-12), (torch.bfloat16, 0.02)]
 
@@ -51,7 +51,7 @@ def test_it_knows_what_gains_by_packing():
     assert PackedMatrix.can_pack(cpu, torch.float32) == HAS_ONEDNN
     packed = [PackedMatrix(torch.zeros(shape))._packed is not None for shape in SHAPES]
     assert packed == [False, HAS_ONEDNN, HAS_ONEDNN]
-    assert PackedMatrix.can_pack(cpu, torch.bfloat16) == HAS_BFLOAT16
+    assert PackedMatrix.can_pack(cpu, torch.bfloat16) == ONEDNN_TAKES_BFLOAT16
     assert not PackedMatrix.can_pack(cpu, torch.float64)
     assert not PackedMatrix.can_pack(torch.device("cuda"), torch.float32)
 

@@ -21,7 +21,7 @@ ERRORS = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 0.01}
 @pytest.fixture(autouse=True)
 def compiled(monkeypatch):
     """The path of a processor with bfloat16."""
-    monkeypatch.setattr(products, "HAS_BFLOAT16", True)
+    monkeypatch.setattr(products, "ONEDNN_TAKES_BFLOAT16", True)
 
 
 def test_there_are_few_different_numbers_of_rows():
