@@ -8,12 +8,11 @@ import random
 from fractions import Fraction
 
 import pytest
-import torch.distributed as dist
 from allennlp.common.params import Params
-from allennlp.common.testing import run_distributed_test
 from allennlp.training.metrics import Metric
 
 from elmo_plugin.tasks.coref import CorefScores
+from tests.processes import in_two_processes
 
 MEASURES = ("muc", "b3", "ceafe", "ceafm")
 GOLD = "a bc def"
@@ -261,9 +260,9 @@ def test_reset_forgets_everything():
     assert metric.get_metric() == {}
 
 
-def score_half(global_rank: int, world_size: int, gpu_id: int) -> None:
+def score_half(rank: int) -> None:
     metric = CorefScores()
-    if global_rank == 0:
+    if rank == 0:
         metric([clusters("ab cde")], [clusters("abc de")], [clusters("abcx")[0]])
         metric([clusters("")], [clusters("fg")], [[]])
     else:
@@ -274,9 +273,8 @@ def score_half(global_rank: int, world_size: int, gpu_id: int) -> None:
         assert abs(scores["coref_f1"] - (1 / 2 + 11 / 21 + 8 / 15) / 3) < 1e-12
 
 
-@pytest.mark.skipif(not dist.is_available(), reason="torch was built without torch.distributed")
-def test_processes_report_the_scores_of_all_documents():
-    run_distributed_test([-1, -1], func=score_half)
+def test_processes_report_the_scores_of_all_documents(tmp_path):
+    in_two_processes(score_half, tmp_path)
 
 
 def test_is_built_from_its_registered_name():

@@ -2,14 +2,13 @@ import random
 from typing import Dict, Iterable, List, Tuple
 
 import pytest
-import torch.distributed as dist
 from allennlp.common.params import Params
-from allennlp.common.testing import run_distributed_test
 from allennlp.training.metrics import Metric
 from seqeval.metrics import classification_report
 
 from elmo_plugin.corpora.conll2003 import format_sentence
 from elmo_plugin.tasks.ner.metric import EntityF1
+from tests.processes import in_two_processes
 
 Counts = Dict[str, Tuple[int, int, int]]
 TYPES = ("PER", "LOC")
@@ -201,9 +200,9 @@ def test_table_has_the_overall_row_first_and_the_accuracy_last():
     ]
 
 
-def score_half(global_rank: int, world_size: int, gpu_id: int) -> None:
+def score_half(rank: int) -> None:
     halves = [("B-PER O", "B-PER O"), ("B-ORG O", "B-LOC O")]
-    predicted, gold = halves[global_rank]
+    predicted, gold = halves[rank]
     metric = EntityF1()
     metric([predicted.split()], [gold.split()])
     for _ in range(2):
@@ -213,9 +212,8 @@ def score_half(global_rank: int, world_size: int, gpu_id: int) -> None:
     assert read_table(metric)["overall"] == (1, 2, 2)
 
 
-@pytest.mark.skipif(not dist.is_available(), reason="torch was built without torch.distributed")
-def test_processes_that_met_different_types_report_the_same_scores():
-    run_distributed_test([-1, -1], func=score_half)
+def test_processes_that_met_different_types_report_the_same_scores(tmp_path):
+    in_two_processes(score_half, tmp_path)
 
 
 def test_is_built_from_its_registered_name():

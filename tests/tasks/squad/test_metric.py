@@ -1,10 +1,9 @@
 import pytest
-import torch.distributed as dist
 from allennlp.common.params import Params
-from allennlp.common.testing import run_distributed_test
 from allennlp.training.metrics import Metric
 
 from elmo_plugin.tasks.squad.metric import SquadScores, exact_match, f1
+from tests.processes import in_two_processes
 
 # Rule, answer, gold answer, exact match, and F1; counted by hand.
 CASES = [
@@ -73,17 +72,16 @@ def test_sums_are_those_of_one_question_after_another():
     assert metric.get_metric()["f1"] == total / 28
 
 
-def score_half(global_rank: int, world_size: int, gpu_id: int) -> None:
+def score_half(rank: int) -> None:
     halves = [(["six", "no", "red"], [["six"], ["yes"], ["blue"]]), (["the red"], [["red wine"]])]
     metric = SquadScores()
-    metric(*halves[global_rank])
+    metric(*halves[rank])
     for _ in range(2):
         assert metric.get_metric() == {"em": 1 / 4, "f1": pytest.approx((1 + 2 / 3) / 4)}
 
 
-@pytest.mark.skipif(not dist.is_available(), reason="torch was built without torch.distributed")
-def test_processes_report_the_scores_of_all():
-    run_distributed_test([-1, -1], func=score_half)
+def test_processes_report_the_scores_of_all(tmp_path):
+    in_two_processes(score_half, tmp_path)
 
 
 def test_is_built_from_its_registered_name():

@@ -3,12 +3,11 @@
 from typing import Dict, Tuple
 
 import pytest
-import torch.distributed as dist
 from allennlp.common.params import Params
-from allennlp.common.testing import run_distributed_test
 from allennlp.training.metrics import Metric
 
 from elmo_plugin.tasks.srl.metric import SrlSpanF1, arguments
+from tests.processes import in_two_processes
 
 Counts = Dict[str, Tuple[int, int, int]]
 
@@ -184,9 +183,9 @@ def test_table_has_the_overall_row_first_and_the_verb_last():
     ]
 
 
-def score_half(global_rank: int, world_size: int, gpu_id: int) -> None:
+def score_half(rank: int) -> None:
     halves = [("B-A0 B-V", "B-A0 B-V"), ("B-A1 B-V", "B-A2 B-V")]
-    predicted, gold = halves[global_rank]
+    predicted, gold = halves[rank]
     metric = SrlSpanF1()
     metric([predicted.split()], [gold.split()])
     for _ in range(2):
@@ -196,9 +195,8 @@ def score_half(global_rank: int, world_size: int, gpu_id: int) -> None:
     assert read_table(metric)["overall"] == (1, 1, 1)
 
 
-@pytest.mark.skipif(not dist.is_available(), reason="torch was built without torch.distributed")
-def test_processes_that_met_different_labels_report_the_same_scores():
-    run_distributed_test([-1, -1], func=score_half)
+def test_processes_that_met_different_labels_report_the_same_scores(tmp_path):
+    in_two_processes(score_half, tmp_path)
 
 
 def test_is_built_from_its_registered_name():
