@@ -36,8 +36,10 @@ def write_client(program: Path, path: str) -> None:
 def serve(path: str) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
+    # A client that finds the file must be able to connect.
+    listener.bind(f"{path}~")
     listener.listen()
+    os.rename(f"{path}~", path)
     while True:
         connection, _ = listener.accept()
         if os.fork() == 0:

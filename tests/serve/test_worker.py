@@ -151,23 +151,19 @@ def test_nobody_waits_for_a_thread_that_died(start):
         worker.submit("a", "3")
 
 
-def test_those_just_answered_may_ask_again_before_the_next_batch(start):
-    sizes = []
-
-    def slow(requests):
-        time.sleep(0.4)
-        return list(requests)
-
-    worker = start({"a": slow}, batch_size=4, on_batch=lambda kind, size, _: sizes.append(size))
-
-    def client():
-        for _ in range(4):
-            worker.submit("a", "x").result(timeout=10)
-
-    clients = [threading.Thread(target=client) for _ in range(4)]
-    for each in clients:
-        each.start()
-    for each in clients:
-        each.join()
-    # Without the moment, batches of one and of three would take turns.
-    assert sizes.count(4) >= 2 and sum(sizes) == 16
+def test_those_just_answered_may_ask_again_before_the_next_batch(start, monkeypatch):
+    monkeypatch.setattr("elmo_plugin.serve.worker._PAUSE", 1e6)
+    echo = Echo()
+    worker = start({"a": echo})
+    first = worker.submit("a", "0")
+    wait_until(lambda: echo.batches)
+    second = worker.submit("a", "1")
+    echo.may_answer.release()
+    assert first.result(timeout=10) == "0!"
+    # Time in which, without a pause, a batch of the second alone would begin.
+    time.sleep(0.2)
+    assert echo.batches == [["0"]]
+    third = worker.submit("a", "2")
+    echo.may_answer.release()
+    assert [second.result(timeout=10), third.result(timeout=10)] == ["1!", "2!"]
+    assert echo.batches == [["0"], ["1", "2"]]
