@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from functools import lru_cache
 
 import _jsonnet
@@ -14,6 +13,7 @@ import pytest
 from elmo_plugin.environment import _WORD_VECTORS
 from tests.docs_server import write_client
 from tests.guide import PROJECT, blocks, make_workplace, with_places, write_file
+from tests.waiting import wait_until
 
 GUIDE = sorted((PROJECT / "docs").glob("*.md"))
 # They change the package, so each runs in a copy of it.
@@ -49,10 +49,7 @@ class Shell:
         environment["PYTHONPATH"] = str(PROJECT)
         command = [sys.executable, "-m", "tests.docs_server", path]
         self.server = subprocess.Popen(command, cwd=PROJECT, env=environment)
-        for _ in range(1200):
-            if os.path.exists(path) or self.server.poll() is not None:
-                break
-            time.sleep(0.1)
+        wait_until(lambda: os.path.exists(path) or self.server.poll() is not None, seconds=120)
         assert os.path.exists(path)
 
     def run(self, script, folder):

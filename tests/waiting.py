@@ -1,8 +1,12 @@
 import time
+from typing import Callable
 
 
-def wait_until(condition, seconds=10):
+def wait_until(
+    condition: Callable[[], object], seconds: float = 60.0, message: Callable[[], str] = str
+) -> None:
+    """Fails with a message, made only then, if the condition does not come true in time."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
+        assert time.monotonic() < end, message()
+        time.sleep(0.005)

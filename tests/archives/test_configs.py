@@ -108,7 +108,7 @@ def test_contexts_of_two_threads_follow_each_other():
         with registered_types_only("second.tar.gz"):
             entered.append("second")
 
-    threads = [threading.Thread(target=function) for function in (first, second)]
+    threads = [threading.Thread(target=function, daemon=True) for function in (first, second)]
     for thread in threads:
         thread.start()
     inside.wait(10)

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from argparse import Namespace
 from collections import namedtuple
 from functools import partial
@@ -27,10 +26,12 @@ from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.commands.bilm_arguments import given_vocabulary
 from elmo_plugin.elmo.dump import parts
 from elmo_plugin.elmo.dump.dump import check_space
+from elmo_plugin.elmo.dump.dump_file import DumpFile
 from elmo_plugin.elmo.dump.parts import sentence_key
 from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.token_files import save_token_bilm
 from tests.commands import running
+from tests.commands.killed_worker import KilledParts
 
 PROJECT = Path(__file__).resolve().parents[2]
 LINES = ["The play began", "", "They play", "The play began", "and / or ."]
@@ -210,7 +211,7 @@ def test_an_empty_text_is_refused(tmp_path, source):
     os.mkfifo(text) if source == "pipe" else text.touch()
     if source == "pipe":
         # Opened and closed without a byte.
-        writer = threading.Thread(target=lambda: text.open("wb").close())
+        writer = threading.Thread(target=lambda: text.open("wb").close(), daemon=True)
         writer.start()
     assert failure(text, out, "--all").endswith(f"{text} is empty; expected a sentence per line.")
     assert list(tmp_path.iterdir()) == [text]
@@ -242,26 +243,37 @@ def test_a_pipe_is_refused_before_the_text_is_read(tmp_path):
     assert "pipe is a pipe or device; expected the name of a file" in message
 
 
-def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, capsys):
-    random.seed(13)
+def write_random_lines(path):
+    draw = random.Random(13)
     words = [f"word{number}" for number in range(500)]
-    lines = [" ".join(random.choices(words, k=random.randrange(12))) for _ in range(600)]
-    text = write(tmp_path / "text.txt", lines)
+    return write(path, [" ".join(draw.choices(words, k=draw.randrange(12))) for _ in range(100)])
+
+
+def run_for_commits(number, *arguments):
+    """Runs a command that kills itself before the commit that follows so many."""
+    commit, left = DumpFile.commit, iter(range(number))
+
+    def counted(file, written):
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        commit(file, written)
+
+    DumpFile.commit = counted
+    run(*arguments)
+
+
+def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, capsys):
+    text = write_random_lines(tmp_path / "text.txt")
     output = tmp_path / "killed.hdf5"
-    unfinished = Path(f"{output}.unfinished")
-    # A fork has all imports behind it, so that the signal arrives in the midst of the work.
+    # A fork has all imports behind it.
     context = multiprocessing.get_context("fork")
-    for _ in range(8):
-        process = context.Process(target=run, args=(text, output, "--all", "--batch-size", "1"))
+    for num_commits in (1, 2, 3):
+        arguments = (num_commits, text, output, "--all", "--batch-size", "1")
+        process = context.Process(target=run_for_commits, args=arguments)
         process.start()
-        num_parts = len(list(unfinished.glob("*.part")))
-        while process.is_alive() and len(list(unfinished.glob("*.part"))) <= num_parts:
-            time.sleep(0.001)
-        time.sleep(random.random() * 0.05)
-        process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL
-    assert unfinished.exists() and not output.exists()
+    assert len(list(tmp_path.glob("killed.hdf5.unfinished/*.part"))) == 6 and not output.exists()
     run(text, output, "--all", "--batch-size", "1")
     assert "of them earlier" in capsys.readouterr().out
     run(text, tmp_path / "alone.hdf5", "--all", "--batch-size", "1")
@@ -270,24 +282,13 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, capsys):
     assert sorted(os.listdir(tmp_path)) == ["alone.hdf5", "killed.hdf5", "text.txt"]
 
 
-def test_workers_write_the_same_file_and_may_be_killed(tmp_path):
-    random.seed(13)
-    words = [f"word{number}" for number in range(500)]
-    lines = [" ".join(random.choices(words, k=random.randrange(12))) for _ in range(600)]
-    text = write(tmp_path / "text.txt", lines)
+def test_workers_write_the_same_file_and_may_be_killed(tmp_path, monkeypatch):
+    text = write_random_lines(tmp_path / "text.txt")
     output = tmp_path / "workers.hdf5"
     settings = ("--all", "--batch-size", "1")
-
-    def kill_a_worker():
-        # The process that counts semaphores is no worker.
-        while not list(tmp_path.glob("*.unfinished/*.part")):
-            time.sleep(0.001)
-        multiprocessing.active_children()[0].kill()
-
-    killer = threading.Thread(target=kill_a_worker)
-    killer.start()
-    message = failure(text, output, *settings, "--num-workers", "2")
-    killer.join()
+    with monkeypatch.context() as patched:
+        patched.setattr("elmo_plugin.elmo.dump.dump.Parts", KilledParts)
+        message = failure(text, output, *settings, "--num-workers", "2")
     assert "worker" in message and "The lines done are kept." in message
     assert not output.exists()
     run(text, output, *settings, "--num-workers", "2")

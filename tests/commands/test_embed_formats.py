@@ -209,7 +209,7 @@ def test_a_pipe_with_too_many_lines_is_stopped_where_they_become_too_many(tmp_pa
     monkeypatch.setattr(safetensors, "_MAX_BYTES_OF_ENTRIES", 2_000)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=lambda: pipe.write_text("a line\n" * 30))
+    writer = threading.Thread(target=lambda: pipe.write_text("a line\n" * 30), daemon=True)
     writer.start()
     message = failure(pipe, tmp_path / "out.safetensors", "--all", "--batch-size", "1")
     writer.join()

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from threading import Thread
 
@@ -24,6 +23,20 @@ from tests.commands import running
 run = partial(running.run, "elmo-score")
 failure = partial(running.failure, "elmo-score")
 
+# Kills itself after the second commit.
+KILLED = """
+import os, signal
+from elmo_plugin.commands.main import main
+from elmo_plugin.util.resumable_text import ResumableText
+commit, left = ResumableText.commit, [2]
+def counted(*arguments):
+    commit(*arguments)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+ResumableText.commit = counted
+main()
+"""
 TEXT = "They play a play .\n\nNobody began the play .\n"
 
 
@@ -104,24 +117,20 @@ def test_perplexity_is_that_of_evaluate_to_six_digits(tmp_path, capsys):
             assert f"{label} {expected[name]:.6g}" in said.replace(".,", ",")
 
 
-def test_a_killed_run_continues_and_ends_with_the_same_file(folder):
-    lines = "".join(f"They play {'a play ' * (number % 7)}.\n" for number in range(2000))
+def test_a_killed_run_continues_and_ends_with_the_same_file(folder, capsys):
+    lines = "".join(f"They play {'a play ' * (number % 7)}.\n" for number in range(200))
     (folder / "long.txt").write_text(lines)
-    command = [sys.executable, "-m", "elmo_plugin.commands.main"]
-    program = "from elmo_plugin.commands.main import main; main()"
-    command = [sys.executable, "-c", program, "score", "long.txt", "--batch-size", "2"]
-    subprocess.run([*command, "--output", "whole.tsv"], check=True, capture_output=True)
-    process = subprocess.Popen([*command, "--output", "killed.tsv"], stderr=subprocess.DEVNULL)
-    progress = folder / "killed.tsv.unfinished" / "progress.json"
-    while not progress.exists() and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (folder / "killed.tsv").exists() and progress.exists()
-    again = subprocess.run([*command, "--output", "killed.tsv"], capture_output=True, text=True)
-    assert again.returncode == 0, again.stderr
+    arguments = ("long.txt", "--batch-size", "2", "--output")
+    run(*arguments, "whole.tsv")
+    capsys.readouterr()
+    command = [sys.executable, "-c", KILLED, "score", *arguments, "killed.tsv"]
+    killed = subprocess.run(command, capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not (folder / "killed.tsv").exists()
+    assert (folder / "killed.tsv.unfinished" / "progress.json").exists()
+    run(*arguments, "killed.tsv")
     assert (folder / "killed.tsv").read_bytes() == (folder / "whole.tsv").read_bytes()
-    assert "2,000 lines" in again.stdout
+    assert "200 lines" in capsys.readouterr().out
 
 
 def test_another_text_does_not_continue(folder, monkeypatch):

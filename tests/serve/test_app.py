@@ -2,7 +2,6 @@ import asyncio
 import json
 import re
 import threading
-import time
 from unittest.mock import patch
 
 import pytest
@@ -19,6 +18,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from tests.analysis.language_model import make_softmax
 from tests.commands import running
 from tests.guide import FIXTURES
+from tests.waiting import wait_until
 
 LIMITS = Limits(max_bytes=4000, max_words=100, max_characters=50)
 
@@ -78,17 +78,12 @@ def ask(client, *words):
 def in_background(*calls):
     """Starts a thread for each call, and returns them with a list that gets what they return."""
     returned = []
-    threads = [threading.Thread(target=lambda c=call: returned.append(c())) for call in calls]
+    threads = [
+        threading.Thread(target=lambda c=call: returned.append(c()), daemon=True) for call in calls
+    ]
     for thread in threads:
         thread.start()
     return threads, returned
-
-
-def wait_until(condition):
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def test_the_answer_is_the_line_of_the_predictor(client):

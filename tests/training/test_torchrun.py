@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,13 +71,6 @@ def workers(agent):
     tasks = Path(f"/proc/{agent.pid}/task")
     found = " ".join((task / "children").read_text() for task in tasks.iterdir())
     return [int(number) for number in found.split()]
-
-
-def wait_until(condition, folder):
-    deadline = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < deadline, logs(folder)
-        time.sleep(0.005)
 
 
 def logs(folder):

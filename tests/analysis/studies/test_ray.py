@@ -44,7 +44,7 @@ def test_a_task_whose_worker_is_killed_goes_on(cluster, make_run):
             go.touch()
 
     # The tasks are started by the first `next`.
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     found = list(outcomes)
     killer.join()

@@ -1,10 +1,12 @@
-import threading
-import time
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from elmo_plugin.analysis.studies.train_all import train_all
-from elmo_plugin.analysis.studies.train_run import RunFailed
+from elmo_plugin.analysis.studies.train_run import RunFailed, folder_of
+from elmo_plugin.util.folder_lock import lock_folder
+from tests.waiting import wait_until
 
 
 def test_a_failure_stops_nothing_else(fake, make_run):
@@ -23,16 +25,14 @@ def test_runs_side_by_side_share_the_cores(fake, make_run, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     go = fake.folder / "go"
     runs = [make_run(seed, wait=str(go)) for seed in (1, 2)]
-
-    def release():
-        while len(fake.calls) < 2:
-            time.sleep(0.05)
-        go.touch()
-
-    # Only if both have begun does either end.
-    threading.Thread(target=release).start()
-    outcomes = list(train_all(runs, fake.folder, ["f1"], num_workers=2))
-    assert len(outcomes) == 2 and {threads for _, _, threads in fake.calls} == {"2"}
+    with ThreadPoolExecutor(1) as pool:
+        outcomes = pool.submit(list, train_all(runs, fake.folder, ["f1"], num_workers=2))
+        try:
+            # Before either may end.
+            wait_until(lambda: len(fake.calls) == 2)
+        finally:
+            go.touch()
+    assert len(outcomes.result()) == 2 and {threads for _, _, threads in fake.calls} == {"2"}
 
 
 def test_an_interruption_stops_the_runs_and_the_next_call_goes_on(fake, make_run):
@@ -40,13 +40,13 @@ def test_an_interruption_stops_the_runs_and_the_next_call_goes_on(fake, make_run
     runs = [make_run(1), *(make_run(seed, wait=str(go)) for seed in (2, 3, 4))]
     outcomes = train_all(runs, fake.folder, ["f1"], num_workers=2)
     next(outcomes)
-    while fake.commands.count("train") < 3:
-        time.sleep(0.05)
+    wait_until(lambda: fake.commands.count("train") == 3)
     with pytest.raises(KeyboardInterrupt):
         outcomes.throw(KeyboardInterrupt())
-    begun = fake.commands
-    time.sleep(1.0)
-    assert fake.commands == begun
+    # A training that goes on would keep its lock.
+    for run in runs[:3]:
+        os.close(lock_folder(folder_of(run, fake.folder)))
+    assert not folder_of(runs[3], fake.folder).exists()
     go.touch()
     assert len(list(train_all(runs, fake.folder, ["f1"]))) == 4
     assert fake.commands.count("train --recover") == 2

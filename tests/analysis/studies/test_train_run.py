@@ -1,9 +1,7 @@
 import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,8 @@ from elmo_plugin.analysis.studies.train_run import (
 )
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.folder_lock import lock_folder
+from tests.waiting import wait_until
 
 
 def test_the_score_has_all_that_was_measured(fake, make_run):
@@ -91,6 +91,8 @@ def test_a_stopped_run_leaves_no_process(fake, make_run):
     config = folder_of(run, fake.folder) / "training/config.json"
     with pytest.raises(RunFailed, match="stopped"):
         train_run(run, fake.folder, ["f1"], should_stop=config.exists)
+    # It would keep the lock.
+    os.close(lock_folder(folder_of(run, fake.folder)))
     (fake.folder / "go").touch()
     train_run(run, fake.folder, ["f1"])
     assert fake.commands == ["train", "train --recover", "evaluate"]
@@ -98,10 +100,9 @@ def test_a_stopped_run_leaves_no_process(fake, make_run):
 
 def test_two_processes_do_not_train_the_same_run(fake, make_run, monkeypatch):
     run = make_run(wait=str(fake.folder / "go"))
-    first = threading.Thread(target=train_run, args=(run, fake.folder, ["f1"]))
+    first = threading.Thread(target=train_run, args=(run, fake.folder, ["f1"]), daemon=True)
     first.start()
-    while not fake.calls:
-        time.sleep(0.05)
+    wait_until(lambda: fake.calls)
     monkeypatch.setattr("elmo_plugin.analysis.studies.train_run._LOCK_SECONDS", 0)
     with pytest.raises(ConfigurationError, match="being written by another process"):
         train_run(run, fake.folder, ["f1"])
@@ -122,16 +123,12 @@ train_run(run, Path({str(fake.folder)!r}), [])
 """
     path = os.pathsep.join([os.environ["PYTHONPATH"], os.getcwd()])
     parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path})
-    while not fake.calls:
-        time.sleep(0.05)
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
+    try:
+        wait_until(lambda: fake.calls)
+    finally:
+        parent.kill()
+        parent.wait()
     (killed,) = (fake.folder / "runs").iterdir()
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        found = subprocess.run(["pgrep", "-f", str(killed)], capture_output=True)
-        if found.returncode:
-            break
-        time.sleep(0.1)
-    else:
-        pytest.fail("the training still runs")
+    search = ["pgrep", "-f", str(killed)]
+    # Nothing is found.
+    wait_until(lambda: subprocess.run(search, capture_output=True).returncode == 1)

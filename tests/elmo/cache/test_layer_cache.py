@@ -134,6 +134,7 @@ def test_a_killed_writer_loses_only_entries_in_memory(path, reopen):
         writer.start()
         written = -1
         for _ in range(generator.randrange(1, 40)):
+            assert receiver.poll(60)
             written = receiver.recv()
         writer.kill()
         writer.join()
@@ -189,6 +190,7 @@ def test_killed_readers_do_not_fill_the_table_of_readers(path, reopen):
     for _ in range(3):
         reader = PROCESSES.Process(target=_read_forever, args=(path, sender))
         reader.start()
+        assert receiver.poll(60)
         receiver.recv()
         reader.kill()
         reader.join()

@@ -143,7 +143,7 @@ def test_a_task_whose_worker_is_killed_is_started_again(cluster, texts, tmp_path
         finally:
             go.touch()
 
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     found = dict(dump_shards_with_ray(SlowBilm(notes, go), outputs, options))
     killer.join()

@@ -1,0 +1,15 @@
+import os
+import signal
+
+from elmo_plugin.elmo.dump.parts import Parts
+
+LINE_NUMBER = 40
+
+
+class KilledParts(Parts):
+    """Kills the worker that is to compute the group of a line. Its module is quick to import."""
+
+    def __getitem__(self, group):
+        if LINE_NUMBER in (line_number for line_number, _ in group.sentences):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getitem__(group)
