@@ -12,9 +12,7 @@ def in_two_processes(function: Callable[[int], object], folder: Path) -> None:
     a file in `folder`, so that tests that run at the same time do not take each other's port.
     """
     store = f"file://{folder}/store"
-    torch.multiprocessing.start_processes(
-        _call, (function, store), nprocs=2, start_method="fork"
-    )
+    torch.multiprocessing.start_processes(_call, (function, store), nprocs=2, start_method="fork")
 
 
 def _call(rank: int, function: Callable[[int], object], store: str) -> None:

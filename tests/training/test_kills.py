@@ -12,7 +12,7 @@ import torch
 from allennlp.common import Params
 
 import elmo_plugin.plugin  # noqa: F401
-from tests.training.lives import count_events, train, train_in_lives
+from tests.training.killed_training import count_events, train, train_with_kills
 
 EXPERIMENTS = Path(__file__).parents[2] / "fixtures" / "experiments"
 # A vocabulary, three batches, two files that are written and renamed.
@@ -52,12 +52,12 @@ def assert_same_end(found: Path, expected: Path) -> None:
 def test_a_killed_task_ends_like_an_uninterrupted_one(tmp_path, name, seed):
     assert train(load(name, tmp_path / "cache"), tmp_path / "whole")
     draw = Random(seed)
-    lives = train_in_lives(
+    num_starts = train_with_kills(
         load(name, tmp_path / "another cache"),
         tmp_path / "killed",
         (draw.randint(10, 30) for _ in range(100)),
     )
-    assert lives > 2
+    assert num_starts > 2
     assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
 
 
@@ -87,5 +87,5 @@ def test_what_elmo_s_cache_got_before_a_checkpoint_outlives_a_kill(tmp_path):
 def test_two_killed_processes_end_like_uninterrupted_ones(tmp_path):
     experiment = {**load("ner"), "distributed": {"cuda_devices": [-1, -1]}}
     assert train(experiment, tmp_path / "whole")
-    assert train_in_lives(experiment, tmp_path / "killed", iter([14, 20, None])) == 3
+    assert train_with_kills(experiment, tmp_path / "killed", iter([14, 20, None])) == 3
     assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")

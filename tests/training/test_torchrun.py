@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,7 +24,8 @@ from elmo_plugin.training import torchrun
 from elmo_plugin.util.torchrun import ProcessRanks
 from tests.bilm.pretraining.tiny import make_experiment
 from tests.tasks.bilm.test_trainer import assert_same_end
-from tests.training.lives import train
+from tests.training.killed_training import train
+from tests.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
 TIMEOUT = 240
@@ -44,7 +46,8 @@ def agents(folder, num_agents, *arguments):
                 *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"),
                 *("--rdzv-conf", f"is_host={int(number == 0)}", "--local-addr", "127.0.0.1"),
                 *("-m", "allennlp", "train", str(folder / "experiment.json")),
-                *("-s", str(folder / "run"), *arguments),
+                *("-s", str(folder / "run"), "--include-package", "tests.training.standing_still"),
+                *arguments,
             ]
             with open(folder / f"agent{number}.log", "w") as log:
                 agent = subprocess.Popen(
@@ -95,8 +98,7 @@ def make_deterministic_experiment(folder):
     )
     experiment["data_loader"]["batch_size"] = 5
     experiment["model"].update(num_samples=None, dropout=0.0)
-    # On a busy machine, processes must not end before a test has killed them.
-    experiment["trainer"]["num_epochs"] = 6
+    experiment["trainer"]["callbacks"] = ["elmo-test-stand-still"]
     return experiment
 
 
@@ -104,15 +106,21 @@ def test_killed_nodes_end_as_uninterrupted_processes_and_learn_what_one_does(tmp
     experiment = make_deterministic_experiment(tmp_path)
     run = tmp_path / "run"
     (tmp_path / "experiment.json").write_text(json.dumps(experiment))
+    holds = [tmp_path / f"hold_e{epoch}_b5" for epoch in range(2)]
+    for hold in holds:
+        hold.touch()
+    wait = partial(wait_until, seconds=TIMEOUT, message=lambda: logs(tmp_path))
     with agents(tmp_path, 2) as (first, second):
-        wait_until((run / "model_state_e0_b4.th").exists, tmp_path)
+        wait((run / "model_state_e0_b4.th").exists)
         (worker,) = workers(second)
         os.kill(worker, signal.SIGKILL)
-        wait_until((run / "model_state_e1_b4.th").exists, tmp_path)
+        holds[0].unlink()
+        wait((run / "model_state_e1_b4.th").exists)
         assert workers(second) != [worker]
         (worker,) = workers(first)
         first.kill()
-        wait_until(lambda: not Path(f"/proc/{worker}").exists(), tmp_path)
+        wait(lambda: not Path(f"/proc/{worker}").exists())
+    holds[1].unlink()
     assert not (run / "model.tar.gz").exists()
     with agents(tmp_path, 2, "--recover") as running:
         for agent in running:

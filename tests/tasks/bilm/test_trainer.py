@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -21,7 +20,8 @@ from allennlp.models import Model
 
 from elmo_plugin.tasks.bilm.model import BilmModel
 from tests.bilm.pretraining.tiny import make_experiment, without_characters
-from tests.training.lives import batch_losses, count_events, train, train_in_lives
+from tests.training.killed_training import batch_losses, count_events, train, train_with_kills
+from tests.waiting import wait_until
 
 # AllenNLP's schedulers and averages that count batches must count on.
 AVERAGED = {
@@ -91,26 +91,26 @@ def train_here(experiment, folder: Path, recover: bool = False) -> BilmModel:
     "order, settings, seed",
     [("sentences", AVERAGED, 0), ("streams", ACCUMULATED, 1), ("sentences", ORTHOGONALISED, 2)],
 )
-def test_a_killed_run_ends_as_if_it_had_lived(tmp_path, order, settings, seed):
+def test_a_killed_and_recovered_run_ends_like_an_uninterrupted_one(tmp_path, order, settings, seed):
     experiment = make_experiment(tmp_path, order, **settings)
     assert train(experiment, tmp_path / "whole")
     draw = Random(seed)
     # Few events are not enough to come to a checkpoint, many are a third of the run.
-    lives = train_in_lives(
+    num_starts = train_with_kills(
         experiment, tmp_path / "killed", (draw.randint(8, 30) for _ in range(100))
     )
-    assert lives > 3
+    assert num_starts > 3
     assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
 
 
-def test_a_killed_run_over_token_embeddings_ends_as_if_it_had_lived(tmp_path):
+def test_a_killed_and_recovered_run_over_token_embeddings_ends_like_an_uninterrupted_one(tmp_path):
     experiment = without_characters(make_experiment(tmp_path, "streams"))
     assert train(experiment, tmp_path / "whole")
-    assert train_in_lives(experiment, tmp_path / "killed", iter([20, 40, None])) == 3
+    assert train_with_kills(experiment, tmp_path / "killed", iter([20, 40, None])) == 3
     assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
 
 
-def test_no_moment_at_the_end_of_an_epoch_is_deadly(tmp_path):
+def test_a_kill_at_any_event_at_the_end_of_an_epoch_is_recovered(tmp_path):
     experiment = make_experiment(tmp_path, "sentences")
     assert train(experiment, tmp_path / "whole")
     events = count_events(tmp_path / "whole")
@@ -137,20 +137,25 @@ def test_the_metrics_of_a_recovered_epoch_are_those_of_all_its_batches(tmp_path)
 
 
 def test_the_command_survives_kill_9(tmp_path):
-    experiment = make_experiment(tmp_path, "streams")
+    experiment = make_experiment(tmp_path, "streams", callbacks=["elmo-test-stand-still"])
     assert train(experiment, tmp_path / "whole")
     (tmp_path / "experiment.json").write_text(json.dumps(experiment))
+    hold = tmp_path / "hold_e0_b5"
+    hold.touch()
     command = [
         *(sys.executable, "-m", "allennlp", "train", str(tmp_path / "experiment.json")),
-        *("-s", str(tmp_path / "run")),
+        *("-s", str(tmp_path / "run"), "--include-package", "tests.training.standing_still"),
     ]
     place = {"cwd": Path(__file__).parents[3], "env": {**os.environ, "OMP_NUM_THREADS": "1"}}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
     process = subprocess.Popen(command, **place, **quiet)
-    while process.poll() is None and not (tmp_path / "run" / "model_state_e0_b4.th").exists():
-        time.sleep(0.005)
-    process.kill()
+    checkpoint = tmp_path / "run" / "model_state_e0_b4.th"
+    try:
+        wait_until(lambda: checkpoint.exists() or process.poll() is not None, seconds=240)
+    finally:
+        process.kill()
     assert process.wait() == -signal.SIGKILL
+    hold.unlink()
     assert not (tmp_path / "run" / "model.tar.gz").exists()
     # As the command does with `--recover`, which takes no seconds to start here.
     assert train(experiment, tmp_path)
@@ -195,7 +200,7 @@ def test_a_checkpoint_of_another_trainer_is_refused(tmp_path, trained, change, m
         train_here(experiment, tmp_path, recover=True)
 
 
-def test_patience_that_ran_out_stays_run_out(tmp_path):
+def test_recovering_after_early_stopping_trains_no_epoch(tmp_path):
     experiment = make_experiment(
         tmp_path, "sentences", num_epochs=5, patience=1, validation_metric="+perplexity"
     )
@@ -312,8 +317,8 @@ def test_two_killed_processes_end_like_uninterrupted_ones(tmp_path):
     experiment = make_experiment(tmp_path, "streams")
     experiment["distributed"] = {"cuda_devices": [-1, -1]}
     assert train(experiment, tmp_path / "whole")
-    lives = train_in_lives(experiment, tmp_path / "killed", iter([22, 60, None]))
-    assert lives == 3
+    num_starts = train_with_kills(experiment, tmp_path / "killed", iter([22, 60, None]))
+    assert num_starts == 3
     assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
 
 

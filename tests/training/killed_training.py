@@ -17,34 +17,38 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 import torch
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload([__name__, "elmo_plugin.plugin", "allennlp.commands.train"])
+_SERVER.set_forkserver_preload(
+    [__name__, "elmo_plugin.plugin", "allennlp.commands.train", "tests.training.standing_still"]
+)
 
 _KILLED = -signal.SIGKILL
 
 
 def train(experiment: Dict[str, Any], folder: Path, last_event: Optional[int] = None) -> bool:
     """
-    Trains, or goes on training what is in the folder. Returns whether it came to its end: at the
-    beginning of event number `last_event` it is killed. Each batch is an event, and whatever
+    Trains, or recovers the training in the folder, and returns whether it came to its end. At the
+    beginning of event number `last_event` it is killed; each batch is an event, and whatever
     happens to a file.
     """
-    process = _SERVER.Process(target=_live, args=(experiment, folder, last_event))
+    process = _SERVER.Process(target=_train, args=(experiment, folder, last_event))
     process.start()
     process.join()
-    assert process.exitcode in (0, _KILLED), (folder / "life.log").read_text()[-3000:]
+    assert process.exitcode in (0, _KILLED), (folder / "train.log").read_text()[-3000:]
     return process.exitcode == 0
 
 
-def train_in_lives(experiment: Dict[str, Any], folder: Path, last_events: Iterator[int]) -> int:
-    """Is killed and recovers again and again. Returns the number of lives it took."""
+def train_with_kills(
+    experiment: Dict[str, Any], folder: Path, last_events: Iterator[Optional[int]]
+) -> int:
+    """Trains and recovers with a kill at each of the events. Returns the number of starts."""
     for number, last_event in enumerate(last_events, start=1):
         if train(experiment, folder, last_event):
             return number
-    raise AssertionError("ran out of lives")
+    raise AssertionError("killed at all events")
 
 
 def count_events(folder: Path) -> List[str]:
-    """What happened in the last life that came to its end."""
+    """The events since the last start."""
     return (folder / "events.txt").read_text().split("\n")[:-1]
 
 
@@ -54,15 +58,16 @@ def batch_losses(folder: Path, rank: int = 0) -> List[float]:
     return [json.loads(line) for line in lines]
 
 
-def _live(experiment: Dict[str, Any], folder: Path, last_event: Optional[int]) -> None:
+def _train(experiment: Dict[str, Any], folder: Path, last_event: Optional[int]) -> None:
     # Other tests may have started the server without it.
     from allennlp.commands.train import train_model
     from allennlp.common import Params
 
     import elmo_plugin.plugin  # noqa: F401
+    import tests.training.standing_still  # noqa: F401
 
     folder.mkdir(exist_ok=True)
-    log = os.open(folder / "life.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    log = os.open(folder / "train.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
     torch.set_num_threads(1)
@@ -78,7 +83,7 @@ def _live(experiment: Dict[str, Any], folder: Path, last_event: Optional[int]) -
 
 
 def _watch(folder: Path, last_event: Optional[int]) -> None:
-    """Makes this process, and those it forks, count events and die at the last one."""
+    """Makes this process, and those it forks, count events and kill themselves at the last one."""
     import allennlp.commands.train
     import allennlp.common.util
     import allennlp.training.gradient_descent_trainer as trainer
@@ -87,18 +92,18 @@ def _watch(folder: Path, last_event: Optional[int]) -> None:
     numbers = itertools.count(1)
     events = open(folder / "events.txt", "w", buffering=1)  # noqa: SIM115
 
-    def watched(name: str, function: Callable, before_death: Callable) -> Callable:
+    def watched(name: str, function: Callable, before_kill: Callable) -> Callable:
         def call(*args: Any, **kwargs: Any) -> Any:
             if _rank() == 0:
                 events.write(name + "\n")
                 if next(numbers) == last_event:
-                    before_death(*args)
+                    before_kill(*args)
                     os.kill(os.getpid(), signal.SIGKILL)
             return function(*args, **kwargs)
 
         return call
 
-    for owner, name, before_death in (
+    for owner, name, before_kill in (
         (Vocabulary, "save_to_files", _write_half_a_vocabulary),
         (trainer.GradientDescentTrainer, "batch_outputs", _do_nothing),
         (torch, "save", _save_half(torch.save)),
@@ -108,7 +113,7 @@ def _watch(folder: Path, last_event: Optional[int]) -> None:
         (allennlp.common.util, "dump_metrics", _write_half_of_the_metrics),
         (allennlp.commands.train, "archive_model", _write_half_an_archive),
     ):
-        setattr(owner, name, watched(name, getattr(owner, name), before_death))
+        setattr(owner, name, watched(name, getattr(owner, name), before_kill))
     outputs = trainer.GradientDescentTrainer.batch_outputs
     trainer.GradientDescentTrainer.batch_outputs = _recorded(outputs, folder)
     # Forked processes have what this one has imported, and watch as it does.
