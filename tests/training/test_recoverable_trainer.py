@@ -128,14 +128,30 @@ def assert_same(found, expected):
     assert all(torch.equal(found[1][name], expected[1][name]) for name in expected[1])
 
 
-# Before the first checkpoint, at and after one, before and after the end of an epoch, in two lives.
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """Gives the results of an experiment that is not killed; the same `trainer` trains once."""
+    found = {}
+
+    def results_of(experiment):
+        key = json.dumps(experiment["trainer"])
+        if key not in found:
+            found[key] = run(experiment, tmp_path_factory.mktemp("whole") / "run")
+        return found[key]
+
+    return results_of
+
+
+# Before the first checkpoint, at and after one, before and after the end of an epoch, twice.
 @pytest.mark.parametrize(
     "killed_at", [[1], [2], [3], [6], [7], [9], [12], [17], [18], [5, 1, 6], [13, 2, 2]]
 )
-def test_a_recovered_run_ends_like_an_uninterrupted_one(tmp_path, experiment, killed_at):
-    whole = run(experiment, tmp_path / "whole")
+def test_a_recovered_run_ends_like_an_uninterrupted_one(
+    folder, experiment, uninterrupted, killed_at
+):
+    whole = uninterrupted(experiment)
     assert whole[0]["validation_rare"] == 1.0 and whole[0]["training_reg_loss"] > 0
-    assert_same(run(experiment, tmp_path / "killed", killed_at), whole)
+    assert_same(run(experiment, folder, killed_at), whole)
 
 
 VARIANTS = {
@@ -167,13 +183,12 @@ VARIANTS = {
 @pytest.mark.parametrize("killed_at", [[3], [5], [8], [11]])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_recovery_is_exact_with_other_settings_of_the_trainer(
-    tmp_path, experiment, variant, killed_at
+    folder, experiment, uninterrupted, variant, killed_at
 ):
     experiment["trainer"].update(VARIANTS[variant])
     if "num_gradient_accumulation_steps" in VARIANTS[variant]:
         killed_at = [-(-batch // 2) for batch in killed_at]
-    whole = run(experiment, tmp_path / "whole")
-    assert_same(run(experiment, tmp_path / "killed", killed_at), whole)
+    assert_same(run(experiment, folder, killed_at), uninterrupted(experiment))
 
 
 def test_a_misspelt_setting_is_refused(folder, experiment):
