@@ -1,6 +1,7 @@
 import copy
 import json
 import os
+import random
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -44,6 +45,22 @@ def no_cache_stays_open():
     """Its folder goes with the test."""
     yield
     LayerCache.close_all()
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers():
+    """Those that a test alone has, too, so that its failure can be reproduced."""
+    random.seed(0)
+    numpy.random.seed(0)
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def set_num_threads():
+    """`torch.set_num_threads`, undone after the test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -48,12 +48,9 @@ ODD_LINES = [
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
+def one_thread(set_num_threads):
     # Results must not depend on how many cores the machine has left.
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    set_num_threads(1)
 
 
 @pytest.fixture(scope="module")

@@ -73,16 +73,14 @@ def test_values_and_gradients_are_those_of_a_loop(lengths):
     assert not embedding.grad[0].any()
 
 
-def test_results_do_not_depend_on_threads():
+def test_results_do_not_depend_on_threads(set_num_threads):
     ids, lengths = make_words(40 * [7, 2, 9])
     results = []
-    before = torch.get_num_threads()
     for threads in (1, 2):
-        torch.set_num_threads(threads)
+        set_num_threads(threads)
         embedding, convolutions = make()
         character_maxima(ids, lengths, embedding, convolutions).square().sum().backward()
         results.append([embedding.grad, *(layer.weight.grad for layer in convolutions)])
-    torch.set_num_threads(before)
     assert all(torch.equal(*pair) for pair in zip(*results))
 
 

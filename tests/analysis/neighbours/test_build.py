@@ -144,8 +144,10 @@ def kill_at(operation, bilm, text, folder):
     make_index(bilm, text, folder, batch_size=1)
 
 
-def test_a_kill_at_any_operation_leaves_an_index_that_is_continued(shared_bilm, tmp_path):
-    torch.set_num_threads(1)
+def test_a_kill_at_any_operation_leaves_an_index_that_is_continued(
+    shared_bilm, tmp_path, set_num_threads
+):
+    set_num_threads(1)
     text = many_lines(tmp_path)
     make_index(shared_bilm, text, tmp_path / "alone", batch_size=1)
     expected = content(tmp_path / "alone")
