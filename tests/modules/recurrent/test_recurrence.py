@@ -184,7 +184,16 @@ def kernels(request, monkeypatch):
             monkeypatch.setattr(module, "compiled_kernels", lambda: None)
 
 
-@pytest.mark.parametrize("dtype, most", [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+# No kernel computes in float64.
+@pytest.mark.parametrize(
+    "kernels, dtype, most",
+    [
+        ("not compiled", torch.float64, 1e-10),
+        ("not compiled", torch.float32, 1e-5),
+        ("compiled", torch.float32, 1e-5),
+    ],
+    indirect=["kernels"],
+)
 @pytest.mark.parametrize("starts", [True, False], ids=["carried state", "zeros"])
 @pytest.mark.parametrize("batch_sizes", SHAPES.values(), ids=SHAPES)
 @every_layer
@@ -294,13 +303,6 @@ def test_pieces_joined_by_the_carried_state_are_the_whole(kernels, cell, project
     )
 
 
-@pytest.fixture
-def num_threads():
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
 def wide_layer(cell: Cell, projects: bool):
     """
     Wide enough for several threads to share one sentence, and for several panels and a rest; an odd
@@ -324,10 +326,8 @@ def wide_layer(cell: Cell, projects: bool):
 @pytest.mark.parametrize("dtype, most", [(torch.float32, 1e-5), (torch.bfloat16, 0.03)])
 @every_layer
 def test_neither_threads_nor_other_sentences_change_a_digit(
-    num_threads, monkeypatch, cell, projects, dtype, most
+    set_num_threads, monkeypatch, cell, projects, dtype, most
 ):
-    if cell.kernel is None:
-        pytest.skip("PyTorch's products depend on both")
     cell, weights, shapes = wide_layer(cell, projects)
     for sizes in shapes:
         inputs = torch.randn(sum(sizes), 9)
@@ -335,7 +335,7 @@ def test_neither_threads_nor_other_sentences_change_a_digit(
         halves = Weights(*(part if part is None else part.to(dtype) for part in weights))
         found = []
         for threads in (1, 2, 3, 7):
-            num_threads(threads)
+            set_num_threads(threads)
             outputs, state = recurrence(cell, inputs.to(dtype), halves, sizes)
             found.append((outputs, *state))
         assert_same(found[0], (expected[0], *expected[1]), most)
@@ -377,17 +377,22 @@ def test_large_and_odd_numbers_of_rows_are_the_same(kernels):
     assert_same(gradients(found, single), gradients(expected, values), 1e-4)
 
 
-@pytest.fixture(params=["steps in float32", "steps in bfloat16"])
-def under_autocast(request, monkeypatch):
-    if request.param == "steps in bfloat16":
-        monkeypatch.setattr(tuning, "MAX_COMPILED_BFLOAT16", 0)
+# Up to a number of products, compiled steps are in float32.
+under_autocast = pytest.mark.parametrize(
+    "kernels, max_compiled",
+    [("compiled", tuning.MAX_COMPILED_BFLOAT16), ("compiled", 0), ("not compiled", 0)],
+    indirect=["kernels"],
+    ids=["steps in float32", "steps in bfloat16", "not compiled"],
+)
 
 
+@under_autocast
 @pytest.mark.parametrize("starts", [True, False], ids=["carried state", "zeros"])
 @every_layer
 def test_autocast_is_close_and_keeps_the_cell_state_in_float32(
-    kernels, under_autocast, cell, projects, starts
+    kernels, monkeypatch, max_compiled, cell, projects, starts
 ):
+    monkeypatch.setattr(tuning, "MAX_COMPILED_BFLOAT16", max_compiled)
     # Where a clip begins, one rounding decides whether there is a gradient.
     if getattr(cell, "clip", None) or cell.projection_clip:
         cell = LstmCell(3.0, 3.0 if projects else None)
@@ -407,7 +412,9 @@ def test_autocast_is_close_and_keeps_the_cell_state_in_float32(
     assert_same(found_gradients, gradients(expected, exact), 0.03)
 
 
-def test_a_clip_that_bfloat16_cannot_hold_stops_gradients_too(kernels, under_autocast):
+@under_autocast
+def test_a_clip_that_bfloat16_cannot_hold_stops_gradients_too(kernels, monkeypatch, max_compiled):
+    monkeypatch.setattr(tuning, "MAX_COMPILED_BFLOAT16", max_compiled)
     # Rounded, 0.7 is 0.69921875 and 0.3 is 0.30078125: clipped values must not count as free.
     for clip in (0.7, 0.3):
         cell = LstmCell(None, clip)
