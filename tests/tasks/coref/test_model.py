@@ -3,13 +3,13 @@ from pathlib import Path
 import pytest
 import torch
 from allennlp.common import Params
-from allennlp.data import Token, Vocabulary
+from allennlp.data import Token
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 from allennlp.models import Model
 
 from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.tasks.coref import CorefReader
-from tests.tasks.batches import make_batch, placement
+from tests.tasks.batches import learn, make_batch, placement
 from tests.tasks.coref.oracle import every_span, greedy, linked, marginal_loss, pair_scores
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -48,11 +48,6 @@ def reader():
 @pytest.fixture(scope="module")
 def instances(reader):
     return list(reader.read(CORPUS / "train.gold_conll"))
-
-
-@pytest.fixture(scope="module")
-def vocab(instances):
-    return Vocabulary.from_instances(instances)
 
 
 def tensors(model, instances):
@@ -255,10 +250,4 @@ def test_the_model_can_learn_clusters_by_heart(vocab, reader):
         clusters=[[(0, 0), (3, 3), (9, 9)]],
     )
     batch = tensors(model, [first, second])
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(80):
-        optimizer.zero_grad()
-        model.train()(**batch)["loss"].backward()
-        optimizer.step()
-    model.eval()(**batch)
-    assert model.get_metrics(reset=True)["coref_f1"] == 1.0
+    assert learn(model, [batch], rate=0.01, num_epochs=80)["coref_f1"] == 1.0

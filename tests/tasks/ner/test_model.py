@@ -12,7 +12,7 @@ from allennlp.modules.conditional_random_field import allowed_transitions
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.modules.viterbi import decode
-from tests.tasks.batches import make_batch, placement
+from tests.tasks.batches import learn, make_batch, placement
 from tests.tasks.ner import slow
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -50,11 +50,6 @@ def reader():
 @pytest.fixture(scope="module")
 def instances(reader):
     return list(reader.read(CORPUS))
-
-
-@pytest.fixture(scope="module")
-def vocab(instances):
-    return Vocabulary.from_instances(instances)
 
 
 def test_short_words_have_vectors_in_bfloat16_with_the_cnn_of_allennlp(vocab, instances):
@@ -229,13 +224,4 @@ def test_the_model_can_learn_a_corpus_by_heart(vocab, instances):
         if "token_embedder_words" in name:
             torch.nn.init.normal_(parameter)
     batches = [make_batch(vocab, instances[first : first + 5]) for first in range(0, 20, 5)]
-    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.02)
-    for _ in range(40):
-        for batch in batches:
-            optimizer.zero_grad()
-            model(**batch)["loss"].backward()
-            optimizer.step()
-    model.eval()
-    for batch in batches:
-        model(**batch)
-    assert model.get_metrics(reset=True)["f1-measure-overall"] == 1.0
+    assert learn(model, batches, rate=0.02, num_epochs=40)["f1-measure-overall"] == 1.0

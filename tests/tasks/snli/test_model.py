@@ -3,14 +3,13 @@ from pathlib import Path
 import pytest
 import torch
 from allennlp.common import Params
-from allennlp.data import Vocabulary
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 from allennlp.data.tokenizers import Token
 from allennlp.models import Model
 
 from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.tasks.snli import SnliReader
-from tests.tasks.batches import make_batch, placement
+from tests.tasks.batches import learn, make_batch, placement
 from tests.tasks.snli.oracle import restated
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -44,11 +43,6 @@ def reader():
 @pytest.fixture(scope="module")
 def instances(reader):
     return list(reader.read(CORPUS / "snli_1.0_train.jsonl"))
-
-
-@pytest.fixture(scope="module")
-def vocab(instances):
-    return Vocabulary.from_instances(instances)
 
 
 def pair(reader, premise, hypothesis, label="neutral"):
@@ -207,12 +201,4 @@ def test_the_model_can_learn_pairs_by_heart(vocab, instances):
         dropout=0.0,
     )
     batch = make_batch(vocab, instances[:20])
-    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.003)
-    for _ in range(40):
-        optimizer.zero_grad()
-        model(**batch)["loss"].backward()
-        optimizer.step()
-    model.get_metrics(reset=True)
-    model.eval()
-    model(**batch)
-    assert model.get_metrics(reset=True) == {"accuracy": 1.0}
+    assert learn(model, [batch], rate=0.003, num_epochs=40) == {"accuracy": 1.0}

@@ -11,7 +11,7 @@ import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.squad import Answer
 from elmo_plugin.tasks.squad import SquadReader
 from elmo_plugin.tasks.squad.metric import exact_match, f1
-from tests.tasks.batches import make_batch, placement
+from tests.tasks.batches import learn, make_batch, placement
 from tests.tasks.squad import oracle
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -53,11 +53,6 @@ def reader():
 @pytest.fixture(scope="module")
 def instances(reader):
     return list(reader.read(CORPUS / "train-v1.1.json"))
-
-
-@pytest.fixture(scope="module")
-def vocab(instances):
-    return Vocabulary.from_instances(instances)
 
 
 def asked(reader, question, passage, answers=()):
@@ -193,7 +188,7 @@ def test_sentences_can_be_read_apart(vocab, instances):
         torch.testing.assert_close(model(**batch)["loss"], whole)
 
 
-def test_sentences_are_nothing_to_the_baseline(vocab, instances):
+def test_the_baseline_ignores_sentence_boundaries(vocab, instances):
     model = build(vocab).eval()
     apart = list(make_reader(by_sentence=True).read(CORPUS / "train-v1.1.json"))
     with torch.no_grad():
@@ -272,18 +267,10 @@ def test_the_model_can_learn_answers_by_heart(vocab, instances):
         dropout=0.0,
     )
     batch = make_batch(vocab, instances[:8])
-    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.01)
-    for _ in range(50):
-        optimizer.zero_grad()
-        model(**batch)["loss"].backward()
-        optimizer.step()
-    model.get_metrics(reset=True)
-    model.eval()
-    model(**batch)
-    assert model.get_metrics(reset=True) == {"em": 1.0, "f1": 1.0}
+    assert learn(model, [batch], rate=0.01, num_epochs=50) == {"em": 1.0, "f1": 1.0}
 
 
 @pytest.mark.parametrize("setting", ["max_answer_length", "num_best"])
-def test_no_answer_at_all_is_no_setting(vocab, setting):
+def test_max_answer_length_and_num_best_of_0_are_refused(vocab, setting):
     with pytest.raises(ConfigurationError, match="of at least 1, found .*0"):
         build(vocab, **{setting: 0})

@@ -9,7 +9,7 @@ from allennlp.models import Model
 
 from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.tasks.sst import SstReader
-from tests.tasks.batches import make_batch, placement
+from tests.tasks.batches import learn, make_batch, placement
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 RELU = {"num_layers": 1, "activations": "relu"}
@@ -41,11 +41,6 @@ def instances():
     words = SstReader()._token_indexers["words"]
     reader = SstReader(token_indexers={"words": words, "elmo": CharacterIndexer()})
     return list(reader.read(FIXTURES / "corpora/sst/train.txt"))
-
-
-@pytest.fixture(scope="module")
-def vocab(instances):
-    return Vocabulary.from_instances(instances)
 
 
 @pytest.mark.parametrize("at", [None, "input", "output", "both"])
@@ -176,15 +171,8 @@ def test_the_model_can_learn_a_corpus_by_heart(vocab, instances, elmo):
         pooled_dropout=0.0,
         **elmo,
     )
-    tensors = make_batch(vocab, instances[:40:2], elmo=bool(elmo))
-    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.005)
-    for _ in range(120):
-        optimizer.zero_grad()
-        model(**tensors)["loss"].backward()
-        optimizer.step()
-    model.get_metrics(reset=True)
-    model.eval()(**tensors)
-    assert model.get_metrics(reset=True) == {"accuracy": 1.0}
+    batch = make_batch(vocab, instances[:40:2], elmo=bool(elmo))
+    assert learn(model, [batch], rate=0.005, num_epochs=120) == {"accuracy": 1.0}
 
 
 def test_accuracy_is_the_share_of_sentences_that_are_right(vocab, instances):

@@ -8,7 +8,7 @@ import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.testing import ModelTestCase
-from allennlp.data import Batch, Vocabulary
+from allennlp.data import Batch
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 from allennlp.models import Model
 
@@ -39,11 +39,6 @@ class TestTraining(ModelTestCase):
 def instances():
     indexers = {"words": SingleIdTokenIndexer(), "elmo": CharacterIndexer()}
     return list(TranslationReader(token_indexers=indexers).read(VAL))
-
-
-@pytest.fixture(scope="module")
-def vocab(instances):
-    return Vocabulary.from_instances(instances)
 
 
 def build(vocab, **settings):
