@@ -71,9 +71,8 @@ def nests(mention, mentions):
     )
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_mentions_read_back_are_the_same(tmp_path, seed):
-    generator = random.Random(seed)
+def random_mentions(generator):
+    """Words of some sentences, and mentions in each of them that the format can represent."""
     sentences, mentions = [], []
     for _ in range(generator.randint(1, 3)):
         num_words = generator.randint(1, 8)
@@ -85,10 +84,17 @@ def test_mentions_read_back_are_the_same(tmp_path, seed):
                 drawn.add(mention)
         sentences.append([f"w{number}" for number in range(num_words)])
         mentions.append(generator.sample(sorted(drawn, key=str), len(drawn)))
-    path = write(tmp_path, format_coreference("a", 0, sentences, mentions))
-    (document,) = read_documents(path)
-    assert [list(sentence.words) for sentence in document.sentences] == sentences
-    assert [set(sentence.mentions) for sentence in document.sentences] == list(map(set, mentions))
+    return sentences, mentions
+
+
+def test_mentions_read_back_are_the_same(tmp_path):
+    for seed in range(30):
+        sentences, mentions = random_mentions(random.Random(seed))
+        path = write(tmp_path, format_coreference("a", 0, sentences, mentions))
+        (document,) = read_documents(path)
+        assert [list(sentence.words) for sentence in document.sentences] == sentences, seed
+        found = [set(sentence.mentions) for sentence in document.sentences]
+        assert found == list(map(set, mentions)), seed
 
 
 def test_mentions_of_different_clusters_may_cross(tmp_path):
