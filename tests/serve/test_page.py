@@ -79,10 +79,9 @@ def test_a_task_is_typed_answered_and_drawn(page, task):
     assert section.get_by_role("status").first.inner_text().endswith(".")
     words = section.locator(".answer .text").first.locator(".w").all_inner_texts()
     assert words[:1] == [list(TYPED[task].values())[0].split()[0]]
-    # Each word is there, in its order, and the answer is a picture of some height and width.
+    # The answer has some height and width.
     box = section.locator(".answer").bounding_box()
     assert box["height"] > 60 and box["width"] > 250
-    assert len(section.screenshot()) > 2000
     check_accessible(page)
 
 
@@ -168,10 +167,7 @@ def test_the_answer_is_marked_in_its_passage_also_after_an_emoji(page):
     best = {"answer": "Paris", "start": start, "end": start + 5, "probability": 0.75}
     section = given(page, "squad", {**best, "n_best": [best]})
     assert section.locator("mark").all_inner_texts() == ["Paris"]
-    assert (
-        section.locator(".answer .text").inner_text().split() == passage.replace(".", " .").split()
-        or section.locator(".answer .text").inner_text() == passage
-    )
+    assert section.locator(".answer .text").inner_text() == passage
     expect(section.get_by_role("status").first).to_contain_text("The answer: Paris")
 
 
