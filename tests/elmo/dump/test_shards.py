@@ -121,7 +121,7 @@ class SlowBilm:
         return load_bilm()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster():
     with local_ray():
         yield
