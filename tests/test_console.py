@@ -174,7 +174,7 @@ def test_a_user_s_own_message_about_metrics_is_shown_as_it_is():
     assert console._ConsoleFormatter().format(record) == "Metrics: f1=1"
 
 
-def test_packages_of_debian_are_libraries(monkeypatch):
+def test_messages_of_packages_in_dist_packages_are_not_shown(monkeypatch):
     module = types.ModuleType("somelib")
     module.__file__ = "/usr/lib/python3/dist-packages/somelib/__init__.py"
     monkeypatch.setitem(sys.modules, "somelib", module)

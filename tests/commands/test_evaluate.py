@@ -83,7 +83,7 @@ def test_a_refused_corpus_leaves_no_new_files(tagger, tmp_path, missing, limit):
 
 
 @pytest.mark.parametrize("size", [0, -3])
-def test_a_batch_has_an_instance(tagger, size):
+def test_a_batch_size_below_1_is_refused(tagger, size):
     message = refused(tagger, CORPUS, f"--batch-size={size}")
     assert message == f"Expected --batch-size of at least 1, found {size}."
 

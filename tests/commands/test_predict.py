@@ -104,7 +104,7 @@ def test_empty_input_is_refused(tagger, tmp_path, content):
 
 
 @pytest.mark.parametrize("size", [0, -3])
-def test_a_batch_has_an_instance(tagger, tmp_path, size):
+def test_a_batch_size_below_1_is_refused(tagger, tmp_path, size):
     message = refused(tagger, LINES, tmp_path, f"--batch-size={size}")
     assert message == f"Expected --batch-size of at least 1, found {size}."
 

@@ -7,7 +7,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.torchrun import ProcessRanks, rendezvous, torchrun_ranks, wait_for
 
 
-def test_what_dead_processes_wrote_does_not_count():
+def test_keys_of_dead_processes_in_the_store_are_ignored():
     store = distributed.HashStore()
     store.set("here/1", "dead")
     store.set("start/dead", "old")

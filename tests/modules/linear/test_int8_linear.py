@@ -51,7 +51,7 @@ def test_the_weight_is_stored_once(layer):
         assert weight.device.type == "meta"
 
 
-def test_what_multiplies_by_itself_gets_real_numbers(layer, monkeypatch):
+def test_weight_is_the_dequantised_matrix_where_it_is_read(layer, monkeypatch):
     expected = layer.matrix.dequantize()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(layer.weight, expected)

@@ -277,7 +277,7 @@ def test_a_weight_made_and_changed_in_inference_mode_is_packed_again():
 
 
 @pytest.mark.parametrize("num_rows", [63, 64, 65, 128, 200])
-def test_rows_are_padded_without_a_trace(num_rows):
+def test_padding_rows_does_not_change_the_product(num_rows):
     layer = PackedLinear(NUM_IN, 16 * 32).eval()
     inputs = torch.randn(num_rows, NUM_IN)
     with torch.no_grad():
