@@ -127,7 +127,7 @@ def cluster():
         yield
 
 
-def test_a_task_whose_worker_is_killed_is_started_again(cluster, texts, tmp_path, monkeypatch):
+def test_a_task_whose_worker_is_killed_is_started_again(cluster, texts, tmp_path):
     from elmo_plugin import load_bilm
 
     notes, go = tmp_path / "notes", tmp_path / "go"
