@@ -121,6 +121,27 @@ class SlowBilm:
         return load_bilm()
 
 
+def test_after_the_driver_is_killed_the_next_one_goes_on(texts, tmp_path):
+    pytest.importorskip("ray")
+    out = tmp_path / "vectors"
+    code = "from elmo_plugin.commands.main import main; main()"
+    command = [sys.executable, "-c", code, "embed", str(texts), str(out), "--top", "--ray"]
+    command += ["--batch-size", "1"]
+    driver = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    for line in driver.stderr:
+        if line.startswith("1 of 3"):
+            break
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    finished = {path: path.stat().st_mtime_ns for path in out.glob("*.hdf5")}
+    assert finished
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert len(list(out.iterdir())) == 3
+    assert all(path.stat().st_mtime_ns == time for path, time in finished.items())
+
+
+# Used by the last tests of this file, so that the test above does not start a second Ray beside it.
 @pytest.fixture(scope="module")
 def cluster():
     with local_ray():
@@ -165,23 +186,3 @@ def test_a_task_waits_for_another_process_that_writes_its_file(cluster, texts, t
     found = dict([first, second, *outcomes])
     assert list(found)[2] == str(texts / "a.txt")
     assert [summary.num_lines for summary in found.values()] == [300] * 3
-
-
-def test_after_the_driver_is_killed_the_next_one_goes_on(texts, tmp_path):
-    pytest.importorskip("ray")
-    out = tmp_path / "vectors"
-    code = "from elmo_plugin.commands.main import main; main()"
-    command = [sys.executable, "-c", code, "embed", str(texts), str(out), "--top", "--ray"]
-    command += ["--batch-size", "1"]
-    driver = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    for line in driver.stderr:
-        if line.startswith("1 of 3"):
-            break
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
-    finished = {path: path.stat().st_mtime_ns for path in out.glob("*.hdf5")}
-    assert finished
-    ended = subprocess.run(command, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    assert len(list(out.iterdir())) == 3
-    assert all(path.stat().st_mtime_ns == time for path, time in finished.items())
