@@ -328,6 +328,9 @@ def wide_layer(cell: Cell, projects: bool):
 def test_neither_threads_nor_other_sentences_change_a_digit(
     set_num_threads, monkeypatch, cell, projects, dtype, most
 ):
+    if cell.kernel is None:
+        # Of our cells, all have one; that of docs/adding-a-cell.md has none.
+        pytest.skip("PyTorch's products depend on both")
     cell, weights, shapes = wide_layer(cell, projects)
     for sizes in shapes:
         inputs = torch.randn(sum(sizes), 9)
