@@ -195,7 +195,10 @@ def main() -> None:
     done = set(map(itemgetter("peer", "words", "fraction", "seed"), scores))
     for name in arguments.task:
         row, peer = TASKS[name]
-        for run in runs_of(row, arguments):
+        runs = runs_of(row, arguments)
+        if arguments.seeds and not runs:
+            parser.error(f"the study table1 has no run of {row} with these --words and --fractions")
+        for run in runs:
             if (peer, run["column"], run["fraction"], run["seed"]) in done:
                 continue
             scores.append(measure(run, peer))

@@ -127,14 +127,7 @@ class SrlPredictor(TaskPredictor):
                     """finds verbs: --predictor-args '{"spacy_model": "en_core_web_sm"}'"""
                 )
             if isinstance(predicates, list):
-                words = [token.text for token in self._tokens(line, tag=False)]
-                outside = [position for position in predicates if not 0 <= position < len(words)]
-                if outside:
-                    allowed = f"positions from 0 to {len(words) - 1}" if words else "an empty list"
-                    raise ValueError(
-                        f'expected "predicates" to be {allowed}, found {outside[0]} for '
-                        f"{json.dumps(words)}"
-                    )
+                self._predicates(line, self._tokens(line, tag=False))
             return line
         except ValueError as error:
             raise ValueError(f"{location}: {error}. A line is like {self.example}") from error
@@ -161,6 +154,15 @@ class SrlPredictor(TaskPredictor):
         if predicates == "all":
             return list(range(len(tokens)))
         if predicates is not None:
+            # A spaCy pipeline may have merged tokens since the line was checked.
+            outside = [position for position in predicates if not 0 <= position < len(tokens)]
+            if outside:
+                allowed = f"positions from 0 to {len(tokens) - 1}" if tokens else "an empty list"
+                words = [token.text for token in tokens]
+                raise ValueError(
+                    f'expected "predicates" to be {allowed}, found {outside[0]} for '
+                    f"{json.dumps(words)}"
+                )
             return sorted(set(predicates))
         verbs = verb_positions(tokens)
         if verbs is None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from allennlp.common.checks import ConfigurationError
 from allennlp.predictors import Predictor
+from spacy.language import Language
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.corpora.conll2012 import format_propositions, read_sentences
@@ -140,6 +141,20 @@ def test_a_spacy_model_without_a_tagger_is_named(make, tmp_path):
 def test_an_empty_name_is_no_spacy_model(make):
     with pytest.raises(ValueError, match="^the sentence: expected .*positions or.*spacy_model"):
         make(spacy_model="").predict_json({"sentence": "They play chess."})
+
+
+def test_a_predicate_outside_the_tokens_that_spacy_has_merged_is_refused(make):
+    @Language.component("merge-first-two")
+    def merge(document):
+        with document.retokenize() as retokenizer:
+            retokenizer.merge(document[:2])
+        return document
+
+    predictor = make()
+    predictor._spacy.add_pipe("merge-first-two")
+    assert predictor.predict("They play games", [1])["tokens"] == ["They play", "games"]
+    with pytest.raises(ValueError, match="positions from 0 to 1, found 2 for"):
+        predictor.predict("They play games", [2])
 
 
 @pytest.mark.parametrize("position", [-1, 2])
