@@ -77,17 +77,18 @@ def options_of(size: str) -> Dict[str, Any]:
     }
 
 
-def load_pair(size: str, dtypes: Optional[Sequence[str]] = None) -> Pair:
-    """Both biLMs in evaluation mode, ours in all dtypes."""
+def load_pair(size: str, dtypes: Optional[Sequence[str]] = None, device: str = "cpu") -> Pair:
+    """Both biLMs in evaluation mode, ours in all dtypes; on a GPU not in int8."""
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as directory:
         files = (f"{directory}/options.json", f"{directory}/weights.hdf5")
         Path(files[0]).write_text(json.dumps(options_of(size)), encoding="utf-8")
         save_weights(Bilm(BilmOptions.from_dict(options_of(size))), files[1])
-        peer = AllenNlpElmo(*files, num_output_representations=1, dropout=0.0).eval()
+        peer = AllenNlpElmo(*files, num_output_representations=1, dropout=0.0).to(device).eval()
         ours = {
-            dtype: Elmo(*files, dropout=0.0, dtype=dtype).eval()
+            dtype: Elmo(*files, dropout=0.0, dtype=dtype).to(device).eval()
             for dtype in dtypes or COMPUTE_DTYPES
+            if device == "cpu" or dtype != "int8"
         }
     return Pair(peer, ours)
 

@@ -168,21 +168,37 @@ def best_rate(run: Callable[[], Any], amount: float, seconds: float = 1.0) -> fl
 
 
 @lru_cache(maxsize=None)
-def product_rate(dtype: torch.dtype) -> float:
+def product_rate(dtype: torch.dtype, device: str = "cpu") -> float:
     """The best rate of matrix products with the shapes of a biLM, in operations per second."""
     rates = []
-    for rows, inner, columns in ((800, 2048, 2048), (256, 4096, 512), (1024, 1024, 1024)):
-        pair = torch.randn(rows, inner).to(dtype), torch.randn(inner, columns).to(dtype)
-        product = partial(torch._int_mm if dtype == torch.int8 else torch.mm, *pair)
-        rates.append(best_rate(product, 2.0 * rows * inner * columns))
+    shapes = [(800, 2048, 2048), (256, 4096, 512), (1024, 1024, 1024)]
+    if device == "cuda":
+        shapes = [(16384, 512, 16384), (8192, 8192, 8192)]
+    for rows, inner, columns in shapes:
+        pair = (torch.randn(size, device=device) for size in ((rows, inner), (inner, columns)))
+        product = torch._int_mm if dtype == torch.int8 else torch.mm
+        run = finished(partial(product, *(matrix.to(dtype) for matrix in pair)), device)
+        rates.append(best_rate(run, 2.0 * rows * inner * columns))
     return max(rates)
 
 
+def finished(run: Callable[[], Any], device: str) -> Callable[[], Any]:
+    """The run together with waiting for the GPU."""
+    if device == "cpu":
+        return run
+
+    def run_and_wait() -> None:
+        run()
+        torch.cuda.synchronize()
+
+    return run_and_wait
+
+
 @lru_cache(maxsize=None)
-def read_bandwidth() -> float:
+def read_bandwidth(device: str = "cpu") -> float:
     """The best rate of reading uncached memory, in bytes per second."""
-    memory = torch.ones(128 * 1024 * 1024)
-    return best_rate(memory.sum, 4.0 * memory.numel())
+    memory = torch.ones(128 * 1024 * 1024, device=device)
+    return best_rate(finished(memory.sum, device), 4.0 * memory.numel())
 
 
 def read_sentences(path: Path, number: int) -> List[List[str]]:

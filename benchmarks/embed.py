@@ -3,8 +3,9 @@ Tokens per second of a biLM, ours against AllenNLP's, with the same weights and 
 
     python benchmarks/embed.py                       # $ELMO_DATA/lm/small/heldout.txt
     python benchmarks/embed.py sentences.txt --size full --batch-size 1 64 --output results.json
+    python benchmarks/embed.py --size full --batch-size 1 16 64 512 --turns 2 --device cuda
 
-Needs a tokenised text of 1,536 sentences, one per line (fewer with smaller batches or fewer turns).
+Needs a tokenised text of 1,536 sentences, one per line (more with larger batches or more turns).
 Both compute the scalar mix of all layers from the same character ids, without gradients. Sentences
 are shuffled, so that batches have padding, which ours skips; in the rows `similar length`, batches
 have sentences of similar length and almost no padding. The two are measured alternately, each turn
@@ -42,6 +43,7 @@ REQUIREMENTS = {
     ("small", 16, "float32", ""): (">= 4x", ">= 85 % of limit"),
     ("full", 1, "bfloat16", ""): (">= 6x", ">= 10x"),
     ("full", 64, "bfloat16", ""): (">= 6x", ">= 10x"),
+    ("full", 512, "bfloat16", ", similar length, cuda"): (">= 10x", ">= 1,000,000 tokens/s"),
 }
 
 
@@ -58,14 +60,18 @@ def sentences_per_turn(size: str, batch_size: int) -> int:
 
 
 def make_turns(
-    sentences: List[List[str]], characters: CharacterMap, batch_size: int, per_turn: int
+    sentences: List[List[str]],
+    characters: CharacterMap,
+    batch_size: int,
+    per_turn: int,
+    device: str = "cpu",
 ) -> List[Turn]:
     """As many turns as there are sentences for."""
     turns = []
     for first in range(0, len(sentences) - per_turn + 1, per_turn):
         chosen = sentences[first : first + per_turn]
         batches = [
-            characters.batch_ids(chosen[start : start + batch_size])
+            characters.batch_ids(chosen[start : start + batch_size]).to(device)
             for start in range(0, per_turn, batch_size)
         ]
         turns.append(Turn(batches, sum(len(words) for words in chosen)))
@@ -96,7 +102,8 @@ def needed_seconds(bilm: Bilm, batches: List[torch.Tensor], dtype: str) -> float
         operations = num_tokens * per_token + len(words) * per_word + windows * per_window
         steps = int(mask.sum(dim=1).max()) + 2
         read = steps * recurrent * ELEMENT_SIZES[dtype] * 2 * lstm.n_layers
-        seconds += max(operations / product_rate(getattr(torch, dtype)), read / read_bandwidth())
+        rate = product_rate(getattr(torch, dtype), ids.device.type)
+        seconds += max(operations / rate, read / read_bandwidth(ids.device.type))
     return seconds
 
 
@@ -144,26 +151,27 @@ def compare(
 
 
 def measure(
-    text: Path, sizes: Sequence[str], batch_sizes: Sequence[int], turns: int
+    text: Path, sizes: Sequence[str], batch_sizes: Sequence[int], turns: int, device: str
 ) -> Iterator[Row]:
     most = max(sentences_per_turn(size, number) for size in sizes for number in batch_sizes)
     sentences = read_sentences(text, (turns + 1) * most)
+    place = "" if device == "cpu" else f", {device}"
     for size in sizes:
-        pair = load_pair(size)
+        pair = load_pair(size, device=device)
         characters = next(iter(pair.ours.values())).bilm.characters
         errors: Dict[str, float] = {}
         for batch_size in batch_sizes:
             per_turn = sentences_per_turn(size, batch_size)
             needed = sentences[: (turns + 1) * per_turn]
-            measured = make_turns(needed, characters, batch_size, per_turn)
+            measured = make_turns(needed, characters, batch_size, per_turn, device)
             found = pair.largest_errors(measured[0].batches[:1])
             errors = {dtype: max(error, errors.get(dtype, 0)) for dtype, error in found.items()}
-            yield from compare(pair, size, batch_size, measured)
+            yield from compare(pair, size, batch_size, measured, place)
             if batch_size > 1:
                 alike = of_like_length(needed, batch_size, per_turn)
-                measured = make_turns(alike, characters, batch_size, per_turn)
-                yield from compare(pair, size, batch_size, measured, ", similar length")
-        yield from error_rows(f"biLM inference, {size}", errors)
+                measured = make_turns(alike, characters, batch_size, per_turn, device)
+                yield from compare(pair, size, batch_size, measured, f", similar length{place}")
+        yield from error_rows(f"biLM inference, {size}{place}", errors)
 
 
 def main() -> None:
@@ -171,9 +179,10 @@ def main() -> None:
     add_text(parser)
     parser.add_argument("--size", nargs="+", choices=SIZES, default=["small", "full"])
     parser.add_argument("--batch-size", nargs="+", type=int, default=list(BATCH_SIZES))
-    arguments = parser.parse_args()
-    rows = measure(arguments.text, arguments.size, arguments.batch_size, arguments.turns)
-    report(rows, arguments.output)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    given = parser.parse_args()
+    rows = measure(given.text, given.size, given.batch_size, given.turns, given.device)
+    report(rows, given.output)
 
 
 if __name__ == "__main__":

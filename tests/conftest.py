@@ -33,6 +33,10 @@ import numpy  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
+if not torch.cuda.is_available():
+    # Triton is imported later, and then interprets the kernels for GPUs.
+    os.environ["TRITON_INTERPRET"] = "1"
+
 import elmo_plugin.plugin  # noqa: E402, F401
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm  # noqa: E402
 from elmo_plugin.elmo.cache.layer_cache import LayerCache  # noqa: E402

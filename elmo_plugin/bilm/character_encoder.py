@@ -77,7 +77,7 @@ class CharacterEncoder(torch.nn.Module):
         features = torch.cat(
             [
                 self._convolve(character_ids[first:last], longest)
-                for first, last, longest in _groups(num_characters.tolist())
+                for first, last, longest in _groups(num_characters.tolist(), *_sizes(character_ids.device))
             ]
         )
         return self._project(features)[order.argsort()]
@@ -140,11 +140,18 @@ def _reset_linear(layer: torch.nn.Linear) -> None:
     torch.nn.init.zeros_(layer.bias)
 
 
-def _groups(num_characters: List[int]) -> List[Tuple[int, int, int]]:
+def _sizes(device: torch.device) -> Tuple[int, int]:
+    """The numbers of windows that `_groups` takes."""
+    if device.type == "cpu":
+        return tuning.MIN_WINDOWS, tuning.MAX_WINDOWS
+    return tuning.MIN_GPU_WINDOWS, tuning.MAX_GPU_WINDOWS
+
+
+def _groups(num_characters: List[int], least: int, most: int) -> List[Tuple[int, int, int]]:
     """
     Divides words sorted by length into groups `(first, last, longest)` of similar length. A group
-    ends when it has more than `tuning.MIN_WINDOWS` windows and its next word is longer by a quarter
-    than its first, or when its next word would bring it above `tuning.MAX_WINDOWS`.
+    ends when it has more than `least` windows and its next word is longer by a quarter than its
+    first, or when its next word would bring it above `most`.
     """
     groups: List[Tuple[int, int, int]] = []
     first = 0
@@ -152,8 +159,8 @@ def _groups(num_characters: List[int]) -> List[Tuple[int, int, int]]:
         if (
             last == len(num_characters)
             or num_characters[last] > 1.25 * num_characters[first] + 1
-            and (last - first) * num_characters[last - 1] > tuning.MIN_WINDOWS
-            or (last + 1 - first) * num_characters[last] > tuning.MAX_WINDOWS
+            and (last - first) * num_characters[last - 1] > least
+            or (last + 1 - first) * num_characters[last] > most
         ):
             groups.append((first, last, num_characters[last - 1]))
             first = last

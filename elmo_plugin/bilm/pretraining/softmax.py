@@ -6,7 +6,7 @@ import torch
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import cross_entropy, embedding, linear, pad
 
-from elmo_plugin.modules.kernels.compiled import compiled_kernels
+from elmo_plugin.modules.kernels.compiled import compiled_kernels, has_triton
 from elmo_plugin.modules.linear.products import (
     column_sums,
     onednn_compiles,
@@ -19,6 +19,10 @@ from elmo_plugin.util.errors import ConfigurationError
 # Logits that exist at once: 32 MB in float32, more only above 131,072 words.
 _MAX_LOGITS = 2**23
 _MIN_ROWS = 64
+# On a GPU, larger products are faster: 512 MB of logits in bfloat16.
+_MAX_GPU_LOGITS = 2**28
+# Logits that a program of the GPU's kernel reads at once.
+_ROW_BLOCK = 2048
 # Logits of more rows would leave the CPU's cache between two passes over them.
 _MAX_ROWS = 1024
 
@@ -163,8 +167,8 @@ def next_word_losses(
     num_words = len(weight)
     hidden, padded_weight, bias = _for_products(hidden, weight, bias)
     # Shape: (largest chunk, num_words). A buffer for each chunk would cost as much as a product.
-    buffer = hidden.new_empty(min(len(hidden), _chunk_size(num_words)), len(padded_weight))
-    for rows in _chunks(len(hidden), num_words):
+    buffer = hidden.new_empty(min(len(hidden), _chunk_size(hidden.device, num_words)), len(padded_weight))
+    for rows in _chunks(hidden, num_words):
         chunk = hidden[rows]
         logits = buffer[: len(chunk)]
         torch.mm(chunk, padded_weight.t(), out=logits)
@@ -190,7 +194,7 @@ class _NextWordLoss(torch.autograd.Function):
         loss = bias.new_zeros(())
         d_hidden, d_weight = torch.empty_like(cast_hidden), torch.zeros_like(weight)
         d_bias = torch.zeros_like(bias)
-        for rows in _chunks(len(hidden), num_words):
+        for rows in _chunks(hidden, num_words):
             size = len(targets[rows])
             chunk = cast_hidden[rows]
             if onednn_compiles(chunk):
@@ -229,13 +233,15 @@ def _for_products(
     return hidden, weight, bias
 
 
-def _chunks(num_rows: int, num_words: int) -> Iterator[slice]:
-    size = _chunk_size(num_words)
-    for first in range(0, num_rows, size):
+def _chunks(hidden: torch.Tensor, num_words: int) -> Iterator[slice]:
+    size = _chunk_size(hidden.device, num_words)
+    for first in range(0, len(hidden), size):
         yield slice(first, first + size)
 
 
-def _chunk_size(num_words: int) -> int:
+def _chunk_size(device: torch.device, num_words: int) -> int:
+    if device.type != "cpu":
+        return max(_MIN_ROWS, _MAX_GPU_LOGITS // num_words)
     return min(_MAX_ROWS, max(_MIN_ROWS, _MAX_LOGITS // num_words))
 
 
@@ -264,6 +270,8 @@ def _run_kernel(
     name: str, bias: torch.Tensor, targets: torch.Tensor, logits: torch.Tensor
 ) -> Optional[torch.Tensor]:
     """The losses that a compiled kernel computes, or `None` if there is none for these logits."""
+    if logits.device.type == "cuda":
+        return _run_rows(name == "softmax_gradient", bias, targets, logits)
     kernels = compiled_kernels()
     dtype = {torch.float32: "float32", torch.bfloat16: "bfloat16"}.get(logits.dtype)
     is_float32 = bias.dtype == torch.float32 and logits.device.type == "cpu"
@@ -274,4 +282,20 @@ def _run_kernel(
     function = getattr(kernels, f"{name}_{dtype}")
     function.argtypes = [c_int64, c_int64, *len(tensors) * [c_void_p]]
     function(*logits.shape, *(tensor.data_ptr() for tensor in tensors))
+    return losses
+
+
+def _run_rows(
+    differentiates: bool, bias: torch.Tensor, targets: torch.Tensor, logits: torch.Tensor
+) -> Optional[torch.Tensor]:
+    if not has_triton() or bias.dtype != torch.float32 or logits.dtype == torch.float64:
+        return None
+    from elmo_plugin.modules.kernels.softmax_rows import softmax_rows
+
+    losses = bias.new_empty(len(logits))
+    if len(logits):
+        arguments = bias.contiguous(), targets.contiguous(), logits.contiguous(), losses
+        softmax_rows[len(logits),](
+            logits.size(1), *arguments, DIFFERENTIATES=differentiates, BLOCK=_ROW_BLOCK
+        )
     return losses

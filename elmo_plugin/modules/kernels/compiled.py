@@ -1,4 +1,7 @@
-"""Builds the C++ files of this folder on the machine that runs them, once."""
+"""
+Builds the C++ files of this folder on the machine that runs them, once. (The Python files, whose
+kernels are for GPUs, are compiled by Triton.)
+"""
 
 import ctypes
 import hashlib
@@ -11,6 +14,7 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import List, Optional
 
@@ -56,6 +60,12 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()
         logger.info(f"Running without compiled kernels, more slowly: {error} {said[-2000:]}")
         return None
+
+
+@lru_cache(maxsize=None)
+def has_triton() -> bool:
+    """True if the kernels for GPUs can be compiled: Triton comes with PyTorch for CUDA."""
+    return find_spec("triton") is not None
 
 
 def _built(folder: Path, key: str) -> Optional[Path]:

@@ -1,6 +1,6 @@
 """A recurrent layer over packed sentences as one differentiable function, for any cell."""
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -20,6 +20,7 @@ from elmo_plugin.modules.recurrent.compiled_scan import (
     compiled_forward,
     is_small,
 )
+from elmo_plugin.modules.recurrent.graph_scan import can_capture, graph_backward, graph_forward
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.scan import (
     RecurrentState,
@@ -81,12 +82,31 @@ def recurrences(
             (outputs.to(dtype), RecurrentState(state.hidden.to(dtype), state.cell))
             for outputs, state in exact
         ]
-    has_scan = can_scan(cell, weights, dtype, num_sentences)
-    if not has_scan or tracks_gradients(*tensors):
+    scan = _whole_scan(cell, weights, dtype, num_sentences)
+    if scan is None or tracks_gradients(*tensors):
         return [_recurrence(cell, call, batch_sizes) for call in calls]
     with torch.autocast(device, enabled=False):
         calls = [call._replace(inputs=call.inputs.to(dtype)) for call in calls]
-        return compiled_forward(cell, calls, batch_sizes)
+        return scan.forward(cell, calls, batch_sizes)
+
+
+class _WholeScan(NamedTuple):
+    """Functions that compute all steps at once."""
+
+    forward: Callable[..., List[Tuple[torch.Tensor, RecurrentState]]]
+    backward: Callable[..., RecurrentState]
+
+
+_COMPILED = _WholeScan(compiled_forward, compiled_backward)
+_GRAPH = _WholeScan(graph_forward, graph_backward)
+
+
+def _whole_scan(
+    cell: Cell, weights: Weights, dtype: torch.dtype, num_sentences: Optional[int] = None
+) -> Optional[_WholeScan]:
+    if can_scan(cell, weights, dtype, num_sentences):
+        return _COMPILED
+    return _GRAPH if can_capture(cell, weights, dtype) else None
 
 
 def _recurrence(
@@ -154,9 +174,10 @@ class _Recurrence(torch.autograd.Function):
         with torch.autocast(inputs.device.type, enabled=False):
             inputs = inputs.to(dtype)
             activations = SavedActivations.empty(cell, inputs, weights)
-            if can_scan(cell, weights, dtype):
+            scan = _whole_scan(cell, weights, dtype)
+            if scan is not None:
                 calls = [LayerCall(inputs, weights, state)]
-                ((outputs, final),) = compiled_forward(cell, calls, batch_sizes, [activations])
+                ((outputs, final),) = scan.forward(cell, calls, batch_sizes, [activations])
             else:
                 products = weights.products(dtype)
                 outputs, final = forward_scan(
@@ -173,7 +194,7 @@ class _Recurrence(torch.autograd.Function):
         inputs, hidden, cell_state, *saved = ctx.saved_tensors
         weights, activations = Weights(*saved[:4]), SavedActivations(*saved[4:])
         state = None if hidden is None else RecurrentState(hidden, cell_state)
-        scan = (ctx.cell, weights, ctx.batch_sizes, state, activations, gradients)
+        arguments = (ctx.cell, weights, ctx.batch_sizes, state, activations, gradients)
         with torch.autocast(inputs.device.type, enabled=False):
             # With the padding that products need, so that they do not copy it.
             num_rows = padded_rows(len(inputs))
@@ -182,9 +203,9 @@ class _Recurrence(torch.autograd.Function):
             d_projected = None
             if weights.projection is not None:
                 d_projected = torch.empty_like(activations.hidden_states)
-            has_scan = can_scan(ctx.cell, weights, inputs.dtype)
-            scan_back = compiled_backward if has_scan else backward_scan
-            d_state = scan_back(*scan, d_gates[: len(inputs)], d_projected)
+            scan = _whole_scan(ctx.cell, weights, inputs.dtype)
+            scan_back = backward_scan if scan is None else scan.backward
+            d_state = scan_back(*arguments, d_gates[: len(inputs)], d_projected)
             d_inputs = None
             if ctx.needs_input_grad[2]:
                 through_inputs = PackedMatrix(weights.input.t().to(inputs.dtype))

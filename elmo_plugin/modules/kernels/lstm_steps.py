@@ -1,0 +1,188 @@
+"""
+The steps of an LSTM layer on a GPU, between their matrix products, as Triton kernels.
+
+A kernel reads from device memory which step it computes, so that one CUDA graph of its launches
+serves sentences of any number and length. `schedule` has the numbers of each step, `counter` the
+first step of the graph, and `offset` the place of the launch in the graph. `addresses` are those of
+tensors that are new in each call. Each program computes `BLOCK` units of one sentence; in a step
+that a sentence does not have, nothing of it changes. Arithmetic is in float32.
+"""
+
+import triton
+import triton.language as tl
+
+# Columns of `schedule`: the first packed token and the number of sentences of a step.
+FORWARD_COLUMNS = 2
+# The same two, the first packed token of the step before (-1 at the first step), and the number of
+# sentences of the step after (0 at the last step).
+BACKWARD_COLUMNS = 4
+
+
+@triton.jit
+def _tanh(values):
+    return 2.0 * tl.sigmoid(2.0 * values) - 1.0
+
+
+@triton.jit
+def _clipped(values, clip):
+    # NaN stays NaN.
+    values = tl.where(values > clip, clip, values)
+    return tl.where(values < -clip, -clip, values)
+
+
+@triton.jit
+def _load(pointer, mask):
+    return tl.load(pointer, mask=mask, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def _store(pointer, values, mask):
+    tl.store(pointer, values.to(pointer.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def _at(addresses, number, like):
+    """A pointer to the type of another pointer's values; the address is a multiple of 16."""
+    address = tl.multiple_of(tl.load(addresses + number), 16)
+    return address.to(tl.pointer_type(like.dtype.element_ty))
+
+
+@triton.jit(do_not_specialize=["offset"])
+def forward_cell(
+    addresses, schedule, counter, offset, recurrent, cell_state, output, clip, dim,
+    KEEPS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """
+    `addresses`: products with the inputs, `(num_packed, 4 * dim)`; if `KEEPS`, also what the
+    backward pass needs: activations of the gates, `(num_packed, 4 * dim)`, cell states and outputs
+    of the cell, `(num_packed, dim)`. Of each sentence: `recurrent`, `(num_rows, 4 * dim)`, products
+    with the hidden state; `cell_state` and `output`, `(num_rows, dim)`, replaced by the new ones.
+    """
+    step = schedule + 2 * (tl.load(counter) + offset)
+    row = tl.program_id(0)
+    if row < tl.load(step + 1):
+        token = tl.load(step) + row
+        unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        mask = unit < dim
+        of_token = token * 4 * dim + unit
+        inputs = _at(addresses, 0, output) + of_token
+        sums = recurrent + row * 4 * dim + unit
+        i = tl.sigmoid(_load(inputs, mask) + _load(sums, mask))
+        f = tl.sigmoid(_load(inputs + dim, mask) + _load(sums + dim, mask))
+        g = _tanh(_load(inputs + 2 * dim, mask) + _load(sums + 2 * dim, mask))
+        o = tl.sigmoid(_load(inputs + 3 * dim, mask) + _load(sums + 3 * dim, mask))
+        state = cell_state + row * dim + unit
+        c = _clipped(f * _load(state, mask) + i * g, clip)
+        result = o * _tanh(c)
+        _store(state, c, mask)
+        _store(output + row * dim + unit, result, mask)
+        if KEEPS:
+            gates = _at(addresses, 2, cell_state) + of_token
+            _store(gates, i, mask)
+            _store(gates + dim, f, mask)
+            _store(gates + 2 * dim, g, mask)
+            _store(gates + 3 * dim, o, mask)
+            _store(_at(addresses, 3, cell_state) + token * dim + unit, c, mask)
+            _store(_at(addresses, 4, output) + token * dim + unit, result, mask)
+
+
+@triton.jit(do_not_specialize=["offset"])
+def forward_hidden(
+    addresses, schedule, counter, offset, projected, hidden, clip, dim, BLOCK: tl.constexpr
+):
+    """
+    Clips the output of the projection, `projected`, into `hidden`, both `(num_rows, dim)`, and
+    into the result of the layer, the second of `addresses`, `(num_packed, dim)`.
+    """
+    step = schedule + 2 * (tl.load(counter) + offset)
+    row = tl.program_id(0)
+    if row < tl.load(step + 1):
+        unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        mask = unit < dim
+        values = _clipped(_load(projected + row * dim + unit, mask), clip)
+        _store(hidden + row * dim + unit, values, mask)
+        outputs = _at(addresses, 1, hidden) + (tl.load(step) + row) * dim + unit
+        _store(outputs, values, mask)
+
+
+@triton.jit(do_not_specialize=["offset"])
+def backward_hidden(
+    addresses, schedule, counter, offset, through_recurrent, d_projected, clip, dim,
+    PROJECTS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """
+    The gradient of the projection's output, `d_projected`, `(num_rows, dim)`, from that of the
+    hidden state: of `through_recurrent`, `(num_rows, dim)`, from the step after, or of the final
+    state in a sentence's last step. `addresses`: the gradients of the results, `(num_packed, dim)`;
+    those of the final hidden state, `(num_rows, dim)`; the results, and if `PROJECTS` the gradients
+    of the projections, `(num_packed, dim)`.
+    """
+    step = schedule + 4 * (tl.load(counter) + offset)
+    row = tl.program_id(0)
+    if row < tl.load(step + 1):
+        unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        mask = unit < dim
+        of_row = row * dim + unit
+        of_token = (tl.load(step) + row) * dim + unit
+        values = _load(_at(addresses, 0, d_projected) + of_token, mask)
+        if row < tl.load(step + 3):
+            values += _load(through_recurrent + of_row, mask)
+        else:
+            values += _load(_at(addresses, 1, d_projected) + of_row, mask)
+        if PROJECTS:
+            results = tl.abs(_load(_at(addresses, 2, d_projected) + of_token, mask))
+            values = tl.where(results >= clip, 0.0, values)
+            _store(_at(addresses, 3, d_projected) + of_token, values, mask)
+        _store(d_projected + of_row, values, mask)
+
+
+@triton.jit(do_not_specialize=["offset"])
+def backward_cell(
+    addresses, schedule, counter, offset, d_output, d_cell_state, d_gates, clip, dim,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """
+    The gradient of the gates, `d_gates`, `(num_rows, 4 * dim)`, from that of the cell's output,
+    `d_output`, and of the cell state, `d_cell_state`, both `(num_rows, dim)`; the latter becomes
+    that of the previous cell state. `addresses`, from the fifth: activations of the gates,
+    `(num_packed, 4 * dim)`; cell states, `(num_packed, dim)`; those before the first step,
+    `(num_rows, dim)`; gradients of the gates, `(num_packed, 4 * dim)`.
+    """
+    step = schedule + 4 * (tl.load(counter) + offset)
+    row = tl.program_id(0)
+    if row < tl.load(step + 1):
+        unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        mask = unit < dim
+        token = tl.load(step) + row
+        before = tl.load(step + 2)
+        gates = _at(addresses, 4, d_cell_state) + token * 4 * dim + unit
+        i = _load(gates, mask)
+        f = _load(gates + dim, mask)
+        g = _load(gates + 2 * dim, mask)
+        o = _load(gates + 3 * dim, mask)
+        cell_states = _at(addresses, 5, d_cell_state) + unit
+        c = _load(cell_states + token * dim, mask)
+        if before < 0:
+            previous = _load(_at(addresses, 6, d_cell_state) + row * dim + unit, mask)
+        else:
+            previous = _load(cell_states + (before + row) * dim, mask)
+        t = _tanh(c)
+        d_state = d_cell_state + row * dim + unit
+        d = _load(d_output + row * dim + unit, mask)
+        d_c = _load(d_state, mask) + d * o * (1.0 - t * t)
+        d_c = tl.where(tl.abs(c) >= clip, 0.0, d_c)
+        _store(d_state, d_c * f, mask)
+        d_i = d_c * g * i * (1.0 - i)
+        d_f = d_c * previous * f * (1.0 - f)
+        d_g = d_c * i * (1.0 - g * g)
+        d_o = d * t * o * (1.0 - o)
+        of_row = d_gates + row * 4 * dim + unit
+        kept = _at(addresses, 7, d_gates) + token * 4 * dim + unit
+        _store(of_row, d_i, mask)
+        _store(of_row + dim, d_f, mask)
+        _store(of_row + 2 * dim, d_g, mask)
+        _store(of_row + 3 * dim, d_o, mask)
+        _store(kept, d_i, mask)
+        _store(kept + dim, d_f, mask)
+        _store(kept + 2 * dim, d_g, mask)
+        _store(kept + 3 * dim, d_o, mask)
