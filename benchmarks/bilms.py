@@ -80,6 +80,8 @@ def options_of(size: str) -> Dict[str, Any]:
 def load_pair(size: str, dtypes: Optional[Sequence[str]] = None, device: str = "cpu") -> Pair:
     """Both biLMs in evaluation mode, ours in all dtypes; on a GPU not in int8."""
     torch.manual_seed(0)
+    # AllenNLP's convolutions would otherwise be less exact than its matrix products.
+    torch.backends.cudnn.allow_tf32 = False
     with tempfile.TemporaryDirectory() as directory:
         files = (f"{directory}/options.json", f"{directory}/weights.hdf5")
         Path(files[0]).write_text(json.dumps(options_of(size)), encoding="utf-8")

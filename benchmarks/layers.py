@@ -48,6 +48,8 @@ class TorchLstm(torch.nn.Module):
 def all_layers(size: str, device: str) -> Dict[str, Layers]:
     """Ours, AllenNLP's and PyTorch's layers, from `(batch_size, num_tokens, dim)`."""
     cells, dim = SIZES[size][:2]
+    # All multiply float32 as it is.
+    torch.backends.cudnn.allow_tf32 = False
     ours = BidirectionalLstm(BilmOptions.from_dict(options_of(size))).to(device)
     peer = ElmoLstm(dim, dim, cells, 2, True, 0.0, 3.0, 3.0).to(device)
     limit = TorchLstm(dim, cells).to(device)
