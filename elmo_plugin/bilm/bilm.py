@@ -22,6 +22,7 @@ from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.distinct_rows import distinct_rows
 from elmo_plugin.util.gradients import tracks_gradients
 
 
@@ -264,7 +265,7 @@ class Bilm(PretrainedFiles):
         rows = torch.zeros(batch_size, num_tokens + 2, dtype=torch.long, device=mask.device)
         words = character_ids[mask].long()
         if len(words):
-            words, word_rows = torch.unique(words, dim=0, return_inverse=True)
+            words, word_rows = distinct_rows(words)
             rows[:, 1:-1][mask] = word_rows + 2
         lengths = mask.sum(dim=1) + 2
         rows.scatter_(1, lengths.unsqueeze(1) - 1, 1)

@@ -63,13 +63,14 @@ class CharacterEncoder(torch.nn.Module):
         """From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`."""
         num_characters = (character_ids != self._padding_id).sum(dim=1)
         weight = self.embedding.weight
+        device = character_ids.device.type
         is_trained = torch.is_grad_enabled() and weight.requires_grad
-        if is_trained and can_look_up(character_ids, weight):
+        if (is_trained or device == "cuda") and can_look_up(character_ids, weight):
             for convolution in self.convolutions:
                 convolution.drop_packed()
             maxima = character_maxima(character_ids, num_characters, weight, self.convolutions)
-            if torch.is_autocast_enabled("cpu"):
-                maxima = maxima.to(torch.get_autocast_dtype("cpu"))
+            if torch.is_autocast_enabled(device):
+                maxima = maxima.to(torch.get_autocast_dtype(device))
             return self._project(self._activation(maxima))
         num_characters, order = num_characters.sort()
         character_ids = character_ids[order]
@@ -77,7 +78,7 @@ class CharacterEncoder(torch.nn.Module):
         features = torch.cat(
             [
                 self._convolve(character_ids[first:last], longest)
-                for first, last, longest in _groups(num_characters.tolist(), *_sizes(character_ids.device))
+                for first, last, longest in _groups(num_characters.tolist())
             ]
         )
         return self._project(features)[order.argsort()]
@@ -140,18 +141,11 @@ def _reset_linear(layer: torch.nn.Linear) -> None:
     torch.nn.init.zeros_(layer.bias)
 
 
-def _sizes(device: torch.device) -> Tuple[int, int]:
-    """The numbers of windows that `_groups` takes."""
-    if device.type == "cpu":
-        return tuning.MIN_WINDOWS, tuning.MAX_WINDOWS
-    return tuning.MIN_GPU_WINDOWS, tuning.MAX_GPU_WINDOWS
-
-
-def _groups(num_characters: List[int], least: int, most: int) -> List[Tuple[int, int, int]]:
+def _groups(num_characters: List[int]) -> List[Tuple[int, int, int]]:
     """
     Divides words sorted by length into groups `(first, last, longest)` of similar length. A group
-    ends when it has more than `least` windows and its next word is longer by a quarter than its
-    first, or when its next word would bring it above `most`.
+    ends when it has more than `tuning.MIN_WINDOWS` windows and its next word is longer by a quarter
+    than its first, or when its next word would bring it above `tuning.MAX_WINDOWS`.
     """
     groups: List[Tuple[int, int, int]] = []
     first = 0
@@ -159,8 +153,8 @@ def _groups(num_characters: List[int], least: int, most: int) -> List[Tuple[int,
         if (
             last == len(num_characters)
             or num_characters[last] > 1.25 * num_characters[first] + 1
-            and (last - first) * num_characters[last - 1] > least
-            or (last + 1 - first) * num_characters[last] > most
+            and (last - first) * num_characters[last - 1] > tuning.MIN_WINDOWS
+            or (last + 1 - first) * num_characters[last] > tuning.MAX_WINDOWS
         ):
             groups.append((first, last, num_characters[last - 1]))
             first = last

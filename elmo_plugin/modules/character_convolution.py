@@ -1,4 +1,4 @@
-"""Convolutions over the characters of words by table lookup, with compiled kernels."""
+"""Convolutions over the characters of words by table lookup, with kernels for CPUs and GPUs."""
 
 from ctypes import c_int64, c_void_p
 from typing import Any, List, Optional, Sequence, Tuple
@@ -7,11 +7,18 @@ import torch
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear, pad
 
-from elmo_plugin.modules.kernels.compiled import compiled_kernels
+from elmo_plugin.modules.kernels.compiled import compiled_kernels, has_triton
+
+# Filters that a program of the GPU's kernels computes.
+_BLOCK = 256
+# The largest gradient as an integer. A sum of a quarter of a million of them has 63 bits.
+_LARGEST = 2.0**44
 
 
 def can_look_up(character_ids: torch.Tensor, embedding: torch.Tensor) -> bool:
     """True if `character_maxima` can be computed here."""
+    if character_ids.device.type == "cuda":
+        return has_triton() and embedding.dtype != torch.float64
     return (
         character_ids.device.type == "cpu"
         and embedding.dtype == torch.float32
@@ -40,7 +47,7 @@ def character_maxima(
         Shape `(num_words,)`. Number of ids before padding, which is at the end of a word and the
         same id everywhere: of the windows that contain only padding, one is computed.
     embedding : `torch.Tensor`
-        Shape `(num_characters, embedding_dim)`, float32. Row 0 gets no gradient.
+        Shape `(num_characters, embedding_dim)`; on a CPU float32. Row 0 gets no gradient.
     convolutions : `Sequence[torch.nn.Linear]`
         The filters of each width: from `width * embedding_dim` to the number of filters.
 
@@ -49,14 +56,16 @@ def character_maxima(
     `torch.Tensor`
         Shape `(num_words, num_filters)`, the filters in the order of `convolutions`.
     """
-    if character_ids.numel() and not 0 <= character_ids.min() <= character_ids.max() < len(
+    is_on_cpu = character_ids.device.type == "cpu"
+    # On a GPU, where this would wait for the device, a wrong id gives NaN.
+    if is_on_cpu and character_ids.numel() and not 0 <= character_ids.min() <= character_ids.max() < len(
         embedding
     ):
         found = f"{int(character_ids.min())} to {int(character_ids.max())}"
         raise IndexError(f"Expected character ids from 0 to {len(embedding) - 1}, found {found}.")
     trained = torch.cat([embedding[:1].detach(), embedding[1:]])
     products = []
-    with torch.autocast("cpu", enabled=False):
+    with torch.autocast(character_ids.device.type, enabled=False):
         for convolution in convolutions:
             # Shape: (width, num_filters of this width, embedding_dim)
             weight = convolution.weight.unflatten(1, (-1, embedding.size(1))).transpose(0, 1)
@@ -80,6 +89,12 @@ class _Maxima(torch.autograd.Function):
         shape = character_ids.shape
         maxima = products[0].new_empty(len(character_ids), sum(counts))
         argmax = torch.empty_like(maxima, dtype=torch.int32)
+        ctx.save_for_backward(character_ids, argmax)
+        ctx.widths, ctx.counts = widths, counts
+        ctx.shapes = [part.shape for part in products]
+        if uses_triton(character_ids):
+            _launch_maxima(character_ids, lengths, widths, counts, products, maxima, argmax)
+            return maxima
         function = _function("character_maxima", "nnppnnpnpp")
         first = 0
         for width, count, part in zip(widths, counts, products):
@@ -95,9 +110,6 @@ class _Maxima(torch.autograd.Function):
                 _column(argmax, first),
             )
             first += count
-        ctx.save_for_backward(character_ids, argmax)
-        ctx.widths, ctx.counts = widths, counts
-        ctx.shapes = [part.shape for part in products]
         return maxima
 
     @staticmethod
@@ -106,6 +118,8 @@ class _Maxima(torch.autograd.Function):
         """Gradients of `products`."""
         character_ids, argmax = ctx.saved_tensors
         d_maxima = d_maxima.contiguous()
+        if uses_triton(character_ids):
+            return (None, None, None, *_launch_gradients(ctx, character_ids, argmax, d_maxima))
         function = _function("character_maxima_gradient", "nnpnnnppp")
         d_products, first = [], 0
         for width, count, shape in zip(ctx.widths, ctx.counts, ctx.shapes):
@@ -122,6 +136,61 @@ class _Maxima(torch.autograd.Function):
             )
             first += count
         return (None, None, None, *d_products)
+
+
+def uses_triton(values: torch.Tensor) -> bool:
+    """True for values on a GPU."""
+    return values.device.type == "cuda"
+
+
+def _launch_maxima(
+    character_ids: torch.Tensor,
+    lengths: torch.Tensor,
+    widths: List[int],
+    counts: List[int],
+    products: Sequence[torch.Tensor],
+    maxima: torch.Tensor,
+    argmax: torch.Tensor,
+) -> None:
+    # Not at the top: the module imports Triton, which an installation without GPU may lack.
+    from elmo_plugin.modules.kernels.character_lookup import character_maxima
+
+    num_words, longest = character_ids.shape
+    if not num_words:
+        return
+    columns = zip(maxima.split(counts, dim=1), argmax.split(counts, dim=1))
+    for width, count, part, (most, at) in zip(widths, counts, products, columns):
+        block = _block(count)
+        character_maxima[num_words, -(-count // block)](
+            character_ids, lengths, part.contiguous(), most, at,
+            longest, len(part), count, maxima.size(1), WIDTH=width, BLOCK=block,
+        )  # fmt: skip
+
+
+def _launch_gradients(
+    ctx: Any, character_ids: torch.Tensor, argmax: torch.Tensor, d_maxima: torch.Tensor
+) -> List[torch.Tensor]:
+    from elmo_plugin.modules.kernels.character_lookup import character_maxima_gradient
+
+    num_words, longest = character_ids.shape
+    gradients = []
+    largest = d_maxima.abs().amax() if d_maxima.numel() else d_maxima.new_zeros(())
+    scale = _LARGEST / largest.double().clamp_min(1e-300)
+    columns = zip(d_maxima.split(ctx.counts, dim=1), argmax.split(ctx.counts, dim=1))
+    for width, count, shape, (gradient, at) in zip(ctx.widths, ctx.counts, ctx.shapes, columns):
+        sums = torch.zeros(shape, dtype=torch.int64, device=d_maxima.device)
+        block = _block(count)
+        if num_words:
+            character_maxima_gradient[num_words, -(-count // block)](
+                character_ids, at, gradient, sums, scale,
+                longest, count, d_maxima.size(1), WIDTH=width, BLOCK=block,
+            )  # fmt: skip
+        gradients.append((sums / scale).to(d_maxima.dtype))
+    return gradients
+
+
+def _block(num_filters: int) -> int:
+    return min(_BLOCK, 1 << (num_filters - 1).bit_length())
 
 
 def _function(name: str, arguments: str) -> Any:

@@ -35,8 +35,6 @@ MIN_WINDOWS = 128
 WORDS_AT_ONCE = 1024
 # On a GPU, the inputs of several steps are multiplied in one product with at most this many
 # elements, 512 MB in bfloat16; and so many CUDA graphs are kept, each with buffers for one number
-# of sentences: `benchmarks/gpu.py`.
+# of sentences: `benchmarks/layers.py --device cuda`.
 MAX_GPU_INPUT_GATES = 256 * 1024 * 1024
 MAX_GRAPHS = 64
-# The numbers of windows above on a GPU, where few large products are faster: `benchmarks/gpu.py`.
-MIN_GPU_WINDOWS, MAX_GPU_WINDOWS = 8192, 131072

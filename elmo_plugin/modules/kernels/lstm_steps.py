@@ -54,8 +54,8 @@ def forward_cell(
 ):  # fmt: skip
     """
     `addresses`: products with the inputs, `(num_packed, 4 * dim)`; if `KEEPS`, also what the
-    backward pass needs: activations of the gates, `(num_packed, 4 * dim)`, cell states and outputs
-    of the cell, `(num_packed, dim)`. Of each sentence: `recurrent`, `(num_rows, 4 * dim)`, products
+    backward pass needs: gates before their activation functions, `(num_packed, 4 * dim)`, cell
+    states and outputs of the cell, `(num_packed, dim)`. Of each sentence: `recurrent`, `(num_rows, 4 * dim)`, products
     with the hidden state; `cell_state` and `output`, `(num_rows, dim)`, replaced by the new ones.
     """
     step = schedule + 2 * (tl.load(counter) + offset)
@@ -67,17 +67,17 @@ def forward_cell(
         of_token = token * 4 * dim + unit
         inputs = _at(addresses, 0, output) + of_token
         sums = recurrent + row * 4 * dim + unit
-        i = tl.sigmoid(_load(inputs, mask) + _load(sums, mask))
-        f = tl.sigmoid(_load(inputs + dim, mask) + _load(sums + dim, mask))
-        g = _tanh(_load(inputs + 2 * dim, mask) + _load(sums + 2 * dim, mask))
-        o = tl.sigmoid(_load(inputs + 3 * dim, mask) + _load(sums + 3 * dim, mask))
+        i = _load(inputs, mask) + _load(sums, mask)
+        f = _load(inputs + dim, mask) + _load(sums + dim, mask)
+        g = _load(inputs + 2 * dim, mask) + _load(sums + 2 * dim, mask)
+        o = _load(inputs + 3 * dim, mask) + _load(sums + 3 * dim, mask)
         state = cell_state + row * dim + unit
-        c = _clipped(f * _load(state, mask) + i * g, clip)
-        result = o * _tanh(c)
+        c = _clipped(tl.sigmoid(f) * _load(state, mask) + tl.sigmoid(i) * _tanh(g), clip)
+        result = tl.sigmoid(o) * _tanh(c)
         _store(state, c, mask)
         _store(output + row * dim + unit, result, mask)
         if KEEPS:
-            gates = _at(addresses, 2, cell_state) + of_token
+            gates = _at(addresses, 2, output) + of_token
             _store(gates, i, mask)
             _store(gates + dim, f, mask)
             _store(gates + 2 * dim, g, mask)
@@ -144,8 +144,8 @@ def backward_cell(
     """
     The gradient of the gates, `d_gates`, `(num_rows, 4 * dim)`, from that of the cell's output,
     `d_output`, and of the cell state, `d_cell_state`, both `(num_rows, dim)`; the latter becomes
-    that of the previous cell state. `addresses`, from the fifth: activations of the gates,
-    `(num_packed, 4 * dim)`; cell states, `(num_packed, dim)`; those before the first step,
+    that of the previous cell state. `addresses`, from the fifth: gates before their activation
+    functions, `(num_packed, 4 * dim)`; cell states, `(num_packed, dim)`; those before the first step,
     `(num_rows, dim)`; gradients of the gates, `(num_packed, 4 * dim)`.
     """
     step = schedule + 4 * (tl.load(counter) + offset)
@@ -155,11 +155,11 @@ def backward_cell(
         mask = unit < dim
         token = tl.load(step) + row
         before = tl.load(step + 2)
-        gates = _at(addresses, 4, d_cell_state) + token * 4 * dim + unit
-        i = _load(gates, mask)
-        f = _load(gates + dim, mask)
-        g = _load(gates + 2 * dim, mask)
-        o = _load(gates + 3 * dim, mask)
+        gates = _at(addresses, 4, d_gates) + token * 4 * dim + unit
+        i = tl.sigmoid(_load(gates, mask))
+        f = tl.sigmoid(_load(gates + dim, mask))
+        g = _tanh(_load(gates + 2 * dim, mask))
+        o = tl.sigmoid(_load(gates + 3 * dim, mask))
         cell_states = _at(addresses, 5, d_cell_state) + unit
         c = _load(cell_states + token * dim, mask)
         if before < 0:

@@ -8,7 +8,6 @@ and weights are copied to where it reads them.
 """
 
 from collections import OrderedDict
-from functools import lru_cache
 from math import inf
 from threading import Lock
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
@@ -152,9 +151,11 @@ class _Graph:
         self._launch_all()
         torch.cuda.synchronize(self.shape.device)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(
-            self._graph, pool=_pool(self.shape.device), capture_error_mode="thread_local"
-        ):
+        # Graphs of a device share the memory that they need only while they run.
+        others = (graph for graph in _graphs.values() if graph.shape.device == self.shape.device)
+        other = next(others, None)
+        pool = other._graph.pool() if other is not None and other._graph is not None else None
+        with torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local"):
             main = torch.cuda.current_stream()
             sides = [torch.cuda.Stream() for _ in range(self.shape.num_layers)]
             for layer, side in enumerate(sides):
@@ -232,12 +233,6 @@ def _block(dim: int) -> int:
 # Graphs hold buffers, and another thread may not fill them before they were read.
 _lock = Lock()
 _graphs: "OrderedDict[Tuple[Type[_Graph], _Shape], _Graph]" = OrderedDict()
-
-
-@lru_cache(maxsize=None)
-def _pool(device: torch.device) -> Any:
-    """The memory that all graphs of a device share, which they need only while they run."""
-    return torch.cuda.graph_pool_handle()
 
 
 def _graph_of(kind: Type[_Graph], shape: _Shape) -> Any:

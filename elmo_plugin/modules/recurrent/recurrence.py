@@ -173,8 +173,9 @@ class _Recurrence(torch.autograd.Function):
             state = RecurrentState(hidden, cell_state)
         with torch.autocast(inputs.device.type, enabled=False):
             inputs = inputs.to(dtype)
-            activations = SavedActivations.empty(cell, inputs, weights)
             scan = _whole_scan(cell, weights, dtype)
+            gates_dtype = dtype if scan is _GRAPH else None
+            activations = SavedActivations.empty(cell, inputs, weights, gates_dtype)
             if scan is not None:
                 calls = [LayerCall(inputs, weights, state)]
                 ((outputs, final),) = scan.forward(cell, calls, batch_sizes, [activations])

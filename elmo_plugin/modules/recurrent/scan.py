@@ -50,13 +50,22 @@ class SavedActivations(NamedTuple):
     hidden_states: torch.Tensor
 
     @classmethod
-    def empty(cls, cell: Cell, inputs: torch.Tensor, weights: Weights) -> "SavedActivations":
-        """Activations with uninitialised tensors, in the types that `forward_scan` needs."""
+    def empty(
+        cls,
+        cell: Cell,
+        inputs: torch.Tensor,
+        weights: Weights,
+        gates_dtype: Optional[torch.dtype] = None,
+    ) -> "SavedActivations":
+        """
+        Activations with uninitialised tensors, in the types that `forward_scan` needs;
+        `gates_dtype` is another type for the gates.
+        """
         num_packed, dim = len(inputs), weights.hidden_dim(cell)
         full = torch.promote_types(inputs.dtype, torch.float32)
         hidden_states = inputs.new_empty(num_packed, weights.output_dim)
         return cls(
-            large_buffer(inputs, num_packed, len(cell.gates) * dim, full),
+            large_buffer(inputs, num_packed, len(cell.gates) * dim, gates_dtype or full),
             large_buffer(inputs, num_packed, dim, full),
             hidden_states if weights.projection is None else inputs.new_empty(num_packed, dim),
             hidden_states,
