@@ -5,13 +5,13 @@ Tokens per second of the biLM's LSTM layers alone, ours against AllenNLP's `Elmo
     python benchmarks/layers.py
     python benchmarks/layers.py --device cuda --batch-size 1 16 64 512 --output results.json
 
-Random inputs, sentences of 25 tokens. `torch.nn.LSTM` with `proj_size`, one per direction, clips
-neither cell states nor projections (on a GPU it is cuDNN's LSTM); it is the limit. AllenNLP's layers
+Random inputs, sentences of 25 tokens. `torch.nn.LSTM` with `proj_size`, one per direction, is the
+limit; it clips neither cell states nor projections, and is cuDNN's LSTM on a GPU. AllenNLP's layers
 compute in the same dtype. All are measured alternately, and the median of the turns is reported.
 """
 
 from functools import partial
-from typing import Callable, Dict, Iterator, Sequence
+from typing import Callable, Dict, Iterator, NamedTuple, Sequence
 
 import torch
 from allennlp.modules.elmo_lstm import ElmoLstm
@@ -26,7 +26,13 @@ from elmo_plugin.util.bfloat16 import autocast_bfloat16
 NUM_TOKENS = 25
 DTYPES = ("float32", "bfloat16")
 REQUIREMENTS = {("full", "cuda", 512, "bfloat16", "inference"): (">= 10x", ">= 100 % of limit")}
-Layers = Callable[[torch.Tensor], torch.Tensor]
+
+
+class Layers(NamedTuple):
+    """LSTM layers, and what runs them: from `(batch_size, num_tokens, dim)`."""
+
+    module: torch.nn.Module
+    run: Callable[[torch.Tensor], torch.Tensor]
 
 
 class TorchLstm(torch.nn.Module):
@@ -46,7 +52,7 @@ class TorchLstm(torch.nn.Module):
 
 
 def all_layers(size: str, device: str) -> Dict[str, Layers]:
-    """Ours, AllenNLP's and PyTorch's layers, from `(batch_size, num_tokens, dim)`."""
+    """Ours, AllenNLP's and PyTorch's layers."""
     cells, dim = SIZES[size][:2]
     # All multiply float32 as it is.
     torch.backends.cudnn.allow_tf32 = False
@@ -64,22 +70,24 @@ def all_layers(size: str, device: str) -> Dict[str, Layers]:
         peer.reset_states()
         return peer(tokens, mask)
 
-    run_ours.module, run_peer.module = ours, peer  # type: ignore[attr-defined]
-    limit.module = limit.directions
-    return {"ours": run_ours, "AllenNLP": run_peer, "torch.nn.LSTM": limit}
+    return {
+        "ours": Layers(ours, run_ours),
+        "AllenNLP": Layers(peer, run_peer),
+        "torch.nn.LSTM": Layers(limit, limit),
+    }
 
 
 def infer(layers: Layers, tokens: torch.Tensor, repeats: int, _: int) -> None:
     with torch.no_grad():
         for _ in range(repeats):
-            layers(tokens)
+            layers.run(tokens)
 
 
 def train(layers: Layers, tokens: torch.Tensor, repeats: int, _: int) -> None:
     """Under autocast for bfloat16, with weights in float32, as in training."""
     for _ in range(repeats):
         with autocast_bfloat16(tokens.device, tokens.dtype == torch.bfloat16):
-            outputs = layers(tokens)
+            outputs = layers.run(tokens)
         outputs.float().square().mean().backward()
 
 
@@ -92,7 +100,7 @@ def measure(
             for dtype in DTYPES:
                 if task == "inference":
                     for layers in every.values():
-                        layers.module.to(getattr(torch, dtype))  # type: ignore[attr-defined]
+                        layers.module.to(getattr(torch, dtype))
                 for rows in batch_sizes:
                     torch.manual_seed(0)
                     tokens = torch.randn(rows, NUM_TOKENS, SIZES[size].projection_dim)

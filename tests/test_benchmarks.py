@@ -28,6 +28,7 @@ needs_peers = pytest.mark.skipif(
 def test_all_floors_and_aims_can_be_evaluated():
     requirements = [
         *embed.REQUIREMENTS.values(),
+        *modules["layers"].REQUIREMENTS.values(),
         *modules["pretrain"].REQUIREMENTS.values(),
         *modules["srl_encoder"].REQUIREMENTS.values(),
         (modules["neighbours"].FLOOR, None),
@@ -52,6 +53,14 @@ def test_help_has_an_example(name, monkeypatch, capsys):
     assert f"    python benchmarks/{name}.py" in capsys.readouterr().out
 
 
+def test_layers_are_compared_with_those_of_allennlp_and_pytorch(monkeypatch, capsys):
+    arguments = ["--size", "tiny", "--batch-size", "2", "--turns", "1"]
+    monkeypatch.setattr("sys.argv", ["layers.py", *arguments])
+    modules["layers"].main()
+    rows = [line for line in capsys.readouterr().out.splitlines() if "batch 2 x 25" in line]
+    assert len(rows) == 4 and all("x" in row and "% " in row for row in rows)
+
+
 def test_a_probe_is_compared_with_reading_its_vectors_and_the_solver():
     rows = list(modules["probes"].measure(number=10, turns=1))
     assert [row.name for row in rows] == [
@@ -65,8 +74,8 @@ def test_embed_gives_a_row_for_each_size_batch_and_dtype(monkeypatch, tmp_path, 
     output = tmp_path / "results.json"
     arguments = ["--size", "tiny", "--batch-size", "1", "2", "--turns", "1"]
     monkeypatch.setattr("sys.argv", ["embed.py", str(TEXT), *arguments, "--output", str(output)])
-    monkeypatch.setattr(embed, "product_rate", lambda dtype: 1e9)
-    monkeypatch.setattr(embed, "read_bandwidth", lambda: 1e9)
+    monkeypatch.setattr(embed, "product_rate", lambda dtype, device: 1e9)
+    monkeypatch.setattr(embed, "read_bandwidth", lambda device: 1e9)
     embed.main()
     rows = {row.name: row for row in common.read_rows(output)}
     for batch_size in (1, 2):
@@ -124,8 +133,8 @@ def test_score_has_a_row(monkeypatch, capsys):
 def test_the_needed_arithmetic_is_that_of_the_published_size(monkeypatch):
     options = BilmOptions.from_dict(modules["bilms"].options_of("full"))
     bilm = SimpleNamespace(options=options, characters=CharacterMap.from_options(options))
-    monkeypatch.setattr(embed, "product_rate", lambda dtype: 1.0)
-    monkeypatch.setattr(embed, "read_bandwidth", lambda: math.inf)
+    monkeypatch.setattr(embed, "product_rate", lambda dtype, device: 1.0)
+    monkeypatch.setattr(embed, "read_bandwidth", lambda device: math.inf)
     sentence = [f"word{number}" for number in range(48)]
 
     def operations(*sentences):

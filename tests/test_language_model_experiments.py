@@ -76,7 +76,9 @@ def test_an_archive_is_evaluated_as_training_did(trained, folder):
         assert evaluated[name] == pytest.approx(trained[0][f"best_validation_{name}"], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["bilm", "bilm_small_tokens", "lm_cnn_big_lstm", "lm_kim2016"])
+@pytest.mark.parametrize(
+    "name", ["bilm", "bilm_medium", "bilm_small_tokens", "lm_cnn_big_lstm", "lm_kim2016"]
+)
 def test_the_recipe_of_a_paper_learns(name, tmp_path):
     metrics, perplexities = train(f"fixtures/experiments/{name}.jsonnet", tmp_path)
     assert_learned(metrics, perplexities)

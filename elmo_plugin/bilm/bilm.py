@@ -21,8 +21,8 @@ from elmo_plugin.modules.linear.packed import PackedLinear
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
-from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.distinct_rows import distinct_rows
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.gradients import tracks_gradients
 
 
@@ -174,8 +174,7 @@ class Bilm(PretrainedFiles):
                 f"{expected.max_characters_per_token}), found {tuple(character_ids.shape)}."
                 f"{hint if character_ids.dim() == 3 else ''}"
             )
-        # Not on a GPU, where it would wait for the device; the embedding fails on such ids there.
-        if character_ids.numel() and character_ids.device.type == "cpu":
+        if character_ids.numel():
             largest = int(character_ids.max())
             if largest >= expected.n_characters:
                 raise ValueError(

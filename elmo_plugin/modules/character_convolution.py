@@ -7,18 +7,19 @@ import torch
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear, pad
 
-from elmo_plugin.modules.kernels.compiled import compiled_kernels, has_triton
+from elmo_plugin.modules.kernels.compiled import compiled_kernels
+from elmo_plugin.modules.kernels.gpu import has_triton
 
 # Filters that a program of the GPU's kernels computes.
 _BLOCK = 256
-# The largest gradient as an integer. A sum of a quarter of a million of them has 63 bits.
-_LARGEST = 2.0**44
+# The largest sum of gradients as integers.
+_LARGEST = 2.0**62
 
 
 def can_look_up(character_ids: torch.Tensor, embedding: torch.Tensor) -> bool:
     """True if `character_maxima` can be computed here."""
-    if character_ids.device.type == "cuda":
-        return has_triton() and embedding.dtype != torch.float64
+    if _is_on_gpu(character_ids):
+        return embedding.dtype != torch.float64 and has_triton(character_ids.device)
     return (
         character_ids.device.type == "cpu"
         and embedding.dtype == torch.float32
@@ -56,10 +57,12 @@ def character_maxima(
     `torch.Tensor`
         Shape `(num_words, num_filters)`, the filters in the order of `convolutions`.
     """
-    is_on_cpu = character_ids.device.type == "cpu"
     # On a GPU, where this would wait for the device, a wrong id gives NaN.
-    if is_on_cpu and character_ids.numel() and not 0 <= character_ids.min() <= character_ids.max() < len(
-        embedding
+    on_cpu = character_ids.device.type == "cpu"
+    if (
+        on_cpu
+        and character_ids.numel()
+        and not 0 <= character_ids.min() <= character_ids.max() < len(embedding)
     ):
         found = f"{int(character_ids.min())} to {int(character_ids.max())}"
         raise IndexError(f"Expected character ids from 0 to {len(embedding) - 1}, found {found}.")
@@ -92,7 +95,7 @@ class _Maxima(torch.autograd.Function):
         ctx.save_for_backward(character_ids, argmax)
         ctx.widths, ctx.counts = widths, counts
         ctx.shapes = [part.shape for part in products]
-        if uses_triton(character_ids):
+        if _is_on_gpu(character_ids):
             _launch_maxima(character_ids, lengths, widths, counts, products, maxima, argmax)
             return maxima
         function = _function("character_maxima", "nnppnnpnpp")
@@ -118,7 +121,7 @@ class _Maxima(torch.autograd.Function):
         """Gradients of `products`."""
         character_ids, argmax = ctx.saved_tensors
         d_maxima = d_maxima.contiguous()
-        if uses_triton(character_ids):
+        if _is_on_gpu(character_ids):
             return (None, None, None, *_launch_gradients(ctx, character_ids, argmax, d_maxima))
         function = _function("character_maxima_gradient", "nnpnnnppp")
         d_products, first = [], 0
@@ -138,8 +141,7 @@ class _Maxima(torch.autograd.Function):
         return (None, None, None, *d_products)
 
 
-def uses_triton(values: torch.Tensor) -> bool:
-    """True for values on a GPU."""
+def _is_on_gpu(values: torch.Tensor) -> bool:
     return values.device.type == "cuda"
 
 
@@ -159,12 +161,13 @@ def _launch_maxima(
     if not num_words:
         return
     columns = zip(maxima.split(counts, dim=1), argmax.split(counts, dim=1))
-    for width, count, part, (most, at) in zip(widths, counts, products, columns):
-        block = _block(count)
-        character_maxima[num_words, -(-count // block)](
-            character_ids, lengths, part.contiguous(), most, at,
-            longest, len(part), count, maxima.size(1), WIDTH=width, BLOCK=block,
-        )  # fmt: skip
+    with torch.cuda.device_of(maxima):
+        for width, count, part, (maximum, position) in zip(widths, counts, products, columns):
+            block = _block(count)
+            character_maxima[num_words, -(-count // block)](
+                character_ids, lengths, part.contiguous(), maximum, position,
+                longest, len(part), count, maxima.size(1), WIDTH=width, BLOCK=block,
+            )  # fmt: skip
 
 
 def _launch_gradients(
@@ -175,17 +178,20 @@ def _launch_gradients(
     num_words, longest = character_ids.shape
     gradients = []
     largest = d_maxima.abs().amax() if d_maxima.numel() else d_maxima.new_zeros(())
-    scale = _LARGEST / largest.double().clamp_min(1e-300)
+    # A word adds at most one number to each sum. The smallest number in float32 is 1.4e-45.
+    scale = _LARGEST / (max(1, num_words) * largest.double().clamp_min(1e-45))
     columns = zip(d_maxima.split(ctx.counts, dim=1), argmax.split(ctx.counts, dim=1))
-    for width, count, shape, (gradient, at) in zip(ctx.widths, ctx.counts, ctx.shapes, columns):
-        sums = torch.zeros(shape, dtype=torch.int64, device=d_maxima.device)
-        block = _block(count)
-        if num_words:
-            character_maxima_gradient[num_words, -(-count // block)](
-                character_ids, at, gradient, sums, scale,
-                longest, count, d_maxima.size(1), WIDTH=width, BLOCK=block,
-            )  # fmt: skip
-        gradients.append((sums / scale).to(d_maxima.dtype))
+    with torch.cuda.device_of(d_maxima):
+        for width, count, shape, of_width in zip(ctx.widths, ctx.counts, ctx.shapes, columns):
+            sums = torch.zeros(shape, dtype=torch.int64, device=d_maxima.device)
+            block = _block(count)
+            if num_words:
+                d_maximum, position = of_width
+                character_maxima_gradient[num_words, -(-count // block)](
+                    character_ids, position, d_maximum, sums, scale,
+                    longest, shape[0], count, d_maxima.size(1), WIDTH=width, BLOCK=block,
+                )  # fmt: skip
+            gradients.append((sums / scale).to(d_maxima.dtype))
     return gradients
 
 

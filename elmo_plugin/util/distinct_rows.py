@@ -1,8 +1,8 @@
-from typing import Tuple
+from typing import Optional, Tuple
 
 import torch
 
-__all__ = ["distinct_rows"]
+__all__ = ["by_hash", "distinct_rows"]
 
 
 def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
@@ -20,17 +20,20 @@ def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
     `Tuple[torch.Tensor, torch.Tensor]`
         The distinct rows, and the place of each row among them, shape `(num_rows,)`.
     """
-    if rows.device.type != "cpu" and len(rows):
-        generator = torch.Generator().manual_seed(0)
-        # Odd, so that a change of one number always changes the hash.
-        factors = torch.randint(-(2**62), 2**62, (rows.size(1),), generator=generator) * 2 + 1
-        # Integer arithmetic modulo 2 ** 64.
-        hashes, inverse = torch.unique(
-            (rows * factors.to(rows.device)).sum(dim=1), return_inverse=True
-        )
-        places = torch.arange(len(rows), device=rows.device)
-        distinct = rows[places.new_empty(len(hashes)).scatter_(0, inverse, places)]
-        # Two rows may have the same hash, if only once in many billions.
-        if bool((distinct[inverse] == rows).all()):
-            return distinct, inverse
-    return torch.unique(rows, dim=0, return_inverse=True)
+    found = by_hash(rows) if rows.device.type == "cuda" and len(rows) else None
+    return found or torch.unique(rows, dim=0, return_inverse=True)
+
+
+def by_hash(rows: torch.Tensor) -> Optional[Tuple[torch.Tensor, torch.Tensor]]:
+    """The same for at least one row, or `None` if different rows have the same hash."""
+    generator = torch.Generator().manual_seed(0)
+    # Odd, so that a change of one number always changes the hash.
+    factors = torch.randint(
+        -(2**62), 2**62, (rows.size(1),), generator=generator, device="cpu"
+    ).mul_(2)
+    # Integer arithmetic modulo 2 ** 64.
+    hashes = (rows * (factors + 1).to(rows.device)).sum(dim=1)
+    distinct_hashes, places = torch.unique(hashes, return_inverse=True)
+    numbers = torch.arange(len(rows), device=rows.device)
+    distinct = rows[numbers.new_empty(len(distinct_hashes)).scatter_(0, places, numbers)]
+    return (distinct, places) if bool((distinct[places] == rows).all()) else None

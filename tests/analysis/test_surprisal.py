@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
-from elmo_plugin.bilm.pretraining import softmax as softmax_module
+from elmo_plugin.bilm.pretraining import next_word_loss as softmax_module
 from elmo_plugin.util.errors import ConfigurationError
 from tests.analysis.language_model import WORDS, make_softmax
 from tests.bilm.oracle import SlowBilm, read_arrays

@@ -21,7 +21,7 @@ def device(request, monkeypatch):
             pytest.skip("no C++ compiler")
         return "cpu"
     pytest.importorskip("triton", reason="comes with PyTorch for CUDA")
-    monkeypatch.setattr(character_convolution, "uses_triton", lambda _: True)
+    monkeypatch.setattr(character_convolution, "_is_on_gpu", lambda _: True)
     return "cuda" if HAS_GPU else "cpu"
 
 
@@ -115,6 +115,20 @@ def test_ids_without_an_embedding_are_refused(device, bad):
         return
     with pytest.raises(IndexError, match="from 0 to 8"):
         character_maxima(*words, embedding, convolutions)
+
+
+def test_zero_gradients_stay_zero(device):
+    embedding, convolutions = make(device=device)
+    maxima = character_maxima(*make_words([3, 5], device), embedding, convolutions)
+    (maxima * 0.0).sum().backward()
+    assert not embedding.grad.any()
+
+
+def test_infinite_gradients_stay_visible(device):
+    embedding, convolutions = make(device=device)
+    maxima = character_maxima(*make_words([3, 5], device), embedding, convolutions)
+    (maxima * torch.inf).sum().backward()
+    assert not convolutions[0].weight.grad.isfinite().all()
 
 
 def test_no_words_have_no_maxima(device):

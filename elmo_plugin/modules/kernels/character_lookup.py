@@ -20,12 +20,12 @@ def character_maxima(
     The maximum of each filter and its position. `lengths` are the ids of each word before padding;
     of the windows that contain only padding, one is computed. A wrong id gives NaN.
     """
-    word = tl.program_id(0)
+    word = tl.program_id(0).to(tl.int64)
     unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = unit < num_filters
     windows = tl.minimum(tl.load(lengths + word).to(tl.int32) + 1, longest - WIDTH + 1)
     best = tl.full((BLOCK,), float("-inf"), tl.float32)
-    at = tl.zeros((BLOCK,), tl.int32)
+    position = tl.zeros((BLOCK,), tl.int32)
     for start in range(0, windows):
         sums = tl.zeros((BLOCK,), tl.float32)
         for k in tl.static_range(WIDTH):
@@ -36,30 +36,31 @@ def character_maxima(
         # NaN is larger than all, as in PyTorch.
         is_more = (sums > best) | (sums != sums)
         best = tl.where(is_more, sums, best)
-        at = tl.where(is_more, start, at)
+        position = tl.where(is_more, start, position)
     place = word * total + unit
     tl.store(maxima + place, best.to(maxima.dtype.element_ty), mask=mask)
-    tl.store(argmax + place, at, mask=mask)
+    tl.store(argmax + place, position, mask=mask)
 
 
 @triton.jit
 def character_maxima_gradient(
-    ids, argmax, d_maxima, d_products, scale, longest, num_filters, total,
+    ids, argmax, d_maxima, d_products, scale, longest, num_characters, num_filters, total,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """
     Adds the gradients times `scale` to `d_products`, as integers: programs add in any order, and
     only sums of integers do not depend on it.
     """
-    word = tl.program_id(0)
+    word = tl.program_id(0).to(tl.int64)
     unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = unit < num_filters
     place = word * total + unit
     d = tl.load(d_maxima + place, mask=mask, other=0.0).to(tl.float64) * tl.load(scale)
-    at = tl.load(argmax + place, mask=mask, other=0)
+    position = tl.load(argmax + place, mask=mask, other=0)
     # Half of them are zero, behind a ReLU.
     mask = mask & (d != 0.0)
     for k in tl.static_range(WIDTH):
-        character = tl.load(ids + word * longest + at + k, mask=mask, other=0)
+        character = tl.load(ids + word * longest + position + k, mask=mask, other=0)
+        is_known = (character >= 0) & (character < num_characters)
         row = d_products + (character * WIDTH + k) * num_filters + unit
-        tl.atomic_add(row, d.to(tl.int64), mask=mask, sem="relaxed")
+        tl.atomic_add(row, d.to(tl.int64), mask=mask & is_known, sem="relaxed")

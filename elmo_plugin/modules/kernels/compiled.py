@@ -1,7 +1,4 @@
-"""
-Builds the C++ files of this folder on the machine that runs them, once. (The Python files, whose
-kernels are for GPUs, are compiled by Triton.)
-"""
+"""Builds the C++ files of this folder on the machine that runs them, once."""
 
 import ctypes
 import hashlib
@@ -14,7 +11,6 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import List, Optional
 
@@ -23,7 +19,8 @@ logger = logging.getLogger(__name__)
 _FOLDER = Path(__file__).parent
 _SOURCES = sorted(_FOLDER.glob("*.cpp"))
 _HEADERS = sorted(_FOLDER.glob("*.h"))
-_SWITCH = "ELMO_COMPILED_KERNELS"
+#: The environment variable that turns kernels off if it is 0.
+SWITCH = "ELMO_COMPILED_KERNELS"
 # Without traps, GCC vectorises loops with comparisons. NaN and infinity are treated as with them.
 _FLAGS = (
     *("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"),
@@ -42,8 +39,8 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
     user's cache folder. The file name contains hashes of the source, the compiler's command, the
     processor and the content: a file that is damaged, or belongs to another user, is built again.
     """
-    if os.environ.get(_SWITCH) == "0":
-        logger.info(f"Running without compiled kernels: {_SWITCH} is 0")
+    if os.environ.get(SWITCH) == "0":
+        logger.info(f"Running without compiled kernels: {SWITCH} is 0")
         return None
     try:
         command = shlex.split(os.environ.get("CXX") or "c++")
@@ -60,12 +57,6 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()
         logger.info(f"Running without compiled kernels, more slowly: {error} {said[-2000:]}")
         return None
-
-
-@lru_cache(maxsize=None)
-def has_triton() -> bool:
-    """True if the kernels for GPUs can be compiled: Triton comes with PyTorch for CUDA."""
-    return find_spec("triton") is not None
 
 
 def _built(folder: Path, key: str) -> Optional[Path]:

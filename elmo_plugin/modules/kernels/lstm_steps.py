@@ -2,25 +2,25 @@
 The steps of an LSTM layer on a GPU, between their matrix products, as Triton kernels.
 
 A kernel reads from device memory which step it computes, so that one CUDA graph of its launches
-serves sentences of any number and length. `schedule` has the numbers of each step, `counter` the
-first step of the graph, and `offset` the place of the launch in the graph. `addresses` are those of
-tensors that are new in each call. Each program computes `BLOCK` units of one sentence; in a step
-that a sentence does not have, nothing of it changes. Arithmetic is in float32.
+serves sentences of any number and length. `schedule` has a row of numbers for each step: the first
+packed token and the number of sentences; in the backward pass also the first packed token of the
+step before (-1 at the first step) and the number of sentences of the step after (0 at the last
+step). `counter` is the first step of the graph, and `offset` the place of the launch in it.
+`addresses` are those of tensors that are new in each call. Each program computes `BLOCK` units of
+one sentence; a sentence that has ended does not change. Arithmetic is in float32.
 """
 
 import triton
 import triton.language as tl
 
-# Columns of `schedule`: the first packed token and the number of sentences of a step.
-FORWARD_COLUMNS = 2
-# The same two, the first packed token of the step before (-1 at the first step), and the number of
-# sentences of the step after (0 at the last step).
-BACKWARD_COLUMNS = 4
-
 
 @triton.jit
 def _tanh(values):
-    return 2.0 * tl.sigmoid(2.0 * values) - 1.0
+    # Near 0 the difference would lose digits; there the series has an error below 1e-8.
+    square = values * values
+    near = 17.0 / 315.0 - square * (62.0 / 2835.0)
+    near = values * (1.0 - square * (1.0 / 3.0 - square * (2.0 / 15.0 - square * near)))
+    return tl.where(square < 0.01, near, 2.0 * tl.sigmoid(2.0 * values) - 1.0)
 
 
 @triton.jit
@@ -55,11 +55,12 @@ def forward_cell(
     """
     `addresses`: products with the inputs, `(num_packed, 4 * dim)`; if `KEEPS`, also what the
     backward pass needs: gates before their activation functions, `(num_packed, 4 * dim)`, cell
-    states and outputs of the cell, `(num_packed, dim)`. Of each sentence: `recurrent`, `(num_rows, 4 * dim)`, products
-    with the hidden state; `cell_state` and `output`, `(num_rows, dim)`, replaced by the new ones.
+    states and outputs of the cell, `(num_packed, dim)`. Of each sentence: `recurrent`,
+    `(num_rows, 4 * dim)`, products with the hidden state; `cell_state` and `output`,
+    `(num_rows, dim)`, replaced by the new ones.
     """
     step = schedule + 2 * (tl.load(counter) + offset)
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     if row < tl.load(step + 1):
         token = tl.load(step) + row
         unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -95,7 +96,7 @@ def forward_hidden(
     into the result of the layer, the second of `addresses`, `(num_packed, dim)`.
     """
     step = schedule + 2 * (tl.load(counter) + offset)
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     if row < tl.load(step + 1):
         unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         mask = unit < dim
@@ -118,7 +119,7 @@ def backward_hidden(
     of the projections, `(num_packed, dim)`.
     """
     step = schedule + 4 * (tl.load(counter) + offset)
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     if row < tl.load(step + 1):
         unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         mask = unit < dim
@@ -145,11 +146,11 @@ def backward_cell(
     The gradient of the gates, `d_gates`, `(num_rows, 4 * dim)`, from that of the cell's output,
     `d_output`, and of the cell state, `d_cell_state`, both `(num_rows, dim)`; the latter becomes
     that of the previous cell state. `addresses`, from the fifth: gates before their activation
-    functions, `(num_packed, 4 * dim)`; cell states, `(num_packed, dim)`; those before the first step,
-    `(num_rows, dim)`; gradients of the gates, `(num_packed, 4 * dim)`.
+    functions, `(num_packed, 4 * dim)`; cell states, `(num_packed, dim)`; those before the first
+    step, `(num_rows, dim)`; gradients of the gates, `(num_packed, 4 * dim)`.
     """
     step = schedule + 4 * (tl.load(counter) + offset)
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     if row < tl.load(step + 1):
         unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         mask = unit < dim

@@ -1,4 +1,4 @@
-"""The softmax of rows of logits on a GPU, as a Triton kernel; `softmax.cpp` is the same on a CPU."""
+"""The softmax of logits on a GPU, as a Triton kernel; `softmax.cpp` is the same on a CPU."""
 
 import triton
 import triton.language as tl
@@ -6,23 +6,23 @@ import triton.language as tl
 
 @triton.jit
 def softmax_rows(
-    num_words, bias, targets, logits, losses, DIFFERENTIATES: tl.constexpr, BLOCK: tl.constexpr
+    num_columns, bias, targets, logits, losses, DIFFERENTIATES: tl.constexpr, BLOCK: tl.constexpr
 ):
     """
-    The loss of each row of `logits`, `(num_predictions, num_words)`, with `bias` added, for the
+    The loss of each row of `logits`, `(num_predictions, num_columns)`, with `bias` added, for the
     word in `targets`. If `DIFFERENTIATES`, the logits are replaced by the gradient of the loss.
     Arithmetic is in float32.
     """
-    # Products with the number of words may have more than 32 bits.
+    # Products with the number of columns may have more than 32 bits.
     row = tl.program_id(0).to(tl.int64)
-    of_row = logits + row * num_words
+    of_row = logits + row * num_columns
     target = tl.load(targets + row)
     column = tl.arange(0, BLOCK)
     largest = tl.full((BLOCK,), float("-inf"), tl.float32)
     total = tl.zeros((BLOCK,), tl.float32)
-    for first in range(0, num_words, BLOCK):
+    for first in range(0, num_columns, BLOCK):
         word = first + column
-        mask = word < num_words
+        mask = word < num_columns
         score = tl.load(of_row + word, mask=mask, other=float("-inf")).to(tl.float32)
         score += tl.load(bias + word, mask=mask, other=0.0)
         # `maximum` of NaN may be the other number; the sum is NaN all the same.
@@ -36,9 +36,9 @@ def softmax_rows(
     of_target = tl.load(of_row + target).to(tl.float32) + tl.load(bias + target)
     tl.store(losses + row, log_total - of_target)
     if DIFFERENTIATES:
-        for first in range(0, num_words, BLOCK):
+        for first in range(0, num_columns, BLOCK):
             word = first + column
-            mask = word < num_words
+            mask = word < num_columns
             score = tl.load(of_row + word, mask=mask, other=0.0).to(tl.float32)
             score += tl.load(bias + word, mask=mask, other=0.0)
             gradient = tl.exp(score - log_total) - tl.where(word == target, 1.0, 0.0)

@@ -185,7 +185,7 @@ class _Recurrence(torch.autograd.Function):
                     cell, inputs, weights, batch_sizes, state, products, activations
                 )
         ctx.save_for_backward(inputs, hidden, cell_state, *parts, *activations)
-        ctx.cell, ctx.batch_sizes = cell, batch_sizes
+        ctx.cell, ctx.batch_sizes, ctx.scan = cell, batch_sizes, scan
         return outputs, *final
 
     @staticmethod
@@ -204,8 +204,7 @@ class _Recurrence(torch.autograd.Function):
             d_projected = None
             if weights.projection is not None:
                 d_projected = torch.empty_like(activations.hidden_states)
-            scan = _whole_scan(ctx.cell, weights, inputs.dtype)
-            scan_back = backward_scan if scan is None else scan.backward
+            scan_back = backward_scan if ctx.scan is None else ctx.scan.backward
             d_state = scan_back(*arguments, d_gates[: len(inputs)], d_projected)
             d_inputs = None
             if ctx.needs_input_grad[2]:

@@ -7,8 +7,10 @@ import torch
 from allennlp.common.checks import ConfigurationError
 from torch.nn.functional import cross_entropy
 
-from elmo_plugin.bilm.pretraining import softmax as module
-from elmo_plugin.bilm.pretraining.softmax import Softmax, next_word_loss, sample_log_uniform
+from elmo_plugin.bilm.pretraining import next_word_loss as module
+from elmo_plugin.bilm.pretraining import softmax as softmax_module
+from elmo_plugin.bilm.pretraining.next_word_loss import next_word_loss
+from elmo_plugin.bilm.pretraining.softmax import Softmax, sample_log_uniform
 from tests.bilm.oracle import relative_error
 
 NUM_WORDS, DIM, NUM_SAMPLES = 50, 4, 10
@@ -213,7 +215,9 @@ def test_a_sampled_word_that_is_predicted_counts_once(monkeypatch):
     targets = torch.tensor([4, 4])
     log_probability = torch.tensor([0.25, 0.5, 0.1]).log()
     monkeypatch.setattr(
-        module, "sample_log_uniform", lambda *_: (torch.tensor([7, 4, 0]), log_probability)
+        softmax_module,
+        "sample_log_uniform",
+        lambda *_: (torch.tensor([7, 4, 0]), log_probability),
     )
     logits = hidden @ softmax.weight.t() + softmax.bias
     weights = {4: 1.0, 7: 1.0 / 0.25, 0: 1.0 / 0.1}

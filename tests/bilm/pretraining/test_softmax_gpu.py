@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from elmo_plugin.bilm.pretraining import softmax
+from elmo_plugin.bilm.pretraining import next_word_loss
 from elmo_plugin.bilm.pretraining.softmax import Softmax
 
 pytest.importorskip("triton", reason="comes with PyTorch for CUDA")
@@ -25,23 +25,23 @@ def test_losses_and_gradients_are_those_of_cross_entropy(words, dtype, most):
     exact = logits.double().requires_grad_()
     expected = cross_entropy(exact + bias, targets, reduction="none")
     expected.sum().backward()
-    losses = softmax._run_rows(False, bias, targets, logits)
+    losses = next_word_loss._run_rows(False, bias, targets, logits)
     torch.testing.assert_close(losses.double(), expected, rtol=1e-5, atol=1e-5)
     assert torch.equal(logits, exact.to(dtype))
-    assert torch.equal(softmax._run_rows(True, bias, targets, logits), losses)
+    assert torch.equal(next_word_loss._run_rows(True, bias, targets, logits), losses)
     assert (logits.double() - exact.grad).abs().max() <= most
 
 
 def test_nan_is_passed_on_to_its_row_only():
     logits, bias, targets = make(3, 3000, torch.float32)
     logits[1, 2500] = torch.nan
-    losses = softmax._run_rows(True, bias, targets, logits)
+    losses = next_word_loss._run_rows(True, bias, targets, logits)
     assert losses.isnan().tolist() == logits.isnan().any(dim=1).tolist() == [False, True, False]
 
 
 def test_no_row_has_no_loss():
     logits, bias, targets = make(1, 10, torch.float32)
-    assert softmax._run_rows(True, bias, targets[:0], logits[:0]).shape == (0,)
+    assert next_word_loss._run_rows(True, bias, targets[:0], logits[:0]).shape == (0,)
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")

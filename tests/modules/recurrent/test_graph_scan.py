@@ -7,13 +7,12 @@ import pytest
 import torch
 
 from elmo_plugin.modules import tuning
-from elmo_plugin.modules.recurrent import graph_scan
+from elmo_plugin.modules.recurrent import graph_scan, step_graphs
 from elmo_plugin.modules.recurrent import recurrence as recurrence_module
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
 from elmo_plugin.modules.recurrent.compiled_scan import LayerCall
 from elmo_plugin.modules.recurrent.recurrence import recurrences
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
-from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.modules.recurrent.weights import Weights
 from tests.modules.recurrent import test_recurrence as loop
 from tests.modules.recurrent.test_recurrence import (
@@ -38,15 +37,16 @@ def captured(monkeypatch):
     """Counts the runs of graphs. Widths are those that graphs take."""
     monkeypatch.setattr(loop, "DIM", 16)
     monkeypatch.setattr(loop, "PROJECTION_DIM", 8)
-    monkeypatch.setattr(graph_scan, "_graphs", type(graph_scan._graphs)())
+    monkeypatch.setattr(step_graphs, "_graphs", type(step_graphs._graphs)())
+    monkeypatch.setattr(step_graphs, "_weights", {})
     if not ON_GPU:
         monkeypatch.setattr(graph_scan, "_DEVICE", "cpu")
         monkeypatch.setattr(recurrence_module, "can_scan", lambda *_: False)
         monkeypatch.setattr(recurrence_module, "is_small", lambda *_: False)
     runs = []
-    run_graph = graph_scan._Graph.run
+    run_graph = step_graphs.StepGraph.run
     monkeypatch.setattr(
-        graph_scan._Graph, "run", lambda *args: runs.append(args[0].shape) or run_graph(*args)
+        step_graphs.StepGraph, "run", lambda *args: runs.append(args[0].shape) or run_graph(*args)
     )
     yield runs
     assert runs
@@ -58,8 +58,8 @@ def make_values(cell, projects, sizes, starts=True, scale=1.0):
     return exact, there(exact)
 
 
-def there(values: Values) -> Values:
-    device = graph_scan._DEVICE
+def there(values: Values, device: str = "") -> Values:
+    device = device or graph_scan._DEVICE
 
     def move(part):
         return None if part is None else part.detach().float().to(device).requires_grad_()
@@ -104,7 +104,7 @@ def test_a_graph_serves_other_values_lengths_and_layers(captured):
         found = run(cell, values, sizes)
         assert_same(back(found), expected, 1e-5)
         assert_same(gradients_there(found, values), gradients(expected, exact), 1e-5)
-    assert len(graph_scan._graphs) == 2 and len(captured) == 6
+    assert len(step_graphs._graphs) == 2 and len(captured) == 6
 
 
 def test_a_second_forward_pass_leaves_the_first_its_gradients():
@@ -129,7 +129,7 @@ def test_two_directions_together_are_those_alone(captured):
 
 
 def test_a_long_text_is_run_in_pieces(monkeypatch, captured):
-    monkeypatch.setattr(graph_scan, "_MAX_STEPS", 8)
+    monkeypatch.setattr(step_graphs, "MAX_STEPS", 8)
     cell = LstmCell(0.3, 0.2)
     sizes = [3] * 17 + [2, 1]
     for most in (tuning.MAX_GPU_INPUT_GATES, 1, 10 * 64):
@@ -150,8 +150,7 @@ def test_a_state_may_have_rows_of_sentences_without_tokens(sizes):
     inputs = torch.randn(sum(sizes), loop.INPUT_DIM, device=values.inputs.device)
     values = values._replace(inputs=inputs.requires_grad_())
     found, expected = (
-        run(cell, values, sizes, function)
-        for function in (loop.recurrence, reference_recurrence)
+        run(cell, values, sizes, function) for function in (loop.recurrence, reference_recurrence)
     )
     assert_same(back(found), back(expected), 1e-5)
     for one, other in zip(gradients_there(found, values), gradients_there(expected, values)):
@@ -197,6 +196,47 @@ def test_nan_is_passed_on_to_its_sentence_only():
     assert outputs.isfinite().all()
 
 
+def test_tiny_hidden_states_keep_their_digits():
+    cell = LstmCell()
+    exact, values = make_values(cell, True, [3, 3], starts=False, scale=1e-3)
+    with torch.no_grad():
+        found = run(cell, values, [3, 3])
+    assert found[0].abs().max() < 1e-4
+    assert_same(back(found), slow(cell, exact, [3, 3]), 2e-7)
+
+
+def test_a_frozen_part_changes_no_other_gradient():
+    cell = LstmCell(0.3, 0.2)
+    exact, values = make_values(cell, True, UNEVEN)
+    weights = values.weights._replace(bias=values.weights.bias.detach())
+    frozen = values._replace(inputs=values.inputs.detach(), weights=weights)
+    found = run(cell, frozen, UNEVEN)
+    gradient = gradients([part.cpu() for part in found], values)[1]
+    assert_same(back([gradient]), [gradients(slow(cell, exact, UNEVEN), exact)[1]], 1e-5)
+
+
+def test_half_precision_is_close():
+    cell = LstmCell(3.0, 3.0)
+    exact, values = make_values(cell, True, UNEVEN, scale=0.5)
+    parts = [part.detach().half() for part in values.weights]
+    halves = Values(values.inputs.detach().half(), Weights(*parts), None, None)
+    exact = exact._replace(hidden=None, cell_state=None)
+    assert_same(back(run(cell, halves, UNEVEN)), slow(cell, exact, UNEVEN), 0.005)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_a_device_that_is_not_the_current_one_is_used():
+    cell = LstmCell(0.3, 0.2)
+    exact, values = make_values(cell, True, UNEVEN)
+    expected = slow(cell, exact, UNEVEN)
+    for device in ("cuda:0", "cuda:1"):
+        moved = there(values, device)
+        found = run(cell, moved, UNEVEN)
+        assert found[0].device == torch.device(device)
+        assert_same(back(found), expected, 1e-5)
+        assert_same(gradients_there(found, moved), gradients(expected, exact), 1e-5)
+
+
 def test_huge_gates_saturate_without_overflow():
     cell = LstmCell()
     _, values = make_values(cell, False, [4, 4])
@@ -234,8 +274,9 @@ def test_few_graphs_are_kept(monkeypatch):
     for rows in (1, 2, 3, 4, 3, 2, 1):
         exact, values = make_values(LstmCell(), True, [rows])
         with torch.no_grad():
-            assert_same(back(run(LstmCell(), values, [rows])), slow(LstmCell(), exact, [rows]), 1e-5)
-    assert len(graph_scan._graphs) == 3
+            found = run(LstmCell(), values, [rows])
+        assert_same(back(found), slow(LstmCell(), exact, [rows]), 1e-5)
+    assert len(step_graphs._graphs) == 3
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ LAYERS = {
     "projection clipped": (LstmCell(None, 0.2), True),
     "not projected": (LstmCell(), False),
     "not projected, clipped": (LstmCell(0.3, None), False),
+    "clip of a projection that is not there": (LstmCell(None, 0.2), False),
     "highway": (HighwayLstmCell(), False),
     "highway with dropout": (HighwayLstmCell(MASK), False),
     "gru": (GruCell(), False),

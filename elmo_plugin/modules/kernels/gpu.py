@@ -1,0 +1,38 @@
+"""Whether the kernels for GPUs can run: the Python files of this folder, which Triton compiles."""
+
+import logging
+import os
+from functools import lru_cache
+from importlib.util import find_spec
+
+import torch
+
+from elmo_plugin.modules.kernels.compiled import SWITCH
+
+logger = logging.getLogger(__name__)
+
+
+@lru_cache(maxsize=None)
+def has_triton(device: torch.device) -> bool:
+    """
+    True if Triton can compile kernels for this device, and the environment variable
+    `ELMO_COMPILED_KERNELS` is not `0`. Triton comes with PyTorch for CUDA, and needs a C compiler
+    and Python's headers.
+    """
+    if os.environ.get(SWITCH) == "0" or find_spec("triton") is None:
+        return False
+    if torch.version.hip:
+        # Nobody has tried the kernels on a GPU of AMD.
+        return False
+    try:
+        from elmo_plugin.modules.kernels.triton_probe import add_one
+
+        # Old GPUs lack the type.
+        values = torch.zeros(1, dtype=torch.bfloat16, device=device)
+        with torch.cuda.device_of(values):
+            add_one[(1,)](values)
+        return values.item() == 1.0
+    # A missing compiler or header, or whatever Triton says of a GPU that it does not know.
+    except Exception as error:
+        logger.info(f"Running without kernels for GPUs, more slowly: {error}")
+        return False
