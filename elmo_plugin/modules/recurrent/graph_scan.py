@@ -40,9 +40,9 @@ def can_capture(cell: Cell, weights: Weights, dtype: torch.dtype) -> bool:
         and weights.bias.dtype in (torch.float32, dtype)
         # Every row begins at a multiple of 16 bytes.
         and weights.hidden_dim(cell) % _ALIGNMENT == weights.output_dim % _ALIGNMENT == 0
-        and has_triton(device)
         # The caller may capture a graph of its own.
         and not (device.type == "cuda" and torch.cuda.is_current_stream_capturing())
+        and has_triton(device)
     )
 
 
