@@ -1,4 +1,4 @@
-"""The biLM that comes with the project: whole, readable by AllenNLP, and a model of English."""
+"""The biLMs that come with the project: whole, readable by AllenNLP, and models of English."""
 
 from pathlib import Path
 
@@ -13,8 +13,7 @@ from elmo_plugin.bilm.pretraining.next_word_loss import next_word_loss
 from elmo_plugin.elmo import embed_sentences
 from elmo_plugin.environment import set_defaults
 
-FOLDER = Path(__file__).parent.parent / "pretrained" / "small"
-OPTIONS, WEIGHTS = FOLDER / "options.json", FOLDER / "weights.hdf5"
+PRETRAINED = Path(__file__).parent.parent / "pretrained"
 SENTENCES = [
     "The river flows through the town and into the sea .".split(),
     "She was born in London and worked as a teacher for many years .".split(),
@@ -22,9 +21,18 @@ SENTENCES = [
 ]
 
 
+@pytest.fixture(scope="module", params=["small", "medium"])
+def folder(request):
+    return PRETRAINED / request.param
+
+
+def load(folder):
+    return load_bilm(folder / "options.json", folder / "weights.hdf5")
+
+
 @pytest.fixture(scope="module")
-def bilm():
-    return load_bilm(OPTIONS, WEIGHTS)
+def bilm(folder):
+    return load(folder)
 
 
 def forward_loss(bilm, softmax, words):
@@ -40,7 +48,8 @@ def forward_loss(bilm, softmax, words):
         return float(next_word_loss(hidden, weight, bias, targets)) / len(targets)
 
 
-def test_it_is_the_default(bilm, monkeypatch):
+def test_the_small_one_is_the_default(monkeypatch):
+    bilm = load(PRETRAINED / "small")
     for name in ("ELMO_OPTIONS", "ELMO_WEIGHTS"):
         monkeypatch.delenv(name)
     set_defaults()
@@ -53,17 +62,18 @@ def test_it_is_the_default(bilm, monkeypatch):
     )
 
 
-def test_no_file_is_larger_than_16_megabytes():
-    for path in FOLDER.iterdir():
-        assert path.stat().st_size <= 16 * 1024 * 1024, path
+def test_no_file_is_larger_than_expected(folder):
+    most = {"small": 16, "medium": 48}[folder.name] * 1024 * 1024
+    for path in folder.iterdir():
+        assert path.stat().st_size <= most, path
 
 
-def test_allennlp_reads_it_and_agrees(bilm, tmp_path):
+def test_allennlp_reads_it_and_agrees(folder, bilm, tmp_path):
     # AllenNLP adds 1 to the forget gate's bias in the type of the file: half of it gets lost in
     # float16. So the same weights in float32.
     weights = tmp_path / "weights.hdf5"
     save_weights(bilm, weights)
-    theirs = AllenNlpElmo(str(OPTIONS), str(weights), num_output_representations=1, dropout=0.0)
+    theirs = AllenNlpElmo(str(folder / "options.json"), str(weights), 1, dropout=0.0)
     theirs = theirs.eval()._elmo_lstm
     # Its state starts at zero and is carried on: one batch only.
     with torch.no_grad():
@@ -74,8 +84,9 @@ def test_allennlp_reads_it_and_agrees(bilm, tmp_path):
             torch.testing.assert_close(ours[layer], expected, rtol=1e-5, atol=1e-5)
 
 
-def test_it_expects_english_and_not_its_reverse(bilm):
-    softmax = find_softmax(FOLDER / "softmax.hdf5", BilmOptions.from_file(OPTIONS))
+def test_it_expects_english_and_not_its_reverse(folder, bilm):
+    options = BilmOptions.from_file(folder / "options.json")
+    softmax = find_softmax(folder / "softmax.hdf5", options)
     for words in SENTENCES:
         loss = forward_loss(bilm, softmax, words)
         assert loss < 5.5, words
