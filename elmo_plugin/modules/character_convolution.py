@@ -8,7 +8,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear, pad
 
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
-from elmo_plugin.modules.kernels.gpu import has_triton
+from elmo_plugin.modules.kernels.gpu import has_triton, kernels
 
 # Filters that a program of the GPU's kernels computes.
 _BLOCK = 256
@@ -154,9 +154,6 @@ def _launch_maxima(
     maxima: torch.Tensor,
     argmax: torch.Tensor,
 ) -> None:
-    # Not at the top: the module imports Triton, which an installation without GPU may lack.
-    from elmo_plugin.modules.kernels.character_lookup import character_maxima
-
     num_words, longest = character_ids.shape
     if not num_words:
         return
@@ -164,7 +161,7 @@ def _launch_maxima(
     with torch.cuda.device_of(maxima):
         for width, count, part, (maximum, position) in zip(widths, counts, products, columns):
             block = _block(count)
-            character_maxima[num_words, -(-count // block)](
+            kernels("character_lookup").character_maxima[num_words, -(-count // block)](
                 character_ids, lengths, part.contiguous(), maximum, position,
                 longest, len(part), count, maxima.size(1), WIDTH=width, BLOCK=block,
             )  # fmt: skip
@@ -173,8 +170,6 @@ def _launch_maxima(
 def _launch_gradients(
     ctx: Any, character_ids: torch.Tensor, argmax: torch.Tensor, d_maxima: torch.Tensor
 ) -> List[torch.Tensor]:
-    from elmo_plugin.modules.kernels.character_lookup import character_maxima_gradient
-
     num_words, longest = character_ids.shape
     gradients = []
     largest = d_maxima.abs().amax() if d_maxima.numel() else d_maxima.new_zeros(())
@@ -187,7 +182,8 @@ def _launch_gradients(
             block = _block(count)
             if num_words:
                 d_maximum, position = of_width
-                character_maxima_gradient[num_words, -(-count // block)](
+                grid = num_words, -(-count // block)
+                kernels("character_lookup").character_maxima_gradient[grid](
                     character_ids, position, d_maximum, sums, scale,
                     longest, shape[0], count, d_maxima.size(1), WIDTH=width, BLOCK=block,
                 )  # fmt: skip

@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import cross_entropy, linear, pad
 
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
-from elmo_plugin.modules.kernels.gpu import has_triton
+from elmo_plugin.modules.kernels.gpu import has_triton, kernels
 from elmo_plugin.modules.linear.products import (
     column_sums,
     onednn_compiles,
@@ -192,16 +192,13 @@ def _run_rows(
     supported = bias.dtype == torch.float32 and logits.dtype != torch.float64
     if not supported or not has_triton(logits.device):
         return None
-    # Not at the top: the module imports Triton, which an installation without GPU may lack.
-    from elmo_plugin.modules.kernels.softmax_rows import softmax_rows
-
     # The kernel writes to them.
     assert logits.is_contiguous()
     losses = bias.new_empty(len(logits))
     if len(logits):
         tensors = bias.contiguous(), targets.contiguous(), logits, losses
         with torch.cuda.device_of(logits):
-            softmax_rows[len(logits),](
+            kernels("softmax_rows").softmax_rows[len(logits),](
                 logits.size(1), *tensors, DIFFERENTIATES=differentiates, BLOCK=_ROW_BLOCK
             )
     return losses

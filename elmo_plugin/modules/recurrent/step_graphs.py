@@ -3,7 +3,7 @@ CUDA graphs of a few steps of LSTM layers.
 
 A graph is captured once for each number of sentences (rounded up), widths and type, and is then
 used for every layer and length: its kernels read from device memory which step they compute
-(`kernels/lstm_steps.py`), and weights are copied to where it reads them.
+(`kernels/gpu/lstm_steps.py`), and weights are copied to where it reads them.
 """
 
 from collections import OrderedDict
@@ -13,6 +13,7 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple, Type, TypeV
 import torch
 
 from elmo_plugin.modules import tuning
+from elmo_plugin.modules.kernels.gpu import kernels
 
 # The largest number of steps between two transfers of a schedule.
 MAX_STEPS = 2048
@@ -67,10 +68,7 @@ class StepGraph:
     num_addresses: int
 
     def __init__(self, shape: Shape) -> None:
-        # Not at the top: the module imports Triton, which an installation without GPU may lack.
-        from elmo_plugin.modules.kernels import lstm_steps
-
-        self.kernels = lstm_steps
+        self.kernels: Any = kernels("lstm_steps")
         self.shape = shape
         num_addresses = shape.num_layers * self.num_addresses
         self._table = torch.zeros(
@@ -175,7 +173,7 @@ class StepGraph:
 class ForwardGraph(StepGraph):
     """
     Steps of the forward pass. `hidden` and `cell_state` are the state of each sentence, first the
-    initial and then the final one. For columns and addresses see `kernels/lstm_steps.py`.
+    initial and then the final one. For columns and addresses see `kernels/gpu/lstm_steps.py`.
     """
 
     num_columns, num_addresses = 2, 5

@@ -23,13 +23,11 @@ def test_kernels_can_run_here():
 
 
 def test_without_a_compiler_there_are_no_kernels(monkeypatch, caplog):
-    from elmo_plugin.modules.kernels import triton_probe
-
     class Broken:
         def __getitem__(self, grid):
             raise RuntimeError("Failed to find C compiler.")
 
-    monkeypatch.setattr(triton_probe, "add_one", Broken())
+    monkeypatch.setattr(gpu.kernels("probe"), "add_one", Broken())
     with caplog.at_level(logging.INFO):
         assert not gpu.has_triton(DEVICE)
     assert "more slowly: Failed to find C compiler." in caplog.text

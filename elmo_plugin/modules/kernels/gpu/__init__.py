@@ -1,9 +1,11 @@
-"""Whether the kernels for GPUs can run: the Python files of this folder, which Triton compiles."""
+"""Kernels for GPUs, which Triton compiles, and whether they can run."""
 
 import logging
 import os
 from functools import lru_cache
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 
 import torch
 
@@ -25,14 +27,20 @@ def has_triton(device: torch.device) -> bool:
         # Nobody has tried the kernels on a GPU of AMD.
         return False
     try:
-        from elmo_plugin.modules.kernels.triton_probe import add_one
-
         # Old GPUs lack the type.
         values = torch.zeros(1, dtype=torch.bfloat16, device=device)
         with torch.cuda.device_of(values):
-            add_one[(1,)](values)
+            kernels("probe").add_one[(1,)](values)
         return values.item() == 1.0
     # A missing compiler or header, or whatever Triton says of a GPU that it does not know.
     except Exception as error:
         logger.info(f"Running without kernels for GPUs, more slowly: {error}")
         return False
+
+
+def kernels(name: str) -> ModuleType:
+    """
+    A module of this folder: `lstm_steps`, `character_lookup` or `softmax_rows`. They import Triton,
+    which an installation without a GPU may lack, and so are imported when they are first used.
+    """
+    return import_module(f"{__name__}.{name}")
