@@ -87,7 +87,9 @@ def train(layers: Layers, tokens: torch.Tensor, repeats: int, _: int) -> None:
     """Under autocast for bfloat16, with weights in float32, as in training."""
     for _ in range(repeats):
         with autocast_bfloat16(tokens.device, tokens.dtype == torch.bfloat16):
-            outputs = layers.run(tokens)
+            # A processor without instructions for bfloat16 stays in float32.
+            is_cast = torch.is_autocast_enabled(tokens.device.type)
+            outputs = layers.run(tokens if is_cast else tokens.float())
         outputs.float().square().mean().backward()
 
 

@@ -13,7 +13,7 @@
     num_samples: 4096,
     dropout: 0.1,
     batches+: { tokens_per_batch: 16384, shuffle_lines: 30000 },
-    heldout_batches+: { tokens_per_batch: 16384, shuffle_lines: 30000 },
+    heldout_batches+: { tokens_per_batch: 16384 },
     schedule+: { minutes: 5 },
     num_workers: 10,
     save_every_num_batches: 5000,

@@ -13,6 +13,7 @@ import torch
 
 from elmo_plugin import BilmOptions
 from elmo_plugin.bilm import CharacterMap
+from elmo_plugin.util import bfloat16
 from tests.benchmark_scripts import FOLDER, MEASURING, make_row, modules
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -53,7 +54,9 @@ def test_help_has_an_example(name, monkeypatch, capsys):
     assert f"    python benchmarks/{name}.py" in capsys.readouterr().out
 
 
-def test_layers_are_compared_with_those_of_allennlp_and_pytorch(monkeypatch, capsys):
+@pytest.mark.parametrize("has_bfloat16", [True, False])
+def test_layers_are_compared_with_those_of_allennlp_and_pytorch(monkeypatch, capsys, has_bfloat16):
+    monkeypatch.setattr(bfloat16, "CPU_HAS_BFLOAT16", has_bfloat16)
     arguments = ["--size", "tiny", "--batch-size", "2", "--turns", "1"]
     monkeypatch.setattr("sys.argv", ["layers.py", *arguments])
     modules["layers"].main()
