@@ -14,19 +14,20 @@ __all__ = ["LinearDecay"]
 @LearningRateScheduler.register("elmo-linear-decay")
 class LinearDecay(LearningRateScheduler):
     """
-    Decays the learning rate linearly over a time budget, to zero or a fraction of its first value.
-    The trainer `elmo-bilm` stops when the budget is used up.
+    Decays the learning rate linearly over a time budget or over a number of updates, to zero or a
+    fraction of its first value. The trainer `elmo-bilm` stops at the end of it.
 
-    Only training time counts, not validation; a recovered run continues with the time used so far.
-    Results depend on the speed of the machine. For exactly repeatable runs, use AllenNLP's
-    `linear_with_warmup`, which counts batches.
+    Of the time, only training counts, not validation; a recovered run continues with the time used
+    so far. Its results depend on the speed of the machine; those of a number of updates do not.
 
     # Parameters
 
     optimizer : `torch.optim.Optimizer`
         Given by the trainer, not in the configuration.
-    minutes : `float`
+    minutes : `float`, optional (default = `None`)
         The time budget.
+    steps : `int`, optional (default = `None`)
+        The number of updates, instead of `minutes`.
     warmup_steps : `int`, optional (default = `0`)
         Number of updates over which the rate first increases linearly to its full value; with
         gradient accumulation, the batches of an update count as one.
@@ -38,23 +39,33 @@ class LinearDecay(LearningRateScheduler):
     # Raises
 
     `ConfigurationError`
-        If `minutes` is not above 0, `warmup_steps` is below 0, or `end_factor` not from 0 to 1.
+        Unless exactly one of `minutes` and `steps` is given. If it is not above 0, `warmup_steps`
+        is below 0, or `end_factor` not from 0 to 1.
     """
 
     def __init__(
         self,
         optimizer: torch.optim.Optimizer,
-        minutes: float,
+        minutes: Optional[float] = None,
+        steps: Optional[int] = None,
         warmup_steps: int = 0,
         end_factor: float = 0.0,
     ) -> None:
         super().__init__(optimizer)
-        if minutes <= 0 or warmup_steps < 0 or not 0.0 <= end_factor <= 1.0:
+        budgets = [budget for budget in (minutes, steps) if budget is not None]
+        if len(budgets) != 1:
             raise ConfigurationError(
-                "elmo-linear-decay: expected minutes above 0, warmup_steps of at least 0 and "
-                f"end_factor from 0 to 1, found {minutes}, {warmup_steps} and {end_factor}."
+                "elmo-linear-decay: expected either minutes or steps, "
+                f"found {'both' if budgets else 'neither'}."
+            )
+        if budgets[0] <= 0 or warmup_steps < 0 or not 0.0 <= end_factor <= 1.0:
+            raise ConfigurationError(
+                "elmo-linear-decay: expected minutes or steps above 0, warmup_steps of at least 0 "
+                f"and end_factor from 0 to 1, found {budgets[0]}, {warmup_steps} and {end_factor}."
             )
         self.minutes = minutes
+        self.steps = steps
+        self._budget = budgets[0]
         self.warmup_steps = warmup_steps
         self.end_factor = end_factor
         self._num_batches = 0
@@ -69,7 +80,8 @@ class LinearDecay(LearningRateScheduler):
     @property
     def progress(self) -> float:
         """The fraction of the budget that is used up."""
-        return min(1.0, self._elapsed / (60.0 * self.minutes))
+        used = self._elapsed / 60.0 if self.steps is None else self._num_batches
+        return min(1.0, used / self._budget)
 
     @overrides
     def step(self, metric: Optional[float] = None) -> None:

@@ -93,9 +93,32 @@ def test_a_recovered_run_continues_with_the_time_used(clock):
     assert rates(optimizer) == pytest.approx([0.5 * 4 / 100])
 
 
-def test_time_above_zero_and_no_negative_warm_up_are_needed():
-    with pytest.raises(ConfigurationError, match="expected minutes above 0, .* found 0, 0 and 0"):
-        make(1.0, minutes=0)
+def test_rates_fall_to_zero_over_the_updates_given(clock):
+    scheduler, optimizer = make(1.0, 0.1, steps=4)
+    found = []
+    for seconds in (0.0, 500.0, 1.0):
+        train(scheduler, clock, seconds)
+        found += rates(optimizer)
+    assert found == pytest.approx([0.75, 0.075, 0.5, 0.05, 0.25, 0.025])
+    assert not scheduler.is_over
+    other, optimizer = make(1.0, 0.1, steps=4)
+    other.load_state_dict(scheduler.state_dict())
+    train(other, clock, 1.0)
+    assert other.is_over and rates(optimizer) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "budgets, found", [({}, "neither"), ({"minutes": 5, "steps": 100}, "both")]
+)
+def test_either_minutes_or_steps_are_needed(budgets, found):
+    with pytest.raises(ConfigurationError, match=f"either minutes or steps, found {found}"):
+        make(1.0, **budgets)
+
+
+@pytest.mark.parametrize("budget", ["minutes", "steps"])
+def test_a_budget_above_zero_and_no_negative_warm_up_are_needed(budget):
+    with pytest.raises(ConfigurationError, match="minutes or steps above 0, .* found 0, 0 and 0"):
+        make(1.0, **{budget: 0})
     with pytest.raises(ConfigurationError, match="warmup_steps of at least 0 .* found 5, -1 and 0"):
         make(1.0, minutes=5, warmup_steps=-1)
 

@@ -17,7 +17,7 @@ class PretrainingTrainer(RecoverableTrainer):
     """
     `RecoverableTrainer` for language models: checkpoints also contain `training_state` of the
     model, and a recovered run does not read finished batches again. Training also ends when the
-    time budget of the learning rate scheduler `elmo-linear-decay` is used up.
+    budget of the learning rate scheduler `elmo-linear-decay` is used up.
 
     Parameters are those of `RecoverableTrainer`, which needs the checkpointer `elmo-atomic`, but
     `mixed_precision` is a parameter of the model.

@@ -234,8 +234,11 @@ def clock(monkeypatch):
     return clock
 
 
-@pytest.mark.parametrize("order", ["sentences", "streams"])
-def test_training_ends_when_its_time_is_over(tmp_path, clock, monkeypatch, order):
+@pytest.mark.parametrize(
+    "order, budget",
+    [("sentences", {"minutes": 0.5}), ("streams", {"minutes": 0.5}), ("streams", {"steps": 31})],
+)
+def test_training_ends_with_the_schedule(tmp_path, clock, monkeypatch, order, budget):
     rates = []
     monkeypatch.setattr(
         BilmModel,
@@ -246,10 +249,11 @@ def test_training_ends_when_its_time_is_over(tmp_path, clock, monkeypatch, order
         tmp_path,
         order,
         num_epochs=1000,
-        learning_rate_scheduler={"type": "elmo-linear-decay", "minutes": 0.5},
+        learning_rate_scheduler={"type": "elmo-linear-decay", **budget},
     )
     train_here(experiment, tmp_path / "run")
-    # A second for each batch, but the first, until 30 are over; the next one ends it.
+    # The time of the first batch does not count. The batch after the end is still trained on, with
+    # a rate of 0.
     assert len(rates) == 32
     epochs = len(list((tmp_path / "run").glob("metrics_epoch_*.json")))
     assert 2 <= epochs <= 4
