@@ -5,9 +5,9 @@ them. An empty value counts as not set, except where that page says otherwise.
 
 import os
 from itertools import islice
-from pathlib import Path
 from typing import Dict, List
 
+from elmo_plugin.util.files import cache_folder
 from elmo_plugin.util.resources import shipped
 from elmo_plugin.util.word_vectors import vector_lines
 
@@ -66,9 +66,8 @@ def set_defaults() -> None:
 
 
 def _default_cache() -> str:
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    # Without a home folder `~` is not expanded; the XDG specification ignores relative paths.
-    return str(caches / "elmo_plugin" / "layers") if caches.is_absolute() else ""
+    folder = cache_folder()
+    return str(folder / "layers") if folder is not None else ""
 
 
 def _first_lines(path: str, number: int = 1000) -> List[str]:

@@ -68,7 +68,7 @@ def test_the_seed_is_that_of_allennlp_unless_one_is_given(monkeypatch, value, se
     [
         ({"HOME": "/home/me"}, "/home/me/.cache/elmo_plugin/layers"),
         ({"HOME": "/home/me", "XDG_CACHE_HOME": "/caches"}, "/caches/elmo_plugin/layers"),
-        ({"HOME": "/home/me", "XDG_CACHE_HOME": "caches"}, ""),
+        ({"HOME": "/home/me", "XDG_CACHE_HOME": "caches"}, "/home/me/.cache/elmo_plugin/layers"),
         ({"HOME": "~"}, ""),
         ({"HOME": "/home/me", "ELMO_CACHE": ""}, ""),
         ({"HOME": "/home/me", "ELMO_CACHE": "here"}, "here"),

@@ -67,7 +67,8 @@ class BidirectionalLstm(torch.nn.Module):
             inputs = [self._skip(number, output, x) for (output, _), x in zip(results, inputs)]
             for direction, (_, index) in enumerate(directions):
                 part = slice(direction * dim, (direction + 1) * dim)
-                layers[number, index, part] = inputs[direction]
+                # Under autocast, vectors that a table looks up stay float32.
+                layers[number, index, part] = inputs[direction].to(layers.dtype)
             final_states.append(tuple(_reorder(final, restore) for _, final in results))
         return layers.unflatten(1, (batch_size, num_tokens)), final_states
 

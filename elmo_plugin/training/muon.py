@@ -108,7 +108,7 @@ class Muon(FusedAdam):
         return loss
 
     def _groups(self) -> List[Dict[str, Any]]:
-        return [group for group in self.param_groups if group.get("blocks")]
+        return [group for group in self.param_groups if group.get("blocks") is not None]
 
     @torch.no_grad()
     def _update_matrices(
@@ -140,7 +140,7 @@ class Muon(FusedAdam):
 
 def _check_settings(settings: Dict[str, Any]) -> None:
     others = sorted(set(settings).difference(_SETTINGS))
-    if settings.get("blocks") and others:
+    if settings.get("blocks") is not None and others:
         raise ConfigurationError(
             f"elmo-muon: a group with `blocks` can set only `lr` beside it, found "
             f"{', '.join(others)}. Set `momentum` for all groups together; matrices have no other "

@@ -1,10 +1,10 @@
-"""Local paths: of files that may be at a URL, and of pipes."""
+"""Local paths: of files that may be at a URL, of pipes, and of the user's cache."""
 
 import errno
 import os
 from os import PathLike
 from pathlib import Path
-from typing import Union
+from typing import Optional, Union
 
 #: Errors of a full disk, or of a limit on what a user may write.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -13,6 +13,15 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def is_pipe(path: Union[str, PathLike]) -> bool:
     """Whether a path is neither a file nor a folder: a pipe can be read only once."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def cache_folder() -> Optional[Path]:
+    """The folder `elmo_plugin` in the user's cache folder; `None` if there is no home folder."""
+    for caches in (os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache")):
+        # The XDG specification ignores relative paths. Without a home folder `~` is not expanded.
+        if os.path.isabs(caches):
+            return Path(caches) / "elmo_plugin"
+    return None
 
 
 def local_path(path: Union[str, PathLike]) -> str:

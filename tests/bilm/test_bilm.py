@@ -193,6 +193,15 @@ def test_known_words_keep_their_token_layer(bilm, sentences, golden):
         read(bilm, sentences)
 
 
+@torch.no_grad()
+def test_autocast_reads_known_words_too(bilm, sentences):
+    bilm.precompute([word for words in sentences for word in words] + ["<S>", "</S>"])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rounded = read(bilm, sentences)
+    for found, expected in zip(rounded, read(bilm, sentences)):
+        assert relative_error(found, expected) < 0.02
+
+
 def test_forgetting_known_words_brings_the_encoder_back(bilm, sentences, golden):
     bilm.precompute(["play", "play", "chess"])
     with torch.no_grad():

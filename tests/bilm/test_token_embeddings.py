@@ -92,6 +92,16 @@ def test_it_agrees_with_the_slow_loop(make_tokens, tmp_path, changes, gradients)
         assert not output.layers[:, row, len(words) + 2 :].any()
 
 
+@torch.no_grad()
+def test_autocast_reads_it_too(make_tokens):
+    bilm = make_tokens()
+    ids = bilm.characters.batch_ids(SENTENCES)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        layers = bilm(ids).layers
+    assert layers.dtype == torch.float32
+    assert relative_error(layers, bilm(ids).layers) < 0.02
+
+
 def test_state_is_carried_from_batch_to_batch(make_tokens, tmp_path):
     bilm = make_tokens(stateful=True)
     slow = slow_twin(bilm, tmp_path / "weights.hdf5")

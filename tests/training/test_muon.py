@@ -174,7 +174,9 @@ def test_it_needs_a_matrix(groups):
         make_optimizer(make_model(), groups)
 
 
-@pytest.mark.parametrize("name, blocks", [("0.weight", 5), ("0.weight", -2), ("0.bias", 1)])
+@pytest.mark.parametrize(
+    "name, blocks", [("0.weight", 5), ("0.weight", -2), ("0.weight", 0), ("0.bias", 1)]
+)
 def test_a_parameter_that_is_no_such_matrices_is_refused(name, blocks):
     with pytest.raises(ConfigurationError, match=f"found {name} of shape"):
         make_optimizer(make_model(), [[[name], {"blocks": blocks}]])

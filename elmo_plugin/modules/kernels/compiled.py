@@ -14,6 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import List, Optional
 
+from elmo_plugin.util.files import cache_folder
+
 logger = logging.getLogger(__name__)
 
 _FOLDER = Path(__file__).parent
@@ -50,10 +52,12 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
         command = [compiler, *command[1:]]
         sources = [path.read_text(encoding="utf-8") for path in [*_SOURCES, *_HEADERS]]
         key = _hash("\0".join([*sources, *command, *_FLAGS, _processor()]).encode())
-        folder = _cache_folder()
+        folder = cache_folder()
+        if folder is None:
+            raise OSError("found no home folder")
         return ctypes.CDLL(str(_built(folder, key) or _build(command, folder, key)))
     # A full disk, no permission, no home folder, or a compiler without one of the flags.
-    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()
         logger.info(f"Running without compiled kernels, more slowly: {error} {said[-2000:]}")
         return None
@@ -99,11 +103,6 @@ def _name(key: str, content: bytes) -> str:
 
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:24]
-
-
-def _cache_folder() -> Path:
-    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(folder) / "elmo_plugin"
 
 
 def _processor() -> str:
