@@ -9,11 +9,11 @@ import torch
 
 from elmo_plugin.bilm import Bilm, BilmOptions
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.corpora.word_vectors import read_word_vectors
 from elmo_plugin.elmo.cove import embed_with_cove
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.modules.cove_encoder import CoveEncoder
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.word_vectors import parse_vectors, vector_lines
 
 __all__ = [
     "BILM",
@@ -85,18 +85,18 @@ class StaticVectors:
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A file of vectors, see `read_word_vectors`.
+        A file of vectors, see `vector_lines`.
     words : `Collection[str]`
         All words of the sentences that will be given. RAM grows with these.
 
     # Raises
 
     `FileNotFoundError`, `ValueError`
-        See `read_word_vectors`; `ValueError` also if the file has none of the words.
+        See `vector_lines` and `parse_vectors`; `ValueError` also if the file has none of the words.
     """
 
     def __init__(self, path: Union[str, os.PathLike], words: Collection[str]) -> None:
-        found, self.dim = read_word_vectors(path, {*words, *map(str.lower, words)})
+        found, _ = parse_vectors(vector_lines(os.fspath(path)), {*words, *map(str.lower, words)})
         #: By word, also where the file has it in lower case only.
         self.vectors = {
             word: found[form]
@@ -106,6 +106,7 @@ class StaticVectors:
         }
         if not self.vectors:
             raise ValueError(f"{path}: expected vectors of the words of the text, found none.")
+        self.dim = len(next(iter(self.vectors.values())))
         self.name = "static vectors"
         self.layers = [os.path.basename(os.fspath(path))]
         digest = hashlib.blake2b(digest_size=16)

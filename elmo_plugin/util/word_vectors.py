@@ -51,7 +51,10 @@ def vector_lines(path: str) -> Iterator[Tuple[str, str]]:
 
 
 def parse_vectors(
-    lines: Iterable[Tuple[str, str]], words: Container[str], dim: int, max_others: int = 0
+    lines: Iterable[Tuple[str, str]],
+    words: Container[str],
+    dim: Optional[int] = None,
+    max_others: int = 0,
 ) -> Tuple[Vectors, Vectors]:
     """
     # Parameters
@@ -59,9 +62,9 @@ def parse_vectors(
     lines : `Iterable[Tuple[str, str]]`
         See `vector_lines`.
     words : `Container[str]`
-        The words whose vectors are wanted.
-    dim : `int`
-        Width of a vector.
+        The words whose vectors are wanted: RAM grows with their number, not with the file.
+    dim : `Optional[int]`, optional (default = `None`)
+        Width of a vector; by default that of the first one.
     max_others : `int`, optional (default = `0`)
         Number of other words to read, the first ones in the file.
 
@@ -78,17 +81,20 @@ def parse_vectors(
     """
     found: Vectors = {}
     others: Vectors = {}
+    width = dim or 0
     for number, (location, line) in enumerate(lines):
         # Some words of GloVe contain spaces, so only the first line shows the width of the file.
-        word, *numbers = line.rsplit(" ", dim if number else -1)
+        word, *numbers = line.rsplit(" ", width if number else -1)
+        width = width or len(numbers)
         is_wanted = word in words or len(others) < max_others
         if number and (word in found or word in others or not is_wanted):
             continue
         vector = _vector(numbers)
-        if vector is None or len(vector) != dim:
+        if vector is None or len(vector) != width or not width:
+            numbers_of = f"the {width} numbers" if width else "the numbers"
             raise ValueError(
-                f"{location}: expected a word and the {dim} numbers of its vector, found "
-                f"{line[:60]!r}. Is it a file of word vectors, and of this width?"
+                f"{location}: expected a word and {numbers_of} of its vector, separated by spaces, "
+                f"found {line[:60]!r}. Is it a file of word vectors, and of this width?"
             )
         if is_wanted:
             (found if word in words else others)[word] = vector

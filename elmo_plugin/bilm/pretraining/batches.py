@@ -10,7 +10,7 @@ from itertools import accumulate
 from random import Random
 from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
-from elmo_plugin.bilm.characters import BEGIN_SENTENCE, END_SENTENCE
+from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
 from elmo_plugin.util.errors import ConfigurationError
 
 # Sentences for this number of batches are sorted by length together.

@@ -4,9 +4,13 @@ import zipfile
 import numpy
 import pytest
 
-from elmo_plugin.corpora.word_vectors import read_word_vectors
+from elmo_plugin.util.word_vectors import parse_vectors, vector_lines
 
 LINES = ["the 1 2 3", "play 4 5 6", "at the 0 0 1", "Zeus 7 8 9", "play 0 0 0"]
+
+
+def read(path, words):
+    return parse_vectors(vector_lines(str(path)), words)[0]
 
 
 def write(path, text):
@@ -26,8 +30,8 @@ def write(path, text):
 @pytest.mark.parametrize("header", ["", "5 3\n", "\ufeff"])
 def test_the_vectors_of_the_wanted_words_are_read(tmp_path, name, header):
     path = write(tmp_path / name, header + "\n".join(LINES) + "\n\n")
-    found, dim = read_word_vectors(path, {"the", "play", "at the", "zeus"})
-    assert dim == 3 and found["play"].dtype == numpy.float32
+    found = read(path, {"the", "play", "at the", "zeus"})
+    assert found["play"].dtype == numpy.float32
     assert {word: vector.tolist() for word, vector in found.items()} == {
         "the": [1, 2, 3],
         "play": [4, 5, 6],
@@ -39,8 +43,14 @@ def test_the_vectors_of_the_wanted_words_are_read(tmp_path, name, header):
     "text, message",
     [
         ("", "v.txt:1: expected word vectors, found an empty file"),
-        ("the\nplay\n", "v.txt:1: expected a word and its vector, separated by spaces, found the"),
-        ("the\t1\t2\n", "v.txt:1: expected a word and its vector, separated by spaces"),
+        (
+            "the\nplay\n",
+            "v.txt:1: expected a word and the numbers of its vector, separated by spaces, found",
+        ),
+        (
+            "the\t1\t2\n",
+            "v.txt:1: expected a word and the numbers of its vector, separated by spaces",
+        ),
         ("the 1 2 3\nplay 4 5\n", "v.txt:2: expected a word and the 3 numbers"),
         ("the 1 2 3\nplay 4 5 x\n", "v.txt:2: expected a word and the 3 numbers"),
         ("the 1 2 3\nplay 4 5 nan\n", "v.txt:2: expected a word and the 3 numbers"),
@@ -48,14 +58,14 @@ def test_the_vectors_of_the_wanted_words_are_read(tmp_path, name, header):
 )
 def test_what_is_no_file_of_vectors_is_refused(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
-        read_word_vectors(write(tmp_path / "v.txt", text), {"the", "play"})
+        read(write(tmp_path / "v.txt", text), {"the", "play"})
 
 
 def test_an_error_within_an_archive_names_the_file_in_it(tmp_path):
     with zipfile.ZipFile(tmp_path / "v.zip", "w") as archive:
         archive.writestr("inside.txt", b"the 1 2 3\nplay\xff 4 5 6\n")
     with pytest.raises(ValueError, match="^inside.txt:2: expected UTF-8 text, found the byte 0xff"):
-        read_word_vectors(tmp_path / "v.zip", {"the", "play"})
+        read(tmp_path / "v.zip", {"the", "play"})
 
 
 @pytest.mark.parametrize(
@@ -75,17 +85,15 @@ def test_an_archive_that_cannot_be_read_is_refused(tmp_path, monkeypatch, files,
     content = (tmp_path / "v.zip").read_bytes()
     (tmp_path / "v.zip").write_bytes(content.replace(b"1 2 3", b"1 2 4"))
     with pytest.raises(ValueError, match=message):
-        read_word_vectors(name, {"the"})
+        read(name, {"the"})
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="none.txt"):
-        read_word_vectors(tmp_path / "none.txt", {"the"})
+        read(tmp_path / "none.txt", {"the"})
 
 
 def test_a_name_with_a_bracket_is_a_name(tmp_path):
     path = tmp_path / "(old) vectors.txt"
     path.write_text("play 0.5 1.5\n")
-    assert read_word_vectors(path, {"play"})[1] == 2
-    vectors, _ = read_word_vectors(f"{tmp_path}/(old) vectors.txt", {"play"})
-    assert vectors["play"].tolist() == [0.5, 1.5]
+    assert read(path, {"play"})["play"].tolist() == [0.5, 1.5]
