@@ -4,7 +4,7 @@
 local table1 = import 'table1.jsonnet';
 
 local weights(row, place) = row {
-  // NER and SST have two columns with ELMo; the last one has the better score on dev.
+  // Of several columns with ELMo, the last one has the best score on dev.
   local elmo = row.columns[std.length(row.columns) - 1],
   name: '%s, %s' % [row.name, place],
   metric: 'training_elmo_%s_layer_0' % place,
