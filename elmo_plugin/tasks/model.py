@@ -12,7 +12,7 @@ from overrides import overrides
 
 from elmo_plugin.elmo.placement import PlacedText, Placement
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.quantized import dequantize
 
 logger = logging.getLogger(__name__)
@@ -72,8 +72,7 @@ class TaskModel(Model):
             raise ConfigurationError(
                 f"{type(self).__name__} has no settings {sorted(unknown)}. Correct or remove them."
             )
-        if dtype not in DTYPES:
-            raise ConfigurationError(f"Expected `dtype` to be one of {DTYPES}, found {dtype!r}.")
+        check_one_of(DTYPES, dtype=dtype)
         super().__init__(vocab, regularizer, serialization_dir)
         self._dtype = dtype
         self.text_field_embedder = text_field_embedder

@@ -11,7 +11,7 @@ from overrides import overrides
 from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.prediction import Prediction
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import check_one_of
 
 
 class TaskPredictor(Predictor):
@@ -40,11 +40,7 @@ class TaskPredictor(Predictor):
         self, model: Model, dataset_reader: DatasetReader, output_format: str = "json"
     ) -> None:
         super().__init__(model, dataset_reader)
-        if output_format not in self.output_formats:
-            raise ConfigurationError(
-                f"Expected `output_format` to be one of {self.output_formats}, found "
-                f"{output_format!r}."
-            )
+        check_one_of(self.output_formats, output_format=output_format)
         self._output_format = output_format
         self._num_lines = 0
 

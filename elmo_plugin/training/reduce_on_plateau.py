@@ -1,4 +1,4 @@
-from typing import List, Optional
+from typing import Optional
 
 import torch
 from allennlp.training.learning_rate_schedulers import LearningRateScheduler
@@ -7,7 +7,7 @@ from allennlp.training.learning_rate_schedulers.learning_rate_scheduler import (
 )
 from overrides import overrides
 
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
 __all__ = ["ReduceOnPlateau"]
 
@@ -52,8 +52,8 @@ class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
         threshold_mode: str = "rel",
         threshold: float = 1e-4,
     ) -> None:
-        _check_choice("mode", mode, ["min", "max"])
-        _check_choice("threshold_mode", threshold_mode, ["rel", "abs"])
+        check_one_of(["min", "max"], mode=mode)
+        check_one_of(["rel", "abs"], threshold_mode=threshold_mode)
         if not 0 < factor < 1:
             raise ConfigurationError(
                 f"elmo-reduce-on-plateau: `factor` must be between 0 and 1, but it is {factor}."
@@ -104,10 +104,3 @@ class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
                 "`threshold_mode` to 'abs'."
             )
         super().step(metric if mode == "max" else -metric)
-
-
-def _check_choice(name: str, value: str, choices: List[str]) -> None:
-    if value not in choices:
-        raise ConfigurationError(
-            f"elmo-reduce-on-plateau: `{name}` must be one of {choices}, but it is '{value}'."
-        )

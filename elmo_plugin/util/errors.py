@@ -1,7 +1,7 @@
 """The exception for wrong settings and files, and the messages of jsonnet."""
 
 import re
-from typing import Optional
+from typing import Any, Collection, Optional
 
 _JSONNET = re.compile(r"(?:RUNTIME|STATIC) ERROR: ([^\n]*)(?:\n\s*([^\t\n]+))?")
 
@@ -19,6 +19,16 @@ class ConfigurationError(_Error):
 
     Once `elmo_plugin.plugin` has been imported, a subclass of AllenNLP's class of this name.
     """
+
+
+def check_one_of(choices: Collection[str], **settings: Any) -> None:
+    """Raises `ConfigurationError` if a setting is none of the `choices`."""
+    for name, value in settings.items():
+        # A tuple: a value that cannot be hashed is none of them.
+        if value not in tuple(choices):
+            raise ConfigurationError(
+                f"Expected `{name}` to be one of {', '.join(choices)}, found {value!r}."
+            )
 
 
 def jsonnet_message(message: str) -> Optional[str]:

@@ -8,7 +8,7 @@ from elmo_plugin.bilm.io.archives import TrainedModel, is_archive, stored_bilms
 from elmo_plugin.bilm.io.weight_files import check_weights, load_weights
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.environment import setting
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.weights import read_state, stored_weights
 
 COMPUTE_DTYPES = ("float32", "bfloat16", "int8")
@@ -48,10 +48,7 @@ def load_bilm(
         If a file is missing, damaged, or does not fit the other, or if the biLM is forward-only or
         its layers differ in width.
     """
-    if dtype not in COMPUTE_DTYPES:
-        raise ConfigurationError(
-            f"Expected `dtype` to be one of {COMPUTE_DTYPES}, found {dtype!r}."
-        )
+    check_one_of(COMPUTE_DTYPES, dtype=dtype)
     # For the default biLM, whose path differs between machines, an archive stores an empty path.
     source = "" if options_file is None else str(options_file)
     options_file = setting("ELMO_OPTIONS") if options_file is None else options_file

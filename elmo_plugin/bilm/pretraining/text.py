@@ -5,7 +5,7 @@ import os
 from random import Random
 from typing import Iterable, Iterator, List, Optional, Sequence, Set, Union
 
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.files import is_pipe
 from elmo_plugin.util.text_files import DECODING_ERRORS, numbered_lines
 
@@ -47,7 +47,7 @@ class Text:
         max_tokens: Optional[int] = None,
         decoding_errors: str = "strict",
     ) -> None:
-        check_decoding_errors(decoding_errors)
+        check_one_of(DECODING_ERRORS, decoding_errors=decoding_errors)
         self.shards = find_shards(data_path)
         for shard in self.shards:
             if is_pipe(shard):
@@ -86,14 +86,6 @@ class Text:
             else:
                 for start in range(0, len(words), self._max_tokens):
                     yield words[start : start + self._max_tokens]
-
-
-def check_decoding_errors(decoding_errors: str) -> None:
-    """Raises `ConfigurationError` if `decoding_errors` is none of `DECODING_ERRORS`."""
-    if decoding_errors not in DECODING_ERRORS:
-        raise ConfigurationError(
-            f"Expected `decoding_errors` to be one of {DECODING_ERRORS}, found {decoding_errors!r}."
-        )
 
 
 def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Callable, List, Optional
 
-from elmo_plugin.bilm.pretraining.text import TextPath, check_decoding_errors, find_shards
+from elmo_plugin.bilm.pretraining.text import TextPath, find_shards
 from elmo_plugin.bilm.vocabulary_file import (
     BEGIN_SENTENCE,
     END_SENTENCE,
@@ -14,7 +14,8 @@ from elmo_plugin.bilm.vocabulary_file import (
     check_min_count,
 )
 from elmo_plugin.corpora.word_counts import WordCounts, count_words
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.text_files import DECODING_ERRORS
 
 
 def count_and_choose(
@@ -36,7 +37,7 @@ def count_and_choose(
         If a line is not UTF-8 and `decoding_errors` is strict, or a compressed file is damaged.
     """
     check_choice(size, min_count)
-    check_decoding_errors(decoding_errors)
+    check_one_of(DECODING_ERRORS, decoding_errors=decoding_errors)
     shards = find_shards(text)
     counts = count_words(shards, on_progress, decoding_errors)
     if not counts.words:

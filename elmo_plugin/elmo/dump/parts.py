@@ -15,7 +15,7 @@ from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.dump.part_file import EmbeddedSentence, PartWriter
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
 __all__ = [
     "DumpOptions",
@@ -53,12 +53,8 @@ class DumpOptions:
     decoding_errors: str = "strict"
 
     def __post_init__(self) -> None:
-        for name, choices in (("layers", _LAYERS), ("dtype", _DTYPES)):
-            found = getattr(self, name)
-            if found not in choices:
-                raise ConfigurationError(
-                    f"Expected `{name}` to be one of {', '.join(choices)}, found {found!r}."
-                )
+        check_one_of(_LAYERS, layers=self.layers)
+        check_one_of(_DTYPES, dtype=self.dtype)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.corpora.tokenizer import verb_positions
 from elmo_plugin.integrations.spacy.archive_pipe import ArchivePipe
 from elmo_plugin.integrations.spacy.pipe import sentences_of
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
 _PREDICATES = ("verbs", "all")
 _VERB = "V"
@@ -100,10 +100,7 @@ class ElmoSrl(ArchivePipe):
 
     def __init__(self, name: str, archive: str, predicates: str = "verbs") -> None:
         super().__init__(name, archive)
-        if predicates not in _PREDICATES:
-            raise ConfigurationError(
-                f"{name}: expected `predicates` to be one of {_PREDICATES}, found {predicates!r}."
-            )
+        check_one_of(_PREDICATES, predicates=predicates)
         self._predicates = predicates
 
     def annotate(self, docs: Sequence[Doc]) -> None:

@@ -15,7 +15,7 @@ from elmo_plugin.bilm.token_embeddings import map_of
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.vocabulary import softmax_ids
 from elmo_plugin.util.distributed import rank_and_world_size
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
 # The settings of each `order` and their defaults.
 _DEFAULTS: Dict[str, Dict[str, int]] = {
@@ -161,10 +161,7 @@ class BilmDataLoader(DataLoader):
 
 
 def _batches(order: str, **settings: Optional[int]) -> Union[SentenceBatches, StreamBatches]:
-    if order not in _DEFAULTS:
-        raise ConfigurationError(
-            f"Expected `order` to be one of {tuple(_DEFAULTS)}, found {order!r}."
-        )
+    check_one_of(_DEFAULTS, order=order)
     given = {name: value for name, value in settings.items() if value is not None}
     defaults = _DEFAULTS[order]
     for name, value in given.items():

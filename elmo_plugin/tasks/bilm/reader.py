@@ -5,8 +5,9 @@ from allennlp.data.fields import MetadataField
 from overrides import overrides
 
 from elmo_plugin.bilm.io.pretrained import given_options
-from elmo_plugin.bilm.pretraining.text import Text, TextPath, check_decoding_errors
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.bilm.pretraining.text import Text, TextPath
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.text_files import DECODING_ERRORS
 
 
 @DatasetReader.register("elmo-bilm")
@@ -48,7 +49,7 @@ class BilmReader(DatasetReader):
         super().__init__(max_instances=max_instances, serialization_dir=serialization_dir)
         if max_tokens < 1:
             raise ConfigurationError(f"Expected `max_tokens` of at least 1, found {max_tokens}.")
-        check_decoding_errors(decoding_errors)
+        check_one_of(DECODING_ERRORS, decoding_errors=decoding_errors)
         self.options = given_options(options, options_file, serialization_dir, "dataset_reader")
         self.max_tokens = max_tokens
         self.decoding_errors = decoding_errors

@@ -7,7 +7,7 @@ from overrides import overrides
 
 from elmo_plugin.corpora.sst import read_trees
 from elmo_plugin.tasks.reader import TaskReader
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
 LABELS = "labels"
 # Names of the treebank's labels 0 to 4. SST-2 leaves out neutral phrases.
@@ -52,10 +52,7 @@ class SstReader(TaskReader):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if granularity not in _CLASSES:
-            raise ConfigurationError(
-                f"Expected `granularity` to be one of {sorted(_CLASSES)}, found {granularity!r}."
-            )
+        check_one_of(_CLASSES, granularity=granularity)
         if min_phrase_tokens is not None and min_phrase_tokens < 1:
             raise ConfigurationError(
                 f"Expected `min_phrase_tokens` to be 1 or more, found {min_phrase_tokens}; leave "
