@@ -306,5 +306,7 @@ def test_a_line_that_is_no_json_object_is_named_by_its_number(task, trained, lin
 
 @each_task
 def test_an_output_format_that_does_not_exist_is_refused(task, trained):
-    with pytest.raises(ConfigurationError, match="`output_format` .*'json'.*, found 'xml'"):
+    with pytest.raises(
+        ConfigurationError, match="`output_format` to be one of json.*, found 'xml'"
+    ):
         Predictor.from_archive(trained(task), extra_args={"output_format": "xml"})
