@@ -43,7 +43,11 @@ def embed_sentences(
     """
     # A stateful biLM needs the given order.
     return map_in_batches(
-        partial(_embed_batch, bilm), sentences, batch_size, sort=not bilm.stateful
+        partial(_embed_batch, bilm),
+        sentences,
+        batch_size,
+        sort=not bilm.stateful,
+        device_type=bilm.boundary_ids.device.type,
     )
 
 

@@ -6,8 +6,10 @@ Result = TypeVar("Result")
 #: The number of a line, and its words.
 Sentence = Tuple[int, Tuple[str, ...]]
 
-# Tokens in a batch, including padding; a longer sentence is a batch of its own.
+# Tokens in a batch, including padding; a longer sentence is a batch of its own. For a GPU, a step of
+# many sentences takes hardly longer than one of few.
 MAX_TOKENS = 8192
+_MAX_TOKENS_ON_GPU = 65_536
 # Sentences of this number of batches are sorted by length, which saves padding.
 BATCHES_AHEAD = 16
 # Tokens with which a group of sentences ends.
@@ -19,6 +21,7 @@ def map_in_batches(
     sentences: Iterable[Sequence[str]],
     batch_size: int,
     sort: bool = True,
+    device_type: str = "cpu",
 ) -> Iterator[Result]:
     """
     Applies a function to batches of sentences, and yields its results in the order of the
@@ -34,6 +37,8 @@ def map_in_batches(
         Maximum number of sentences per batch; see also `token_batches`.
     sort : `bool`, optional (default = `True`)
         Put sentences of similar length into a batch. Otherwise batches have the given order.
+    device_type : `str`, optional (default = `"cpu"`)
+        See `token_batches`.
 
     # Raises
 
@@ -50,22 +55,26 @@ def map_in_batches(
         if sort:
             order = sorted(order, key=lambda number: len(window[number]))
         results: Dict[int, Result] = {}
-        for batch in token_batches([len(window[number]) for number in order], batch_size):
+        lengths = [len(window[number]) for number in order]
+        for batch in token_batches(lengths, batch_size, device_type):
             numbers = order[batch]
             results.update(zip(numbers, function([window[number] for number in numbers])))
         yield from (results.pop(number) for number in range(len(window)))
 
 
-def token_batches(lengths: Sequence[int], batch_size: Optional[int] = None) -> Iterator[slice]:
+def token_batches(
+    lengths: Sequence[int], batch_size: Optional[int] = None, device_type: str = "cpu"
+) -> Iterator[slice]:
     """
     Divides sentences of these lengths into batches of at most `batch_size` sentences and at most
-    8,192 tokens with padding, or of one longer sentence.
+    8,192 tokens with padding (65,536 for a GPU), or of one longer sentence.
     """
+    max_tokens = MAX_TOKENS if device_type == "cpu" else _MAX_TOKENS_ON_GPU
     first = longest = 0
     for number, length in enumerate(lengths):
         longest = max(longest, length)
         in_batch = number - first
-        if in_batch and (in_batch == batch_size or longest * (in_batch + 1) > MAX_TOKENS):
+        if in_batch and (in_batch == batch_size or longest * (in_batch + 1) > max_tokens):
             yield slice(first, number)
             first, longest = number, length
     if first < len(lengths):

@@ -28,3 +28,10 @@ def test_a_batch_ends_no_earlier_than_it_must(monkeypatch):
     assert list(token_batches([1, 2, 5, 5])) == [slice(0, 2), slice(2, 4)]
     assert list(token_batches([5] * 5, batch_size=2)) == [slice(0, 2), slice(2, 4), slice(4, 5)]
     assert list(token_batches([])) == []
+
+
+def test_batches_for_a_gpu_are_larger():
+    lengths = [64] * 1100
+    assert [batch.stop - batch.start for batch in token_batches(lengths)][:2] == [128, 128]
+    found = [batch.stop - batch.start for batch in token_batches(lengths, device_type="cuda")]
+    assert found == [1024, 76]

@@ -1,7 +1,7 @@
 import logging
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -9,8 +9,33 @@ from elmo_plugin.bilm import Bilm, BilmOutput
 from elmo_plugin.elmo.cache.keys import entry_width, sentence_key
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 from elmo_plugin.elmo.token_batches import token_batches
+from elmo_plugin.util.distinct_rows import distinct_rows
 
 logger = logging.getLogger(__name__)
+
+
+class _DistinctSentences(NamedTuple):
+    """
+    The distinct sentences of a batch, the shortest first.
+
+    # Parameters
+
+    character_ids : `torch.Tensor`
+        Shape `(num_distinct, num_tokens, max_characters_per_token)`.
+    lengths : `List[int]`
+        Tokens of each.
+    number_of : `torch.Tensor`
+        Shape `(batch_size,)`. For each sentence of the batch, its number among the distinct ones.
+    """
+
+    character_ids: torch.Tensor
+    lengths: List[int]
+    number_of: torch.Tensor
+
+    def keys(self) -> List[bytes]:
+        """The key of each in the cache."""
+        ids = self.character_ids.cpu().numpy()
+        return [sentence_key(words[:length]) for words, length in zip(ids, self.lengths)]
 
 
 class FrozenLayers:
@@ -50,36 +75,30 @@ class FrozenLayers:
         the batches of `token_batches`.
         """
         mask = self._bilm.checked_mask(character_ids)
-        lengths = mask.sum(dim=1).tolist()
-        ids = character_ids.cpu().numpy()
-        keys = [sentence_key(of_words[:length]) for of_words, length in zip(ids, lengths)]
-        # The row of each distinct sentence, the shortest first.
-        row_of = dict(sorted(zip(keys, range(len(keys))), key=lambda item: lengths[item[1]]))
-        rows = list(row_of.values())
         cache = self._current_cache()
-        num_batches = sum(1 for _ in token_batches([lengths[row] for row in rows]))
         with torch.no_grad():
-            if not self._rounds and num_batches == 1 and len(rows) == len(keys):
+            sentences = _distinct_sentences(character_ids, mask)
+            batches = token_batches(sentences.lengths, device_type=mask.device.type)
+            in_one_batch = len(list(batches)) <= 1 and len(sentences.lengths) == len(mask)
+            if in_one_batch and not self._rounds:
                 output = self._bilm(character_ids)
                 return BilmOutput(output.layers.to(self._dtype()), output.mask)
             # Shape: (num_distinct, num_tokens + 2, entry_width)
             entries = torch.zeros(
-                len(rows),
+                len(sentences.lengths),
                 mask.size(1) + 2,
                 entry_width(self._bilm),
                 dtype=torch.float16 if self._rounds else self._dtype(),
                 device="cpu" if self._rounds else mask.device,
             )
-            missing = range(len(rows)) if cache is None else _read(cache, list(row_of), entries)
-            if not self._compute(character_ids, lengths, rows, missing, entries):
+            keys = [] if cache is None else sentences.keys()
+            missing = range(len(entries)) if cache is None else _read(cache, keys, entries)
+            if not self._compute(sentences, missing, entries):
                 return self._without_cache(character_ids)
             if cache is not None:
-                written = [(number, rows[number]) for number in missing]
-                cache.write((keys[r], entries[n, : lengths[r] + 2].numpy()) for n, r in written)
-            if rows != list(range(len(keys))):
-                number_of = {key: number for number, key in enumerate(row_of)}
-                entries = entries[[number_of[key] for key in keys]]
-            return self._output(entries.to(mask.device), mask)
+                lengths = sentences.lengths
+                cache.write((keys[n], entries[n, : lengths[n] + 2].numpy()) for n in missing)
+            return self._output(entries.to(mask.device)[sentences.number_of], mask)
 
     def leave_cache(self) -> None:
         """Neither reads nor writes the cache from now on; layers are rounded as before."""
@@ -98,22 +117,18 @@ class FrozenLayers:
             self._cache.report()
 
     def _compute(
-        self,
-        character_ids: torch.Tensor,
-        lengths: List[int],
-        rows: List[int],
-        missing: Sequence[int],
-        entries: torch.Tensor,
+        self, sentences: "_DistinctSentences", missing: Sequence[int], entries: torch.Tensor
     ) -> bool:
         """Fills the missing entries; false if a number is not finite in half precision."""
         # Autocast must not change what the cache contains.
-        device_type = character_ids.device.type
-        for batch in token_batches([lengths[rows[number]] for number in missing]):
+        device_type = sentences.character_ids.device.type
+        lengths = [sentences.lengths[number] for number in missing]
+        for batch in token_batches(lengths, device_type=device_type):
             numbers = list(missing[batch])
-            longest = lengths[rows[numbers[-1]]]
+            longest = lengths[batch][-1]
             exact = not self._rounds
             with nullcontext() if exact else torch.autocast(device_type, enabled=False):
-                layers = self._bilm(character_ids[[rows[n] for n in numbers], :longest]).layers
+                layers = self._bilm(sentences.character_ids[numbers, :longest]).layers
             # Shape: (num_layers - 1, num_sentences, longest + 2, output_dim)
             tokens, hidden = layers[0, ..., : self._bilm.options.token_dim], layers[1:]
             # Shape: (num_sentences, longest + 2, entry_width)
@@ -162,6 +177,16 @@ class FrozenLayers:
         self._cache = None
         self._rounds = False
         return self(character_ids)
+
+
+def _distinct_sentences(character_ids: torch.Tensor, mask: torch.Tensor) -> _DistinctSentences:
+    _, num_tokens, num_characters = character_ids.size()
+    # Shape: (num_distinct, 1 + num_tokens * num_characters); rows without a column have no order.
+    rows = torch.cat([mask.sum(dim=1, keepdim=True), character_ids.flatten(start_dim=1)], dim=1)
+    distinct, number_of = distinct_rows(rows)
+    order = distinct[:, 0].argsort()
+    ids = distinct[order][:, 1:].unflatten(1, (num_tokens, num_characters))
+    return _DistinctSentences(ids, distinct[order, 0].tolist(), order.argsort()[number_of])
 
 
 def _read(cache: LayerCache, keys: List[bytes], entries: torch.Tensor) -> List[int]:

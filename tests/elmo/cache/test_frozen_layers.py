@@ -315,3 +315,19 @@ def test_wrong_ids_are_refused_as_by_the_bilm(bilm, folder):
     for wrong in (ids[..., :-1], ids + 300, torch.cat([torch.zeros_like(ids), ids], dim=1)):
         with pytest.raises(ValueError, match="biLM"):
             frozen(wrong)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_gpu_gives_what_the_processor_gives(folder, sentences, cached):
+    on_cpu, on_gpu = (
+        Elmo(dropout=0.0, cache=str(folder / device) if cached else False).to(device)
+        for device in ("cpu", "cuda")
+    )
+    for words in (sentences, sentences * 2, sentences[:1] * 3, [[], []]):
+        ids = on_cpu.bilm.characters.batch_ids(words)
+        found = on_gpu(ids.cuda())
+        assert found.device.type == "cuda"
+        torch.testing.assert_close(
+            found.cpu(), on_cpu(ids), rtol=1e-3, atol=2e-4 if cached else 1e-5
+        )
