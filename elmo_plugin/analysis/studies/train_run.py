@@ -81,7 +81,8 @@ def train_run(
 
         - `name`, `digest`, `fraction`, `seed`, `experiment`: those of the run
         - `minutes`: the duration of training and evaluation, killed calls included
-        - `versions`: of Python and packages, the instructions of the CPU, and a hash of the source
+        - `versions`: of Python and packages, the instructions of the CPU, the name of the GPU if
+          there is one, and a hash of the source
         - `files`: the SHA-256 of each file that the run reads
         - `training`: the numbers in `metrics.json`, and as `before_*` those before fine-tuning
         - `history`: the validation metric after each epoch; empty if lower is better
@@ -246,6 +247,8 @@ def _versions() -> Dict[str, str]:
     # The processor's instructions: without those for bfloat16, `mixed_precision` is float32.
     cpu = torch.backends.cpu.get_cpu_capability() + (", bfloat16" if CPU_HAS_BFLOAT16 else "")
     found = {"python": sys.version.split()[0], "cpu": cpu}
+    if torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
     for package in _PACKAGES:
         try:
             found[package] = metadata.version(package)
