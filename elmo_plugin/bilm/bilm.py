@@ -174,16 +174,18 @@ class Bilm(PretrainedFiles):
                 f"{expected.max_characters_per_token}), found {tuple(character_ids.shape)}."
                 f"{hint if character_ids.dim() == 3 else ''}"
             )
+        mask = (character_ids > 0).any(dim=2)
         if character_ids.numel():
-            largest = int(character_ids.max())
+            found = [character_ids.max(), (mask[:, 1:] & ~mask[:, :-1]).any()]
+            # Both at once: a GPU is waited for.
+            largest, has_gap = torch.stack([value.long() for value in found]).tolist()
             if largest >= expected.n_characters:
                 raise ValueError(
                     f"biLM: expected character ids below {expected.n_characters}, found {largest}. "
                     "Give the token indexer the biLM's `options_file`."
                 )
-        mask = (character_ids > 0).any(dim=2)
-        if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
-            raise ValueError("biLM: found padding before a token; pad sentences at their end.")
+            if has_gap:
+                raise ValueError("biLM: found padding before a token; pad sentences at their end.")
         return mask
 
     def precompute(self, words: Sequence[str]) -> None:
@@ -262,10 +264,11 @@ class Bilm(PretrainedFiles):
         batch_size, num_tokens = mask.size()
         # The row of each position in the encoded words: <S>, </S>, then the distinct words.
         rows = torch.zeros(batch_size, num_tokens + 2, dtype=torch.long, device=mask.device)
-        words = character_ids[mask].long()
+        sentences, positions = mask.nonzero(as_tuple=True)
+        words = character_ids[sentences, positions].long()
         if len(words):
             words, word_rows = distinct_rows(words)
-            rows[:, 1:-1][mask] = word_rows + 2
+            rows[sentences, positions + 1] = word_rows + 2
         lengths = mask.sum(dim=1) + 2
         rows.scatter_(1, lengths.unsqueeze(1) - 1, 1)
         words = torch.cat([self.boundary_ids, words])

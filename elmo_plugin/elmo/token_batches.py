@@ -6,7 +6,7 @@ Result = TypeVar("Result")
 #: The number of a line, and its words.
 Sentence = Tuple[int, Tuple[str, ...]]
 
-# Tokens in a batch, including padding; a longer sentence is a batch of its own. For a GPU, a step of
+# Tokens in a batch, including padding; a longer sentence is a batch of its own. On a GPU, a step of
 # many sentences takes hardly longer than one of few.
 MAX_TOKENS = 8192
 _MAX_TOKENS_ON_GPU = 65_536

@@ -1,0 +1,87 @@
+"""
+LSTM and GRU layers by PyTorch's own functions, which call cuDNN on a GPU: all steps at once, for
+any width and with gradients.
+"""
+
+from typing import List, Sequence, Tuple
+
+import torch
+
+from elmo_plugin.modules.recurrent.cell import Cell
+from elmo_plugin.modules.recurrent.cells.gru import GruCell
+from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
+from elmo_plugin.modules.recurrent.compiled_scan import LayerCall
+from elmo_plugin.modules.recurrent.scan import RecurrentState
+from elmo_plugin.modules.recurrent.weights import Weights
+from elmo_plugin.util.gradients import tracks_gradients
+
+# The functions compute the same on every device; on a CPU the compiled scan is faster.
+_DEVICE = "cuda"
+
+
+def can_call_cudnn(cell: Cell, calls: Sequence[LayerCall]) -> bool:
+    """
+    True if cuDNN computes these layers: without a projection and a clip. A GRU must start from
+    zeros, because here its state before the first step has two parts.
+    """
+    weights = calls[0].weights
+    if type(cell) is GruCell:
+        is_known = all(call.state is None for call in calls)
+    else:
+        is_known = type(cell) is LstmCell and not cell.clip
+    return (
+        is_known
+        and weights.projection is None
+        and weights.bias.device.type == _DEVICE
+        # Cell states in half precision drift over a long sentence.
+        and weights.bias.dtype in (torch.float32, torch.float64)
+        and len(calls[0].inputs) > 0
+    )
+
+
+def cudnn_recurrence(
+    cell: Cell, call: LayerCall, batch_sizes: Sequence[int]
+) -> Tuple[torch.Tensor, RecurrentState]:
+    """
+    One of the results of `recurrences`. On GPUs that have it, products are in TF32 unless
+    `torch.backends.cudnn.allow_tf32` is false.
+    """
+    _, weights, state, _ = call
+    inputs, rows = call.inputs.to(weights.bias.dtype), batch_sizes[0]
+    parts = _parameters(cell, weights)
+    # One piece of memory, as cuDNN needs it.
+    flat = torch.cat([part.flatten() for part in parts])
+    pieces = flat.split([part.numel() for part in parts])
+    parameters = [piece.view_as(part) for piece, part in zip(pieces, parts)]
+    zeros = inputs.new_zeros(rows, weights.output_dim)
+    hidden, cell_state = (zeros, zeros) if state is None else (part[:rows] for part in state)
+    is_training = tracks_gradients(inputs, *parts, hidden, cell_state)
+    settings = (parameters, True, 1, 0.0, is_training, False)
+    sizes = torch.tensor(batch_sizes, device="cpu")
+    if isinstance(cell, GruCell):
+        outputs, last = torch.gru(inputs, sizes, hidden.unsqueeze(0), *settings)
+        return outputs, RecurrentState(last[0], last[0])
+    begin = [part.to(inputs.dtype).unsqueeze(0) for part in (hidden, cell_state)]
+    outputs, *final = torch.lstm(inputs, sizes, begin, *settings)
+    if state is None:
+        return outputs, RecurrentState(*(part[0] for part in final))
+    # Empty sentences keep their state.
+    return outputs, RecurrentState(
+        *(torch.cat([part[0], before[rows:]]) for part, before in zip(final, state))
+    )
+
+
+def _parameters(cell: Cell, weights: Weights) -> List[torch.Tensor]:
+    """Weights of the inputs, recurrent weights and the bias of each, with PyTorch's gates."""
+    if not isinstance(cell, GruCell):
+        return [weights.input, weights.recurrent, weights.bias, torch.zeros_like(weights.bias)]
+    # Reset, update, candidate; the recurrent part of the candidate is the first gate here.
+    recurrent_bias = weights.recurrent_bias
+    assert recurrent_bias is not None
+    dim = weights.hidden_dim(cell)
+    return [
+        weights.input,
+        weights.recurrent.roll(-dim, dims=0),
+        weights.input_bias,
+        recurrent_bias.roll(-dim),
+    ]
