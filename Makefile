@@ -3,8 +3,8 @@
 
 VENV := .venv
 STAMP := $(VENV)/set-up-complete
-BENCHMARKS := startup cache_stores neighbours srl_encoder latency memory pretrain embed score probes \
-	tasks
+BENCHMARKS := startup cache_stores neighbours srl_encoder encoders latency memory pretrain embed score \
+	probes tasks
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench setup lint format docs

@@ -54,6 +54,7 @@ def measure(batch_size: int, turns: int, device: str) -> Iterator[Row]:
     torch.manual_seed(0)
     lengths = sentence_lengths(batch_size)
     inputs = torch.randn(batch_size, int(lengths.max()), WIDTH, device=device, requires_grad=True)
+    place = "" if device == "cpu" else f", {device}"
     mask = (torch.arange(inputs.size(1)) < lengths.unsqueeze(1)).to(device)
     for ours, peer, num_layers in ENCODERS:
         steps: Dict[str, Callable[[int], None]] = {
@@ -66,7 +67,7 @@ def measure(batch_size: int, turns: int, device: str) -> Iterator[Row]:
         rates = {name: median_rate(values, amounts) for name, values in seconds.items()}
         for dtype in ("float32", "bfloat16"):
             yield Row(
-                f"{ours}, {WIDTH} cells, batch {batch_size}, training, {dtype}, {device}",
+                f"{ours}, {WIDTH} cells, batch {batch_size}, training, {dtype}{place}",
                 "tokens/s",
                 rates[dtype],
                 rates["AllenNLP"],

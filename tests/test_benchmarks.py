@@ -33,6 +33,7 @@ def test_all_floors_and_aims_can_be_evaluated():
         *modules["pretrain"].REQUIREMENTS.values(),
         *modules["srl_encoder"].REQUIREMENTS.values(),
         (modules["neighbours"].FLOOR, None),
+        (modules["encoders"].FLOOR, None),
         (tasks.FLOOR, tasks.AIM),
         (tasks.STEPS_FLOOR, tasks.STEPS_AIM),
         (modules["probes"].FLOOR, None),
@@ -203,6 +204,17 @@ def test_the_srl_encoder_gives_a_row_for_each_dtype():
         f"SRL encoder, 2 x 4, batch 3, forward and backward, {dtype}"
         for dtype in ("float32", "bfloat16")
     ]
+
+
+def test_encoders_are_compared_with_those_of_allennlp(monkeypatch):
+    monkeypatch.setattr(modules["encoders"], "WIDTH", 4)
+    rows = list(modules["encoders"].measure(batch_size=3, turns=1, device="cpu"))
+    assert [row.name for row in rows] == [
+        f"{name}, 4 cells, batch 3, training, {dtype}"
+        for name in ("elmo-bilstm", "elmo-bigru", "elmo-highway-lstm")
+        for dtype in ("float32", "bfloat16")
+    ]
+    assert all(row.peer > 0 for row in rows)
 
 
 def test_the_cache_is_compared_with_other_stores_in_writing_and_reading():
