@@ -5,8 +5,9 @@ Tokens per second of the encoders of tasks, forward and backward pass, ours agai
     python benchmarks/encoders.py --device cuda --output results.json
 
 Needs no corpus. Both compute gradients of the inputs and all weights on the same random sentences,
-in float32, and ours also with `torch.autocast` in bfloat16, as `mixed_precision` does. They are
-measured alternately, and the median of the turns is reported.
+in float32 (cuDNN: in TF32, as is PyTorch's default), and ours also with `torch.autocast` in
+bfloat16, as `mixed_precision` does. They are measured alternately, and the median of the turns is
+reported.
 """
 
 from typing import Callable, Dict, Iterator

@@ -177,7 +177,7 @@ class Bilm(PretrainedFiles):
         mask = (character_ids > 0).any(dim=2)
         if character_ids.numel():
             found = [character_ids.max(), (mask[:, 1:] & ~mask[:, :-1]).any()]
-            # Both at once: a GPU is waited for.
+            # In one transfer, because each waits for a GPU.
             largest, has_gap = torch.stack([value.long() for value in found]).tolist()
             if largest >= expected.n_characters:
                 raise ValueError(

@@ -67,7 +67,7 @@ def token_batches(
 ) -> Iterator[slice]:
     """
     Divides sentences of these lengths into batches of at most `batch_size` sentences and at most
-    8,192 tokens with padding (65,536 for a GPU), or of one longer sentence.
+    8,192 tokens with padding (65,536 if `device_type` is not `cpu`), or of one longer sentence.
     """
     max_tokens = MAX_TOKENS if device_type == "cpu" else _MAX_TOKENS_ON_GPU
     first = longest = 0

@@ -117,7 +117,7 @@ class FrozenLayers:
             self._cache.report()
 
     def _compute(
-        self, sentences: "_DistinctSentences", missing: Sequence[int], entries: torch.Tensor
+        self, sentences: _DistinctSentences, missing: Sequence[int], entries: torch.Tensor
     ) -> bool:
         """Fills the missing entries; false if a number is not finite in half precision."""
         # Autocast must not change what the cache contains.
@@ -180,12 +180,13 @@ class FrozenLayers:
 
 
 def _distinct_sentences(character_ids: torch.Tensor, mask: torch.Tensor) -> _DistinctSentences:
-    _, num_tokens, num_characters = character_ids.size()
-    # Shape: (num_distinct, 1 + num_tokens * num_characters); rows without a column have no order.
-    rows = torch.cat([mask.sum(dim=1, keepdim=True), character_ids.flatten(start_dim=1)], dim=1)
+    # Zeros at padding, so that equal sentences are equal rows.
+    ids = character_ids.long() * mask.unsqueeze(dim=2)
+    # Shape: (num_sentences, 1 + num_tokens * max_characters_per_token)
+    rows = torch.cat([mask.sum(dim=1, keepdim=True), ids.flatten(start_dim=1)], dim=1)
     distinct, number_of = distinct_rows(rows)
     order = distinct[:, 0].argsort()
-    ids = distinct[order][:, 1:].unflatten(1, (num_tokens, num_characters))
+    ids = distinct[order][:, 1:].unflatten(1, ids.shape[1:])
     return _DistinctSentences(ids, distinct[order, 0].tolist(), order.argsort()[number_of])
 
 

@@ -1,6 +1,6 @@
 """
 LSTM and GRU layers by PyTorch's own functions, which call cuDNN on a GPU: all steps at once, for
-any width and with gradients.
+any width, with or without gradients.
 """
 
 from typing import List, Sequence, Tuple
@@ -39,13 +39,19 @@ def can_call_cudnn(cell: Cell, calls: Sequence[LayerCall]) -> bool:
     )
 
 
-def cudnn_recurrence(
-    cell: Cell, call: LayerCall, batch_sizes: Sequence[int]
-) -> Tuple[torch.Tensor, RecurrentState]:
+def cudnn_recurrences(
+    cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[int]
+) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
-    One of the results of `recurrences`. On GPUs that have it, products are in TF32 unless
+    See `recurrences`. On GPUs that have it, products are in TF32 unless
     `torch.backends.cudnn.allow_tf32` is false.
     """
+    return [_recurrence(cell, call, batch_sizes) for call in calls]
+
+
+def _recurrence(
+    cell: Cell, call: LayerCall, batch_sizes: Sequence[int]
+) -> Tuple[torch.Tensor, RecurrentState]:
     _, weights, state, _ = call
     inputs, rows = call.inputs.to(weights.bias.dtype), batch_sizes[0]
     parts = _parameters(cell, weights)
@@ -59,9 +65,9 @@ def cudnn_recurrence(
     settings = (parameters, True, 1, 0.0, is_training, False)
     sizes = torch.tensor(batch_sizes, device="cpu")
     if isinstance(cell, GruCell):
-        outputs, last = torch.gru(inputs, sizes, hidden.unsqueeze(0), *settings)
+        outputs, last = torch.gru(inputs, sizes, hidden[None], *settings)
         return outputs, RecurrentState(last[0], last[0])
-    begin = [part.to(inputs.dtype).unsqueeze(0) for part in (hidden, cell_state)]
+    begin = [part.to(inputs.dtype).contiguous()[None] for part in (hidden, cell_state)]
     outputs, *final = torch.lstm(inputs, sizes, begin, *settings)
     if state is None:
         return outputs, RecurrentState(*(part[0] for part in final))

@@ -20,7 +20,7 @@ from elmo_plugin.modules.recurrent.compiled_scan import (
     compiled_forward,
     is_small,
 )
-from elmo_plugin.modules.recurrent.cudnn import can_call_cudnn, cudnn_recurrence
+from elmo_plugin.modules.recurrent.cudnn import can_call_cudnn, cudnn_recurrences
 from elmo_plugin.modules.recurrent.graph_scan import can_capture, graph_backward, graph_forward
 from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.scan import (
@@ -75,15 +75,15 @@ def recurrences(
     ]
     weights, num_sentences = calls[0].weights, max(batch_sizes, default=0)
     dtype, full = _product_dtype(weights), weights.bias.dtype
-    calls_cudnn = can_call_cudnn(cell, calls)
-    is_step_slow = is_small(weights, num_sentences) and can_scan(cell, weights, full)
-    if calls_cudnn or (dtype != full and is_step_slow):
-        # In float32, in which both are faster than single steps in bfloat16.
+    in_float32 = None
+    if can_call_cudnn(cell, calls):
+        in_float32 = cudnn_recurrences
+    elif dtype != full and is_small(weights, num_sentences) and can_scan(cell, weights, full):
+        # The compiled scan in float32 is faster than single steps in bfloat16.
+        in_float32 = recurrences
+    if in_float32 is not None:
         with torch.autocast(device, enabled=False):
-            if calls_cudnn:
-                exact = [cudnn_recurrence(cell, call, batch_sizes) for call in calls]
-            else:
-                exact = recurrences(cell, calls, batch_sizes)
+            exact = in_float32(cell, calls, batch_sizes)
         return [
             (outputs.to(dtype), RecurrentState(state.hidden.to(dtype), state.cell))
             for outputs, state in exact

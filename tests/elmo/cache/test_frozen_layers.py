@@ -331,3 +331,13 @@ def test_a_gpu_gives_what_the_processor_gives(folder, sentences, cached):
         torch.testing.assert_close(
             found.cpu(), on_cpu(ids), rtol=1e-3, atol=2e-4 if cached else 1e-5
         )
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_padding_may_be_any_id_that_is_not_of_a_character(bilm, folder, cached):
+    ids = bilm.characters.batch_ids([["The", "cat"], ["A"], ["The", "cat", "sat"], ["A"]])
+    expected = FrozenLayers(bilm)(ids).layers
+    ids[3, 1:] = -1
+    frozen = FrozenLayers(bilm, folder if cached else None)
+    for found in (frozen(ids).layers, frozen(ids).layers, frozen(ids.int()).layers):
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=2e-4 if cached else 1e-5)

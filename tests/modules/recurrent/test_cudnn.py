@@ -45,8 +45,8 @@ def called(monkeypatch):
     cells = []
     monkeypatch.setattr(
         recurrence_module,
-        "cudnn_recurrence",
-        lambda cell, *rest: cells.append(cell) or cudnn.cudnn_recurrence(cell, *rest),
+        "cudnn_recurrences",
+        lambda cell, *rest: cells.append(cell) or cudnn.cudnn_recurrences(cell, *rest),
     )
     return cells
 
@@ -93,8 +93,10 @@ def test_no_other_layer_is_computed_by_them(device):
 def test_a_sentence_without_a_word_keeps_its_state(device):
     values = moved(make_values(LstmCell(), False, [4], True), device)
     inputs = values.inputs[:2]
-    state = RecurrentState(*(part.detach() for part in values.state))
-    _, found = cudnn.cudnn_recurrence(LstmCell(), LayerCall(inputs, values.weights, state), [2])
+    # The same state for all sentences, in the memory of one.
+    state = RecurrentState(*(part.detach()[:1].expand(4, -1) for part in values.state))
+    calls = [LayerCall(inputs, values.weights, state)]
+    ((_, found),) = cudnn.cudnn_recurrences(LstmCell(), calls, [2])
     assert torch.equal(found.cell[2:], state.cell[2:]) and found.hidden.shape == (4, DIM)
     assert torch.equal(found.hidden[2:], state.hidden[2:])
     assert not torch.equal(found.cell[:2], state.cell[:2])
