@@ -44,10 +44,11 @@ def recurrences(
     """
     All steps of recurrent layers of the same widths: in parallel, if there are threads for it.
 
-    Under `torch.autocast` products are in its type; the steps between products are never computed
-    in less than float32, so that cell states do not drift over a long sentence. If gradients are
-    tracked, about `(num_gates + 2) * hidden_dim` numbers per token are kept for the backward pass,
-    which allocates as many again; otherwise only the results grow with the number of tokens.
+    Under `torch.autocast` products are in its type, or in float32 where that is faster; the steps
+    between products are never computed in less than float32, so that cell states do not drift over
+    a long sentence. If gradients are tracked, about `(num_gates + 2) * hidden_dim` numbers per
+    token are kept for the backward pass, which allocates as many again; otherwise only the results
+    grow with the number of tokens.
 
     # Parameters
 

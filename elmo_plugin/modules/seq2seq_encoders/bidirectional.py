@@ -71,7 +71,8 @@ class BidirectionalEncoder(Seq2SeqEncoder):
 
         inputs : `torch.Tensor`
             Shape `(batch_size, num_tokens, input_size)`. Computed in the weights' dtype; under
-            `torch.autocast` products are in its type, but cell states are float32.
+            `torch.autocast` products are in its type, or in float32 where that is faster (by cuDNN
+            on a GPU), but cell states are float32.
         mask : `torch.BoolTensor`
             Shape `(batch_size, num_tokens)`, real tokens first. Sentences may be empty and in any
             order of length.
