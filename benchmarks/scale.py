@@ -48,7 +48,7 @@ from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.commands.main import main as elmo
 from elmo_plugin.corpora import sentence_per_line
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
-from elmo_plugin.util.plotting import COLOURS, MARKERS, import_pyplot, save_picture
+from elmo_plugin.util.plotting import COLOURS, MARKERS, new_figure, save_picture
 
 TOKENS = (10_000, 100_000, 1_000_000)
 WARM_UP = 1_000
@@ -225,8 +225,8 @@ def draw(rows: Iterable[Row], picture: Path) -> None:
         if parsed := NAME.match(row.name):
             curve = curves[row.unit].setdefault(parsed[1], {})
             curve[int(parsed[2].replace(",", ""))] = row.ours
-    pyplot = import_pyplot()
-    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.4), constrained_layout=True)
+    figure = new_figure(figsize=(9, 3.4))
+    axes = figure.subplots(1, 2)
     for axis, unit in zip(axes, curves):
         for name, colour, mark in zip(curves[unit], COLOURS, MARKERS):
             tokens, values = zip(*sorted(curves[unit][name].items()))
@@ -239,7 +239,6 @@ def draw(rows: Iterable[Row], picture: Path) -> None:
     lines, names = axes[0].get_legend_handles_labels()
     figure.legend(lines, names, loc="outside right center", fontsize=8, frameon=False)
     save_picture(figure, picture)
-    pyplot.close(figure)
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.util.atomic_write import atomic_write
-from elmo_plugin.util.plotting import import_pyplot, save_picture
+from elmo_plugin.util.plotting import new_figure, save_picture
 
 Point = Dict[str, Any]
 NAME = re.compile(r"training_state_e(\d+)_b(\d+)\.th")
@@ -86,11 +86,11 @@ def measure(run: Path, text: str, output: Path, after: List[Point]) -> List[Poin
 
 def draw(points: List[Point], picture: Path, lines: Dict[str, float]) -> None:
     """Perplexity over tokens, and over minutes where they are known."""
-    pyplot = import_pyplot()
+    figure = new_figure(figsize=(9, 3.6))
     from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
     axes_names = [("tokens", "million tokens read", 1e6), ("minutes", "minutes of training", 1.0)]
-    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.6), sharey=True, constrained_layout=True)
+    axes = figure.subplots(1, 2, sharey=True)
     for axis, (name, label, unit) in zip(axes, axes_names):
         known = [point for point in points if point[name]]
         places = [point[name] / unit for point in known]

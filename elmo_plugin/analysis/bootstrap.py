@@ -88,6 +88,6 @@ def bootstrap(correct: ArrayLike, total: ArrayLike) -> BootstrappedScore:
 
 
 def percentile_interval(samples: numpy.ndarray) -> Interval:
-    """The 95 % percentile interval of bootstrap samples."""
+    """The 95 % percentile interval of bootstrap samples, shape `(num_samples,)`."""
     low, high = numpy.quantile(samples, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return Interval(float(low), float(high))

@@ -43,15 +43,17 @@ class SenseScore:
 
     @property
     def precision(self) -> float:
+        """The share of the answers that are correct, 0 to 1; 0 without answers."""
         return self.num_correct / self.num_answered if self.num_answered else 0.0
 
     @property
     def recall(self) -> float:
+        """The share of the words with a correct answer, 0 to 1."""
         return self.num_correct / self.num_words if self.num_words else 0.0
 
     @property
     def f1(self) -> float:
-        # The harmonic mean of precision and recall.
+        """The harmonic mean of precision and recall."""
         total = self.num_answered + self.num_words
         return 2 * self.num_correct / total if total else 0.0
 

@@ -8,7 +8,7 @@ from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.util.atomic_write import check_new_file, write_json
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.plotting import import_pyplot, save_picture
+from elmo_plugin.util.plotting import new_figure, save_picture
 
 DESCRIPTION = """\
 Show how trained models mix the layers of their biLM (equation 1 and figure 2 of the paper): the
@@ -64,18 +64,12 @@ def _table(mixes: List[LayerWeights]) -> str:
 
 def draw(mixes: List[LayerWeights], picture: Path) -> None:
     """A heat map with a row for each mix, and a panel for each place, as figure 2 of the paper."""
-    pyplot = import_pyplot()
     positions = list(dict.fromkeys(mix.at for mix in mixes))
     heights = [sum(mix.at == at for mix in mixes) for at in positions]
     num_layers = max(len(mix.weights) for mix in mixes)
-    figure, axes = pyplot.subplots(
-        len(positions),
-        figsize=(3.0 + num_layers, 1.2 + 0.4 * len(mixes) + 0.4 * len(positions)),
-        squeeze=False,
-        constrained_layout=True,
-        height_ratios=heights,
-        sharex=True,
-    )
+    height = 1.2 + 0.4 * len(mixes) + 0.4 * len(positions)
+    figure = new_figure(figsize=(3.0 + num_layers, height))
+    axes = figure.subplots(len(positions), squeeze=False, height_ratios=heights, sharex=True)
     for axis, at in zip(axes.flat, positions):
         found = [mix for mix in mixes if mix.at == at]
         labels = [model_label(mix, mixes) for mix in found]
@@ -83,4 +77,3 @@ def draw(mixes: List[LayerWeights], picture: Path) -> None:
         axis.set_title(f"at the {at}" if at in ("input", "output") else at, fontsize=10)
     figure.colorbar(image, ax=axes, label="weight")
     save_picture(figure, picture)
-    pyplot.close(figure)

@@ -45,7 +45,7 @@ def embed_with_cove(
     # Raises
 
     `ValueError`
-        If `batch_size` is not above 0.
+        If `batch_size` is not above 0, or a vector does not have the shape `(input_dim,)`.
     `TypeError`
         If a sentence is not a list of strings; the message names the sentence and the word.
 
@@ -68,7 +68,13 @@ def _embed_batch(
     for row, words in enumerate(sentences):
         for number, word in enumerate(words):
             if word in word_vectors:
-                inputs[row, number] = torch.as_tensor(word_vectors[word])
+                vector = torch.as_tensor(word_vectors[word])
+                if vector.shape != (encoder.input_dim,):
+                    raise ValueError(
+                        f"Expected word vectors of {encoder.input_dim} numbers, with which the "
+                        f"encoder was trained, found shape {tuple(vector.shape)} for {word!r}."
+                    )
+                inputs[row, number] = vector
     device = next(encoder.parameters()).device
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     with torch.inference_mode():

@@ -7,7 +7,7 @@ from allennlp.data import TextFieldTensors
 from overrides import overrides
 
 from elmo_plugin.elmo.token_embedder import ElmoTokenEmbedder
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,7 @@ class ElmoPlacement(Placement):
         self, elmo: Lazy[ElmoTokenEmbedder], at: str = "input", indexer: str = "elmo"
     ) -> None:
         super().__init__()
-        if at not in ("input", "output", "both"):
-            raise ConfigurationError(
-                f'Expected ELMo to be placed `at` "input", "output" or "both", found {at!r}.'
-            )
+        check_one_of(("input", "output", "both"), at=at)
         positions = ["input", "output"] if at == "both" else [at]
         self.elmo = elmo.construct(num_mixes=len(positions))
         self.elmo.mix_names = [f"elmo_{position}" for position in positions]

@@ -90,6 +90,7 @@ class SpanCounts:
         return lines
 
     def reset(self) -> None:
+        """Sets all counts to zero."""
         for counter in self._counters:
             counter.clear()
 

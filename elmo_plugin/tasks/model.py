@@ -12,7 +12,7 @@ from overrides import overrides
 
 from elmo_plugin.elmo.placement import PlacedText, Placement
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
-from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.errors import ConfigurationError, check_no_settings, check_one_of
 from elmo_plugin.util.quantized import dequantize
 
 logger = logging.getLogger(__name__)
@@ -45,8 +45,7 @@ class TaskModel(Model):
     # Raises
 
     `ConfigurationError`
-        If `dtype` is another one, or a setting is unknown: AllenNLP does not check the settings of
-        a model whose constructor takes `**kwargs`.
+        If `dtype` is another one, or a setting is unknown.
     """
 
     #: What a training corpus must have, and where; for the error.
@@ -68,10 +67,7 @@ class TaskModel(Model):
         dtype: str = "float32",
         **unknown: Any,
     ) -> None:
-        if unknown:
-            raise ConfigurationError(
-                f"{type(self).__name__} has no settings {sorted(unknown)}. Correct or remove them."
-            )
+        check_no_settings(self, unknown)
         check_one_of(DTYPES, dtype=dtype)
         super().__init__(vocab, regularizer, serialization_dir)
         self._dtype = dtype

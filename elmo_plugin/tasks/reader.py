@@ -6,7 +6,7 @@ from allennlp.data.fields import ListField
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 from overrides import overrides
 
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_no_settings
 
 _T = TypeVar("_T")
 
@@ -35,9 +35,8 @@ class TaskReader(DatasetReader):
     # Raises
 
     `ConfigurationError`
-        If the fraction is not above 0 and at most 1, or the sample of a file is empty; or if a
-        setting is unknown: AllenNLP does not check the settings of a reader whose constructor takes
-        `**kwargs`.
+        If the fraction is not above 0 and at most 1, the sample of a file is empty, or a setting is
+        unknown.
     """
 
     #: The fields of an instance that hold text.
@@ -52,10 +51,7 @@ class TaskReader(DatasetReader):
         serialization_dir: Optional[str] = None,
         **unknown: Any,
     ) -> None:
-        if unknown:
-            raise ConfigurationError(
-                f"{type(self).__name__} has no settings {sorted(unknown)}. Correct or remove them."
-            )
+        check_no_settings(self, unknown)
         if not 0.0 < fraction <= 1.0:
             raise ConfigurationError(
                 f"Expected a `fraction` above 0 and at most 1, found {fraction}."

@@ -85,7 +85,7 @@ class AtomicCheckpointer(Checkpointer):
             if not path.with_name(path.name.replace("training", "model", 1)).exists():
                 path.unlink()
         for name in ("model_state_e*_b*.th", "training_state_e*_b*.th", "best.th"):
-            for path in folder.glob(f"{name}{UNFINISHED}"):
+            for path in folder.glob(f"{name}*{UNFINISHED}"):
                 path.unlink()
 
     def _record_save(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:

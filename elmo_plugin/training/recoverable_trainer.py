@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy
 import torch
 from allennlp.data import DataLoader, TensorDict
-from allennlp.nn.util import dist_reduce_sum, move_to_device
+from allennlp.nn.util import move_to_device
 from allennlp.training.callbacks import ConfidenceChecksCallback, TrainerCallback
 from allennlp.training.checkpointer import TrainerCheckpoint
 from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
@@ -19,7 +19,7 @@ from elmo_plugin.training.metric_states import load_metric_states, metric_states
 from elmo_plugin.training.random_states import random_states, set_random_states
 from elmo_plugin.training.resumed_loader import ResumedLoader
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
-from elmo_plugin.util.distributed import gathered
+from elmo_plugin.util.distributed import gathered, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import read_state
 
@@ -217,9 +217,9 @@ class RecoverableTrainer(GradientDescentTrainer):
         if "loss" not in metrics:
             # The checkpoint was saved after the last batch, so AllenNLP trained none.
             metrics.update(self.model.get_metrics(reset=True))
-        num_batches = dist_reduce_sum(self._batches_in_epoch_completed)
+        num_batches = sum_over_processes(self._batches_in_epoch_completed)
         for name, loss in self._record.losses.items():
-            metrics[name] = dist_reduce_sum(loss) / num_batches
+            metrics[name] = sum_over_processes(float(loss)) / num_batches
         self._record.losses = {}
         for module in self.model.modules():
             if hasattr(module, "epoch_metrics"):

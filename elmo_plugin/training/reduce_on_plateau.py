@@ -82,13 +82,14 @@ class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
         # Raises
 
         `ConfigurationError`
-            If there is no validation metric, or its sign contradicts `mode`.
+            If there is no validation metric after an epoch, or its sign contradicts `mode`.
         """
         if metric is None:
             raise ConfigurationError(
-                "elmo-reduce-on-plateau watches the validation metric, but this experiment has "
-                "none: set `validation_data_path` (and `validation_metric` in the trainer), or "
-                "use a scheduler that needs no metric."
+                "elmo-reduce-on-plateau watches the validation metric, but this epoch has none: "
+                "set `validation_data_path` (and `validation_metric` in the trainer), validate "
+                "after every epoch if a `should_validate_callback` skips some, or use a scheduler "
+                "that needs no metric."
             )
         mode, threshold_mode = self.lr_scheduler.mode, self.lr_scheduler.threshold_mode
         if mode == "min" and metric > 0:

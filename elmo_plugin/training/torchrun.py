@@ -1,10 +1,9 @@
 """Training with AllenNLP in processes that `torchrun` has started."""
 
-import ctypes
 import json
+import os
 import signal
 import socket
-import sys
 import time
 from os import PathLike
 from pathlib import Path
@@ -24,12 +23,11 @@ from allennlp.training.util import create_serialization_dir, make_vocab_from_par
 from torch import distributed
 
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.parent import end_with_parent
 from elmo_plugin.util.torchrun import ProcessRanks, rendezvous, wait_for
 
 __all__ = ["train_under_torchrun"]
 
-# Option of Linux's `prctl`: the signal that a process gets when its parent ends.
-_PR_SET_PDEATHSIG = 1
 # On a network file system a new file may become visible only after half a minute.
 _SECONDS_TO_SEE_FILES = 60
 
@@ -70,8 +68,7 @@ def train_under_torchrun(
         fewer devices than processes.
     """
     # If it outlived torchrun's agent, it would write into the folder of the repeated command.
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(os.getppid(), signal.SIGKILL)
     common_logging.FILE_FRIENDLY_LOGGING = file_friendly_logging
     folder = Path(serialization_dir)
     store, _rank, _world_size = next(distributed.rendezvous("env://"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Iterator, Optional, Union
 
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import is_pipe
+from elmo_plugin.util.files import NO_SPACE, is_pipe
 
 #: The suffix of a file while it is written.
 UNFINISHED = ".unfinished"
@@ -20,8 +20,8 @@ UNFINISHED = ".unfinished"
 def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     """
     Yields the path of a temporary file in the same folder, which is synced and renamed to `path` at
-    the end, so that `path` is either the complete new file or unchanged. After an exception the
-    temporary file is removed.
+    the end, so that `path` is either the complete new file or unchanged, also if other processes
+    write it. After an exception the temporary file is removed.
 
     # Parameters
 
@@ -42,15 +42,16 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
         return
     if os.path.islink(path):
         path = os.path.realpath(path)
-    unfinished = Path(f"{os.fspath(path)}{UNFINISHED}")
+    unfinished = Path(f"{os.fspath(path)}.{os.getpid()}{UNFINISHED}")
     try:
         yield unfinished
         with open(unfinished, "rb") as written:
             os.fsync(written.fileno())
         os.replace(unfinished, path)
     except OSError as error:
-        is_other = error.filename is not None and str(error.filename) != str(unfinished)
-        if error.errno is None or is_other:
+        # The error of a full disk names no file.
+        is_full = error.filename is None and error.errno in NO_SPACE
+        if str(error.filename) != str(unfinished) and not is_full:
             raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:

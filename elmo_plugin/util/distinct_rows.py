@@ -25,7 +25,9 @@ def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
 
 
 def by_hash(rows: torch.Tensor) -> Optional[Tuple[torch.Tensor, torch.Tensor]]:
-    """The same for at least one row, or `None` if different rows have the same hash."""
+    """
+    `distinct_rows` by hashes, for at least one row, or `None` if different rows have the same hash.
+    """
     generator = torch.Generator().manual_seed(0)
     # Odd, so that a change of one number always changes the hash.
     factors = torch.randint(

@@ -31,6 +31,24 @@ def check_one_of(choices: Collection[str], **settings: Any) -> None:
             )
 
 
+def check_least(least: int, **settings: float) -> None:
+    """Raises `ConfigurationError` if a setting is below `least`."""
+    for name, value in settings.items():
+        if not value >= least:
+            raise ConfigurationError(f"Expected `{name}` of at least {least}, found {value}.")
+
+
+def check_no_settings(owner: Any, unknown: Collection[str]) -> None:
+    """
+    Raises `ConfigurationError` if there are `unknown` settings of an object: AllenNLP does not
+    check those of a class whose constructor takes `**kwargs`.
+    """
+    if unknown:
+        raise ConfigurationError(
+            f"{type(owner).__name__} has no settings {sorted(unknown)}. Correct or remove them."
+        )
+
+
 def jsonnet_message(message: str) -> Optional[str]:
     """What an error of jsonnet says, and where it arose, on one line; `None` for other errors."""
     found = _JSONNET.match(message)

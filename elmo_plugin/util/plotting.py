@@ -12,31 +12,35 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6
 MARKERS = "osD^vPX"
 
 
-def import_pyplot() -> Any:
+def new_figure(**settings: Any) -> Any:
     """
-    `matplotlib.pyplot`, which draws into files and needs no screen.
+    A `matplotlib.figure.Figure` with these settings, which is drawn into files. It is made without
+    `pyplot`, whose backend is the caller's.
 
     # Raises
 
     `ConfigurationError`
         If matplotlib is not installed.
     """
-    matplotlib = optional_package("matplotlib", "Drawing", error=ConfigurationError)
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    module = optional_package("matplotlib.figure", "Drawing", error=ConfigurationError)
+    return module.Figure(layout="constrained", **settings)
 
-    # The same SVG for the same numbers.
-    pyplot.rcParams["svg.hashsalt"] = "elmo"
-    return pyplot
+
+def write_figure(figure: Any, output: Any, kind: str, **settings: Any) -> None:
+    """
+    Writes a figure of `new_figure` into a file as `svg`, `png` or `pdf`. An SVG of the same numbers
+    is the same, byte for byte. `settings` are those of `savefig`.
+    """
+    matplotlib = optional_package("matplotlib", "Drawing", error=ConfigurationError)
+    metadata = {"Date": None} if kind == "svg" else None
+    with matplotlib.rc_context({"svg.hashsalt": "elmo"}):
+        figure.savefig(output, format=kind, metadata=metadata, **settings)
 
 
 def save_picture(figure: Any, picture: Path, **settings: Any) -> None:
     """
-    Writes a figure of matplotlib as SVG, PNG or PDF, by the ending of the name. `settings` are
+    Writes a figure of `new_figure` as SVG, PNG or PDF, by the ending of the name. `settings` are
     those of `savefig`.
     """
-    kind = picture.suffix.removeprefix(".")
     with atomic_write(picture) as unfinished:
-        # Without its date, an SVG of the same numbers is the same file.
-        metadata = {"Date": None} if kind == "svg" else None
-        figure.savefig(unfinished, format=kind, dpi=150, metadata=metadata, **settings)
+        write_figure(figure, unfinished, picture.suffix.removeprefix("."), dpi=150, **settings)

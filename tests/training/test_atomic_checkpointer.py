@@ -225,16 +225,16 @@ def test_a_checkpoint_with_a_pickled_class_is_refused_in_one_printable_line(tmp_
 
 
 def test_unfinished_files_of_other_programs_stay(tmp_path):
-    for name in ("vectors.hdf5.unfinished", "best.th.unfinished"):
+    for name in ("vectors.hdf5.7.unfinished", "best.th.7.unfinished"):
         (tmp_path / name).write_bytes(b"half a file")
     make(tmp_path).load_checkpoint()
-    assert names(tmp_path) == ["vectors.hdf5.unfinished"]
+    assert names(tmp_path) == ["vectors.hdf5.7.unfinished"]
 
 
 def test_files_left_incomplete_by_a_kill_are_removed(tmp_path):
     train(make(tmp_path), ScriptedTrainer())
     whole = names(tmp_path)
-    for name in ("training_state_e0_b7.th", "model_state_e0_b7.th.unfinished"):
+    for name in ("training_state_e0_b7.th", "model_state_e0_b7.th.7.unfinished"):
         (tmp_path / name).write_bytes(b"half a file")
     make(tmp_path).load_checkpoint()
     assert names(tmp_path) == whole

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 from threading import Thread
@@ -48,6 +49,29 @@ def test_a_folder_that_is_a_file_is_named_by_the_first_error(tmp_path):
     with pytest.raises(NotADirectoryError) as error, atomic_write(path) as unfinished:
         unfinished.write_text("x")
     assert error.value.filename == str(path)
+
+
+def test_an_error_without_a_file_is_left_as_it_is_unless_the_disk_is_full(tmp_path):
+    path = tmp_path / "file.txt"
+    with pytest.raises(ConnectionResetError) as reset, atomic_write(path):
+        raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+    assert reset.value.filename is None
+    with pytest.raises(OSError, match="No space left") as full, atomic_write(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert full.value.filename == str(path)
+
+
+def test_processes_that_write_the_same_file_do_not_mix(tmp_path, monkeypatch):
+    path = tmp_path / "file.txt"
+    with atomic_write(path) as first:
+        first.write_text("first")
+        with monkeypatch.context() as other_process:
+            other_process.setattr(os, "getpid", lambda: 0)
+            with atomic_write(path) as second:
+                second.write_text("second")
+        assert path.read_text() == "second"
+    assert path.read_text() == "first"
+    assert os.listdir(tmp_path) == ["file.txt"]
 
 
 def test_a_link_stays_and_the_file_that_it_names_is_written(tmp_path):

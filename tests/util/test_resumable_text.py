@@ -78,7 +78,7 @@ def test_nothing_is_left_of_what_was_not_begun(tmp_path):
 def test_a_kill_in_the_first_commit_leaves_nothing_that_stays(tmp_path):
     text = opened(tmp_path / "out.tsv")
     # What it leaves: a progress file that is not complete.
-    (text.folder / "progress.json.unfinished").write_text('{"settings"')
+    (text.folder / "progress.json.7.unfinished").write_text('{"settings"')
     text.close()
     assert list(tmp_path.iterdir()) == []
 

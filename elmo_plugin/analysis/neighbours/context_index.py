@@ -82,6 +82,7 @@ class ContextIndex:
 
     @property
     def num_contexts(self) -> int:
+        """The number of contexts, that is, of tokens of the text."""
         return self.settings["num_contexts"]
 
     def check_bilm(self, bilm: Bilm) -> None:
@@ -118,6 +119,7 @@ class ContextIndex:
         ]
 
     def close(self) -> None:
+        """Closes the files of the index."""
         self._text.close()
 
     def _words(self, sentence: int) -> Tuple[str, ...]:

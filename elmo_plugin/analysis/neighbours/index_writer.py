@@ -23,8 +23,6 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 from elmo_plugin.util.resumable_text import can_continue
 
-# What a process leaves in the folder if it is killed before it has written the index file.
-_BEFORE_THE_INDEX = {"lock", f"{INDEX_FILE}{UNFINISHED}"}
 _START = {
     "num_lines": 0,
     "num_sentences": 0,
@@ -165,7 +163,9 @@ class IndexWriter:
 
 def _check_folder(folder: Path) -> None:
     if folder.is_dir() and not (folder / INDEX_FILE).exists():
-        others = sorted(set(os.listdir(folder)) - _BEFORE_THE_INDEX)
+        # What a process leaves if it is killed before it has written the index file.
+        unfinished = {path.name for path in folder.glob(f"{INDEX_FILE}.*{UNFINISHED}")}
+        others = sorted(set(os.listdir(folder)) - unfinished - {"lock"})
         if others:
             raise ConfigurationError(
                 f"{folder} holds other files ({others[0]}); expected a new folder or an index."

@@ -75,7 +75,10 @@ class NearestRows:
         self.add_rows(numpy.flatnonzero(products >= threshold) + first)
 
     def add_rows(self, rows: numpy.ndarray) -> None:
-        """Adds rows that come after those added so far, except excluded ones."""
+        """
+        Adds rows that come after those added so far, except excluded ones. `rows` are their
+        numbers, shape `(num_rows,)`, ascending.
+        """
         for start, end in self._excluded:
             rows = rows[(rows < start) | (rows >= end)]
         for start in range(0, len(rows), _ROWS_PER_CHECK):

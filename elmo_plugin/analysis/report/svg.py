@@ -4,7 +4,9 @@ import re
 from html import escape
 from typing import Any, Callable
 
-from elmo_plugin.util.plotting import import_pyplot
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.plotting import new_figure, write_figure
 
 __all__ = ["picture_file", "svg_of"]
 
@@ -34,14 +36,13 @@ def svg_of(
     width, height : `float`, optional
         In inches. They determine the ratio of the sides, and the size of text relative to them.
     """
-    pyplot = import_pyplot()
+    matplotlib = optional_package("matplotlib", "Drawing", error=ConfigurationError)
     ink = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    with pyplot.rc_context({**dict.fromkeys(ink, _INK), "svg.fonttype": "path"}):
-        figure, axes = pyplot.subplots(figsize=(width, height), constrained_layout=True)
-        draw(axes)
+    with matplotlib.rc_context({**dict.fromkeys(ink, _INK), "svg.fonttype": "path"}):
+        figure = new_figure(figsize=(width, height))
+        draw(figure.subplots())
         output = io.StringIO()
-        figure.savefig(output, format="svg", transparent=True, metadata={"Date": None})
-        pyplot.close(figure)
+        write_figure(figure, output, "svg", transparent=True)
     element = output.getvalue()
     element = element[element.index("<svg") :].replace(_INK, "currentColor")
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)

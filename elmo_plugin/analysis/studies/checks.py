@@ -67,6 +67,8 @@ def _build(experiment: Dict[str, Any], is_evaluated: bool) -> None:
     for name in ("dataset_reader", "validation_dataset_reader"):
         if name in experiment:
             reader = experiment[name]
+            if isinstance(reader, str):
+                experiment[name] = reader = {"type": reader}
             limit = reader.get("max_instances") or _NUM_INSTANCES
             reader["max_instances"] = min(limit, _NUM_INSTANCES)
     with tempfile.TemporaryDirectory() as folder:

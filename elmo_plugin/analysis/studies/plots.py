@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 from elmo_plugin.analysis.studies.comparison import Cell, cell
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
-from elmo_plugin.util.plotting import COLOURS, MARKERS, import_pyplot, save_picture
+from elmo_plugin.util.plotting import COLOURS, MARKERS, new_figure, save_picture
 
 __all__ = ["Panel", "draw_scores", "panels"]
 
@@ -100,24 +100,17 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
     `ConfigurationError`
         If matplotlib is not installed.
     """
-    pyplot = import_pyplot()
     found = panels(results)
     if not found:
         return
     heights = [panel.height + 0.3 for panel in found]
-    figure, axes = pyplot.subplots(
-        len(found),
-        figsize=(4.5, sum(heights)),
-        height_ratios=heights,
-        squeeze=False,
-        constrained_layout=True,
-    )
+    figure = new_figure(figsize=(4.5, sum(heights)))
+    axes = figure.subplots(len(found), height_ratios=heights, squeeze=False)
     for axis, panel in zip(axes.flat, found):
         axis.set_title(panel.title, fontsize=10)
         panel.draw(axis)
     for picture in pictures:
         save_picture(figure, picture, bbox_inches="tight")
-    pyplot.close(figure)
 
 
 def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:

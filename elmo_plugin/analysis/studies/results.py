@@ -64,6 +64,7 @@ class Results:
         ]
 
     def add(self, score: Score) -> None:
+        """Takes a score, in place of one with the same digest."""
         self._scores[score["digest"]] = score
 
     def reuse(self, other: "Results") -> None:
@@ -142,6 +143,7 @@ class Results:
         return len(self._scores.keys() - {run["digest"] for run in self._runs})
 
     def save(self) -> None:
+        """Replaces the file. The caller must hold the lock of its folder."""
         content = {
             "title": self.title,
             "command": self.command,

@@ -74,6 +74,7 @@ class Row:
 
     @classmethod
     def from_dict(cls, row: Dict[str, Any]) -> "Row":
+        """The row of which `dataclasses.asdict` made this dictionary."""
         return cls(**{**row, "columns": tuple(Column(**column) for column in row["columns"])})
 
 
@@ -221,8 +222,10 @@ def check_inputs(runs: Iterable[Run]) -> None:
 
 def _files(name: str) -> List[str]:
     """The files of a path: itself, its `.gz`, or many if it is a pattern such as `train-*.txt`."""
-    if os.path.isfile(name):
-        return [name]
+    name = os.path.expanduser(name.removeprefix("file://"))
+    for file in (name, f"{name}.gz"):
+        if os.path.isfile(file):
+            return [file]
     # Other strings of an experiment, such as regular expressions, name no folder.
     names = (name, f"{name}.gz") if os.sep in name else ()
     found = next(filter(None, (glob.glob(each, recursive=True) for each in names)), [])

@@ -1,6 +1,5 @@
 """Trains the runs of a study: one after the other, in parallel, or as tasks of Ray."""
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -10,6 +9,7 @@ from elmo_plugin.analysis.studies.study import Run
 from elmo_plugin.analysis.studies.train_run import RunFailed, Score, train_run
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.ray_tasks import run_with_ray
+from elmo_plugin.util.threads import threads_per_process
 
 __all__ = ["Outcome", "train_all", "train_all_with_ray"]
 
@@ -37,9 +37,7 @@ def train_all(
     on_start : `Callable[[Run], object]`, optional
         Called before each run.
     """
-    num_threads = 0
-    if num_workers > 1 and not os.environ.get("OMP_NUM_THREADS"):
-        num_threads = max(1, (os.cpu_count() or 1) // num_workers)
+    num_threads = threads_per_process(num_workers) if num_workers > 1 else 0
 
     def train(run: Run) -> Outcome:
         on_start(run)
@@ -87,8 +85,10 @@ def train_all_with_ray(
     num_threads = max(1, int(num_cpus))
     calls = [(run, out.resolve(), metrics, num_threads) for run in runs]
     for number, outcome in run_with_ray(_outcome, calls, address, num_cpus, num_gpus):
-        failed = isinstance(outcome, RuntimeError)  # of Ray itself
-        yield runs[number], RunFailed(str(outcome)) if failed else outcome
+        # Of Ray itself, or of a worker that cannot begin; `_outcome` returns all other errors.
+        if isinstance(outcome, Exception) and not isinstance(outcome, RunFailed):
+            outcome = RunFailed(str(outcome))
+        yield runs[number], outcome
 
 
 def _outcome(

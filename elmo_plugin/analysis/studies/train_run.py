@@ -1,4 +1,3 @@
-import ctypes
 import hashlib
 import json
 import os
@@ -19,6 +18,7 @@ from elmo_plugin.analysis.studies.study import Run, file_hashes, validation_metr
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
+from elmo_plugin.util.parent import end_with_parent
 
 __all__ = ["RunFailed", "Score", "folder_of", "train_run"]
 
@@ -30,8 +30,6 @@ _NUM_LOG_LINES = 8
 _SECONDS = 0.5
 # How long to wait for another process that trains the run, see `wait_for_lock`.
 _LOCK_SECONDS = 60.0
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _EVALUATION = json.dumps({"evaluation": {"type": "elmo-bootstrap"}})
 _PACKAGES = ("torch", "numpy", "allennlp", "elmo-plugin")
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -82,7 +80,7 @@ def train_run(
         - `name`, `digest`, `fraction`, `seed`, `experiment`: those of the run
         - `minutes`: the duration of training and evaluation, killed calls included
         - `versions`: of Python and packages, the instructions of the CPU, the name of the GPU if
-          there is one, and a hash of the source
+          there is one, and a hash of the source, all when the training began
         - `files`: the SHA-256 of each file that the run reads
         - `training`: the numbers in `metrics.json`, and as `before_*` those before fine-tuning
         - `history`: the validation metric after each epoch; empty if lower is better
@@ -102,6 +100,7 @@ def train_run(
     try:
         process = _Process(folder, lock, num_threads, should_stop)
         experiment, training = folder / "experiment.json", folder / "training"
+        versions = folder / "versions.json"
         if not (folder / "trained").exists():
             # Cannot be continued without its configuration, or if the paths in it have changed.
             is_same = experiment.exists() and _read(experiment) == run.experiment
@@ -109,6 +108,8 @@ def train_run(
                 shutil.rmtree(training)
             write_json(experiment, run.experiment)
             recover = ["--recover"] if training.exists() else []
+            if not (recover and versions.exists()):
+                write_json(versions, _versions())
             process.call("train", str(experiment), "-s", str(training), *recover)
             (folder / "trained").touch()
         evaluation, samples = _evaluated(run, folder, process, metrics)
@@ -119,7 +120,7 @@ def train_run(
             "seed": run.seed,
             "experiment": _from_here(run.experiment),
             "minutes": round(process.seconds() / 60.0, 4),
-            "versions": _versions(),
+            "versions": _read(versions) if versions.exists() else _versions(),
             "files": _from_here(file_hashes({**run.experiment, "evaluate": run.evaluate})),
             "training": _training_metrics(training),
             "history": _history(training, run.experiment),
@@ -184,7 +185,7 @@ class _Process:
                 stderr=subprocess.STDOUT,
                 env=environment,
                 pass_fds=[self._lock],
-                preexec_fn=partial(_die_with_parent, os.getpid()),
+                preexec_fn=partial(end_with_parent, os.getpid(), signal.SIGTERM),
             )
             try:
                 code = self._wait(process)
@@ -209,15 +210,6 @@ class _Process:
                 path = self._folder / "seconds.unfinished"
                 path.write_text(f"{before + time.monotonic() - start:.3f}")
                 path.replace(self._folder / "seconds")
-
-
-def _die_with_parent(parent: int) -> None:
-    """On Linux: the calling process gets SIGTERM when the thread that started it ends."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
-            # The parent has already ended.
-            os._exit(1)
 
 
 def _training_metrics(training: Path) -> Dict[str, float]:

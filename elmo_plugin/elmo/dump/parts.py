@@ -1,6 +1,5 @@
 """Computes the vectors of groups of sentences, here or in other processes, and writes them."""
 
-import os
 import signal
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from elmo_plugin.elmo.dump.part_file import EmbeddedSentence, PartWriter
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.threads import threads_per_process
 
 __all__ = [
     "DumpOptions",
@@ -106,9 +106,7 @@ def compute_parts(
     parts: Parts, groups: Iterator[SentenceGroup], num_workers: int
 ) -> Iterator[Tuple[SentenceGroup, Path]]:
     """Yields each group with its part, in the order of the groups."""
-    num_threads = torch.get_num_threads()
-    if num_workers and "OMP_NUM_THREADS" not in os.environ:
-        num_threads = max(1, num_threads // num_workers)
+    num_threads = threads_per_process(num_workers or 1)
     loader: DataLoader = DataLoader(
         parts,
         batch_size=None,

@@ -55,8 +55,8 @@ def padded_linear(
 
 def transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """
-    `left.t() @ right`, in the order that is faster on a CPU. If one has more rows than the other,
-    the additional rows must be zeros.
+    `left.t() @ right` of matrices of shapes `(num_rows, m)` and `(num_rows, n)`, in the order that
+    is faster on a CPU. If one has more rows than the other, the additional rows must be zeros.
     """
     if left.size(1) > right.size(1):
         return transposed_product(right, left).t()
@@ -69,7 +69,7 @@ def transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 
 def column_sums(values: torch.Tensor) -> torch.Tensor:
-    """The sum of the rows of a matrix."""
+    """The sum of the rows of a matrix `(num_rows, num_columns)`, shape `(num_columns,)`."""
     # In half precision a sum is rounded at each step; a product accumulates in float32.
     if values.dtype in (torch.bfloat16, torch.float16):
         return (values.new_ones(1, len(values)) @ values).squeeze(0)

@@ -145,6 +145,13 @@ class FormulaStep:
         """
         Fills `d_gates` and turns `d_cell_state` in place from the gradient of the cell state into
         that of the previous one. May overwrite `d_output`.
+
+        # Parameters
+
+        gates, d_gates : `torch.Tensor`
+            Shape `(num_sentences, num_gates * hidden_dim)`.
+        previous, cell_state, d_output, d_cell_state : `torch.Tensor`
+            Shape `(num_sentences, hidden_dim)`.
         """
         arguments: List[torch.Tensor] = [gates.detach(), previous.detach()]
         with torch.enable_grad():

@@ -84,6 +84,27 @@ def forward_scan(
     """
     The steps of one layer, without gradients. Fills `activations` if they are given; otherwise the
     memory needed besides the hidden states does not grow with the number of steps.
+
+    # Parameters
+
+    cell : `Cell`
+    inputs : `torch.Tensor`
+        Shape `(num_packed, input_dim)`: the tokens of all steps, step by step, in the type of the
+        products (float32, float64 or bfloat16).
+    weights : `Weights`
+    batch_sizes : `Sequence[int]`
+        The number of sentences in each step, which never grows; their sum is `num_packed`.
+    state : `Optional[RecurrentState]`
+        The initial state of each sentence, the longest first; zeros by default.
+    products : `Products`
+        Of the weights.
+    activations : `Optional[SavedActivations]`
+
+    # Returns
+
+    `Tuple[torch.Tensor, RecurrentState]`
+        The hidden states, shape `(num_packed, output_dim)`, in the type of `inputs`; and the state
+        of each sentence after its last token.
     """
     # Computations between matrix products are in float32 at least.
     full = torch.promote_types(inputs.dtype, torch.float32)
@@ -164,6 +185,18 @@ def backward_scan(
     From the gradients of the hidden states and of the final state, fills `d_gates` (gradients of
     the gates) and `d_projected` (of the projections before their clip), and returns the gradient of
     the initial state.
+
+    # Parameters
+
+    cell, weights, batch_sizes, state, activations
+        As in `forward_scan`, which has filled the activations.
+    gradients : `Tuple[torch.Tensor, ...]`
+        Of the hidden states, shape `(num_packed, output_dim)`, and of the final state's two parts,
+        shapes `(batch_size, output_dim)` and `(batch_size, hidden_dim)`.
+    d_gates : `torch.Tensor`
+        Shape `(num_packed, num_gates * hidden_dim)`, in the type of the products.
+    d_projected : `Optional[torch.Tensor]`
+        Shape `(num_packed, output_dim)`, in that type; `None` without a projection.
     """
     full, dtype = activations.cell_states.dtype, d_gates.dtype
     d_outputs, d_hidden, d_cell = (gradient.to(full) for gradient in gradients)

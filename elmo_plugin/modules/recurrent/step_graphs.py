@@ -8,7 +8,8 @@ used for every layer and length: its kernels read from device memory which step 
 
 from collections import OrderedDict
 from threading import Lock
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar
+from typing import Any, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar
+from weakref import WeakValueDictionary
 
 import torch
 
@@ -77,7 +78,9 @@ class StepGraph:
         self._addresses = self._table[:num_addresses].view(shape.num_layers, -1)
         self._schedule = self._table[num_addresses:]
         self._counter = torch.zeros((), dtype=torch.int64, device=shape.device)
-        self.recurrent, self.projection = _weights_of(shape)
+        # Held, so that graphs of other numbers of sentences find it.
+        self._weights = _weights_of(shape)
+        self.recurrent, self.projection = self._weights.recurrent, self._weights.projection
         self.allocate()
         self._graph: Optional[torch.cuda.CUDAGraph] = None
         if shape.device.type == "cuda":
@@ -249,7 +252,7 @@ Graph = TypeVar("Graph", bound=StepGraph)
 #: To be held from `graph_of` until results were copied: the next call fills the same buffers.
 LOCK = Lock()
 _graphs: "OrderedDict[Tuple[Type[StepGraph], Shape], StepGraph]" = OrderedDict()
-_weights: Dict[Shape, Tuple[torch.Tensor, torch.Tensor]] = {}
+_weights: "WeakValueDictionary[Shape, _Weights]" = WeakValueDictionary()
 
 
 def graph_of(kind: Type[Graph], shape: Shape) -> Graph:
@@ -267,13 +270,19 @@ def graph_of(kind: Type[Graph], shape: Shape) -> Graph:
     return graph
 
 
-def _weights_of(shape: Shape) -> Tuple[torch.Tensor, torch.Tensor]:
-    """Buffers of the recurrent weights and the projections, for all numbers of sentences."""
-    key = shape._replace(rows=0, keeps=False)
-    if key not in _weights:
+class _Weights:
+    """Buffers of the recurrent weights and the projections."""
+
+    def __init__(self, shape: Shape) -> None:
         layers, dim, width = shape.num_layers, shape.dim, shape.output_dim
-        _weights[key] = (
-            torch.zeros(layers, 4 * dim, width, dtype=shape.dtype, device=shape.device),
-            torch.zeros(layers, width, dim, dtype=shape.dtype, device=shape.device),
-        )
-    return _weights[key]
+        kind: Any = {"dtype": shape.dtype, "device": shape.device}
+        self.recurrent = torch.zeros(layers, 4 * dim, width, **kind)
+        self.projection = torch.zeros(layers, width, dim, **kind)
+
+
+def _weights_of(shape: Shape) -> _Weights:
+    """Those of all graphs of a shape, for all numbers of sentences; freed with the last graph."""
+    key = shape._replace(rows=0, keeps=False)
+    found = _weights.get(key) or _Weights(shape)
+    _weights[key] = found
+    return found

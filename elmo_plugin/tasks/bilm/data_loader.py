@@ -15,7 +15,7 @@ from elmo_plugin.bilm.token_embeddings import map_of
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.vocabulary import softmax_ids
 from elmo_plugin.util.distributed import rank_and_world_size
-from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.errors import ConfigurationError, check_least, check_one_of
 
 # The settings of each `order` and their defaults.
 _DEFAULTS: Dict[str, Dict[str, int]] = {
@@ -82,8 +82,8 @@ class BilmDataLoader(DataLoader):
                 "The elmo-bilm data loader expected a dataset reader of type elmo-bilm, found "
                 f"{type(reader).__name__}."
             )
-        _check_least(0, num_workers=num_workers)
-        _check_least(1, shuffle_lines=shuffle_lines)
+        check_least(0, num_workers=num_workers)
+        check_least(1, shuffle_lines=shuffle_lines)
         self._reader = reader
         self._data_path = data_path
         self._batches = _batches(
@@ -170,13 +170,7 @@ def _batches(order: str, **settings: Optional[int]) -> Union[SentenceBatches, St
                 f"Expected only {' and '.join(defaults)} for `order` {order!r}, found `{name}` "
                 f"{value}. Remove it, or choose another `order`."
             )
-    _check_least(1, **given)
+    check_least(1, **given)
     if order == "sentences":
         return SentenceBatches(**{**defaults, **given})
     return StreamBatches(**{**defaults, **given})
-
-
-def _check_least(least: int, **settings: int) -> None:
-    for name, value in settings.items():
-        if value < least:
-            raise ConfigurationError(f"Expected `{name}` of at least {least}, found {value}.")

@@ -10,6 +10,7 @@ from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.training import LinearDecay, RecoverableTrainer
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.threads import threads_per_process
 
 
 @Trainer.register("elmo-bilm", constructor="from_partial_objects")
@@ -76,11 +77,10 @@ class PretrainingTrainer(RecoverableTrainer):
             self._validation_data_loader.start_at(epochs, 0)
 
     def _share_cores(self) -> None:
-        """Divides the threads among processes: more threads than cores are ten times as slow."""
-        if "OMP_NUM_THREADS" not in os.environ:
-            # With torchrun, some processes may be on other machines.
-            num_processes = int(os.environ.get("LOCAL_WORLD_SIZE") or self._world_size)
-            torch.set_num_threads(max(1, torch.get_num_threads() // num_processes))
+        """Divides the threads among the processes of this machine."""
+        # With torchrun, some processes may be on other machines.
+        num_processes = int(os.environ.get("LOCAL_WORLD_SIZE") or self._world_size)
+        torch.set_num_threads(threads_per_process(num_processes))
 
     @property
     def _is_over(self) -> bool:

@@ -22,6 +22,7 @@ from elmo_plugin.tasks.coref.reader import GENRES
 from elmo_plugin.tasks.coref.scoring import ScoringSettings
 from elmo_plugin.tasks.coref.spans import MentionScorer, Spans, enumerate_spans
 from elmo_plugin.tasks.model import TaskModel
+from elmo_plugin.util.errors import check_least
 
 
 class _Document(NamedTuple):
@@ -56,6 +57,11 @@ class CoreferenceResolver(TaskModel):
         In training, a longer document is cut to this many consecutive sentences, at random.
     **kwargs : `Any`
         Those of `TaskModel`.
+
+    # Raises
+
+    `ConfigurationError`
+        If `max_training_sentences` is below 1.
     """
 
     default_predictor = "elmo-coref"
@@ -71,6 +77,7 @@ class CoreferenceResolver(TaskModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        check_least(1, max_training_sentences=max_training_sentences)
         embedded_dim = self.text_field_embedder.get_output_dim()
         self.encoder = encoder.construct(input_size=self.input_dim)
         encoded_dim = self.encoder.get_output_dim() + self.placement.output_dim

@@ -1,5 +1,5 @@
 import logging
-from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 from allennlp.data import DatasetReader, Field, Instance, Token
@@ -35,10 +35,7 @@ class CorefReader(TaskReader):
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
-        num_documents = num_mentions = 0
-        for document in self.shard_iterable(read_documents(file_path)):
-            num_documents += 1
-            num_mentions += sum(len(sentence.mentions) for sentence in document.sentences)
+        for document in self.shard_iterable(_documents(file_path)):
             yield self.text_to_instance(
                 [[Token(word) for word in sentence.words] for sentence in document.sentences],
                 [speaker for sentence in document.sentences for speaker in sentence.speakers],
@@ -48,9 +45,6 @@ class CorefReader(TaskReader):
                 part=document.part,
                 begin_line=document.begin_line,
             )
-        if num_documents and not num_mentions:
-            message = "%s: expected mentions in the last column, to train or evaluate, found none"
-            logger.warning(message, file_path)
 
     @overrides(check_signature=False)
     def text_to_instance(
@@ -131,6 +125,18 @@ def genre_of(document_id: str) -> str:
     if not folders:
         return UNKNOWN
     return folders[0] if len(folders[0]) == 2 else folders[-1]
+
+
+def _documents(file_path: str) -> Iterator[Document]:
+    """All documents of a file; logs a warning at the end if they have no mentions."""
+    num_documents = num_mentions = 0
+    for document in read_documents(file_path):
+        num_documents += 1
+        num_mentions += sum(len(sentence.mentions) for sentence in document.sentences)
+        yield document
+    if num_documents and not num_mentions:
+        message = "%s: expected mentions in the last column, to train or evaluate, found none"
+        logger.warning(message, file_path)
 
 
 def _clusters(document: Document, file_path: str) -> Clusters:

@@ -5,6 +5,8 @@ import torch
 from allennlp.common import FromParams
 from overrides import overrides
 
+from elmo_plugin.util.errors import ConfigurationError, check_least
+
 
 @dataclass
 class ScoringSettings(FromParams):
@@ -26,6 +28,11 @@ class ScoringSettings(FromParams):
         Width of the embeddings of span width, distance, genre and same speaker.
     dropout : `float`, optional (default = `0.2`)
         Dropout of hidden layers and of these embeddings.
+
+    # Raises
+
+    `ConfigurationError`
+        If a number is below 1 or `spans_per_word` is not above 0.
     """
 
     max_span_width: int = 10
@@ -34,6 +41,14 @@ class ScoringSettings(FromParams):
     feedforward_dim: int = 150
     feature_dim: int = 20
     dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        names = ("max_span_width", "max_antecedents", "feedforward_dim", "feature_dim")
+        check_least(1, **{name: getattr(self, name) for name in names})
+        if not self.spans_per_word > 0.0:
+            raise ConfigurationError(
+                f"Expected `spans_per_word` above 0, found {self.spans_per_word}."
+            )
 
 
 class ScoringFeedForward(torch.nn.Module):

@@ -9,15 +9,14 @@ from allennlp.modules.input_variational_dropout import InputVariationalDropout
 from allennlp.nn.util import get_text_field_mask
 from overrides import overrides
 
-from elmo_plugin.modules.viterbi import decode
-from elmo_plugin.tasks.legal_tags import Scores, transition_constraints
-from elmo_plugin.tasks.model import TaskModel, at_least_float32
+from elmo_plugin.tasks.legal_tags import Scores
 from elmo_plugin.tasks.ner.metric import EntityF1
 from elmo_plugin.tasks.ner.reader import ENTITIES
+from elmo_plugin.tasks.tagger import TaggerModel
 
 
 @Model.register("elmo-ner")
-class NamedEntityRecognizer(TaskModel):
+class NamedEntityRecognizer(TaggerModel):
     """
     The NER model of section 4 of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365), after
     [Peters et al. (2017)](https://arxiv.org/abs/1705.00108): two BiLSTM layers with variational
@@ -60,15 +59,12 @@ class NamedEntityRecognizer(TaskModel):
         self.upper_encoder = upper_encoder.construct(
             input_size=self.lower_encoder.get_output_dim() + self.placement.output_dim
         )
-        self.tags = _known_tags(self.vocab)
+        tags = _known_tags(self.vocab)
         # A CRF cannot be built without tags.
-        self.require_labels(self.tags or None)
-        self.tag_projection = torch.nn.Linear(self.upper_encoder.get_output_dim(), len(self.tags))
-        self.crf = ConditionalRandomField(len(self.tags))
-        for name, scores in zip(
-            ("start", "transition", "end"), transition_constraints(self.tags, "BIOUL")
-        ):
-            self.register_buffer(f"{name}_scores", scores, persistent=False)
+        self.require_labels(tags or None)
+        self.set_tags(tags, "BIOUL")
+        self.tag_projection = torch.nn.Linear(self.upper_encoder.get_output_dim(), len(tags))
+        self.crf = ConditionalRandomField(len(tags))
         self.metric = EntityF1()
 
     @overrides(check_signature=False)
@@ -90,8 +86,7 @@ class NamedEntityRecognizer(TaskModel):
         # Returns
 
         `Dict[str, Any]`
-            `loss` if there are gold tags; outside training also `tags`, the best legal BIOUL
-            sequence of each instance, and `metadata`.
+            See `TaggerModel.outputs`; the tags are in BIOUL.
         """
         self.require_labels(tags)
         mask = get_text_field_mask(tokens)
@@ -99,16 +94,10 @@ class NamedEntityRecognizer(TaskModel):
         text, embedded = self.embed(tokens)
         encoded = text.at_output(self.lower_encoder(self.dropout(embedded), mask))
         encoded = self.upper_encoder(self.dropout(encoded), mask)
-        # Shape: (batch_size, num_tokens, num_labels)
-        logits = at_least_float32(self.tag_projection(encoded))
-        outputs: Dict[str, Any] = {}
-        if tags is not None:
-            outputs["loss"] = self._loss(logits, mask, tags)
-        if not self.training:
-            outputs.update(self._answers(logits, mask, metadata))
-        return outputs
+        return self.outputs(self.tag_projection(encoded), mask, tags, metadata)
 
-    def _loss(self, logits: torch.Tensor, mask: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
+    @overrides
+    def loss(self, logits: torch.Tensor, mask: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
         """Negative log-likelihood, summed over a sentence and averaged over sentences."""
         targets = tags - _NUM_SPECIAL
         # A sentence with a tag that the training corpus lacks has no likelihood under the CRF.
@@ -119,16 +108,9 @@ class NamedEntityRecognizer(TaskModel):
         log_likelihood = self.crf(logits[known], targets[known], mask[known])
         return -log_likelihood / len(tags)
 
-    def _answers(
-        self, logits: torch.Tensor, mask: torch.Tensor, metadata: List[Dict[str, Any]]
-    ) -> Dict[str, Any]:
-        sequences = decode(logits, mask, *self._constrained_scores())
-        predicted = [[self.tags[index] for index in sequence] for sequence in sequences]
-        self.score(predicted, [instance["gold_tags"] for instance in metadata])
-        return {"tags": predicted, "metadata": metadata}
-
-    def _constrained_scores(self) -> Scores:
-        """The CRF's scores of starts, transitions and ends, -inf if not legal."""
+    @overrides
+    def scores_of_sequences(self) -> Scores:
+        """Those of the CRF, -inf if not legal."""
         return (
             self.crf.start_transitions + self.start_scores,
             self.crf.transitions + self.transition_scores,

@@ -13,7 +13,7 @@ from elmo_plugin.tasks.model import TaskModel, at_least_float32
 from elmo_plugin.tasks.squad.attention import BiAttention, SelfAttention
 from elmo_plugin.tasks.squad.metric import SquadScores
 from elmo_plugin.tasks.squad.spans import best_spans
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import check_least
 
 
 @Model.register("elmo-squad")
@@ -59,11 +59,7 @@ class BidafSelfAttention(TaskModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if min(max_answer_length, num_best) < 1:
-            raise ConfigurationError(
-                "elmo-squad: expected `max_answer_length` and `num_best` of at least 1, found "
-                f"{max_answer_length} and {num_best}."
-            )
+        check_least(1, max_answer_length=max_answer_length, num_best=num_best)
         self.encoder = encoder.construct(input_size=self.input_dim)
         dim = self.encoder.get_output_dim()
         self.bi_attention = BiAttention(dim + self.placement.output_dim, dim)

@@ -8,15 +8,13 @@ from allennlp.modules import Seq2SeqEncoder
 from allennlp.nn.util import get_text_field_mask, sequence_cross_entropy_with_logits
 from overrides import overrides
 
-from elmo_plugin.modules.viterbi import decode
-from elmo_plugin.tasks.legal_tags import transition_constraints
-from elmo_plugin.tasks.model import TaskModel, at_least_float32
 from elmo_plugin.tasks.srl.metric import SrlSpanF1
 from elmo_plugin.tasks.srl.reader import ROLES
+from elmo_plugin.tasks.tagger import TaggerModel
 
 
 @Model.register("elmo-srl")
-class SemanticRoleLabeler(TaskModel):
+class SemanticRoleLabeler(TaggerModel):
     """
     The SRL model of [He et al. (2017)](https://aclanthology.org/P17-1044/): a deep encoder reads
     word embeddings, each concatenated with an embedding that marks the predicate, a linear layer
@@ -48,14 +46,11 @@ class SemanticRoleLabeler(TaskModel):
         self.predicate_embedding = torch.nn.Embedding(2, predicate_dim)
         self.encoder = encoder.construct(input_size=self.input_dim + predicate_dim)
         names = self.vocab.get_index_to_token_vocabulary(ROLES)
-        self.roles = [names[index] for index in range(len(names))]
+        self.set_tags([names[index] for index in range(len(names))], "BIO")
         self.tag_projection = torch.nn.Linear(
-            self.encoder.get_output_dim() + self.placement.output_dim, len(self.roles)
+            self.encoder.get_output_dim() + self.placement.output_dim, len(self.tags)
         )
         self.unknown_role = self.vocab.get_token_index(self.vocab._oov_token, ROLES)
-        start_scores, transition_scores, _ = transition_constraints(self.roles, "BIO")
-        self.register_buffer("start_scores", start_scores, persistent=False)
-        self.register_buffer("transition_scores", transition_scores, persistent=False)
         self.metric = SrlSpanF1()
 
     @overrides(check_signature=False)
@@ -80,8 +75,7 @@ class SemanticRoleLabeler(TaskModel):
         # Returns
 
         `Dict[str, Any]`
-            `loss` if there are gold roles; outside training also `tags`, the best legal BIO
-            sequence of each instance, and `metadata`.
+            See `TaggerModel.outputs`; the tags are roles in BIO.
         """
         self.require_labels(tags)
         mask = get_text_field_mask(tokens)
@@ -89,27 +83,13 @@ class SemanticRoleLabeler(TaskModel):
         text, embedded = self.embed(tokens)
         embedded = torch.cat([embedded, self.predicate_embedding(predicate_indicator)], dim=-1)
         encoded = text.at_output(self.encoder(embedded, mask))
-        # Shape: (batch_size, num_tokens, num_labels)
-        logits = at_least_float32(self.tag_projection(encoded))
-        outputs: Dict[str, Any] = {}
-        if tags is not None:
-            outputs["loss"] = self._loss(logits, mask, tags)
-        if not self.training:
-            outputs.update(self._answers(logits, mask, metadata))
-        return outputs
+        return self.outputs(self.tag_projection(encoded), mask, tags, metadata)
 
-    def _loss(self, logits: torch.Tensor, mask: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
+    @overrides
+    def loss(self, logits: torch.Tensor, mask: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
         """Summed over tokens, averaged over instances, as He et al. (2017) do."""
         # Roles that the training corpus lacks are left out of the loss.
         weights = mask & (tags != self.unknown_role) & (tags < logits.size(-1))
         tags = tags.masked_fill(~weights, 0)
         per_token = sequence_cross_entropy_with_logits(logits, tags, weights, average="token")
         return per_token * weights.sum() / len(weights)
-
-    def _answers(
-        self, logits: torch.Tensor, mask: torch.Tensor, metadata: List[Dict[str, Any]]
-    ) -> Dict[str, Any]:
-        sequences = decode(logits, mask, self.start_scores, self.transition_scores)
-        predicted = [[self.roles[index] for index in sequence] for sequence in sequences]
-        self.score(predicted, [instance["gold_tags"] for instance in metadata])
-        return {"tags": predicted, "metadata": metadata}

@@ -107,20 +107,23 @@ class SrlReader(TaskReader):
 
     def _sentences(self, file_path: str) -> Iterator[Sentence]:
         num_predicates = num_skipped = 0
-        for sentence in read_sentences(file_path):
-            num_predicates += len(_frames(sentence))
-            if self._max_tokens is not None and len(sentence.words) > self._max_tokens:
-                num_skipped += 1
-            else:
-                yield sentence
+        try:
+            for sentence in read_sentences(file_path):
+                num_predicates += len(_frames(sentence))
+                if self._max_tokens is not None and len(sentence.words) > self._max_tokens:
+                    num_skipped += 1
+                else:
+                    yield sentence
+        finally:
+            # With `max_instances`, the file is not read to its end.
+            if num_skipped:
+                message = "%s: skipped %d sentences of more than %d tokens"
+                logger.info(message, file_path, num_skipped, self._max_tokens)
         if not num_predicates:
             raise ConfigurationError(
                 f"{file_path} holds no predicate. Expected CoNLL-2012 columns with a column per "
                 "predicate from column 12 on, or at least framesets in column 8."
             )
-        if num_skipped:
-            message = "%s: skipped %d sentences of more than %d tokens"
-            logger.info(message, file_path, num_skipped, self._max_tokens)
 
 
 def _frames(sentence: Sentence) -> Sequence[Frame]:

@@ -25,6 +25,14 @@ def test_a_fraction_that_leaves_nothing_is_found_beforehand():
         check_experiments([first])
 
 
+def test_a_reader_may_be_its_name():
+    (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
+    first.experiment["dataset_reader"] = "elmo-ner"
+    first.experiment["validation_dataset_reader"] = "no-such-reader"
+    with pytest.raises(ConfigurationError, match="no-such-reader"):
+        check_experiments([first])
+
+
 def test_the_run_is_named(monkeypatch):
     monkeypatch.setattr(logging.root.manager, "disable", logging.INFO)
     (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs

@@ -2,16 +2,13 @@ import pytest
 
 from elmo_plugin.analysis.studies.plots import draw_scores, panels
 from elmo_plugin.analysis.studies.study import Study
-from elmo_plugin.util.plotting import import_pyplot
+from elmo_plugin.util.plotting import new_figure
 from tests.analysis.studies.scores import results, study
 
 
 @pytest.fixture
 def axis():
-    pyplot = import_pyplot()
-    figure, axis = pyplot.subplots()
-    yield axis
-    pyplot.close(figure)
+    return new_figure().subplots()
 
 
 def test_rows_that_are_not_compared_share_a_panel_that_starts_at_zero(tmp_path, axis):

@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from elmo_plugin.analysis.studies.study import (
 )
 from elmo_plugin.environment import set_defaults
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped
 
 EXPERIMENTS = Path(__file__).parents[3] / "experiments"
 SMALL = sorted((EXPERIMENTS.parent / "fixtures/studies").glob("*.jsonnet"))
@@ -163,6 +165,25 @@ def test_a_missing_corpus_is_named(written):
         check_inputs(study.runs)
     expected = "NER, baseline, seed 1: evaluate is nowhere.conll, which does not exist"
     assert str(info.value).startswith(expected)
+
+
+@pytest.mark.parametrize("form", ["~/test.conll", "file://{home}/test.conll", "test.conll"])
+def test_a_corpus_is_found_where_readers_find_it(written, tmp_path, monkeypatch, form):
+    text = (shipped("fixtures/corpora/ner/test.conll")).read_bytes()
+    path = written("paths.ner.test", repr(form.format(home=tmp_path)))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    digests = set()
+    for content in (text, text + text):
+        (tmp_path / "test.conll.gz").write_bytes(gzip.compress(content))
+        if form.startswith("file"):
+            (tmp_path / "test.conll").write_bytes(content)
+        with monkeypatch.context() as there:
+            there.chdir(tmp_path)
+            study_module._hash.cache_clear()
+            study = read_study(path)
+            check_inputs(study.runs)
+        digests.add(study.runs[0].digest)
+    assert len(digests) == 2
 
 
 @pytest.mark.parametrize(

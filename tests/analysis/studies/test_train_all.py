@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from elmo_plugin.analysis.studies.train_all import train_all
+from elmo_plugin.analysis.studies.train_all import train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import RunFailed, folder_of
 from elmo_plugin.util.folder_lock import lock_folder
 from tests.waiting import wait_until
@@ -22,7 +22,8 @@ def test_a_failure_stops_nothing_else(fake, make_run):
 
 
 def test_runs_side_by_side_share_the_cores(fake, make_run, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 4)
     go = fake.folder / "go"
     runs = [make_run(seed, wait=str(go)) for seed in (1, 2)]
     with ThreadPoolExecutor(1) as pool:
@@ -51,3 +52,13 @@ def test_an_interruption_stops_the_runs_and_the_next_call_goes_on(fake, make_run
     assert len(list(train_all(runs, fake.folder, ["f1"]))) == 4
     assert fake.commands.count("train --recover") == 2
     assert fake.commands.count("evaluate") == 4
+
+
+def test_an_error_of_a_worker_is_the_failure_of_its_run(fake, make_run, monkeypatch):
+    error = FileNotFoundError(2, "No such file or directory", "/nowhere")
+    monkeypatch.setattr(
+        "elmo_plugin.analysis.studies.train_all.run_with_ray", lambda *_: iter([(0, error)])
+    )
+    run = make_run()
+    ((found, outcome),) = train_all_with_ray([run], fake.folder, ["f1"])
+    assert found is run and isinstance(outcome, RunFailed) and "/nowhere" in str(outcome)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import elmo_plugin
+import elmo_plugin.analysis.studies.train_run as train_run_module
 from elmo_plugin.analysis.studies.train_run import (
     RunFailed,
     _source_hash,
@@ -67,6 +68,16 @@ def test_what_is_done_is_not_done_again(fake, make_run):
     first = train_run(run, fake.folder, ["f1"])
     again = train_run(run, fake.folder, ["f1"])
     assert again == first and len(fake.calls) == 2
+
+
+def test_the_versions_are_those_of_the_beginning(fake, make_run, monkeypatch):
+    run = make_run(fail=str(fake.folder / "mended"))
+    with pytest.raises(RunFailed):
+        train_run(run, fake.folder, ["f1"])
+    (fake.folder / "mended").touch()
+    monkeypatch.setattr(train_run_module, "_source_hash", lambda folder: "later")
+    assert train_run(run, fake.folder, ["f1"])["versions"]["source"] != "later"
+    assert train_run(make_run(2), fake.folder, ["f1"])["versions"]["source"] == "later"
 
 
 def test_a_failure_has_the_last_lines_of_the_log_and_the_next_call_goes_on(fake, make_run):

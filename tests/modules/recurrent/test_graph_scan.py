@@ -3,6 +3,9 @@ The CUDA graphs of LSTM layers against a plain loop. Without a GPU, Triton's int
 kernels, one launch after the other.
 """
 
+import gc
+from weakref import WeakValueDictionary
+
 import pytest
 import torch
 
@@ -38,7 +41,7 @@ def captured(monkeypatch):
     monkeypatch.setattr(loop, "DIM", 16)
     monkeypatch.setattr(loop, "PROJECTION_DIM", 8)
     monkeypatch.setattr(step_graphs, "_graphs", type(step_graphs._graphs)())
-    monkeypatch.setattr(step_graphs, "_weights", {})
+    monkeypatch.setattr(step_graphs, "_weights", WeakValueDictionary())
     if not ON_GPU:
         monkeypatch.setattr(graph_scan, "_DEVICE", "cpu")
         monkeypatch.setattr(recurrence_module, "can_scan", lambda *_: False)
@@ -277,6 +280,11 @@ def test_few_graphs_are_kept(monkeypatch):
             found = run(LstmCell(), values, [rows])
         assert_same(back(found), slow(LstmCell(), exact, [rows]), 1e-5)
     assert len(step_graphs._graphs) == 3
+    # The buffers of weights are shared, and freed with the last graph that has them.
+    assert len(step_graphs._weights) == 1
+    step_graphs._graphs.clear()
+    gc.collect()
+    assert not step_graphs._weights
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from allennlp.models import Model
 
 from elmo_plugin.bilm.character_indexer import CharacterIndexer
 from elmo_plugin.tasks.coref import CorefReader
+from elmo_plugin.util.errors import ConfigurationError
 from tests.tasks.batches import learn, make_batch, placement
 from tests.tasks.coref.oracle import every_span, greedy, linked, marginal_loss, pair_scores
 
@@ -62,6 +63,20 @@ def document(reader, *sentences, clusters=(), speakers=None, genre="nw"):
     )
     reader.apply_token_indexers(instance)
     return instance
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"scoring": {"max_span_width": 0}}, "`max_span_width` of at least 1, found 0"),
+        ({"scoring": {"max_antecedents": 0}}, "`max_antecedents` of at least 1, found 0"),
+        ({"scoring": {"spans_per_word": 0.0}}, "`spans_per_word` above 0, found 0.0"),
+        ({"max_training_sentences": 0}, "`max_training_sentences` of at least 1, found 0"),
+    ],
+)
+def test_settings_that_leave_no_spans_are_refused(vocab, settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        build(vocab, **settings)
 
 
 @pytest.mark.parametrize("at", [None, "input", "output", "both"])

@@ -1,4 +1,5 @@
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,13 @@ def test_a_malformed_file_is_named_with_its_line(tmp_path):
         ValueError, match=r"x.gold_conll:1: expected #end document for the document"
     ):
         read(tmp_path, PART.replace("#end document", ""))
+
+
+def test_a_file_without_mentions_is_named_but_not_a_sample_without_them(tmp_path, caplog):
+    bare = re.sub(r"(?m)^(bc/.*) \S+$", r"\1 -", PART)
+    assert len(read(tmp_path, bare)) == 1
+    assert "expected mentions in the last column" in caplog.text
+    caplog.clear()
+    sample = read(tmp_path, PART + 9 * bare, fraction=0.3, fraction_seed=2)
+    assert sample and not any(each["metadata"].metadata["clusters"] for each in sample)
+    assert "expected mentions" not in caplog.text

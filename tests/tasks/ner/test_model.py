@@ -129,7 +129,7 @@ def test_answers_are_the_best_of_all_legal_sequences_and_those_of_allennlp(tiny_
     torch.manual_seed(4)
     logits = torch.randn(6, 4, len(model.tags)) * 2
     mask = torch.arange(4) < torch.tensor([4, 3, 2, 1, 4, 4]).unsqueeze(1)
-    found = decode(logits, mask, *model._constrained_scores())
+    found = decode(logits, mask, *model.scores_of_sequences())
     oracle = ConditionalRandomField(
         len(model.tags), allowed_transitions("BIOUL", dict(enumerate(model.tags)))
     )
