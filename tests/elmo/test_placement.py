@@ -134,7 +134,7 @@ def test_a_missing_indexer_is_named_with_the_cure(tokens):
 
 
 def test_an_unknown_place_is_refused():
-    with pytest.raises(ConfigurationError, match='"input", "output" or "both", found \'middle\''):
+    with pytest.raises(ConfigurationError, match="one of input, output, both, found 'middle'"):
         make("middle")
 
 
