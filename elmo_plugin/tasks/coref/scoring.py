@@ -32,7 +32,7 @@ class ScoringSettings(FromParams):
     # Raises
 
     `ConfigurationError`
-        If a number is below 1 or `spans_per_word` is not above 0.
+        If a width or a limit is below 1, or `spans_per_word` is not above 0.
     """
 
     max_span_width: int = 10
