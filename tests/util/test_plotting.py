@@ -1,7 +1,15 @@
 import matplotlib
+import pytest
 from matplotlib import pyplot
 
 from elmo_plugin.util.plotting import new_figure, save_picture
+
+
+@pytest.fixture(autouse=True)
+def restore_backend():
+    before = pyplot.get_backend()
+    yield
+    pyplot.switch_backend(before)
 
 
 def test_the_backend_and_the_settings_of_the_caller_stay(tmp_path):
