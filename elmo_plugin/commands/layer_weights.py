@@ -33,7 +33,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("archive", metavar="ARCHIVE", nargs="+", help="model.tar.gz or folder")
     parser.add_argument("--json", metavar="FILE", help="also write the numbers to this file")
     parser.add_argument(
-        "--plot", metavar="FILE", nargs="+", default=[], help="draw a heat map: SVG, PNG or PDF"
+        "--plot",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="draw a heat map: SVG, PNG or PDF",
     )
 
 

@@ -45,12 +45,17 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--layers",
         type=int,
         nargs="+",
+        action="extend",
         metavar="N",
         help="numbers of the layers (default: all but 0, the token layer, in which all occurrences "
         "of a word have the same vector)",
     )
     parser.add_argument(
-        "--words", nargs="+", metavar="WORD", help="only occurrences of these words, case-sensitive"
+        "--words",
+        nargs="+",
+        action="extend",
+        metavar="WORD",
+        help="only occurrences of these words, case-sensitive",
     )
     add_decoding_errors(parser)
     add_bilm_arguments(parser)

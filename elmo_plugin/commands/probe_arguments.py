@@ -50,6 +50,7 @@ def add_probe_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--representations",
         nargs="+",
+        action="extend",
         choices=REPRESENTATIONS,
         help="what to probe: static word vectors, CoVe if --cove names it, a random biLM of "
         "the same shape, the biLM (default: all)",

@@ -60,6 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--only",
         metavar="TEXT",
         nargs="+",
+        action="extend",
         help="train only runs whose name contains one of these; the name of a run has its row, "
         "column, share of the data if it is not all, and seed: 'NER, ELMo, 10 %%, seed 3'",
     )
@@ -76,6 +77,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--reuse",
         metavar="RESULTS",
         nargs="+",
+        action="extend",
         default=[],
         help="results.json of other studies; runs with the same settings and data are not trained "
         "again",

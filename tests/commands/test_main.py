@@ -75,6 +75,12 @@ def test_sigterm_ends_it_with_one_sentence(tmp_path):
     assert shown == "elmo vocabulary: stopped, nothing was written.\n"
 
 
+def subcommand(name):
+    registered = subcommands._OTHER_NAMES.get(name, f"elmo-{name}")
+    of_allennlp = ArgumentParserWithDefaults().add_subparsers()
+    return Subcommand.by_name(registered)().add_subparser(of_allennlp)
+
+
 def parsers(parser):
     """A parser and those of its sub-commands."""
     yield parser
@@ -86,11 +92,20 @@ def parsers(parser):
 
 @pytest.mark.parametrize("name", subcommands._SUMMARIES)
 def test_a_help_names_each_default_once_and_no_path_of_this_machine(name):
-    registered = subcommands._OTHER_NAMES.get(name, f"elmo-{name}")
-    of_allennlp = ArgumentParserWithDefaults().add_subparsers()
-    for parser in parsers(Subcommand.by_name(registered)().add_subparser(of_allennlp)):
+    for parser in parsers(subcommand(name)):
         shown = parser.format_help()
         assert str(PROJECT) not in shown and "(default = " not in shown
         for action in parser._actions:
             if action.default not in (None, False, [], argparse.SUPPRESS):
                 assert "default" in action.help, action.option_strings
+
+
+@pytest.mark.parametrize("name", subcommands._SUMMARIES)
+def test_an_option_with_several_values_can_be_given_twice(name):
+    for parser in parsers(subcommand(name)):
+        for action in parser._actions:
+            if action.option_strings and action.nargs == "+":
+                args = argparse.Namespace(**{action.dest: action.default})
+                action(parser, args, ["A", "B"])
+                action(parser, args, ["C"])
+                assert getattr(args, action.dest) == [*(action.default or []), "A", "B", "C"]
