@@ -19,8 +19,6 @@ from typing import Optional, Type
 
 from elmo_plugin.util.errors import jsonnet_message
 
-__all__ = ["explanation", "quieten_command"]
-
 # The messages to show: their loggers, and how they begin.
 _SHOWN = (
     ("allennlp.commands.find_learning_rate", ("Saving",)),

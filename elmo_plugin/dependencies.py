@@ -22,8 +22,6 @@ except ImportError as error:
         "&& pip install --no-deps allennlp==2.10.1"
     ) from error
 
-__all__ = ["check_dependencies"]
-
 ALLENNLP = Requirement("allennlp==2.10.1")
 
 

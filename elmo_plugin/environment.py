@@ -11,8 +11,6 @@ from elmo_plugin.util.files import cache_folder
 from elmo_plugin.util.resources import shipped
 from elmo_plugin.util.word_vectors import vector_lines
 
-__all__ = ["set_defaults", "setting"]
-
 DEFAULTS: Dict[str, str] = {
     "ELMO_DATA": "fixtures/corpora",
     "ELMO_OPTIONS": "pretrained/small/options.json",

@@ -6,8 +6,6 @@ from typing import List, NamedTuple
 import numpy
 from numpy.typing import ArrayLike
 
-__all__ = ["BootstrappedScore", "Difference", "Interval", "bootstrap", "percentile_interval"]
-
 _NUM_SAMPLES = 1000
 _LEVEL = 0.95
 

@@ -17,8 +17,6 @@ from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
-__all__ = ["Features", "SpannedSentence", "compute_features"]
-
 # Must change with the layout of the files or the computation of rows.
 _FORMAT = "elmo_plugin features 1"
 _PROGRESS_FILE = "progress.json"

@@ -5,8 +5,6 @@ from typing import Any, List, Sequence
 
 from elmo_plugin.analysis.layer_weights import LayerWeights
 
-__all__ = ["draw_weights", "model_label", "weight_table"]
-
 
 def weight_table(mixes: Sequence[LayerWeights]) -> List[List[str]]:
     """The head, `layer 0` to `gamma`, and a row for each mix; layers that it lacks are empty."""

@@ -15,16 +15,6 @@ from elmo_plugin.modules.cove_encoder import CoveEncoder
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.word_vectors import parse_vectors, vector_lines
 
-__all__ = [
-    "BILM",
-    "RANDOM_BILM",
-    "BilmLayers",
-    "CoveLayers",
-    "Representation",
-    "StaticVectors",
-    "random_bilm",
-]
-
 # Names in tables.
 BILM, RANDOM_BILM = "biLM", "random biLM"
 

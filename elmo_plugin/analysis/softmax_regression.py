@@ -11,8 +11,6 @@ import torch
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.optional import optional_package
 
-__all__ = ["Classifier", "Objective", "find_solver", "fit", "predict", "stored_classifier"]
-
 # Number of rows that are converted and in memory at a time.
 _ROWS = 4096
 # The solver stops when no derivative of the loss (nats per row) is larger than the first, or when a

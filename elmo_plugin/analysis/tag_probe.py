@@ -24,8 +24,6 @@ from elmo_plugin.analysis.softmax_regression import (
 from elmo_plugin.corpora.tagged_words import TaggedSentence
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["MIX", "Accuracy", "TagProbe", "TagScore"]
-
 MIX = "mix"
 SPLITS = ("train", "dev", "test")
 

@@ -18,8 +18,6 @@ from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.corpora.word_senses import Lemma, SenseInstance, SenseSentence
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["ALL", "Answers", "SenseProbe", "SenseScore", "words_of"]
-
 ALL = "all"
 #: The sense of each annotated word of the test sentences, in order; `None` for no answer.
 Answers = List[Optional[str]]

@@ -6,8 +6,6 @@ from elmo_plugin.archives.load import load_predictor
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped_archives
 
-__all__ = ["load_task"]
-
 
 def load_task(
     name: str, cuda_device: int = -1, overrides: Union[str, Dict[str, Any]] = ""

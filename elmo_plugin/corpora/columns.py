@@ -7,8 +7,6 @@ from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
 from elmo_plugin.util.text_files import numbered_lines
 
-__all__ = ["Rows", "check_width", "read_blocks"]
-
 # Not `str.split`: a word may contain a no-break space or another Unicode separator.
 _CELL = re.compile(r"[^ \t]+")
 

@@ -11,8 +11,6 @@ from typing import Iterator, Optional, Sequence, Tuple, Union
 
 from elmo_plugin.corpora.columns import Rows, read_blocks
 
-__all__ = ["Sentence", "check_word", "format_sentence", "read_sentences"]
-
 _DOCUMENT_START = "-DOCSTART-"
 _TAG = re.compile(r"O|[BIESLU]-.+")
 # Words may contain other Unicode white space.

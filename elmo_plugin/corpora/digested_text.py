@@ -6,8 +6,6 @@ from typing import Iterator, Sequence, Tuple, Union
 from elmo_plugin.corpora.sentence_per_line import read_sentences
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["DigestedText"]
-
 
 class DigestedText:
     """

@@ -6,8 +6,6 @@ from typing import Any, Dict, Iterator, Tuple, Union
 
 from elmo_plugin.util.text_files import numbered_lines
 
-__all__ = ["check_surrogates", "excerpt", "parse_object", "read_objects"]
-
 
 def read_objects(
     path: Union[str, os.PathLike], decoding_errors: str = "strict"

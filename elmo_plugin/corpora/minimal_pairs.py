@@ -8,8 +8,6 @@ from typing import Any, Dict, Iterator, Tuple, Union
 from elmo_plugin.corpora.json_lines import excerpt, read_objects
 from elmo_plugin.corpora.tokenizer import treebank_words
 
-__all__ = ["MinimalPair", "read_minimal_pairs"]
-
 _EXAMPLE = '{"sentence_good": "The owls sleep.", "sentence_bad": "The owls sleeps."}'
 
 

@@ -7,8 +7,6 @@ from typing import Iterator, Union
 
 from elmo_plugin.util.text_files import numbered_lines
 
-__all__ = ["SentencePair", "read_sentence_pairs"]
-
 
 @dataclass(frozen=True)
 class SentencePair:

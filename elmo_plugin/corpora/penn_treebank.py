@@ -1,7 +1,5 @@
 """The escapes of the Penn Treebank and of parsers trained on it."""
 
-__all__ = ["plain_word"]
-
 _ESCAPES = {
     "-LRB-": "(",
     "-RRB-": ")",

@@ -5,8 +5,6 @@ from typing import Iterator, Tuple, Union
 
 from elmo_plugin.util.text_files import numbered_lines
 
-__all__ = ["read_sentences"]
-
 
 def read_sentences(
     path: Union[str, os.PathLike], *, decoding_errors: str = "strict"

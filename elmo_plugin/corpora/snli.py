@@ -10,8 +10,6 @@ from elmo_plugin.corpora.json_lines import read_objects
 from elmo_plugin.corpora.penn_treebank import plain_word
 from elmo_plugin.corpora.tokenizer import treebank_words
 
-__all__ = ["LABELS", "Pair", "read_pairs", "words_of_sentence"]
-
 logger = logging.getLogger(__name__)
 
 LABELS = ("entailment", "neutral", "contradiction")

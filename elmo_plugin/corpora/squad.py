@@ -8,8 +8,6 @@ from typing import Any, Dict, Iterator, List, Tuple, Union
 from elmo_plugin.corpora.json_lines import check_surrogates, excerpt
 from elmo_plugin.util.text_files import numbered_lines
 
-__all__ = ["Answer", "Paragraph", "Question", "read_paragraphs"]
-
 _LAYOUT = (
     '{"data": [{"title": "…", "paragraphs": [{"context": "…", "qas": [{"id": "…", '
     '"question": "…", "answers": [{"text": "…", "answer_start": 0}]}]}]}]}'

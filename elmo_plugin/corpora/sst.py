@@ -8,8 +8,6 @@ from typing import Iterator, List, Tuple, Union
 from elmo_plugin.corpora.penn_treebank import plain_word
 from elmo_plugin.util.text_files import numbered_lines
 
-__all__ = ["Phrase", "Tree", "read_trees"]
-
 # Words may contain a no-break space: `2 1/2` is one word.
 _PIECE = re.compile(r"\([ \t]*([^() \t]*)|\)|[^() \t]+")
 _LABELS = ("0", "1", "2", "3", "4")

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import List, Sequence
 
-__all__ = ["TagSpan", "bio_tags", "tags_to_spans"]
-
 # A span cannot continue after these prefixes.
 _LAST = ("E", "L", "S", "U", "O")
 

@@ -8,8 +8,6 @@ from elmo_plugin.corpora.columns import check_width, read_blocks
 from elmo_plugin.util.optional import optional_package
 from elmo_plugin.util.text_files import numbered_lines
 
-__all__ = ["CONLLU_TAGS", "TaggedSentence", "read_conllu", "read_tag_columns"]
-
 # The columns of CoNLL-U that hold one label of a word.
 CONLLU_TAGS = ("upos", "xpos", "deprel")
 

@@ -14,14 +14,6 @@ from elmo_plugin.util.optional import optional_package
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
 
-__all__ = [
-    "sentences_by_rules",
-    "tokenize_with_spacy",
-    "treebank_words",
-    "verb_positions",
-    "words_of_line",
-]
-
 
 def _imported(name: str) -> Any:
     purpose = "Splitting raw text into words"

@@ -6,8 +6,6 @@ from typing import Callable, Iterable, NamedTuple, Optional, Union
 
 from elmo_plugin.corpora.sentence_per_line import read_sentences
 
-__all__ = ["WordCounts", "count_words"]
-
 # Sentences between two calls of `on_progress`.
 _PROGRESS_STEP = 10_000
 

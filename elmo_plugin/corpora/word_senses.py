@@ -13,8 +13,6 @@ from xml.etree import ElementTree
 from elmo_plugin.corpora.json_lines import read_objects
 from elmo_plugin.util.text_files import find_file, numbered_lines
 
-__all__ = ["Lemma", "SenseCorpus", "SenseInstance", "SenseSentence", "read_first_senses"]
-
 #: A lower-case lemma, words joined by `_`, and its part of speech: NOUN, VERB, ADJ, ADV.
 Lemma = Tuple[str, str]
 

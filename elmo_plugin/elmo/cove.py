@@ -9,8 +9,6 @@ import torch
 from elmo_plugin.elmo.token_batches import map_in_batches
 from elmo_plugin.modules.cove_encoder import CoveEncoder
 
-__all__ = ["embed_with_cove"]
-
 Vector = Union[numpy.ndarray, torch.Tensor]
 
 

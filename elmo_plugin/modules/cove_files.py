@@ -12,8 +12,6 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 from elmo_plugin.util.weights import read_state, with_prefix
 
-__all__ = ["published_state", "read_cove_encoder", "stored_cove_encoder", "write_cove_encoder"]
-
 # Suffixes of the names: forward, backward.
 _DIRECTIONS = ("", "_reverse")
 # The attribute that holds the encoder in every model, and so part of the names of its parameters.

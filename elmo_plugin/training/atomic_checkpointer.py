@@ -13,8 +13,6 @@ from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import read_state
 
-__all__ = ["AtomicCheckpointer", "save_atomically"]
-
 
 @Checkpointer.register("elmo-atomic")
 class AtomicCheckpointer(Checkpointer):

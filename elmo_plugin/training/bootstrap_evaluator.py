@@ -15,8 +15,6 @@ from elmo_plugin.training.metric_states import load_metric_state, metric_state
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["BootstrapEvaluator"]
-
 _Path = Tuple[Any, ...]
 
 

@@ -6,8 +6,6 @@ from overrides import overrides
 
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["DecayByBatches"]
-
 
 @LearningRateScheduler.register("elmo-decay-by-batches")
 class DecayByBatches(LearningRateScheduler):

@@ -3,8 +3,6 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 from allennlp.training.optimizers import Optimizer, ParameterGroupsType, make_parameter_groups
 
-__all__ = ["FusedAdagrad", "FusedAdam"]
-
 
 @Optimizer.register("elmo-adam")
 class FusedAdam(Optimizer, torch.optim.Adam):

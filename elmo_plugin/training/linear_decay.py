@@ -8,8 +8,6 @@ from overrides import overrides
 
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["LinearDecay"]
-
 
 @LearningRateScheduler.register("elmo-linear-decay")
 class LinearDecay(LearningRateScheduler):

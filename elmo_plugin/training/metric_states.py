@@ -12,8 +12,6 @@ from allennlp.training.metrics import Metric
 
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["load_metric_state", "load_metric_states", "metric_state", "metric_states"]
-
 _VALUES = (bool, int, float, str, set, type(None), torch.Tensor)
 _CONSTANTS = (
     bytes,

@@ -10,8 +10,6 @@ from overrides import overrides
 
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["RecoverableMovingAverage"]
-
 
 @MovingAverage.register("elmo-exponential")
 class RecoverableMovingAverage(ExponentialMovingAverage):

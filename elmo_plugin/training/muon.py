@@ -8,8 +8,6 @@ from elmo_plugin.training.fused_optimizers import FusedAdam
 from elmo_plugin.util.bfloat16 import bfloat16_if_fast
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["Muon"]
-
 # A quintic that moves all singular values from (0, 1] to about 1 in five steps (Jordan et al.).
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _NUM_STEPS = 5

@@ -4,8 +4,6 @@ from typing import Any, Dict
 import numpy
 import torch
 
-__all__ = ["random_states", "set_random_states"]
-
 
 def random_states(device: torch.device) -> Dict[str, Any]:
     """

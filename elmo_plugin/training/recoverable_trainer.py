@@ -23,8 +23,6 @@ from elmo_plugin.util.distributed import gathered, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import read_state
 
-__all__ = ["RecoverableTrainer"]
-
 # The key of what this trainer adds to the trainer state.
 _KEY = "elmo-recoverable"
 # The last one is an old name, which AllenNLP still reads.

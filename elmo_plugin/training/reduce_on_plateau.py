@@ -9,8 +9,6 @@ from overrides import overrides
 
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
-__all__ = ["ReduceOnPlateau"]
-
 
 @LearningRateScheduler.register("elmo-reduce-on-plateau")
 class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):

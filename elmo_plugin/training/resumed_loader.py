@@ -3,8 +3,6 @@ from typing import Callable, Iterator
 
 from allennlp.data import DataLoader, TensorDict
 
-__all__ = ["ResumedLoader"]
-
 
 class ResumedLoader:
     """

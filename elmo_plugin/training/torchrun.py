@@ -26,8 +26,6 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.parent import end_with_parent
 from elmo_plugin.util.torchrun import ProcessRanks, rendezvous, wait_for
 
-__all__ = ["train_under_torchrun"]
-
 # On a network file system a new file may become visible only after half a minute.
 _SECONDS_TO_SEE_FILES = 60
 

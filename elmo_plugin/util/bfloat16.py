@@ -6,8 +6,6 @@ from functools import lru_cache
 
 import torch
 
-__all__ = ["autocast_bfloat16", "bfloat16_if_fast", "warn_of_slow_bilm"]
-
 logger = logging.getLogger(__name__)
 
 

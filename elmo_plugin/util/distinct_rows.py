@@ -2,8 +2,6 @@ from typing import Optional, Tuple
 
 import torch
 
-__all__ = ["by_hash", "distinct_rows"]
-
 
 def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
     """

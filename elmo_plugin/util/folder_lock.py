@@ -9,8 +9,6 @@ from typing import Callable, TypeVar
 from elmo_plugin.util.atomic_write import UNFINISHED
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["FolderLocked", "lock_folder", "wait_for_lock"]
-
 # Seconds between two attempts to lock a folder.
 _SECONDS = 0.5
 

@@ -4,8 +4,6 @@ from typing import Dict, Tuple
 
 import torch
 
-__all__ = ["SCALES", "dequantize", "quantized", "quantized_rows"]
-
 #: Suffixes of the names of an int8 matrix and of its scales, one per row.
 MATRIX, SCALES = ".int8", ".scales"
 # Quantising smaller matrices would save almost nothing.

@@ -3,8 +3,6 @@ from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple
 
 from elmo_plugin.util.optional import optional_package
 
-__all__ = ["run_with_ray"]
-
 
 def run_with_ray(
     function: Callable[..., Any],

@@ -9,8 +9,6 @@ from typing import Iterator, Optional, TextIO, Tuple, Union
 
 from elmo_plugin.util.files import local_path
 
-__all__ = ["find_file", "numbered_lines", "open_text"]
-
 # A path or a URL, or an open binary file: standard input, or a file within an archive.
 Source = Union[str, os.PathLike, io.BufferedReader]
 _Peekable = Union[io.BufferedReader, gzip.GzipFile]

@@ -7,8 +7,6 @@ from elmo_plugin.analysis.studies.study import validation_metric
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["TrainedScore", "read_models"]
-
 # Metrics of which higher is better, but which are not fractions.
 _NOT_FRACTIONS = ("BLEU",)
 

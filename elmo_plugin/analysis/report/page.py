@@ -4,8 +4,6 @@ from typing import List
 from elmo_plugin.analysis.report.section import Section
 from elmo_plugin.util.optional import optional_package
 
-__all__ = ["page"]
-
 
 def page(title: str, sections: List[Section]) -> str:
     """

@@ -3,8 +3,6 @@ from typing import List
 
 from elmo_plugin.analysis.studies.tables import Table
 
-__all__ = ["Figure", "Section"]
-
 
 @dataclass(frozen=True)
 class Figure:

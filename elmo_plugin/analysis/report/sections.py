@@ -15,8 +15,6 @@ from elmo_plugin.analysis.studies.tables import Table, score_tables
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.plotting import COLOURS, MARKERS
 
-__all__ = ["models_section", "read_section"]
-
 # Table 6 of Peters et al. (2018): accuracy on the Penn Treebank.
 _PAPER_TAGS = {"CoVe": ("93.3", "92.8"), "biLM": ("97.3", "96.8")}
 # Table 5: F1 on all five test sets.

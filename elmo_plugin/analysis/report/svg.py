@@ -8,8 +8,6 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
 from elmo_plugin.util.plotting import new_figure, write_figure
 
-__all__ = ["picture_file", "svg_of"]
-
 # Replaced by the colour of the page's text, which is light or dark.
 _INK = "#010203"
 

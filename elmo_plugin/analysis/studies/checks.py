@@ -13,8 +13,6 @@ from allennlp.training.metrics import Metric
 from elmo_plugin.analysis.studies.study import Run
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["check_experiments"]
-
 _NUM_INSTANCES = 20
 
 

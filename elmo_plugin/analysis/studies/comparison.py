@@ -9,17 +9,6 @@ from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 from elmo_plugin.analysis.studies.train_run import Score
 
-__all__ = [
-    "Cell",
-    "Comparison",
-    "baseline",
-    "best_column",
-    "cell",
-    "difference",
-    "paper_error_reduction",
-    "validation_score",
-]
-
 # Draws of the error of seeds for each bootstrap sample, so that their quantiles are precise.
 _DRAWS_PER_SAMPLE = 100
 

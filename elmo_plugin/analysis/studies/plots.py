@@ -9,8 +9,6 @@ from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 from elmo_plugin.util.plotting import COLOURS, MARKERS, new_figure, save_picture
 
-__all__ = ["Panel", "draw_scores", "panels"]
-
 
 class Panel(NamedTuple):
     """

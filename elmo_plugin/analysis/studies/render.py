@@ -6,8 +6,6 @@ from typing import Any, Dict
 
 from elmo_plugin.util.errors import ConfigurationError, jsonnet_message
 
-__all__ = ["render"]
-
 
 def render(path: str) -> Dict[str, Any]:
     """

@@ -9,8 +9,6 @@ from elmo_plugin.analysis.studies.train_run import Score
 from elmo_plugin.util.atomic_write import write_json_rows
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["Results"]
-
 
 class Results:
     """

@@ -9,17 +9,6 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 from elmo_plugin.analysis.studies.render import render
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = [
-    "Column",
-    "Row",
-    "Run",
-    "Study",
-    "check_inputs",
-    "file_hashes",
-    "read_study",
-    "validation_metric",
-]
-
 _DATA = ("train_data_path", "validation_data_path")
 
 

@@ -16,8 +16,6 @@ from elmo_plugin.analysis.studies.comparison import (
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 
-__all__ = ["Table", "score_tables", "summary_table"]
-
 # A line is the texts of its cells, by the heads of their columns.
 _Line = Dict[str, str]
 _WORDS = ["", "data", "model"]

@@ -11,8 +11,6 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.ray_tasks import run_with_ray
 from elmo_plugin.util.threads import threads_per_process
 
-__all__ = ["Outcome", "train_all", "train_all_with_ray"]
-
 #: A score, or why there is none.
 Outcome = Union[Score, RunFailed]
 _Outcomes = Iterator[Tuple[Run, Outcome]]

@@ -20,8 +20,6 @@ from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
 from elmo_plugin.util.parent import end_with_parent
 
-__all__ = ["RunFailed", "Score", "folder_of", "train_run"]
-
 #: What is kept of a run, as in `results.json`.
 Score = Dict[str, Any]
 

@@ -22,8 +22,6 @@ from elmo_plugin.util.quantized import SCALES, quantized
 from elmo_plugin.util.unpacking import unpacked
 from elmo_plugin.util.word_vectors import NUM_TRAINED
 
-__all__ = ["pack"]
-
 # The registered subclasses of `TaskModel`, which read matrices in 8 bits. They are not imported,
 # because `elmo pack` needs no AllenNLP.
 _TASK_MODELS = (

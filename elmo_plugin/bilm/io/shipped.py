@@ -14,8 +14,6 @@ from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
 
-__all__ = ["FINGERPRINT", "restore_shipped_bilm", "shipped_bilm"]
-
 #: In a state dict that leaves out a biLM: its fingerprint, under the name that the biLM has there.
 FINGERPRINT = "fingerprint"
 

@@ -10,8 +10,6 @@ from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
 from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["Magnitudes", "layer_magnitudes", "unit_layers"]
-
 _BATCH_SIZE = 32
 
 

@@ -9,8 +9,6 @@ from typing import Optional, Sequence
 
 from elmo_plugin.corpora.conll2012 import Sentence, format_propositions, read_sentences
 
-__all__ = ["main"]
-
 
 def main(arguments: Optional[Sequence[str]] = None) -> None:
     """Writes the gold propositions of a file to standard output."""

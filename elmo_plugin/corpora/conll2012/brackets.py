@@ -7,8 +7,6 @@ from typing import List, NamedTuple, Sequence, Tuple
 from elmo_plugin.corpora.columns import Rows
 from elmo_plugin.corpora.tag_spans import TagSpan, bio_tags
 
-__all__ = ["ArgumentSpan", "argument_spans", "argument_tags", "cluster_spans"]
-
 logger = logging.getLogger(__name__)
 
 _ARGUMENT = re.compile(r"((?:\([^()*]+)*)\*?(\)*)")

@@ -6,8 +6,6 @@ from typing import List, Optional, Sequence
 
 from elmo_plugin.corpora.conll2012.documents import Mention
 
-__all__ = ["check_columns", "format_coreference"]
-
 _BLANK = re.compile(r"[ \t\r\n]")
 # The columns from the POS tag to the named entity, without annotation.
 _EMPTY_COLUMNS = ("-", "*", "-", "-", "-", "-", "*")

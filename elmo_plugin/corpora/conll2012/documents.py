@@ -9,8 +9,6 @@ from elmo_plugin.corpora.columns import Rows, check_width, read_blocks
 from elmo_plugin.corpora.conll2012.brackets import cluster_spans
 from elmo_plugin.corpora.conll2012.propositions import MARKERS, MIN_COLUMNS
 
-__all__ = ["Document", "DocumentSentence", "Mention", "read_documents"]
-
 _BEGIN = re.compile(r"#begin\s+document\s+\((.*)\)(?:;\s*part\s+(\d+))?\s*;?")
 # Empty cells: a dash in OntoNotes, an underscore in LitBank.
 _EMPTY = ("-", "_")

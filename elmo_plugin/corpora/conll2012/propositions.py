@@ -8,8 +8,6 @@ from elmo_plugin.corpora.columns import Rows, check_width, read_blocks
 from elmo_plugin.corpora.conll2012.brackets import argument_spans, argument_tags
 from elmo_plugin.corpora.tag_spans import tags_to_spans
 
-__all__ = ["Frame", "Sentence", "format_propositions", "read_sentences"]
-
 MARKERS = ("#begin", "#end")
 MIN_COLUMNS = 12
 _FIRST_FRAME = 11

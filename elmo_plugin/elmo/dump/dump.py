@@ -27,16 +27,6 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resumable_text import settings_difference
 from elmo_plugin.util.text_files import find_file
 
-__all__ = [
-    "DumpOptions",
-    "DumpSummary",
-    "check_space",
-    "count_text",
-    "dump_embeddings",
-    "finished_dump",
-    "vector_bytes",
-]
-
 FORMAT_VERSION = 1
 
 

@@ -12,8 +12,6 @@ import numpy
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["EmbeddedSentence", "PartEntry", "PartWriter", "read_header", "read_part"]
-
 
 class EmbeddedSentence(NamedTuple):
     """A sentence of a part."""

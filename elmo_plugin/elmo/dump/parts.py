@@ -17,15 +17,6 @@ from elmo_plugin.elmo.token_batches import Sentence
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.threads import threads_per_process
 
-__all__ = [
-    "DumpOptions",
-    "Parts",
-    "SentenceGroup",
-    "compute_parts",
-    "dataset_name",
-    "sentence_key",
-]
-
 # In the name of a dataset, HDF5 takes a slash for a separator and NUL for the end.
 _NOT_IN_KEYS = str.maketrans({"/": "\u2215", "\0": "\u2400"})
 # HDF5 takes the first for a group, and safetensors the second for its metadata.

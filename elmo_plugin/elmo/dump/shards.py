@@ -15,8 +15,6 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import wait_for_lock
 from elmo_plugin.util.ray_tasks import run_with_ray
 
-__all__ = ["dump_shards", "dump_shards_with_ray", "shard_outputs"]
-
 #: The result for a text: the summary of its file, or the error that prevented it.
 Outcome = Union[DumpSummary, Exception]
 # How long a Ray task waits for a task of a killed driver that writes the same file.

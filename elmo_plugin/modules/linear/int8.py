@@ -8,8 +8,6 @@ from elmo_plugin.modules import tuning
 from elmo_plugin.util.gradients import tracks_gradients
 from elmo_plugin.util.quantized import quantized_rows
 
-__all__ = ["Int8Linear", "Int8Matrix"]
-
 # Inputs are scaled to integers of at most this size, so that their high byte fits: 127 * 256.
 _LARGEST = 32512.0
 # Zero point of both bytes of such an integer, so that neither is negative. Adding 0.5 turns

@@ -13,8 +13,6 @@ from elmo_plugin.modules.linear.products import (
 )
 from elmo_plugin.util.gradients import tracks_gradients
 
-__all__ = ["PackedLinear", "PackedMatrix"]
-
 Copy = TypeVar("Copy")
 
 

@@ -4,8 +4,6 @@ from typing import Any, Callable, Dict, Optional, Sequence
 
 from elmo_plugin.elmo.dump.parts import DumpOptions
 
-__all__ = ["DumpFormat"]
-
 
 class DumpFormat(ABC):
     """A format of files that `DumpFile.finish` can write."""

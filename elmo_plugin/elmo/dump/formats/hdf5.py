@@ -10,8 +10,6 @@ from elmo_plugin.elmo.dump.part_file import read_header, read_part
 from elmo_plugin.elmo.dump.parts import DumpOptions
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["Hdf5"]
-
 # The file format of HDF5 1.10 (2016): names of any length, compact indexes of compressed datasets.
 _LIBVER = ("v110", "v110")
 _TOKENS_PER_CHUNK = 1024

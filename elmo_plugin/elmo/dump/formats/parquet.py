@@ -11,8 +11,6 @@ from elmo_plugin.elmo.token_batches import groups
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
 
-__all__ = ["Parquet"]
-
 # Size of the vectors of a row group, which is built in memory.
 _BYTES_PER_ROW_GROUP = 64_000_000
 _WORD_COLUMNS = ["sentence", "position", "word"]

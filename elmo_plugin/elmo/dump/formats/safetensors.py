@@ -11,8 +11,6 @@ from elmo_plugin.elmo.dump.part_file import read_header, read_part
 from elmo_plugin.elmo.dump.parts import DumpOptions
 from elmo_plugin.util.errors import ConfigurationError
 
-__all__ = ["Safetensors"]
-
 _INDEX = "sentence_to_index"
 _DTYPES = {"float32": "F32", "float16": "F16"}
 # The library reads headers of at most 100,000,000 bytes; the rest is for the metadata.
