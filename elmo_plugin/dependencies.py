@@ -86,8 +86,8 @@ def _torchvision_problem() -> Optional[str]:
     torch, torchvision = _installed_version("torch"), _installed_version("torchvision")
     if torchvision is None or torch is None:
         return None
-    for wanted in _required_by_torchvision():
-        if not wanted.specifier.contains(torch, prereleases=True):
+    for wanted in map(Requirement, metadata.requires("torchvision") or []):
+        if wanted.name == "torch" and not wanted.specifier.contains(torch, prereleases=True):
             return (
                 f"torchvision {torchvision} needs {wanted}, but torch {torch} is installed: "
                 "install the torchvision that was released with this torch."
@@ -98,12 +98,6 @@ def _torchvision_problem() -> Optional[str]:
             "install both from the same package index."
         )
     return None
-
-
-def _required_by_torchvision() -> List[Requirement]:
-    lines = metadata.requires("torchvision") or []
-    requirements = (Requirement(line) for line in lines)
-    return [requirement for requirement in requirements if requirement.name == "torch"]
 
 
 def _is_cpu_build(version: str) -> bool:

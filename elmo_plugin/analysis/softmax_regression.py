@@ -3,7 +3,7 @@
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Sequence, Tuple
+from typing import Callable, Iterator, List, Sequence, Tuple
 
 import numpy
 import torch
@@ -141,18 +141,6 @@ class Objective:
         return loss / num_rows, d_weights / num_rows, d_bias / num_rows
 
 
-def find_solver() -> Callable[..., Any]:
-    """
-    `scipy.optimize.minimize`.
-
-    # Raises
-
-    `ImportError`
-        If SciPy is not installed.
-    """
-    return optional_package("scipy.optimize", "Fitting a probe").minimize
-
-
 def fit(
     layers: Sequence[numpy.ndarray],
     labels: numpy.ndarray,
@@ -175,10 +163,10 @@ def fit(
     # Raises
 
     `ImportError`
-        See `find_solver`.
+        If SciPy is not installed.
     """
     objective = Objective(layers, labels, num_labels, l2)
-    found = find_solver()(
+    found = optional_package("scipy.optimize", "Fitting a probe").minimize(
         objective,
         numpy.zeros(objective.num_parameters),
         method="L-BFGS-B",

@@ -16,13 +16,13 @@ from elmo_plugin.analysis.features import Features, SpannedSentence, compute_fea
 from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.analysis.softmax_regression import (
     Classifier,
-    find_solver,
     fit,
     predict,
     stored_classifier,
 )
 from elmo_plugin.corpora.tagged_words import TaggedSentence
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.optional import optional_package
 
 MIX = "mix"
 SPLITS = ("train", "dev", "test")
@@ -89,7 +89,7 @@ class TagProbe:
     `ConfigurationError`
         If the training set has less than two tags.
     `ImportError`
-        If there is no solver, see `find_solver`.
+        If SciPy is not installed.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class TagProbe:
         max_iterations: int = 1000,
     ) -> None:
         # A missing solver must be reported before vectors are computed.
-        find_solver()
+        optional_package("scipy.optimize", "Fitting a probe")
         self._folder, self._l2, self._max_iterations = folder, l2, max_iterations
         self._sentences = {split: splits[split] for split in SPLITS}
         counts = Counter(tag for sentence in splits["train"] for tag in sentence.tags)

@@ -3,9 +3,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Counter, Iterator, List
 
+from elmo_plugin.analysis.report.models import models_section
 from elmo_plugin.analysis.report.page import page
 from elmo_plugin.analysis.report.section import Section
-from elmo_plugin.analysis.report.sections import models_section, read_section
+from elmo_plugin.analysis.report.sections import read_section
 from elmo_plugin.analysis.report.svg import picture_file
 from elmo_plugin.util.atomic_write import atomic_write, check_new_file
 from elmo_plugin.util.errors import ConfigurationError

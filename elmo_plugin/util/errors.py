@@ -38,6 +38,13 @@ def check_least(least: int, **settings: float) -> None:
             raise ConfigurationError(f"Expected `{name}` of at least {least}, found {value}.")
 
 
+def check_dropout(**settings: float) -> None:
+    """Raises `ConfigurationError` if a rate of dropout is not from 0 to below 1."""
+    for name, rate in settings.items():
+        if not 0.0 <= rate < 1.0:
+            raise ConfigurationError(f"Expected `{name}` from 0 to below 1, found {rate}.")
+
+
 def check_no_settings(owner: Any, unknown: Collection[str]) -> None:
     """
     Raises `ConfigurationError` if there are `unknown` settings of an object: AllenNLP does not

@@ -46,8 +46,12 @@ def quantized_rows(matrix: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
 
 
 def dequantize(parameters: Dict[str, torch.Tensor]) -> None:
-    """Reverts `quantized` in place; matrices become float32."""
-    for name in [name for name in parameters if str(name).endswith(MATRIX)]:
-        rounded = parameters.pop(name)
-        name = name.removesuffix(MATRIX)
-        parameters[name] = rounded.float() * parameters.pop(name + SCALES)
+    """
+    Reverts `quantized` in place; matrices become float32. Other entries stay, also those of another
+    program whose names end like that of a matrix.
+    """
+    names = [str(name).removesuffix(SCALES) for name in parameters if str(name).endswith(SCALES)]
+    for name in names:
+        if name + MATRIX in parameters:
+            scales = parameters.pop(name + SCALES)
+            parameters[name] = parameters.pop(name + MATRIX).float() * scales

@@ -101,6 +101,10 @@ def out(tmp_path):
     (folder / "table1/runs/one/weights.json").write_text(json.dumps(WEIGHTS))
     (folder / "other.json").write_text('{"a": [1, 2]}')
     (folder / "broken.json").write_text("{")
+    # Of other programs, with names that ours have, too.
+    (folder / "mix.json").write_text('{"gamma": 1.0, "weights": [1]}')
+    (folder / "mixes.json").write_text('[{"gamma": 1.0, "weights": [1]}]')
+    (folder / "run.json").write_text('{"checkpoint": "a", "tokens": 5}')
     return folder
 
 

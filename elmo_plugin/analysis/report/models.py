@@ -1,9 +1,12 @@
 import json
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, Tuple
 
 from elmo_plugin.analysis.layer_weights import LayerWeights, stored_layer_weights
+from elmo_plugin.analysis.report.section import Section
+from elmo_plugin.analysis.report.sections import mixes_section
 from elmo_plugin.analysis.studies.study import validation_metric
+from elmo_plugin.analysis.studies.tables import Table
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -11,28 +14,10 @@ from elmo_plugin.util.errors import ConfigurationError
 _NOT_FRACTIONS = ("BLEU",)
 
 
-class TrainedScore(NamedTuple):
+def models_section(archives: List[Path]) -> Section:
     """
-    # Parameters
-
-    archive : `str`
-    model : `str`
-        Its registered name.
-    metric : `str`
-    best : `str`
-        The best value on dev, in percent if it is a fraction; empty if there are no metrics beside
-        the archive.
-    """
-
-    archive: str
-    model: str
-    metric: str
-    best: str
-
-
-def read_models(archives: List[Path]) -> Tuple[List[TrainedScore], List[LayerWeights]]:
-    """
-    The best scores of trained models on dev, and how they mix the layers of their biLM.
+    The section of trained models: their best scores on dev, and how they mix the layers of their
+    biLM.
 
     # Parameters
 
@@ -44,16 +29,32 @@ def read_models(archives: List[Path]) -> Tuple[List[TrainedScore], List[LayerWei
     `ConfigurationError`
         If an archive or its metrics cannot be read.
     """
-    scores, weights = [], []
+    lines: List[List[str]] = []
+    weights: List[LayerWeights] = []
     for archive in archives:
         model = TrainedModel.read(archive)
         name = str(model.config.get("model", {}).get("type", ""))
-        scores.append(TrainedScore(str(archive), name, *_validation(archive, model.config)))
+        lines.append([str(archive), name, *_validation(archive, model.config)])
         weights += stored_layer_weights(model)
-    return scores, weights
+    folder = str(archives[0].parent)
+    mixes = mixes_section(weights, archives[0]) if weights else None
+    return Section(
+        "Trained models",
+        folder if len(archives) == 1 else f"{folder} and {len(archives) - 1} more folders",
+        ["Best on dev is the best score on the validation data.", *(mixes.notes if mixes else [])],
+        mixes.figures if mixes else [],
+        [
+            Table(["archive", "model", "metric", "best on dev"], lines, 3),
+            *(mixes.tables if mixes else []),
+        ],
+    )
 
 
 def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
+    """
+    The name of the metric and its best value on dev, in percent if it is a fraction; empty if there
+    are no metrics beside the archive.
+    """
     path = archive.parent / "metrics.json"
     signed = validation_metric(config)
     metric = signed.lstrip("+-")

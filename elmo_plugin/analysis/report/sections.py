@@ -1,12 +1,11 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
 from elmo_plugin.analysis.bootstrap import Difference
 from elmo_plugin.analysis.layer_weight_figure import draw_weights, model_label, weight_table
 from elmo_plugin.analysis.layer_weights import LayerWeights
-from elmo_plugin.analysis.report.models import read_models
 from elmo_plugin.analysis.report.section import Figure, Section
 from elmo_plugin.analysis.report.svg import svg_of
 from elmo_plugin.analysis.studies.plots import panels
@@ -37,8 +36,9 @@ def read_section(path: Path) -> Optional[Section]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    for is_kind, make in _KINDS:
-        if is_kind(content):
+    first = content[0] if isinstance(content, list) and content else content
+    for names, container, make in _KINDS:
+        if isinstance(content, container) and isinstance(first, dict) and names <= first.keys():
             try:
                 return make(content, path)
             except (KeyError, TypeError, IndexError) as error:
@@ -47,21 +47,6 @@ def read_section(path: Path) -> Optional[Section]:
                     "them again, or move the file away."
                 ) from error
     return None
-
-
-def models_section(archives: List[Path]) -> Section:
-    """The section of trained models, see `read_models`."""
-    scores, weights = read_models(archives)
-    folder = str(archives[0].parent)
-    mixes = _mixes(weights, archives[0]) if weights else None
-    table = Table(["archive", "model", "metric", "best on dev"], [*map(list, scores)], 3)
-    return Section(
-        "Trained models",
-        folder if len(archives) == 1 else f"{folder} and {len(archives) - 1} more folders",
-        ["Best on dev is the best score on the validation data.", *(mixes.notes if mixes else [])],
-        mixes.figures if mixes else [],
-        [table, *(mixes.tables if mixes else [])],
-    )
 
 
 def _study(content: Dict[str, Any], path: Path) -> Section:
@@ -152,10 +137,11 @@ def _from_row_above(score: Dict[str, Any], num_decimals: int) -> str:
 
 
 def _layer_weights(content: List[Dict[str, Any]], path: Path) -> Section:
-    return _mixes([LayerWeights(**mix) for mix in content], path)
+    return mixes_section([LayerWeights(**mix) for mix in content], path)
 
 
-def _mixes(mixes: List[LayerWeights], path: Path) -> Section:
+def mixes_section(mixes: List[LayerWeights], path: Path) -> Section:
+    """The section of the weights of layers."""
     title = "Figure 2: weights of the layers"
     names = [f"{model_label(mix, mixes)}, {mix.at}" for mix in mixes]
     (*layers, gamma), *weights = weight_table(mixes)
@@ -250,20 +236,10 @@ def _paper(known: Dict[str, Any], score: Dict[str, Any]) -> str:
     return values[index] if is_known else ""
 
 
-def _has(*names: str) -> Callable[[Any], bool]:
-    """Whether an object, or the first one of a list, has these names."""
-
-    def has(content: Any) -> bool:
-        first = content[0] if isinstance(content, list) and content else content
-        return isinstance(first, dict) and set(names) <= set(first)
-
-    return has
-
-
-_KINDS: List[Any] = [
-    (_has("runs", "rows"), _study),
-    (_has("tag", "l2"), _tags),
-    (_has("num_senses_in_training"), _senses),
-    (_has("gamma", "weights"), _layer_weights),
-    (_has("checkpoint", "tokens"), _learning_curve),
+_KINDS: List[Tuple[Set[str], Type, Callable[..., Section]]] = [
+    ({"runs", "rows"}, dict, _study),
+    ({"tag", "l2"}, dict, _tags),
+    ({"num_senses_in_training"}, dict, _senses),
+    ({"archive", "at", "gamma", "weights"}, list, _layer_weights),
+    ({"checkpoint", "tokens", "perplexity"}, list, _learning_curve),
 ]

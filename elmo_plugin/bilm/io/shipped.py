@@ -42,6 +42,9 @@ def restore_shipped_bilm(parameters: Dict[str, torch.Tensor], location: str) -> 
         If the state dict belongs to another biLM.
     """
     for name in [name for name in parameters if str(name).split(".")[-1] == FINGERPRINT]:
+        # A parameter of another program may have this name.
+        if parameters[name].dtype != torch.uint8:
+            continue
         bilm = shipped_bilm()
         expected, found = bytes(parameters.pop(name).tolist()).hex(), fingerprint(bilm)
         if expected != found:

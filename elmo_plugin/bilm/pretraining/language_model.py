@@ -12,7 +12,7 @@ from elmo_plugin.bilm.pretraining.speed import Speed
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.distributed import rank_and_world_size, sum_over_processes
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_dropout
 
 
 class LanguageModel(torch.nn.Module):
@@ -64,10 +64,7 @@ class LanguageModel(torch.nn.Module):
         **base: Any,
     ) -> None:
         super().__init__(**base)
-        if not 0.0 <= dropout < 1.0:
-            raise ConfigurationError(
-                f"elmo-bilm: expected dropout from 0 to below 1, found {dropout}."
-            )
+        check_dropout(dropout=dropout)
         self.words = list(words)
         self.bilm = Bilm(options_for(options, self.words), source=source)
         self.softmax = Softmax(len(self.words), self.bilm.options.lstm.output_dim, num_samples)

@@ -8,7 +8,7 @@ from elmo_plugin.modules.recurrent.bidirectional import encode_bidirectionally, 
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import check_least
 
 
 class BidirectionalEncoder(Seq2SeqEncoder):
@@ -37,10 +37,7 @@ class BidirectionalEncoder(Seq2SeqEncoder):
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ConfigurationError(
-                f"{type(self).__name__}: expected `num_layers` of at least 1, found {num_layers}."
-            )
+        check_least(1, num_layers=num_layers)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.forward_layers = self._layers(num_layers)

@@ -10,7 +10,7 @@ from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
 from elmo_plugin.modules.recurrent.layer import RecurrentLayer
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.padded import encode_padded
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import check_dropout, check_least
 
 
 @Seq2SeqEncoder.register("elmo-highway-lstm")
@@ -58,15 +58,8 @@ class HighwayLstm(Seq2SeqEncoder):
         recurrent_dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ConfigurationError(
-                f"HighwayLstm: expected `num_layers` of at least 1, found {num_layers}."
-            )
-        if not 0 <= recurrent_dropout < 1:
-            raise ConfigurationError(
-                "HighwayLstm: expected `recurrent_dropout` from 0 to below 1, found "
-                f"{recurrent_dropout}."
-            )
+        check_least(1, num_layers=num_layers)
+        check_dropout(recurrent_dropout=recurrent_dropout)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.recurrent_dropout = recurrent_dropout

@@ -5,7 +5,7 @@ from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.metrics.f1 import precision_recall_f1, quotient
-from elmo_plugin.metrics.span_counts import sum_counters
+from elmo_plugin.metrics.summed_metric import SummedMetric
 from elmo_plugin.tasks.coref.clusters import (
     Clusters,
     Counts,
@@ -23,7 +23,7 @@ _KINDS = ("precision", "recall", "f1")
 
 
 @Metric.register("elmo-coref-scores")
-class CorefScores(Metric):
+class CorefScores(SummedMetric):
     """
     Scores clusters of mentions as version 8.01 of the
     [reference scorer](https://github.com/conll/reference-coreference-scorers) does: a mention is
@@ -32,9 +32,6 @@ class CorefScores(Metric):
     clusters counts in both, or in the last one if the measure needs a single cluster. Quotients
     with a zero denominator are 0.
     """
-
-    def __init__(self) -> None:
-        self._sums: Counter = Counter()
 
     @overrides(check_signature=False)
     def __call__(
@@ -72,7 +69,7 @@ class CorefScores(Metric):
         self._sums["mentions", "gold"] += len(mentions)
 
     @overrides
-    def get_metric(self, reset: bool = False) -> Dict[str, float]:
+    def scores(self, sums: Counter) -> Dict[str, float]:
         """
         # Returns
 
@@ -82,7 +79,6 @@ class CorefScores(Metric):
             `mention_recall`. Fractions, computed from the counts of all processes. Empty if there
             were no documents.
         """
-        (sums,) = sum_counters([self._sums])
         if not sums["documents", ""]:
             return {}
         scores = {
@@ -97,10 +93,4 @@ class CorefScores(Metric):
             for kind, score in zip(_KINDS, of_measure)
         }
         metrics["mention_recall"] = quotient(sums["mentions", "right"], sums["mentions", "gold"])
-        if reset:
-            self.reset()
         return metrics
-
-    @overrides
-    def reset(self) -> None:
-        self._sums.clear()

@@ -5,7 +5,7 @@ import torch
 from allennlp.common import FromParams
 from overrides import overrides
 
-from elmo_plugin.util.errors import ConfigurationError, check_least
+from elmo_plugin.util.errors import ConfigurationError, check_dropout, check_least
 
 
 @dataclass
@@ -32,7 +32,8 @@ class ScoringSettings(FromParams):
     # Raises
 
     `ConfigurationError`
-        If a width or a limit is below 1, or `spans_per_word` is not above 0.
+        If a width or a limit is below 1, `spans_per_word` is not above 0, or `dropout` is not from
+        0 to below 1.
     """
 
     max_span_width: int = 10
@@ -45,6 +46,7 @@ class ScoringSettings(FromParams):
     def __post_init__(self) -> None:
         names = ("max_span_width", "max_antecedents", "feedforward_dim", "feature_dim")
         check_least(1, **{name: getattr(self, name) for name in names})
+        check_dropout(dropout=self.dropout)
         if not self.spans_per_word > 0.0:
             raise ConfigurationError(
                 f"Expected `spans_per_word` above 0, found {self.spans_per_word}."
@@ -107,10 +109,11 @@ class _Dropout(torch.nn.Dropout):
 
     @overrides(check_signature=False)
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        dropped = round(self.p * 2**16)
+        # One value of 65,536 is kept at the highest rates.
+        dropped = min(round(self.p * 2**16), 2**16 - 1)
         if not self.training or not dropped:
             return inputs
         bits = torch.empty(-(-inputs.numel() // 4), dtype=torch.int64, device=inputs.device)
         bits = bits.random_(-(2**63), None).view(torch.int16)
         is_kept = bits[: inputs.numel()].view(inputs.shape) >= dropped - 2**15
-        return inputs * is_kept.to(inputs.dtype).mul_(2**16 / max(1, 2**16 - dropped))
+        return inputs * is_kept.to(inputs.dtype).mul_(2**16 / (2**16 - dropped))

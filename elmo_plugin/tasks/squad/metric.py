@@ -3,13 +3,13 @@
 import re
 import string
 from collections import Counter
-from typing import Any, Dict, List, Sequence
+from typing import Dict, List, Sequence
 
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.metrics.f1 import precision_recall_f1
-from elmo_plugin.metrics.span_counts import sum_counters
+from elmo_plugin.metrics.summed_metric import SummedMetric
 
 # ASCII punctuation only: the official script keeps typographic dashes and quotation marks.
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -37,15 +37,12 @@ def _words(text: str) -> List[str]:
 
 
 @Metric.register("elmo-squad")
-class SquadScores(Metric):
+class SquadScores(SummedMetric):
     """
     Exact match and F1, computed as by the official script of
     [SQuAD 1.1](https://rajpurkar.github.io/SQuAD-explorer/): if a question has several gold
     answers, each score is the maximum over them.
     """
-
-    def __init__(self) -> None:
-        self._sums: Any = Counter()
 
     @overrides(check_signature=False)
     def __call__(self, answers: Sequence[str], gold_answers: Sequence[Sequence[str]]) -> None:
@@ -78,7 +75,7 @@ class SquadScores(Metric):
             self._sums["f1"] += max(f1(answer, gold) for gold in golds)
 
     @overrides
-    def get_metric(self, reset: bool = False) -> Dict[str, float]:
+    def scores(self, sums: Counter) -> Dict[str, float]:
         """
         # Returns
 
@@ -86,14 +83,6 @@ class SquadScores(Metric):
             `em` and `f1` as fractions, not percentages: means over the questions of all processes.
             Empty if there were no questions.
         """
-        (sums,) = sum_counters([self._sums])
-        scores = {}
-        if sums["questions"]:
-            scores = {name: sums[name] / sums["questions"] for name in ("em", "f1")}
-        if reset:
-            self.reset()
-        return scores
-
-    @overrides
-    def reset(self) -> None:
-        self._sums.clear()
+        if not sums["questions"]:
+            return {}
+        return {name: sums[name] / sums["questions"] for name in ("em", "f1")}

@@ -7,13 +7,13 @@ from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.bilm.pretraining.perplexity import perplexity_of
-from elmo_plugin.metrics.span_counts import sum_counters
+from elmo_plugin.metrics.summed_metric import SummedMetric
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
 
 
 @Metric.register("elmo-translation")
-class TranslationScores(Metric):
+class TranslationScores(SummedMetric):
     """
     BLEU of a corpus ([Papineni et al. 2002](https://aclanthology.org/P02-1040/)) as computed by
     [sacrebleu](https://github.com/mjpost/sacrebleu) with its default settings, and the perplexity
@@ -28,8 +28,8 @@ class TranslationScores(Metric):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         _sacrebleu()
-        self._sums: Any = Counter()
 
     @overrides(check_signature=False)
     def __call__(self, hypotheses: List[str], references: List[str]) -> None:
@@ -59,7 +59,7 @@ class TranslationScores(Metric):
         self._sums.update(nats=nats, tokens=num_tokens)
 
     @overrides
-    def get_metric(self, reset: bool = False) -> Dict[str, float]:
+    def scores(self, sums: Counter) -> Dict[str, float]:
         """
         # Returns
 
@@ -67,7 +67,6 @@ class TranslationScores(Metric):
             Over all processes: `BLEU`, from 0 to 100, if there were references, and `perplexity`
             per token, if there was a loss.
         """
-        (sums,) = sum_counters([self._sums])
         counts = [sums[number] for number in range(10)]
         metrics = {}
         if any(counts):
@@ -78,13 +77,7 @@ class TranslationScores(Metric):
             metrics["BLEU"] = bleu.score
         if sums["tokens"]:
             metrics["perplexity"] = perplexity_of(sums["nats"] / sums["tokens"])
-        if reset:
-            self.reset()
         return metrics
-
-    @overrides
-    def reset(self) -> None:
-        self._sums.clear()
 
 
 def _sacrebleu() -> Any:

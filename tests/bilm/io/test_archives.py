@@ -87,6 +87,17 @@ def test_the_bilm_of_a_task_is_found_under_any_name(make_bilm, tmp_path):
     assert find_softmax(archive, inside.options) is None
 
 
+def test_parameters_with_the_names_of_packed_ones_stay(make_bilm, tmp_path):
+    inside, other = make_bilm(), torch.nn.Module()
+    for name in ("fingerprint", "int8", "scales"):
+        other.register_buffer(name, torch.ones(2, 3))
+    others = torch.nn.ModuleDict({"a": other, "b": torch.nn.Linear(2, 3)})
+    others["b"].register_buffer("int8", torch.ones(2, 3))
+    model = torch.nn.ModuleDict({"embedder": StandIn(inside), "others": others})
+    _, archive = save_run(model, Vocabulary(), tmp_path / "task")
+    assert same(TrainedModel.read(archive).bilm(), inside)
+
+
 def test_one_of_several_bilms_is_taken_by_name(make_bilm, tmp_path):
     bilms = {"left": make_bilm(seed=1), "right": make_bilm(seed=2, dim=7)}
     model = torch.nn.ModuleDict({name: StandIn(bilm) for name, bilm in bilms.items()})

@@ -71,10 +71,11 @@ def document(reader, *sentences, clusters=(), speakers=None, genre="nw"):
         ({"scoring": {"max_span_width": 0}}, "`max_span_width` of at least 1, found 0"),
         ({"scoring": {"max_antecedents": 0}}, "`max_antecedents` of at least 1, found 0"),
         ({"scoring": {"spans_per_word": 0.0}}, "`spans_per_word` above 0, found 0.0"),
+        ({"scoring": {"dropout": 1.0}}, "`dropout` from 0 to below 1, found 1.0"),
         ({"max_training_sentences": 0}, "`max_training_sentences` of at least 1, found 0"),
     ],
 )
-def test_settings_that_leave_no_spans_are_refused(vocab, settings, message):
+def test_settings_with_which_nothing_could_be_scored_are_refused(vocab, settings, message):
     with pytest.raises(ConfigurationError, match=message):
         build(vocab, **settings)
 
