@@ -8,7 +8,9 @@ A peer has the widths, layers and dropout of our model, AllenNLP's embedders for
 characters, and the same input tensors. Remaining differences:
 
 - all: AllenNLP's embedder has vectors of the words of the vocabulary only, as it trains itself.
-  Ours also looks up other words, such as those of the test set, in the file of word vectors.
+  Ours also looks up other words, such as those of the test set, in the file of word vectors. The
+  initial weights of its LSTMs and GRUs are PyTorch's: uniform, biases too. Ours are those of
+  `initial_layer`: recurrent weights are orthogonal, and the biases of forget gates one.
 - `crf_tagger`: ordinary dropout before and after the encoder, instead of variational dropout at
   each layer. It also decodes and counts entities in training, which cannot be turned off.
 - `bcn`: with ReLU layers, the same network.

@@ -3,6 +3,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Dict, List
 
 import torch
+from spacy.language import Language
 from thinc.util import get_torch_default_device
 
 import elmo_plugin
@@ -23,9 +24,11 @@ class ArchivePipe(BatchPipe):
 
     # Parameters
 
+    nlp : `Language`
+        The pipeline.
     name : `str`
         The name of the component in its pipeline.
-    archive : `str`
+    archive : `str`, optional (default = `""`)
         An archive for `elmo_plugin.load_archive`, read when the first document comes. Empty: the
         trained model of the task that comes with the project.
 
@@ -39,7 +42,7 @@ class ArchivePipe(BatchPipe):
     #: The registered name of its task.
     task: str
 
-    def __init__(self, name: str, archive: str) -> None:
+    def __init__(self, nlp: Language, name: str, archive: str = "") -> None:
         super().__init__(name)
         self._file = archive
         # AllenNLP's `Archive` and `Predictor`.

@@ -46,6 +46,7 @@ Doc.set_extension("srl", getter=_frames, force=True)
 Doc.set_extension("coref_clusters", getter=_clusters, force=True)
 
 
+@Language.factory("elmo_ner", assigns=["doc.ents", "token.ent_iob", "token.ent_type"])
 class ElmoNer(ArchivePipe):
     """
     The component `elmo_ner`: named entities, in `doc.ents`. Keeps the entities that the document
@@ -75,14 +76,14 @@ class ElmoNer(ArchivePipe):
         return get_ner_prf(examples)
 
 
+@Language.factory("elmo_srl", assigns=["doc._.srl"])
 class ElmoSrl(ArchivePipe):
     """
     The component `elmo_srl`: semantic roles, in `doc._.srl`, a list of `Frame`s.
 
     # Parameters
 
-    name : `str`
-    archive : `str`
+    nlp, name, archive
         See `ArchivePipe`.
     predicates : `str`, optional (default = `"verbs"`)
         The tokens whose arguments are labelled: those that a component before this one has tagged
@@ -98,8 +99,10 @@ class ElmoSrl(ArchivePipe):
 
     task = "elmo-srl"
 
-    def __init__(self, name: str, archive: str, predicates: str = "verbs") -> None:
-        super().__init__(name, archive)
+    def __init__(
+        self, nlp: Language, name: str, archive: str = "", predicates: str = "verbs"
+    ) -> None:
+        super().__init__(nlp, name, archive)
         check_one_of(_PREDICATES, predicates=predicates)
         self._predicates = predicates
 
@@ -136,6 +139,7 @@ class ElmoSrl(ArchivePipe):
         return verbs
 
 
+@Language.factory("elmo_coref", assigns=["doc._.coref_clusters"])
 class ElmoCoref(ArchivePipe):
     """
     The component `elmo_coref`: coreference, in `doc._.coref_clusters`, a list of clusters, each a
@@ -159,30 +163,6 @@ class ElmoCoref(ArchivePipe):
                 ]
                 for cluster in prediction["clusters"]
             ]
-
-
-@Language.factory(
-    "elmo_ner",
-    assigns=["doc.ents", "token.ent_iob", "token.ent_type"],
-    default_config={"archive": ""},
-)
-def make_elmo_ner(nlp: Language, name: str, archive: str) -> ElmoNer:
-    """What spaCy calls for `nlp.add_pipe("elmo_ner")`; see `ElmoNer`."""
-    return ElmoNer(name, archive)
-
-
-@Language.factory(
-    "elmo_srl", assigns=["doc._.srl"], default_config={"archive": "", "predicates": "verbs"}
-)
-def make_elmo_srl(nlp: Language, name: str, archive: str, predicates: str) -> ElmoSrl:
-    """What spaCy calls for `nlp.add_pipe("elmo_srl")`; see `ElmoSrl`."""
-    return ElmoSrl(name, archive, predicates)
-
-
-@Language.factory("elmo_coref", assigns=["doc._.coref_clusters"], default_config={"archive": ""})
-def make_elmo_coref(nlp: Language, name: str, archive: str) -> ElmoCoref:
-    """What spaCy calls for `nlp.add_pipe("elmo_coref")`; see `ElmoCoref`."""
-    return ElmoCoref(name, archive)
 
 
 def _texts(tokens: Sequence[Token]) -> List[str]:

@@ -16,6 +16,7 @@ from elmo_plugin.integrations.spacy.pipe import BatchPipe, sentences_of
 Doc.set_extension("elmo", default=None, force=True)
 
 
+@Language.factory("elmo", assigns=["doc._.elmo", "doc.tensor"])
 class ElmoVectors(BatchPipe):
     """
     The component `elmo`: vectors of tokens from a biLM.
@@ -28,8 +29,10 @@ class ElmoVectors(BatchPipe):
 
     # Parameters
 
+    nlp : `Language`
+        The pipeline.
     name : `str`
-        The name of the component in its pipeline.
+        The name of the component in it.
     options_file, weight_file, dtype
         See `load_bilm`. The files are read when the first document comes.
     layers : `Union[str, List[int]]`, optional (default = `"all"`)
@@ -44,6 +47,7 @@ class ElmoVectors(BatchPipe):
 
     def __init__(
         self,
+        nlp: Language,
         name: str,
         options_file: Optional[str] = None,
         weight_file: Optional[str] = None,
@@ -98,28 +102,6 @@ class ElmoVectors(BatchPipe):
         # Loaded now, because the folder may be a temporary one.
         self._load()
         return self
-
-
-@Language.factory(
-    "elmo",
-    assigns=["doc._.elmo", "doc.tensor"],
-    default_config={
-        "options_file": None,
-        "weight_file": None,
-        "layers": "all",
-        "dtype": "float32",
-    },
-)
-def make_elmo(
-    nlp: Language,
-    name: str,
-    options_file: Optional[str],
-    weight_file: Optional[str],
-    layers: Union[str, List[int]],
-    dtype: str,
-) -> ElmoVectors:
-    """What spaCy calls for `nlp.add_pipe("elmo")`; see `ElmoVectors`."""
-    return ElmoVectors(name, options_file, weight_file, layers, dtype)
 
 
 def _vector(part: Union[Doc, Span, Token]) -> Any:
