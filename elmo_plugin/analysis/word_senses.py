@@ -93,6 +93,7 @@ class SenseProbe:
             (sentence.corpus, instance) for sentence in test for instance in sentence.instances
         ]
         self._sentence_of = [n for n, sentence in enumerate(test) for _ in sentence.instances]
+        self._num_sentences = len(test)
         lemmas = {instance.lemma for _, instance in self.instances}
         self._train, self._test = _SpannedSentences(train, lemmas), _SpannedSentences(test, lemmas)
         #: For each lemma of the test sentences that is annotated in the training sentences: how
@@ -199,8 +200,9 @@ class SenseProbe:
         answered = zip(self.instances, answers)
         correct = [2 * (answer in instance.senses) for (_, instance), answer in answered]
         total = [1 + (answer is not None) for answer in answers]
+        # Sentences without annotated words are drawn, too, wherever they are.
         return bootstrap(
-            numpy.bincount(self._sentence_of, correct), numpy.bincount(self._sentence_of, total)
+            *(numpy.bincount(self._sentence_of, of, self._num_sentences) for of in (correct, total))
         )
 
 

@@ -1,6 +1,7 @@
 import numpy
 import pytest
 
+from elmo_plugin.analysis.bootstrap import bootstrap
 from elmo_plugin.analysis.word_senses import SenseProbe, SenseScore, words_of
 from elmo_plugin.corpora.word_senses import SenseInstance, SenseSentence
 from elmo_plugin.util.errors import ConfigurationError
@@ -120,6 +121,14 @@ def test_the_interval_of_f1_is_over_sentences(tmp_path):
         .interval()
     )
     assert many.low == pytest.approx(middle, abs=0.03) and many.low < middle < many.high
+
+
+def test_sentences_without_annotated_words_are_drawn_too_wherever_they_are(tmp_path):
+    test, given = [make("a b", "s", a="play:1", b="hut:1"), make("c", "s", c="shed:1")], [None] * 3
+    given[0] = "play:1"
+    last = probe(tmp_path, *test, *[make("x", "s")] * 3).f1(given)
+    assert last.value == probe(tmp_path, *test).f1(given).value
+    assert last.rounded_samples() == bootstrap([2, 0, 0, 0, 0], [3, 1, 0, 0, 0]).rounded_samples()
 
 
 def test_without_answers_all_scores_are_zero():
