@@ -32,18 +32,10 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class BootstrappedScore:
-    """
-    A share of all items, and the same share of each bootstrap sample.
-
-    # Parameters
-
-    value : `float`
-    samples : `numpy.ndarray`
-        Shape `(num_samples,)`.
-    """
+    """A share of all items, and the same share of each bootstrap sample."""
 
     value: float
-    # Arrays cannot be compared by `==`.
+    #: Shape `(num_samples,)`. Not compared, because arrays cannot be by `==`.
     samples: numpy.ndarray = field(compare=False)
 
     def interval(self) -> Interval:

@@ -33,18 +33,11 @@ class SpannedSentence(NamedTuple):
 
 @dataclass(frozen=True)
 class Features:
-    """
-    The vectors of the spans of a text, in order.
+    """The vectors of the spans of a text, in order."""
 
-    # Parameters
-
-    folder : `Path`
-        Its name is a hash of representation and text.
-    num_rows, num_layers, dim : `int`
-        Spans, layers, and width of a layer.
-    """
-
+    #: Its name is a hash of representation and text.
     folder: Path
+    #: Spans, layers, and width of a layer.
     num_rows: int
     num_layers: int
     dim: int

@@ -17,25 +17,15 @@ _SCORES, _FIXED = "layer_scores", "fixed_weights"
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """
-    How a trained model mixes the layers of its biLM (equation 1, figure 2).
-
-    # Parameters
-
-    archive : `str`
-    model : `str`
-        The registered name of the model.
-    at : `str`
-        `input` or `output` of the task; the name of the mix in models without a `Placement`.
-    weights : `List[float]`
-        One weight per layer, the token layer first; the sum is 1 unless the weights are fixed. A
-        layer that is not in the mix has weight 0.
-    gamma : `float`
-    """
+    """How a trained model mixes the layers of its biLM (equation 1, figure 2)."""
 
     archive: str
+    #: The registered name of the model.
     model: str
+    #: `input` or `output` of the task; the name of the mix in models without a `Placement`.
     at: str
+    #: One weight per layer, the token layer first; the sum is 1 unless the weights are fixed. A
+    #: layer that is not in the mix has weight 0.
     weights: List[float]
     gamma: float
 

@@ -12,14 +12,7 @@ _KINDS = ("set", "phenomenon", "field", "all")
 
 @dataclass(frozen=True)
 class JudgedPair:
-    """
-    A pair and the scores of its sentences.
-
-    # Parameters
-
-    pair : `MinimalPair`
-    good, bad : `SentenceScore`
-    """
+    """A pair and the scores of its sentences."""
 
     pair: MinimalPair
     good: SentenceScore

@@ -13,24 +13,15 @@ UNITS = {"bits": 1.0 / math.log(2.0), "nats": 1.0}
 
 @dataclass(frozen=True)
 class ScoreRows:
-    """
-    Scores as lines of text: a table with tabs, or JSON objects.
+    """Scores as lines of text: a table with tabs, or JSON objects."""
 
-    # Parameters
-
-    format : `str`, optional (default = `"tsv"`)
-        `tsv`, or `jsonl`: an object per sentence.
-    unit : `str`, optional (default = `"bits"`)
-        The unit of surprisals: `bits` or `nats`.
-    of_sentences : `bool`, optional (default = `False`)
-        One row per sentence, with the sums over its words, instead of one per word.
-    has_top_k : `bool`, optional (default = `False`)
-        Whether scores contain the most probable words, see `Scorer`.
-    """
-
+    #: `tsv`, or `jsonl`: an object per sentence.
     format: str = "tsv"
+    #: The unit of surprisals: `bits` or `nats`.
     unit: str = "bits"
+    #: One row per sentence, with the sums over its words, instead of one per word.
     of_sentences: bool = False
+    #: Whether scores contain the most probable words, see `Scorer`.
     has_top_k: bool = False
 
     def header(self) -> str:

@@ -11,22 +11,16 @@ from elmo_plugin.elmo.token_batches import sentence_groups
 @dataclass
 class ScoredText:
     """
-    How much of a text has been scored, from which an interrupted run continues.
-
-    # Parameters
-
-    num_lines, num_words, text_sha256
-        See `DigestedText`.
-    num_predictions : `int`
-        The number of predictions in each direction.
-    nats : `Dict[str, float]`
-        The surprisal of the text in each direction.
+    How much of a text has been scored, from which an interrupted run continues. For the numbers of
+    lines and words and the hash see `DigestedText`.
     """
 
     num_lines: int = 0
     num_words: int = 0
+    #: In each direction.
     num_predictions: int = 0
     text_sha256: str = ""
+    #: The surprisal of the text in each direction.
     nats: Dict[str, float] = field(default_factory=lambda: {"forward": 0.0, "backward": 0.0})
 
     def perplexity(self) -> Dict[str, float]:

@@ -23,31 +23,20 @@ _HISTORY = 30
 
 @dataclass(frozen=True)
 class Classifier:
-    """
-    A fitted softmax regression.
+    """A fitted softmax regression."""
 
-    # Parameters
-
-    weights : `torch.Tensor`
-        Shape `(num_layers, dim, num_labels)`. Multiplied by the layers' weights in the mix.
-    bias : `torch.Tensor`
-        Shape `(num_labels,)`.
-    layer_weights : `List[float]`
-        The softmax-normalised weights of the layers; `[1.0]` for one layer.
-    loss : `float`
-        The objective, in nats per row.
-    num_iterations, num_evaluations : `int`
-        Steps of the solver, and passes over the rows.
-    converged : `bool`
-        False if the solver stopped for another reason, such as the maximum of iterations.
-    """
-
+    #: Shape `(num_layers, dim, num_labels)`. Multiplied by the layers' weights in the mix.
     weights: torch.Tensor
+    #: Shape `(num_labels,)`.
     bias: torch.Tensor
+    #: The softmax-normalised weights of the layers; `[1.0]` for one layer.
     layer_weights: List[float]
+    #: The objective, in nats per row.
     loss: float
+    #: Steps of the solver, and passes over the rows.
     num_iterations: int
     num_evaluations: int
+    #: False if the solver stopped for another reason, such as the maximum of iterations.
     converged: bool
 
 

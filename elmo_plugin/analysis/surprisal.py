@@ -32,32 +32,24 @@ class SentenceScore:
     The surprisals of a sentence under a language model, that is, negative log-likelihoods in
     nats. The forward direction predicts each word from the words before it, and at last `</S>`; the
     backward direction predicts each word from the words after it, and at last `<S>` (section 3.1).
-
-    # Parameters
-
-    words : `Sequence[str]`
-    known : `List[bool]`
-        Whether each word is in the vocabulary of the softmax; the surprisal of others is that of
-        `<UNK>`.
-    forward, backward, both : `numpy.ndarray`
-        Shape `(num_words,)`. The surprisal of each word; `both` is the mean of the two.
-    ends : `Dict[str, float]`
-        `forward`: the surprisal of `</S>`; `backward`: that of `<S>`; `both`: their mean.
-    top_k : `Dict[str, List[TopK]]`
-        Of each direction, the most probable words `w` at the position of each word, if they were
-        asked for, without `<S>`, `</S>` and `<UNK>`. Unlike the surprisal, the probability of
-        `both` is not a mean: it is p(w | left) p(w | right) / p(w), renormalised over the
-        vocabulary without these three. That is Bayes' rule if the words on the left and on the
-        right are independent given `w`. p(w) is the frequency of `w` in the training text, or
-        uniform if the softmax comes without counts.
     """
 
     words: Sequence[str]
+    #: Whether each word is in the vocabulary of the softmax; the surprisal of others is that of
+    #: `<UNK>`.
     known: List[bool]
+    #: Shape `(num_words,)`. The surprisal of each word; `both` is the mean of the two.
     forward: numpy.ndarray
     backward: numpy.ndarray
     both: numpy.ndarray
+    #: `forward`: the surprisal of `</S>`; `backward`: that of `<S>`; `both`: their mean.
     ends: Dict[str, float]
+    #: Of each direction, the most probable words `w` at the position of each word, if they were
+    #: asked for, without `<S>`, `</S>` and `<UNK>`. Unlike the surprisal, the probability of `both`
+    #: is not a mean: it is p(w | left) p(w | right) / p(w), renormalised over the vocabulary
+    #: without these three. That is Bayes' rule if the words on the left and on the right are
+    #: independent given `w`. p(w) is the frequency of `w` in the training text, or uniform if the
+    #: softmax comes without counts.
     top_k: Dict[str, List[TopK]] = field(default_factory=dict)
 
     def surprisal(self, direction: str) -> float:

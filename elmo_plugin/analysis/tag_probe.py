@@ -30,40 +30,24 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True)
 class Accuracy:
-    """
-    Shares of words with the correct tag.
-
-    # Parameters
-
-    overall : `BootstrappedScore`
-    unseen : `Optional[float]`
-        The share among words that the training set lacks; `None` if there are none.
-    """
+    """Shares of words with the correct tag."""
 
     overall: BootstrappedScore
+    #: The share among words that the training set lacks; `None` if there are none.
     unseen: Optional[float]
 
 
 @dataclass(frozen=True)
 class TagScore:
-    """
-    A row of the table.
-
-    # Parameters
-
-    representation, layer : `str`
-    dev, test : `Accuracy`
-    classifier : `Optional[Classifier]`
-        `None` for the most frequent tag of each word.
-    from_previous : `Optional[Difference]`
-        The accuracy on test minus that of the previous layer of the same representation.
-    """
+    """A row of the table."""
 
     representation: str
     layer: str
     dev: Accuracy
     test: Accuracy
+    #: `None` for the most frequent tag of each word.
     classifier: Optional[Classifier]
+    #: The accuracy on test minus that of the previous layer of the same representation.
     from_previous: Optional[Difference] = None
 
 

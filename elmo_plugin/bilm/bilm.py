@@ -28,19 +28,12 @@ from elmo_plugin.util.gradients import tracks_gradients
 
 @dataclass(frozen=True)
 class BilmOutput:
-    """
-    The layers of a biLM for a batch, `<S>` and `</S>` included.
+    """The layers of a biLM for a batch, `<S>` and `</S>` included."""
 
-    # Parameters
-
-    layers : `torch.Tensor`
-        Shape `(num_layers, batch_size, num_tokens + 2, output_dim)`. First the context-free token
-        layer, doubled to the width of both directions; 0 at padding.
-    mask : `torch.Tensor`
-        Shape `(batch_size, num_tokens + 2)`. True on tokens, `<S>` and `</S>`.
-    """
-
+    #: Shape `(num_layers, batch_size, num_tokens + 2, output_dim)`. First the context-free token
+    #: layer, doubled to the width of both directions; 0 at padding.
     layers: torch.Tensor
+    #: Shape `(batch_size, num_tokens + 2)`. True on tokens, `<S>` and `</S>`.
     mask: torch.Tensor
 
 

@@ -11,37 +11,24 @@ MAX_CHARACTERS = 10_000
 
 @dataclass(frozen=True)
 class CharacterCnnOptions:
-    """
-    The character encoder of a biLM: the `char_cnn` part of an options file.
+    """The character encoder of a biLM: the `char_cnn` part of an options file."""
 
-    # Parameters
-
-    filters : `Tuple[Tuple[int, int], ...]`
-        Width of each convolution and its number of filters, `((1, 32), (2, 32), …)`.
-    embedding_dim : `int`
-        Width of a character embedding.
-    n_characters : `int`
-        Number of character ids, padding (id 0) included: 262 for bytes.
-    max_characters_per_token : `int`
-        Ids per word, the begin and end of the word included.
-    activation : `str`
-        `relu` or `tanh`, applied after the maximum over positions.
-    n_highway : `int`
-        Number of highway layers, 0 for none.
-    character_unit : `str`
-        `byte`: characters are UTF-8 bytes, as in every published biLM; or `code_point`.
-    projection : `bool`
-        Whether the features of a word are projected to the width of an LSTM layer's output. If
-        false, they are used as the token layer, as in Kim et al. (2016).
-    """
-
+    #: Width of each convolution and its number of filters, `((1, 32), (2, 32), …)`.
     filters: Tuple[Tuple[int, int], ...]
+    #: Width of a character embedding.
     embedding_dim: int
+    #: Number of character ids, padding (id 0) included: 262 for bytes.
     n_characters: int
+    #: Ids per word, the begin and end of the word included.
     max_characters_per_token: int
+    #: `relu` or `tanh`, applied after the maximum over positions.
     activation: str
+    #: Number of highway layers, 0 for none.
     n_highway: int
+    #: `byte`: characters are UTF-8 bytes, as in every published biLM; or `code_point`.
     character_unit: str = "byte"
+    #: Whether the features of a word are projected to the width of an LSTM layer's output. If
+    #: false, they are used as the token layer, as in Kim et al. (2016).
     projection: bool = True
 
     @property

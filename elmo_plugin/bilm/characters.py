@@ -24,20 +24,14 @@ class CharacterMap:
 
     The ids of a word are: begin of word, its characters (cut to fit), end of word, padding. `<S>`
     and `</S>` are words of one special character. 0 does not occur in a word; it pads sentences.
-
-    # Parameters
-
-    max_characters_per_token : `int`, optional (default = `50`)
-        Ids per word, including begin and end of word.
-    n_characters : `int`, optional (default = `262`)
-        Number of ids, 0 included.
-    character_unit : `str`, optional (default = `"byte"`)
-        `byte` for UTF-8 bytes, or `code_point`; code points that do not fit `n_characters` share
-        the id after the special ids.
     """
 
+    #: Ids per word, including begin and end of word.
     max_characters_per_token: int = 50
+    #: Number of ids, 0 included.
     n_characters: int = 262
+    #: `byte` for UTF-8 bytes, or `code_point`; code points that do not fit `n_characters` share the
+    #: id after the special ids.
     character_unit: str = "byte"
 
     def __post_init__(self) -> None:

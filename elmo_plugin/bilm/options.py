@@ -22,30 +22,20 @@ MAX_PARAMETERS = 10**10
 
 @dataclass(frozen=True)
 class LstmOptions:
-    """
-    The recurrent layers of a biLM: the `lstm` part of an options file.
+    """The recurrent layers of a biLM: the `lstm` part of an options file."""
 
-    # Parameters
-
-    dim : `int`
-        Width of the cell state, per direction.
-    projection_dim : `Optional[int]`
-        Width to which the hidden state is projected, per direction; `None` (or absent from the
-        file) for no projection.
-    n_layers : `int`
-        Number of recurrent layers; the token layer does not count.
-    cell_clip, proj_clip : `Optional[float]`
-        Bounds on the cell state and on the projection; `None` (or 0 in the file) for no bound.
-        `proj_clip` is `None` without a projection.
-    use_skip_connections : `bool`
-        Whether layers above the first add their input to their output.
-    """
-
+    #: Width of the cell state, per direction.
     dim: int
+    #: Width to which the hidden state is projected, per direction; `None` (or absent from the file)
+    #: for no projection.
     projection_dim: Optional[int]
+    #: Number of recurrent layers; the token layer does not count.
     n_layers: int
+    #: Bounds on the cell state and on the projection; `None` (or 0 in the file) for no bound.
+    #: `proj_clip` is `None` without a projection.
     cell_clip: Optional[float]
     proj_clip: Optional[float]
+    #: Whether layers above the first add their input to their output.
     use_skip_connections: bool
 
     @property

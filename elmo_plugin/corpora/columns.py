@@ -13,20 +13,12 @@ _CELL = re.compile(r"[^ \t]+")
 
 @dataclass(frozen=True)
 class Rows:
-    """
-    Consecutive lines of a file, split into cells.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-    first_line : `int`
-        The line number of the first row.
-    cells : `Sequence[Sequence[str]]`
-        The cells of each row.
-    """
+    """Consecutive lines of a file, split into cells."""
 
     path: Union[str, os.PathLike]
+    #: The line number of the first row.
     first_line: int
+    #: The cells of each row.
     cells: Sequence[Sequence[str]]
 
     def column(self, column: int) -> Tuple[str, ...]:

@@ -19,18 +19,12 @@ _BLANK = re.compile(r"[ \t\r\n]")
 
 @dataclass(frozen=True)
 class Sentence:
-    """
-    # Parameters
+    """Words with their tags."""
 
-    is_document_start : `bool`
-        True if a `-DOCSTART-` line precedes the sentence.
-    words : `Tuple[str, ...]`
-    tags : `Tuple[str, ...]`
-        As in the file; empty if the file has no tags.
-    """
-
+    #: True if a `-DOCSTART-` line precedes the sentence.
     is_document_start: bool
     words: Tuple[str, ...]
+    #: As in the file; empty if the file has no tags.
     tags: Tuple[str, ...]
 
 

@@ -13,27 +13,18 @@ _EXAMPLE = '{"sentence_good": "The owls sleep.", "sentence_bad": "The owls sleep
 
 @dataclass(frozen=True)
 class MinimalPair:
-    """
-    Two sentences that differ in one point, which makes one of them wrong.
+    """Two sentences that differ in one point, which makes one of them wrong."""
 
-    # Parameters
-
-    good, bad : `Tuple[str, ...]`
-        Their words.
-    uid : `str`
-        The set to which the pair belongs; by default the name of its file.
-    phenomenon, field : `str`
-        What the set tests, and the part of grammar to which that belongs: `linguistics_term` and
-        `field` in the file, empty if they are absent.
-    pair_id : `str`
-        `pairID` in the file, empty if it is absent.
-    """
-
+    #: Their words.
     good: Tuple[str, ...]
     bad: Tuple[str, ...]
+    #: The set to which the pair belongs; by default the name of its file.
     uid: str
+    #: What the set tests, and the part of grammar to which that belongs: `linguistics_term` and
+    #: `field` in the file, empty if they are absent.
     phenomenon: str = ""
     field: str = ""
+    #: `pairID` in the file, empty if it is absent.
     pair_id: str = ""
 
 

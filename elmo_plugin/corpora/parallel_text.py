@@ -10,12 +10,7 @@ from elmo_plugin.util.text_files import numbered_lines
 
 @dataclass(frozen=True)
 class SentencePair:
-    """
-    # Parameters
-
-    source, target : `str`
-        A sentence and its translation, as raw text.
-    """
+    """A sentence and its translation, as raw text."""
 
     source: str
     target: str

@@ -19,18 +19,12 @@ _NO_MAJORITY = "-"
 
 @dataclass(frozen=True)
 class Pair:
-    """
-    # Parameters
+    """A premise and a hypothesis."""
 
-    premise, hypothesis : `Tuple[str, ...]`
-        Their words; empty if the sentence is empty.
-    label : `Optional[str]`, optional (default = `None`)
-        One of `LABELS`, if it is known.
-    pair_id : `Optional[str]`, optional (default = `None`)
-    """
-
+    #: Their words; empty if the sentence is empty.
     premise: Tuple[str, ...]
     hypothesis: Tuple[str, ...]
+    #: One of `LABELS`, if it is known.
     label: Optional[str] = None
     pair_id: Optional[str] = None
 

@@ -17,42 +17,26 @@ _KINDS = {str: "a string", list: "a list", int: "an integer"}
 
 @dataclass(frozen=True)
 class Answer:
-    """
-    # Parameters
-
-    text : `str`
-    start : `int`
-        The character offset of the answer in the paragraph.
-    """
+    """An answer to a question: a span of the paragraph."""
 
     text: str
+    #: The character offset of the answer in the paragraph.
     start: int
 
 
 @dataclass(frozen=True)
 class Question:
-    """
-    # Parameters
-
-    question_id : `str`
-    text : `str`
-    answers : `Tuple[Answer, ...]`
-        One per annotator; empty if the file has no answers.
-    """
+    """A question on a paragraph."""
 
     question_id: str
     text: str
+    #: One per annotator; empty if the file has no answers.
     answers: Tuple[Answer, ...]
 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """
-    # Parameters
-
-    context : `str`
-    questions : `Tuple[Question, ...]`
-    """
+    """A text and the questions on it."""
 
     context: str
     questions: Tuple[Question, ...]

@@ -22,34 +22,22 @@ _EXAMPLE = "(3 (2 A) (4 triumph))"
 
 @dataclass(frozen=True)
 class Phrase:
-    """
-    A labelled constituent.
+    """A labelled constituent."""
 
-    # Parameters
-
-    start, end : `int`
-        Positions of the first word, and of the word after the last.
-    label : `int`
-        From 0 (very negative) to 4 (very positive).
-    """
-
+    #: Positions of the first word, and of the word after the last.
     start: int
     end: int
+    #: From 0 (very negative) to 4 (very positive).
     label: int
 
 
 @dataclass(frozen=True)
 class Tree:
-    """
-    # Parameters
+    """A sentence and its constituents."""
 
-    words : `Tuple[str, ...]`
-        Without the treebank's escapes, see `plain_word`.
-    phrases : `Tuple[Phrase, ...]`
-        All constituents in the order of their opening brackets: the whole sentence is the first.
-    """
-
+    #: Without the treebank's escapes, see `plain_word`.
     words: Tuple[str, ...]
+    #: All constituents in the order of their opening brackets: the whole sentence is the first.
     phrases: Tuple[Phrase, ...]
 
 

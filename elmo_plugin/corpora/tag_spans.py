@@ -9,16 +9,11 @@ _LAST = ("E", "L", "S", "U", "O")
 
 @dataclass(frozen=True)
 class TagSpan:
-    """
-    # Parameters
+    """A labelled span of words."""
 
-    label : `str`
-        Such as `PER`, `ORG`, `LOC` or `MISC` in CoNLL-2003.
-    start, end : `int`
-        Positions of the first and last word in the sentence.
-    """
-
+    #: Such as `PER`, `ORG`, `LOC` or `MISC` in CoNLL-2003.
     label: str
+    #: Positions of the first and last word in the sentence.
     start: int
     end: int
 

@@ -14,12 +14,7 @@ CONLLU_TAGS = ("upos", "xpos", "deprel")
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """
-    # Parameters
-
-    words, tags : `Tuple[str, ...]`
-        Of equal length.
-    """
+    """Words and their tags, of equal length."""
 
     words: Tuple[str, ...]
     tags: Tuple[str, ...]

@@ -24,39 +24,25 @@ _DOCUMENT = re.compile(r"d\d+(\.|$)")
 
 @dataclass(frozen=True)
 class SenseInstance:
-    """
-    An annotated token.
+    """An annotated token."""
 
-    # Parameters
-
-    position : `int`
-        The token's position in its sentence, from 0.
-    lemma : `Lemma`
-    senses : `Tuple[str, ...]`
-        The correct sense keys, mostly one.
-    """
-
+    #: The token's position in its sentence, from 0.
     position: int
     lemma: Lemma
+    #: The correct sense keys, mostly one.
     senses: Tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class SenseSentence:
-    """
-    # Parameters
+    """A sentence with annotated tokens."""
 
-    corpus : `str`
-        The corpus or test set, `semeval2013`: the first part of the sentence's id, or of the name
-        of its file if ids do not contain it.
-    tokens : `Tuple[str, ...]`
-        A multi-word unit is one token, joined by `_`.
-    instances : `Tuple[SenseInstance, ...]`
-        The annotated tokens, in order.
-    """
-
+    #: The corpus or test set, `semeval2013`: the first part of the sentence's id, or of the name of
+    #: its file if ids do not contain it.
     corpus: str
+    #: A multi-word unit is one token, joined by `_`.
     tokens: Tuple[str, ...]
+    #: The annotated tokens, in order.
     instances: Tuple[SenseInstance, ...]
 
 

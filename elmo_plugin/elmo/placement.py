@@ -12,18 +12,11 @@ from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
 @dataclass(frozen=True)
 class PlacedText:
-    """
-    The result of a `Placement`.
+    """The result of a `Placement`."""
 
-    # Parameters
-
-    words : `TextFieldTensors`
-        The input of the task's own text field embedder.
-    input_vectors, output_vectors : `Optional[torch.Tensor]`
-        Shape `(batch_size, num_tokens, dim)`. ELMo vectors for the task's input and output.
-    """
-
+    #: The input of the task's own text field embedder.
     words: TextFieldTensors
+    #: Shape `(batch_size, num_tokens, dim)`. ELMo vectors for the task's input and output.
     input_vectors: Optional[torch.Tensor] = None
     output_vectors: Optional[torch.Tensor] = None
 

@@ -51,21 +51,13 @@ _PROPERTIES: Dict[str, Dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Limits:
-    """
-    Limits of a request, which bound memory and time.
+    """Limits of a request, which bound memory and time."""
 
-    # Parameters
-
-    max_bytes : `int`, optional (default = `65536`)
-        Size of its body.
-    max_words : `int`, optional (default = `1000`)
-        Number of words a model reads to answer it; a sentence counts once for each predicate.
-    max_characters : `int`, optional (default = `200`)
-        Length of a word.
-    """
-
+    #: Size of its body.
     max_bytes: int = 64 * 1024
+    #: Number of words a model reads to answer it; a sentence counts once for each predicate.
     max_words: int = 1000
+    #: Length of a word.
     max_characters: int = 200
 
     def check_words(self, texts: Sequence[Sequence[str]]) -> None:

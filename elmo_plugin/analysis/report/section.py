@@ -6,39 +6,23 @@ from elmo_plugin.analysis.studies.tables import Table
 
 @dataclass(frozen=True)
 class Figure:
-    """
-    # Parameters
-
-    caption : `str`
-    svg : `str`
-        In the colours of the page, see `svg_of`.
-    """
+    """A picture of a section."""
 
     caption: str
+    #: In the colours of the page, see `svg_of`.
     svg: str
 
 
 @dataclass(frozen=True)
 class Section:
-    """
-    A part of the page.
-
-    # Parameters
-
-    title : `str`
-    notes : `List[str]`
-        Paragraphs of plain text.
-    figures : `List[Figure]`
-    tables : `List[Table]`
-    command : `str`
-        The command that wrote the results.
-    source : `str`
-        The file from which the section was read.
-    """
+    """A part of the page."""
 
     title: str
+    #: The file from which the section was read.
     source: str
+    #: Paragraphs of plain text.
     notes: List[str] = field(default_factory=list)
     figures: List[Figure] = field(default_factory=list)
     tables: List[Table] = field(default_factory=list)
+    #: The command that wrote the results.
     command: str = ""

@@ -44,23 +44,16 @@ class Comparison:
 
     The baseline is the first column or, if the row has several baselines, the one of them with the
     best mean score on dev in training.
-
-    # Parameters
-
-    mean : `float`
-        In the metric's own unit, for most of them a fraction: 0.01 is one point of a table.
-    interval : `Optional[Interval]`
-        At 95 %, see `difference`. `None` if a run has no bootstrap samples of the metric.
-    error_reduction : `Optional[float]`
-        The difference divided by the error, `1 - score`, of the baseline or the other column;
-        `None` for metrics that are not fractions, or of which lower is better.
-    base : `int`
-        The number of the column that is subtracted, from 0.
     """
 
+    #: In the metric's own unit, for most of them a fraction: 0.01 is one point of a table.
     mean: float
+    #: At 95 %, see `difference`. `None` if a run has no bootstrap samples of the metric.
     interval: Optional[Interval]
+    #: The difference divided by the error, `1 - score`, of the baseline or the other column; `None`
+    #: for metrics that are not fractions, or of which lower is better.
     error_reduction: Optional[float]
+    #: The number of the column that is subtracted, from 0.
     base: int
 
 

@@ -11,20 +11,12 @@ from elmo_plugin.util.plotting import COLOURS, MARKERS, new_figure, save_picture
 
 
 class Panel(NamedTuple):
-    """
-    A picture of one or more rows of a study.
-
-    # Parameters
-
-    title : `str`
-    height : `float`
-        In inches.
-    draw : `Callable[[Any], None]`
-        Draws on axes of matplotlib.
-    """
+    """A picture of one or more rows of a study."""
 
     title: str
+    #: In inches.
     height: float
+    #: Draws on axes of matplotlib.
     draw: Callable[[Any], None]
 
 

@@ -14,46 +14,30 @@ _DATA = ("train_data_path", "validation_data_path")
 
 @dataclass(frozen=True)
 class Column:
-    """
-    # Parameters
-
-    name : `str`
-    metric : `str`
-        A name in the output of `allennlp evaluate`, or in the metrics of a training run.
-    paper : `Optional[float]`
-        The score of the paper as printed there: in percent if the row's `percent` is true, else in
-        the unit of the metric.
-    against : `Optional[str]`, optional (default = `None`)
-        The name of the column to compare it with; `None` means the baseline.
-    """
+    """A column of a study: models with the same settings."""
 
     name: str
+    #: A name in the output of `allennlp evaluate`, or in the metrics of a training run.
     metric: str
+    #: The score of the paper as printed there: in percent if the row's `percent` is true, else in
+    #: the unit of the metric.
     paper: Optional[float]
+    #: The name of the column to compare it with; `None` means the baseline.
     against: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class Row:
-    """
-    # Parameters
-
-    name : `str`
-    columns : `Tuple[Column, ...]`
-    percent : `bool`
-        The metric is a fraction, shown as a percentage.
-    lower_is_better : `bool`
-    compare : `bool`
-        Whether columns are compared with the baseline.
-    num_baselines : `int`
-        How many of the columns, from the first on, are baselines.
-    """
+    """A row of a study: models of a task."""
 
     name: str
     columns: Tuple[Column, ...]
+    #: The metric is a fraction, shown as a percentage.
     percent: bool
     lower_is_better: bool
+    #: Whether columns are compared with the baseline.
     compare: bool
+    #: How many of the columns, from the first on, are baselines.
     num_baselines: int
 
     @property
@@ -69,31 +53,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Run:
-    """
-    A training, and the evaluation of its model.
+    """A training, and the evaluation of its model."""
 
-    # Parameters
-
-    row, column : `str`
-        The cell of the table to which its score belongs.
-    fraction : `float`
-        The share of the training data.
-    seed : `int`
-    evaluate : `Optional[str]`
-        The file to evaluate the model on.
-    experiment : `Dict[str, Any]`
-        The configuration for `allennlp train`.
-    digest : `str`
-        A hash of all that determines the score: of the experiment with the contents of its files in
-        place of their paths, and of the evaluated file.
-    """
-
+    #: The cell of the table to which its score belongs.
     row: str
     column: str
+    #: The share of the training data.
     fraction: float
     seed: int
+    #: The file to evaluate the model on.
     evaluate: Optional[str]
+    #: The configuration for `allennlp train`.
     experiment: Dict[str, Any]
+    #: A hash of all that determines the score: of the experiment with the contents of its files in
+    #: place of their paths, and of the evaluated file.
     digest: str
 
     @property
@@ -105,17 +78,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Study:
-    """
-    # Parameters
-
-    title : `str`
-    rows : `Tuple[Row, ...]`
-    runs : `Tuple[Run, ...]`
-        Runs with the same digest are trained only once.
-    """
+    """What is trained and compared."""
 
     title: str
     rows: Tuple[Row, ...]
+    #: Runs with the same digest are trained only once.
     runs: Tuple[Run, ...]
 
 

@@ -34,17 +34,11 @@ _HEAD = [
 
 @dataclass(frozen=True)
 class Table:
-    """
-    # Parameters
-
-    head : `List[str]`
-    lines : `List[List[str]]`
-    num_left : `int`, optional (default = `1`)
-        Number of columns with words, which are left-aligned; those after them have numbers.
-    """
+    """A table of text, for Markdown, LaTeX or HTML."""
 
     head: List[str]
     lines: List[List[str]]
+    #: Number of columns with words, which are left-aligned; those after them have numbers.
     num_left: int = 1
 
 

@@ -29,23 +29,16 @@ class TrainedModel:
 
     Nothing in the archive is executed, and its classes are not needed: a `Bilm` stores its options
     beside its parameters, so that it is found in any model, under any name.
-
-    # Parameters
-
-    parameters : `Dict[str, torch.Tensor]`
-        The state dict, memory-mapped.
-    words, counts : `Optional[List[str]]`, `Optional[List[int]]`
-        For a language model, the words that it predicts, and their counts if they are known.
-    location : `str`
-        Its name in error messages.
-    config : `Dict[str, Any]`
-        The content of its `config.json`; empty if there is none.
     """
 
+    #: The state dict, memory-mapped.
     parameters: Dict[str, torch.Tensor]
+    #: For a language model, the words that it predicts, and their counts if they are known.
     words: Optional[List[str]]
     counts: Optional[List[int]]
+    #: Its name in error messages.
     location: str
+    #: The content of its `config.json`; empty if there is none.
     config: Dict[str, Any]
 
     @classmethod

@@ -30,24 +30,15 @@ _WEIGHT, _BIAS = "softmax/W", "softmax/b"
 
 @dataclass(frozen=True)
 class SoftmaxWeights:
-    """
-    The output layer of a language model and the words it predicts.
+    """The output layer of a language model and the words it predicts."""
 
-    # Parameters
-
-    weight : `torch.Tensor`
-        Shape `(num_words, dim)`, `dim` being the width of the output of one direction.
-    bias : `torch.Tensor`
-        Shape `(num_words,)`.
-    words : `List[str]`
-        One per row, the first three being `<S>`, `</S>` and `<UNK>`.
-    counts : `Optional[List[int]]`, optional (default = `None`)
-        The count of each word in the training text, if known.
-    """
-
+    #: Shape `(num_words, dim)`, `dim` being the width of the output of one direction.
     weight: torch.Tensor
+    #: Shape `(num_words,)`.
     bias: torch.Tensor
+    #: One per row, the first three being `<S>`, `</S>` and `<UNK>`.
     words: List[str]
+    #: The count of each word in the training text, if known.
     counts: Optional[List[int]] = None
 
     def check_fit(self, options: BilmOptions, location: str) -> None:

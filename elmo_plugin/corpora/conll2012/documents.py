@@ -16,59 +16,38 @@ _EMPTY = ("-", "_")
 
 @dataclass(frozen=True)
 class Mention:
-    """
-    # Parameters
+    """A mention of an entity in a sentence."""
 
-    cluster_id : `int`
-        Unique within a document part.
-    start, end : `int`
-        Positions of the first and last word in the sentence.
-    """
-
+    #: Unique within a document part.
     cluster_id: int
+    #: Positions of the first and last word in the sentence.
     start: int
     end: int
 
 
 @dataclass(frozen=True)
 class DocumentSentence:
-    """
-    # Parameters
+    """A sentence of a document."""
 
-    line_number : `int`
-        The line of the first word, counted from 1.
-    words : `Tuple[str, ...]`
-        As in the file: brackets may be written `-LRB-`.
-    speakers : `Tuple[Optional[str], ...]`
-        One per word.
-    mentions : `Tuple[Mention, ...]`
-        Sorted by first word.
-    """
-
+    #: The line of the first word, counted from 1.
     line_number: int
+    #: As in the file: brackets may be written `-LRB-`.
     words: Tuple[str, ...]
+    #: One per word.
     speakers: Tuple[Optional[str], ...]
+    #: Sorted by first word.
     mentions: Tuple[Mention, ...]
 
 
 @dataclass(frozen=True)
 class Document:
-    """
-    One part of a document. Coreference is annotated within a part only.
-
-    # Parameters
-
-    document_id : `str`
-    part : `int`
-        0 if the file has no part numbers.
-    begin_line : `str`
-        The line before the document, such as `#begin document (nw/1); part 000`. The reference
-        scorer matches predicted and gold documents by this line.
-    sentences : `Tuple[DocumentSentence, ...]`
-    """
+    """One part of a document. Coreference is annotated within a part only."""
 
     document_id: str
+    #: 0 if the file has no part numbers.
     part: int
+    #: The line before the document, such as `#begin document (nw/1); part 000`. The reference
+    #: scorer matches predicted and gold documents by this line.
     begin_line: str
     sentences: Tuple[DocumentSentence, ...]
 

@@ -15,42 +15,27 @@ _FIRST_FRAME = 11
 
 @dataclass(frozen=True)
 class Frame:
-    """
-    One predicate and its arguments.
+    """One predicate and its arguments."""
 
-    # Parameters
-
-    predicate_index : `int`
-        Position of the predicate's first word.
-    lemma : `Optional[str]`
-    tags : `Tuple[str, ...]`
-        One BIO tag per word: `B-ARG0`, `I-ARG0`, `B-V`, `O`.
-    """
-
+    #: Position of the predicate's first word.
     predicate_index: int
     lemma: Optional[str]
+    #: One BIO tag per word: `B-ARG0`, `I-ARG0`, `B-V`, `O`.
     tags: Tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """
-    # Parameters
+    """A sentence and its predicates."""
 
-    line_number : `int`
-        The line of the first word, counted from 1.
-    words : `Tuple[str, ...]`
-        As in the file: brackets may be written `-LRB-`.
-    lemmas, framesets : `Tuple[Optional[str], ...]`
-        One entry per word. Framesets are those of PropBank, such as `01`.
-    frames : `Tuple[Frame, ...]`
-        In the order of the file's predicate columns; empty if it has none.
-    """
-
+    #: The line of the first word, counted from 1.
     line_number: int
+    #: As in the file: brackets may be written `-LRB-`.
     words: Tuple[str, ...]
+    #: One entry per word. Framesets are those of PropBank, such as `01`.
     lemmas: Tuple[Optional[str], ...]
     framesets: Tuple[Optional[str], ...]
+    #: In the order of the file's predicate columns; empty if it has none.
     frames: Tuple[Frame, ...]
 
 

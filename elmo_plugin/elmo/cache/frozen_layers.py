@@ -15,21 +15,13 @@ logger = logging.getLogger(__name__)
 
 
 class _DistinctSentences(NamedTuple):
-    """
-    The distinct sentences of a batch, the shortest first.
+    """The distinct sentences of a batch, the shortest first."""
 
-    # Parameters
-
-    character_ids : `torch.Tensor`
-        Shape `(num_distinct, num_tokens, max_characters_per_token)`.
-    lengths : `List[int]`
-        Tokens of each.
-    number_of : `torch.Tensor`
-        Shape `(batch_size,)`. For each sentence of the batch, its number among the distinct ones.
-    """
-
+    #: Shape `(num_distinct, num_tokens, max_characters_per_token)`.
     character_ids: torch.Tensor
+    #: Tokens of each.
     lengths: List[int]
+    #: Shape `(batch_size,)`. For each sentence of the batch, its number among the distinct ones.
     number_of: torch.Tensor
 
     def keys(self) -> List[bytes]:

@@ -16,18 +16,11 @@ _VERB = "V"
 
 
 class Frame(NamedTuple):
-    """
-    A predicate and its arguments, in `doc._.srl`.
+    """A predicate and its arguments, in `doc._.srl`."""
 
-    # Parameters
-
-    verb : `Span`
-        Its label is `V`.
-    arguments : `List[Span]`
-        In the order of the text; their labels are the roles, such as `ARG0`.
-    """
-
+    #: Its label is `V`.
     verb: Span
+    #: In the order of the text; their labels are the roles, such as `ARG0`.
     arguments: List[Span]
 
 

@@ -18,24 +18,14 @@ _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 
 
 class LayerCall(NamedTuple):
-    """
-    One direction of a recurrent layer, and what it reads.
+    """One direction of a recurrent layer, and what it reads."""
 
-    # Parameters
-
-    inputs : `torch.Tensor`
-        Shape `(num_packed, input_dim)`. Tokens in the order of a `Packing`.
-    weights : `Weights`
-        The weights.
-    state : `Optional[RecurrentState]`
-        State before the first step, longest sentence first; zeros when not given.
-    cached : `Optional[CachedWeights]`
-        Packed copies of the weights, used without gradients.
-    """
-
+    #: Shape `(num_packed, input_dim)`. Tokens in the order of a `Packing`.
     inputs: torch.Tensor
     weights: Weights
+    #: State before the first step, longest sentence first; zeros when not given.
     state: Optional[RecurrentState] = None
+    #: Packed copies of the weights, used without gradients.
     cached: Optional[CachedWeights] = None
 
 

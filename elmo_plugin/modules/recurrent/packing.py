@@ -14,20 +14,14 @@ class Packing:
     Sentences are sorted, longest first, and their tokens laid out step by step: the first token
     of every sentence, then the second of those that have one. No step touches padding. Both
     directions have the same steps; a backward layer starts at each sentence's own last token.
-
-    # Parameters
-
-    order : `torch.Tensor`
-        Shape `(batch_size,)`. Rows of the batch, longest sentence first.
-    batch_sizes : `List[int]`
-        Number of sentences at each step. Sums to the number of real tokens, `num_packed`.
-    forward_index, backward_index : `torch.Tensor`
-        Shape `(num_packed,)`. The position of each packed token in the batch flattened to
-        `batch_size * num_tokens`, for a forward and a backward layer.
     """
 
+    #: Shape `(batch_size,)`. Rows of the batch, longest sentence first.
     order: torch.Tensor
+    #: Number of sentences at each step. Sums to the number of real tokens, `num_packed`.
     batch_sizes: List[int]
+    #: Shape `(num_packed,)`. The position of each packed token in the batch flattened to
+    #: `batch_size * num_tokens`, for a forward and a backward layer.
     forward_index: torch.Tensor
     backward_index: torch.Tensor
 

@@ -14,38 +14,23 @@ from elmo_plugin.modules.recurrent.weights import Products, Weights
 
 
 class RecurrentState(NamedTuple):
-    """
-    The state of a recurrent layer at one step.
+    """The state of a recurrent layer at one step."""
 
-    # Parameters
-
-    hidden : `torch.Tensor`
-        Shape `(batch_size, output_dim)`.
-    cell : `torch.Tensor`
-        Shape `(batch_size, hidden_dim)`.
-    """
-
+    #: Shape `(batch_size, output_dim)`.
     hidden: torch.Tensor
+    #: Shape `(batch_size, hidden_dim)`.
     cell: torch.Tensor
 
 
 class SavedActivations(NamedTuple):
-    """
-    What the backward scan needs of all steps.
+    """What the backward scan needs of all steps."""
 
-    # Parameters
-
-    gates : `torch.Tensor`
-        Shape `(num_packed, num_gates * hidden_dim)`. As the step function filled them.
-    cell_states : `torch.Tensor`
-        Shape `(num_packed, hidden_dim)`.
-    cell_outputs, hidden_states : `torch.Tensor`
-        Shape `(num_packed, hidden_dim)` and `(num_packed, output_dim)`, in the type of the
-        products: before and after the projection; the same tensor without one.
-    """
-
+    #: Shape `(num_packed, num_gates * hidden_dim)`. As the step function filled them.
     gates: torch.Tensor
+    #: Shape `(num_packed, hidden_dim)`.
     cell_states: torch.Tensor
+    #: Shape `(num_packed, hidden_dim)` and `(num_packed, output_dim)`, in the type of the products:
+    #: before and after the projection; the same tensor without one.
     cell_outputs: torch.Tensor
     hidden_states: torch.Tensor
 

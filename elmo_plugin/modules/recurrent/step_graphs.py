@@ -25,36 +25,25 @@ _BLOCK = 1024
 
 
 class Shape(NamedTuple):
-    """
-    What a graph is captured for.
+    """What a graph is captured for."""
 
-    # Parameters
-
-    num_layers, rows, dim, output_dim : `int`
-        Layers that do not depend on each other, sentences, width of the cell state and of the
-        hidden state.
-    projects, keeps : `bool`
-        Whether there is a projection, and whether activations are kept for the backward pass.
-    clip, projection_clip : `float`
-        Bounds on the cell state and on the projection; infinity for no bound.
-    dtype : `torch.dtype`
-        Type of the products.
-    precision : `str`
-        Of products in float32, see `torch.set_float32_matmul_precision`.
-    device, stream : `torch.device`, `int`
-        Where the graph runs.
-    """
-
+    #: Layers that do not depend on each other, sentences, width of the cell state and of the hidden
+    #: state.
     num_layers: int
     rows: int
     dim: int
     output_dim: int
+    #: Whether there is a projection, and whether activations are kept for the backward pass.
     projects: bool
     keeps: bool
+    #: Bounds on the cell state and on the projection; infinity for no bound.
     clip: float
     projection_clip: float
+    #: Type of the products.
     dtype: torch.dtype
+    #: Of products in float32, see `torch.set_float32_matmul_precision`.
     precision: str
+    #: Where the graph runs.
     device: torch.device
     stream: int
 

@@ -14,41 +14,25 @@ Linear = Union[PackedLinear, Int8Linear]
 
 
 class Products(NamedTuple):
-    """
-    The matrix products of a recurrent layer, without gradients.
+    """The matrix products of a recurrent layer, without gradients."""
 
-    # Parameters
-
-    input, recurrent : `Product`
-        Products with the inputs and with the previous hidden states, plus their parts of the bias.
-    projection : `Optional[Product]`
-        Product with the cell's outputs.
-    """
-
+    #: Products with the inputs and with the previous hidden states, plus their parts of the bias.
     input: Product
     recurrent: Product
+    #: Product with the cell's outputs.
     projection: Optional[Product]
 
 
 class Weights(NamedTuple):
-    """
-    The weights of a recurrent layer; for the order of the gates see `Cell`.
+    """The weights of a recurrent layer; for the order of the gates see `Cell`."""
 
-    # Parameters
-
-    input : `torch.Tensor`
-        Shape `(num_input_gates * hidden_dim, input_dim)`.
-    recurrent : `torch.Tensor`
-        Shape `(num_recurrent_gates * hidden_dim, output_dim)`.
-    bias : `torch.Tensor`
-        Shape `(num_gates * hidden_dim,)`.
-    projection : `Optional[torch.Tensor]`
-        Shape `(output_dim, hidden_dim)`; without it, the cell's output is the hidden state.
-    """
-
+    #: Shape `(num_input_gates * hidden_dim, input_dim)`.
     input: torch.Tensor
+    #: Shape `(num_recurrent_gates * hidden_dim, output_dim)`.
     recurrent: torch.Tensor
+    #: Shape `(num_gates * hidden_dim,)`.
     bias: torch.Tensor
+    #: Shape `(output_dim, hidden_dim)`; without it, the cell's output is the hidden state.
     projection: Optional[torch.Tensor] = None
 
     @property
@@ -106,18 +90,11 @@ class Weights(NamedTuple):
 
 
 class CachedWeights(NamedTuple):
-    """
-    The same as `weights`, with copies that are cached for the next call.
+    """The same as `weights`, with copies that are cached for the next call."""
 
-    # Parameters
-
-    weights : `Weights`
-        The values.
-    input, recurrent, projection : `Optional[Linear]`
-        The layers that own the weights and cache the copies.
-    """
-
+    #: The values.
     weights: Weights
+    #: The layers that own the weights and cache the copies.
     input: Linear
     recurrent: Linear
     projection: Optional[Linear]

@@ -13,31 +13,20 @@ _SPANS_AT_ONCE = 16
 
 
 class TopSpans(NamedTuple):
-    """
-    The spans of a document that pruning kept, sorted by position.
+    """The spans of a document that pruning kept, sorted by position."""
 
-    # Parameters
-
-    encoded : `torch.Tensor`
-        Shape `(num_tokens, encoded_dim)`.
-    starts, ends : `torch.Tensor`
-        Shape `(num_top_spans,)`. Positions of each span's first and last token in `encoded`.
-    heads_and_widths : `torch.Tensor`
-        Shape `(num_top_spans, head_and_width_dim)`. The other parts of the span representations.
-    scores : `torch.Tensor`
-        Shape `(num_top_spans,)`. Mention scores.
-    speakers : `torch.Tensor`
-        Shape `(num_top_spans,)`. Speaker ids.
-    genre : `torch.Tensor`
-        Shape `()`. The genre id of the document.
-    """
-
+    #: Shape `(num_tokens, encoded_dim)`.
     encoded: torch.Tensor
+    #: Shape `(num_top_spans,)`. Positions of each span's first and last token in `encoded`.
     starts: torch.Tensor
     ends: torch.Tensor
+    #: Shape `(num_top_spans, head_and_width_dim)`. The other parts of the span representations.
     heads_and_widths: torch.Tensor
+    #: Shape `(num_top_spans,)`. Mention scores.
     scores: torch.Tensor
+    #: Shape `(num_top_spans,)`. Speaker ids.
     speakers: torch.Tensor
+    #: Shape `()`. The genre id of the document.
     genre: torch.Tensor
 
     def representations(self) -> torch.Tensor:
@@ -47,20 +36,13 @@ class TopSpans(NamedTuple):
 
 
 class AntecedentScores(NamedTuple):
-    """
-    Antecedent scores of a block of consecutive spans.
+    """Antecedent scores of a block of consecutive spans."""
 
-    # Parameters
-
-    spans, antecedents : `slice`
-        The indices of these spans and of their candidate antecedents among the top spans.
-    scores : `torch.Tensor`
-        Shape `(1 + num_antecedents, num_spans)`. The first row is 0, the score of having no
-        antecedent. -inf for spans that do not precede the span or are too far away.
-    """
-
+    #: The indices of these spans and of their candidate antecedents among the top spans.
     spans: slice
     antecedents: slice
+    #: Shape `(1 + num_antecedents, num_spans)`. The first row is 0, the score of having no
+    #: antecedent. -inf for spans that do not precede the span or are too far away.
     scores: torch.Tensor
 
 

@@ -32,19 +32,12 @@ class Counts(NamedTuple):
 
 
 class Overlaps(NamedTuple):
-    """
-    Overlaps of predicted and gold clusters.
+    """Overlaps of predicted and gold clusters."""
 
-    # Parameters
-
-    shared : `Dict[Tuple[int, int], int]`
-        The number of mentions that a predicted and a gold cluster share.
-    matched : `Dict[Tuple[int, int], int]`
-        The same, but a mention in several gold clusters counts for the last of them only. For MUC
-        and B³, the reference scorer assigns predicted mentions to gold clusters in this way.
-    """
-
+    #: The number of mentions that a predicted and a gold cluster share.
     shared: Pairs
+    #: The same, but a mention in several gold clusters counts for the last of them only. For MUC
+    #: and B³, the reference scorer assigns predicted mentions to gold clusters in this way.
     matched: Pairs
 
 

@@ -15,25 +15,16 @@ _EXAMPLE_OF_SENTENCES = '{"sentences": [["Anna", "left", "."]], "speakers": ["To
 
 
 class InputDocument(NamedTuple):
-    """
-    # Parameters
-
-    document_id : `str`
-    sentences : `List[List[str]]`
-    speakers : `Optional[List[str]]`
-        One per token.
-    genre : `str`
-    text : `Optional[str]`
-        The raw text, if the input has one.
-    characters : `Optional[List[Tuple[int, int]]]`
-        Start and end offset of each token in `text`.
-    """
+    """A document to predict."""
 
     document_id: str
     sentences: List[List[str]]
+    #: One per token.
     speakers: Optional[List[str]]
     genre: str
+    #: The raw text, if the input has one.
     text: Optional[str] = None
+    #: Start and end offset of each token in `text`.
     characters: Optional[List[Tuple[int, int]]] = None
 
 

@@ -7,15 +7,9 @@ from elmo_plugin.tasks.coref.scoring import ScoringFeedForward, ScoringSettings
 
 
 class Spans(NamedTuple):
-    """
-    Spans of a text.
+    """Spans of a text."""
 
-    # Parameters
-
-    starts, ends : `torch.Tensor`
-        Shape `(num_spans,)`. Positions of the first and last token of each span.
-    """
-
+    #: Shape `(num_spans,)`. Positions of the first and last token of each span.
     starts: torch.Tensor
     ends: torch.Tensor
 
@@ -138,23 +132,16 @@ class SpanRepresentations(NamedTuple):
     """
     The tensors from which representations of selected spans are computed. Representations of all
     spans of a long document would take gigabytes.
-
-    # Parameters
-
-    encoded, embedded : `torch.Tensor`
-        Shapes `(num_tokens, encoded_dim)` and `(num_tokens, embedded_dim)`.
-    widths : `torch.Tensor`
-        Shape `(max_width, feature_dim)`.
-    spans : `Spans`
-    positions, weights : `torch.Tensor`
-        Shape `(num_spans, max_width)`. The positions of each span's tokens and their head attention
-        weights. Shorter spans are padded with position 0 and weight 0.
     """
 
+    #: Shapes `(num_tokens, encoded_dim)` and `(num_tokens, embedded_dim)`.
     encoded: torch.Tensor
     embedded: torch.Tensor
+    #: Shape `(max_width, feature_dim)`.
     widths: torch.Tensor
     spans: Spans
+    #: Shape `(num_spans, max_width)`. The positions of each span's tokens and their head attention
+    #: weights. Shorter spans are padded with position 0 and weight 0.
     positions: torch.Tensor
     weights: torch.Tensor
 

@@ -7,19 +7,12 @@ Cell = Tuple[torch.Tensor, torch.Tensor]
 
 
 class DecoderState(NamedTuple):
-    """
-    The state of a decoder between two words.
+    """The state of a decoder between two words."""
 
-    # Parameters
-
-    hidden, cell : `torch.Tensor`
-        Shape `(batch_size, num_layers, decoder_dim)`. Of the LSTM's layers.
-    attentional : `torch.Tensor`
-        Shape `(batch_size, decoder_dim)`. The vector from which the last word was predicted.
-    """
-
+    #: Shape `(batch_size, num_layers, decoder_dim)`. Of the LSTM's layers.
     hidden: torch.Tensor
     cell: torch.Tensor
+    #: Shape `(batch_size, decoder_dim)`. The vector from which the last word was predicted.
     attentional: torch.Tensor
 
 
