@@ -193,7 +193,7 @@ def test_is_built_from_its_name_and_tells_its_widths(name):
 
 
 def test_wrong_settings_and_widths_are_named(kind):
-    with pytest.raises(ConfigurationError, match=f"{kind.__name__}: expected `num_layers`"):
+    with pytest.raises(ConfigurationError, match="Expected `num_layers` of at least 1, found 0"):
         kind(5, 6, num_layers=0)
     with pytest.raises(ConfigurationError, match="inputs 5 wide but received 4. Set `input_size`"):
         make_encoder(kind)(torch.zeros(1, 2, 4), torch.ones(1, 2, dtype=torch.bool))
