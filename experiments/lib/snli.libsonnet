@@ -6,6 +6,7 @@ local defaults = {
   hidden_size: 300,  // per direction of both LSTMs, and of the feed-forward layers
   dropout: 0.5,
   attention_dropout: 0.0,
+  initializer: null,  // of both LSTMs; null: orthogonal recurrent weights, see `initial_layer`
   batch_size: 32,
   num_epochs: 75,
   patience: 5,
@@ -15,7 +16,11 @@ local defaults = {
 
 (import 'task.libsonnet')('snli', ['premise', 'hypothesis'], defaults) {
   local s = $.settings,
-  local lstm = { type: 'elmo-bilstm', hidden_size: s.hidden_size },
+  local lstm = {
+    type: 'elmo-bilstm',
+    hidden_size: s.hidden_size,
+    [if s.initializer != null then 'initializer']: s.initializer,
+  },
 
   model+: {
     encoder: lstm,

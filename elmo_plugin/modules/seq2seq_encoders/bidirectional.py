@@ -1,7 +1,8 @@
-from typing import Any, ClassVar, Type
+from typing import Any, ClassVar, Optional, Type
 
 import torch
 from allennlp.modules.seq2seq_encoders import Seq2SeqEncoder
+from allennlp.nn import InitializerApplicator
 from overrides import overrides
 
 from elmo_plugin.modules.recurrent.bidirectional import encode_bidirectionally, initial_layer
@@ -16,7 +17,7 @@ class BidirectionalEncoder(Seq2SeqEncoder):
     Bidirectional recurrent layers with any cell; each layer reads the hidden states of both
     directions of the layer before. A subclass names its cell.
 
-    Initial weights are those of `initial_layer`. Dropout is left to the model.
+    Dropout is left to the model.
 
     # Parameters
 
@@ -26,6 +27,10 @@ class BidirectionalEncoder(Seq2SeqEncoder):
         Width of the output of each direction.
     num_layers : `int`, optional (default = `1`)
         Number of layers, each of both directions.
+    initializer : `Optional[InitializerApplicator]`, optional (default = `None`)
+        Initialises parameters. Default: see `initial_layer`. PyTorch initialises all parameters of
+        its LSTMs and GRUs alike, which is `{regexes: [['.*', {type: 'uniform', a: -b, b: b}]]}`
+        with `b` = 1 / √`hidden_size`.
 
     # Raises
 
@@ -35,13 +40,21 @@ class BidirectionalEncoder(Seq2SeqEncoder):
 
     cell: ClassVar[Type[Cell]]
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        initializer: Optional[InitializerApplicator] = None,
+    ) -> None:
         super().__init__()
         check_least(1, num_layers=num_layers)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.forward_layers = self._layers(num_layers)
         self.backward_layers = self._layers(num_layers)
+        if initializer is not None:
+            initializer(self)
 
     def _layers(self, num_layers: int) -> torch.nn.ModuleList:
         widths = [self.input_size] + [2 * self.hidden_size] * (num_layers - 1)

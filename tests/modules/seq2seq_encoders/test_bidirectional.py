@@ -192,6 +192,20 @@ def test_is_built_from_its_name_and_tells_its_widths(name):
     assert encoder.is_bidirectional()
 
 
+@pytest.mark.parametrize("name", ["elmo-bilstm", "elmo-bigru"])
+def test_an_initializer_can_draw_pytorch_s_uniform_weights(name):
+    bound = 1 / 400**0.5
+    uniform = {"regexes": [[".*", {"type": "uniform", "a": -bound, "b": bound}]]}
+    params = {"type": name, "input_size": 5, "hidden_size": 400, "initializer": uniform}
+    torch.manual_seed(1)
+    encoder = Seq2SeqEncoder.from_params(Params(params))
+    torch_s = torch.nn.LSTM(5, 400) if name == "elmo-bilstm" else torch.nn.GRU(5, 400)
+    for part, parameter in encoder.named_parameters():
+        expected = torch_s.weight_hh_l0 if "recurrent" in part else torch_s.bias_hh_l0
+        for measure in (torch.std, torch.max, torch.min):
+            torch.testing.assert_close(measure(parameter), measure(expected), rtol=0.1, atol=0)
+
+
 def test_wrong_settings_and_widths_are_named(kind):
     with pytest.raises(ConfigurationError, match="Expected `num_layers` of at least 1, found 0"):
         kind(5, 6, num_layers=0)
