@@ -9,17 +9,18 @@ task_peers.py lists how the networks differ. They have no L2 penalty, and all pr
 float32, because AllenNLP's masked softmax does not support bfloat16. A model is trained for each
 baseline of the study `table1`, or those of --words, on the smallest share of the training data that
 the study has of the task, or those of --fractions; its best epoch on dev is evaluated on test.
-Models whose scores are in the output are not trained again. At the end, a Markdown table of all
-scores in the output beside ours is printed; with `--update FILE` it also replaces what is between
-the lines `<!-- peers -->` and `<!-- /peers -->` of a file. `--seeds` without a number trains
-nothing.
+Models whose scores are in the output are not trained again. A run that was killed continues from
+its last checkpoint, which is in a folder beside the output until the score is there. At the end, a
+Markdown table of all scores in the output beside ours is printed; with `--update FILE` it also
+replaces what is between the lines `<!-- peers -->` and `<!-- /peers -->` of a file. `--seeds`
+without a number trains nothing.
 """
 
 import argparse
 import json
 import os
+import shutil
 import tempfile
-import time
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Dict, List
@@ -105,16 +106,22 @@ def test_data(run: Dict[str, Any]) -> DataLoader:
     )
 
 
-def measure(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
-    """Trains the peer, and evaluates it on the test set."""
+def folder_of(run: Dict[str, Any], peer: str, output: Path) -> Path:
+    """Where the peer is trained: a folder whose name has everything that distinguishes the run."""
+    trainer = run["experiment"]["trainer"]
+    parts = [peer, run["column"], run["fraction"], run["seed"], trainer["num_epochs"]]
+    return output.with_suffix(".runs") / "-".join(str(part).replace(" ", "-") for part in parts)
+
+
+def measure(run: Dict[str, Any], peer: str, folder: Path) -> Dict[str, Any]:
+    """Trains the peer in the folder, from the checkpoint there if there is one, and tests it."""
     experiment = run["experiment"]
     experiment["model"] = {"type": "peer", "peer": peer, "model": experiment["model"]}
     experiment["trainer"].pop("mixed_precision", None)
     metric = experiment["trainer"]["validation_metric"].lstrip("+")
-    start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        model = train_model(Params(json.loads(json.dumps(experiment))), f"{folder}/training")
-        metrics = json.loads(Path(folder, "training/metrics.json").read_text())
+    recover = (folder / "config.json").exists()
+    model = train_model(Params(json.loads(json.dumps(experiment))), folder, recover=recover)
+    metrics = json.loads((folder / "metrics.json").read_text())
     loader = test_data(run)
     loader.index_with(model.vocab)
     return {
@@ -126,7 +133,6 @@ def measure(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
         "metric": metric,
         "dev": metrics[f"best_validation_{metric}"],
         "test": evaluate(model, loader)[metric],
-        "minutes": round((time.perf_counter() - start) / 60, 1),
     }
 
 
@@ -201,10 +207,12 @@ def main() -> None:
         for run in runs:
             if (peer, run["column"], run["fraction"], run["seed"]) in done:
                 continue
-            scores.append(measure(run, peer))
+            folder = folder_of(run, peer, arguments.output)
+            scores.append(measure(run, peer, folder))
             print(scores[-1], flush=True)
             with atomic_write(arguments.output) as unfinished:
                 unfinished.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+            shutil.rmtree(folder)
     tables = table(scores, Results(EXPERIMENTS / "results" / "table1" / "results.json"))
     print(tables)
     if arguments.update:

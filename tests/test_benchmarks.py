@@ -509,6 +509,40 @@ def test_a_peer_is_evaluated_on_all_sentences_and_not_on_phrases():
     assert len(list(peer_scores.test_data(run).iter_instances())) == num_sentences > 2
 
 
+def test_a_killed_run_of_a_peer_continues_and_has_the_same_scores(tmp_path, monkeypatch):
+    peer_scores = modules["peer_scores"]
+    monkeypatch.setitem(
+        task_peers.PEERS, "crf_tagger", lambda ours: task_peers.Peer(deepcopy(ours), lambda x: x)
+    )
+    arguments = peer_arguments()
+    arguments.epochs, arguments.words = 3, ["fixed vectors"]
+
+    def measure(folder):
+        (run,) = peer_scores.runs_of("NER", arguments)
+        return peer_scores.measure(run, "crf_tagger", folder)
+
+    calls = []
+    forward, stop_at = peer_scores.PeerModel.forward, math.inf
+
+    def counting(self, **batch):
+        calls.append(batch)
+        if len(calls) == stop_at:
+            raise KeyboardInterrupt
+        return forward(self, **batch)
+
+    monkeypatch.setattr(peer_scores.PeerModel, "forward", counting)
+    whole = measure(tmp_path / "whole")
+    # Before the last validation and the evaluation on test.
+    num_calls, stop_at = len(calls), len(calls) - 2
+    calls.clear()
+    with pytest.raises(KeyboardInterrupt):
+        measure(tmp_path / "killed")
+    calls.clear()
+    stop_at = math.inf
+    assert measure(tmp_path / "killed") == whole
+    assert len(calls) < num_calls
+
+
 @needs_peers
 def test_scores_of_a_peer_are_kept_and_not_made_again(tmp_path, monkeypatch, capsys):
     output = tmp_path / "scores.json"
