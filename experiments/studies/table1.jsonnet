@@ -3,10 +3,9 @@
 // strongly (elmo_regularisation.libsonnet), trained ones with that regularisation. ELMo is compared
 // with the baseline with the best validation score. The models with ELMo have the word vectors of
 // their experiments: trained ones for NER and SRL, fixed ones for the others. NER, SST and SNLI have
-// a column with the other kind, too, and SNLI one with the regularisation of the baseline. SNLI also
-// has a baseline and an ELMo whose LSTMs begin with uniform weights, as PyTorch's do, instead of
-// orthogonal ones. SRL looks words up in lower case, and has a baseline that keeps their case, which
-// our word vectors distinguish.
+// a column with the other kind, too, and SNLI one with the regularisation of the baseline. SRL looks
+// words up in lower case, and has a baseline that keeps their case, which our word vectors
+// distinguish.
 // All columns of a row have the same data, epochs and patience. Differences from the experiments:
 // epochs and patience; a higher learning rate and smaller layers for SST; SNLI on a fifth of its
 // data, too, and SQuAD on a quarter; training in bfloat16 where the CPU has it, except for NER and
@@ -16,11 +15,6 @@ local words = import '../lib/words.libsonnet';
 local elmo_regularisation = import 'elmo_regularisation.libsonnet';
 local training = import 'training.libsonnet';
 
-// PyTorch's initial weights of LSTMs.
-local uniform(hidden_size) = {
-  local bound = 1 / std.sqrt(hidden_size),
-  initializer: { regexes: [['.*', { type: 'uniform', a: -bound, b: bound }]] },
-};
 local vectors(trainable) = { words: words.with_trainable(super.words, trainable) };
 // `trained`: the paper trains the word vectors, so its baseline is the one with trained vectors.
 local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
@@ -83,19 +77,13 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
         name: 'SNLI',
         metric: 'accuracy',
         evaluate: paths.snli.test,
-        num_baselines: 4,
-        local all = columns(
+        num_baselines: 3,
+        columns: columns(
           import '../snli.jsonnet',
           import '../snli_elmo.jsonnet',
           [88.0, 88.7],
           elmo_regularisation.snli
-        ),
-        local uniform_weights = uniform((import '../snli.jsonnet').settings.hidden_size),
-        columns: all[:3] + [{
-          name: 'trained, uniform initial weights',
-          experiment: import '../snli.jsonnet',
-          settings: vectors(true) + uniform_weights,
-        }, all[3]] + [
+        ) + [
           {
             name: 'ELMo, trained vectors',
             experiment: import '../snli_elmo.jsonnet',
@@ -105,11 +93,6 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
             name: 'ELMo, trained, regularised as the baseline',
             experiment: import '../snli_elmo.jsonnet',
             settings: vectors(true) + elmo_regularisation.without_snli,
-          },
-          {
-            name: 'ELMo, trained, as the baseline with uniform weights',
-            experiment: import '../snli_elmo.jsonnet',
-            settings: vectors(true) + elmo_regularisation.without_snli + uniform_weights,
           },
         ],
       } + training.long.snli { fractions: [0.2, 1] },
