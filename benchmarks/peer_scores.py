@@ -21,7 +21,6 @@ import json
 import os
 import shutil
 import tempfile
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -106,11 +105,23 @@ def test_data(run: Dict[str, Any]) -> DataLoader:
     )
 
 
-def folder_of(run: Dict[str, Any], peer: str, output: Path) -> Path:
-    """Where the peer is trained: a folder whose name has everything that distinguishes the run."""
+def identity(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
+    """What distinguishes the score of a run from others; also part of the score."""
     trainer = run["experiment"]["trainer"]
-    parts = [peer, run["column"], run["fraction"], run["seed"], trainer["num_epochs"]]
-    return output.with_suffix(".runs") / "-".join(str(part).replace(" ", "-") for part in parts)
+    return {
+        "peer": peer,
+        "words": run["column"],
+        "fraction": run["fraction"],
+        "seed": run["seed"],
+        "num_epochs": trainer["num_epochs"],
+        "patience": trainer["patience"],
+    }
+
+
+def folder_of(run: Dict[str, Any], peer: str, output: Path) -> Path:
+    """Where the peer is trained: a folder whose name has the run's identity."""
+    name = "-".join(map(str, identity(run, peer).values())).replace(" ", "-")
+    return output.with_suffix(".runs") / name
 
 
 def measure(run: Dict[str, Any], peer: str, folder: Path) -> Dict[str, Any]:
@@ -125,10 +136,7 @@ def measure(run: Dict[str, Any], peer: str, folder: Path) -> Dict[str, Any]:
     loader = test_data(run)
     loader.index_with(model.vocab)
     return {
-        "peer": peer,
-        "words": run["column"],
-        "fraction": run["fraction"],
-        "seed": run["seed"],
+        **identity(run, peer),
         "epochs": metrics["epoch"] + 1,
         "metric": metric,
         "dev": metrics[f"best_validation_{metric}"],
@@ -198,14 +206,13 @@ def main() -> None:
     if not find_peers(arguments.peers):
         parser.error(f"allennlp-models was not found: {CURE}")
     scores = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
-    done = set(map(itemgetter("peer", "words", "fraction", "seed"), scores))
     for name in arguments.task:
         row, peer = TASKS[name]
         runs = runs_of(row, arguments)
         if arguments.seeds and not runs:
             parser.error(f"the study table1 has no run of {row} with these --words and --fractions")
         for run in runs:
-            if (peer, run["column"], run["fraction"], run["seed"]) in done:
+            if any(identity(run, peer).items() <= score.items() for score in scores):
                 continue
             folder = folder_of(run, peer, arguments.output)
             scores.append(measure(run, peer, folder))

@@ -543,6 +543,17 @@ def test_a_killed_run_of_a_peer_continues_and_has_the_same_scores(tmp_path, monk
     assert len(calls) < num_calls
 
 
+def test_runs_of_a_peer_with_other_epochs_or_patience_are_others():
+    peer_scores = modules["peer_scores"]
+    folders = set()
+    for epochs, patience in ((1, 1), (2, 1), (2, 2)):
+        arguments = peer_arguments()
+        arguments.epochs, arguments.patience = epochs, patience
+        (run,) = peer_scores.runs_of("NER", arguments)
+        folders.add(peer_scores.folder_of(run, "crf_tagger", Path("scores.json")))
+    assert len(folders) == 3
+
+
 @needs_peers
 def test_scores_of_a_peer_are_kept_and_not_made_again(tmp_path, monkeypatch, capsys):
     output = tmp_path / "scores.json"

@@ -55,6 +55,8 @@ class SpanCounts:
         labels = sorted(set().union(*counters), key=lambda label: (label in self._separate, label))
         rows = {label: Counts(*(counter[label] for counter in counters)) for label in labels}
         counted = [row for label, row in rows.items() if label not in self._separate]
+        # A corpus may have a label of that name: the sum of all labels takes its place.
+        rows.pop(OVERALL, None)
         return {OVERALL: Counts(*map(sum, zip((0, 0, 0), *counted))), **rows}
 
     def scores(self) -> Dict[str, float]:

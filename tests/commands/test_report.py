@@ -172,6 +172,13 @@ def test_a_forward_only_language_model_has_no_backward_perplexity(tmp_path):
     assert cells[:6] == ["million tokens", "perplexity", "forward", "1.0", "900.0", "901.0"]
 
 
+def test_a_learning_curve_without_perplexities_has_no_picture(tmp_path):
+    (tmp_path / "curve.json").write_text(json.dumps([{**CURVE[0], "perplexity": None}]))
+    run("elmo-report", tmp_path)
+    text = (tmp_path / "report.html").read_text()
+    assert "The biLM while it was trained" in text and "held-out perplexity" not in text
+
+
 def test_a_row_without_scores_has_no_picture_and_sections_are_sorted_by_title(out):
     run("elmo-report", out)
     text = (out / "report.html").read_text()

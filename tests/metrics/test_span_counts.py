@@ -24,6 +24,12 @@ def test_scores_follow_from_the_counts():
     assert scores["f1-measure-V"] == 1.0
 
 
+def test_a_label_called_overall_does_not_replace_the_sum():
+    counts = SpanCounts()
+    counts.add([("overall", 1)], [("overall", 1), ("A", 2)])
+    assert counts.rows() == {"overall": (1, 1, 2), "A": (0, 0, 1)}
+
+
 def test_a_table_has_the_columns_it_is_given():
     columns = {"missed": lambda row: row.gold - row.true_positives}
     lines = [line.split() for line in counted().table(columns)]

@@ -179,12 +179,10 @@ def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
         for point in points
     ]
     head = ["million tokens", *(name.removesuffix("_perplexity") for name in known)]
+    # A training that has just begun has no perplexity yet.
+    figures = [Figure("held-out perplexity", svg_of(draw, title, str(path)))] if points else []
     return Section(
-        title,
-        str(path),
-        ["Perplexity of held-out text."],
-        [Figure("held-out perplexity", svg_of(draw, title, str(path)))],
-        [Table(head, lines)],
+        title, str(path), ["Perplexity of held-out text."], figures, [Table(head, lines)]
     )
 
 
