@@ -101,6 +101,10 @@ def run(args: Namespace) -> str:
             raise ConfigurationError(f"--update {args.update}: no such file.")
         _tables_in(Path(args.update), Path(args.study).stem)
     out = Path(args.serialization_dir)
+    if "," in args.serialization_dir:
+        raise ConfigurationError(
+            f"-s {out}: expected a path without commas, which `allennlp evaluate` takes for several."
+        )
     is_kept = args.show and (out / "results.json").exists()
     if is_kept and not args.reuse:
         # Writes no results, so a study can be shown while it runs.

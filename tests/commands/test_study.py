@@ -45,7 +45,10 @@ def study(tmp_path):
 def finished(tmp_path_factory):
     """A study that was trained in two calls."""
     folder = tmp_path_factory.mktemp("study")
-    (folder / "named.jsonnet").write_text(STUDY)
+    # `allennlp evaluate` would split another path at its commas.
+    test = folder / "test, in one file.conll"
+    shutil.copy(PROJECT / "fixtures/corpora/ner/test.conll", test)
+    (folder / "named.jsonnet").write_text(STUDY.replace("paths.ner.test", f"'{test}'"))
     run("elmo-study", folder / "named.jsonnet", "-s", folder / "out", "--only", "baseline")
     run("elmo-study", folder / "named.jsonnet", "-s", folder / "out", "--discard")
     return folder
@@ -218,6 +221,11 @@ def test_a_missing_file_to_update_is_reported_before_anything_is_trained(study, 
     (tmp_path / "TYPO.md").write_text("No marks.")
     assert "TYPO.md: expected one line <!-- study" in failure("elmo-study", study, *arguments)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_a_comma_is_refused(study, tmp_path):
+    message = failure("elmo-study", study, "-s", tmp_path / "a,b")
+    assert "expected a path without commas" in message and not (tmp_path / "a,b").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,10 @@
-import glob
-import hashlib
-import json
 import os
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Optional, Tuple, Union
 
+from elmo_plugin.analysis.studies.inputs import digest, missing_corpora
 from elmo_plugin.analysis.studies.render import render
 from elmo_plugin.util.errors import ConfigurationError
-
-_DATA = ("train_data_path", "validation_data_path")
-
 
 @dataclass(frozen=True)
 class Column:
@@ -104,7 +98,7 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
     rendered = render(os.fspath(path))
     try:
         rows = tuple(map(Row.from_dict, rendered["rows"]))
-        runs = tuple(Run(**run, digest=_digest(run)) for run in rendered["runs"])
+        runs = tuple(Run(**run, digest=digest(run["experiment"], run["evaluate"])) for run in rendered["runs"])
         study = Study(rendered["title"], rows, runs)
     except (KeyError, TypeError) as error:
         raise ConfigurationError(
@@ -166,87 +160,8 @@ def check_inputs(runs: Iterable[Run]) -> None:
         If a corpus of a run does not exist.
     """
     for run in runs:
-        inputs = {name: _data_paths(run.experiment.get(name)) for name in _DATA}
-        for what, paths in {**inputs, "evaluate": [run.evaluate] if run.evaluate else []}.items():
-            for path in paths:
-                if "://" not in path and not _files(path):
-                    raise ConfigurationError(
-                        f"{run.name}: {what} is {path}, which does not exist or has no files. Put "
-                        "it there, or set ELMO_DATA to the folder of the corpora."
-                    )
-
-
-def _files(name: str) -> List[str]:
-    """The files of a path: itself, its `.gz`, or many if it is a pattern such as `train-*.txt`."""
-    name = os.path.expanduser(name.removeprefix("file://"))
-    for file in (name, f"{name}.gz"):
-        if os.path.isfile(file):
-            return [file]
-    # Other strings of an experiment, such as regular expressions, name no folder.
-    names = (name, f"{name}.gz") if os.sep in name else ()
-    found = next(filter(None, (glob.glob(each, recursive=True) for each in names)), [])
-    return sorted(filter(os.path.isfile, found))
-
-
-def _data_paths(value: Any) -> List[str]:
-    """
-    The paths of a corpus, for a biLM one or many (see `Text`): of a list or of a string with
-    commas, and the files of a folder, or the folder itself if it has none.
-    """
-    if isinstance(value, list):
-        return [path for part in value for path in _data_paths(part)]
-    if not isinstance(value, str) or not value:
-        return []
-    if os.path.isdir(value):
-        names = sorted(name for name in os.listdir(value) if not name.startswith("."))
-        paths = [os.path.join(value, name) for name in names]
-        return list(filter(os.path.isfile, paths)) or [value]
-    if "," in value and not _files(value):
-        return [path for part in value.split(",") for path in _data_paths(part.strip())]
-    return [value]
-
-
-def _with_data_paths(experiment: Dict[str, Any]) -> Dict[str, Any]:
-    """With a list in place of a corpus that is not the path of a file or a pattern."""
-    given = {name: experiment[name] for name in _DATA if experiment.get(name)}
-    paths = {name: _data_paths(value) for name, value in given.items()}
-    lists = {name: found for name, found in paths.items() if found not in ([], [given[name]])}
-    return {**experiment, **lists}
-
-
-def file_hashes(experiment: Any) -> Dict[str, str]:
-    """
-    The SHA-256 of each file that an experiment names (biLM, vectors, corpora), by its path; of all
-    files that a pattern matches, and of the `.gz` that is read in place of a missing file.
-    """
-    parts = _with_data_paths(experiment).values() if isinstance(experiment, dict) else experiment
-    found: Dict[str, str] = {}
-    for part in parts:
-        if isinstance(part, (dict, list)):
-            found.update(file_hashes(part))
-        elif isinstance(part, str):
-            found.update((path, _hash(path)) for path in _files(part))
-    return found
-
-
-def _digest(run: Dict[str, Any]) -> str:
-    parts = _portable({"experiment": run["experiment"], "evaluate": run["evaluate"]})
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _portable(value: Any) -> Any:
-    """With hashes instead of paths, which differ between machines."""
-    if isinstance(value, dict):
-        return {name: _portable(part) for name, part in _with_data_paths(value).items()}
-    if isinstance(value, list):
-        return [_portable(part) for part in value]
-    if not isinstance(value, str):
-        return value
-    files = _files(value)
-    return " ".join(["sha256", *map(_hash, files)]) if files else value
-
-
-@lru_cache(maxsize=None)
-def _hash(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        for what, path in missing_corpora(run.experiment, run.evaluate):
+            raise ConfigurationError(
+                f"{run.name}: {what} is {path}, which does not exist or has no files. Put it "
+                "there, or set ELMO_DATA to the folder of the corpora."
+            )

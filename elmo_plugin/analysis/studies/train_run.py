@@ -14,7 +14,8 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
-from elmo_plugin.analysis.studies.study import Run, file_hashes, validation_metric
+from elmo_plugin.analysis.studies.inputs import file_hashes
+from elmo_plugin.analysis.studies.study import Run, validation_metric
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
@@ -119,7 +120,7 @@ def train_run(
             "experiment": _from_here(run.experiment),
             "minutes": round(process.seconds() / 60.0, 4),
             "versions": _read(versions) if versions.exists() else _versions(),
-            "files": _from_here(file_hashes({**run.experiment, "evaluate": run.evaluate})),
+            "files": _from_here(file_hashes(run.experiment, run.evaluate)),
             "training": _training_metrics(training),
             "history": _history(training, run.experiment),
             "evaluation": evaluation,
@@ -147,8 +148,10 @@ def _evaluated(run: Run, folder: Path, process: "_Process", metrics: List[str]) 
         outputs = ["--output-file", str(scores), "--predictions-output-file", str(samples)]
         archive = str(folder / "training" / "model.tar.gz")
         device = "0" if torch.cuda.is_available() else "-1"
+        # `allennlp evaluate` takes a path with commas for several, unless it is a JSON string.
+        corpus = json.dumps(run.evaluate)
         process.call(
-            "evaluate", archive, run.evaluate, *outputs, "-o", _EVALUATION, "--cuda-device", device
+            "evaluate", archive, corpus, *outputs, "-o", _EVALUATION, "--cuda-device", device
         )
     found = _read(samples)["metrics"]
     return _numbers(_read(scores)), {name: found.get(name) for name in metrics}

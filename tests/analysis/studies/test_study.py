@@ -6,13 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from elmo_plugin.analysis.studies import study as study_module
-from elmo_plugin.analysis.studies.study import (
-    check_inputs,
-    file_hashes,
-    read_study,
-    validation_metric,
-)
+from elmo_plugin.analysis.studies import inputs as inputs_module
+from elmo_plugin.analysis.studies.inputs import digest, file_hashes
+from elmo_plugin.analysis.studies.study import check_inputs, read_study, validation_metric
 from elmo_plugin.environment import set_defaults
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
@@ -179,7 +175,7 @@ def test_a_corpus_is_found_where_readers_find_it(written, tmp_path, monkeypatch,
             (tmp_path / "test.conll").write_bytes(content)
         with monkeypatch.context() as there:
             there.chdir(tmp_path)
-            study_module._hash.cache_clear()
+            inputs_module._hash.cache_clear()
             study = read_study(path)
             check_inputs(study.runs)
         digests.add(study.runs[0].digest)
@@ -211,11 +207,11 @@ def test_a_corpus_may_be_several_files(written, tmp_path, kind):
     changed.write_text(changed.read_text().replace("settings: { num_epochs: 3 },", ""))
     before = read_study(changed).runs
     check_inputs(before)
-    hashed = file_hashes(before[0].experiment)
+    hashed = file_hashes(before[0].experiment, None)
     assert all(f"{path}{ending}" in hashed for path in paths)
     # All of them are part of the digest.
     Path(f"{paths[-1]}{ending}").write_text("changed")
-    study_module._hash.cache_clear()
+    inputs_module._hash.cache_clear()
     assert read_study(changed).runs[0].digest != before[0].digest
     for path in paths:
         Path(f"{path}{ending}").unlink()
@@ -225,6 +221,42 @@ def test_a_corpus_may_be_several_files(written, tmp_path, kind):
         named = paths[0] if kind == "commas" else folder
         expected = f"train_data_path is {named}, which does not exist or has no files"
         assert expected in str(info.value)
+
+
+@pytest.mark.parametrize(
+    "experiment, evaluate, changed",
+    [
+        ({"dataset_reader": {"type": "elmo-translation"}, "train_data_path": "{}/x.en"}, "", "x.de"),
+        ({"dataset_reader": {"type": "elmo-translation"}}, "{}/x.en.gz", "x.de.gz"),
+        ({"model": {"initial_weights": {"file": "{}/weights.hdf5"}}}, "", "softmax.hdf5"),
+        ({"model": {"initial_weights": {"file": "{}/run"}}}, "", "run/best.th"),
+        ({"model": {"weight_file": "{}/run"}}, "", "run/best.th"),
+        ({"vocabulary": {"type": "from_files", "directory": "{}/run"}}, "", "run/tokens.txt"),
+        ({"vocabulary": {"type": "elmo-bilm", "text": "{}/x.en,{}/x.de"}}, "", "x.de"),
+        ({"vocabulary": {"type": "elmo-bilm", "text": "{}/run"}}, "", "run/tokens.txt"),
+        ({}, "{}/x.en,{}/x.de", "x.de"),
+        ({}, "{}/run", "run/tokens.txt"),
+        ({"model": {"embedder": {"type": "elmo-token-embedder"}}}, "", "weights.hdf5"),
+    ],
+)
+def test_the_digest_has_all_that_a_run_reads(tmp_path, monkeypatch, experiment, evaluate, changed):
+    (tmp_path / "run").mkdir()
+    names = ["x.en", "x.de", "x.en.gz", "x.de.gz", "weights.hdf5", "softmax.hdf5"]
+    for name in (*names, "run/best.th", "run/tokens.txt", "another.txt"):
+        (tmp_path / name).write_text(name)
+    monkeypatch.setenv("ELMO_WEIGHTS", str(tmp_path / "weights.hdf5"))
+    inputs = json.loads(json.dumps(experiment).replace("{}/", f"{tmp_path}/"))
+    evaluated = evaluate.replace("{}/", f"{tmp_path}/") or None
+
+    def digest_after(changed):
+        (tmp_path / changed).write_text("changed")
+        inputs_module._hash.cache_clear()
+        return digest(inputs, evaluated)
+
+    before = digest_after("another.txt")
+    assert str(tmp_path / changed) in file_hashes(inputs, evaluated)
+    assert str(tmp_path / "another.txt") not in file_hashes(inputs, evaluated)
+    assert digest_after("another.txt") == before != digest_after(changed)
 
 
 def test_the_metric_is_the_first_one_or_the_loss():

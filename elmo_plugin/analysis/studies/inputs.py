@@ -1,0 +1,152 @@
+"""The files that a run of a study reads, and the digest of their contents."""
+
+import glob
+import hashlib
+import json
+import os
+from functools import lru_cache
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from elmo_plugin.environment import setting
+
+_CORPORA = ("train_data_path", "validation_data_path", "evaluate")
+# What else may be a folder: that of a trained model or of a vocabulary, or text for a biLM.
+_FOLDERS = ("weight_file", "file", "directory", "text")
+
+
+def missing_corpora(
+    experiment: Dict[str, Any], evaluate: Optional[str]
+) -> Iterator[Tuple[str, str]]:
+    """
+    The corpora that do not exist: `train_data_path`, `validation_data_path` or `evaluate`, and the
+    path. Those of URLs are not looked for.
+
+    # Parameters
+
+    experiment : `Dict[str, Any]`
+        The configuration for `allennlp train`.
+    evaluate : `Optional[str]`
+        What the model is evaluated on.
+    """
+    inputs = {**experiment, "evaluate": evaluate}
+    for what in _CORPORA:
+        for path in _data_paths(inputs.get(what)):
+            if "://" not in path and not _files(path):
+                yield what, path
+
+
+def file_hashes(experiment: Dict[str, Any], evaluate: Optional[str]) -> Dict[str, str]:
+    """
+    The SHA-256 of each file that a run reads (biLM, vectors, corpora), by its path; of all files
+    that a pattern matches, and of the `.gz` that is read in place of a missing file.
+    """
+    inputs = {**experiment, "evaluate": evaluate}
+    return {path: _hash(path) for path in (*_named(inputs), *_not_named(inputs))}
+
+
+def digest(experiment: Dict[str, Any], evaluate: Optional[str]) -> str:
+    """
+    A hash of all that determines the score of a run: of the experiment with the contents of its
+    files in place of their paths, which differ between machines, and of the evaluated file.
+    """
+    parts = _portable({"experiment": experiment, "evaluate": evaluate})
+    also_read = sorted(map(_hash, _not_named({**experiment, "evaluate": evaluate})))
+    if also_read:
+        parts["also_read"] = also_read
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _named(value: Any) -> Iterator[str]:
+    """The files that the strings of an experiment name."""
+    if isinstance(value, dict):
+        value = list(_with_lists(value).values())
+    if isinstance(value, list):
+        for part in value:
+            yield from _named(part)
+    elif isinstance(value, str):
+        yield from _files(value)
+
+
+def _not_named(inputs: Dict[str, Any]) -> List[str]:
+    """
+    The files that a run reads without their being named: the translations beside a corpus, the
+    softmax beside the initial weights of a language model, and the default biLM of ELMo.
+    """
+    paths = list(_of_parts(inputs))
+    reader = inputs.get("dataset_reader") or {}
+    if reader.get("type") == "elmo-translation":
+        for corpus in (path for name in _CORPORA for path in _data_paths(inputs.get(name))):
+            # train.de, or in any other language, beside train.en.
+            stem = corpus.removesuffix(".gz").rpartition(".")[0]
+            paths += _files(f"{glob.escape(stem)}.*")
+    return sorted({file for path in paths for file in _files(path)} - set(_named(inputs)))
+
+
+def _of_parts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if value.get("type") == "elmo-token-embedder":
+            names = {"options_file": "ELMO_OPTIONS", "weight_file": "ELMO_WEIGHTS"}
+            yield from (setting(names[name]) for name in names if value.get(name) is None)
+        initial = value.get("initial_weights") or {}
+        if "file" in initial:
+            yield os.path.join(os.path.dirname(initial["file"]), "softmax.hdf5")
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from _of_parts(part)
+
+
+def _portable(value: Any) -> Any:
+    """With hashes instead of paths."""
+    if isinstance(value, dict):
+        return {name: _portable(part) for name, part in _with_lists(value).items()}
+    if isinstance(value, list):
+        return [_portable(part) for part in value]
+    if not isinstance(value, str):
+        return value
+    files = _files(value)
+    return " ".join(["sha256", *map(_hash, files)]) if files else value
+
+
+def _with_lists(part: Dict[str, Any]) -> Dict[str, Any]:
+    """With a list in place of a folder or of several files, but not of a pattern."""
+    given = {name: part[name] for name in (*_CORPORA, *_FOLDERS) if part.get(name)}
+    paths = {name: _data_paths(value) for name, value in given.items()}
+    lists = {name: found for name, found in paths.items() if found not in ([], [given[name]])}
+    return {**part, **lists}
+
+
+def _files(name: str) -> List[str]:
+    """The files of a path: itself, its `.gz`, or many if it is a pattern such as `train-*.txt`."""
+    name = os.path.expanduser(name.removeprefix("file://"))
+    for file in (name, f"{name}.gz"):
+        if os.path.isfile(file):
+            return [file]
+    # Other strings of an experiment, such as regular expressions, name no folder.
+    names = (name, f"{name}.gz") if os.sep in name else ()
+    found = next(filter(None, (glob.glob(each, recursive=True) for each in names)), [])
+    return sorted(filter(os.path.isfile, found))
+
+
+def _data_paths(value: Any) -> List[str]:
+    """
+    The paths of a corpus, for a biLM one or many (see `Text`): of a list or of a string with
+    commas, and the files of a folder, or the folder itself if it has none.
+    """
+    if isinstance(value, list):
+        return [path for part in value for path in _data_paths(part)]
+    if not isinstance(value, str) or not value:
+        return []
+    if os.path.isdir(value):
+        names = sorted(name for name in os.listdir(value) if not name.startswith("."))
+        paths = [os.path.join(value, name) for name in names]
+        return list(filter(os.path.isfile, paths)) or [value]
+    if "," in value and not _files(value):
+        return [path for part in value.split(",") for path in _data_paths(part.strip())]
+    return [value]
+
+
+@lru_cache(maxsize=None)
+def _hash(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
