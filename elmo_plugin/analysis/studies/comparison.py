@@ -83,9 +83,10 @@ def difference(
 
     The interval is the percentile interval of a paired bootstrap over the instances of the
     evaluated file, the same for both columns, of the difference of the means over seeds, to which
-    the error of these means is added: their standard error, with the variance over seeds pooled
-    over both columns, times draws from Student's t distribution. With one seed of each column, the
-    interval covers the variance over test data only.
+    the error of these means is added: their standard error times draws from Student's t
+    distribution. The variance over seeds is pooled over both columns if they have as many seeds, or
+    if one has only one; if not, each mean has its own, with Welch's degrees of freedom. With one
+    seed of each column, the interval covers the variance over test data only.
 
     # Parameters
 
@@ -205,9 +206,17 @@ def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Inte
     values : `Sequence[Sequence[float]]`
         The score of each seed, for each column.
     """
-    degrees = sum(len(of_column) - 1 for of_column in values)
-    if degrees:
-        squares = sum(float(numpy.var(of_column)) * len(of_column) for of_column in values)
-        error = (squares / degrees * sum(1 / len(of_column) for of_column in values)) ** 0.5
-        samples = samples + error * numpy.random.default_rng(0).standard_t(degrees, len(samples))
-    return percentile_interval(samples)
+    counts = [len(of_column) for of_column in values]
+    squares = [float(numpy.var(of_column)) * len(of_column) for of_column in values]
+    degrees = float(sum(counts) - len(counts))
+    if not any(squares):
+        return percentile_interval(samples)
+    if min(counts) > 1 and len(set(counts)) > 1:
+        # Welch's: the pooled variance is too small if the mean of fewer seeds varies more.
+        parts = [square / (count - 1) / count for square, count in zip(squares, counts)]
+        variance = sum(parts)
+        degrees = variance**2 / sum(part**2 / (n - 1) for part, n in zip(parts, counts))
+    else:
+        variance = sum(squares) / degrees * sum(1 / count for count in counts)
+    draws = numpy.random.default_rng(0).standard_t(degrees, len(samples))
+    return percentile_interval(samples + variance**0.5 * draws)
