@@ -107,9 +107,22 @@ class SrlReader(TaskReader):
 
     def _sentences(self, file_path: str) -> Iterator[Sentence]:
         num_predicates = num_skipped = 0
+        # Whether there are predicate columns, and the first line that tells.
+        with_columns = first_line = None
         try:
             for sentence in read_sentences(file_path):
-                num_predicates += len(_frames(sentence))
+                frames = _frames(sentence)
+                num_predicates += len(frames)
+                if frames and with_columns is None:
+                    with_columns, first_line = bool(sentence.frames), sentence.line_number
+                elif frames and with_columns != bool(sentence.frames):
+                    kind = "a column per predicate" if with_columns else "no predicate columns"
+                    raise ValueError(
+                        f"{file_path}:{sentence.line_number}: expected {kind}, as in the sentence "
+                        f"of line {first_line}, found {len(sentence.frames)} predicate columns and "
+                        f"{sum(map(bool, sentence.framesets))} framesets. All sentences that have "
+                        "framesets need the columns, or none of them."
+                    )
                 if self._max_tokens is not None and len(sentence.words) > self._max_tokens:
                     num_skipped += 1
                 else:

@@ -76,3 +76,18 @@ def test_a_malformed_line_is_named_by_file_and_number(tmp_path):
     path.write_text(TWO_PREDICATES.replace("x 0 2 to TO * - - - - * (ARG1* * -", "x 0 2 to TO"))
     with pytest.raises(ValueError, match=r"x.gold_conll:4: expected .* columns, found 5"):
         list(SrlReader().read(path))
+
+
+@pytest.mark.parametrize("tagged_first", [True, False])
+def test_predicate_columns_are_needed_in_all_sentences_or_in_none(tmp_path, tagged_first):
+    tagged = "x 0 0 Stop VB * stop 01 - - * (V*) -\n"
+    untagged = "x 0 0 Go VB * go 02 - - * -\n"
+    without_predicate = "x 0 0 Now RB * - - - - * -\n"
+    sentences = [tagged, without_predicate, untagged] if tagged_first else [untagged, tagged]
+    path = tmp_path / "x.gold_conll"
+    path.write_text("\n".join(sentences))
+    message = "5: expected a column per predicate" if tagged_first else "3: expected no predicate"
+    with pytest.raises(ValueError, match=f"x.gold_conll:{message}"):
+        list(SrlReader().read(path))
+    path.write_text("\n".join([tagged, without_predicate]))
+    assert [len(each["tokens"]) for each in SrlReader().read(path)] == [1]
