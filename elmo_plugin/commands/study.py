@@ -103,7 +103,7 @@ def run(args: Namespace) -> str:
     out = Path(args.serialization_dir)
     if "," in args.serialization_dir:
         raise ConfigurationError(
-            f"-s {out}: expected a path without commas, which `allennlp evaluate` takes for several."
+            f"-s {out}: expected a path without commas: `allennlp evaluate` would split it there."
         )
     is_kept = args.show and (out / "results.json").exists()
     if is_kept and not args.reuse:

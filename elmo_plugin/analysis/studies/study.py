@@ -6,6 +6,7 @@ from elmo_plugin.analysis.studies.inputs import digest, missing_corpora
 from elmo_plugin.analysis.studies.render import render
 from elmo_plugin.util.errors import ConfigurationError
 
+
 @dataclass(frozen=True)
 class Column:
     """A column of a study: models with the same settings."""
@@ -98,7 +99,10 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
     rendered = render(os.fspath(path))
     try:
         rows = tuple(map(Row.from_dict, rendered["rows"]))
-        runs = tuple(Run(**run, digest=digest(run["experiment"], run["evaluate"])) for run in rendered["runs"])
+        runs = tuple(
+            Run(**run, digest=digest(run["experiment"], run["evaluate"]))
+            for run in rendered["runs"]
+        )
         study = Study(rendered["title"], rows, runs)
     except (KeyError, TypeError) as error:
         raise ConfigurationError(
