@@ -87,8 +87,8 @@ def _of_parts(value: Any) -> Iterator[str]:
         if value.get("type") == "elmo-token-embedder":
             names = {"options_file": "ELMO_OPTIONS", "weight_file": "ELMO_WEIGHTS"}
             yield from (setting(names[name]) for name in names if value.get(name) is None)
-        initial = value.get("initial_weights") or {}
-        if "file" in initial:
+        initial = value.get("initial_weights")
+        if isinstance(initial, dict) and "file" in initial:
             yield os.path.join(os.path.dirname(initial["file"]), "softmax.hdf5")
         value = list(value.values())
     if isinstance(value, list):
