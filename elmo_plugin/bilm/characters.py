@@ -79,7 +79,7 @@ class CharacterMap:
             raise TypeError(
                 f"Expected a sentence as a list of words, found the string {words[:40]!r}."
             )
-        if not words:
+        if not len(words):
             return numpy.zeros((0, self.max_characters_per_token), dtype=numpy.int32)
         return numpy.stack([self.word_ids(word) for word in words])
 

@@ -1,5 +1,7 @@
 """The arguments that name a biLM and say how it is computed, for all commands that run one."""
 
+import os
+import stat
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import contextmanager
 from typing import Iterator, List, Optional, Sequence
@@ -70,6 +72,26 @@ def given_vocabulary(args: Namespace) -> List[str]:
         return []
     lines = numbered_lines(args.vocab_path, newline="\n", decoding_errors=args.decoding_errors)
     return [word for _, line in lines if (word := line.partition("\t")[0].strip())]
+
+
+def text_path(name: str) -> str:
+    """
+    The path of an input file; that of standard input for `-`.
+
+    # Raises
+
+    `ConfigurationError`
+        If standard input is a file of which another program has read the beginning: opened by its
+        path, it would be read from its start.
+    """
+    if name != "-":
+        return name
+    if stat.S_ISREG(os.fstat(0).st_mode) and (offset := os.lseek(0, 0, os.SEEK_CUR)):
+        raise ConfigurationError(
+            f"Standard input: expected a file from its start or a pipe, found a file at byte "
+            f"{offset}. Put `cat |` before the command to read the rest."
+        )
+    return "/dev/stdin"
 
 
 def count_lines(path: str, decoding_errors: str) -> Optional[int]:

@@ -13,6 +13,7 @@ from elmo_plugin.commands.bilm_arguments import (
     explained_limits,
     given_vocabulary,
     positive_number,
+    text_path,
 )
 from elmo_plugin.commands.command import (
     add_decoding_errors,
@@ -149,7 +150,7 @@ def _options(args: Namespace) -> DumpOptions:
 
 def _embed(args: Namespace) -> DumpSummary:
     options = _options(args)
-    input_path = "/dev/stdin" if args.input_file == "-" else args.input_file
+    input_path = text_path(args.input_file)
     counted = _count(input_path, args.output_file, options)
     bilm = _load(args)
     total = None

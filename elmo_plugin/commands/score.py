@@ -22,6 +22,7 @@ from elmo_plugin.commands.bilm_arguments import (
     explained_limits,
     given_vocabulary,
     positive_number,
+    text_path,
 )
 from elmo_plugin.commands.command import (
     add_decoding_errors,
@@ -124,7 +125,7 @@ def _score_text(args: Namespace) -> str:
             f"Expected one text, found {len(args.input)}: {', '.join(args.input)}. Score them one "
             "by one, or give --pairs if they are minimal pairs."
         )
-    path = "/dev/stdin" if args.input[0] == "-" else args.input[0]
+    path = text_path(args.input[0])
     if args.output and Path(args.output).exists() and samefile(find_file(path), args.output):
         raise ConfigurationError(f"{args.output} is the input; name another output.")
     total = count_lines(path, args.decoding_errors)

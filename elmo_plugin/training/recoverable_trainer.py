@@ -199,8 +199,9 @@ class RecoverableTrainer(GradientDescentTrainer):
             )
         self._random_at_start = random_states(self.cuda_device)
         loader = self.data_loader
-        if recovered is not None:
-            num_batches = self._start_after_batches_in_epoch_completed
+        num_batches = self._start_after_batches_in_epoch_completed
+        # At the beginning of an epoch, the loader may draw before its first batch, for its length.
+        if recovered is not None and num_batches:
             self.data_loader = ResumedLoader(
                 loader,
                 num_batches * self._num_gradient_accumulation_steps,

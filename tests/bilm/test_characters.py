@@ -153,6 +153,7 @@ def test_a_sentence_is_its_words_one_below_the_other():
     assert ids.shape == (3, 50)
     assert numpy.array_equal(ids[0], ids[2])
     assert character_map.sentence_ids([]).shape == (0, 50)
+    assert numpy.array_equal(character_map.sentence_ids(numpy.array(["a", "b", "a"])), ids)
 
 
 def test_a_sentence_that_is_a_string_is_refused():

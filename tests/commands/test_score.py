@@ -57,6 +57,24 @@ def folder(tmp_path, monkeypatch, exported):
     return tmp_path
 
 
+@pytest.mark.parametrize("offset, refused", [(0, False), (4, True)])
+def test_standard_input_that_was_read_in_part_is_refused(folder, capsys, offset, refused):
+    """As after a shell's `read` from a redirected file."""
+    before = os.dup(0)
+    try:
+        with open(folder / "text.txt") as file:
+            os.lseek(file.fileno(), offset, os.SEEK_SET)
+            os.dup2(file.fileno(), 0)
+        if refused:
+            assert "found a file at byte 4" in failure("-")
+        else:
+            run("-", "--sentences")
+            assert len(rows(capsys.readouterr().out)) == 2
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+
+
 def rows(text):
     return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
 

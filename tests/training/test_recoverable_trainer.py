@@ -191,6 +191,24 @@ def test_recovery_is_exact_with_other_settings_of_the_trainer(
     assert_same(run(experiment, folder, killed_at), uninterrupted(experiment))
 
 
+def test_recovery_is_exact_with_a_loader_whose_length_draws_random_numbers(
+    tmp_path, experiment, monkeypatch
+):
+    # AllenNLP's sampler shuffles to count its batches.
+    sampler = {"type": "max_tokens_sampler", "max_tokens": 12, "sorting_keys": ["tokens"]}
+    experiment["data_loader"] = {"batch_sampler": sampler}
+    experiment["trainer"]["checkpointer"] = {"type": "elmo-atomic"}
+    whole = run(experiment, tmp_path / "whole")
+    with monkeypatch.context() as killed:
+        killed.setattr(Kill, "at", 20)
+        with pytest.raises(Killed):
+            train_model(Params(copy.deepcopy(experiment)), tmp_path / "killed")
+    # The second epoch begins from the checkpoint at its start.
+    assert (tmp_path / "killed" / "model_state_e1_b0.th").exists()
+    train_model(Params(copy.deepcopy(experiment)), tmp_path / "killed", recover=True)
+    assert_same(results(tmp_path / "killed"), whole)
+
+
 def test_a_misspelt_setting_is_refused(folder, experiment):
     experiment["trainer"]["num_epoch"] = 3
     with pytest.raises(ConfigurationError, match="^trainer: no such settings: num_epoch$"):

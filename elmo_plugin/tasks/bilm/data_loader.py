@@ -1,5 +1,4 @@
-import itertools
-from typing import Any, Dict, Iterator, Optional, Union
+from typing import Any, Callable, Dict, Iterator, Optional, Union
 
 import torch
 from allennlp.data import DataLoader, DatasetReader, Instance, Vocabulary
@@ -97,7 +96,7 @@ class BilmDataLoader(DataLoader):
         self._length: Optional[int] = None
         self._epoch = 0
         self._start = (0, 0)
-        self._is_stopped = False
+        self._is_over: Callable[[], bool] = lambda: False
 
     def start_at(self, epoch: int, batch: int) -> None:
         """
@@ -107,9 +106,12 @@ class BilmDataLoader(DataLoader):
         self._epoch = epoch
         self._start = (epoch, batch)
 
-    def stop(self) -> None:
-        """Ends this epoch after the current batch; further epochs are empty."""
-        self._is_stopped = True
+    def stop_when(self, is_over: Callable[[], bool]) -> None:
+        """
+        Ends an epoch when `is_over`, which is called before each batch that is no placeholder, is
+        true.
+        """
+        self._is_over = is_over
 
     @overrides
     def __len__(self) -> int:
@@ -145,8 +147,9 @@ class BilmDataLoader(DataLoader):
     def _epoch_batches(self, epoch: int) -> Iterator[Dict[str, Any]]:
         start_epoch, start_batch = self._start
         first = start_batch if epoch == start_epoch else 0
-        batches = itertools.chain(({} for _ in range(first)), self._built(epoch, first))
-        while not self._is_stopped and (batch := next(batches, None)) is not None:
+        yield from ({} for _ in range(first))
+        batches = self._built(epoch, first)
+        while not self._is_over() and (batch := next(batches, None)) is not None:
             yield batch
 
     def _built(self, epoch: int, first: int) -> Iterator[Dict[str, Any]]:

@@ -2,7 +2,6 @@ import os
 from typing import Any, Dict, Tuple
 
 import torch
-from allennlp.data import TensorDict
 from allennlp.training.trainer import Trainer
 from overrides import overrides
 
@@ -34,13 +33,6 @@ class PretrainingTrainer(RecoverableTrainer):
         self.model.load_training_state(state["model"])
 
     @overrides
-    def batch_outputs(self, batch: TensorDict, for_training: bool) -> Dict[str, torch.Tensor]:
-        outputs = super().batch_outputs(batch, for_training)
-        if for_training and self._is_over:
-            self._text.stop()
-        return outputs
-
-    @overrides
     def _try_train(self) -> Tuple[Dict[str, Any], int]:
         self._metric_tracker.should_stop_early = self._should_stop_early
         if self._distributed and self.cuda_device.type == "cpu":
@@ -70,8 +62,7 @@ class PretrainingTrainer(RecoverableTrainer):
             self._start_after_batches_in_epoch_completed,
         )
         self._text.start_at(epochs, batches * self._num_gradient_accumulation_steps)
-        if self._is_over:
-            self._text.stop()
+        self._text.stop_when(lambda: self._is_over)
         if isinstance(self._validation_data_loader, BilmDataLoader):
             # If it is shuffled, its order depends on the epoch.
             self._validation_data_loader.start_at(epochs, 0)

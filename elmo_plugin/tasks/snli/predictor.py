@@ -1,3 +1,4 @@
+import json
 from typing import Any, Dict
 
 from allennlp.common.util import JsonDict
@@ -5,6 +6,7 @@ from allennlp.data import Instance, Token
 from allennlp.predictors import Predictor
 from overrides import overrides
 
+from elmo_plugin.corpora.json_lines import excerpt
 from elmo_plugin.corpora.snli import LABELS, words_of_sentence
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.predictor import TaskPredictor
@@ -36,6 +38,11 @@ class SnliPredictor(TaskPredictor):
             premise, hypothesis = (
                 list(words_of_sentence(line, location, key)) for key in ("sentence1", "sentence2")
             )
+            if not (premise and hypothesis):
+                raise ValueError(
+                    f"{location}: expected at least one word in each sentence, found "
+                    f"{excerpt(json.dumps(line))}."
+                )
         else:
             premise, hypothesis = (
                 words_of_line(line, location, key, f"{key}_tokens")

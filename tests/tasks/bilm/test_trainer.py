@@ -61,6 +61,7 @@ def assert_same_end(found: Path, expected: Path) -> None:
         for state in states:
             # Of the last epoch, time and RAM included.
             state.get("elmo-recoverable", {}).pop("metrics", None)
+            state.get("learning_rate_scheduler", {}).pop("elapsed", None)
         # Else, trainers remember the same too.
         assert_equal(*states, name)
     metrics = [json.loads((folder / "metrics.json").read_text()) for folder in (found, expected)]
@@ -252,17 +253,30 @@ def test_training_ends_with_the_schedule(tmp_path, clock, monkeypatch, order, bu
         learning_rate_scheduler={"type": "elmo-linear-decay", **budget},
     )
     train_here(experiment, tmp_path / "run")
-    # The time of the first batch does not count. The batch after the end is still trained on, with
-    # a rate of 0.
-    assert len(rates) == 32
+    # The time of the first batch does not count.
+    assert len(rates) == 31
     epochs = len(list((tmp_path / "run").glob("metrics_epoch_*.json")))
     assert 2 <= epochs <= 4
     assert (tmp_path / "run" / "model.tar.gz").exists()
     before = torch.load(tmp_path / "run" / "best.th", weights_only=True)
     train_here(experiment, tmp_path / "run", recover=True)
     assert len(list((tmp_path / "run").glob("metrics_epoch_*.json"))) == epochs
-    assert len(rates) == 32
+    assert len(rates) == 31
     assert_equal(torch.load(tmp_path / "run" / "best.th", weights_only=True), before, "best.th")
+
+
+def test_a_run_killed_after_its_last_update_is_recovered(tmp_path):
+    schedule = {"type": "elmo-linear-decay", "steps": 8, "end_factor": 0.5}
+    experiment = make_experiment(tmp_path, "sentences", learning_rate_scheduler=schedule)
+    assert train(experiment, tmp_path / "whole")
+    assert len(batch_losses(tmp_path / "whole")) == 8
+    events = count_events(tmp_path / "whole")
+    batches = [number for number, event in enumerate(events, start=1) if event == "batch_outputs"]
+    # The first batch of the validation.
+    assert not train(experiment, tmp_path / "killed", batches[8])
+    assert (tmp_path / "killed" / "run" / "model_state_e0_b8.th").exists()
+    assert train(experiment, tmp_path / "killed")
+    assert_same_end(tmp_path / "killed" / "run", tmp_path / "whole" / "run")
 
 
 def _noting(seen, forward):

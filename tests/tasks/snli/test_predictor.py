@@ -66,6 +66,7 @@ def test_a_corpus_is_labelled_in_its_order(predictor, archive):
         ({"premise": "", "hypothesis": "It moves."}, "expected at least one word"),
         ({"premise": "A dog.", "hypothesis_tokens": "It moves"}, "a list of words"),
         ({"sentence1": "A dog."}, 'expected "sentence2" with a sentence'),
+        ({"sentence1": "A dog.", "sentence2": ""}, "expected at least one word in each"),
     ],
 )
 def test_a_wrong_line_is_named_by_its_number(predictor, line, message):
