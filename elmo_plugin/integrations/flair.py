@@ -1,6 +1,7 @@
 from typing import Any, Dict, List, Optional, Union
 
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm
+from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.embed import embed_sentences
 
@@ -26,13 +27,23 @@ class ElmoEmbeddings(TokenEmbeddings):
         By default what `load_bilm` returns without arguments. A trained flair model contains it.
     layers : `Union[str, List[int]]`, optional (default = `"all"`)
         `all`, `last`, or numbers; 0 is the token layer.
+    name : `Optional[str]`, optional (default = `None`)
+        The name under which tokens keep their vectors. flair does not compute vectors of a name
+        again, so by default it is made of all that they depend on.
     """
 
-    def __init__(self, bilm: Optional[Bilm] = None, layers: Union[str, List[int]] = "all") -> None:
-        self.name = f"elmo-{layers}"
+    def __init__(
+        self,
+        bilm: Optional[Bilm] = None,
+        layers: Union[str, List[int]] = "all",
+        name: Optional[str] = None,
+    ) -> None:
+        bilm = (bilm or load_bilm()).requires_grad_(False)
+        context = "-warm-up" if bilm.warm_up else ""
+        self.name = name or f"elmo-{layers}-{fingerprint(bilm)[:8]}{context}"
         self.static_embeddings = True
         super().__init__()
-        self.bilm = (bilm or load_bilm()).requires_grad_(False)
+        self.bilm = bilm
         self._setting = layers
         self._layers = chosen_layers(layers, self.bilm.num_layers)
         self.to(flair.device)
@@ -57,10 +68,13 @@ class ElmoEmbeddings(TokenEmbeddings):
             "options": self.bilm.options.source,
             "layers": self._setting,
             "warm_up": self.bilm.warm_up,
+            # flair numbers the parts of a stack in their names, and sorts vectors by name.
+            "name": self.name,
         }
 
     @classmethod
     def from_params(cls, params: Dict[str, Any]) -> "ElmoEmbeddings":
         """From `to_params`; flair loads the weights afterwards."""
         options, warm_up = BilmOptions.from_dict(params["options"]), params.get("warm_up", False)
-        return cls(Bilm(options, warm_up=warm_up).eval(), params["layers"])
+        bilm = Bilm(options, warm_up=warm_up).eval()
+        return cls(bilm, params["layers"], params.get("name"))

@@ -55,7 +55,7 @@ class ElmoTokens(InputModule):
         inputs: Sequence[Any],
         prompt: Optional[str] = None,
         **kwargs: Any,
-    ) -> Dict[str, torch.Tensor]:
+    ) -> Dict[str, Any]:
         """
         # Parameters
 
@@ -66,16 +66,18 @@ class ElmoTokens(InputModule):
 
         # Returns
 
-        `Dict[str, torch.Tensor]`
+        `Dict[str, Any]`
             `input_ids`, the character ids of shape `(batch_size, num_tokens,
             max_characters_per_token)`, and `attention_mask`, of shape `(batch_size, num_tokens)`.
+            With a prompt also `prompt_length`, its number of words, which `Pooling` can leave out.
         """
         before = _words(prompt or "")
         words = [before + _words(each) for each in inputs]
         ids = self.elmo.bilm.characters.batch_ids(words)
-        return {"input_ids": ids, "attention_mask": (ids > 0).any(dim=2).long()}
+        features = {"input_ids": ids, "attention_mask": (ids > 0).any(dim=2).long()}
+        return {**features, "prompt_length": len(before)} if before else features
 
-    def forward(self, features: Dict[str, torch.Tensor], **kwargs: Any) -> Dict[str, torch.Tensor]:
+    def forward(self, features: Dict[str, Any], **kwargs: Any) -> Dict[str, Any]:
         """Adds `token_embeddings`, of shape `(batch_size, num_tokens, dim)`."""
         return {**features, "token_embeddings": self.elmo(features["input_ids"])}
 

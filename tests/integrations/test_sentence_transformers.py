@@ -40,6 +40,15 @@ def test_words_and_a_prompt_are_read(shared_bilm):
     numpy.testing.assert_allclose(found[0], layers.mean(dim=(0, 1)), atol=1e-5)
 
 
+def test_pooling_can_leave_a_prompt_out(shared_bilm):
+    tokens = ElmoTokens()
+    pooling = Pooling(tokens.get_embedding_dimension(), include_prompt=False)
+    model = SentenceTransformer(modules=[tokens, pooling], device="cpu")
+    (layers,) = embed_sentences(shared_bilm, [["query", ":", *WORDS[0]]])
+    found = model.encode(TEXTS[:1], prompt="query: ")
+    numpy.testing.assert_allclose(found[0], layers[:, 2:].mean(dim=(0, 1)), atol=1e-5)
+
+
 def test_training_changes_the_weights_of_the_layers_only():
     model = make()
     trained = {name for name, p in model.named_parameters() if p.requires_grad}

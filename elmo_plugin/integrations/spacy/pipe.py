@@ -1,3 +1,4 @@
+import os
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -5,11 +6,16 @@ from tarfile import TarFile
 from tempfile import TemporaryDirectory
 from typing import Any, Callable, Iterable, Iterator, List, Sequence
 
+import torch
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Token
 from spacy.util import minibatch
 
 from elmo_plugin.util.unpacking import unpack
+
+# For `nlp.pipe(…, n_process=2)`, which forks: PyTorch's thread pool does not work in the
+# child, which would wait for it forever.
+os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 class BatchPipe(Pipe):

@@ -1,4 +1,7 @@
+import os
 import shutil
+import subprocess
+import sys
 import warnings
 
 import numpy
@@ -157,3 +160,18 @@ def test_a_wrong_setting_is_named(pipeline, config, message):
 def test_an_int8_bilm_cannot_be_stored(pipeline, tmp_path):
     with pytest.raises(ValueError, match="found int8"):
         pipeline("elmo", dtype="int8").to_disk(tmp_path / "stored")
+
+
+def test_processes_can_be_forked_after_this_one_has_computed():
+    script = """
+import spacy
+nlp = spacy.blank("en")
+nlp.add_pipe("elmo")
+nlp("They play chess .")
+print(len(list(nlp.pipe(["They play chess ."] * 8, n_process=2, batch_size=4))))
+"""
+    # With two threads, a forked process would wait for those that it lacks.
+    command = [sys.executable, "-c", script]
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    found = subprocess.run(command, env=environment, capture_output=True, timeout=300, check=True)
+    assert found.stdout.split()[-1] == b"8"
