@@ -27,7 +27,6 @@ local with_and_without(name, experiment, settings={}) = [
         name: 'SNLI',
         metric: 'accuracy',
         evaluate: paths.snli.test,
-        num_baselines: 2,
         columns: with_and_without('baseline', import '../snli.jsonnet') + with_and_without(
           'ELMo', import '../snli_elmo.jsonnet', elmo_regularisation.without_snli
         ),
