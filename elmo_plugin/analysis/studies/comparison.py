@@ -84,9 +84,10 @@ def difference(
     The interval is the percentile interval of a paired bootstrap over the instances of the
     evaluated file, the same for both columns, of the difference of the means over seeds, to which
     the error of these means is added: their standard error times draws from Student's t
-    distribution. The variance over seeds is pooled over both columns if they have as many seeds, or
-    if one has only one; if not, each mean has its own, with Welch's degrees of freedom. With one
-    seed of each column, the interval covers the variance over test data only.
+    distribution. The variance over seeds is pooled over both columns if they have the same number
+    of seeds, or if one of them has one seed; if not, each mean has its own variance, with Welch's
+    degrees of freedom. With one seed of each column, the interval covers the variance over test
+    data only.
 
     # Parameters
 
