@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, List, Sequence
 
 from elmo_plugin.analysis.layer_weights import LayerWeights
+from elmo_plugin.util.plotting import label_of
 
 
 def weight_table(mixes: Sequence[LayerWeights]) -> List[List[str]]:
@@ -17,12 +18,22 @@ def weight_table(mixes: Sequence[LayerWeights]) -> List[List[str]]:
 
 
 def model_label(mix: LayerWeights, mixes: Sequence[LayerWeights]) -> str:
-    """The model, and the folder of the training if several archives are of the same model."""
+    """
+    The model, and if several archives are of the same model, the folder of the training, or where
+    folders have the same name, the archive.
+    """
     name = mix.model.removeprefix("elmo-") or mix.archive
-    if len({other.archive for other in mixes if other.model == mix.model}) > 1:
-        path = Path(mix.archive)
-        name += f" ({path.parent.name if path.name == 'model.tar.gz' else path.name})"
+    archives = {other.archive for other in mixes if other.model == mix.model}
+    if len(archives) > 1:
+        folder = _folder(mix.archive)
+        is_unique = folder and [_folder(archive) for archive in archives].count(folder) == 1
+        name += f" ({folder if is_unique else mix.archive})"
     return name
+
+
+def _folder(archive: str) -> str:
+    path = Path(archive)
+    return path.parent.name if path.name == "model.tar.gz" else path.name
 
 
 def draw_weights(
@@ -39,6 +50,6 @@ def draw_weights(
             colour = "black" if weight > 0.5 else "white"
             axes.text(*centre, f"{weight:.2f}", ha="center", va="center", color=colour)
     layers = range(num_layers)
-    axes.set_yticks([n + 0.5 for n in range(len(rows))], labels, fontsize=8)
+    axes.set_yticks([n + 0.5 for n in range(len(rows))], map(label_of, labels), fontsize=8)
     axes.set_xticks([n + 0.5 for n in layers], [f"layer {n}" for n in layers], fontsize=8)
     return image

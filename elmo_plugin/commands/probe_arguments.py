@@ -94,11 +94,13 @@ def representations(
         if name in chosen and not given:
             raise ConfigurationError(f"--representations {name} needs {option} with a file.")
     if "static" in chosen or "cove" in chosen:
+        # Read before the static vectors are computed, which takes long.
+        encoder = read_cove_encoder(args.cove) if "cove" in chosen else None
         static = StaticVectors(args.glove, find_words())
         if "static" in chosen:
             yield static
-        if "cove" in chosen:
-            yield CoveLayers(read_cove_encoder(args.cove), static)
+        if encoder is not None:
+            yield CoveLayers(encoder, static)
     if "random" in chosen:
         random = random_bilm(bilm.options, args.seed)
         if args.bfloat16:
@@ -137,7 +139,7 @@ def corpus_files(args: Namespace, folder: str, patterns: Dict[str, str]) -> Dict
 
 def _found(folder: str, pattern: str, option: str) -> str:
     """The only file with such a name in a folder of `ELMO_DATA`, without `.gz`."""
-    path = Path(setting("ELMO_DATA"), folder)
+    path = Path(setting("ELMO_DATA"), folder).expanduser()
     paths = [*path.glob(pattern), *path.glob(f"{pattern}.gz")]
     found = sorted({str(found).removesuffix(".gz") for found in paths})
     if len(found) != 1:

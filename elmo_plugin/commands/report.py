@@ -1,7 +1,8 @@
 import re
 from argparse import ArgumentParser, Namespace
+from itertools import count
 from pathlib import Path
-from typing import Counter, Iterator, List
+from typing import Iterator, List, Set
 
 from elmo_plugin.analysis.report.models import models_section
 from elmo_plugin.analysis.report.page import page
@@ -29,6 +30,9 @@ example:
 """
 
 STOPPED = "stopped."
+
+# Of the name of a picture; file systems take 255 bytes.
+_MAX_NAME_LENGTH = 80
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -71,19 +75,25 @@ def run(args: Namespace) -> str:
 def _write_pictures(sections: List[Section], folder: Path) -> None:
     """Names such as `tags_xpos-accuracy-on-test.svg`: the file of the numbers, and the caption."""
     folder.mkdir(parents=True, exist_ok=True)
-    written: Counter[str] = Counter()
+    written: Set[str] = set()
     for section in sections:
-        source = Path(section.source)
-        # The file of every study is called `results.json`; its folder has the name.
-        name = source.parent.name if source.stem == "results" else source.stem
         for figure in section.figures:
-            caption = re.sub(r"\W+", "-", figure.caption.lower()).strip("-")
-            title = f"{name}-{caption}"
-            written[title] += 1
+            caption = f"{_short_name(section)}-{figure.caption.lower()}"
+            title = re.sub(r"\W+", "-", caption).strip("-")[:_MAX_NAME_LENGTH]
             # Two folders may have studies of the same name.
-            number = f"-{written[title]}" if written[title] > 1 else ""
-            with atomic_write(folder / f"{title}{number}.svg") as unfinished:
+            names = (title if number == 1 else f"{title}-{number}" for number in count(1))
+            name = next(name for name in names if name not in written)
+            written.add(name)
+            with atomic_write(folder / f"{name}.svg") as unfinished:
                 unfinished.write_text(picture_file(figure.svg), encoding="utf-8")
+
+
+def _short_name(section: Section) -> str:
+    source = Path(section.source).resolve()
+    if source.suffix != ".json":
+        return "models"
+    # The file of every study is called `results.json`; its folder has the name.
+    return source.parent.name if source.stem == "results" else source.stem
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:

@@ -73,7 +73,8 @@ def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) ->
     row = f'{{"{first_key}":'
     text = json.dumps(content, ensure_ascii=False).replace(f", {row}", f",\n{row}")
     with atomic_write(path) as unfinished:
-        unfinished.write_text(f"{text}\n", encoding="utf-8")
+        # The name of a file may have bytes that are not UTF-8.
+        unfinished.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
 
 
 def check_new_file(path: Path, force: bool) -> None:

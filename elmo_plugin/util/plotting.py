@@ -1,5 +1,6 @@
 """The settings that all pictures share."""
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,15 @@ from elmo_plugin.util.optional import optional_package
 #: Okabe and Ito's palette for colour-blind readers, and marks for prints without colour.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
 MARKERS = "osD^vPX"
+
+
+def label_of(text: str) -> str:
+    """
+    A text as a label of matplotlib: in at most two lines, so that the plot beside it keeps its
+    width, and with its dollar signs, between which matplotlib would read mathematics.
+    """
+    lines = textwrap.wrap(text, 44, max_lines=2, placeholder="…")
+    return "\n".join(lines).replace("$", r"\$")
 
 
 def new_figure(**settings: Any) -> Any:

@@ -268,7 +268,9 @@ def test_help_of_a_probe_has_an_example(probe, capsys):
 def test_what_a_user_can_cause_is_one_sentence(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.jsonl").write_text("The owl\n")
-    assert message in failure(*arguments)
+    assert message in failure(*arguments, "--cache", "cache")
+    # It is noticed before anything is computed.
+    assert not list(Path("cache").glob("*"))
 
 
 def test_corpora_are_looked_for_in_the_folder_of_the_environment(tmp_path, monkeypatch):
@@ -277,6 +279,8 @@ def test_corpora_are_looked_for_in_the_folder_of_the_environment(tmp_path, monke
     (tmp_path / "pos").mkdir()
     for name in ("en-train.conllu", "en-train.conllu.gz", "de-train.conllu"):
         (tmp_path / "pos" / name).touch()
+    monkeypatch.setenv("HOME", str(tmp_path.parent))
+    monkeypatch.setenv("ELMO_DATA", f"~/{tmp_path.name}")
     message = failure("pos")
     assert "found 2: " in message and "Name it with --train" in message
 

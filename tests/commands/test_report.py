@@ -1,6 +1,8 @@
 import json
+import math
 import re
 import tarfile
+from copy import deepcopy
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -105,6 +107,9 @@ def out(tmp_path):
     (folder / "mix.json").write_text('{"gamma": 1.0, "weights": [1]}')
     (folder / "mixes.json").write_text('[{"gamma": 1.0, "weights": [1]}]')
     (folder / "run.json").write_text('{"checkpoint": "a", "tokens": 5}')
+    (folder / "rows.json").write_text('{"runs": 3, "rows": 100}')
+    (folder / "settings.json").write_text('{"tag": "upos", "l2": 0.1}')
+    (folder / "deep.json").write_text("[" * 100_000)
     return folder
 
 
@@ -162,6 +167,41 @@ def test_pictures_of_the_same_name_are_numbered(out, tmp_path):
     assert names == {"tags-accuracy-on-test.svg", "tags-accuracy-on-test-2.svg"}
 
 
+def test_no_picture_replaces_another(tmp_path, monkeypatch):
+    """Although numbers, dots and long names make names alike."""
+    rows = ("SST", "SST!", "SST 2", "R" * 260, "R" * 300)
+    for folder in ("x/study.1", "y/study.1"):
+        (tmp_path / folder).mkdir(parents=True)
+        made = study("baseline", rows=rows, seeds=(1,))
+        results(tmp_path / folder / "results.json", made, [0.5] * len(rows)).save()
+    run("elmo-report", tmp_path, "--pictures", tmp_path / "pictures")
+    names = {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert len(names) == 10 and {"study-1-sst.svg", "study-1-sst-2-2.svg"} < names
+    # In the folder of a study, which then has no name in the path.
+    monkeypatch.chdir(tmp_path / "x/study.1")
+    run("elmo-report", ".", "--pictures", "pictures")
+    assert "study-1-sst.svg" in {path.name for path in (tmp_path / "x/study.1/pictures").iterdir()}
+
+
+def test_names_are_drawn_as_they_are_and_leave_room_for_the_plot(tmp_path, recwarn):
+    place = "text_field_embedder.token_embedder_elmo.mixes.0"
+    archives = [f"out/conll2003_elmo_seed_{number}/model.tar.gz" for number in (1, 2)]
+    mixes = [{**WEIGHTS[0], "archive": archive, "at": place} for archive in archives]
+    (tmp_path / "weights.json").write_text(json.dumps(mixes))
+    tags = deepcopy(TAGS)
+    tags["scores"][0]["layer"] = "cost$5_to_$10"
+    tags["scores"][1]["layer"] = "long " * 40
+    (tmp_path / "tags.json").write_text(json.dumps(tags))
+    (tmp_path / "study").mkdir()
+    made = study("$a_$", "b", rows=("US$ or A$_", "SRL"), fractions=(0.1, 1), seeds=(1,))
+    results(tmp_path / "study/results.json", made, [0.5] * 8).save()
+    run("elmo-report", tmp_path)
+    assert not [str(each.message) for each in recwarn if "layout" in str(each.message)]
+    # Comments in the pictures have their texts.
+    page = (tmp_path / "report.html").read_text()
+    assert "cost$5_to_$10 -->" in page and "$a_$ -->" in page and "long long… -->" in page
+
+
 def test_a_forward_only_language_model_has_no_backward_perplexity(tmp_path):
     points = [{**point} for point in CURVE]
     for point in points:
@@ -172,8 +212,9 @@ def test_a_forward_only_language_model_has_no_backward_perplexity(tmp_path):
     assert cells[:6] == ["million tokens", "perplexity", "forward", "1.0", "900.0", "901.0"]
 
 
-def test_a_learning_curve_without_perplexities_has_no_picture(tmp_path):
-    (tmp_path / "curve.json").write_text(json.dumps([{**CURVE[0], "perplexity": None}]))
+@pytest.mark.parametrize("perplexity", [None, math.inf, math.nan])
+def test_a_learning_curve_without_perplexities_has_no_picture(tmp_path, perplexity):
+    (tmp_path / "curve.json").write_text(json.dumps([{**CURVE[0], "perplexity": perplexity}]))
     run("elmo-report", tmp_path)
     text = (tmp_path / "report.html").read_text()
     assert "The biLM while it was trained" in text and "held-out perplexity" not in text

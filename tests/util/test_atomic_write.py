@@ -103,3 +103,9 @@ def test_rows_of_json_are_on_lines_of_their_own(tmp_path):
     text = (tmp_path / "rows.json").read_text(encoding="utf-8")
     assert json.loads(text) == content
     assert text.splitlines()[1] == '{"name": "two"}]}' and text.endswith("\n")
+
+
+def test_the_name_of_a_file_that_is_not_utf8_is_kept(tmp_path):
+    write_json_rows(tmp_path / "rows.json", {"command": "elmo probe \udcff"}, "name")
+    text = (tmp_path / "rows.json").read_text(encoding="utf-8")
+    assert json.loads(text) == {"command": "elmo probe \udcff"}

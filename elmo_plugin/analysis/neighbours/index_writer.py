@@ -85,6 +85,10 @@ class IndexWriter:
         layers : `numpy.ndarray`
             Shape `(num_layers, num_contexts, dim)`, of length 1.
         """
+        if self.progress["complete"]:
+            # Of a finished index that is continued with more text.
+            self.progress["complete"] = False
+            self._write_progress()
         sentence = self._sentences.num_rows
         keys = [key_of([words[position]]) for position in positions]
         contexts = [(sentence, position, key) for position, key in zip(positions, keys)]

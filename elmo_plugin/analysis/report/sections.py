@@ -1,4 +1,5 @@
 import json
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
@@ -12,7 +13,7 @@ from elmo_plugin.analysis.studies.plots import panels
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.tables import Table, score_tables
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.plotting import COLOURS, MARKERS
+from elmo_plugin.util.plotting import COLOURS, MARKERS, label_of
 
 # Table 6 of Peters et al. (2018): accuracy on the Penn Treebank.
 _PAPER_TAGS = {"CoVe": ("93.3", "92.8"), "biLM": ("97.3", "96.8")}
@@ -34,14 +35,14 @@ def read_section(path: Path) -> Optional[Section]:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     first = content[0] if isinstance(content, list) and content else content
     for names, container, make in _KINDS:
         if isinstance(content, container) and isinstance(first, dict) and names <= first.keys():
             try:
                 return make(content, path)
-            except (KeyError, TypeError, IndexError) as error:
+            except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
                 raise ConfigurationError(
                     f"{path}: expected results as this version writes them, found {error!r}. Make "
                     "them again, or move the file away."
@@ -157,7 +158,8 @@ def mixes_section(mixes: List[LayerWeights], path: Path) -> Section:
 
 def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
     title = "The biLM while it was trained"
-    points = [point for point in content if point["perplexity"]]
+    # A training that has just begun has no perplexity yet; one that diverged has no finite one.
+    points = [p for p in content if p["perplexity"] and math.isfinite(p["perplexity"])]
 
     def draw(axes: Any) -> None:
         axes.plot(
@@ -179,7 +181,6 @@ def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
         for point in points
     ]
     head = ["million tokens", *(name.removesuffix("_perplexity") for name in known)]
-    # A training that has just begun has no perplexity yet.
     figures = [Figure("held-out perplexity", svg_of(draw, title, str(path)))] if points else []
     return Section(
         title, str(path), ["Perplexity of held-out text."], figures, [Table(head, lines)]
@@ -210,7 +211,7 @@ def _bars(
         hollow = {"markerfacecolor": "none", "linestyle": "none", "markersize": 4}
         axes.plot(*zip(*known), marker=MARKERS[1], color=COLOURS[1], **hollow)
         axes.set_xlabel(caption, fontsize=8)
-        axes.set_yticks(heights, names, fontsize=8)
+        axes.set_yticks(heights, [label_of(name) for name in names], fontsize=8)
         axes.tick_params(axis="x", labelsize=8)
         axes.grid(True, axis="x", color="#999999", alpha=0.3, linewidth=0.5)
 
@@ -235,9 +236,9 @@ def _paper(known: Dict[str, Any], score: Dict[str, Any]) -> str:
 
 
 _KINDS: List[Tuple[Set[str], Type, Callable[..., Section]]] = [
-    ({"runs", "rows"}, dict, _study),
-    ({"tag", "l2"}, dict, _tags),
-    ({"num_senses_in_training"}, dict, _senses),
+    ({"title", "runs", "rows", "scores"}, dict, _study),
+    ({"tag", "l2", "scores"}, dict, _tags),
+    ({"num_senses_in_training", "scores"}, dict, _senses),
     ({"archive", "at", "gamma", "weights"}, list, _layer_weights),
     ({"checkpoint", "tokens", "perplexity"}, list, _learning_curve),
 ]

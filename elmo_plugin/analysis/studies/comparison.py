@@ -210,7 +210,7 @@ def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Inte
     counts = [len(of_column) for of_column in values]
     squares = [float(numpy.var(of_column)) * len(of_column) for of_column in values]
     degrees = float(sum(counts) - len(counts))
-    if not any(squares):
+    if degrees == 0 or not any(squares):
         return percentile_interval(samples)
     if min(counts) > 1 and len(set(counts)) > 1:
         # Welch's: the pooled variance is too small if the mean of fewer seeds varies more.

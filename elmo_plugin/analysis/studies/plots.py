@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 from elmo_plugin.analysis.studies.comparison import Cell, cell
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
-from elmo_plugin.util.plotting import COLOURS, MARKERS, new_figure, save_picture
+from elmo_plugin.util.plotting import COLOURS, MARKERS, label_of, new_figure, save_picture
 
 
 class Panel(NamedTuple):
@@ -97,7 +97,7 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
     figure = new_figure(figsize=(4.5, sum(heights)))
     axes = figure.subplots(len(found), height_ratios=heights, squeeze=False)
     for axis, panel in zip(axes.flat, found):
-        axis.set_title(panel.title, fontsize=10)
+        axis.set_title(label_of(panel.title), fontsize=10)
         panel.draw(axis)
     for picture in pictures:
         save_picture(figure, picture, bbox_inches="tight")
@@ -115,7 +115,7 @@ def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:
                 [100 * fraction * shift for fraction, _ in known],
                 [row.scale * found.mean for _, found in known],
                 yerr=list(zip(*(_bar(row, found) for _, found in known))),
-                label=column.name,
+                label=label_of(column.name),
                 capsize=2,
                 **_style(number, "-"),
             )
@@ -145,7 +145,7 @@ def _values(axis: Any, unit: str, lines: List[_Line]) -> None:
     for number, name in enumerate(names):
         heights = [height for height, line in enumerate(lines) if name in line.cells]
         means = [lines[height].scale * lines[height].cells[name].mean for height in heights]
-        axis.plot(means, heights, label=name, **_style(number))
+        axis.plot(means, heights, label=label_of(name), **_style(number))
     if all(found.mean >= 0 for line in lines for found in line.cells.values()):
         axis.set_xlim(left=0)
     axis.set_xlabel(unit, fontsize=8)
@@ -157,7 +157,7 @@ def _values(axis: Any, unit: str, lines: List[_Line]) -> None:
 
 def _name_lines(axis: Any, names: List[str]) -> None:
     """Names the lines of a picture from the top to the bottom."""
-    axis.set_yticks(range(len(names)), names)
+    axis.set_yticks(range(len(names)), [label_of(name) for name in names])
     axis.set_ylim(len(names) - 0.5, -0.5)
     _finish(axis, "x")
 

@@ -15,6 +15,7 @@ import torch
 from elmo_plugin import embed_sentences
 from elmo_plugin.analysis.neighbours import ContextIndex, IndexOptions, build, build_index
 from elmo_plugin.analysis.neighbours.growing_array import GrowingArray
+from elmo_plugin.analysis.neighbours.index_writer import IndexWriter
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
@@ -166,6 +167,30 @@ def test_a_kill_at_any_operation_leaves_an_index_that_is_continued(
         # Those of lines in the midst of a group differ little.
         operation += 1 if operation < 30 else 13
     assert operation > 100 and exit_codes == {0, -signal.SIGKILL}
+
+
+def test_a_finished_index_whose_continuation_stopped_is_not_called_damaged(
+    shared_bilm, tmp_path, monkeypatch
+):
+    text, folder = many_lines(tmp_path), tmp_path / "index"
+    whole = text.read_text()
+    text.write_text("".join(whole.splitlines(keepends=True)[:3]))
+    make_index(shared_bilm, text, folder)
+    text.write_text(whole)
+    with monkeypatch.context() as patch:
+        # Stops before its first commit, with bytes written already.
+        def stops(writer, *_, **__):
+            writer._text.flush()
+            raise KeyboardInterrupt
+
+        patch.setattr(IndexWriter, "commit", stops)
+        with pytest.raises(KeyboardInterrupt):
+            make_index(shared_bilm, text, folder)
+    with pytest.raises(ConfigurationError, match="is not finished: 3 lines are done"):
+        ContextIndex(folder)
+    make_index(shared_bilm, text, folder)
+    make_index(shared_bilm, text, tmp_path / "alone")
+    assert content(folder) == content(tmp_path / "alone")
 
 
 @pytest.fixture

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import numpy
@@ -34,6 +35,12 @@ def test_error_reduction_is_of_what_is_missing_to_one(tmp_path):
     assert change.mean == pytest.approx(0.1) and change.error_reduction == pytest.approx(0.25)
     assert change.interval is None
     assert difference(results(tmp_path / "o.json", made, [0.6]), made.rows[0], 1) is None
+
+
+def test_a_score_that_is_no_number_has_no_interval_that_is_one(tmp_path):
+    found = results(tmp_path / "r.json", study("a", seeds=(1,)), [math.nan], [[math.nan] * 3])
+    only = cell(found, found.rows[0], 0)
+    assert math.isnan(only.mean) and all(map(math.isnan, only.interval))
 
 
 def test_the_samples_of_one_seed_are_compared_in_pairs(tmp_path):
