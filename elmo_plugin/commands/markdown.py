@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import List, Sequence
+from typing import List, Sequence, Tuple
 
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
@@ -23,12 +23,26 @@ def replace_tables(path: Path, begin: str, end: str, tables: str) -> None:
     # Raises
 
     `ConfigurationError`
+        As `around_tables`.
+    """
+    before, after = around_tables(path, begin, end)
+    with atomic_write(path) as unfinished:
+        text = f"{before}{begin}\n\n{tables}\n\n{end}{after}"
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def around_tables(path: Path, begin: str, end: str) -> Tuple[str, str]:
+    """
+    What a Markdown file has before the line `begin` and after the line `end`.
+
+    # Raises
+
+    `ConfigurationError`
         If the file does not have the line `begin` once and, before another comment, the line `end`.
     """
     text = path.read_text(encoding="utf-8")
     pattern = re.compile(rf"{re.escape(begin)}\n(?:(?!<!-- ).)*?{re.escape(end)}", re.DOTALL)
-    if text.count(begin) != 1 or not pattern.search(text):
+    found = pattern.search(text)
+    if text.count(begin) != 1 or not found:
         raise ConfigurationError(f"{path}: expected one line {begin} and a line {end} after it.")
-    with atomic_write(path) as unfinished:
-        new = pattern.sub(lambda _: f"{begin}\n\n{tables}\n\n{end}", text)
-        unfinished.write_text(new, encoding="utf-8")
+    return text[: found.start()], text[found.end() :]

@@ -15,7 +15,7 @@ from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.bilm_arguments import positive_number
 from elmo_plugin.commands.command import add_ray_arguments, check_ray_arguments, say
 from elmo_plugin.commands.latex import latex_table
-from elmo_plugin.commands.markdown import markdown_table, replace_tables
+from elmo_plugin.commands.markdown import around_tables, markdown_table, replace_tables
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
@@ -251,6 +251,8 @@ def _tables_in(path: Path, study: str) -> List[str]:
     """Which tables of a study a Markdown file has: its scores, its summary or both."""
     text = path.read_text(encoding="utf-8")
     kinds = [kind for kind in ("study", "summary") if f"<!-- {kind} {study} -->" in text]
+    for kind in kinds:
+        around_tables(path, f"<!-- {kind} {study} -->", f"<!-- /{kind} -->")
     if not kinds:
         raise ConfigurationError(
             f"{path}: expected one line <!-- study {study} --> or <!-- summary {study} -->."

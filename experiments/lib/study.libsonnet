@@ -100,7 +100,10 @@ local checked(what, given, known) =
       fraction: fraction,
       seed: seed,
       evaluate: row.evaluate,
-      experiment: column.experiment {
+      experiment: assert std.objectHasAll(column.experiment, 'settings') :
+                          'study: column %s: its experiment has no `settings`, as those in experiments/ have'
+                          % column.name;
+                  column.experiment {
         settings+: settings(row, fraction) + column.settings + {
           random_seed: seed,
           [if fraction != 1 then 'fraction']: fraction,

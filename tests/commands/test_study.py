@@ -210,9 +210,11 @@ def test_show_trains_nothing(study, tmp_path, capsys):
     ],
 )
 def test_a_file_without_the_marks_is_refused(study, tmp_path, text):
+    """Before anything is trained."""
     (tmp_path / "README.md").write_text(text)
-    arguments = ("-s", tmp_path / "out", "--show", "--update", tmp_path / "README.md")
+    arguments = ("-s", tmp_path / "out", "--update", tmp_path / "README.md")
     assert "expected one line <!-- study named -->" in failure("elmo-study", study, *arguments)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_file_to_update_is_reported_before_anything_is_trained(study, tmp_path):

@@ -64,11 +64,7 @@ def _build(experiment: Dict[str, Any], is_evaluated: bool) -> None:
     experiment.pop("distributed", None)
     for name in ("dataset_reader", "validation_dataset_reader"):
         if name in experiment:
-            reader = experiment[name]
-            if isinstance(reader, str):
-                experiment[name] = reader = {"type": reader}
-            limit = reader.get("max_instances") or _NUM_INSTANCES
-            reader["max_instances"] = min(limit, _NUM_INSTANCES)
+            experiment[name] = _limited(experiment[name])
     with tempfile.TemporaryDirectory() as folder:
         params = Params(experiment)
         # Also removes the seeds, which `TrainModel` does not accept.
@@ -79,3 +75,15 @@ def _build(experiment: Dict[str, Any], is_evaluated: bool) -> None:
             f"{type(built.model).__name__}: expected an attribute `metric`, with which elmo-study "
             "evaluates a file, found none."
         )
+
+
+def _limited(reader: Any) -> Dict[str, Any]:
+    """A reader of the first instances."""
+    if isinstance(reader, str):
+        reader = {"type": reader}
+    if reader.get("type") == "multitask":
+        # AllenNLP's, for several tasks, has no limit of its own.
+        readers = {name: _limited(part) for name, part in reader["readers"].items()}
+        return {**reader, "readers": readers}
+    limit = reader.get("max_instances") or _NUM_INSTANCES
+    return {**reader, "max_instances": min(limit, _NUM_INSTANCES)}

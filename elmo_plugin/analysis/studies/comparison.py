@@ -1,3 +1,4 @@
+import math
 import statistics
 from dataclasses import dataclass
 from typing import List, Optional, Sequence
@@ -64,7 +65,9 @@ def cell(results: Results, row: Row, number: int, fraction: float = 1) -> Option
     values = [value for value in (_value(s, column.metric) for s in scores) if value is not None]
     if not values:
         return None
-    deviation = statistics.stdev(values) if len(values) > 1 else None
+    # The perplexity of a training that diverged is infinite.
+    is_known = len(values) > 1 and all(map(math.isfinite, values))
+    deviation = statistics.stdev(values) if is_known else None
     interval, samples = None, _samples(results, row, number, fraction)
     if samples is not None:
         interval = _interval(samples, [values])
@@ -145,7 +148,7 @@ def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: fl
 
     def rank(number: int) -> float:
         score = validation_score(results, row, number, fraction)
-        if score is None:
+        if score is None or math.isnan(score):
             return float("-inf")
         return -score if row.lower_is_better else score
 
@@ -196,9 +199,10 @@ def _samples(results: Results, row: Row, number: int, fraction: float) -> Option
     return numpy.tile(numpy.array(of_seeds).mean(axis=0), _DRAWS_PER_SAMPLE)
 
 
-def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Interval:
+def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Optional[Interval]:
     """
-    Of the mean over seeds, or of the difference of two such means, as `difference` explains.
+    Of the mean over seeds, or of the difference of two such means, as `difference` explains; `None`
+    if a score is infinite or not a number.
 
     # Parameters
 
@@ -207,10 +211,12 @@ def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Inte
     values : `Sequence[Sequence[float]]`
         The score of each seed, for each column.
     """
+    if not all(numpy.isfinite(part).all() for part in (samples, *map(numpy.asarray, values))):
+        return None
     counts = [len(of_column) for of_column in values]
     squares = [float(numpy.var(of_column)) * len(of_column) for of_column in values]
     degrees = float(sum(counts) - len(counts))
-    if degrees == 0 or not any(squares):
+    if not any(squares):
         return percentile_interval(samples)
     if min(counts) > 1 and len(set(counts)) > 1:
         # Welch's: the pooled variance is too small if the mean of fewer seeds varies more.

@@ -5,11 +5,12 @@ import hashlib
 import json
 import os
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from elmo_plugin.environment import setting
 
-_CORPORA = ("train_data_path", "validation_data_path", "evaluate")
+_CORPORA = ("train_data_path", "validation_data_path", "test_data_path", "evaluate")
 # What else may be a folder: that of a trained model or of a vocabulary, or text for a biLM.
 _FOLDERS = ("weight_file", "file", "directory", "text")
 
@@ -18,8 +19,8 @@ def missing_corpora(
     experiment: Dict[str, Any], evaluate: Optional[str]
 ) -> Iterator[Tuple[str, str]]:
     """
-    The corpora that do not exist: `train_data_path`, `validation_data_path` or `evaluate`, and the
-    path. Those of URLs are not looked for.
+    The corpora that do not exist: `train_data_path`, `validation_data_path`, `test_data_path` or
+    `evaluate`, and the path. Those of URLs are not looked for.
 
     # Parameters
 
@@ -70,11 +71,12 @@ def _named(value: Any) -> Iterator[str]:
 def _not_named(inputs: Dict[str, Any]) -> List[str]:
     """
     The files that a run reads without their being named: the translations beside a corpus, the
-    softmax beside the initial weights of a language model, and the default biLM of ELMo.
+    softmax and the vocabulary beside the initial weights of a language model, the vocabulary beside
+    the options of a biLM with token embeddings, and the default biLM of ELMo.
     """
     paths = list(_of_parts(inputs))
     reader = inputs.get("dataset_reader") or {}
-    if reader.get("type") == "elmo-translation":
+    if (reader if isinstance(reader, str) else reader.get("type")) == "elmo-translation":
         for corpus in (path for name in _CORPORA for path in _data_paths(inputs.get(name))):
             # train.de, or in any other language, beside train.en.
             stem = corpus.removesuffix(".gz").rpartition(".")[0]
@@ -88,12 +90,33 @@ def _of_parts(value: Any) -> Iterator[str]:
             names = {"options_file": "ELMO_OPTIONS", "weight_file": "ELMO_WEIGHTS"}
             yield from (setting(names[name]) for name in names if value.get(name) is None)
         initial = value.get("initial_weights")
+        if isinstance(initial, str):
+            initial = {"file": initial}
         if isinstance(initial, dict) and "file" in initial:
-            yield os.path.join(os.path.dirname(initial["file"]), "softmax.hdf5")
+            yield _beside(initial["file"], "softmax.hdf5")
+            if initial.get("vocabulary_file") is None:
+                yield _beside(initial["file"], "vocabulary.txt")
+        if _has_token_embeddings(value.get("options_file")):
+            yield _beside(value["options_file"], "vocabulary.txt")
         value = list(value.values())
     if isinstance(value, list):
         for part in value:
             yield from _of_parts(part)
+
+
+def _beside(path: str, name: str) -> str:
+    return os.path.join(os.path.dirname(path), name)
+
+
+def _has_token_embeddings(options_file: Any) -> bool:
+    """Whether this is the options file of a biLM whose words are in a file beside it."""
+    for path in _files(options_file) if isinstance(options_file, str) else ():
+        try:
+            options = json.loads(Path(path).read_text(encoding="utf-8"))
+        except ValueError:
+            continue
+        return isinstance(options, dict) and options.get("char_cnn") is None
+    return False
 
 
 def _portable(value: Any) -> Any:
@@ -146,7 +169,13 @@ def _data_paths(value: Any) -> List[str]:
     return [value]
 
 
-@lru_cache(maxsize=None)
 def _hash(path: str) -> str:
+    found = os.stat(path)
+    return _hash_of(path, found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+@lru_cache(maxsize=None)
+def _hash_of(path: str, *state: int) -> str:
+    """`state` is that of the file: a file that has changed is read again."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

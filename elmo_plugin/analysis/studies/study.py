@@ -1,3 +1,4 @@
+import json
 import os
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Optional, Tuple, Union
@@ -93,8 +94,9 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
     # Raises
 
     `ConfigurationError`
-        If jsonnet fails, as for a setting that does not exist, if rows or columns have the same
-        name, or if a column is compared with one that its row does not have.
+        If jsonnet fails, as for a setting that does not exist, if a setting is of another type, if
+        rows or columns have the same name, or if a column is compared with one that its row does
+        not have.
     """
     rendered = render(os.fspath(path))
     try:
@@ -108,8 +110,35 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
         raise ConfigurationError(
             f"{path}: expected a study, which imports lib/study.libsonnet, found {error!r}."
         ) from error
+    _check_types(study, str(path))
     _check(study, str(path))
     return study
+
+
+def _check_types(study: Study, path: str) -> None:
+    for row in study.rows:
+        of_row = f"{path}: row {row.name}"
+        _expect(str, "a string", of_row, name=row.name)
+        flags = {name: getattr(row, name) for name in ("percent", "lower_is_better", "compare")}
+        _expect(bool, "true or false", of_row, **flags)
+        _expect(int, "a whole number", of_row, num_baselines=row.num_baselines)
+        for column in row.columns:
+            of_column = f"{of_row}, column {column.name}"
+            _expect(str, "a string", of_column, name=column.name, metric=column.metric)
+            _expect((int, float, type(None)), "a number or null", of_column, paper=column.paper)
+    _expect(str, "a string", path, title=study.title)
+    for run in study.runs:
+        _expect(int, "whole numbers", f"{path}: row {run.row}", seeds=run.seed)
+        _expect((int, float), "numbers", f"{path}: row {run.row}", fractions=run.fraction)
+
+
+def _expect(kind: Any, description: str, where: str, **settings: Any) -> None:
+    for name, value in settings.items():
+        # In Python, true is a whole number.
+        if not isinstance(value, kind) or isinstance(value, bool) and kind is not bool:
+            raise ConfigurationError(
+                f"{where}: `{name}` should be {description}, found {json.dumps(value)}."
+            )
 
 
 def _check(study: Study, path: str) -> None:

@@ -1,5 +1,6 @@
 """Tables of a study: the text of their cells, before they are written as Markdown or LaTeX."""
 
+import math
 import statistics
 from dataclasses import dataclass, replace
 from typing import Dict, List
@@ -198,8 +199,11 @@ def _epochs(results: Results, row: Row, number: int, fraction: float) -> str:
 
 def _histories(results: Results, row: Row, number: int, fraction: float) -> List[List[float]]:
     scores = results.scores(row.name, row.columns[number].name, fraction)
+    histories = [score["history"] for score in scores]
     return [
-        score["history"] for score in scores if score["history"] and None not in score["history"]
+        [value if math.isfinite(value) else -math.inf for value in history]
+        for history in histories
+        if history and None not in history
     ]
 
 

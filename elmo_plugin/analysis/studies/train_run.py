@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
-from elmo_plugin.analysis.studies.inputs import file_hashes
+from elmo_plugin.analysis.studies.inputs import digest, file_hashes
 from elmo_plugin.analysis.studies.study import Run, validation_metric
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
@@ -27,6 +27,8 @@ Score = Dict[str, Any]
 _NUM_LOG_LINES = 8
 # Seconds between two calls of `should_stop`.
 _SECONDS = 0.5
+# Of the name of a run's folder without its digest; file systems take 255 bytes.
+_MAX_NAME_LENGTH = 120
 # How long to wait for another process that trains the run, see `wait_for_lock`.
 _LOCK_SECONDS = 60.0
 _EVALUATION = json.dumps({"evaluation": {"type": "elmo-bootstrap"}})
@@ -45,7 +47,7 @@ def folder_of(run: Run, out: Path) -> Path:
     for begun in sorted((out / "runs").glob(f"*-{run.digest}")):
         return begun
     name = re.sub(r"[^A-Za-z0-9.]+", "-", run.name.replace("%", "percent")).strip("-").lower()
-    return out / "runs" / f"{name}-{run.digest}"
+    return out / "runs" / f"{name[:_MAX_NAME_LENGTH]}-{run.digest}"
 
 
 def train_run(
@@ -90,10 +92,12 @@ def train_run(
     # Raises
 
     `RunFailed`
-        If training or evaluation fails or is stopped.
+        If training or evaluation fails or is stopped, or a file that the run reads has changed
+        since the study was read.
     `FolderLocked`
         If another process trains it.
     """
+    _check_files(run)
     folder = folder_of(run, out)
     lock = wait_for_lock(partial(lock_folder, folder), _LOCK_SECONDS)
     try:
@@ -112,6 +116,7 @@ def train_run(
             process.call("train", str(experiment), "-s", str(training), *recover)
             (folder / "trained").touch()
         evaluation, samples = _evaluated(run, folder, process, metrics)
+        _check_files(run)
         return {
             "name": run.name,
             "digest": run.digest,
@@ -128,6 +133,13 @@ def train_run(
         }
     finally:
         os.close(lock)
+
+
+def _check_files(run: Run) -> None:
+    if digest(run.experiment, run.evaluate) != run.digest:
+        raise RunFailed(
+            "a file that it reads has changed since the study began. Run the same command again"
+        )
 
 
 def _from_here(value: Any) -> Any:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from elmo_plugin.analysis.studies.inputs import digest
 from elmo_plugin.analysis.studies.study import Run
 
 
@@ -48,7 +49,9 @@ def fake(tmp_path, monkeypatch):
 @pytest.fixture
 def make_run():
     def make(seed=1, evaluate="test.txt", **experiment):
-        settings = {"trainer": {"validation_metric": "+f1"}, "seed": seed, **experiment}
-        return Run("NER", "ELMo", 1, seed, evaluate, settings, f"digest{seed}{sorted(experiment)}")
+        # Not a path, whose content would be part of the digest.
+        marks = {n: f"mark {experiment.pop(n)}" for n in ("fail", "wait") if n in experiment}
+        settings = {"trainer": {"validation_metric": "+f1"}, "seed": seed, **experiment, **marks}
+        return Run("NER", "ELMo", 1, seed, evaluate, settings, digest(settings, evaluate))
 
     return make

@@ -1,6 +1,7 @@
 """
 Stands in for `python -m allennlp`, so that a training takes no time. What it does is in the
-experiment: `fail` ends it with an error, `wait` makes it wait for a file of that name.
+experiment: `fail` ends it with an error unless there is a file of that name, `wait` makes it wait
+for one.
 """
 
 import json
@@ -23,6 +24,10 @@ def after(option):
     return Path(arguments[arguments.index(option) + 1])
 
 
+def is_there(mark):
+    return os.path.exists(mark.removeprefix("mark "))
+
+
 if command == "train":
     experiment = json.loads(Path(next(a for a in arguments if a.endswith(".json"))).read_text())
     out = after("-s")
@@ -30,9 +35,9 @@ if command == "train":
     (out / "config.json").write_text("{}")
     note()
     print("epoch 1")
-    while "wait" in experiment and not os.path.exists(experiment["wait"]):
+    while "wait" in experiment and not is_there(experiment["wait"]):
         time.sleep(0.05)
-    if experiment.get("fail") and not os.path.exists(experiment["fail"]):
+    if experiment.get("fail") and not is_there(experiment["fail"]):
         print("no such thing", flush=True)
         sys.exit(3)
     (out / "metrics.json").write_text('{"best_validation_f1": 0.5, "training_duration": "0:01"}')

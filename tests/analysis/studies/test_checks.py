@@ -33,6 +33,15 @@ def test_a_reader_may_be_its_name():
         check_experiments([first])
 
 
+def test_a_reader_for_several_tasks_has_its_limit_in_those_of_the_tasks():
+    (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
+    readers = {"first": first.experiment["dataset_reader"], "second": "elmo-ner"}
+    first.experiment["dataset_reader"] = {"type": "multitask", "readers": readers}
+    # The reader is built; its corpora would have to be a dictionary, too.
+    with pytest.raises(ConfigurationError, match="NER, fixed vectors, seed 1: (?!.*Extra param)"):
+        check_experiments([first])
+
+
 def test_the_run_is_named(monkeypatch):
     monkeypatch.setattr(logging.root.manager, "disable", logging.INFO)
     (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs

@@ -6,7 +6,9 @@ import pytest
 import scipy.stats
 
 from elmo_plugin.analysis.studies.comparison import baseline, cell, difference
+from elmo_plugin.analysis.studies.plots import draw_scores
 from elmo_plugin.analysis.studies.study import Column
+from elmo_plugin.analysis.studies.tables import score_tables, summary_table
 from tests.analysis.studies.scores import results, study
 
 
@@ -37,10 +39,25 @@ def test_error_reduction_is_of_what_is_missing_to_one(tmp_path):
     assert difference(results(tmp_path / "o.json", made, [0.6]), made.rows[0], 1) is None
 
 
-def test_a_score_that_is_no_number_has_no_interval_that_is_one(tmp_path):
-    found = results(tmp_path / "r.json", study("a", seeds=(1,)), [math.nan], [[math.nan] * 3])
-    only = cell(found, found.rows[0], 0)
-    assert math.isnan(only.mean) and all(map(math.isnan, only.interval))
+@pytest.mark.parametrize("worst", [math.inf, math.nan])
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)])
+def test_a_training_that_diverged_spoils_no_other_column(tmp_path, worst, seeds):
+    made = study("a", "b", "c", seeds=seeds, num_baselines=2)
+    values = [worst if run.column == "a" and run.seed == 1 else 0.5 for run in made.runs]
+    found = results(tmp_path / "r.json", made, values, [[value, value] for value in values])
+    for name in "abc":
+        for score in found.scores("NER", name):
+            score["training"]["best_validation_f1"] = score["evaluation"]["f1"]
+    row = made.rows[0]
+    bad, good = (cell(found, row, number) for number in (0, 1))
+    assert not math.isfinite(bad.mean) and (bad.deviation, bad.interval) == (None, None)
+    assert good.mean == 0.5 and good.interval == (0.5, 0.5)
+    assert difference(found, row, 2) is not None
+    if math.isnan(worst):
+        assert baseline(found, row, 1) == 1 and difference(found, row, 2).interval == (0, 0)
+    assert all(score_tables(found)) and summary_table(found)
+    draw_scores(found, [tmp_path / "scores.svg"])
+    assert (tmp_path / "scores.svg").exists()
 
 
 def test_the_samples_of_one_seed_are_compared_in_pairs(tmp_path):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from elmo_plugin.analysis.studies import inputs as inputs_module
 from elmo_plugin.analysis.studies.inputs import digest, file_hashes
 from elmo_plugin.analysis.studies.study import check_inputs, read_study, validation_metric
 from elmo_plugin.environment import set_defaults
@@ -142,6 +141,16 @@ def test_the_digest_is_that_of_contents_and_not_of_paths(written, tmp_path, monk
             "null or one of last layer, found first layer",
         ),
         ("columns: [", "columns: [}", "study.jsonnet"),
+        ("name: 'last layer'", "name: 0.1", "column 0.1: `name` should be a string, found 0.1"),
+        ("paper: 90.15", "paper: '90.15'", 'should be a number or null, found "90.15"'),
+        ("metric:", "num_baselines: null, metric:", "should be a whole number, found null"),
+        ("metric:", "percent: 'yes', metric:", 'should be true or false, found "yes"'),
+        ("seeds: [1, 2]", "seeds: [1.5]", "`seeds` should be whole numbers, found 1.5"),
+        (
+            "import 'EXPERIMENTS/ner.jsonnet'",
+            "{ model: {} }",
+            "study: column baseline: its experiment has no `settings`",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(written, old, new, message):
@@ -175,7 +184,6 @@ def test_a_corpus_is_found_where_readers_find_it(written, tmp_path, monkeypatch,
             (tmp_path / "test.conll").write_bytes(content)
         with monkeypatch.context() as there:
             there.chdir(tmp_path)
-            inputs_module._hash.cache_clear()
             study = read_study(path)
             check_inputs(study.runs)
         digests.add(study.runs[0].digest)
@@ -211,7 +219,6 @@ def test_a_corpus_may_be_several_files(written, tmp_path, kind):
     assert all(f"{path}{ending}" in hashed for path in paths)
     # All of them are part of the digest.
     Path(f"{paths[-1]}{ending}").write_text("changed")
-    inputs_module._hash.cache_clear()
     assert read_study(changed).runs[0].digest != before[0].digest
     for path in paths:
         Path(f"{path}{ending}").unlink()
@@ -233,7 +240,15 @@ def test_a_corpus_may_be_several_files(written, tmp_path, kind):
         ),
         ({"dataset_reader": {"type": "elmo-translation"}}, "{}/x.en.gz", "x.de.gz"),
         ({"model": {"initial_weights": {"file": "{}/weights.hdf5"}}}, "", "softmax.hdf5"),
+        ({"model": {"initial_weights": {"file": "{}/weights.hdf5"}}}, "", "vocabulary.txt"),
+        ({"model": {"initial_weights": "{}/weights.hdf5"}}, "", "softmax.hdf5"),
         ({"model": {"initial_weights": {"file": "{}/run"}}}, "", "run/best.th"),
+        ({"model": {"elmo": {"options_file": "{}/options.json"}}}, "", "vocabulary.txt"),
+        (
+            {"dataset_reader": "text_classification_json", "test_data_path": "{}/run"},
+            "",
+            "run/best.th",
+        ),
         ({"model": {"weight_file": "{}/run"}}, "", "run/best.th"),
         ({"vocabulary": {"type": "from_files", "directory": "{}/run"}}, "", "run/tokens.txt"),
         ({"vocabulary": {"type": "elmo-bilm", "text": "{}/x.en,{}/x.de"}}, "", "x.de"),
@@ -248,13 +263,15 @@ def test_the_digest_has_all_that_a_run_reads(tmp_path, monkeypatch, experiment, 
     names = ["x.en", "x.de", "x.en.gz", "x.de.gz", "weights.hdf5", "softmax.hdf5"]
     for name in (*names, "run/best.th", "run/tokens.txt", "another.txt"):
         (tmp_path / name).write_text(name)
+    (tmp_path / "vocabulary.txt").write_text("<S>\n")
+    # Of a biLM with token embeddings.
+    (tmp_path / "options.json").write_text('{"lstm": {}}')
     monkeypatch.setenv("ELMO_WEIGHTS", str(tmp_path / "weights.hdf5"))
     inputs = json.loads(json.dumps(experiment).replace("{}/", f"{tmp_path}/"))
     evaluated = evaluate.replace("{}/", f"{tmp_path}/") or None
 
     def digest_after(changed):
         (tmp_path / changed).write_text("changed")
-        inputs_module._hash.cache_clear()
         return digest(inputs, evaluated)
 
     before = digest_after("another.txt")

@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,22 @@ def test_the_hash_of_the_source_changes_with_the_source_only(tmp_path):
         (tmp_path / name).write_text(text)
         hashes.append(_source_hash(tmp_path))
     assert len(set(hashes[:3])) == 3 and hashes[3] == hashes[2]
+
+
+def test_a_file_that_changes_while_a_study_runs_is_noticed(fake, make_run, tmp_path):
+    text = tmp_path / "train.txt"
+    text.write_text("The owl sleeps .")
+    run = make_run(train_data_path=str(text))
+    train_run(run, fake.folder, ["f1"])
+    text.write_text("The owl sings .")
+    with pytest.raises(RunFailed, match="has changed since the study began"):
+        train_run(run, tmp_path / "other", ["f1"])
+    assert fake.commands == ["train", "evaluate"]
+
+
+def test_a_long_name_is_cut_in_the_name_of_the_folder(make_run, tmp_path):
+    run = replace(make_run(), row="R" * 300)
+    assert len(folder_of(run, tmp_path).name.encode()) < 255
 
 
 def test_a_run_without_a_file_to_evaluate_has_the_training_only(fake, make_run):
@@ -127,9 +144,11 @@ def test_a_training_ends_with_the_process_that_started_it(fake):
     waiting = str(fake.folder / "never")
     code = f"""
 from pathlib import Path
+from elmo_plugin.analysis.studies.inputs import digest
 from elmo_plugin.analysis.studies.study import Run
 from elmo_plugin.analysis.studies.train_run import train_run
-run = Run("NER", "ELMo", 1, 1, None, {{"wait": {waiting!r}}}, "d")
+experiment = {{"wait": {waiting!r}}}
+run = Run("NER", "ELMo", 1, 1, None, experiment, digest(experiment, None))
 train_run(run, Path({str(fake.folder)!r}), [])
 """
     path = os.pathsep.join([os.environ["PYTHONPATH"], os.getcwd()])
