@@ -23,12 +23,12 @@ class Cell:
 
     mean : `float`
     deviation : `Optional[float]`
-        The sample standard deviation; `None` for one seed.
+        The sample standard deviation; `None` for one seed, or if a score is not finite.
     values : `List[float]`
         The score of each seed.
     interval : `Optional[Interval]`
         Of the mean, at 95 %, like that of a `difference`. `None` if a run has no bootstrap samples
-        of the metric.
+        of the metric, or if a score is not finite.
     """
 
     mean: float
@@ -66,8 +66,8 @@ def cell(results: Results, row: Row, number: int, fraction: float = 1) -> Option
     if not values:
         return None
     # The perplexity of a training that diverged is infinite.
-    is_known = len(values) > 1 and all(map(math.isfinite, values))
-    deviation = statistics.stdev(values) if is_known else None
+    is_finite = all(map(math.isfinite, values))
+    deviation = statistics.stdev(values) if len(values) > 1 and is_finite else None
     interval, samples = None, _samples(results, row, number, fraction)
     if samples is not None:
         interval = _interval(samples, [values])

@@ -8,6 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE
+from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE
 from elmo_plugin.environment import setting
 
 _CORPORA = ("train_data_path", "validation_data_path", "test_data_path", "evaluate")
@@ -93,11 +95,11 @@ def _of_parts(value: Any) -> Iterator[str]:
         if isinstance(initial, str):
             initial = {"file": initial}
         if isinstance(initial, dict) and "file" in initial:
-            yield _beside(initial["file"], "softmax.hdf5")
+            yield _beside(initial["file"], SOFTMAX_FILE)
             if initial.get("vocabulary_file") is None:
-                yield _beside(initial["file"], "vocabulary.txt")
+                yield _beside(initial["file"], VOCABULARY_FILE)
         if _has_token_embeddings(value.get("options_file")):
-            yield _beside(value["options_file"], "vocabulary.txt")
+            yield _beside(value["options_file"], VOCABULARY_FILE)
         value = list(value.values())
     if isinstance(value, list):
         for part in value:
