@@ -1,13 +1,12 @@
 """Convolutions over the characters of words by table lookup, with kernels for CPUs and GPUs."""
 
-from ctypes import c_int64, c_void_p
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear, pad
 
-from elmo_plugin.modules.kernels.compiled import compiled_kernels
+from elmo_plugin.modules.kernels.compiled import call_kernel, compiled_kernels
 from elmo_plugin.modules.kernels.gpu import has_triton, kernels
 
 # Filters that a program of the GPU's kernels computes.
@@ -89,7 +88,6 @@ class _Maxima(torch.autograd.Function):
     ) -> torch.Tensor:
         """`products`, of each width: shape `(num_characters, width * num_filters)`."""
         counts = [part.size(1) // width for width, part in zip(widths, products)]
-        shape = character_ids.shape
         maxima = products[0].new_empty(len(character_ids), sum(counts))
         argmax = torch.empty_like(maxima, dtype=torch.int32)
         ctx.save_for_backward(character_ids, argmax)
@@ -98,21 +96,10 @@ class _Maxima(torch.autograd.Function):
         if _is_on_gpu(character_ids):
             _launch_maxima(character_ids, lengths, widths, counts, products, maxima, argmax)
             return maxima
-        function = _function("character_maxima", "nnppnnpnpp")
-        first = 0
-        for width, count, part in zip(widths, counts, products):
-            function(
-                *shape,
-                character_ids.data_ptr(),
-                lengths.data_ptr(),
-                width,
-                count,
-                part.data_ptr(),
-                maxima.size(1),
-                _column(maxima, first),
-                _column(argmax, first),
-            )
-            first += count
+        words = *character_ids.shape, character_ids, lengths
+        results = zip(maxima.split(counts, dim=1), argmax.split(counts, dim=1))
+        for width, count, part, of_width in zip(widths, counts, products, results):
+            call_kernel("character_maxima", *words, width, count, part, sum(counts), *of_width)
         return maxima
 
     @staticmethod
@@ -123,21 +110,12 @@ class _Maxima(torch.autograd.Function):
         d_maxima = d_maxima.contiguous()
         if _is_on_gpu(character_ids):
             return (None, None, None, *_launch_gradients(ctx, character_ids, argmax, d_maxima))
-        function = _function("character_maxima_gradient", "nnpnnnppp")
-        d_products, first = [], 0
-        for width, count, shape in zip(ctx.widths, ctx.counts, ctx.shapes):
-            d_products.append(d_maxima.new_zeros(shape))
-            function(
-                *character_ids.shape,
-                character_ids.data_ptr(),
-                width,
-                count,
-                d_maxima.size(1),
-                _column(argmax, first),
-                _column(d_maxima, first),
-                d_products[-1].data_ptr(),
-            )
-            first += count
+        d_products = [d_maxima.new_zeros(shape) for shape in ctx.shapes]
+        words = *character_ids.shape, character_ids
+        columns = zip(argmax.split(ctx.counts, dim=1), d_maxima.split(ctx.counts, dim=1))
+        for width, count, of_width, d_part in zip(ctx.widths, ctx.counts, columns, d_products):
+            sizes = width, count, sum(ctx.counts)
+            call_kernel("character_maxima_gradient", *words, *sizes, *of_width, d_part)
         return (None, None, None, *d_products)
 
 
@@ -193,14 +171,3 @@ def _launch_gradients(
 
 def _block(num_filters: int) -> int:
     return min(_BLOCK, 1 << (num_filters - 1).bit_length())
-
-
-def _function(name: str, arguments: str) -> Any:
-    """A kernel with the types of its arguments set: `n` for an integer, `p` for an address."""
-    function = getattr(compiled_kernels(), name)
-    function.argtypes = [{"n": c_int64, "p": c_void_p}[kind] for kind in arguments]
-    return function
-
-
-def _column(matrix: torch.Tensor, number: int) -> int:
-    return matrix.data_ptr() + number * matrix.element_size()

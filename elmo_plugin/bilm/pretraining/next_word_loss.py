@@ -1,14 +1,13 @@
 """The loss of the next word, for the vocabulary of a language model or a sample of it."""
 
 import math
-from ctypes import c_int64, c_void_p
 from typing import Any, Iterator, Optional, Tuple
 
 import torch
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import cross_entropy, linear, pad
 
-from elmo_plugin.modules.kernels.compiled import compiled_kernels
+from elmo_plugin.modules.kernels.compiled import call_kernel, compiled_kernels
 from elmo_plugin.modules.kernels.gpu import has_triton, kernels
 from elmo_plugin.modules.linear.products import (
     column_sums,
@@ -172,16 +171,13 @@ def _run_kernel(
     """The losses that a compiled kernel computes, or `None` if there is none for these logits."""
     if logits.device.type == "cuda":
         return _run_rows(name == "softmax_gradient", bias, targets, logits)
-    kernels = compiled_kernels()
     dtype = {torch.float32: "float32", torch.bfloat16: "bfloat16"}.get(logits.dtype)
     is_float32 = bias.dtype == torch.float32 and logits.device.type == "cpu"
-    if kernels is None or dtype is None or not is_float32:
+    if compiled_kernels() is None or dtype is None or not is_float32:
         return None
     losses = bias.new_empty(len(logits))
     tensors = bias.contiguous(), targets.contiguous(), logits, losses
-    function = getattr(kernels, f"{name}_{dtype}")
-    function.argtypes = [c_int64, c_int64, *len(tensors) * [c_void_p]]
-    function(*logits.shape, *(tensor.data_ptr() for tensor in tensors))
+    call_kernel(f"{name}_{dtype}", *logits.shape, *tensors)
     return losses
 
 

@@ -12,7 +12,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import List, Optional
+from typing import List, Optional, Union
+
+import torch
 
 from elmo_plugin.util.files import cache_folder
 
@@ -61,6 +63,19 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()
         logger.info(f"Running without compiled kernels, more slowly: {error} {said[-2000:]}")
         return None
+
+
+def call_kernel(name: str, *arguments: Union[int, float, torch.Tensor, None]) -> None:
+    """Calls a function of `compiled_kernels`, which gets the addresses of tensors."""
+    getattr(compiled_kernels(), name)(*map(_as_c, arguments))
+
+
+def _as_c(value: Union[int, float, torch.Tensor, None]) -> object:
+    if isinstance(value, int):
+        return ctypes.c_int64(value)
+    if isinstance(value, float):
+        return ctypes.c_float(value)
+    return ctypes.c_void_p(None if value is None else value.data_ptr())
 
 
 def _built(folder: Path, key: str) -> Optional[Path]:

@@ -1,11 +1,10 @@
 """Compiled steps of a cell, each in one pass over memory, for bfloat16 on a CPU."""
 
-from ctypes import c_float, c_int64, c_void_p
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
 import torch
 
-from elmo_plugin.modules.kernels.compiled import compiled_kernels
+from elmo_plugin.modules.kernels.compiled import call_kernel, compiled_kernels
 from elmo_plugin.modules.recurrent.cell import Cell, FormulaStep
 
 
@@ -32,16 +31,7 @@ class KernelStep:
     """
 
     def __init__(self, cell: Cell, setting: Union[float, torch.Tensor]) -> None:
-        self._recurrent_gates = cell.num_recurrent_gates
-        # Kept alive here, because the kernel only gets the address of a tensor.
-        self._setting = setting
-        self._argument = (
-            c_void_p(setting.data_ptr()) if isinstance(setting, torch.Tensor) else c_float(setting)
-        )
-        self._forward = getattr(compiled_kernels(), f"{cell.kernel}_forward")
-        self._backward = getattr(compiled_kernels(), f"{cell.kernel}_backward")
-        for function in (self._forward, self._backward):
-            function.argtypes = [c_int64, c_int64, type(self._argument), *[c_void_p] * 6]
+        self._cell, self._setting = cell, setting
 
     def forward(
         self,
@@ -52,21 +42,21 @@ class KernelStep:
     ) -> None:
         """See `FormulaStep.forward`."""
         if recurrent is None:
-            recurrent = inputs.new_zeros(len(inputs), self._recurrent_gates * previous.size(1))
-        self._call(self._forward, inputs, recurrent, previous, *results)
+            width = self._cell.num_recurrent_gates * previous.size(1)
+            recurrent = inputs.new_zeros(len(inputs), width)
+        self._call("forward", inputs, recurrent, previous, *results)
 
     def backward(self, *tensors: torch.Tensor) -> None:
         """See `FormulaStep.backward`."""
-        self._call(self._backward, *tensors)
+        self._call("backward", *tensors)
 
-    def _call(self, function: Any, *tensors: Optional[torch.Tensor]) -> None:
+    def _call(self, name: str, *tensors: Optional[torch.Tensor]) -> None:
         assert tensors[2] is not None
         num_sentences, hidden_dim = tensors[2].shape
-        addresses = []
         for tensor in tensors:
             assert tensor is None or tensor.is_contiguous(), tensor.stride()
-            addresses.append(None if tensor is None else tensor.data_ptr())
-        function(num_sentences, hidden_dim, self._argument, *addresses)
+        kernel = f"{self._cell.kernel}_{name}"
+        call_kernel(kernel, num_sentences, hidden_dim, self._setting, *tensors)
 
 
 Step = Union[KernelStep, FormulaStep]

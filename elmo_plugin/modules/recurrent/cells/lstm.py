@@ -50,4 +50,4 @@ class LstmCell(Cell):
 
     def kernel_setting(self, num_sentences: int, hidden_dim: int) -> float:
         """The bound on the cell state."""
-        return self.clip or inf
+        return float(self.clip or inf)
