@@ -11,7 +11,7 @@ from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.linear.panels import panels
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.scan import RecurrentState, SavedActivations
-from elmo_plugin.modules.recurrent.weights import CachedWeights, Weights
+from elmo_plugin.modules.recurrent.weights import Layers, Weights
 
 # Types of products, in the names of compiled functions.
 _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
@@ -25,8 +25,8 @@ class LayerCall(NamedTuple):
     weights: Weights
     #: State before the first step, longest sentence first; zeros when not given.
     state: Optional[RecurrentState] = None
-    #: Packed copies of the weights, used without gradients.
-    cached: Optional[CachedWeights] = None
+    #: Used without gradients: the layers that cache packed copies of the weights.
+    layers: Optional[Layers] = None
 
 
 def can_scan(
@@ -78,7 +78,7 @@ def compiled_forward(
     dim, rows = calls[0].weights.hidden_dim(cell), max(batch_sizes, default=0)
     dtype = calls[0].inputs.dtype
     scans, results = [], []
-    for number, (inputs, weights, state, cached) in enumerate(calls):
+    for number, (inputs, weights, state, layers) in enumerate(calls):
         activations = saved[number] if saved else None
         outputs = (
             activations.hidden_states
@@ -98,7 +98,7 @@ def compiled_forward(
         scans.append(
             {
                 **_settings(cell, weights, len(final.cell), state is not None),
-                **(cached or weights).panels(cell),
+                **weights.panels(cell, layers),
                 "input_dim": inputs.size(1),
                 "inputs": inputs.contiguous(),
                 "bias": weights.bias.to(full),

@@ -9,7 +9,7 @@ from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.compiled_scan import LayerCall
 from elmo_plugin.modules.recurrent.recurrence import recurrences
 from elmo_plugin.modules.recurrent.scan import RecurrentState
-from elmo_plugin.modules.recurrent.weights import CachedWeights, Weights
+from elmo_plugin.modules.recurrent.weights import Weights
 from elmo_plugin.util.gradients import tracks_gradients
 
 
@@ -98,14 +98,13 @@ class RecurrentLayer(torch.nn.Module):
         return run_layers([self], [inputs], batch_sizes, [state], cell)[0]
 
     def _call(self, inputs: torch.Tensor, state: Optional[RecurrentState], cell: Cell) -> LayerCall:
-        layers = [layer for layer in (self.input, self.recurrent, self.projection) if layer]
+        layers = self.input, self.recurrent, self.projection
+        given = [layer for layer in layers if layer is not None]
         if tracks_gradients(inputs, *(state or ()), *self.parameters()):
-            for layer in layers:
+            for layer in given:
                 layer.drop_packed()
-        weights, cached = self.weights(cell), None
-        if all(layer.caches_packed for layer in layers):
-            cached = CachedWeights(weights, self.input, self.recurrent, self.projection)
-        return LayerCall(inputs, weights, state, cached)
+        caches = all(layer.caches_packed for layer in given)
+        return LayerCall(inputs, self.weights(cell), state, layers if caches else None)
 
 
 def run_layers(

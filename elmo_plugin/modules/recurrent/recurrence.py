@@ -119,7 +119,7 @@ def _whole_scan(
 def _recurrence(
     cell: Cell, call: LayerCall, batch_sizes: Sequence[int]
 ) -> Tuple[torch.Tensor, RecurrentState]:
-    inputs, weights, state, cached = call
+    inputs, weights, state, layers = call
     dtype = _product_dtype(weights)
     if state is None and weights.recurrent_bias is not None:
         # The recurrent bias is added in the first step too, so that step needs a state.
@@ -133,10 +133,8 @@ def _recurrence(
         )
         return outputs, RecurrentState(*final)
     with torch.autocast(inputs.device.type, enabled=False):
-        source = cached if cached is not None and dtype == weights.bias.dtype else weights
-        return forward_scan(
-            cell, inputs.to(dtype), weights, batch_sizes, state, source.products(dtype), None
-        )
+        products = weights.products(dtype, layers)
+        return forward_scan(cell, inputs.to(dtype), weights, batch_sizes, state, products, None)
 
 
 def _check_fit(cell: Cell, call: LayerCall, batch_sizes: Sequence[int]) -> None:

@@ -1,5 +1,5 @@
 from functools import partial
-from typing import Callable, Dict, NamedTuple, Optional, Union
+from typing import Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch.nn.functional import pad
@@ -11,6 +11,8 @@ from elmo_plugin.modules.recurrent.cell import Cell
 
 Product = Callable[[torch.Tensor], torch.Tensor]
 Linear = Union[PackedLinear, Int8Linear]
+# Of the input, the recurrent and the projection weights of a layer.
+Layers = Tuple[Linear, Linear, Optional[Linear]]
 
 
 class Products(NamedTuple):
@@ -60,25 +62,33 @@ class Weights(NamedTuple):
         return pad(self.bias[:num_rest], padding) if num_rest else None
 
     def panels(
-        self,
-        cell: Cell,
-        input_layer: Optional[Linear] = None,
-        recurrent_layer: Optional[Linear] = None,
-        projection_layer: Optional[Linear] = None,
+        self, cell: Cell, layers: Optional[Layers] = None
     ) -> Dict[str, Optional[torch.Tensor]]:
         """
-        Copies of the weights for a compiled scan, see `panels`: input, recurrent, projection. Those
-        of layers that are given are cached by them.
+        Copies of the weights for a compiled scan, see `panels`: input, recurrent, projection. The
+        `layers` that own the weights cache them, if they are given.
         """
-        projection = self.projection
+        input, recurrent, projection = layers or (None, None, None)
         return {
-            "input": _panels(self.input, input_layer, cell.num_input_gates),
-            "recurrent": _panels(self.recurrent, recurrent_layer, cell.num_recurrent_gates),
-            "projection": None if projection is None else _panels(projection, projection_layer),
+            "input": _panels(self.input, input, cell.num_input_gates),
+            "recurrent": _panels(self.recurrent, recurrent, cell.num_recurrent_gates),
+            "projection": (
+                None if self.projection is None else _panels(self.projection, projection)
+            ),
         }
 
-    def products(self, dtype: torch.dtype) -> Products:
-        """Products with packed copies of the weights in `dtype`, see `PackedMatrix`."""
+    def products(self, dtype: torch.dtype, layers: Optional[Layers] = None) -> Products:
+        """
+        Products with packed copies of the weights in `dtype`, see `PackedMatrix`; those of `layers`
+        are cached, see `panels`, if `dtype` is the type of the weights.
+        """
+        if layers is not None and dtype == self.bias.dtype:
+            input, recurrent, projection = layers
+            return Products(
+                partial(input, bias=self.input_bias),
+                partial(recurrent, bias=self.recurrent_bias),
+                projection,
+            )
         recurrent_bias = self.recurrent_bias
         if recurrent_bias is not None:
             recurrent_bias = recurrent_bias.to(dtype)
@@ -86,29 +96,6 @@ class Weights(NamedTuple):
             partial(PackedMatrix(self.input.to(dtype)).product, bias=self.input_bias.to(dtype)),
             partial(PackedMatrix(self.recurrent.to(dtype)).product, bias=recurrent_bias),
             None if self.projection is None else PackedMatrix(self.projection.to(dtype)).product,
-        )
-
-
-class CachedWeights(NamedTuple):
-    """The same as `weights`, with copies that are cached for the next call."""
-
-    #: The values.
-    weights: Weights
-    #: The layers that own the weights and cache the copies.
-    input: Linear
-    recurrent: Linear
-    projection: Optional[Linear]
-
-    def panels(self, cell: Cell) -> Dict[str, Optional[torch.Tensor]]:
-        """See `Weights.panels`."""
-        return self.weights.panels(cell, self.input, self.recurrent, self.projection)
-
-    def products(self, dtype: torch.dtype) -> Products:
-        """See `Weights.products`; `dtype` must be the type of the weights."""
-        return Products(
-            partial(self.input, bias=self.weights.input_bias),
-            partial(self.recurrent, bias=self.weights.recurrent_bias),
-            self.projection,
         )
 
 
