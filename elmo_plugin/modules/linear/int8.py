@@ -221,30 +221,20 @@ class Int8Linear(torch.nn.Module):
         unexpected_keys: List[str],
         error_msgs: List[str],
     ) -> None:
-        names = (f"{prefix}weight", f"{prefix}scale")
-        weight, scale = map(state_dict.get, names)
-        rest = {name: value for name, value in state_dict.items() if name not in names}
-        super()._load_from_state_dict(
-            rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
-        is_float = weight is not None and weight.is_floating_point()
+        name, state = f"{prefix}weight", dict(state_dict)
+        weight = state.pop(name, None)
         if weight is None:
-            missing_keys.append(names[0])
-        # The base class reports the scale as missing; it is stored or computed from float weights.
-        if (scale is not None or is_float) and names[1] in missing_keys:
-            missing_keys.remove(names[1])
-        if weight is None or not is_float and scale is None:
-            return
-        if weight.shape != self.matrix.shape:
+            missing_keys.append(name)
+        elif weight.is_floating_point():
+            weight, state[f"{prefix}scale"] = quantized_rows(weight.to(self.scale.device))
+        super()._load_from_state_dict(
+            state, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+        if weight is not None and weight.shape != self.matrix.shape:
             error_msgs.append(
-                f"{names[0]}: expected shape {tuple(self.matrix.shape)}, found "
-                f"{tuple(weight.shape)}."
+                f"{name}: expected shape {tuple(self.matrix.shape)}, found {tuple(weight.shape)}."
             )
-            return
-        device = self.scale.device
-        if is_float or scale is None:
-            self._set(Int8Matrix.quantize(weight.to(device)))
-        else:
-            # Copied: the loaded tensor may be memory-mapped.
-            scale = scale.to(device, torch.float32, copy=True)
-            self._set(Int8Matrix(weight.to(device, copy=True), scale))
+        elif weight is not None:
+            # Copied: the loaded tensor may be memory-mapped, and a new address tells of new weights.
+            weight = weight.to(self.scale.device, copy=True)
+            self._set(Int8Matrix(weight, self.scale.clone()))
