@@ -7,11 +7,11 @@ from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
-from elmo_plugin.metrics.span_counts import SpanCounts, aligned_tags, sum_counters
+from elmo_plugin.metrics.span_f1 import SpanF1, aligned_tags
 
 
 @Metric.register("elmo-entity-f1")
-class EntityF1(Metric):
+class EntityF1(SpanF1):
     """
     Counts entities as the scorer of the
     [CoNLL-2003 shared task](https://www.clips.uantwerpen.be/conll2003/ner/), `conlleval`, does.
@@ -23,9 +23,11 @@ class EntityF1(Metric):
     not well-formed in BIOUL, and has no accuracy.
     """
 
-    def __init__(self) -> None:
-        self._counts = SpanCounts()
-        self._tokens: Counter = Counter()
+    columns = {
+        "correct": lambda row: row.true_positives,
+        "found": lambda row: row.predicted,
+        "gold": lambda row: row.gold,
+    }
 
     @overrides(check_signature=False)
     def __call__(self, predicted: List[List[str]], gold: List[List[str]]) -> None:
@@ -44,7 +46,7 @@ class EntityF1(Metric):
         """
         for predicted_tags, gold_tags in aligned_tags(predicted, gold):
             predicted_entities, gold_entities = map(tags_to_spans, (predicted_tags, gold_tags))
-            self._counts.add(
+            self.add(
                 [(entity.label, entity) for entity in predicted_entities],
                 [(entity.label, entity) for entity in gold_entities],
             )
@@ -52,46 +54,27 @@ class EntityF1(Metric):
             pairs = zip(
                 bio_tags(predicted_entities, num_tokens), bio_tags(gold_entities, num_tokens)
             )
-            self._tokens["all"] += num_tokens
-            self._tokens["correct"] += sum(one == other for one, other in pairs)
+            self._sums["", "tokens"] += num_tokens
+            self._sums["", "correct"] += sum(one == other for one, other in pairs)
 
     @overrides
-    def get_metric(self, reset: bool = False) -> Dict[str, float]:
+    def scores(self, sums: Counter) -> Dict[str, float]:
         """
         # Returns
 
         `Dict[str, float]`
             Token `accuracy`, `precision-overall`, `recall-overall` and `f1-measure-overall`, and
             the same three for every type seen so far, for example `f1-measure-PER`. Fractions, not
-            percentages, from the counts of all processes. Empty if there were no tokens.
+            percentages. Empty if there were no tokens.
         """
-        (tokens,) = sum_counters([self._tokens])
-        metrics = {}
-        if tokens["all"]:
-            metrics = {"accuracy": tokens["correct"] / tokens["all"], **self._counts.scores()}
-        if reset:
-            self.reset()
-        return metrics
-
-    def table(self) -> str:
-        """
-        # Returns
-
-        `str`
-            The table of `conlleval`: a row for all entities and one for each type. Counts are
-            summed over all processes, so every process must call this.
-        """
-        columns = {
-            "correct": lambda row: row.true_positives,
-            "found": lambda row: row.predicted,
-            "gold": lambda row: row.gold,
-        }
-        (tokens,) = sum_counters([self._tokens])
-        accuracy = 100 * tokens["correct"] / max(tokens["all"], 1)
-        last = f"Accuracy {accuracy:.2f} over {tokens['all']} tokens."
-        return "\n".join([*self._counts.table(columns), last])
+        if not sums["", "tokens"]:
+            return {}
+        return {"accuracy": sums["", "correct"] / sums["", "tokens"], **super().scores(sums)}
 
     @overrides
-    def reset(self) -> None:
-        self._counts.reset()
-        self._tokens.clear()
+    def table(self) -> str:
+        """The table of `conlleval`, see `SpanF1.table`."""
+        sums = self.sums()
+        correct, num_tokens = sums["", "correct"], sums["", "tokens"]
+        accuracy = 100 * correct / max(num_tokens, 1)
+        return f"{super().table()}\nAccuracy {accuracy:.2f} over {num_tokens} tokens."

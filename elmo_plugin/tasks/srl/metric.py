@@ -1,12 +1,13 @@
 """Precision, recall and F1 of predicted arguments, by the rules of CoNLL-2005's `srl-eval.pl`."""
 
+from collections import Counter
 from typing import Dict, List, Tuple
 
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.corpora.tag_spans import tags_to_spans
-from elmo_plugin.metrics.span_counts import SpanCounts, aligned_tags
+from elmo_plugin.metrics.span_f1 import SpanF1, aligned_tags
 
 Span = Tuple[int, int]
 Argument = Tuple[str, Tuple[Span, ...]]
@@ -46,7 +47,7 @@ def arguments(tags: List[str]) -> List[Argument]:
 
 
 @Metric.register("elmo-srl-f1")
-class SrlSpanF1(Metric):
+class SrlSpanF1(SpanF1):
     """
     Counts arguments as the official scorer of the
     [CoNLL-2005 shared task](https://www.cs.upc.edu/~srlconll/soft.html), `srl-eval.pl`, does.
@@ -58,8 +59,12 @@ class SrlSpanF1(Metric):
     continuation as an argument.
     """
 
-    def __init__(self) -> None:
-        self._counts = SpanCounts(separate=[VERB])
+    separate = (VERB,)
+    columns = {
+        "corr.": lambda row: row.true_positives,
+        "excess": lambda row: row.predicted - row.true_positives,
+        "missed": lambda row: row.gold - row.true_positives,
+    }
 
     @overrides(check_signature=False)
     def __call__(self, predicted: List[List[str]], gold: List[List[str]]) -> None:
@@ -77,39 +82,16 @@ class SrlSpanF1(Metric):
             If the numbers of predicates differ, or the numbers of tags of a predicate.
         """
         for predicted_tags, gold_tags in aligned_tags(predicted, gold):
-            self._counts.add(arguments(predicted_tags), arguments(gold_tags))
+            self.add(arguments(predicted_tags), arguments(gold_tags))
 
     @overrides
-    def get_metric(self, reset: bool = False) -> Dict[str, float]:
+    def scores(self, sums: Counter) -> Dict[str, float]:
         """
         # Returns
 
         `Dict[str, float]`
             `precision-overall`, `recall-overall` and `f1-measure-overall`, and the same three for
             every label seen so far, for example `f1-measure-ARG0`; fractions, not percentages.
-            Counts are summed over all processes. Empty if there were no arguments.
+            Empty if there were no arguments.
         """
-        metrics = self._counts.scores()
-        if reset:
-            self.reset()
-        # Without arguments there are only the three overall scores.
-        return metrics if len(metrics) > 3 else {}
-
-    def table(self) -> str:
-        """
-        # Returns
-
-        `str`
-            The table of `srl-eval.pl`: a row for all arguments, one for each label, and the verb
-            last. Counts are summed over all processes, so every process must call this.
-        """
-        columns = {
-            "corr.": lambda row: row.true_positives,
-            "excess": lambda row: row.predicted - row.true_positives,
-            "missed": lambda row: row.gold - row.true_positives,
-        }
-        return "\n".join(self._counts.table(columns))
-
-    @overrides
-    def reset(self) -> None:
-        self._counts.reset()
+        return super().scores(sums) if sums else {}
