@@ -1,4 +1,4 @@
-from typing import Dict, Iterator, List, NamedTuple, Sequence
+from typing import Iterator, List, NamedTuple, Sequence
 
 import torch
 from torch.nn.functional import embedding_bag
@@ -232,13 +232,14 @@ def clusters_from(antecedents: torch.Tensor) -> List[List[int]]:
         The indices of the spans of each cluster: spans linked directly or through other spans.
         Single spans are left out.
     """
-    while True:
-        # Pointer jumping: each round doubles the number of links followed, up to the first span.
-        further = antecedents[antecedents]
-        if torch.equal(further, antecedents):
-            break
-        antecedents = further
-    clusters: Dict[int, List[int]] = {}
-    for number, first in enumerate(antecedents.tolist()):
-        clusters.setdefault(first, []).append(number)
-    return [cluster for cluster in clusters.values() if len(cluster) > 1]
+    clusters: List[List[int]] = []
+    cluster_of: List[List[int]] = []
+    for number, antecedent in enumerate(antecedents.tolist()):
+        if antecedent == number:
+            clusters.append([])
+            cluster_of.append(clusters[-1])
+        else:
+            # An antecedent comes before its span.
+            cluster_of.append(cluster_of[antecedent])
+        cluster_of[number].append(number)
+    return [cluster for cluster in clusters if len(cluster) > 1]
