@@ -19,20 +19,17 @@ CONTEXTS_FILE, CONTEXT_COLUMNS = "contexts.npy", 3
 # the text file, in bytes; number of its last context plus 1; `key_of` its words.
 SENTENCES_FILE, SENTENCE_COLUMNS = "sentences.npy", 4
 
-# What `index.json` has, besides the version of the format.
-_SETTINGS = {
-    "bilm_fingerprint",
-    "complete",
-    "computed_in",
-    "dim",
-    "layers",
-    "num_bytes",
-    "num_contexts",
-    "num_lines",
-    "num_sentences",
-    "text_sha256",
-    "warm_up",
+#: What `index.json` says about the work done, before the first sentence.
+START = {
+    "num_lines": 0,
+    "num_sentences": 0,
+    "num_contexts": 0,
+    "num_bytes": 0,
+    "text_sha256": "",
+    "complete": False,
 }
+# What `index.json` has, besides the version of the format.
+_SETTINGS = {*START, "bilm_fingerprint", "computed_in", "dim", "layers", "warm_up"}
 
 
 class ContextIndex:

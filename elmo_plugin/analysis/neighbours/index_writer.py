@@ -11,6 +11,7 @@ from elmo_plugin.analysis.neighbours.context_index import (
     INDEX_FILE,
     SENTENCE_COLUMNS,
     SENTENCES_FILE,
+    START,
     TEXT_FILE,
     damaged,
     key_of,
@@ -22,15 +23,6 @@ from elmo_plugin.util.atomic_write import UNFINISHED, write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 from elmo_plugin.util.resumable_text import can_continue
-
-_START = {
-    "num_lines": 0,
-    "num_sentences": 0,
-    "num_contexts": 0,
-    "num_bytes": 0,
-    "text_sha256": "",
-    "complete": False,
-}
 
 
 class IndexWriter:
@@ -58,7 +50,7 @@ class IndexWriter:
     def __init__(self, folder: Path, settings: Dict[str, Any], force: bool) -> None:
         self.folder = folder
         #: The content of `index.json` at the last commit.
-        self.progress = {**settings, **_START}
+        self.progress = {**settings, **START}
         _check_folder(folder)
         self._lock = lock_folder(folder)
         self._files = ExitStack()
