@@ -1,5 +1,6 @@
 import os
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Optional, Tuple, Union
@@ -175,15 +176,18 @@ def _embed(args: Namespace) -> DumpSummary:
 def _embed_folder(args: Namespace) -> str:
     outputs = shard_outputs(find_shards(args.input_file), args.output_file)
     options = _options(args)
-    bilm = _load(args)
+    # The workers of Ray load their own biLM, and the vectors of its vocabulary with it.
+    bilm = _load(args) if args.ray is None else chosen_bilm(args)
     sizes = {}
     for text, output in outputs.items():
         is_finished = output.exists() and not args.force
-        counted = None if is_finished else _count(text, output, options)
-        sizes[text] = 0 if counted is None else vector_bytes(bilm, counted[1], options)
+        # An error is the outcome of this text, below, and does not stop the others.
+        with suppress(ConfigurationError, OSError, ValueError):
+            counted = None if is_finished else _count(text, output, options)
+            sizes[text] = 0 if counted is None else vector_bytes(bilm, counted[1], options)
     num_bytes = sum(sizes.values())
     _say_size(num_bytes)
-    check_space(args.output_file, num_bytes + max(sizes.values()), outputs.values())
+    check_space(args.output_file, num_bytes + max(sizes.values(), default=0), outputs.values())
     if args.ray is None:
         outcomes = dump_shards(bilm, outputs, options, args.force, args.num_workers)
     else:
@@ -218,7 +222,7 @@ def _count(path: str, output_path: _Path, options: DumpOptions) -> Optional[Tupl
 
 
 def _report(summary: DumpSummary, output_path: _Path) -> str:
-    size = os.path.getsize(output_path) / 1e6
+    size = Path(output_path).stat().st_size / 1e6
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
     left_out = summary.num_lines - summary.num_datasets
     without = f" {left_out} lines were empty or repeated and have no key." if left_out else ""

@@ -127,8 +127,8 @@ class Elmo(torch.nn.Module):
         layers = output.layers
         if self.layers != list(range(len(layers))):
             layers = layers[self.layers]
-        # Shape: (num_sentences, num_tokens, 1)
-        is_padding = (ids == 0).all(dim=-1, keepdim=True)
+        # The mask has two positions more than tokens. Shape: (num_sentences, num_tokens, 1)
+        is_padding = ~output.mask[:, 2:, None]
         mixed = []
         for mix in self.mixes:
             # Shape: (num_sentences, num_tokens, output_dim)

@@ -4,15 +4,12 @@ from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.embed import embed_sentences
+from elmo_plugin.util.optional import optional_package
 
-try:
-    import flair
-    from flair.data import Sentence
-    from flair.embeddings.base import TokenEmbeddings, register_embeddings
-except ImportError as error:
-    raise ImportError(
-        "ElmoEmbeddings needs the package flair: pip install 'elmo-plugin[flair]'."
-    ) from error
+optional_package("flair", "ElmoEmbeddings", "'elmo-plugin[flair]'")
+import flair  # noqa: E402
+from flair.data import Sentence  # noqa: E402
+from flair.embeddings.base import TokenEmbeddings, register_embeddings  # noqa: E402
 
 
 @register_embeddings

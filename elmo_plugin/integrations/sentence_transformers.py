@@ -7,15 +7,15 @@ from elmo_plugin.bilm.io.hub import CONFIG_FILE, SAFETENSORS_FILE
 from elmo_plugin.corpora.tokenizer import treebank_words
 from elmo_plugin.elmo.elmo import Elmo
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.optional import optional_package
 from elmo_plugin.util.weights import read_state
 
-try:
-    from sentence_transformers.base.modules import InputModule
-except ImportError as error:
-    raise ImportError(
-        "ElmoTokens needs the package sentence-transformers, 5.7 or later: pip install "
-        "'elmo-plugin[sentence-transformers]'."
-    ) from error
+optional_package(
+    "sentence_transformers.base.modules",
+    "ElmoTokens, for sentence-transformers 5.7 or later,",
+    "'elmo-plugin[sentence-transformers]'",
+)
+from sentence_transformers.base.modules import InputModule  # noqa: E402
 
 _MIX_FILE = "mix.th"
 

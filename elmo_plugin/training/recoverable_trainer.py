@@ -84,7 +84,10 @@ class RecoverableTrainer(GradientDescentTrainer):
 
     @overrides
     def batch_outputs(self, batch: TensorDict, for_training: bool) -> Dict[str, torch.Tensor]:
-        with autocast_bfloat16(self.cuda_device, for_training and self._mixed_precision):
+        if not (for_training and self._mixed_precision):
+            # Even `autocast_bfloat16(..., False)` would disable AllenNLP's `use_amp`.
+            return super().batch_outputs(batch, for_training)
+        with autocast_bfloat16(self.cuda_device):
             return super().batch_outputs(batch, for_training)
 
     @overrides

@@ -40,9 +40,9 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
             with open(Path(folder, "output"), "rb") as written, open(path, "wb") as pipe:
                 shutil.copyfileobj(written, pipe)
         return
-    if os.path.islink(path):
-        path = os.path.realpath(path)
-    unfinished = Path(f"{os.fspath(path)}.{os.getpid()}{UNFINISHED}")
+    # `Path` removes a slash at the end.
+    path = Path(os.path.realpath(path) if os.path.islink(path) else path)
+    unfinished = Path(f"{path}.{os.getpid()}{UNFINISHED}")
     try:
         yield unfinished
         with open(unfinished, "rb") as written:
@@ -53,7 +53,7 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
         is_full = error.filename is None and error.errno in NO_SPACE
         if str(error.filename) != str(unfinished) and not is_full:
             raise
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         with suppress(OSError):
             unfinished.unlink()
@@ -84,12 +84,15 @@ def check_new_file(path: Path, force: bool) -> None:
     """
     if path.is_dir():
         raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
+    if is_pipe(path):
+        # Nothing is created beside it.
+        return
     above = next(parent for parent in path.absolute().parents if parent.exists())
     if not above.is_dir():
         raise ConfigurationError(f"{path} cannot be written: {above} is not a folder.")
     if not os.access(above, os.W_OK):
         raise ConfigurationError(f"{path} cannot be written: you may not write in {above}.")
-    if path.exists() and not force and not is_pipe(path):
+    if path.exists() and not force:
         raise ConfigurationError(f"{path} exists. Give --force to replace it, or another name.")
 
 

@@ -38,7 +38,7 @@ def local_path(path: Union[str, PathLike]) -> str:
     # Raises
 
     `FileNotFoundError`
-        If there is no such local file.
+        If there is no such file, or a server does not allow reading it.
     `ImportError`
         If it is a URL and `cached_path` is not installed.
     """
@@ -53,7 +53,15 @@ def local_path(path: Union[str, PathLike]) -> str:
                 "pip install cached-path. Or download the file and use its local path."
             ) from error
         root = Path(os.environ.get("ALLENNLP_CACHE_ROOT") or Path.home() / ".allennlp")
-        return str(cached_path(path, cache_dir=root / "cache", extract_archive="!" in path))
+        try:
+            return str(cached_path(path, cache_dir=root / "cache", extract_archive="!" in path))
+        except OSError as error:
+            # S3 answers 403 for a file that does not exist, if its folder may not be listed.
+            if getattr(getattr(error, "response", None), "status_code", None) != 403:
+                raise
+            raise FileNotFoundError(
+                f"No such file, or no permission to read it (HTTP status 403): {path}."
+            ) from error
     path = os.path.expanduser(path.removeprefix("file://"))
     if not os.path.exists(path):
         raise FileNotFoundError(f"No such file: {path}.")

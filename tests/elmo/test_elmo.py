@@ -61,6 +61,9 @@ def test_marks_are_left_out_and_padding_is_zero(shared_bilm, sentences):
     for row, words in enumerate(sentences):
         torch.testing.assert_close(found[row, : len(words)], layers[2, row, 1 : len(words) + 1])
         assert not found[row, len(words) :].any()
+    # As for the biLM, padding is any id that is not of a character.
+    padded = torch.where(ids == 0, -1, ids)
+    assert torch.equal(make(layers=[2], fixed_weights=[1.0])(padded), found)
 
 
 @pytest.mark.parametrize(

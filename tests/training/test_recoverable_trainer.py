@@ -209,6 +209,18 @@ def test_recovery_is_exact_with_a_loader_whose_length_draws_random_numbers(
     assert_same(results(tmp_path / "killed"), whole)
 
 
+@pytest.mark.parametrize("killed_at", [1, 4])
+def test_recovery_is_exact_if_the_first_evaluation_draws_random_numbers(
+    tmp_path, experiment, killed_at
+):
+    experiment["trainer"]["callbacks"].insert(0, "elmo-evaluate-before")
+    _, whole = run(experiment, tmp_path / "whole")
+    _, recovered = run(experiment, tmp_path / "recovered", [killed_at])
+    # It counts evaluations, and the recovered run needs no second one before the first batch.
+    del whole["num_validated"], recovered["num_validated"]
+    assert all(torch.equal(recovered[name], whole[name]) for name in whole)
+
+
 def test_a_misspelt_setting_is_refused(folder, experiment):
     experiment["trainer"]["num_epoch"] = 3
     with pytest.raises(ConfigurationError, match="^trainer: no such settings: num_epoch$"):
@@ -228,6 +240,21 @@ def test_mixed_precision_is_for_training_only(folder, experiment, monkeypatch, w
     _, best = run(experiment, folder)
     assert found == {True: {torch.bfloat16}, False: {torch.float32}}
     assert {value.dtype for name, value in best.items() if "weight" in name} == {torch.float32}
+
+
+def test_autocast_of_allennlp_is_left_alone(experiment, folder, monkeypatch):
+    found = set()
+    forward = NoisyModel.forward
+
+    def record(model, *args, **tensors):
+        found.add(model.linear(torch.ones(1, 3)).dtype)
+        return forward(model, *args, **tensors)
+
+    monkeypatch.setattr(NoisyModel, "forward", record)
+    # As with `use_amp` on a GPU.
+    with torch.autocast("cpu", torch.bfloat16):
+        run(experiment, folder)
+    assert found == {torch.bfloat16}
 
 
 def test_mixed_precision_is_float32_where_bfloat16_is_slow(tmp_path, experiment, without_bfloat16):

@@ -1,11 +1,13 @@
 import errno
 import json
 import os
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
 from elmo_plugin.util.atomic_write import atomic_write, check_new_file, write_json_rows
+from elmo_plugin.util.errors import ConfigurationError
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
@@ -95,6 +97,20 @@ def test_a_pipe_receives_what_is_written(tmp_path):
     assert received == ["whole"]
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_slash_at_the_end_of_a_name_is_ignored(tmp_path):
+    with atomic_write(f"{tmp_path}/new/") as unfinished:
+        unfinished.write_text("text")
+    assert (tmp_path / "new").read_text() == "text"
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+def test_a_pipe_may_be_in_a_folder_in_which_nothing_may_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(ConfigurationError, match="you may not write in"):
+        check_new_file(tmp_path / "file", force=True)
+    check_new_file(Path(os.devnull), force=False)
 
 
 def test_rows_of_json_are_on_lines_of_their_own(tmp_path):

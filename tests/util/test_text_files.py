@@ -4,6 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import requests
 
 from elmo_plugin.util.text_files import find_file, numbered_lines, open_text
 
@@ -56,6 +57,22 @@ def test_only_urls_go_through_cached_path(tmp_path, monkeypatch, url, extracts):
     assert list(numbered_lines(url)) == [(1, "downloaded")]
     assert list(numbered_lines(copy)) == [(1, "downloaded")]
     assert calls == [(url, extracts)]
+
+
+@pytest.mark.parametrize("status, expected", [(403, FileNotFoundError), (500, requests.HTTPError)])
+def test_a_url_that_may_not_be_read_counts_as_absent(monkeypatch, status, expected):
+    # As S3 answers for a file that does not exist in a folder that may not be listed.
+    def cached_path(name, **settings):
+        response = requests.Response()
+        response.status_code = status
+        raise requests.HTTPError("refused", response=response)
+
+    monkeypatch.setitem(sys.modules, "cached_path", SimpleNamespace(cached_path=cached_path))
+    with pytest.raises(expected) as error:
+        open_text("https://host/a.txt")
+    assert type(error.value) is expected
+    if status == 403:
+        assert "HTTP status 403" in str(error.value) and "https://host/a.txt" in str(error.value)
 
 
 def test_a_byte_order_mark_is_dropped_at_the_start_only(tmp_path):

@@ -101,7 +101,9 @@ def _with_fewer_words(
     for path in sorted(vocabulary.glob(f"*{NUM_TRAINED}.txt")):
         words = path.with_name(path.name.replace(NUM_TRAINED, ""))
         num_trained = int(path.read_text(encoding="utf-8"))
-        lines = words.read_text(encoding="utf-8").split("\n")[:-1]
+        # Words may contain other line separators, which would be translated.
+        with open(words, encoding="utf-8", newline="\n") as file:
+            lines = file.read().split("\n")[:-1]
         # The padding has a row and no line.
         num_extra = len(lines) + 1 - num_trained
         for name in [name for name in parameters if name.split(".")[-1] == "extra"]:
@@ -109,7 +111,8 @@ def _with_fewer_words(
             if len(weight) == num_trained and len(parameters[name]) == num_extra:
                 parameters[name] = parameters[name][:num_extra_words].clone()
         kept = lines[: num_trained - 1 + num_extra_words]
-        words.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        with open(words, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in kept)
     return parameters
 
 

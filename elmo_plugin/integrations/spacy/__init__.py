@@ -4,15 +4,11 @@ ELMo in spaCy: the components `elmo`, `elmo_ner`, `elmo_srl` and `elmo_coref`, a
 module.
 """
 
-try:
-    import spacy
-except ImportError as error:
-    raise ImportError(
-        "ELMo in spaCy needs the package spacy: pip install 'elmo-plugin[spacy]'."
-    ) from error
+from elmo_plugin.util.optional import optional_package
 
-from elmo_plugin.integrations.spacy.tasks import Frame
-from elmo_plugin.integrations.spacy.tok2vec import elmo_tok2vec
-from elmo_plugin.integrations.spacy.vectors import ElmoVectors
+optional_package("spacy", "ELMo in spaCy", "'elmo-plugin[spacy]'")
+from elmo_plugin.integrations.spacy.tasks import Frame  # noqa: E402
+from elmo_plugin.integrations.spacy.tok2vec import elmo_tok2vec  # noqa: E402
+from elmo_plugin.integrations.spacy.vectors import ElmoVectors  # noqa: E402
 
 __all__ = ["ElmoVectors", "Frame", "elmo_tok2vec"]

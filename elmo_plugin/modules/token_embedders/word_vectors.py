@@ -26,7 +26,8 @@ class WordVectors(TokenEmbedder):
     in the files of GloVe, are not trained; these words are added to the vocabulary, and the vectors
     are part of an archive, so that prediction uses them. Words of the vocabulary that the file
     lacks get random vectors with the mean and the standard deviation of those that it contains, or
-    zeros.
+    zeros. If the vocabulary of a trained model is extended, the vectors of its new words are not
+    trained either.
 
     The first embedder of a namespace adds the words of its file, if it has one; further embedders
     of the same namespace add none, and must be of this class too.

@@ -9,6 +9,7 @@ from allennlp.training.callbacks import TrainerCallback
 from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 from overrides import overrides
 
+from elmo_plugin.training.random_states import random_states, set_random_states
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -42,8 +43,11 @@ class EvaluateBefore(TrainerCallback):
             # determines the shuffling: advance it here, too.
             iter(trainer._validation_data_loader)
             return
+        # A recovered run does not evaluate again, and must draw the same random numbers.
+        states = random_states(trainer.cuda_device)
         with torch.no_grad():
             trainer._validation_loss(-1)
+        set_random_states(states, trainer.cuda_device)
         metrics = trainer.model.get_metrics(reset=True)
         if is_primary:
             with atomic_write(self._path) as unfinished:

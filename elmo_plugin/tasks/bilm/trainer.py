@@ -50,10 +50,11 @@ class PretrainingTrainer(RecoverableTrainer):
             raise ConfigurationError(
                 f"Trainer elmo-bilm needs the data loader elmo-bilm, found {found}."
             )
-        if self._mixed_precision:
+        if self._mixed_precision or self._use_amp:
+            found = "mixed_precision" if self._mixed_precision else "use_amp"
             raise ConfigurationError(
-                "Trainer elmo-bilm: expected `mixed_precision` in `model`, found it in `trainer`, "
-                "where it has no effect on a language model. Move it."
+                f"Trainer elmo-bilm: expected `mixed_precision` in `model`, found `{found}` in "
+                "`trainer`, where it has no effect on a language model. Move it."
             )
         self._text = self.data_loader
         super()._maybe_restore_checkpoint()

@@ -249,4 +249,8 @@ def _propositions(words: List[str], frames: List[JsonDict]) -> str:
         (frame["predicate"], "verb" if lemma in ("", "-") else lemma)
         for frame, lemma in zip(frames, lemmas)
     ]
-    return format_propositions(len(words), predicates, [frame["tags"] for frame in frames])
+    try:
+        return format_propositions(len(words), predicates, [frame["tags"] for frame in frames])
+    except ValueError as error:
+        # A corpus may have two predicates at one word.
+        raise ValueError(f"{' '.join(words)!r}: {error}. Use JSON output instead.") from error

@@ -14,11 +14,12 @@ from elmo_plugin.analysis.layer_weights import layer_weights
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.bilm.io import shipped as module
 from elmo_plugin.bilm.io.archives import TrainedModel
-from elmo_plugin.bilm.io.pack import _TASK_MODELS, _portable, pack
+from elmo_plugin.bilm.io.pack import _TASK_MODELS, _portable, _with_fewer_words, pack
 from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.tasks.model import TaskModel
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
+from elmo_plugin.util.word_vectors import NUM_TRAINED
 from tests.commands.running import failure, run
 from tests.tagger import FIXTURES, repack
 
@@ -91,6 +92,16 @@ def test_words_of_the_training_and_the_most_frequent_others_stay(trained, packed
     # A word whose vector is gone is read as an unknown one.
     unknown = model.vocab.get_token_index(before[-2].decode())
     assert unknown == model.vocab.get_token_index("@@UNKNOWN@@")
+
+
+def test_words_may_contain_a_carriage_return(tmp_path):
+    words = "a\nb\nc\rd\ne\nf\n"
+    (tmp_path / "tokens.txt").write_bytes(words.encode())
+    (tmp_path / f"tokens{NUM_TRAINED}.txt").write_text("3")
+    state = {"words.weight": torch.zeros(3, 2), "words.extra": torch.arange(6.0).view(3, 2)}
+    found = _with_fewer_words(state, tmp_path, 2)
+    assert found["words.extra"].tolist() == [[0, 1], [2, 3]]
+    assert (tmp_path / "tokens.txt").read_bytes() == b"a\nb\nc\rd\ne\n"
 
 
 def test_the_configuration_names_no_file_of_the_bilm_no_cache_and_no_folder(packed):

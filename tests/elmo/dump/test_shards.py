@@ -86,6 +86,9 @@ def test_a_text_that_cannot_be_read_stops_no_other(texts, tmp_path, capsys):
     assert "1 of 3 texts failed" in message
     assert "b.txt is empty" in capsys.readouterr().err
     (texts / "b.txt").write_bytes(b"na\xefve\n")
+    assert "1 of 3 texts failed" in failure(texts, tmp_path / "others", "--top")
+    assert "expected UTF-8 text" in capsys.readouterr().err
+    assert sorted(contents(tmp_path / "others")) == ["a.txt.hdf5", "c.txt.hdf5"]
     outputs = shard_outputs([str(texts / f"{name}.txt") for name in "bc"], tmp_path / "again")
     outcomes = dict(dump_shards(load_bilm(), outputs, DumpOptions(layers="top")))
     assert "expected UTF-8 text" in str(outcomes[str(texts / "b.txt")])

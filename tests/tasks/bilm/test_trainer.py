@@ -17,6 +17,7 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 from allennlp.models import Model
+from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 
 from elmo_plugin.tasks.bilm.model import BilmModel
 from tests.bilm.pretraining.tiny import make_experiment, without_characters
@@ -352,7 +353,7 @@ class AnotherModel(Model):
     [
         ({"data_loader": {"batch_size": 4}}, "needs the data loader elmo-bilm, found"),
         ({"model": {"type": "elmo-test-other"}}, "needs the model elmo-bilm, found"),
-        ({"trainer": {"mixed_precision": True}}, "expected `mixed_precision` in `model`"),
+        ({"trainer": {"mixed_precision": True}}, "`model`, found `mixed_precision` in `trainer`"),
     ],
 )
 def test_what_it_cannot_train_is_refused_before_the_first_batch(tmp_path, change, message):
@@ -360,6 +361,19 @@ def test_what_it_cannot_train_is_refused_before_the_first_batch(tmp_path, change
     experiment.update(change)
     with pytest.raises(ConfigurationError, match=message):
         train_here(experiment, tmp_path / "run")
+
+
+def test_allennlps_mixed_precision_is_refused(tmp_path, monkeypatch):
+    initialise = GradientDescentTrainer.__init__
+
+    def with_amp(trainer, *args, **settings):
+        initialise(trainer, *args, **settings)
+        # AllenNLP refuses `use_amp` on a CPU before this.
+        trainer._use_amp = True
+
+    monkeypatch.setattr(GradientDescentTrainer, "__init__", with_amp)
+    with pytest.raises(ConfigurationError, match="`model`, found `use_amp` in `trainer`"):
+        train_here(make_experiment(tmp_path, "sentences"), tmp_path / "run")
 
 
 def test_several_processes_need_our_checkpointer(tmp_path):

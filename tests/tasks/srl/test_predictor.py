@@ -199,6 +199,15 @@ def test_positions_count_the_tokens_that_were_given(make):
     assert output["frames"][0]["lemma"] == "play"
 
 
+def test_two_predicates_at_one_word_are_named_with_their_sentence(make):
+    predictor = make(output_format="conll")
+    output = predictor.predict_json({"tokens": ["They", "play"], "predicates": [1]})
+    output["frames"] *= 2
+    message = r"'They play': expected predicates at different words .* Use JSON output instead"
+    with pytest.raises(ValueError, match=message):
+        predictor.dump_line(output)
+
+
 def test_a_sentence_cut_short_does_not_leak_into_the_next(make, archive):
     predictor = make(output_format="conll")
     instances = list(archive.validation_dataset_reader.read(TEST))
