@@ -17,9 +17,9 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 from allennlp.models import Model
-from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 
 from elmo_plugin.tasks.bilm.model import BilmModel
+from elmo_plugin.tasks.bilm.trainer import PretrainingTrainer
 from tests.bilm.pretraining.tiny import make_experiment, without_characters
 from tests.training.killed_training import batch_losses, count_events, train, train_with_kills
 from tests.waiting import wait_until
@@ -364,14 +364,14 @@ def test_what_it_cannot_train_is_refused_before_the_first_batch(tmp_path, change
 
 
 def test_allennlps_mixed_precision_is_refused(tmp_path, monkeypatch):
-    initialise = GradientDescentTrainer.__init__
+    restore = PretrainingTrainer._maybe_restore_checkpoint
 
-    def with_amp(trainer, *args, **settings):
-        initialise(trainer, *args, **settings)
-        # AllenNLP refuses `use_amp` on a CPU before this.
+    def with_amp(trainer):
+        # Set here, because AllenNLP refuses the setting on a CPU.
         trainer._use_amp = True
+        restore(trainer)
 
-    monkeypatch.setattr(GradientDescentTrainer, "__init__", with_amp)
+    monkeypatch.setattr(PretrainingTrainer, "_maybe_restore_checkpoint", with_amp)
     with pytest.raises(ConfigurationError, match="`model`, found `use_amp` in `trainer`"):
         train_here(make_experiment(tmp_path, "sentences"), tmp_path / "run")
 
