@@ -235,6 +235,6 @@ class Int8Linear(torch.nn.Module):
                 f"{name}: expected shape {tuple(self.matrix.shape)}, found {tuple(weight.shape)}."
             )
         elif weight is not None:
-            # Copied: the loaded tensor may be memory-mapped, and a new address tells of new weights.
+            # Copied: the loaded tensor may be memory-mapped, and new addresses tell of new weights.
             weight = weight.to(self.scale.device, copy=True)
             self._set(Int8Matrix(weight, self.scale.clone()))
