@@ -11,7 +11,7 @@ from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.linear.panels import panels
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.scan import RecurrentState, SavedActivations
-from elmo_plugin.modules.recurrent.weights import Layers, Weights
+from elmo_plugin.modules.recurrent.weights import LinearLayers, Weights
 
 # Types of products, in the names of compiled functions.
 _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
@@ -26,7 +26,7 @@ class LayerCall(NamedTuple):
     #: State before the first step, longest sentence first; zeros when not given.
     state: Optional[RecurrentState] = None
     #: Used without gradients: the layers that cache packed copies of the weights.
-    layers: Optional[Layers] = None
+    layers: Optional[LinearLayers] = None
 
 
 def can_scan(

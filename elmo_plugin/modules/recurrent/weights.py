@@ -11,8 +11,8 @@ from elmo_plugin.modules.recurrent.cell import Cell
 
 Product = Callable[[torch.Tensor], torch.Tensor]
 Linear = Union[PackedLinear, Int8Linear]
-# Of the input, the recurrent and the projection weights of a layer.
-Layers = Tuple[Linear, Linear, Optional[Linear]]
+# The layers that own the input, the recurrent and the projection weights.
+LinearLayers = Tuple[Linear, Linear, Optional[Linear]]
 
 
 class Products(NamedTuple):
@@ -62,7 +62,7 @@ class Weights(NamedTuple):
         return pad(self.bias[:num_rest], padding) if num_rest else None
 
     def panels(
-        self, cell: Cell, layers: Optional[Layers] = None
+        self, cell: Cell, layers: Optional[LinearLayers] = None
     ) -> Dict[str, Optional[torch.Tensor]]:
         """
         Copies of the weights for a compiled scan, see `panels`: input, recurrent, projection. The
@@ -77,7 +77,7 @@ class Weights(NamedTuple):
             ),
         }
 
-    def products(self, dtype: torch.dtype, layers: Optional[Layers] = None) -> Products:
+    def products(self, dtype: torch.dtype, layers: Optional[LinearLayers] = None) -> Products:
         """
         Products with packed copies of the weights in `dtype`, see `PackedMatrix`; those of `layers`
         are cached, see `panels`, if `dtype` is the type of the weights.
