@@ -28,6 +28,7 @@ from allennlp.commands.train import train_model
 from allennlp.common import Params
 from allennlp.data import DataLoader, DatasetReader
 from allennlp.models import Model
+from allennlp.nn.util import move_to_device
 from allennlp.training.util import evaluate
 from common import argument_parser
 from task_peers import CURE, PEERS, find_peers
@@ -56,7 +57,9 @@ class PeerModel(Model):
         self.model, self._batch = PEERS[peer](model)
 
     def forward(self, **tensors: Any) -> Dict[str, Any]:
-        return self.model(**self._batch(tensors))
+        # What the conversion adds, such as spans, is on the CPU.
+        batch = move_to_device(self._batch(tensors), next(self.parameters()).device)
+        return self.model(**batch)
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         return self.model.get_metrics(reset)
@@ -135,12 +138,13 @@ def measure(run: Dict[str, Any], peer: str, folder: Path) -> Dict[str, Any]:
     metrics = json.loads((folder / "metrics.json").read_text())
     loader = test_data(run)
     loader.index_with(model.vocab)
+    device = next(model.parameters()).device
     return {
         **identity(run, peer),
         "epochs": metrics["epoch"] + 1,
         "metric": metric,
         "dev": metrics[f"best_validation_{metric}"],
-        "test": evaluate(model, loader)[metric],
+        "test": evaluate(model, loader, cuda_device=device)[metric],
     }
 
 
