@@ -52,7 +52,8 @@ def test_a_classifier_of_each_layer_and_of_the_mix_is_scored(tmp_path):
     # By the last letters of training: e D, g N, s N or V, k N or V. Without any, N.
     assert nothing.dev.overall.value == pytest.approx(1 / 3)
     assert nothing.test.overall.value == pytest.approx(1 / 5)
-    assert letter.dev.overall.value >= 1 / 3 and letter.classifier.converged
+    # Of dev, `the` and `cats` for certain.
+    assert letter.dev.overall.value >= 2 / 3 - 1e-9 and letter.classifier.converged
     assert letter.from_previous is None
     assert nothing.from_previous.value == pytest.approx(1 / 5 - letter.test.overall.value)
     low, high = nothing.from_previous.interval

@@ -94,8 +94,13 @@ def test_known_words_serve_a_variant_too(make_bilm):
     ids = bilm.characters.batch_ids([["known", "unknown"]])
     with torch.no_grad():
         expected = bilm(ids).layers
-        bilm.precompute(["known"])
+        bilm.precompute(["known", "<S>", "</S>"])
         assert relative_error(bilm(ids).layers, expected) < 1e-6
+        # Its character encoder is not needed for known words.
+        bilm.character_encoder.forward = None
+        bilm(bilm.characters.batch_ids([["known"]]))
+        with pytest.raises(TypeError):
+            bilm(ids)
 
 
 @pytest.mark.parametrize("changes", VARIANTS + UNEQUAL, ids=named)

@@ -21,7 +21,7 @@ import pytest
 import torch
 from allennlp.commands.subcommand import Subcommand
 
-from elmo_plugin import embed_sentences, load_bilm
+from elmo_plugin import Bilm, embed_sentences, load_bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.commands.bilm_arguments import given_vocabulary
 from elmo_plugin.elmo.dump import parts
@@ -155,10 +155,16 @@ def test_half_and_compressed_vectors_are_smaller_and_nearly_equal(tmp_path):
             assert small["50"].shape == full["50"].shape == (3, 0, 32)
 
 
-def test_bfloat16_and_a_vocabulary_change_how_and_not_what(tmp_path, bilm):
+def test_bfloat16_and_a_vocabulary_change_how_and_not_what(tmp_path, bilm, monkeypatch):
+    known, precompute = [], Bilm.precompute
+    monkeypatch.setattr(
+        Bilm, "precompute", lambda bilm, words: precompute(bilm, known.append(words) or words)
+    )
     text = write(tmp_path / "text.txt", LINES)
     words = write(tmp_path / "words.txt", ["The", "play", "", "never-seen"])
     run(text, tmp_path / "out.hdf5", "--all", "--vocab-path", words)
+    (words_of_file,) = known
+    assert {"The", "play", "never-seen"} <= set(words_of_file)
     run(text, tmp_path / "fast.hdf5", "--all", "--bfloat16")
     expected = layers_of(bilm, LINES)
     with h5py.File(tmp_path / "out.hdf5") as out, h5py.File(tmp_path / "fast.hdf5") as fast:

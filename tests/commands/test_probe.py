@@ -8,9 +8,12 @@ from pathlib import Path
 
 import numpy
 import pytest
+import torch
 
 from elmo_plugin import load_bilm
+from elmo_plugin.analysis.representations import BilmLayers
 from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.commands import probe_arguments
 from elmo_plugin.commands.main import main
 from tests.commands import running
 
@@ -142,10 +145,19 @@ def test_cove_has_a_row_for_each_layer_where_an_encoder_is_named(probe, capsys):
         assert static in expected or static not in [row[:2] for row in rows]
 
 
-def test_it_computes_in_bfloat16_when_asked(capsys):
+def test_it_computes_in_bfloat16_when_asked(capsys, monkeypatch):
+    dtypes = []
+
+    class Recorded(BilmLayers):
+        def __init__(self, bilm, *arguments):
+            super().__init__(bilm, *arguments)
+            dtypes.append(next(bilm.parameters()).dtype)
+
+    monkeypatch.setattr(probe_arguments, "BilmLayers", Recorded)
     chosen = ["wsd", "--representations", "random", "bilm"]
     rows = table(capsys, *chosen, "--bfloat16")
     assert [row[:2] for row in rows] == [row[:2] for row in table(capsys, *chosen)]
+    assert dtypes == 2 * [torch.bfloat16] + 2 * [torch.float32]
 
 
 def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):

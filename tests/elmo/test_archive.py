@@ -4,6 +4,7 @@ import json
 import shutil
 from types import SimpleNamespace
 
+import lmdb
 import pytest
 import torch
 from allennlp.commands.train import train_model
@@ -150,6 +151,9 @@ def test_an_archive_works_without_its_cache_and_fills_it_again(files, tmp_path):
     assert torch.equal(predict(load_archive(tmp_path / "run" / "model.tar.gz")), expected)
     # The weights in the archive are the same biLM.
     assert list(cache.iterdir()) == [before]
+    LayerCache.close_all()
+    with lmdb.open(str(before), readonly=True) as store:
+        assert store.stat()["entries"] > 0
 
 
 @pytest.mark.parametrize("missing", ["options", "weights"])

@@ -147,14 +147,16 @@ def test_bfloat16_is_mixed_in_float32(shared_bilm, sentences):
     ids = shared_bilm.characters.batch_ids(sentences)
     found = make(dtype="bfloat16", layer_norm="batch")(ids)
     assert found.dtype == torch.float32
-    assert relative_error(found, make(layer_norm="batch")(ids)) < 0.05
+    assert 0 < relative_error(found, make(layer_norm="batch")(ids)) < 0.05
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_it_is_a_token_embedder_of_a_text_field(files, shared_bilm, sentences, given):
+def test_it_is_a_token_embedder_of_a_text_field(files, shared_bilm, sentences, given, monkeypatch):
     settings = {"type": "elmo-token-embedder", "layers": "all", "layer_norm": "batch", "dropout": 0}
     if given:
         settings.update(options_file=files[0], weight_file=files[1])
+        for name in ("ELMO_OPTIONS", "ELMO_WEIGHTS"):
+            monkeypatch.setenv(name, "missing")
     embedder = TextFieldEmbedder.from_params(Params({"token_embedders": {"elmo": settings}}))
     ids = shared_bilm.characters.batch_ids(sentences)
     assert embedder.get_output_dim() == 32

@@ -274,6 +274,8 @@ def test_a_notebook_shows_predictions(task, trained):
         tree = shown(output)
         for field in ("tokens", "premise_tokens", "hypothesis_tokens"):
             assert set(output.get(field, ())) <= set(text_of(tree).split()) | {""}
+        if task in ("ner", "snli", "srl", "sst"):
+            assert output.get("tokens", output.get("premise_tokens"))
         again = Prediction(json.loads(predictor.dump_line(output)))
         assert again == output and list(shown(again).iter())
     if task == "squad":

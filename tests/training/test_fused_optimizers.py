@@ -11,10 +11,10 @@ import elmo_plugin.training  # noqa: F401
 
 SETTINGS = [
     ("adam", {}),
-    ("adam", {"lr": 0.05, "betas": [0.8, 0.99], "eps": 1e-6, "weight_decay": 0.1}),
+    ("adam", {"lr": 0.05, "betas": [0.8, 0.99], "eps": 0.1, "weight_decay": 0.1}),
     ("adagrad", {}),
     ("adagrad", {"lr": 0.2, "initial_accumulator_value": 1.0, "lr_decay": 0.1}),
-    ("adagrad", {"weight_decay": 0.1, "eps": 1e-6}),
+    ("adagrad", {"weight_decay": 0.1, "eps": 0.1}),
 ]
 
 

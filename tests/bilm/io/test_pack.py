@@ -1,3 +1,4 @@
+import io
 import json
 import math
 import tarfile
@@ -147,7 +148,14 @@ def test_a_bilm_of_the_user_stays_in_the_archive(trained, tmp_path, monkeypatch)
     pack(trained, tmp_path / "own.tar.gz")
     config = json.loads(content(tmp_path / "own.tar.gz", "config.json"))
     assert config["model"]["placement"]["elmo"]["weight_file"].endswith("weights.hdf5")
-    assert load_archive(tmp_path / "own.tar.gz").model
+    own = torch.load(io.BytesIO(content(tmp_path / "own.tar.gz", "weights.th")))
+    whole = load_archive(trained).model.state_dict()
+    of_bilm = {name for name in whole if ".bilm." in name}
+    assert of_bilm and of_bilm <= own.keys()
+    for name in of_bilm:
+        torch.testing.assert_close(
+            own[name].to(whole[name].dtype), whole[name], rtol=2**-10, atol=1e-7
+        )
 
 
 def test_a_bilm_in_8_bits_stays_in_the_archive_too(tmp_path, monkeypatch):

@@ -67,6 +67,13 @@ def test_a_repeated_sentence_is_computed_once(bilm, folder, cached):
     assert sum(read) == (3 if cached else 6)
 
 
+def test_a_sentence_is_found_with_any_padding(bilm, folder):
+    read, frozen = count_read(bilm), FrozenLayers(bilm, folder)
+    for batch in ([["a"]], [["a"], ["b"] * 4], [["a"], ["b"] * 4, []]):
+        frozen(bilm.characters.batch_ids(batch))
+    assert read == [1, 1, 1]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 def test_another_process_finds_the_layers_of_the_first(folder, sentences, dtype):
     first, second = (Elmo(dropout=0.0, dtype=dtype, cache=str(folder)) for _ in range(2))
@@ -235,8 +242,11 @@ def test_a_bilm_that_was_trained_and_frozen_again_uses_other_entries(folder, sen
     elmo(ids).sum().backward()
     optimizer.step()
     elmo.bilm.requires_grad_(False)
-    torch.testing.assert_close(elmo(ids), Elmo.representations(elmo, ids)[0])
-    assert not torch.allclose(elmo(ids), before)
+    plain = Elmo(dropout=0.0)
+    plain.load_state_dict(elmo.state_dict())
+    assert relative_error(elmo(ids), plain(ids)) < 1e-3
+    for words, now, then in zip(sentences, elmo(ids), before):
+        assert not words or not torch.allclose(now, then, rtol=0.1)
 
 
 def test_autocast_does_not_change_the_entries(bilm, folder, sentences):

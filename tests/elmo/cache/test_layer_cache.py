@@ -344,16 +344,11 @@ def test_without_a_usable_cache_layers_are_computed_and_one_warning_is_logged(
     assert "Choose a folder in which you may write" in message
 
 
-def test_keys_tell_sentences_apart_and_padding_does_not_matter(shared_bilm):
-    batches = [
-        [["a", "b"], ["a"], ["ab"], [], ["b", "a"]],
-        [["a", "b"], ["a"], ["ab"], [], ["b", "a"], ["a", "b", "c", "d"]],
-    ]
-    keys = []
-    for batch in batches:
-        ids = shared_bilm.characters.batch_ids(batch).numpy()
-        keys.append([sentence_key(of_words[: len(words)]) for of_words, words in zip(ids, batch)])
-    assert keys[0] == keys[1][:5] and len(set(keys[1])) == 6
+def test_keys_tell_sentences_apart(shared_bilm):
+    batch = [["a", "b"], ["a"], ["ab"], [], ["b", "a"], ["a", "b", "c", "d"]]
+    ids = shared_bilm.characters.batch_ids(batch).numpy()
+    keys = [sentence_key(of_words[: len(words)]) for of_words, words in zip(ids, batch)]
+    assert len(set(keys)) == 6
 
 
 def test_the_key_of_a_bilm_depends_on_options_weights_and_warm_up(make_bilm):

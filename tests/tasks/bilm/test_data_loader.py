@@ -196,11 +196,14 @@ def test_unshuffled_streams_follow_the_files(folder, make_loader, vocabulary):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_epochs_and_seeds_change_the_order_and_nothing_else(make_loader, kind):
+def test_epochs_and_seeds_change_the_order_and_nothing_else(make_loader, vocabulary, kind):
     loader, again, other = make_loader(kind), make_loader(kind), make_loader(kind, seed=1)
     first, second = plain(loader), plain(loader)
     assert first == plain(again) and second == plain(again)
     assert first != second and first != plain(other)
+    for mark, direction in (("</S>", "forward"), ("<S>", "backward")):
+        for epoch in (again, other):
+            assert targets(epoch, direction) == expected_targets(vocabulary, mark)
     fixed = make_loader(kind, shuffle=False)
     assert plain(fixed) == plain(fixed)
 

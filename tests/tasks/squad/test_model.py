@@ -244,6 +244,8 @@ def test_widths_follow_the_placement(vocab, at, encoder_input, attended):
 def test_dropout_is_the_same_for_all_tokens_of_a_text(vocab, instances):
     torch.manual_seed(0)
     model, seen = build(vocab, dropout=0.5), []
+    # After ReLU, only dropout makes zeros.
+    torch.nn.init.constant_(model.bi_attention.merge.bias, 100.0)
     for module in (model.encoder, model.residual_encoder):
         module.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     model(**make_batch(vocab, instances[:4], elmo=False))
@@ -251,6 +253,9 @@ def test_dropout_is_the_same_for_all_tokens_of_a_text(vocab, instances):
     for vectors in seen:
         is_dropped = (vectors == 0).all(dim=1)
         assert 0 < float(is_dropped.float().mean()) < 1
+    attended = seen[2] == 0
+    assert torch.equal(attended.all(dim=1), attended.any(dim=1))
+    assert 0.2 < float(attended.float().mean()) < 0.8
     # Question and passage: word vectors, which come last, are nowhere zero by themselves.
     for vectors in seen[:2]:
         is_kept = vectors[..., -6:] != 0

@@ -77,6 +77,10 @@ def test_a_role_that_training_never_saw_is_scored_but_not_learned_from(vocab, in
     assert all(torch.isfinite(torch.as_tensor(output["loss"])) for output in outputs)
     metrics = model.get_metrics(reset=True)
     assert metrics["recall-ARGM-NEW"] == 0.0
+    logits = torch.randn(1, 2, len(model.tags), requires_grad=True)
+    gold = torch.tensor([[model.unknown_role, model.tags.index("B-V")]])
+    model.loss(logits, torch.ones(1, 2, dtype=torch.bool), gold).backward()
+    assert not logits.grad[0, 0].any() and logits.grad[0, 1].any()
 
 
 def test_the_model_can_learn_a_corpus_by_heart(vocab, instances):
