@@ -1,9 +1,10 @@
 // Coreference without ELMo: the baseline of Peters et al. (2018), section 4.
 // Model: Lee et al. (2017), as in the authors' program - fixed word vectors (ELMO_GLOVE and, if
-// set, ELMO_TURIAN); a character CNN (8 dimensions, 50 filters each of widths 3, 4 and 5); a BiLSTM
-// of 200 over each sentence; spans of up to 10 words, of which pruning keeps 0.4 per word, without
-// crossing spans; 250 antecedents; feed-forward networks with two layers of 150; embeddings of 20
-// dimensions for span width, distance, speaker and genre; dropout 0.5 on words, 0.2 elsewhere.
+// set, ELMO_TURIAN; the paper: GloVe of 300 and Turian's of 50 dimensions); a character CNN (8
+// dimensions, 50 filters each of widths 3, 4 and 5); a BiLSTM of 200 over each sentence; spans of
+// up to 10 words, of which pruning keeps 0.4 per word, without crossing spans; 250 antecedents;
+// feed-forward networks with two layers of 150; embeddings of 20 dimensions for span width,
+// distance, speaker and genre; dropout 0.5 on words, 0.2 elsewhere.
 // Training: Adam at 0.001, multiplied by 0.999 after every 100 documents, gradient norm 5,
 // documents truncated to 50 sentences, 150 epochs (400,000 documents are 143 epochs of OntoNotes).
 // Not in the paper: training stops after 10 epochs without a better F1 on dev.

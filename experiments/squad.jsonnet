@@ -1,8 +1,9 @@
 // Question answering without ELMo: the baseline of Peters et al. (2018), section 4.
-// Model: Clark and Gardner (2017) for single paragraphs, as in the authors' program - fixed cased
-// word vectors, a character CNN (20 dimensions, 100 filters of width 5), GRUs of 90, answers of at
-// most 17 tokens, dropout 0.2, the same for all tokens of a text. Training: Adadelta at 1 and 0.95,
-// batches of 45, 24 epochs; moving averages of the weights (0.999) are evaluated and saved.
+// Model: Clark and Gardner (2017) for single paragraphs, as in the authors' program for ELMo (their
+// own baseline: GRUs of 100, 26 epochs) - fixed cased word vectors, a character CNN (20 dimensions,
+// 100 filters of width 5), GRUs of 90, answers of at most 17 tokens, dropout 0.2, the same for all
+// tokens of a text. Training: Adadelta at 1 and 0.95, batches of 45, 24 epochs; moving averages of
+// the weights (0.999) are evaluated and saved.
 // Differences: the vectors are those of ELMO_GLOVE (paper: GloVe 840B, 300 dimensions); words
 // without a vector have random ones (theirs: zeros); spaCy's tokens (theirs split at more
 // punctuation); characters: whole words with zeros on both sides (theirs: 14 characters, zeros at

@@ -33,7 +33,8 @@ local defaults = {
   batches: { order: 'streams', batch_size: 128, num_steps: 20 },
   heldout_batches: { order: 'sentences', tokens_per_batch: 4096 },
   num_workers: 1,
-  optimizer: error 'bilm: set settings.optimizer to one of AllenNLP or elmo-adagrad, elmo-adam',
+  optimizer: error 'bilm: set settings.optimizer to one of AllenNLP or elmo-adagrad, elmo-adam, ' +
+                   'elmo-muon',
   schedule: null,
   grad_norm: null,  // null: gradients are not clipped
   moving_average: null,  // of AllenNLP, or elmo-exponential

@@ -28,8 +28,9 @@ local vectors(name) = if std.extVar(name) == '' then null else {
     // The vocabulary of the biLM's softmax, in the folder of its weights.
     vocabulary_file: std.join('/', std.split(self.weight_file, '/')[:-1] + ['vocabulary.txt']),
   },
-  // Other biLMs, for the studies: 'one_layer' (ablations/bilm_small_one_layer.jsonnet), and those
-  // that are fine-tuned on the text of a task. `elmo export` writes the files.
+  // Other biLMs, for the studies: 'one_layer' (ablations/bilm_small_one_layer.jsonnet), 'medium'
+  // (bilm_medium.jsonnet), and those that are fine-tuned on the text of a task. `elmo export` writes
+  // the files.
   other_bilm(name): {
     local folder = data + '/bilm/' + name + '/',
     options_file: folder + 'options.json',

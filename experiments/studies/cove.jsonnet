@@ -1,8 +1,9 @@
-// Section 5.1 of Peters et al. (2018): CoVe and ELMo in the same models, on test. CoVe is the
-// encoder in ELMO_COVE. CoVe is at the input of the task's encoder, ELMo there only or also at the
-// output. Word vectors are fixed, although trained ones are better without ELMo (table1.jsonnet).
-// Words without a vector have random ones or, with CoVe, zeros, the input of its encoder. All models
-// have the regularisation of those with ELMo.
+// Section 5.1 of Peters et al. (2018): CoVe and ELMo in the same models, on test (the paper: SNLI
+// and SRL on dev). CoVe is the encoder in ELMO_COVE. CoVe is at the input of the task's encoder,
+// ELMo there only or also at the output. Word vectors are fixed, although trained ones are better
+// in SNLI without ELMo (table1.jsonnet). Words without a vector have random ones or, with CoVe,
+// zeros, the input of its encoder. All models have the regularisation of those with ELMo. Epochs,
+// patience and share of the data: training.libsonnet.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local elmo_regularisation = import 'elmo_regularisation.libsonnet';
