@@ -157,9 +157,12 @@ def test_half_and_compressed_vectors_are_smaller_and_nearly_equal(tmp_path):
 
 def test_bfloat16_and_a_vocabulary_change_how_and_not_what(tmp_path, bilm, monkeypatch):
     known, precompute = [], Bilm.precompute
-    monkeypatch.setattr(
-        Bilm, "precompute", lambda bilm, words: precompute(bilm, known.append(words) or words)
-    )
+
+    def recording(bilm, words):
+        known.append(list(words))
+        precompute(bilm, known[-1])
+
+    monkeypatch.setattr(Bilm, "precompute", recording)
     text = write(tmp_path / "text.txt", LINES)
     words = write(tmp_path / "words.txt", ["The", "play", "", "never-seen"])
     run(text, tmp_path / "out.hdf5", "--all", "--vocab-path", words)
