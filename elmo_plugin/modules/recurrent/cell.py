@@ -1,7 +1,7 @@
 """What a recurrent layer needs to know about its cell."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Dict, List, Optional, Tuple, Type
+from typing import Any, ClassVar, List, Optional, Tuple
 
 import torch
 
@@ -10,8 +10,7 @@ class Cell(ABC):
     """
     The arithmetic of one step of a recurrent layer, between its matrix products.
 
-    A subclass is a frozen dataclass of its settings, one file in `cells/`; defining it registers
-    it in `Cell.registered`, and the tests of all cells then cover it. It needs `gates` and
+    A subclass is a frozen dataclass of its settings, one file in `cells/`. It needs `gates` and
     `formula`; everything else has a default.
 
     The attribute `gates` defines the gate order of weights, biases, `formula` and compiled kernels.
@@ -22,7 +21,6 @@ class Cell(ABC):
     the product with the inputs to the last `num_input_gates`.
     """
 
-    registered: ClassVar[Dict[str, Type["Cell"]]] = {}
     # Names of the gates, in order.
     gates: ClassVar[Tuple[str, ...]]
     num_recurrent_gates: ClassVar[int]
@@ -48,7 +46,6 @@ class Cell(ABC):
         # The kernel of another cell computes another formula.
         if {"gates", "formula"} & set(cls.__dict__) and "kernel" not in cls.__dict__:
             cls.kernel = None
-        Cell.registered[cls.__name__] = cls
 
     @abstractmethod
     def formula(
@@ -101,7 +98,7 @@ class FormulaStep:
     def forward(
         self,
         inputs: torch.Tensor,
-        recurrent: Optional[torch.Tensor],
+        recurrent: torch.Tensor,
         previous: torch.Tensor,
         gates: Optional[torch.Tensor],
         cell_state: torch.Tensor,
@@ -114,9 +111,9 @@ class FormulaStep:
 
         inputs : `torch.Tensor`
             Shape `(num_sentences, num_input_gates * hidden_dim)`. Products with the inputs.
-        recurrent : `Optional[torch.Tensor]`
+        recurrent : `torch.Tensor`
             Shape `(num_sentences, num_recurrent_gates * hidden_dim)`. Products with the previous
-            hidden state; may be `None` at the first step.
+            hidden state.
         previous, cell_state, output : `torch.Tensor`
             Shape `(num_sentences, hidden_dim)`. Cell state of the step before, and the results.
         gates : `Optional[torch.Tensor]`
@@ -127,8 +124,7 @@ class FormulaStep:
         first_input = gates.size(1) - inputs.size(1)
         gates[:, :first_input] = 0.0
         gates[:, first_input:] = inputs
-        if recurrent is not None:
-            gates[:, : recurrent.size(1)] += recurrent
+        gates[:, : recurrent.size(1)] += recurrent
         new_cell_state, new_output = self._cell.formula(gates, previous)
         cell_state.copy_(new_cell_state)
         output.copy_(new_output)

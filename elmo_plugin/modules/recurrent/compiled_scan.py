@@ -2,7 +2,7 @@
 
 from ctypes import Structure, addressof, c_float, c_int64, c_void_p
 from math import inf
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -10,23 +10,17 @@ from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.linear.panels import panels
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.scan import RecurrentState, SavedActivations
-from elmo_plugin.modules.recurrent.weights import LinearLayers, Weights
+from elmo_plugin.modules.recurrent.scan import (
+    LayerCall,
+    RecurrentState,
+    SavedActivations,
+    dense_copy,
+    outputs_of,
+)
+from elmo_plugin.modules.recurrent.weights import Weights
 
 # Types of products, in the names of compiled functions.
 _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
-
-
-class LayerCall(NamedTuple):
-    """One direction of a recurrent layer, and what it reads."""
-
-    #: Shape `(num_packed, input_dim)`. Tokens in the order of a `Packing`.
-    inputs: torch.Tensor
-    weights: Weights
-    #: State before the first step, longest sentence first; zeros when not given.
-    state: Optional[RecurrentState] = None
-    #: Used without gradients: the layers that cache packed copies of the weights.
-    layers: Optional[LinearLayers] = None
 
 
 def can_scan(
@@ -80,18 +74,14 @@ def compiled_forward(
     scans, results = [], []
     for number, (inputs, weights, state, layers) in enumerate(calls):
         activations = saved[number] if saved else None
-        outputs = (
-            activations.hidden_states
-            if activations
-            else inputs.new_empty(len(inputs), weights.output_dim)
-        )
+        outputs = outputs_of(inputs, weights, activations)
         full = torch.promote_types(outputs.dtype, torch.float32)
         final = RecurrentState(
             outputs.new_zeros(rows, weights.output_dim), outputs.new_zeros(rows, dim, dtype=full)
         )
         if state is not None:
             hidden, cell_state = state
-            final = RecurrentState(_copy(hidden, outputs.dtype), _copy(cell_state, full))
+            final = RecurrentState(dense_copy(hidden, outputs.dtype), dense_copy(cell_state, full))
         cell_outputs = None
         if weights.projection is not None:
             cell_outputs = activations.cell_outputs if activations else outputs.new_empty(rows, dim)
@@ -128,14 +118,14 @@ def compiled_backward(
     d_projected: Optional[torch.Tensor],
 ) -> RecurrentState:
     """See `backward_scan`."""
-    d_outputs, d_hidden, d_cell = (_copy(gradient, torch.float32) for gradient in gradients)
+    d_outputs, d_hidden, d_cell = (dense_copy(gradient, torch.float32) for gradient in gradients)
     projection = weights.projection
     scan = {
         **_settings(cell, weights, len(d_cell), state is not None),
         "gates": activations.gates,
         "cell_states": activations.cell_states,
         "first_cell_state": (
-            torch.zeros_like(d_cell) if state is None else _copy(state.cell, torch.float32)
+            torch.zeros_like(d_cell) if state is None else dense_copy(state.cell, torch.float32)
         ),
         "hidden_states": activations.hidden_states,
         "d_outputs": d_outputs,
@@ -220,7 +210,3 @@ def _run(
                 value = value.data_ptr()
             setattr(argument, field, value)
     getattr(compiled_kernels(), name)(arguments, c_int64(len(scans)))
-
-
-def _copy(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    return values.to(dtype, memory_format=torch.contiguous_format, copy=True)

@@ -10,8 +10,7 @@ import torch
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.compiled_scan import LayerCall
-from elmo_plugin.modules.recurrent.scan import RecurrentState
+from elmo_plugin.modules.recurrent.scan import LayerCall, RecurrentState
 from elmo_plugin.modules.recurrent.weights import Weights
 from elmo_plugin.util.gradients import tracks_gradients
 

@@ -13,8 +13,12 @@ from elmo_plugin.modules.kernels.gpu import has_triton
 from elmo_plugin.modules.recurrent import step_graphs
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.compiled_scan import LayerCall
-from elmo_plugin.modules.recurrent.scan import RecurrentState, SavedActivations
+from elmo_plugin.modules.recurrent.scan import (
+    LayerCall,
+    RecurrentState,
+    SavedActivations,
+    outputs_of,
+)
 from elmo_plugin.modules.recurrent.step_graphs import (
     BackwardGraph,
     ForwardGraph,
@@ -56,9 +60,7 @@ def graph_forward(
     first, dtype = calls[0], calls[0].inputs.dtype
     rows = len(first.state.cell) if first.state is not None else max(batch_sizes, default=0)
     every_outputs = [
-        saved[number].hidden_states
-        if saved
-        else call.inputs.new_empty(len(call.inputs), call.weights.output_dim)
+        outputs_of(call.inputs, call.weights, saved[number] if saved else None)
         for number, call in enumerate(calls)
     ]
     with torch.cuda.device_of(first.inputs), step_graphs.LOCK:

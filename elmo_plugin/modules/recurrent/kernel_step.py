@@ -33,18 +33,9 @@ class KernelStep:
     def __init__(self, cell: Cell, setting: Union[float, torch.Tensor]) -> None:
         self._cell, self._setting = cell, setting
 
-    def forward(
-        self,
-        inputs: torch.Tensor,
-        recurrent: Optional[torch.Tensor],
-        previous: torch.Tensor,
-        *results: Optional[torch.Tensor],
-    ) -> None:
+    def forward(self, *tensors: Optional[torch.Tensor]) -> None:
         """See `FormulaStep.forward`."""
-        if recurrent is None:
-            width = self._cell.num_recurrent_gates * previous.size(1)
-            recurrent = inputs.new_zeros(len(inputs), width)
-        self._call("forward", inputs, recurrent, previous, *results)
+        self._call("forward", *tensors)
 
     def backward(self, *tensors: torch.Tensor) -> None:
         """See `FormulaStep.backward`."""

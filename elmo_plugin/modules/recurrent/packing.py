@@ -79,10 +79,5 @@ class Packing:
         Shape `(num_packed,)`. Indexing packed tokens with it reverses every sentence; applied twice
         it changes nothing.
         """
-        size = int(self.forward_index.max()) + 1 if len(self.forward_index) else 0
-        # The packed position of each token of the flattened batch.
-        packed_position = self.forward_index.new_empty(size)
-        packed_position[self.forward_index] = torch.arange(
-            len(self.forward_index), device=self.forward_index.device
-        )
-        return packed_position[self.backward_index]
+        # Both indices list the same tokens: the rank of each is its place in the other.
+        return self.forward_index.argsort()[self.backward_index.argsort().argsort()]

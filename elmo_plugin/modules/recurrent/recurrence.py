@@ -14,7 +14,6 @@ from elmo_plugin.modules.linear.products import (
 )
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.compiled_scan import (
-    LayerCall,
     can_scan,
     compiled_backward,
     compiled_forward,
@@ -22,8 +21,8 @@ from elmo_plugin.modules.recurrent.compiled_scan import (
 )
 from elmo_plugin.modules.recurrent.cudnn import can_call_cudnn, cudnn_recurrences
 from elmo_plugin.modules.recurrent.graph_scan import can_capture, graph_backward, graph_forward
-from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.scan import (
+    LayerCall,
     RecurrentState,
     SavedActivations,
     backward_scan,
@@ -66,9 +65,6 @@ def recurrences(
         sentence's last token.
     """
     device = calls[0].inputs.device.type
-    # The faster code was not tested on other devices.
-    if device not in ("cpu", "cuda"):
-        return [reference_recurrence(cell, *each[:2], batch_sizes, each[2]) for each in calls]
     for call in calls:
         _check_fit(cell, call, batch_sizes)
     tensors = [
@@ -89,52 +85,42 @@ def recurrences(
             (outputs.to(dtype), RecurrentState(state.hidden.to(dtype), state.cell))
             for outputs, state in exact
         ]
-    scan = _whole_scan(cell, weights, dtype, num_sentences)
-    if scan is None or tracks_gradients(*tensors):
-        return [_recurrence(cell, call, batch_sizes) for call in calls]
+    if tracks_gradients(*tensors):
+        return [_differentiable(cell, call, batch_sizes) for call in calls]
+    scan = _scan_of(cell, weights, dtype, num_sentences)
     with torch.autocast(device, enabled=False):
         calls = [call._replace(inputs=call.inputs.to(dtype)) for call in calls]
         return scan.forward(cell, calls, batch_sizes)
 
 
-class _WholeScan(NamedTuple):
-    """Functions that compute all steps at once."""
+class _Scan(NamedTuple):
+    """Functions that compute all steps of layers, and their gradients."""
 
     forward: Callable[..., List[Tuple[torch.Tensor, RecurrentState]]]
     backward: Callable[..., RecurrentState]
 
 
-_COMPILED = _WholeScan(compiled_forward, compiled_backward)
-_GRAPH = _WholeScan(graph_forward, graph_backward)
+_COMPILED = _Scan(compiled_forward, compiled_backward)
+_GRAPH = _Scan(graph_forward, graph_backward)
+_STEP_BY_STEP = _Scan(forward_scan, backward_scan)
 
 
-def _whole_scan(
+def _scan_of(
     cell: Cell, weights: Weights, dtype: torch.dtype, num_sentences: Optional[int] = None
-) -> Optional[_WholeScan]:
+) -> _Scan:
     if can_scan(cell, weights, dtype, num_sentences):
         return _COMPILED
-    return _GRAPH if can_capture(cell, weights, dtype) else None
+    return _GRAPH if can_capture(cell, weights, dtype) else _STEP_BY_STEP
 
 
-def _recurrence(
+def _differentiable(
     cell: Cell, call: LayerCall, batch_sizes: Sequence[int]
 ) -> Tuple[torch.Tensor, RecurrentState]:
-    inputs, weights, state, layers = call
-    dtype = _product_dtype(weights)
-    if state is None and weights.recurrent_bias is not None:
-        # The recurrent bias is added in the first step too, so that step needs a state.
-        zeros, batch_size = weights.bias.new_zeros, max(batch_sizes, default=0)
-        state = RecurrentState(
-            zeros(batch_size, weights.output_dim), zeros(batch_size, weights.hidden_dim(cell))
-        )
-    if tracks_gradients(inputs, *(state or ()), *weights):
-        outputs, *final = _Recurrence.apply(
-            cell, list(batch_sizes), inputs, *(state or (None, None)), *weights
-        )
-        return outputs, RecurrentState(*final)
-    with torch.autocast(inputs.device.type, enabled=False):
-        products = weights.products(dtype, layers)
-        return forward_scan(cell, inputs.to(dtype), weights, batch_sizes, state, products, None)
+    inputs, weights, state, _ = call
+    outputs, *final = _Recurrence.apply(
+        cell, list(batch_sizes), inputs, *(state or (None, None)), *weights
+    )
+    return outputs, RecurrentState(*final)
 
 
 def _check_fit(cell: Cell, call: LayerCall, batch_sizes: Sequence[int]) -> None:
@@ -178,17 +164,11 @@ class _Recurrence(torch.autograd.Function):
             state = RecurrentState(hidden, cell_state)
         with torch.autocast(inputs.device.type, enabled=False):
             inputs = inputs.to(dtype)
-            scan = _whole_scan(cell, weights, dtype)
+            scan = _scan_of(cell, weights, dtype)
             gates_dtype = dtype if scan is _GRAPH else None
             activations = SavedActivations.empty(cell, inputs, weights, gates_dtype)
-            if scan is not None:
-                calls = [LayerCall(inputs, weights, state)]
-                ((outputs, final),) = scan.forward(cell, calls, batch_sizes, [activations])
-            else:
-                products = weights.products(dtype)
-                outputs, final = forward_scan(
-                    cell, inputs, weights, batch_sizes, state, products, activations
-                )
+            calls = [LayerCall(inputs, weights, state)]
+            ((outputs, final),) = scan.forward(cell, calls, batch_sizes, [activations])
         ctx.save_for_backward(inputs, hidden, cell_state, *parts, *activations)
         ctx.cell, ctx.batch_sizes, ctx.scan = cell, batch_sizes, scan
         return outputs, *final
@@ -209,8 +189,7 @@ class _Recurrence(torch.autograd.Function):
             d_projected = None
             if weights.projection is not None:
                 d_projected = torch.empty_like(activations.hidden_states)
-            scan_back = backward_scan if ctx.scan is None else ctx.scan.backward
-            d_state = scan_back(*arguments, d_gates[: len(inputs)], d_projected)
+            d_state = ctx.scan.backward(*arguments, d_gates[: len(inputs)], d_projected)
             d_inputs = None
             if ctx.needs_input_grad[2]:
                 through_inputs = PackedMatrix(weights.input.t().to(inputs.dtype))

@@ -10,7 +10,7 @@ from elmo_plugin.modules.linear.packed import PackedMatrix
 from elmo_plugin.modules.linear.products import padded_rows
 from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.kernel_step import step_of
-from elmo_plugin.modules.recurrent.weights import Products, Weights
+from elmo_plugin.modules.recurrent.weights import LinearLayers, Products, Weights
 
 
 class RecurrentState(NamedTuple):
@@ -22,10 +22,23 @@ class RecurrentState(NamedTuple):
     cell: torch.Tensor
 
 
+class LayerCall(NamedTuple):
+    """One direction of a recurrent layer, and what it reads."""
+
+    #: Shape `(num_packed, input_dim)`. Tokens in the order of a `Packing`.
+    inputs: torch.Tensor
+    weights: Weights
+    #: State before the first step, longest sentence first; zeros when not given.
+    state: Optional[RecurrentState] = None
+    #: Used without gradients: the layers that cache packed copies of the weights.
+    layers: Optional[LinearLayers] = None
+
+
 class SavedActivations(NamedTuple):
     """What the backward scan needs of all steps."""
 
-    #: Shape `(num_packed, num_gates * hidden_dim)`. As the step function filled them.
+    #: Shape `(num_packed, num_gates * hidden_dim)`. Before or after their activation functions: the
+    #: backward scan of the same code reads them.
     gates: torch.Tensor
     #: Shape `(num_packed, hidden_dim)`.
     cell_states: torch.Tensor
@@ -57,49 +70,60 @@ class SavedActivations(NamedTuple):
         )
 
 
+def outputs_of(
+    inputs: torch.Tensor, weights: Weights, activations: Optional[SavedActivations]
+) -> torch.Tensor:
+    """Where a scan writes the hidden states: shape `(num_packed, output_dim)`."""
+    if activations is not None:
+        return activations.hidden_states
+    return inputs.new_empty(len(inputs), weights.output_dim)
+
+
 def forward_scan(
     cell: Cell,
-    inputs: torch.Tensor,
-    weights: Weights,
+    calls: Sequence[LayerCall],
     batch_sizes: Sequence[int],
-    state: Optional[RecurrentState],
-    products: Products,
-    activations: Optional[SavedActivations],
-) -> Tuple[torch.Tensor, RecurrentState]:
+    saved: Optional[Sequence[SavedActivations]] = None,
+) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
-    The steps of one layer, without gradients. Fills `activations` if they are given; otherwise the
-    memory needed besides the hidden states does not grow with the number of steps.
+    The steps of each layer, without gradients. Fills the activations if they are given; otherwise
+    the memory needed besides the hidden states does not grow with the number of steps.
 
     # Parameters
 
     cell : `Cell`
-    inputs : `torch.Tensor`
-        Shape `(num_packed, input_dim)`: the tokens of all steps, step by step, in the type of the
-        products (float32, float64 or bfloat16).
-    weights : `Weights`
+    calls : `Sequence[LayerCall]`
+        The inputs are in the type of the products (float32, float64 or bfloat16).
     batch_sizes : `Sequence[int]`
         The number of sentences in each step, which never grows; their sum is `num_packed`.
-    state : `Optional[RecurrentState]`
-        The initial state of each sentence, the longest first; zeros by default.
-    products : `Products`
-        Of the weights.
-    activations : `Optional[SavedActivations]`
+    saved : `Optional[Sequence[SavedActivations]]`
+        Of each layer.
 
     # Returns
 
-    `Tuple[torch.Tensor, RecurrentState]`
-        The hidden states, shape `(num_packed, output_dim)`, in the type of `inputs`; and the state
-        of each sentence after its last token.
+    `List[Tuple[torch.Tensor, RecurrentState]]`
+        Of each layer the hidden states, shape `(num_packed, output_dim)`, in the type of the
+        inputs; and the state of each sentence after its last token.
     """
+    return [
+        _forward_scan(cell, call, batch_sizes, saved[number] if saved else None)
+        for number, call in enumerate(calls)
+    ]
+
+
+def _forward_scan(
+    cell: Cell,
+    call: LayerCall,
+    batch_sizes: Sequence[int],
+    activations: Optional[SavedActivations],
+) -> Tuple[torch.Tensor, RecurrentState]:
+    inputs, weights, state, layers = call
     # Computations between matrix products are in float32 at least.
     full = torch.promote_types(inputs.dtype, torch.float32)
     dim, batch_size = weights.hidden_dim(cell), max(batch_sizes, default=0)
     step_function = step_of(cell, inputs.device, inputs.dtype, dim, batch_size)
-    outputs = (
-        activations.hidden_states
-        if activations
-        else inputs.new_empty(len(inputs), weights.output_dim)
-    )
+    products = weights.products(inputs.dtype, layers)
+    outputs = outputs_of(inputs, weights, activations)
     hidden, cell_state = state or (None, outputs.new_zeros(batch_size, dim, dtype=full))
     hidden = hidden if hidden is None else hidden.to(inputs.dtype)
     cell_state = cell_state.to(full).contiguous()
@@ -111,8 +135,12 @@ def forward_scan(
             # Copies: a slice would keep the states of all sentences alive.
             assert hidden is not None
             ended.append((hidden[size:].clone(), cell_state[size:].clone()))
-        recurrent = None
-        if hidden is not None:
+        if hidden is None:
+            # The product with a state of zeros.
+            recurrent = input_gates.new_zeros(size, weights.recurrent.size(0))
+            if weights.recurrent_bias is not None:
+                recurrent += weights.recurrent_bias
+        else:
             # With rows of ended sentences as padding, so that the product need not pad its inputs.
             recurrent = products.recurrent(hidden[: padded_rows(size)])[:size]
         gates = activations.gates[step] if activations else None
@@ -184,9 +212,9 @@ def backward_scan(
         Shape `(num_packed, output_dim)`, in that type; `None` without a projection.
     """
     full, dtype = activations.cell_states.dtype, d_gates.dtype
-    d_outputs, d_hidden, d_cell = (gradient.to(full) for gradient in gradients)
-    d_hidden, d_cell = _dense_copy(d_hidden), _dense_copy(d_cell)
-    initial = torch.zeros_like(d_cell) if state is None else _dense_copy(state.cell.to(full))
+    d_outputs = gradients[0].to(full)
+    d_hidden, d_cell = (dense_copy(gradient, full) for gradient in gradients[1:])
+    initial = torch.zeros_like(d_cell) if state is None else dense_copy(state.cell, full)
     through_recurrent = PackedMatrix(weights.recurrent.t().to(dtype))
     through_projection = None
     if weights.projection is not None:
@@ -222,8 +250,9 @@ def _stop_at_clip(gradient: torch.Tensor, clipped: torch.Tensor, clip: Optional[
         gradient.mul_(clipped.abs() < clip)
 
 
-def _dense_copy(values: torch.Tensor) -> torch.Tensor:
-    return values.clone(memory_format=torch.contiguous_format)
+def dense_copy(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A contiguous copy in another type."""
+    return values.to(dtype, memory_format=torch.contiguous_format, copy=True)
 
 
 def large_buffer(like: torch.Tensor, rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:

@@ -3,9 +3,8 @@ from typing import List, Optional, Tuple
 import torch
 
 from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.compiled_scan import LayerCall
 from elmo_plugin.modules.recurrent.recurrence import recurrences
-from elmo_plugin.modules.recurrent.scan import RecurrentState
+from elmo_plugin.modules.recurrent.scan import LayerCall, RecurrentState
 from elmo_plugin.modules.recurrent.weights import Weights
 
 

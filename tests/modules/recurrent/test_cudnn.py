@@ -13,8 +13,7 @@ from elmo_plugin.modules.recurrent import recurrence as recurrence_module
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.compiled_scan import LayerCall
-from elmo_plugin.modules.recurrent.scan import RecurrentState
+from elmo_plugin.modules.recurrent.scan import LayerCall, RecurrentState
 from elmo_plugin.modules.recurrent.weights import Weights
 from tests.modules.recurrent.test_recurrence import (
     DIM,

@@ -13,11 +13,11 @@ from elmo_plugin.modules import tuning
 from elmo_plugin.modules.recurrent import graph_scan, step_graphs
 from elmo_plugin.modules.recurrent import recurrence as recurrence_module
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.compiled_scan import LayerCall
 from elmo_plugin.modules.recurrent.recurrence import recurrences
-from elmo_plugin.modules.recurrent.reference import reference_recurrence
+from elmo_plugin.modules.recurrent.scan import LayerCall
 from elmo_plugin.modules.recurrent.weights import Weights
 from tests.modules.recurrent import test_recurrence as loop
+from tests.modules.recurrent.reference import reference_recurrence
 from tests.modules.recurrent.test_recurrence import (
     LAYERS,
     SHAPES,

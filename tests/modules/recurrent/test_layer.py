@@ -7,9 +7,9 @@ from elmo_plugin.modules.recurrent.cell import Cell
 from elmo_plugin.modules.recurrent.cells.gru import GruCell
 from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
 from elmo_plugin.modules.recurrent.layer import RecurrentLayer
-from elmo_plugin.modules.recurrent.reference import reference_recurrence
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from tests.bilm.oracle import relative_error
+from tests.modules.recurrent.reference import reference_recurrence
 
 INPUT_DIM, DIM, PROJECTION_DIM = 5, 7, 3
 # Sentences of 6, 6, 4, 4, 1 and 1 tokens.
@@ -156,18 +156,14 @@ def test_a_new_cell_needs_nothing_but_its_formula():
             cell_state = gates.tanh() + 0.5 * cell_state
             return cell_state, cell_state
 
-    try:
-        assert Cell.registered["MinimalCell"] is MinimalCell
-        layer = RecurrentLayer(MinimalCell(), INPUT_DIM, DIM)
-        inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
-        outputs, state = layer(inputs, UNEVEN)
-        expected, expected_state = reference_recurrence(layer.cell, inputs, layer.weights(), UNEVEN)
-        assert_same([outputs, *state], [expected, *expected_state], 1e-6)
-        found = torch.autograd.grad(outputs.square().sum(), list(layer.parameters()))
-        wanted = torch.autograd.grad(expected.square().sum(), list(layer.parameters()))
-        assert_same(found, wanted, 1e-5)
-    finally:
-        del Cell.registered["MinimalCell"]
+    layer = RecurrentLayer(MinimalCell(), INPUT_DIM, DIM)
+    inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
+    outputs, state = layer(inputs, UNEVEN)
+    expected, expected_state = reference_recurrence(layer.cell, inputs, layer.weights(), UNEVEN)
+    assert_same([outputs, *state], [expected, *expected_state], 1e-6)
+    found = torch.autograd.grad(outputs.square().sum(), list(layer.parameters()))
+    wanted = torch.autograd.grad(expected.square().sum(), list(layer.parameters()))
+    assert_same(found, wanted, 1e-5)
 
 
 def test_a_cell_that_inherits_has_the_numbers_of_its_gates_and_the_kernel_of_its_formula():
@@ -182,16 +178,13 @@ def test_a_cell_that_inherits_has_the_numbers_of_its_gates_and_the_kernel_of_its
             cell_state, output = super().formula(gates, cell_state)
             return cell_state, output.square()
 
-    try:
-        for name in ("kernel", "num_recurrent_gates", "num_input_gates", "draw_order"):
-            assert getattr(NamedGru, name) == getattr(GruCell, name)
-        layer = RecurrentLayer(SquaredLstm(), INPUT_DIM, DIM)
-        inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
-        found, _ = layer(inputs, UNEVEN)
-        expected, _ = reference_recurrence(layer.cell, inputs, layer.weights(), UNEVEN)
-        assert relative_error(found, expected) < 1e-6
-    finally:
-        del Cell.registered["NamedGru"], Cell.registered["SquaredLstm"]
+    for name in ("kernel", "num_recurrent_gates", "num_input_gates", "draw_order"):
+        assert getattr(NamedGru, name) == getattr(GruCell, name)
+    layer = RecurrentLayer(SquaredLstm(), INPUT_DIM, DIM)
+    inputs = torch.randn(sum(UNEVEN), INPUT_DIM)
+    found, _ = layer(inputs, UNEVEN)
+    expected, _ = reference_recurrence(layer.cell, inputs, layer.weights(), UNEVEN)
+    assert relative_error(found, expected) < 1e-6
 
 
 def test_weights_converted_through_data_are_read_in_their_new_type():
