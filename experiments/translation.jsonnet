@@ -9,7 +9,8 @@
 // 10 epochs, in batches of 1,024 tokens, gradients clipped to a norm of 5 (paper: SGD at 1, halved
 // after each epoch once the perplexity on dev has risen); products in bfloat16. Also different:
 // spaCy's tokenisation, translations keep their upper case, target words that occur once are
-// unknown, and the word vectors are those of ELMO_GLOVE (paper: GloVe, 840B tokens, 300 dimensions).
+// unknown, and the word vectors are those of ELMO_GLOVE (paper: GloVe, 840B tokens, 300
+// dimensions).
 // Paper: no BLEU for CoVe-S that we know of; CoVe is evaluated by the scores of tasks, as in
 // sst_cove.jsonnet. Ours: README.md.
 local paths = import 'lib/paths.libsonnet';
