@@ -2,9 +2,9 @@
 // five passes over 27.5 million tokens of Wikipedia, with half the cells of the authors' large
 // biLM.
 // Differences from bilm_small.jsonnet: four times the cells, twice the width and the character
-// filters, more than five times the tokens per batch, four times the samples of the softmax,
-// dropout as the authors', fewer lines shuffled at once so that a pass begins sooner, and ten
-// processes that build batches.
+// filters, more than five times the tokens per batch, four times the samples of the softmax, the
+// authors' dropout, fewer lines shuffled at once so that a pass begins sooner, and ten processes
+// that build batches.
 // Paper: perplexity 39.7 of the large biLM on other text. Ours: 56.7, pretrained/medium/README.md.
 (import 'bilm_small.jsonnet') {
   settings+: {

@@ -7,8 +7,8 @@
 // layer norm is computed per token (the authors': over all tokens of a batch, `layer_norm:
 // 'batch'`).
 // Paper: 88.7 accuracy on SNLI test (mean of 5 seeds, sd 0.17). Ours: README.md.
-// On our 73,578 pairs and on a fifth of them, models with trained word vectors, without this penalty
-// and without dropout after the attention, have better scores (README.md, Table 1).
+// On our 73,578 pairs and on a fifth of them, models with trained word vectors, without this
+// penalty and without dropout after the attention, have better scores (README.md, Table 1).
 (import 'snli.jsonnet') {
   settings+: {
     elmo: (import 'lib/elmo.libsonnet') { at: 'both', dropout: 0.0, layer_norm: true },

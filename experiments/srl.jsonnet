@@ -5,8 +5,7 @@
 // stopping after 200 without a better F1 on dev. (AllenNLP averages the loss and clips gradients by
 // value, which trains more slowly.)
 // Words are looked up in lower case, as GloVe's are; with cased vectors, keeping the case is no
-// better with one seed (studies/table1.jsonnet). With ELMO_GLOVE, vectors have the width of that
-// file.
+// better with one seed (README.md, Table 1). With ELMO_GLOVE, vectors have the width of that file.
 // Differences: I- tags at the start of a sentence are also forbidden in decoding; each word of
 // train and dev without a vector has its own random vector, and words that are new at prediction
 // time share an untrained one (He et al.: one trained vector for all unknown words).

@@ -1,8 +1,6 @@
 // Sentiment: sst.jsonnet with CoVe at the input, the network of McCann et al. (2017) with the ReLU
 // layers of Peters et al. (2018). (sst_elmo.jsonnet has ELMo at the input and at the output.)
-// CoVe: the second layer of the encoder in ELMO_COVE, concatenated to its input, the fixed word
-// vectors of ELMO_GLOVE. A word without a vector has zeros, as in the authors' experiments, not a
-// random vector as in sst.jsonnet.
+// CoVe and word vectors: as in snli_cove.jsonnet.
 // Paper: 53.7 accuracy on SST-5 test (McCann et al. 2017, with character n-gram vectors and maxout
 // layers; cited by Peters et al. 2018). Ours: the study of CoVe in README.md.
 local words = import 'lib/words.libsonnet';

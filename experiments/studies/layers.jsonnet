@@ -1,6 +1,6 @@
 // ELMo from a single layer of the biLM against all layers, on dev; the token layer is a character
 // CNN without context. TagLM (Peters et al. 2017) has the last layer between the two BiLSTMs
-// instead of at the input. The biLM with one LSTM layer is ablations/bilm_small_one_layer.jsonnet,
+// instead of at the input. The biLM of one LSTM layer is ablations/bilm_small_one_layer.jsonnet,
 // trained on as much text. NER has fixed word vectors, as in figure1.jsonnet. The baseline of SNLI
 // has trained ones, as in table2.jsonnet, and the models with ELMo fixed ones and stronger
 // regularisation. Epochs, patience and share of the data: training.libsonnet.

@@ -1,6 +1,6 @@
 // Whether training in bfloat16 (`mixed_precision`) costs accuracy, on test: SNLI in bfloat16, as in
-// table1.jsonnet, and in float32. On a processor without instructions for bfloat16, both are the same.
-// The models are the best baseline and the best model with ELMo of table1.jsonnet.
+// table1.jsonnet, and in float32. On a processor without instructions for bfloat16, both are the
+// same. The models are the best baseline and the best model with ELMo of table1.jsonnet.
 local paths = import '../lib/paths.libsonnet';
 local words = import '../lib/words.libsonnet';
 local elmo_regularisation = import 'elmo_regularisation.libsonnet';

@@ -2,9 +2,9 @@
 // Baselines: fixed word vectors, trained ones, and, where the model with ELMo is regularised more
 // strongly (elmo_regularisation.libsonnet), trained ones with that regularisation. ELMo is compared
 // with the baseline with the best validation score. The models with ELMo have the word vectors of
-// their experiments: trained ones for NER and SRL, fixed ones for the others. NER, SST and SNLI have
-// a column with the other kind, too, and SNLI one with the regularisation of the baseline. SRL looks
-// words up in lower case, and has a baseline that keeps their case, which our word vectors
+// their experiments: trained ones for NER and SRL, fixed ones for the others. NER, SST and SNLI
+// have a column with the other kind, too, and SNLI one with the regularisation of the baseline. SRL
+// looks words up in lower case, and has a baseline that keeps their case, which our word vectors
 // distinguish.
 // All columns of a row have the same data, epochs and patience. Differences from the experiments:
 // epochs and patience; a higher learning rate and smaller layers for SST; SNLI on a fifth of its
