@@ -1,2 +1,2 @@
-// The top layer only, at the input.
+// The last layer only, at the input.
 (import '../coref_elmo.jsonnet') { settings+: { elmo+: { layers: 'last' } } }

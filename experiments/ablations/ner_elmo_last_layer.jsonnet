@@ -1,2 +1,2 @@
-// The top layer only, at the input.
+// The last layer only, at the input.
 (import '../ner_elmo.jsonnet') { settings+: { elmo+: { layers: 'last' } } }

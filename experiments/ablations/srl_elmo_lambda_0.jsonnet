@@ -1,2 +1,2 @@
-// No penalty on the layer scores.
+// No penalty on the unnormalised layer weights.
 (import '../srl_elmo.jsonnet') { settings+: { elmo+: { lambda: 0 } } }

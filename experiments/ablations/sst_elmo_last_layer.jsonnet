@@ -1,2 +1,2 @@
-// The top layer only, as in CoVe and TagLM.
+// The last layer only, as in CoVe and TagLM.
 (import '../sst_elmo.jsonnet') { settings+: { elmo+: { layers: 'last' } } }

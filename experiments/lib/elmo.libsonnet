@@ -11,7 +11,7 @@ local defaults = {
   layer_norm: false,
   fixed_weights: null,
   dropout: 0.5,
-  lambda: 0.001,  // strength of the L2 penalty on the layer scores (section 3.2)
+  lambda: 0.001,  // strength of the L2 penalty on the unnormalised layer weights (section 3.2)
   trainable: false,
   // By default each sentence starts from a zero state. The authors' programs carry the state from
   // batch to batch (true). Which is better with the published weights has not been measured.
