@@ -116,14 +116,9 @@ def format_sentence(
         If the numbers of words and tags differ, and as `check_word` does.
     """
     columns = [words, predicted] if gold is None else [words, gold, predicted]
-    if len({len(column) for column in columns}) > 1:
-        raise ValueError(
-            f"expected a tag for each of {len(words)} words, found "
-            f"{' and '.join(str(len(column)) for column in columns[1:])}"
-        )
     for word in words:
         check_word(word)
-    rows = list(zip(*columns))
+    rows = list(zip(*columns, strict=True))
     if is_document_start:
         start = (_DOCUMENT_START, *["O"] * (len(columns) - 1))
         rows = [start, ("",), *rows]

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Iterator, Union
+from typing import Any, Iterator, List, Union
 
 from elmo_plugin.util.text_files import numbered_lines
 
@@ -33,24 +33,17 @@ def read_sentence_pairs(
         If one file has more lines than the other, or a line is empty in one of them; the message
         begins with file and line.
     """
+    paths = (source_path, target_path)
     # Universal newlines would end a line at a lone carriage return, in one file and not the other.
-    lines = (numbered_lines(path, newline="\n") for path in (source_path, target_path))
-    for number, (source, target) in enumerate(zip_longest(*lines), start=1):
-        for path, line, other in (
-            (source_path, source, target_path),
-            (target_path, target, source_path),
-        ):
-            if line is None:
-                raise ValueError(
-                    f"{path}:{number}: expected as many lines as in {other}, found the end of the "
-                    "file. Each line must have its translation in the same line of the other file."
-                )
-        texts = [line.strip() for _, line in (source, target)]
+    files = (numbered_lines(path, newline="\n") for path in paths)
+    for number, lines in enumerate(zip_longest(*files), start=1):
+        texts: List[Any] = [line and line[1].strip() for line in lines]
         if all(texts):
             yield SentencePair(*texts)
-        elif any(texts):
-            path, other = (source_path, target_path) if not texts[0] else (target_path, source_path)
+        elif None in texts or any(texts):
+            which = texts.index(None if None in texts else "")
+            found = "the end of the file" if texts[which] is None else "an empty line"
             raise ValueError(
-                f"{path}:{number}: expected a sentence, as in this line of {other}, found none. "
-                "Remove the line from both files."
+                f"{paths[which]}:{number}: expected the translation of this line of "
+                f"{paths[1 - which]}, found {found}. Add it, or remove the line from both files."
             )

@@ -2,12 +2,9 @@
 
 import os
 from collections import Counter
-from typing import Callable, Iterable, NamedTuple, Optional, Union
+from typing import Callable, Iterable, NamedTuple, Union
 
 from elmo_plugin.corpora.sentence_per_line import read_sentences
-
-# Sentences between two calls of `on_progress`.
-_PROGRESS_STEP = 10_000
 
 
 class WordCounts(NamedTuple):
@@ -19,7 +16,7 @@ class WordCounts(NamedTuple):
 
 def count_words(
     paths: Iterable[Union[str, os.PathLike]],
-    on_progress: Optional[Callable[[int], object]] = None,
+    on_progress: Callable[[int], object] = lambda num_lines: None,
     decoding_errors: str = "strict",
 ) -> WordCounts:
     """
@@ -30,21 +27,16 @@ def count_words(
 
     paths : `Iterable[Union[str, os.PathLike]]`
         See `read_sentences`.
-    on_progress : `Optional[Callable[[int], object]]`, optional (default = `None`)
-        Called every 10,000 lines, and at the end, with the number of lines since the last call.
+    on_progress : `Callable[[int], object]`
+        Called after each line with the number of lines since the last call, which is 1.
     decoding_errors : `str`, optional (default = `"strict"`)
         See `numbered_lines`, which also documents the exceptions.
     """
     words: Counter = Counter()
-    num_sentences = num_unreported = 0
+    num_sentences = 0
     for path in paths:
         for _, sentence in read_sentences(path, decoding_errors=decoding_errors):
             words.update(sentence)
             num_sentences += bool(sentence)
-            num_unreported += 1
-            if num_unreported == _PROGRESS_STEP and on_progress is not None:
-                on_progress(num_unreported)
-                num_unreported = 0
-    if num_unreported and on_progress is not None:
-        on_progress(num_unreported)
+            on_progress(1)
     return WordCounts(words, num_sentences)

@@ -1,5 +1,5 @@
 from collections import Counter
-from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Collection, Dict, Iterable, NamedTuple, Tuple
 
 from overrides import overrides
 
@@ -84,21 +84,3 @@ class SpanF1(SummedMetric):
             percentages = "".join(f"{100 * score:8.2f}" for score in row.scores())
             lines.append(f"{name:>{width}} {counts}{percentages}")
         return "\n".join(lines)
-
-
-def aligned_tags(
-    predicted: List[List[str]], gold: List[List[str]]
-) -> Iterator[Tuple[List[str], List[str]]]:
-    """Predicted and gold tags of each sequence. Raises `ValueError` if their numbers differ."""
-    if len(predicted) != len(gold):
-        raise ValueError(
-            "expected gold tags for each predicted sequence, found "
-            f"{len(predicted)} predicted and {len(gold)} gold sequences"
-        )
-    for number, (predicted_tags, gold_tags) in enumerate(zip(predicted, gold)):
-        if len(predicted_tags) != len(gold_tags):
-            raise ValueError(
-                f"expected a gold tag for each predicted tag, found {len(predicted_tags)} "
-                f"predicted and {len(gold_tags)} gold tags in sequence {number} of the batch"
-            )
-        yield predicted_tags, gold_tags

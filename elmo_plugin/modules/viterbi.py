@@ -1,6 +1,6 @@
 """Viterbi decoding: the best sequence of labels under label and transition scores."""
 
-from typing import List, Optional
+from typing import List
 
 import torch
 
@@ -13,7 +13,7 @@ def decode(
     mask: torch.Tensor,
     start_scores: torch.Tensor,
     transition_scores: torch.Tensor,
-    end_scores: Optional[torch.Tensor] = None,
+    end_scores: torch.Tensor,
 ) -> List[List[int]]:
     """
     Viterbi decoding of a whole batch at once.
@@ -28,9 +28,9 @@ def decode(
         Shape `(num_labels,)`. The score of a label at a sentence's first token.
     transition_scores : `torch.Tensor`
         Shape `(num_labels, num_labels)`, from the row's label to the column's.
-    end_scores : `Optional[torch.Tensor]`
-        Shape `(num_labels,)`. The score of a label at a sentence's last token; default zeros. In
-        start, transition and end scores, -inf forbids a label or transition.
+    end_scores : `torch.Tensor`
+        Shape `(num_labels,)`. The score of a label at a sentence's last token. In start, transition
+        and end scores, -inf forbids a label or transition.
 
     # Returns
 
@@ -54,7 +54,7 @@ def decode(
     for emission, is_real in zip(emissions[1:], is_token[1:].unsqueeze(2)):
         best = (totals[-1].unsqueeze(1) + arrivals).amax(dim=2)
         totals.append(torch.where(is_real, best + emission, totals[-1]))
-    last = totals[-1] if end_scores is None else totals[-1] + end_scores.detach().to(emissions)
+    last = totals[-1] + end_scores.detach().to(emissions)
     # Shape of each: (batch_size,)
     path = [last.argmax(dim=1)]
     # Predecessors are computed only for the labels of the best path.

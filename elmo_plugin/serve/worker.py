@@ -2,7 +2,8 @@ import logging
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Callable, Deque, Dict, List, Optional, Sequence, Union
 
@@ -133,7 +134,8 @@ class Worker:
             with self._changed:
                 self._stopping = True
                 for job in (*batch, *self._jobs):
-                    if not job.future.done():
+                    # Some are answered already, and a client may cancel one at any moment.
+                    with suppress(InvalidStateError):
                         job.future.set_exception(WorkerEnded())
                 self._jobs.clear()
 

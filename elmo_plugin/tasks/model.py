@@ -49,7 +49,7 @@ class TaskModel(Model):
     """
 
     #: What a training corpus must have, and where; for the error.
-    labels: str
+    needed_labels: str
     #: Set by the subclass's constructor.
     metric: Any
     #: The metrics that the progress bar shows; all others are reported after the last batch.
@@ -77,7 +77,9 @@ class TaskModel(Model):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._dtype == "float32" or self.training:
-            return super().__call__(*args, **kwargs)
+            outputs = super().__call__(*args, **kwargs)
+            self.require_labels(outputs.get("loss"))
+            return outputs
         with autocast_bfloat16(next(self.parameters()).device):
             outputs = super().__call__(*args, **kwargs)
         # NumPy has no bfloat16.
@@ -134,8 +136,8 @@ class TaskModel(Model):
         """
         if self.training and labels is None:
             raise ConfigurationError(
-                f"{self.default_predictor}: training needs {self.labels}, but the instances have "
-                "none. Set `train_data_path` to a corpus that has them."
+                f"{self.default_predictor}: training needs {self.needed_labels}, but the instances "
+                "have none. Set `train_data_path` to a corpus that has them."
             )
 
     def score(self, predicted: Sequence[Any], gold: Sequence[Any]) -> None:

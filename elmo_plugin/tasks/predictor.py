@@ -87,7 +87,7 @@ class TaskPredictor(Predictor):
     def dump_line(self, outputs: JsonDict) -> str:
         if self._output_format == "json":
             return json.dumps(outputs, ensure_ascii=False) + "\n"
-        return self._columns(outputs)
+        return self._for_scorer(outputs)
 
     def _prediction(self, output: Dict[str, Any]) -> Prediction:
         described = self._described(output).items()
@@ -101,8 +101,8 @@ class TaskPredictor(Predictor):
         """The prediction, from what the model returns; a field that is `None` is left out."""
         raise NotImplementedError
 
-    def _columns(self, outputs: JsonDict) -> str:
-        """The prediction in the format of the official scorer."""
+    def _for_scorer(self, outputs: JsonDict) -> str:
+        """The prediction in the other output format, mostly that of an official scorer."""
         raise NotImplementedError
 
 

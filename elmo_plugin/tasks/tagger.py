@@ -1,10 +1,13 @@
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
+from allennlp.modules.conditional_random_field import allowed_transitions
 
 from elmo_plugin.modules.viterbi import decode
-from elmo_plugin.tasks.legal_tags import Scores, transition_constraints
 from elmo_plugin.tasks.model import TaskModel, at_least_float32
+
+#: Of starts, transitions and ends, see `decode`.
+Scores = Tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class TaggerModel(TaskModel):
@@ -17,12 +20,23 @@ class TaggerModel(TaskModel):
     tags: Sequence[str]
 
     def set_tags(self, tags: List[str], scheme: str) -> None:
-        """Takes the names of the tags, and the scheme that says which sequences are legal."""
+        """
+        # Parameters
+
+        tags : `List[str]`
+            The tags by index. Others, such as the vocabulary's padding and unknown label, are never
+            legal.
+        scheme : `str`
+            `BIO` or `BIOUL`, which says which sequences are legal.
+        """
         self.tags = tags
-        for name, scores in zip(
-            ("start", "transition", "end"), transition_constraints(tags, scheme)
-        ):
-            self.register_buffer(f"{name}_scores", scores, persistent=False)
+        # 0 if legal, else -inf. AllenNLP's indices of start and end come after those of the tags.
+        scores = torch.full((len(tags) + 2, len(tags) + 2), float("-inf"))
+        for row, column in allowed_transitions(scheme, dict(enumerate(tags))):
+            scores[row, column] = 0.0
+        self.register_buffer("start_scores", scores[-2, :-2], persistent=False)
+        self.register_buffer("transition_scores", scores[:-2, :-2], persistent=False)
+        self.register_buffer("end_scores", scores[:-2, -1], persistent=False)
 
     def outputs(
         self,
@@ -65,5 +79,5 @@ class TaggerModel(TaskModel):
         raise NotImplementedError
 
     def scores_of_sequences(self) -> Scores:
-        """Scores of starts, transitions and ends, see `transition_constraints`."""
+        """Those that restrict `decode` to legal sequences: 0 if legal, else -inf."""
         return self.start_scores, self.transition_scores, self.end_scores

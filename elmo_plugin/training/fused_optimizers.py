@@ -35,7 +35,8 @@ class FusedAdam(Optimizer, torch.optim.Adam):
 class FusedAdagrad(Optimizer, torch.optim.Adagrad):
     """
     AllenNLP's `adagrad`, the optimizer of the ELMo paper's biLM, with torch's fused kernel on a
-    CPU; torch has no fused kernel for a GPU. See `torch.optim.Adagrad` for the parameters.
+    CPU. A fused kernel for a GPU is not used: of the versions of torch that this package allows,
+    only later ones have it. See `torch.optim.Adagrad` for the parameters.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ from elmo_plugin.training.random_states import random_states, set_random_states
 from elmo_plugin.training.resumed_loader import ResumedLoader
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.distributed import gathered, sum_over_processes
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_no_settings
 from elmo_plugin.util.weights import read_state
 
 # The key of what this trainer adds to the trainer state.
@@ -71,9 +71,7 @@ class RecoverableTrainer(GradientDescentTrainer):
     _should_validate_this_epoch: bool
 
     def __init__(self, *args: Any, mixed_precision: bool = False, **kwargs: Any) -> None:
-        unknown = sorted(kwargs.keys() - _SETTINGS)
-        if unknown:
-            raise ConfigurationError(f"trainer: no such settings: {', '.join(unknown)}")
+        check_no_settings(self, kwargs.keys() - _SETTINGS)
         super().__init__(*args, **kwargs)
         self._mixed_precision = mixed_precision
         self._record = _Record()
@@ -131,8 +129,11 @@ class RecoverableTrainer(GradientDescentTrainer):
         if not (latest := self._checkpointer and self._checkpointer.find_latest_checkpoint()):
             return
         if self._moving_average:
-            # AllenNLP has replaced them by copies in the checkpoint, which are not trained.
+            # AllenNLP has replaced them by copies in the checkpoint, which are not trained, and has
+            # left what it has loaded on the CPU.
             self._moving_average._parameters = averaged
+            for loaded in (self._moving_average._shadows, self._moving_average._backups):
+                loaded.update((name, loaded[name].to(each.device)) for name, each in averaged)
         # `ConfidenceChecksCallback` removes its hooks in the first batch of the first epoch only.
         self._callbacks = [
             TrainerCallback("") if isinstance(callback, ConfidenceChecksCallback) else callback

@@ -2,20 +2,18 @@
 
 import ctypes
 import os
-import sys
 
 # Option of Linux's `prctl`: the signal that a process gets when its parent ends.
 _PR_SET_PDEATHSIG = 1
 # Loaded here, because little may be done between fork and exec.
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_LIBC = ctypes.CDLL(None)
 
 
 def end_with_parent(parent: int, signal_number: int) -> None:
     """
-    On Linux: the calling process gets the signal when the thread that started it ends, and exits if
-    the process `parent` has already ended.
+    The calling process gets the signal when the thread that started it ends, and exits if the
+    process `parent` has already ended.
     """
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal_number)
-        if os.getppid() != parent:
-            os._exit(1)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal_number)
+    if os.getppid() != parent:
+        os._exit(1)

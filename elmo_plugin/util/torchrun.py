@@ -7,8 +7,6 @@ from typing import NamedTuple, Optional
 
 from torch import distributed
 
-from elmo_plugin.util.errors import ConfigurationError
-
 # Seconds between two checks of a store. `Store.wait` would delay signals and has a time limit.
 _INTERVAL = 0.2
 
@@ -23,25 +21,10 @@ class ProcessRanks(NamedTuple):
 
 
 def torchrun_ranks() -> Optional[ProcessRanks]:
-    """
-    The ranks that `torchrun` gave this process; `None` if it was started otherwise.
-
-    # Raises
-
-    `ConfigurationError`
-        If the environment has only some of the variables of `torchrun`.
-    """
+    """The ranks that `torchrun` gave this process; `None` if it was started otherwise."""
     if not distributed.is_torchelastic_launched():
         return None
-    names = [name.upper() for name in ProcessRanks._fields]
-    missing = [name for name in (*names, "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
-    if missing:
-        raise ConfigurationError(
-            "TORCHELASTIC_RUN_ID is set: expected the environment of a process of torchrun, "
-            f"found no {', '.join(missing)}. Start this command with torchrun, or unset "
-            "TORCHELASTIC_RUN_ID."
-        )
-    return ProcessRanks(*(int(os.environ[name]) for name in names))
+    return ProcessRanks(*(int(os.environ[name.upper()]) for name in ProcessRanks._fields))
 
 
 def rendezvous(store: distributed.Store, ranks: ProcessRanks) -> distributed.Store:

@@ -32,10 +32,11 @@ def test_lines_that_are_empty_in_both_files_are_skipped(read):
 @pytest.mark.parametrize(
     "source, target, message",
     [
-        ("a\nb\n", "a\n", r"x\.de:2: expected as many lines as in .*x\.en, found the end"),
-        ("a\n", "a\nb\n", r"x\.en:2: expected as many lines as in .*x\.de, found the end"),
-        ("a\n\nc\n", "a\nb\nc\n", r"x\.en:2: expected a sentence, as in this line of .*x\.de"),
-        ("a\nb\n", "a\n \n", r"x\.de:2: expected a sentence, as in this line of .*x\.en"),
+        ("a\nb\n", "a\n", r"x\.de:2: expected .* of .*x\.en, found the end of the file\. Add"),
+        ("a\n", "a\nb\n", r"x\.en:2: expected .* of .*x\.de, found the end of the file\. Add"),
+        ("a\n\nc\n", "a\nb\nc\n", r"x\.en:2: expected .* of .*x\.de, found an empty line\. Add"),
+        ("a\nb\n", "a\n \n", r"x\.de:2: expected .* of .*x\.en, found an empty line\. Add"),
+        ("a\n\n", "a\n", r"x\.de:2: expected .* of .*x\.en, found the end of the file\. Add"),
     ],
 )
 def test_a_sentence_without_a_translation_is_named_with_its_place(read, source, target, message):

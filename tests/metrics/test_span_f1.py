@@ -1,6 +1,4 @@
-import pytest
-
-from elmo_plugin.metrics.span_f1 import SpanF1, aligned_tags
+from elmo_plugin.metrics.span_f1 import SpanF1
 
 
 class Example(SpanF1):
@@ -47,15 +45,3 @@ def test_after_a_reset_all_counts_are_zero():
     metric = counted()
     metric.reset()
     assert metric.rows(metric.sums()) == {"overall": (0, 0, 0)}
-
-
-@pytest.mark.parametrize(
-    "predicted, message",
-    [
-        ([["O"]], "found 1 predicted and 2 gold sequences"),
-        ([["O"], ["O"]], "found 1 predicted and 2 gold tags in sequence 1 of the batch"),
-    ],
-)
-def test_tags_that_do_not_align_are_refused(predicted, message):
-    with pytest.raises(ValueError, match=message):
-        list(aligned_tags(predicted, [["O"], ["O", "O"]]))

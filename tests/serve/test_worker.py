@@ -151,6 +151,25 @@ def test_nobody_waits_for_a_thread_that_died(start):
         worker.submit("a", "3")
 
 
+def test_a_client_that_leaves_while_the_thread_ends_does_not_keep_others_waiting(start):
+    echo = Echo()
+    worker = start({"a": echo})
+    worker.submit("a", "0")
+    wait_until(lambda: echo.batches)
+    leaves, stays = worker.submit("a", "1"), worker.submit("a", "2")
+
+    def leave_first(error):
+        leaves.cancel()
+        type(leaves).set_exception(leaves, error)
+
+    leaves.set_exception = leave_first
+    worker.stop()
+    echo.may_answer.release()
+    with pytest.raises(WorkerEnded):
+        stays.result(timeout=10)
+    assert leaves.cancelled() and worker.num_waiting == 0
+
+
 def test_those_just_answered_may_ask_again_before_the_next_batch(start, monkeypatch):
     monkeypatch.setattr("elmo_plugin.serve.worker._PAUSE", 1e6)
     echo = Echo()

@@ -221,9 +221,33 @@ def test_recovery_is_exact_if_the_first_evaluation_draws_random_numbers(
     assert all(torch.equal(recovered[name], whole[name]) for name in whole)
 
 
+def test_allennlps_average_is_recovered_on_the_device_of_the_parameters(
+    folder, experiment, monkeypatch
+):
+    experiment["trainer"]["moving_average"] = {"type": "exponential"}
+    restore = RecoverableTrainer._maybe_restore_checkpoint
+    devices = set()
+
+    def restore_elsewhere(trainer):
+        average = trainer._moving_average
+        # `meta` stands for a GPU: checkpoints are loaded to the CPU.
+        average._parameters = [(name, values.to("meta")) for name, values in average._parameters]
+        restore(trainer)
+        for tensors in (average._shadows, average._backups):
+            devices.update(values.device.type for values in tensors.values())
+        raise Killed
+
+    Kill.at = 3
+    for recover in (False, True):
+        with pytest.raises(Killed):
+            train_model(Params(copy.deepcopy(experiment)), folder, recover=recover)
+        monkeypatch.setattr(RecoverableTrainer, "_maybe_restore_checkpoint", restore_elsewhere)
+    assert devices == {"meta"}
+
+
 def test_a_misspelt_setting_is_refused(folder, experiment):
     experiment["trainer"]["num_epoch"] = 3
-    with pytest.raises(ConfigurationError, match="^trainer: no such settings: num_epoch$"):
+    with pytest.raises(ConfigurationError, match="^RecoverableTrainer has no settings .*num_epoch"):
         run(experiment, folder)
 
 

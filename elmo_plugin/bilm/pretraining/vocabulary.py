@@ -23,7 +23,7 @@ def count_and_choose(
     size: Optional[int],
     min_count: int,
     decoding_errors: str = "strict",
-    on_progress: Optional[Callable[[int], object]] = None,
+    on_progress: Callable[[int], object] = lambda num_lines: None,
 ) -> List[Entry]:
     """
     Counts the words of a text and chooses those to predict; see `Text`, `count_words` and

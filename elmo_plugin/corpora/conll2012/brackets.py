@@ -2,7 +2,7 @@
 
 import logging
 import re
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
 from elmo_plugin.corpora.columns import Rows
 from elmo_plugin.corpora.tag_spans import TagSpan, bio_tags
@@ -13,30 +13,21 @@ _ARGUMENT = re.compile(r"((?:\([^()*]+)*)\*?(\)*)")
 _CLUSTER = re.compile(r"(\(?)(\d+)(\)?)")
 
 
-class ArgumentSpan(NamedTuple):
-    """Label, first word, last word, and the number of brackets that enclose the span."""
-
-    label: str
-    start: int
-    end: int
-    depth: int
-
-
-def argument_spans(rows: Rows, column: int) -> List[ArgumentSpan]:
+def argument_spans(rows: Rows, column: int) -> List[Tuple[TagSpan, int]]:
     """
     The spans of an argument column, whose cells are such as `(ARG0*`, `*`, `*)`, or `-` for `*`.
 
     # Returns
 
-    `List[ArgumentSpan]`
-        In the order of their closing brackets.
+    `List[Tuple[TagSpan, int]]`
+        Each span, and the number of brackets that enclose it, in the order of the closing brackets.
 
     # Raises
 
     `ValueError`
         If a cell is malformed, or a bracket is not opened or closed within the sentence.
     """
-    spans: List[ArgumentSpan] = []
+    spans: List[Tuple[TagSpan, int]] = []
     opened: List[Tuple[str, int]] = []
     for row, cell in enumerate(rows.column(column)):
         if cell in ("*", "-"):
@@ -52,25 +43,25 @@ def argument_spans(rows: Rows, column: int) -> List[ArgumentSpan]:
             if not opened:
                 raise _not_opened(rows, row, column, "argument", cell)
             label, start = opened.pop()
-            spans.append(ArgumentSpan(label, start, row, depth=len(opened)))
+            spans.append((TagSpan(label, start, row), len(opened)))
     if opened:
         raise _not_closed(rows, opened[-1][1], column, "argument", opened[-1][0])
     return spans
 
 
-def argument_tags(rows: Rows, spans: Sequence[ArgumentSpan]) -> Tuple[str, ...]:
+def argument_tags(rows: Rows, spans: Sequence[Tuple[TagSpan, int]]) -> Tuple[str, ...]:
     """
-    One BIO tag per word. BIO tags cannot express nested spans: the outer span is kept, with a
-    warning.
+    One BIO tag per word, from `argument_spans`. BIO tags cannot express nested spans: the outer
+    span is kept, with a warning.
     """
-    for span in spans:
-        if span.depth:
+    for span, depth in spans:
+        if depth:
             logger.warning(
                 "%s: the argument %s lies inside another one and is left out",
                 rows.location(span.start),
                 span.label,
             )
-    outer = [TagSpan(span.label, span.start, span.end) for span in spans if not span.depth]
+    outer = [span for span, depth in spans if not depth]
     return tuple(bio_tags(outer, len(rows.cells)))
 
 

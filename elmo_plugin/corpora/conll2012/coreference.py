@@ -1,7 +1,6 @@
 """Writes documents with coreference in the columns of the CoNLL-2012 shared task."""
 
 import re
-from itertools import combinations
 from typing import List, Optional, Sequence
 
 from elmo_plugin.corpora.conll2012.documents import Mention
@@ -54,7 +53,8 @@ def format_coreference(
     sentences : `Sequence[Sequence[str]]`
         The words of each sentence.
     mentions : `Sequence[Sequence[Mention]]`
-        The mentions of each sentence, in any order.
+        The mentions of each sentence, in any order. Those of a cluster do not cross: brackets are
+        matched by cluster, so they would be read as other mentions.
     begin_line : `Optional[str]`, optional (default = `None`)
         The first line of the document in the gold file. The scorer matches documents by this line,
         and `; part 0` differs from `; part 000`. By default, the line is made from name and part as
@@ -68,7 +68,7 @@ def format_coreference(
     # Raises
 
     `ValueError`
-        See `check_columns`; or if two mentions of a cluster cross.
+        See `check_columns`.
     """
     check_columns(document_id, sentences)
     lines = [begin_line or f"#begin document ({document_id}); part {part:03d}"]
@@ -85,15 +85,6 @@ def format_coreference(
 def _cells(num_words: int, mentions: Sequence[Mention]) -> List[str]:
     # Outer mentions before nested ones.
     mentions = sorted(mentions, key=lambda m: (m.start, -m.end, m.cluster_id))
-    for first, second in combinations(mentions, 2):
-        # Brackets are matched by cluster, so crossing mentions would be read as other mentions.
-        crosses = first.start < second.start <= first.end < second.end
-        if crosses and first.cluster_id == second.cluster_id:
-            raise ValueError(
-                f"expected mentions of a cluster to be disjoint or nested, found words "
-                f"{first.start} to {first.end} and {second.start} to {second.end} in cluster "
-                f"{first.cluster_id}"
-            )
     opening: List[List[str]] = [[] for _ in range(num_words)]
     whole: List[List[str]] = [[] for _ in range(num_words)]
     closing: List[List[str]] = [[] for _ in range(num_words)]

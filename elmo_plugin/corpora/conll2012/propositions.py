@@ -71,7 +71,7 @@ def _optional(column: Sequence[str]) -> Tuple[Optional[str], ...]:
 def _frame(rows: Rows, number: int) -> Frame:
     column = _FIRST_FRAME + number
     spans = argument_spans(rows, column)
-    verbs = [span.start for span in spans if span.label == "V"]
+    verbs = [span.start for span, _ in spans if span.label == "V"]
     if not verbs:
         # A few predicates of OntoNotes have no V; columns are in the order of the framesets.
         framesets = enumerate(rows.column(7))
@@ -110,14 +110,8 @@ def format_propositions(
 
     `ValueError`
         If the format cannot represent the propositions: two predicates at one word, a predicate
-        outside the sentence, a lemma that is `-`, empty or contains spaces, or if the numbers of
-        tags do not match those of words and predicates.
+        outside the sentence, or a lemma that is `-`, empty or contains spaces.
     """
-    if len(tags) != len(predicates) or any(len(column) != num_tokens for column in tags):
-        raise ValueError(
-            f"expected {len(predicates)} sequences of {num_tokens} tags, one per predicate, found "
-            f"{len(tags)} of lengths {[len(column) for column in tags]}"
-        )
     lemmas = dict(predicates)
     if len(lemmas) != len(predicates) or not all(0 <= index < num_tokens for index in lemmas):
         raise ValueError(

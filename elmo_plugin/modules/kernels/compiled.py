@@ -4,7 +4,6 @@ import ctypes
 import hashlib
 import logging
 import os
-import platform
 import shlex
 import shutil
 import subprocess
@@ -122,9 +121,6 @@ def _hash(content: bytes) -> str:
 
 def _processor() -> str:
     """The processor's instruction sets: a home folder may be shared between machines."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.machine() + platform.processor()
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     wanted = ("flags", "Features", "model name")
     return "\n".join(sorted({line for line in lines if line.startswith(wanted)}))

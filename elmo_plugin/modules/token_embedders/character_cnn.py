@@ -6,6 +6,7 @@ from allennlp.modules.token_embedders import Embedding, TokenEmbedder
 from overrides import overrides
 from torch.nn.functional import pad
 
+from elmo_plugin.util.distinct_rows import distinct_rows
 from elmo_plugin.util.errors import ConfigurationError
 
 _NAMESPACE = "token_characters"
@@ -85,7 +86,7 @@ class CharacterCnn(TokenEmbedder):
             return self.embedding.weight.new_zeros(
                 *token_characters.shape[:-1], self.get_output_dim()
             )
-        words, rows = token_characters.flatten(0, -2).unique(dim=0, return_inverse=True)
+        words, rows = distinct_rows(token_characters.flatten(0, -2))
         lengths, order = (words != 0).sum(dim=1).sort()
         groups = zip(order.split(_GROUP), lengths.split(_GROUP))
         # Shape: (num_distinct_words, output_dim), short words first

@@ -3,6 +3,5 @@ from allennlp.training.metrics import Metric
 from elmo_plugin.bilm.pretraining.perplexity import Perplexity
 
 
-@Metric.register("elmo-perplexity")
 class PerplexityMetric(Perplexity, Metric):
     """`Perplexity` as a metric of AllenNLP."""

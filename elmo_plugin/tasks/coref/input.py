@@ -112,7 +112,7 @@ def _speakers(line: Dict[str, Any], check: Callable[..., None]) -> Optional[List
 def _check(location: str, is_valid: Any, expected: str, found: Any) -> None:
     if not is_valid:
         shown = excerpt(json.dumps(found, ensure_ascii=False))
-        example = EXAMPLE if expected.startswith("either") else _EXAMPLE_OF_SENTENCES
         raise ValueError(
-            f"{location}: expected {expected}, found {shown}. A line is like {example}"
+            f"{location}: expected {expected}, found {shown}. A line is like {EXAMPLE} or "
+            f"{_EXAMPLE_OF_SENTENCES}"
         )

@@ -1,28 +1,24 @@
 from collections import Counter
 from typing import Collection, Dict, Sequence, Tuple
 
-from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.metrics.f1 import precision_recall_f1, quotient
 from elmo_plugin.metrics.summed_metric import SummedMetric
-from elmo_plugin.tasks.coref.clusters import (
+from elmo_plugin.tasks.coref.measures import (
     Clusters,
     Counts,
     b_cubed,
     ceaf_entities,
-    ceaf_mentions,
     muc,
     overlaps,
 )
 
-_MEASURES = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_entities, "ceafm": ceaf_mentions}
 # The official score of the shared task is the mean of these.
-_OFFICIAL = ("muc", "b3", "ceafe")
+_MEASURES = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_entities}
 _KINDS = ("precision", "recall", "f1")
 
 
-@Metric.register("elmo-coref-scores")
 class CorefScores(SummedMetric):
     """
     Scores clusters of mentions as version 8.01 of the
@@ -44,14 +40,10 @@ class CorefScores(SummedMetric):
         # Parameters
 
         predicted, gold : `Sequence[List[List[Tuple[int, int]]]]`
-            The clusters of each document, each a list of mentions `(first token, last token)`.
+            The clusters of each document, each a list of mentions `(first token, last token)`. A
+            mention is in one predicted cluster at most, and at most once in a gold cluster.
         spans : `Sequence[Collection[Tuple[int, int]]]`
             The spans of each document that pruning kept, for `mention_recall`.
-
-        # Raises
-
-        `ValueError`
-            If a mention is in two predicted clusters, or twice in a cluster.
         """
         for document in zip(predicted, gold, spans):
             self._count(*document)
@@ -75,7 +67,7 @@ class CorefScores(SummedMetric):
 
         `Dict[str, float]`
             `coref_precision`, `coref_recall` and `coref_f1`, each the mean over MUC, B³ and CEAFe;
-            the same three for each of `muc`, `b3`, `ceafe` and `ceafm`, for example `muc_f1`; and
+            the same three for each of `muc`, `b3` and `ceafe`, for example `muc_f1`; and
             `mention_recall`. Fractions, computed from the counts of all processes. Empty if there
             were no documents.
         """
@@ -85,8 +77,7 @@ class CorefScores(SummedMetric):
             name: precision_recall_f1(*(sums[name, field] for field in Counts._fields))
             for name in _MEASURES
         }
-        official = zip(*(scores[name] for name in _OFFICIAL))
-        means = [sum(values) / len(_OFFICIAL) for values in official]
+        means = [sum(values) / len(scores) for values in zip(*scores.values())]
         metrics = {
             f"{name}_{kind}": score
             for name, of_measure in {"coref": means, **scores}.items()

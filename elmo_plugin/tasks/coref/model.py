@@ -26,10 +26,12 @@ from elmo_plugin.util.errors import check_least
 
 
 class _Document(NamedTuple):
-    """The spans of a document that pruning kept, sorted by position."""
+    """
+    A document's top spans, whose positions count the tokens of the whole batch, and the same
+    positions counted from the beginning of the document.
+    """
 
     top_spans: TopSpans
-    # Their positions in the whole document.
     positions: Spans
 
 
@@ -65,7 +67,7 @@ class CoreferenceResolver(TaskModel):
     """
 
     default_predictor = "elmo-coref"
-    labels = "mentions (the last column of CoNLL-2012)"
+    needed_labels = "mentions (the last column of CoNLL-2012)"
     running_metrics = ("coref_f1",)
 
     def __init__(
@@ -126,7 +128,6 @@ class CoreferenceResolver(TaskModel):
             first and last tokens, and `top_spans`, the first and last tokens of the spans that
             were kept.
         """
-        self.require_labels(gold_mentions)
         # Shape: (batch_size, num_sentences)
         lengths = get_text_field_mask(sentences, num_wrapping_dims=1).sum(dim=-1)
         is_read = self._chosen_sentences(lengths)

@@ -100,7 +100,7 @@ class CorefPredictor(TaskPredictor):
         }
 
     @overrides
-    def _columns(self, outputs: JsonDict) -> str:
+    def _for_scorer(self, outputs: JsonDict) -> str:
         mentions: List[List[Mention]] = [[] for _ in outputs["sentences"]]
         for number, cluster in enumerate(outputs["clusters"]):
             for mention in cluster:

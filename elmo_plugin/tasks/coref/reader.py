@@ -7,7 +7,7 @@ from allennlp.data.fields import LabelField, ListField, MetadataField, TensorFie
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import Document, read_documents
-from elmo_plugin.tasks.coref.clusters import Clusters
+from elmo_plugin.tasks.coref.measures import Clusters
 from elmo_plugin.tasks.reader import TaskReader
 
 logger = logging.getLogger(__name__)

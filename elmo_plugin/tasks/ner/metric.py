@@ -3,14 +3,12 @@
 from collections import Counter
 from typing import Dict, List
 
-from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
-from elmo_plugin.metrics.span_f1 import SpanF1, aligned_tags
+from elmo_plugin.metrics.span_f1 import SpanF1
 
 
-@Metric.register("elmo-entity-f1")
 class EntityF1(SpanF1):
     """
     Counts entities as the scorer of the
@@ -42,9 +40,9 @@ class EntityF1(SpanF1):
         # Raises
 
         `ValueError`
-            If the numbers of sentences differ, or the numbers of tags of a sentence.
+            If the numbers of sentences differ.
         """
-        for predicted_tags, gold_tags in aligned_tags(predicted, gold):
+        for predicted_tags, gold_tags in zip(predicted, gold, strict=True):
             predicted_entities, gold_entities = map(tags_to_spans, (predicted_tags, gold_tags))
             self.add(
                 [(entity.label, entity) for entity in predicted_entities],

@@ -9,10 +9,9 @@ from allennlp.modules.input_variational_dropout import InputVariationalDropout
 from allennlp.nn.util import get_text_field_mask
 from overrides import overrides
 
-from elmo_plugin.tasks.legal_tags import Scores
 from elmo_plugin.tasks.ner.metric import EntityF1
 from elmo_plugin.tasks.ner.reader import ENTITIES
-from elmo_plugin.tasks.tagger import TaggerModel
+from elmo_plugin.tasks.tagger import Scores, TaggerModel
 
 
 @Model.register("elmo-ner")
@@ -42,7 +41,7 @@ class NamedEntityRecognizer(TaggerModel):
     """
 
     default_predictor = "elmo-ner"
-    labels = "tags (the last column of CoNLL-2003)"
+    needed_labels = "tags (the last column of CoNLL-2003)"
     running_metrics = ("accuracy", "precision-overall", "recall-overall", "f1-measure-overall")
     table_heading = "Entities, by the rules of conlleval"
 
@@ -88,7 +87,6 @@ class NamedEntityRecognizer(TaggerModel):
         `Dict[str, Any]`
             See `TaggerModel.outputs`; the tags are in BIOUL.
         """
-        self.require_labels(tags)
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)
         text, embedded = self.embed(tokens)

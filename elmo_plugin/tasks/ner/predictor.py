@@ -62,7 +62,7 @@ class NerPredictor(SentencePredictor):
         }
 
     @overrides
-    def _columns(self, outputs: JsonDict) -> str:
+    def _for_scorer(self, outputs: JsonDict) -> str:
         return format_sentence(
             outputs["tokens"],
             outputs["tags"],

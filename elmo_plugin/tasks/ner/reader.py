@@ -8,7 +8,7 @@ from overrides import overrides
 from elmo_plugin.corpora.conll2003 import read_sentences
 from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
 from elmo_plugin.tasks.reader import TaskReader
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import check_least
 
 # Not "tags" or "labels": a test corpus may hold types that the training corpus lacks, and AllenNLP
 # gives namespaces of these names no entry for unknown labels.
@@ -43,11 +43,9 @@ class NerReader(TaskReader):
 
     def __init__(self, tag_column: Optional[int] = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if tag_column is not None and tag_column < 2:
-            raise ConfigurationError(
-                f"elmo-ner: expected a `tag_column` above 1 (column 1 has the words), found "
-                f"{tag_column}."
-            )
+        if tag_column is not None:
+            # Column 1 has the words.
+            check_least(2, tag_column=tag_column)
         self._tag_column = tag_column
 
     @overrides

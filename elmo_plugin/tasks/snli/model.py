@@ -45,7 +45,7 @@ class Esim(ClassifierModel):
     """
 
     default_predictor = "elmo-snli"
-    labels = "labels (the field `gold_label`)"
+    needed_labels = "labels (the field `gold_label`)"
     label_names = LABELS
 
     def __init__(
@@ -96,7 +96,6 @@ class Esim(ClassifierModel):
             `probabilities`, shape `(batch_size, num_labels)`; `metadata`; and `loss` if there are
             labels.
         """
-        self.require_labels(label)
         # One batch of both texts needs half the recurrent steps and one pass of the biLM: first the
         # premises, then the hypotheses, so that `num_texts` is twice `batch_size`.
         tokens = _stacked(premise, hypothesis)

@@ -5,7 +5,6 @@ import string
 from collections import Counter
 from typing import Dict, List, Sequence
 
-from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.metrics.f1 import precision_recall_f1
@@ -36,7 +35,6 @@ def _words(text: str) -> List[str]:
     return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
 
 
-@Metric.register("elmo-squad")
 class SquadScores(SummedMetric):
     """
     Exact match and F1, computed as by the official script of
@@ -59,17 +57,7 @@ class SquadScores(SummedMetric):
         `ValueError`
             If the numbers of questions differ, or a question has no gold answer.
         """
-        if len(answers) != len(gold_answers):
-            raise ValueError(
-                f"SquadScores: expected gold answers of {len(answers)} questions, found those of "
-                f"{len(gold_answers)}."
-            )
-        for number, (answer, golds) in enumerate(zip(answers, gold_answers)):
-            if not golds:
-                raise ValueError(
-                    f"SquadScores: expected a gold answer of each question, found none of question "
-                    f"{number} of the batch. Score labelled questions only."
-                )
+        for answer, golds in zip(answers, gold_answers, strict=True):
             self._sums["questions"] += 1
             self._sums["em"] += max(exact_match(answer, gold) for gold in golds)
             self._sums["f1"] += max(f1(answer, gold) for gold in golds)

@@ -48,7 +48,7 @@ class BidafSelfAttention(TaskModel):
     """
 
     default_predictor = "elmo-squad"
-    labels = "answers (the field `answers` of each question)"
+    needed_labels = "answers (the field `answers` of each question)"
 
     def __init__(
         self,
@@ -100,7 +100,6 @@ class BidafSelfAttention(TaskModel):
             `best_spans` and `best_span_probabilities`, see `best_spans`; `metadata`; and `loss` if
             there are answers.
         """
-        self.require_labels(answer_span)
         question_mask, passage_mask = get_text_field_mask(question), get_text_field_mask(passage)
         encoded_question = self._encode(question_mask, question)
         encoded_passage = self._encode_passages(passage_mask, passage, passage_sentences, metadata)

@@ -1,4 +1,3 @@
-import logging
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
@@ -12,8 +11,6 @@ from elmo_plugin.corpora.squad import Answer, Question, read_paragraphs
 from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spacy
 from elmo_plugin.tasks.reader import TaskReader
 
-logger = logging.getLogger(__name__)
-
 Offsets = List[Tuple[int, int]]
 
 
@@ -23,7 +20,6 @@ class _Passage:
 
     text: str
     field: TextField
-    words: List[str]
     offsets: Offsets
     sentences: Optional[TensorField]
 
@@ -37,7 +33,7 @@ class SquadReader(TaskReader):
     never truncated. Questions without answers are read for prediction.
 
     The training target is the first answer to a question. If it begins or ends inside a token, the
-    target is the tokens that it overlaps; the number of such answers is logged.
+    target is the tokens that it overlaps.
 
     # Parameters
 
@@ -62,27 +58,10 @@ class SquadReader(TaskReader):
 
     @overrides
     def _read(self, file_path: str) -> Iterable[Instance]:
-        num_questions = num_answers = num_inexact = 0
-        try:
-            for context, question in self.shard_iterable(_questions(file_path)):
-                instance = self.text_to_instance(
-                    question.text, context, question.answers, question_id=question.question_id
-                )
-                num_questions += 1
-                if question.answers:
-                    num_answers += 1
-                    num_inexact += not _is_exact(instance, question.answers[0])
-                yield instance
-        finally:
-            # Reached with `max_instances`, too: the generator is then closed before its end.
-            if num_questions and not num_answers:
-                message = "%s: expected answers, to train or evaluate, found none"
-                logger.info(message, file_path)
-            if num_inexact:
-                message = "%s: %d of %d answers (%.2f%%) begin or end inside a token; the training "
-                message += "target is the tokens that they overlap"
-                percentage = 100 * num_inexact / num_answers
-                logger.info(message, file_path, num_inexact, num_answers, percentage)
+        for context, question in self.shard_iterable(_questions(file_path)):
+            yield self.text_to_instance(
+                question.text, context, question.answers, question_id=question.question_id
+            )
 
     @overrides(check_signature=False)
     def text_to_instance(
@@ -110,7 +89,7 @@ class SquadReader(TaskReader):
         """
         shared = self._tokenised(passage)
         question_words = [token.text for token in tokenize_with_spacy(question)]
-        if not shared.words or not question_words:
+        if not shared.offsets or not question_words:
             raise ValueError(
                 f"expected a question and a passage with some words, found {question!r} and "
                 f"{passage!r}. Fill in the empty one."
@@ -129,8 +108,6 @@ class SquadReader(TaskReader):
                 "question_id": question_id,
                 "question": question,
                 "passage": passage,
-                "question_tokens": question_words,
-                "passage_tokens": shared.words,
                 "token_offsets": shared.offsets,
                 "answers": [answer.text for answer in answers],
             }
@@ -141,11 +118,9 @@ class SquadReader(TaskReader):
         """The last passage is kept, because the next question is usually on the same one."""
         if self._passage is None or self._passage.text != passage:
             tokens = tokenize_with_spacy(passage)
-            words = [token.text for token in tokens]
             self._passage = _Passage(
                 text=passage,
-                field=TextField([Token(word) for word in words]),
-                words=words,
+                field=TextField([Token(token.text) for token in tokens]),
                 offsets=[(token.idx, token.idx + len(token)) for token in tokens],
                 sentences=_sentences(tokens[0].doc) if self._by_sentence and tokens else None,
             )
@@ -172,12 +147,6 @@ def _overlapping(offsets: Offsets, answer: Answer) -> Tuple[int, int]:
             f"{answer.start}. Correct its `answer_start`."
         )
     return tokens[0], tokens[-1]
-
-
-def _is_exact(instance: Instance, answer: Answer) -> bool:
-    span, offsets = instance["answer_span"], instance["metadata"].metadata["token_offsets"]
-    covered = offsets[span.span_start][0], offsets[span.span_end][1]
-    return covered == (answer.start, answer.start + len(answer.text))
 
 
 def _sentences(doc: Doc) -> TensorField:

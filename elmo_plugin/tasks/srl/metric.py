@@ -3,11 +3,10 @@
 from collections import Counter
 from typing import Dict, List, Tuple
 
-from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.corpora.tag_spans import tags_to_spans
-from elmo_plugin.metrics.span_f1 import SpanF1, aligned_tags
+from elmo_plugin.metrics.span_f1 import SpanF1
 
 Span = Tuple[int, int]
 Argument = Tuple[str, Tuple[Span, ...]]
@@ -46,7 +45,6 @@ def arguments(tags: List[str]) -> List[Argument]:
     return [(label, tuple(spans)) for label, spans in found]
 
 
-@Metric.register("elmo-srl-f1")
 class SrlSpanF1(SpanF1):
     """
     Counts arguments as the official scorer of the
@@ -79,9 +77,9 @@ class SrlSpanF1(SpanF1):
         # Raises
 
         `ValueError`
-            If the numbers of predicates differ, or the numbers of tags of a predicate.
+            If the numbers of predicates differ.
         """
-        for predicted_tags, gold_tags in aligned_tags(predicted, gold):
+        for predicted_tags, gold_tags in zip(predicted, gold, strict=True):
             self.add(arguments(predicted_tags), arguments(gold_tags))
 
     @overrides

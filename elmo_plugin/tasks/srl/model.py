@@ -32,7 +32,7 @@ class SemanticRoleLabeler(TaggerModel):
     """
 
     default_predictor = "elmo-srl"
-    labels = "roles (in CoNLL-2012, one column per predicate)"
+    needed_labels = "roles (in CoNLL-2012, one column per predicate)"
     running_metrics = ("precision-overall", "recall-overall", "f1-measure-overall")
     table_heading = "Roles, by the rules of srl-eval.pl"
 
@@ -77,7 +77,6 @@ class SemanticRoleLabeler(TaggerModel):
         `Dict[str, Any]`
             See `TaggerModel.outputs`; the tags are roles in BIO.
         """
-        self.require_labels(tags)
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)
         text, embedded = self.embed(tokens)

@@ -188,7 +188,7 @@ class SrlPredictor(TaskPredictor):
         }
 
     @overrides
-    def _columns(self, outputs: JsonDict) -> str:
+    def _for_scorer(self, outputs: JsonDict) -> str:
         if "frames" in outputs:
             return _propositions(outputs["tokens"], outputs["frames"])
         if self._frames and self._frames[-1]["tokens"] != outputs["tokens"]:

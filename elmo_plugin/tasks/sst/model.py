@@ -47,7 +47,7 @@ class SentimentClassifier(ClassifierModel):
     """
 
     default_predictor = "elmo-sst"
-    labels = "labels (at the nodes of the trees)"
+    needed_labels = "labels (at the nodes of the trees)"
 
     def __init__(
         self,
@@ -97,7 +97,6 @@ class SentimentClassifier(ClassifierModel):
             `probabilities`, shape `(batch_size, num_labels)`; `metadata`; and `loss` if there are
             gold classes.
         """
-        self.require_labels(label)
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)
         text, embedded = self.embed(tokens)

@@ -7,7 +7,7 @@ from overrides import overrides
 
 from elmo_plugin.corpora.sst import read_trees
 from elmo_plugin.tasks.reader import TaskReader
-from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.errors import check_least, check_one_of
 
 LABELS = "labels"
 # Names of the treebank's labels 0 to 4. SST-2 leaves out neutral phrases.
@@ -53,11 +53,8 @@ class SstReader(TaskReader):
     ) -> None:
         super().__init__(**kwargs)
         check_one_of(_CLASSES, granularity=granularity)
-        if min_phrase_tokens is not None and min_phrase_tokens < 1:
-            raise ConfigurationError(
-                f"Expected `min_phrase_tokens` to be 1 or more, found {min_phrase_tokens}; leave "
-                "it out to read sentences only."
-            )
+        if min_phrase_tokens is not None:
+            check_least(1, min_phrase_tokens=min_phrase_tokens)
         self._classes = _CLASSES[granularity]
         self._min_phrase_tokens = min_phrase_tokens or sys.maxsize
 

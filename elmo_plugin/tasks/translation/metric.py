@@ -3,7 +3,6 @@
 from collections import Counter
 from typing import Any, Dict, List
 
-from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.bilm.pretraining.perplexity import perplexity_of
@@ -12,7 +11,6 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
 
 
-@Metric.register("elmo-translation")
 class TranslationScores(SummedMetric):
     """
     BLEU of a corpus ([Papineni et al. 2002](https://aclanthology.org/P02-1040/)) as computed by

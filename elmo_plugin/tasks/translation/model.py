@@ -44,7 +44,7 @@ class TranslationModel(TaskModel):
     """
 
     default_predictor = "elmo-translation"
-    labels = "translations (the file of the target language)"
+    needed_labels = "translations (the file of the target language)"
 
     def __init__(
         self,
@@ -101,7 +101,6 @@ class TranslationModel(TaskModel):
             `metadata`; except in training `predicted_ids`, a list of word ids per sentence; and
             `loss`, the negative log-likelihood of a translation, if there are translations.
         """
-        self.require_labels(target)
         outputs: Dict[str, Any] = {"metadata": metadata}
         encoded, mask, state = self._encode(source)
         if target is not None:

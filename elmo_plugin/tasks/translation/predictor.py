@@ -43,5 +43,5 @@ class TranslationPredictor(SentencePredictor):
         }
 
     @overrides
-    def _columns(self, outputs: JsonDict) -> str:
+    def _for_scorer(self, outputs: JsonDict) -> str:
         return f"{outputs['translation']}\n"

@@ -119,8 +119,3 @@ def test_documents_that_the_format_cannot_hold(document_id, words, message):
     with pytest.raises(ValueError) as error:
         format_coreference(document_id, 0, [words], [[]])
     assert str(error.value) == f"expected {message}"
-
-
-def test_mentions_that_the_format_cannot_hold():
-    with pytest.raises(ValueError, match="found words 0 to 1 and 1 to 2 in cluster 4"):
-        format_coreference("a", 0, [["x", "y", "z"]], [[Mention(4, 1, 2), Mention(4, 0, 1)]])

@@ -64,16 +64,6 @@ def test_propositions_read_back_are_the_same_tags(tmp_path):
     "predicates, tags, message",
     [
         (
-            [(0, "a")],
-            [],
-            "expected 1 sequences of 2 tags, one per predicate, found 0 of lengths []",
-        ),
-        (
-            [(0, "a")],
-            [["O"]],
-            "expected 1 sequences of 2 tags, one per predicate, found 1 of lengths [1]",
-        ),
-        (
             [(1, "a"), (1, "b")],
             [["O", "O"]] * 2,
             "expected predicates at different words below 2, found them at [1, 1]",

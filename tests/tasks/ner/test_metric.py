@@ -2,8 +2,6 @@ import random
 from typing import Dict, Iterable, List, Tuple
 
 import pytest
-from allennlp.common.params import Params
-from allennlp.training.metrics import Metric
 from seqeval.metrics import classification_report
 
 from elmo_plugin.corpora.conll2003 import format_sentence
@@ -214,14 +212,3 @@ def score_half(rank: int) -> None:
 
 def test_processes_that_met_different_types_report_the_same_scores(tmp_path):
     in_two_processes(score_half, tmp_path)
-
-
-def test_is_built_from_its_registered_name():
-    assert isinstance(Metric.from_params(Params({"type": "elmo-entity-f1"})), EntityF1)
-
-
-def test_errors_name_the_sequence_that_does_not_align():
-    with pytest.raises(ValueError, match="1 predicted and 0 gold sequences"):
-        EntityF1()([["O"]], [])
-    with pytest.raises(ValueError, match="1 predicted and 2 gold tags in sequence 1 of the batch"):
-        EntityF1()([["O"], ["O"]], [["O"], ["O", "O"]])

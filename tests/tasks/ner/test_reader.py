@@ -43,7 +43,7 @@ def test_chunks_are_read_from_another_column(tmp_path):
     path.write_text(TEXT)
     (first, *_) = NerReader(tag_column=3).read(path)
     assert first["tags"].labels == ["B-NP", "I-NP", "L-NP", "U-VP"]
-    with pytest.raises(ConfigurationError, match="`tag_column` above 1 .* found 1"):
+    with pytest.raises(ConfigurationError, match="`tag_column` of at least 2, found 1"):
         NerReader(tag_column=1)
 
 

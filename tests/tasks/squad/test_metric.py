@@ -1,6 +1,4 @@
 import pytest
-from allennlp.common.params import Params
-from allennlp.training.metrics import Metric
 
 from elmo_plugin.tasks.squad.metric import SquadScores, exact_match, f1
 from tests.processes import in_two_processes
@@ -82,14 +80,3 @@ def score_half(rank: int) -> None:
 
 def test_processes_report_the_scores_of_all(tmp_path):
     in_two_processes(score_half, tmp_path)
-
-
-def test_is_built_from_its_registered_name():
-    assert isinstance(Metric.from_params(Params({"type": "elmo-squad"})), SquadScores)
-
-
-def test_errors_say_what_is_missing():
-    with pytest.raises(ValueError, match="expected gold answers of 1 questions, found those of 0"):
-        SquadScores()(["six"], [])
-    with pytest.raises(ValueError, match="found none of question 1 of the batch. Score labelled"):
-        SquadScores()(["six", "two"], [["six"], []])

@@ -29,7 +29,7 @@ class Counting(Model):
         self.weight = torch.nn.Parameter(torch.zeros(()))
 
     def forward(self, question, passage, metadata, answer_span=None, passage_sentences=None):
-        lengths = [len(one["passage_tokens"]) for one in metadata]
+        lengths = [len(one["token_offsets"]) for one in metadata]
         return {
             "best_spans": torch.tensor(
                 [[[1, 2], [size - 1, size - 1], [-1, -1]] for size in lengths]

@@ -3,8 +3,6 @@
 from typing import Dict, Tuple
 
 import pytest
-from allennlp.common.params import Params
-from allennlp.training.metrics import Metric
 
 from elmo_plugin.tasks.srl.metric import SrlSpanF1, arguments
 from tests.processes import in_two_processes
@@ -197,14 +195,3 @@ def score_half(rank: int) -> None:
 
 def test_processes_that_met_different_labels_report_the_same_scores(tmp_path):
     in_two_processes(score_half, tmp_path)
-
-
-def test_is_built_from_its_registered_name():
-    assert isinstance(Metric.from_params(Params({"type": "elmo-srl-f1"})), SrlSpanF1)
-
-
-def test_errors_name_the_sequence_that_does_not_align():
-    with pytest.raises(ValueError, match="1 predicted and 0 gold sequences"):
-        SrlSpanF1()([["O"]], [])
-    with pytest.raises(ValueError, match="1 predicted and 2 gold tags in sequence 1 of the batch"):
-        SrlSpanF1()([["O"], ["O"]], [["O"], ["O", "O"]])

@@ -105,7 +105,7 @@ def test_a_malformed_tree_is_named_by_file_line_and_column(read):
     [
         ({"granularity": "3-class"}, "one of 5-class, 2-class, found '3-class'"),
         ({"granularity": ["5-class"]}, r"found \['5-class'\]"),
-        ({"min_phrase_tokens": 0}, "1 or more, found 0; leave it out"),
+        ({"min_phrase_tokens": 0}, "`min_phrase_tokens` of at least 1, found 0"),
     ],
 )
 def test_impossible_settings_are_refused(settings, message):

@@ -40,7 +40,7 @@ def has_triton(device: torch.device) -> bool:
 
 def kernels(name: str) -> ModuleType:
     """
-    A module of this folder: `lstm_steps`, `character_lookup` or `softmax_rows`. They import Triton,
-    which an installation without a GPU may lack, and so are imported when they are first used.
+    A module of this folder, such as `lstm_steps`. They import Triton, which an installation without
+    a GPU may lack, and so are imported when they are first used.
     """
     return import_module(f"{__name__}.{name}")

@@ -2,11 +2,19 @@ from itertools import product
 from typing import List
 
 import torch
+from allennlp.data import Vocabulary
+from allennlp.modules.text_field_embedders import BasicTextFieldEmbedder
 
 from elmo_plugin.modules.viterbi import decode
-from elmo_plugin.tasks.legal_tags import transition_constraints
+from elmo_plugin.tasks.tagger import Scores, TaggerModel
 
 LABELS = ["O", "B-A", "I-A", "I-B", "B-B"]
+
+
+def constraints(tags: List[str]) -> Scores:
+    model = TaggerModel(Vocabulary.empty(), BasicTextFieldEmbedder({}))
+    model.set_tags(tags, "BIO")
+    return model.scores_of_sequences()
 
 
 def is_legal(tags: List[str]) -> bool:
@@ -28,7 +36,7 @@ def best_by_enumeration(log_probabilities: torch.Tensor) -> List[int]:
 
 
 def test_an_inside_without_its_beginning_is_illegal():
-    start_scores, transition_scores, end_scores = transition_constraints(LABELS, "BIO")
+    start_scores, transition_scores, end_scores = constraints(LABELS)
     never = float("-inf")
     assert start_scores.tolist() == [0, 0, never, never, 0]
     assert end_scores.tolist() == [0, 0, 0, 0, 0]
@@ -42,12 +50,10 @@ def test_an_inside_without_its_beginning_is_illegal():
 
 
 def test_padding_and_the_unknown_label_are_illegal():
-    start_scores, transition_scores, _ = transition_constraints(
-        ["@@PADDING@@", "@@UNKNOWN@@", "O"], "BIO"
-    )
+    start_scores, transition_scores, _ = constraints(["@@PADDING@@", "@@UNKNOWN@@", "O"])
     assert start_scores.isneginf().tolist() == [True, True, False]
     assert transition_scores.isneginf()[:, :2].all()
-    assert transition_constraints(["@@PADDING@@"], "BIO")[0].isneginf().all()
+    assert constraints(["@@PADDING@@"])[0].isneginf().all()
 
 
 def test_decodes_the_best_of_all_legal_sequences():
@@ -60,4 +66,4 @@ def test_decodes_the_best_of_all_legal_sequences():
             best_by_enumeration(sentence[:length]) if length else []
             for sentence, length in zip(log_probabilities, lengths)
         ]
-        assert decode(log_probabilities, mask, *transition_constraints(LABELS, "BIO")) == expected
+        assert decode(log_probabilities, mask, *constraints(LABELS)) == expected
