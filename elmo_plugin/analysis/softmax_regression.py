@@ -13,8 +13,9 @@ from elmo_plugin.util.optional import optional_package
 
 # Number of rows that are converted and in memory at a time.
 _ROWS = 4096
-# The solver stops when no derivative of the loss (nats per row) is larger than the first, or when a
-# step lowers the loss by less than the second (relative to the loss, if that is above 1).
+# The solver stops when no entry of the gradient of the loss (nats per row) exceeds the first in
+# absolute value, or when a step lowers the loss by less than the second (relative to the loss, if
+# that is above 1).
 _GRADIENT, _IMPROVEMENT = 1e-5, 1e-6
 # Number of past steps from which L-BFGS estimates the curvature. With 30 it needs a quarter fewer
 # iterations on real tags than with SciPy's default of 10.

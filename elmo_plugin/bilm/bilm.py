@@ -31,7 +31,7 @@ class BilmOutput:
     """The layers of a biLM for a batch, `<S>` and `</S>` included."""
 
     #: Shape `(num_layers, batch_size, num_tokens + 2, output_dim)`. First the context-free token
-    #: layer, doubled to the width of both directions; 0 at padding.
+    #: layer, concatenated with itself to the width of the others; 0 at padding.
     layers: torch.Tensor
     #: Shape `(batch_size, num_tokens + 2)`. True on tokens, `<S>` and `</S>`.
     mask: torch.Tensor

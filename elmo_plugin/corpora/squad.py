@@ -134,7 +134,7 @@ def _answer(fields: Any, context: str, location: str) -> Answer:
         return Answer(text, start)
     where = f"found {found!r}" if found else f"which has {len(context)} characters"
     first = context.find(text)
-    cure = (
+    hint = (
         f'Set "answer_start" to {first}, its first occurrence, if that is the right one; the '
         "offset counts characters, not bytes."
         if first >= 0
@@ -142,7 +142,7 @@ def _answer(fields: Any, context: str, location: str) -> Answer:
     )
     raise ValueError(
         f"{location}: expected the answer {text!r} at character {start} of the context, {where}. "
-        f"{cure}"
+        f"{hint}"
     )
 
 

@@ -29,7 +29,7 @@ class SenseInstance:
     #: The token's position in its sentence, from 0.
     position: int
     lemma: Lemma
-    #: The correct sense keys, mostly one.
+    #: The correct sense keys, usually one.
     senses: Tuple[str, ...]
 
 

@@ -23,7 +23,7 @@ _MIX_FILE = "mix.th"
 class ElmoTokens(InputModule):
     """
     ELMo as the first module of a `SentenceTransformer`; a `Pooling` module comes next. Training it
-    trains the weights of the layers; the biLM is frozen, and saved with the model.
+    trains its scalar mix; the biLM is frozen, and saved with the model.
 
     # Parameters
 

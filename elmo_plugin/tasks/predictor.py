@@ -102,7 +102,7 @@ class TaskPredictor(Predictor):
         raise NotImplementedError
 
     def _for_scorer(self, outputs: JsonDict) -> str:
-        """The prediction in the other output format, mostly that of an official scorer."""
+        """The prediction in the other output format, usually that of an official scorer."""
         raise NotImplementedError
 
 

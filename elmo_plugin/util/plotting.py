@@ -49,7 +49,7 @@ def write_figure(figure: Any, output: Any, kind: str, **settings: Any) -> None:
 
 def save_picture(figure: Any, picture: Path, **settings: Any) -> None:
     """
-    Writes a figure of `new_figure` as SVG, PNG or PDF, by the ending of the name. `settings` are
+    Writes a figure of `new_figure` as SVG, PNG or PDF, by the suffix of the name. `settings` are
     those of `savefig`.
     """
     with atomic_write(picture) as unfinished:

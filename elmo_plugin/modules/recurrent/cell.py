@@ -8,7 +8,7 @@ import torch
 
 class Cell(ABC):
     """
-    The arithmetic of one step of a recurrent layer, between its matrix products.
+    The arithmetic of one time step of a recurrent layer, between its matrix products.
 
     A subclass is a frozen dataclass of its settings, one file in `cells/`. It needs `gates` and
     `formula`; everything else has a default.
@@ -86,7 +86,7 @@ class Cell(ABC):
 
 class FormulaStep:
     """
-    The steps of any cell by its formula, differentiated by autograd one step at a time.
+    The time steps of any cell by its formula, differentiated by autograd one at a time.
 
     Results and inputs of matrix products (`inputs`, `recurrent`, `output`, `d_gates`) may be in
     bfloat16 while everything else is in float32.

@@ -1,4 +1,4 @@
-"""All steps of recurrent layers in one compiled call, on a CPU."""
+"""All time steps of recurrent layers in one compiled call, on a CPU."""
 
 from ctypes import Structure, addressof, c_float, c_int64, c_void_p
 from math import inf

@@ -1,6 +1,6 @@
 """
-All steps of LSTM layers on a GPU: CUDA graphs of a few steps each, replayed until all are done. A
-step is four kernels, which take less time than to start them one by one.
+All time steps of LSTM layers on a GPU: CUDA graphs of a few steps each, replayed until all are
+done. A step is four kernels, which take less time than to start them one by one.
 """
 
 from math import inf

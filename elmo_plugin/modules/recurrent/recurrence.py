@@ -41,7 +41,7 @@ def recurrences(
     cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[int]
 ) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
-    All steps of recurrent layers of the same widths: in parallel, if there are threads for it.
+    All time steps of recurrent layers of the same widths: in parallel, if there are threads for it.
 
     Under `torch.autocast` products are in its type, or in float32 where that is faster; the steps
     between products are never computed in less than float32, so that cell states do not drift over

@@ -14,7 +14,7 @@ from elmo_plugin.modules.recurrent.weights import LinearLayers, Products, Weight
 
 
 class RecurrentState(NamedTuple):
-    """The state of a recurrent layer at one step."""
+    """The state of a recurrent layer at one time step."""
 
     #: Shape `(batch_size, output_dim)`.
     hidden: torch.Tensor
@@ -86,8 +86,8 @@ def forward_scan(
     saved: Optional[Sequence[SavedActivations]] = None,
 ) -> List[Tuple[torch.Tensor, RecurrentState]]:
     """
-    The steps of each layer, without gradients. Fills the activations if they are given; otherwise
-    the memory needed besides the hidden states does not grow with the number of steps.
+    The time steps of each layer, without gradients. Fills the activations if they are given;
+    otherwise the memory needed besides the hidden states does not grow with the number of steps.
 
     # Parameters
 

@@ -27,7 +27,7 @@ class Esim(ClassifierModel):
     soft alignment in the other text; a second encoder, the inference composition, reads the
     comparisons; and a classifier reads mean and maximum over the tokens of both texts. ELMo is
     concatenated with the words, with the first encoder's output, or both; both texts share its
-    layer scores.
+    layer weights.
 
     # Parameters
 

@@ -24,7 +24,7 @@ class BidafSelfAttention(TaskModel):
     joins the question to the passage; a residual block of an encoder and self-attention follows;
     and two more encoders predict the answer's start and, also from the start encoder's output, its
     end. ELMo is concatenated with the words, with the first encoder's output, or both; passage and
-    question share its layer scores.
+    question share its layer weights.
 
     # Parameters
 
