@@ -76,7 +76,9 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
         fixed_weights=None if fixed is None else fixed.tolist(),
     )
     mix.load_state_dict(values)
-    elmo, _, number = prefix.removesuffix(".").rpartition(".mixes.")
+    # The name of the `Elmo`; empty if it is the model itself.
+    elmo, _, number = f".{prefix}".removesuffix(".").rpartition(".mixes.")
+    elmo = elmo.removeprefix(".")
     options = BilmOptions.from_dict(bilm["options"], model.location)
     layers = chosen_layers(_settings(model.config, elmo).get("layers", "all"), options.num_layers)
     mixed = mix.weights()
@@ -100,7 +102,7 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
 def _place(config: Dict[str, Any], elmo: str, number: int) -> str:
     placement = _settings(config, elmo.rpartition(".")[0])
     if placement.get("type") != "elmo-placement":
-        return f"{elmo}.mixes.{number}"
+        return f"{elmo}.mixes.{number}".removeprefix(".")
     at = placement.get("at", "input")
     return ("input", "output")[number] if at == "both" else at
 
