@@ -43,15 +43,6 @@ def prepare_parser(parser: ArgumentParser, command: ModuleType) -> None:
     parser.set_defaults(func=partial(_run, command, parser.prog))
 
 
-def add_progress_argument(parser: ArgumentParser) -> None:
-    """The option `--file-friendly-logging`."""
-    parser.add_argument(
-        "--file-friendly-logging",
-        action="store_true",
-        help="show progress as a line every five seconds, not as a bar",
-    )
-
-
 def add_decoding_errors(parser: ArgumentParser) -> None:
     """The option `--decoding-errors` of the commands that read text."""
     parser.add_argument(

@@ -1,4 +1,4 @@
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from typing import Any, Dict, List, Optional, Set
 
 from elmo_plugin.analysis.representations import BILM
@@ -40,7 +40,7 @@ difference on test from the previous layer, by a paired bootstrap. Unseen words 
 not in the training set. --cove adds the layers of CoVe.
 
 Vectors are on the disk in half precision (with --cache they are kept there), 2 x layers x width
-bytes per word and representation. RAM grows with the words of the corpus, about 100 bytes for each.
+bytes per word and representation. RAM grows with the words of the corpus, about 170 bytes for each.
 """
 
 EPILOG = """\
@@ -79,7 +79,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--l2",
-        type=_penalty,
+        type=float,
         default=1e-4,
         help="L2 penalty: half the squared norm of the classifier's weights, times this, is added "
         "to the mean loss of a word (default: 1e-4)",
@@ -138,13 +138,13 @@ def _scores(
     def words() -> Set[str]:
         return {word for sentences in splits.values() for s in sentences for word in s.words}
 
-    as_lines, total = args.file_friendly_logging, sum(map(len, splits.values()))
+    total = sum(map(len, splits.values()))
     scores = [probe.most_frequent_tag()]
     for representation in representations(args, bilm, words):
-        with progress(f"sentences, {representation.name}", total, as_lines) as advance:
+        with progress(f"sentences, {representation.name}", total) as advance:
             features = probe.features(representation, advance)
         with_mix = representation.name == BILM
-        with progress(f"iterations, {representation.name}", None, as_lines) as advance:
+        with progress(f"iterations, {representation.name}") as advance:
             scores += probe.scores(representation, features, with_mix, advance)
     return scores
 
@@ -190,13 +190,3 @@ def _accuracy_as_dict(accuracy: Accuracy) -> Dict[str, Any]:
         "interval": overall.interval(),
         "unseen": accuracy.unseen,
     }
-
-
-def _penalty(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value < float("inf"):
-        raise ArgumentTypeError(f"expected a number of at least 0, found {text}")
-    return value

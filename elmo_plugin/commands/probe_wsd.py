@@ -115,8 +115,7 @@ def _rows(
     add("first sense", "", probe.first_senses())
     add("most frequent sense", "", probe.most_frequent_senses())
     for representation in representations(args, bilm, words):
-        unit = f"sentences, {representation.name}"
-        with progress(unit, probe.num_texts, args.file_friendly_logging) as advance:
+        with progress(f"sentences, {representation.name}", probe.num_texts) as advance:
             for layer, answers in probe.nearest_senses(representation, advance):
                 add(representation.name, layer, answers)
     return rows

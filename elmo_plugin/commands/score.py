@@ -26,7 +26,6 @@ from elmo_plugin.commands.bilm_arguments import (
 )
 from elmo_plugin.commands.command import (
     add_decoding_errors,
-    add_progress_argument,
     refuse_input,
     say,
 )
@@ -106,7 +105,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="replace FILE, or unfinished work that was begun with other options",
     )
-    add_progress_argument(parser)
 
 
 def run(args: Namespace) -> str:
@@ -138,7 +136,7 @@ def _score_text(args: Namespace) -> str:
     scorer, identity = _scorer(args)
     rows = ScoreRows(args.format, args.unit, args.sentences, args.top_k > 0)
     score, done = partial(score_text, scorer, text, rows), ScoredText()
-    with progress("sentences", total, args.file_friendly_logging) as advance:
+    with progress("sentences", total) as advance:
         if args.output is None:
             score(done, _print, "", args.batch_size, advance)
         else:
@@ -179,7 +177,7 @@ def _score_pairs(args: Namespace) -> str:
         refuse_input(Path(args.output), shards)
     pairs = [pair for shard in shards for pair in read_minimal_pairs(shard, args.decoding_errors)]
     scorer, identity = _scorer(args)
-    with progress("pairs", len(pairs), args.file_friendly_logging) as advance:
+    with progress("pairs", len(pairs)) as advance:
         if args.output is None:
             accuracy = _judge(args, scorer, pairs, {}, lambda *_: None, advance)
         else:
