@@ -20,11 +20,9 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from types import ModuleType
-from typing import Any, Iterable, Union
+from typing import Any, Iterable
 
-from elmo_plugin.util.atomic_write import check_new_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.text_files import DECODING_ERRORS
 
@@ -83,16 +81,7 @@ def check_ray_arguments(args: Namespace) -> None:
             )
 
 
-def prepare_output(path: Union[str, PathLike]) -> None:
-    """
-    Creates the folder of a file that a command writes at its end; `ConfigurationError` if the file
-    cannot be written.
-    """
-    check_new_file(Path(path), force=True)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-
-
-def refuse_input(output: PathLike, shards: Iterable[str]) -> None:
+def check_not_input(output: PathLike, shards: Iterable[str]) -> None:
     """`ConfigurationError` if an output is one of the files that a command reads."""
     # A shard at a URL is no local file.
     if os.path.exists(output):

@@ -1,4 +1,5 @@
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
 from elmo_plugin.analysis.representations import BILM
@@ -6,7 +7,6 @@ from elmo_plugin.analysis.tag_probe import SPLITS, Accuracy, TagProbe, TagScore
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands import probe_arguments
 from elmo_plugin.commands.bilm_arguments import chosen_bilm, positive_number
-from elmo_plugin.commands.command import prepare_output
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
@@ -21,6 +21,7 @@ from elmo_plugin.corpora.tagged_words import (
     read_conllu,
     read_tag_columns,
 )
+from elmo_plugin.util.atomic_write import check_output
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 
@@ -95,7 +96,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     if args.json is not None:
-        prepare_output(args.json)
+        check_output(Path(args.json), force=True)
     bilm = chosen_bilm(args)
     files = corpus_files(args, "pos", {split: f"*{split}.conllu" for split in SPLITS})
     splits = _read(args, files)

@@ -26,14 +26,14 @@ from elmo_plugin.commands.bilm_arguments import (
 )
 from elmo_plugin.commands.command import (
     add_decoding_errors,
-    refuse_input,
+    check_not_input,
     say,
 )
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
 from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
-from elmo_plugin.util.atomic_write import UNFINISHED, check_new_file, resumable_file
+from elmo_plugin.util.atomic_write import UNFINISHED, check_output, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 from elmo_plugin.util.resumable_text import ResumableText
@@ -111,7 +111,7 @@ def run(args: Namespace) -> str:
     kept = "Nothing is kept without --output"
     if args.output:
         output = resumable_file(Path(args.output))
-        check_new_file(output, args.force)
+        check_output(output, args.force)
         kept = f"The lines done are kept in {output}{UNFINISHED}"
     with explained_limits(args.output or "the output", kept):
         return _score_pairs(args) if args.pairs else _score_text(args)
@@ -174,7 +174,7 @@ def _score_pairs(args: Namespace) -> str:
     # Before the biLM is loaded, to name a malformed pair first.
     shards = find_shards(args.input)
     if args.output:
-        refuse_input(Path(args.output), shards)
+        check_not_input(Path(args.output), shards)
     pairs = [pair for shard in shards for pair in read_minimal_pairs(shard, args.decoding_errors)]
     scorer, identity = _scorer(args)
     with progress("pairs", len(pairs)) as advance:

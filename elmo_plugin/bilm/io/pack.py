@@ -88,7 +88,6 @@ def pack(
         config = json.dumps(_portable(model.config, sources), indent=2)
         (packed / "config.json").write_text(f"{config}\n", encoding="utf-8")
         shutil.copyfile(folder / "meta.json", packed / "meta.json")
-        Path(output).absolute().parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(output) as unfinished:
             _write_tar(packed, unfinished)
 
