@@ -6,7 +6,7 @@ from overrides import overrides
 
 from elmo_plugin.bilm.io.pretrained import given_options
 from elmo_plugin.bilm.pretraining.text import Text, TextPath
-from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.errors import check_least, check_one_of
 from elmo_plugin.util.text_files import DECODING_ERRORS
 
 
@@ -47,8 +47,7 @@ class BilmReader(DatasetReader):
         serialization_dir: Optional[str] = None,
     ) -> None:
         super().__init__(max_instances=max_instances, serialization_dir=serialization_dir)
-        if max_tokens < 1:
-            raise ConfigurationError(f"Expected `max_tokens` of at least 1, found {max_tokens}.")
+        check_least(1, max_tokens=max_tokens)
         check_one_of(DECODING_ERRORS, decoding_errors=decoding_errors)
         self.options = given_options(options, options_file, serialization_dir, "dataset_reader")
         self.max_tokens = max_tokens
