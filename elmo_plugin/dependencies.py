@@ -53,7 +53,8 @@ def check_dependencies() -> None:
 def _declared_requirements() -> List[Requirement]:
     """From the checkout's pyproject.toml, if there is one: what pip has recorded may be older."""
     checkout = Path(__file__).resolve().parent.parent
-    if (checkout / "setup.py").is_file():
+    # Badly made wheels of other packages write a setup.py into site-packages.
+    if (checkout / "constraints.txt").is_file():
         settings = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
         project = settings["project"]
         lines = project["dependencies"] + project["optional-dependencies"]["allennlp"]

@@ -107,6 +107,8 @@ def test_without_a_checkout_the_versions_recorded_at_installation_count(
     install, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(dependencies, "__file__", str(tmp_path / "elmo_plugin" / "x.py"))
+    # As badly made wheels leave it in site-packages.
+    (tmp_path / "setup.py").touch()
     install("elmo_plugin", "0.2.0", ['spacy<3.0; extra == "allennlp"', 'seqeval>9; extra == "dev"'])
     assert "elmo_plugin needs spacy<3.0, but spacy" in message()
     assert "seqeval" not in message()

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Union
 
 import torch
 
-from elmo_plugin.bilm.io.archives import TrainedModel, stored_bilms
+from elmo_plugin.bilm.io.archives import TrainedModel, stored_options_by_prefix
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.scalar_mix import ScalarMix
@@ -54,7 +54,7 @@ def layer_weights(archive: Union[str, os.PathLike]) -> List[LayerWeights]:
 
 def stored_layer_weights(model: TrainedModel) -> List[LayerWeights]:
     """As `layer_weights`, of a model that has been read; empty if it was trained without ELMo."""
-    bilms = stored_bilms(model.parameters)
+    bilms = stored_options_by_prefix(model.parameters)
     return [
         _of_mix(model, name.removesuffix(kind), bilms[bilm])
         for name in model.parameters
@@ -67,7 +67,7 @@ def stored_layer_weights(model: TrainedModel) -> List[LayerWeights]:
 def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeights:
     """
     `prefix` is that of the mix in the state dict: `placement.elmo.mixes.0.`; `bilm` is from
-    `stored_bilms`.
+    `stored_options_by_prefix`.
     """
     values = with_prefix(prefix, model.parameters)
     fixed = values.get(_FIXED)
@@ -76,7 +76,9 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
         fixed_weights=None if fixed is None else fixed.tolist(),
     )
     mix.load_state_dict(values)
-    elmo, _, number = prefix.removesuffix(".").rpartition(".mixes.")
+    # The name of the `Elmo`; empty if it is the model itself.
+    elmo, _, number = f".{prefix}".removesuffix(".").rpartition(".mixes.")
+    elmo = elmo.removeprefix(".")
     options = BilmOptions.from_dict(bilm["options"], model.location)
     layers = chosen_layers(_settings(model.config, elmo).get("layers", "all"), options.num_layers)
     mixed = mix.weights()
@@ -100,7 +102,7 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
 def _place(config: Dict[str, Any], elmo: str, number: int) -> str:
     placement = _settings(config, elmo.rpartition(".")[0])
     if placement.get("type") != "elmo-placement":
-        return f"{elmo}.mixes.{number}"
+        return f"{elmo}.mixes.{number}".removeprefix(".")
     at = placement.get("at", "input")
     return ("input", "output")[number] if at == "both" else at
 

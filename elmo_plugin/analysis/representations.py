@@ -20,24 +20,15 @@ BILM, RANDOM_BILM = "biLM", "random biLM"
 
 
 class Representation(Protocol):
-    """
-    Gives vectors of words. The vectors of a sentence do not depend on other sentences.
+    """Gives vectors of words. The vectors of a sentence do not depend on other sentences."""
 
-    # Parameters
-
-    name : `str`
-        The name in tables, such as `biLM`.
-    layers : `List[str]`
-        The names of its layers.
-    dim : `int`
-        Width of every layer.
-    fingerprint : `str`
-        A hash of all that the vectors depend on: cached vectors are reused if it is the same.
-    """
-
+    #: The name in tables, such as `biLM`.
     name: str
+    #: The names of its layers.
     layers: List[str]
+    #: Width of every layer.
     dim: int
+    #: A hash of all that the vectors depend on: cached vectors are reused if it is the same.
     fingerprint: str
 
     def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:

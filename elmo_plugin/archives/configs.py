@@ -2,8 +2,9 @@
 
 import os
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, Dict, Iterator, Tuple, Type, Union
+from unittest.mock import patch
 
 from allennlp.common import util as allennlp_util
 from allennlp.common.params import parse_overrides
@@ -85,18 +86,16 @@ def registered_types_only(location: str) -> Iterator[None]:
             "trust it, install it yourself with python -m spacy download."
         )
 
-    with _LOCK, ExitStack() as replaced:
+    with _LOCK:
         resolve = Registrable.__dict__["resolve_class_name"]
-        replaced.enter_context(_tensors_only())
-        for owner, name, value in (
-            (Registrable, "resolve_class_name", classmethod(resolve_registered)),
+        with (
+            _tensors_only(),
+            patch.object(Registrable, "resolve_class_name", classmethod(resolve_registered)),
             # transformers asks the user before it runs code, and refuses when this time is up.
-            (dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 0),
-            (allennlp_util, "spacy_download", refuse_to_install),
+            patch.object(dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 0),
+            patch.object(allennlp_util, "spacy_download", refuse_to_install),
         ):
-            replaced.callback(setattr, owner, name, vars(owner)[name])
-            setattr(owner, name, value)
-        yield
+            yield
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Tuple, Union
+from unittest.mock import patch
 
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError as AllenNlpError
@@ -69,7 +70,11 @@ def load_archive(
         _check_parts(folder, location, weights_file)
         overrides, overridden = _overridden(folder, config, overrides, every_instance, location)
         check_config(overridden.as_dict(quiet=True), location)
-        with registered_types_only(location), _archives_checked():
+        with (
+            registered_types_only(location),
+            # AllenNLP also opens the archives that are named there, such as that of `from_archive`.
+            patch.object(archival, "extracted_archive", _extracted_archive),
+        ):
             try:
                 return archival.load_archive(folder, cuda_device, overrides, weights_file)
             except (ConfigurationError, AllenNlpError) as error:
@@ -131,17 +136,6 @@ def _whole_files(
             "whole files. To keep it, set it in --overrides."
         )
     return overrides
-
-
-@contextmanager
-def _archives_checked() -> Iterator[None]:
-    """Within this context AllenNLP checks all archives that it opens, such as `from_archive`."""
-    extracted_archive = archival.extracted_archive
-    archival.extracted_archive = _extracted_archive
-    try:
-        yield
-    finally:
-        archival.extracted_archive = extracted_archive
 
 
 @contextmanager

@@ -110,8 +110,7 @@ class CharacterMap:
     def _units(self, word: str) -> List[int]:
         space = self.max_characters_per_token - 2
         if self.character_unit == "byte":
-            # Also cut before encoding, which saves time: a character is at least one byte.
-            return list(word[:space].encode("utf-8", "ignore")[:space])
+            return list(word.encode("utf-8", "ignore")[:space])
         unknown = self._first_special + _NUM_SPECIALS
         return [
             ord(character) if ord(character) < self._first_special else unknown

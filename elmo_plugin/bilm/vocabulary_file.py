@@ -4,7 +4,7 @@ import os
 from typing import List, Optional, Sequence, Set, Tuple, Union
 
 from elmo_plugin.util.atomic_write import atomic_write
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, check_least
 from elmo_plugin.util.text_files import find_file, numbered_lines
 
 VOCABULARY_FILE = "vocabulary.txt"
@@ -25,8 +25,7 @@ def check_choice(size: Optional[int], min_count: int) -> None:
             f"Expected a vocabulary `size` of at least {len(SPECIALS) + 1}, found {size}: "
             f"it includes {', '.join(SPECIALS)}."
         )
-    if min_count < 1:
-        raise ConfigurationError(f"Expected `min_count` of at least 1, found {min_count}.")
+    check_least(1, min_count=min_count)
 
 
 def check_min_count(min_count: int, highest: int) -> None:
@@ -166,9 +165,11 @@ def _cut(
                 "it out, or write the file again with `elmo vocabulary`."
             )
         return kept
-    # Every word has a count; counts are in descending order.
-    check_min_count(min_count, entries[len(SPECIALS)][1] or 0)
-    words = [entry for entry in kept[len(SPECIALS) :] if (entry[1] or 0) >= min_count]
+    # Every word has a count; counts are in descending order. Words with a count of 0, which were
+    # added by hand, are left out on request only.
+    least = min_count if min_count > 1 else 0
+    check_min_count(least, entries[len(SPECIALS)][1] or 0)
+    words = [entry for entry in kept[len(SPECIALS) :] if (entry[1] or 0) >= least]
     *boundaries, unknown = kept[: len(SPECIALS)]
     left_out = entries[len(SPECIALS) + len(words) :]
     count = sum(each or 0 for _, each in [unknown, *left_out])

@@ -102,8 +102,11 @@ def count_lines(path: str, decoding_errors: str) -> Optional[int]:
 
 
 @contextmanager
-def explained_memory() -> Iterator[None]:
-    """Raises an error that says what to do if the GPU is out of memory."""
+def explained_limits(output: str, kept: str) -> Iterator[None]:
+    """
+    Raises an error that says what to do if the GPU is out of memory or the disk is full. `kept`
+    says where the finished part is.
+    """
     try:
         yield
     except torch.OutOfMemoryError as error:
@@ -111,14 +114,6 @@ def explained_memory() -> Iterator[None]:
             "The GPU has too little memory. Lower --batch-size if the command has it, or leave out "
             "--cuda-device to run on the CPU."
         ) from error
-
-
-@contextmanager
-def explained_limits(output: str, kept: str) -> Iterator[None]:
-    """As `explained_memory`, also for a full disk. `kept` says where the finished part is."""
-    try:
-        with explained_memory():
-            yield
     except OSError as error:
         if error.errno not in NO_SPACE:
             raise

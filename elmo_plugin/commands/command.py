@@ -20,11 +20,9 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from types import ModuleType
-from typing import Any, Iterable, Union
+from typing import Any, Iterable
 
-from elmo_plugin.util.atomic_write import check_new_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.text_files import DECODING_ERRORS
 
@@ -41,15 +39,6 @@ def prepare_parser(parser: ArgumentParser, command: ModuleType) -> None:
         return
     command.add_arguments(parser)
     parser.set_defaults(func=partial(_run, command, parser.prog))
-
-
-def add_progress_argument(parser: ArgumentParser) -> None:
-    """The option `--file-friendly-logging`."""
-    parser.add_argument(
-        "--file-friendly-logging",
-        action="store_true",
-        help="show progress as a line every five seconds, not as a bar",
-    )
 
 
 def add_decoding_errors(parser: ArgumentParser) -> None:
@@ -92,16 +81,7 @@ def check_ray_arguments(args: Namespace) -> None:
             )
 
 
-def prepare_output(path: Union[str, PathLike]) -> None:
-    """
-    Creates the folder of a file that a command writes at its end; `ConfigurationError` if the file
-    cannot be written.
-    """
-    check_new_file(Path(path), force=True)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-
-
-def refuse_input(output: PathLike, shards: Iterable[str]) -> None:
+def check_not_input(output: PathLike, shards: Iterable[str]) -> None:
     """`ConfigurationError` if an output is one of the files that a command reads."""
     # A shard at a URL is no local file.
     if os.path.exists(output):

@@ -18,7 +18,6 @@ from elmo_plugin.commands.bilm_arguments import (
 )
 from elmo_plugin.commands.command import (
     add_decoding_errors,
-    add_progress_argument,
     add_ray_arguments,
     check_ray_arguments,
     say,
@@ -161,7 +160,7 @@ def _embed(args: Namespace) -> DumpSummary:
         _say_size(num_bytes)
         # Twice, because OUTPUT is written from the unfinished files at the end.
         check_space(args.output_file, 2 * num_bytes)
-    with progress("sentences", total, args.file_friendly_logging) as advance:
+    with progress("sentences", total) as advance:
         return dump_embeddings(
             bilm,
             input_path,
@@ -267,4 +266,3 @@ def _add_output_arguments(parser: ArgumentParser) -> None:
         "many threads writes (default: this process alone)",
     )
     add_ray_arguments(parser, "compute each text of a folder as a task")
-    add_progress_argument(parser)

@@ -8,7 +8,6 @@ import os
 from functools import partial, wraps
 from typing import Any, Dict, List, Optional
 
-import torch
 from allennlp.commands import evaluate as allennlp_evaluate
 from allennlp.common import Params
 from allennlp.data import DataLoader
@@ -50,33 +49,22 @@ class CheckedEvaluator:
             before the call are removed then.
         """
         new = [path for path in outputs.values() if path is not None and not os.path.exists(path)]
-        with_loss: List[bool] = []
-
-        def note(_: torch.nn.Module, inputs: Any, output: Dict[str, Any]) -> None:
-            with_loss.append(output.get("loss") is not None)
-
-        handle = model.register_forward_hook(note)
+        # An entry for each batch; a hook that returned a value would replace the model's output.
+        batches: List[None] = []
+        handle = model.register_forward_hook(lambda *_: batches.append(None))
         try:
             metrics = self._evaluator(model, data_loader, *settings, **outputs)
         finally:
             handle.remove()
-        reason = _refusal(metrics, with_loss)
-        if reason is not None:
-            for path in filter(os.path.exists, new):
-                os.remove(path)
-            raise ConfigurationError(f"{getattr(data_loader, 'data_path', 'the data')}: {reason}")
-        return metrics
-
-
-def _refusal(metrics: Dict[str, Any], with_loss: List[bool]) -> Optional[str]:
-    if not with_loss:
-        return "expected instances, found none."
-    if not metrics and not any(with_loss):
-        return (
-            "expected labels to compare predictions with, found none. To predict them, use "
-            "allennlp predict --use-dataset-reader."
-        )
-    return None
+        # A loss is among the metrics, too.
+        if batches and metrics:
+            return metrics
+        for path in filter(os.path.exists, new):
+            os.remove(path)
+        missing = "labels to compare predictions with" if batches else "instances"
+        hint = " To predict them, use allennlp predict --use-dataset-reader." if batches else ""
+        location = getattr(data_loader, "data_path", "the data")
+        raise ConfigurationError(f"{location}: expected {missing}, found none.{hint}")
 
 
 @wraps(_evaluate_from_archive)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.modules.cove_files import stored_cove_encoder, write_cove_encoder
-from elmo_plugin.util.atomic_write import check_new_file
+from elmo_plugin.util.atomic_write import check_output
 
 DESCRIPTION = """\
 Write the encoder of a trained translation model as a file for `elmo-cove`.
@@ -35,10 +35,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     out = Path(args.output_file)
-    check_new_file(out, args.force)
+    check_output(out, args.force)
     model = TrainedModel.read(args.archive)
     encoder = stored_cove_encoder(model.parameters, model.location)
-    out.absolute().parent.mkdir(parents=True, exist_ok=True)
     write_cove_encoder(encoder, out)
     return (
         f"{out}: two layers of {encoder.hidden_dim} per direction over word vectors of "

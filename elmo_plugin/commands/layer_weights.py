@@ -6,7 +6,7 @@ from typing import List
 from elmo_plugin.analysis.layer_weight_figure import draw_weights, model_label, weight_table
 from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights
 from elmo_plugin.commands.markdown import markdown_table
-from elmo_plugin.util.atomic_write import check_new_file, write_json
+from elmo_plugin.util.atomic_write import check_output, write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.plotting import new_figure, save_picture
 
@@ -48,12 +48,10 @@ def run(args: Namespace) -> str:
             raise ConfigurationError(
                 f"--plot {picture}: expected a name that ends with {', '.join(_PICTURES)}."
             )
-    outputs = [Path(output) for output in (args.json, *args.plot) if output is not None]
-    for output in outputs:
-        check_new_file(output, force=True)
+    for output in (args.json, *args.plot):
+        if output is not None:
+            check_output(Path(output), force=True)
     mixes = [mix for archive in args.archive for mix in layer_weights(archive)]
-    for output in outputs:
-        output.parent.mkdir(parents=True, exist_ok=True)
     if args.json is not None:
         write_json(args.json, [asdict(mix) for mix in mixes])
     for picture in args.plot:

@@ -11,7 +11,7 @@ from elmo_plugin.commands.bilm_arguments import (
     explained_limits,
     given_vocabulary,
 )
-from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument
+from elmo_plugin.commands.command import add_decoding_errors
 from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
@@ -61,7 +61,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_bilm_arguments(parser)
     add_batch_arguments(parser)
     parser.add_argument("--force", action="store_true", help="replace the index in FOLDER")
-    add_progress_argument(parser)
 
 
 def run(args: Namespace) -> str:
@@ -71,7 +70,7 @@ def run(args: Namespace) -> str:
     total = None if None in counts else sum(count or 0 for count in counts)
     bilm = chosen_bilm(args, given_vocabulary(args))
     with explained_limits(args.folder, "The lines done are kept"):
-        with progress("lines", total, args.file_friendly_logging) as advance:
+        with progress("lines", total) as advance:
             summary = build_index(bilm, args.text, args.folder, options, args.force, advance)
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
     size = sum(path.stat().st_size for path in Path(args.folder).iterdir()) / 1e6

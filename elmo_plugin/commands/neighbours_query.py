@@ -1,12 +1,11 @@
 import json
 import re
 import sys
-from argparse import Action, ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace
 from contextlib import closing
 from dataclasses import asdict
-from itertools import chain, tee
 from pathlib import Path
-from typing import Any, Iterator, Sequence
+from typing import Iterator, Sequence
 
 from elmo_plugin.analysis.neighbours import (
     ContextIndex,
@@ -18,10 +17,9 @@ from elmo_plugin.analysis.neighbours import (
 from elmo_plugin.commands.bilm_arguments import (
     add_bilm_arguments,
     chosen_bilm,
-    explained_memory,
+    explained_limits,
     positive_number,
 )
-from elmo_plugin.commands.command import add_progress_argument
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 from elmo_plugin.util.text_files import numbered_lines
@@ -48,27 +46,13 @@ _WORDS_AROUND = 5
 _MARKDOWN = re.compile(r"([\\`*_|<>\[\]])")
 
 
-class _OptionalList(Action):
-    """One value or more, or none. With `nargs="*"`, an option before them would end their list."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
-        super().__init__(option_strings, dest, **{**settings, "required": False})
-
-    def __call__(
-        self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: Any = None
-    ) -> None:
-        setattr(namespace, self.dest, values)
-
-
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", metavar="FOLDER", help="what `build` wrote")
-    parser.add_argument(
-        "sentences",
-        metavar="SENTENCE",
-        nargs="+",
-        action=_OptionalList,
-        help="with one word in brackets",
+    sentences = parser.add_argument(
+        "sentences", metavar="SENTENCE", nargs="+", help="with one word in brackets"
     )
+    # May be left out. With `nargs="*"`, an option before them would end their list.
+    sentences.required = False
     parser.add_argument("--file", help="sentences, one per line; - for standard input")
     parser.add_argument(
         "--top-k",
@@ -88,28 +72,27 @@ def add_arguments(parser: ArgumentParser) -> None:
         "a table of Markdown (default: text)",
     )
     add_bilm_arguments(parser)
-    add_progress_argument(parser)
 
 
 def run(args: Namespace) -> str:
-    queries = _queries(args)
-    first = next(queries, None)
-    if first is None:
+    queries = list(_queries(args))
+    if not queries:
         raise ConfigurationError(
             "Expected a sentence with one word in brackets, as in 'the [bank] of the river', or a "
             "file of such sentences (--file)."
         )
     show = {"text": _as_text, "jsonl": _as_json, "markdown": _as_row}[args.format]
-    to_show, to_find = tee(chain([first], queries))
-    with closing(ContextIndex(Path(args.folder))) as index, explained_memory():
-        with progress("contexts", as_lines=args.file_friendly_logging) as advance:
-            found = find_neighbours(
-                index, chosen_bilm(args), to_find, args.top_k, args.same_word, advance
-            )
-            for number, (query, neighbours) in enumerate(zip(to_show, found)):
-                if args.format == "markdown" and number == 0:
-                    print(_head(neighbours))
-                print(show(query, neighbours))
+    with (
+        closing(ContextIndex(Path(args.folder))) as index,
+        explained_limits("the output", "Nothing is kept"),
+        progress("contexts") as advance,
+    ):
+        bilm = chosen_bilm(args)
+        found = find_neighbours(index, bilm, queries, args.top_k, args.same_word, advance)
+        for number, (query, neighbours) in enumerate(zip(queries, found)):
+            if args.format == "markdown" and number == 0:
+                print(_head(neighbours))
+            print(show(query, neighbours))
     return ""
 
 

@@ -3,7 +3,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from elmo_plugin.bilm.io.pack import pack
-from elmo_plugin.util.atomic_write import check_new_file
+from elmo_plugin.util.atomic_write import check_output
 from elmo_plugin.util.errors import ConfigurationError
 
 DESCRIPTION = """\
@@ -45,6 +45,6 @@ def run(args: Namespace) -> str:
     out = Path(args.output_file)
     if args.extra_words is not None and args.extra_words < 0:
         raise ConfigurationError(f"--extra-words {args.extra_words}: expected 0 or more.")
-    check_new_file(out, args.force)
+    check_output(out, args.force)
     pack(args.archive, out, args.extra_words, args.int8)
     return f"{out}: {os.path.getsize(out) / 1e6:.1f} MB."

@@ -21,7 +21,6 @@ from elmo_plugin.analysis.representations import (
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, explained_limits
-from elmo_plugin.commands.command import add_progress_argument
 from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
 from elmo_plugin.util.atomic_write import write_json_rows
@@ -64,7 +63,6 @@ def add_probe_arguments(parser: ArgumentParser) -> None:
         help="keep the vectors there, to continue after an interruption and to use them again",
     )
     parser.add_argument("--json", metavar="FILE", help="write all numbers there, too")
-    add_progress_argument(parser)
 
 
 @contextmanager

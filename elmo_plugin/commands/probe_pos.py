@@ -1,4 +1,5 @@
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
 from elmo_plugin.analysis.representations import BILM
@@ -6,7 +7,6 @@ from elmo_plugin.analysis.tag_probe import SPLITS, Accuracy, TagProbe, TagScore
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands import probe_arguments
 from elmo_plugin.commands.bilm_arguments import chosen_bilm, positive_number
-from elmo_plugin.commands.command import prepare_output
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
@@ -21,6 +21,7 @@ from elmo_plugin.corpora.tagged_words import (
     read_conllu,
     read_tag_columns,
 )
+from elmo_plugin.util.atomic_write import check_output
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 
@@ -40,7 +41,7 @@ difference on test from the previous layer, by a paired bootstrap. Unseen words 
 not in the training set. --cove adds the layers of CoVe.
 
 Vectors are on the disk in half precision (with --cache they are kept there), 2 x layers x width
-bytes per word and representation. RAM grows with the words of the corpus, about 100 bytes for each.
+bytes per word and representation. RAM grows with the words of the corpus, about 170 bytes for each.
 """
 
 EPILOG = """\
@@ -79,7 +80,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--l2",
-        type=_penalty,
+        type=float,
         default=1e-4,
         help="L2 penalty: half the squared norm of the classifier's weights, times this, is added "
         "to the mean loss of a word (default: 1e-4)",
@@ -95,7 +96,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     if args.json is not None:
-        prepare_output(args.json)
+        check_output(Path(args.json), force=True)
     bilm = chosen_bilm(args)
     files = corpus_files(args, "pos", {split: f"*{split}.conllu" for split in SPLITS})
     splits = _read(args, files)
@@ -138,13 +139,13 @@ def _scores(
     def words() -> Set[str]:
         return {word for sentences in splits.values() for s in sentences for word in s.words}
 
-    as_lines, total = args.file_friendly_logging, sum(map(len, splits.values()))
+    total = sum(map(len, splits.values()))
     scores = [probe.most_frequent_tag()]
     for representation in representations(args, bilm, words):
-        with progress(f"sentences, {representation.name}", total, as_lines) as advance:
+        with progress(f"sentences, {representation.name}", total) as advance:
             features = probe.features(representation, advance)
         with_mix = representation.name == BILM
-        with progress(f"iterations, {representation.name}", None, as_lines) as advance:
+        with progress(f"iterations, {representation.name}") as advance:
             scores += probe.scores(representation, features, with_mix, advance)
     return scores
 
@@ -190,13 +191,3 @@ def _accuracy_as_dict(accuracy: Accuracy) -> Dict[str, Any]:
         "interval": overall.interval(),
         "unseen": accuracy.unseen,
     }
-
-
-def _penalty(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value < float("inf"):
-        raise ArgumentTypeError(f"expected a number of at least 0, found {text}")
-    return value

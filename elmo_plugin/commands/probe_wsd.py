@@ -1,5 +1,6 @@
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Set
 
 from elmo_plugin.analysis.bootstrap import BootstrappedScore, Difference
@@ -7,7 +8,6 @@ from elmo_plugin.analysis.word_senses import ALL, Answers, SenseProbe, SenseScor
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands import probe_arguments
 from elmo_plugin.commands.bilm_arguments import chosen_bilm
-from elmo_plugin.commands.command import prepare_output
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.commands.probe_arguments import (
     add_probe_arguments,
@@ -17,6 +17,7 @@ from elmo_plugin.commands.probe_arguments import (
     write_results,
 )
 from elmo_plugin.corpora.word_senses import SenseCorpus, SenseSentence, read_first_senses
+from elmo_plugin.util.atomic_write import check_output
 from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
@@ -78,7 +79,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     if args.json is not None:
-        prepare_output(args.json)
+        check_output(Path(args.json), force=True)
     bilm = chosen_bilm(args)
     files = corpus_files(args, "wsd", _FILES)
     train, test = SenseCorpus(files["train"]), list(SenseCorpus(files["test"]))
@@ -115,8 +116,7 @@ def _rows(
     add("first sense", "", probe.first_senses())
     add("most frequent sense", "", probe.most_frequent_senses())
     for representation in representations(args, bilm, words):
-        unit = f"sentences, {representation.name}"
-        with progress(unit, probe.num_texts, args.file_friendly_logging) as advance:
+        with progress(f"sentences, {representation.name}", probe.num_texts) as advance:
             for layer, answers in probe.nearest_senses(representation, advance):
                 add(representation.name, layer, answers)
     return rows

@@ -9,7 +9,7 @@ from elmo_plugin.analysis.report.page import page
 from elmo_plugin.analysis.report.section import Section
 from elmo_plugin.analysis.report.sections import read_section
 from elmo_plugin.analysis.report.svg import picture_file
-from elmo_plugin.util.atomic_write import atomic_write, check_new_file
+from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
 
 DESCRIPTION = """\
@@ -51,7 +51,7 @@ def run(args: Namespace) -> str:
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is not a folder; expected one with results.")
     output = Path(args.output or folder / "report.html")
-    check_new_file(output, force=True)
+    check_output(output, force=True)
     if args.pictures and Path(args.pictures).exists() and not Path(args.pictures).is_dir():
         raise ConfigurationError(f"--pictures {args.pictures}: expected a folder, found a file.")
     sections = [section for path in _files(folder, "*.json") if (section := read_section(path))]
@@ -64,7 +64,6 @@ def run(args: Namespace) -> str:
             f"{folder}: expected results (of elmo-study, a training run, or elmo probe and elmo "
             "layer-weights with --json), found none."
         )
-    output.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(output) as unfinished:
         unfinished.write_text(page(args.title, sections), encoding="utf-8")
     if args.pictures:
@@ -74,7 +73,6 @@ def run(args: Namespace) -> str:
 
 def _write_pictures(sections: List[Section], folder: Path) -> None:
     """Names such as `tags_xpos-accuracy-on-test.svg`: the file of the numbers, and the caption."""
-    folder.mkdir(parents=True, exist_ok=True)
     written: Set[str] = set()
     for section in sections:
         for figure in section.figures:

@@ -26,15 +26,14 @@ from elmo_plugin.commands.bilm_arguments import (
 )
 from elmo_plugin.commands.command import (
     add_decoding_errors,
-    add_progress_argument,
-    refuse_input,
+    check_not_input,
     say,
 )
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
 from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
-from elmo_plugin.util.atomic_write import UNFINISHED, check_new_file, resumable_file
+from elmo_plugin.util.atomic_write import UNFINISHED, check_output, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 from elmo_plugin.util.resumable_text import ResumableText
@@ -106,14 +105,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="replace FILE, or unfinished work that was begun with other options",
     )
-    add_progress_argument(parser)
 
 
 def run(args: Namespace) -> str:
     kept = "Nothing is kept without --output"
     if args.output:
         output = resumable_file(Path(args.output))
-        check_new_file(output, args.force)
+        check_output(output, args.force)
         kept = f"The lines done are kept in {output}{UNFINISHED}"
     with explained_limits(args.output or "the output", kept):
         return _score_pairs(args) if args.pairs else _score_text(args)
@@ -138,7 +136,7 @@ def _score_text(args: Namespace) -> str:
     scorer, identity = _scorer(args)
     rows = ScoreRows(args.format, args.unit, args.sentences, args.top_k > 0)
     score, done = partial(score_text, scorer, text, rows), ScoredText()
-    with progress("sentences", total, args.file_friendly_logging) as advance:
+    with progress("sentences", total) as advance:
         if args.output is None:
             score(done, _print, "", args.batch_size, advance)
         else:
@@ -176,10 +174,10 @@ def _score_pairs(args: Namespace) -> str:
     # Before the biLM is loaded, to name a malformed pair first.
     shards = find_shards(args.input)
     if args.output:
-        refuse_input(Path(args.output), shards)
+        check_not_input(Path(args.output), shards)
     pairs = [pair for shard in shards for pair in read_minimal_pairs(shard, args.decoding_errors)]
     scorer, identity = _scorer(args)
-    with progress("pairs", len(pairs), args.file_friendly_logging) as advance:
+    with progress("pairs", len(pairs)) as advance:
         if args.output is None:
             accuracy = _judge(args, scorer, pairs, {}, lambda *_: None, advance)
         else:

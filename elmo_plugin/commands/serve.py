@@ -1,9 +1,8 @@
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Iterator, List, Optional
+from typing import Optional
 
 import torch
 
@@ -17,7 +16,6 @@ from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.served_task import load_tasks
 from elmo_plugin.serve.server import listen, serve
 from elmo_plugin.serve.word_analyzer import WordAnalyzer
-from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
 from elmo_plugin.util.resources import shipped_archives
 
@@ -92,31 +90,21 @@ def run(args: Namespace) -> str:
     overrides = {"model.dtype": "bfloat16"} if args.bfloat16 else {}
     load = partial(elmo_plugin.load_predictor, cuda_device=args.cuda_device, overrides=overrides)
     words = _word_analyzer(args, limits)
-    tasks = load_tasks(args.archive or _shipped_archives(), load, limits)
+    tasks = load_tasks(args.archive or shipped_archives().values(), load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_queue_size)
     app.version = elmo_plugin.__version__
 
     def tell(url: str) -> None:
         say(f"{url} answers {', '.join(tasks)}. Ctrl+C stops it.")
 
-    with _threads():
-        for task in tasks.values():
-            say(f"{task.name}: warming up")
-            task.warm_up(args.batch_size)
-        serve(app, args.host, args.port, args.max_queue_size, tell)
-    return ""
-
-
-@contextmanager
-def _threads() -> Iterator[None]:
-    """Leaves a core to HTTP: if one thread of PyTorch shared a core with it, all would wait."""
-    number = torch.get_num_threads()
+    # Leaves a core to HTTP: if one thread of PyTorch shared a core with it, all would wait.
     if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(max(1, number - 1))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(number)
+        torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+    for task in tasks.values():
+        say(f"{task.name}: warming up")
+        task.warm_up(args.batch_size)
+    serve(app, args.host, args.port, args.max_queue_size, tell)
+    return ""
 
 
 def _word_analyzer(args: Namespace, limits: Limits) -> WordAnalyzer:
@@ -125,16 +113,6 @@ def _word_analyzer(args: Namespace, limits: Limits) -> WordAnalyzer:
     if args.neighbours is not None:
         index = ContextIndex(Path(args.neighbours))
     return WordAnalyzer(bilm, find_softmax(args.weight_file, bilm.options), index, limits)
-
-
-def _shipped_archives() -> List[Path]:
-    found = list(shipped_archives().values())
-    if not found:
-        raise ConfigurationError(
-            "No trained models come with this version: name archives that `allennlp train` wrote, "
-            "as in `elmo serve out/ner_elmo/model.tar.gz`."
-        )
-    return found
 
 
 def _port(text: str) -> int:

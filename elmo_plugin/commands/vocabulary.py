@@ -5,8 +5,8 @@ from typing import List
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
 from elmo_plugin.bilm.vocabulary_file import Entry, write_vocabulary
-from elmo_plugin.commands.command import add_decoding_errors, add_progress_argument, refuse_input
-from elmo_plugin.util.atomic_write import check_new_file
+from elmo_plugin.commands.command import add_decoding_errors, check_not_input
+from elmo_plugin.util.atomic_write import check_output
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 
@@ -51,16 +51,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_decoding_errors(parser)
     parser.add_argument("--force", action="store_true", help="replace OUT")
-    add_progress_argument(parser)
 
 
 def run(args: Namespace) -> str:
     # Checked before the text is read, which may take hours.
     out = Path(args.output_file)
-    refuse_input(out, find_shards(args.text))
-    check_new_file(out, args.force)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with progress("lines", as_lines=args.file_friendly_logging) as advance:
+    check_not_input(out, find_shards(args.text))
+    check_output(out, args.force)
+    with progress("lines") as advance:
         entries = count_and_choose(
             args.text, args.size, args.min_count, args.decoding_errors, advance
         )

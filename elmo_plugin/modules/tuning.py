@@ -31,7 +31,8 @@ LARGE_BUFFER = 4 * 1024 * 1024
 # and the number above which a product may end: `benchmarks/memory.py` and `benchmarks/embed.py`.
 MAX_WINDOWS = 4096
 MIN_WINDOWS = 128
-# Words whose token layer `TokenLayerTable` computes at once: `benchmarks/memory.py`.
+# Words whose token layer `TokenLayerTable` computes at once, which bounds its memory. No benchmark
+# has chosen this one.
 WORDS_AT_ONCE = 1024
 # On a GPU, the inputs of several steps are multiplied in one product with at most this many
 # elements, 512 MB in bfloat16; and so many CUDA graphs are kept, each with buffers for one number

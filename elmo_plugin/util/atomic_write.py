@@ -21,7 +21,7 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     """
     Yields the path of a temporary file in the same folder, which is synced and renamed to `path` at
     the end, so that `path` is either the complete new file or unchanged, also if other processes
-    write it. After an exception the temporary file is removed.
+    write it. Creates the folder if needed. After an exception the temporary file is removed.
 
     # Parameters
 
@@ -32,7 +32,7 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     # Raises
 
     `OSError`
-        If it cannot be written; the error names `path`.
+        If it cannot be written; the error names `path`, or its folder if that cannot be created.
     """
     if is_pipe(path):
         with tempfile.TemporaryDirectory() as folder:
@@ -42,6 +42,7 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
         return
     # `Path` removes a slash at the end.
     path = Path(os.path.realpath(path) if os.path.islink(path) else path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(f"{path}.{os.getpid()}{UNFINISHED}")
     try:
         yield unfinished
@@ -77,7 +78,7 @@ def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) ->
         unfinished.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
 
 
-def check_new_file(path: Path, force: bool) -> None:
+def check_output(path: Path, force: bool) -> None:
     """
     Raises `ConfigurationError` if `path` is a folder, if one of its parents is a file or may not be
     written in, or if it exists and `force` is false.

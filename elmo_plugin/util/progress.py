@@ -10,9 +10,7 @@ _SECONDS = 5.0
 
 
 @contextmanager
-def progress(
-    unit: str, total: Optional[int] = None, as_lines: bool = False
-) -> Iterator[Callable[[int], Any]]:
+def progress(unit: str, total: Optional[int] = None) -> Iterator[Callable[[int], Any]]:
     """
     Yields a function that adds to the progress and shows it: as a bar of `tqdm` if that is
     installed and standard error is a terminal, else as a line every five seconds.
@@ -23,15 +21,13 @@ def progress(
         What is counted, in the plural: `sentences`.
     total : `Optional[int]`, optional (default = `None`)
         How many there are, if that is known.
-    as_lines : `bool`, optional (default = `False`)
-        Print lines in any case.
 
     # Returns
 
     `Iterator[Callable[[int], Any]]`
         A function to call with the number of units done since the last call.
     """
-    make_bar = None if as_lines or not sys.stderr.isatty() else _tqdm()
+    make_bar = _tqdm() if sys.stderr.isatty() else None
     if make_bar is None:
         yield _Lines(unit, total).update
     else:

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, TextIO
 
-from elmo_plugin.util.atomic_write import UNFINISHED, check_new_file, resumable_file, write_json
+from elmo_plugin.util.atomic_write import UNFINISHED, check_output, resumable_file, write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 
@@ -33,7 +33,7 @@ class ResumableText:
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
         path = resumable_file(path)
-        check_new_file(path, force)
+        check_output(path, force)
         self.path, self.folder = path, Path(f"{path}{UNFINISHED}")
         #: The `progress` of the last commit.
         self.progress: Dict[str, Any] = {}

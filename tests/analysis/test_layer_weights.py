@@ -111,6 +111,14 @@ def test_an_embedder_of_another_model_is_found_by_its_name(tmp_path):
     assert found.at == f"{name}.mixes.0"
 
 
+def test_the_model_may_be_an_elmo_itself(tmp_path):
+    elmo = TokenEmbedder.from_params(Params({"type": "elmo-token-embedder"}))
+    (tmp_path / "run").mkdir()
+    torch.save(elmo.state_dict(), tmp_path / "run" / "best.th")
+    (found,) = layer_weights(tmp_path / "run")
+    assert (found.at, found.weights) == ("mixes.0", softmax(0, 0, 0))
+
+
 def test_a_mix_of_other_vectors_is_left_out(tmp_path):
     settings = {"type": "elmo-token-embedder"}
     model = torch.nn.ModuleDict(

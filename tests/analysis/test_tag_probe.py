@@ -93,6 +93,11 @@ def test_fitted_classifiers_are_kept(tmp_path, monkeypatch):
         assert (one.layer, one.dev, one.test) == (other.layer, other.dev, other.test)
 
 
+def test_a_penalty_below_0_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="Expected `l2` of at least 0, found -1.0"):
+        TagProbe(SPLITS, tmp_path, l2=-1.0)
+
+
 def test_one_tag_alone_is_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="at least two tags to learn, found 1: N"):
         TagProbe({**SPLITS, "train": [sentence("a/N b/N")]}, tmp_path)

@@ -20,6 +20,8 @@ from elmo_plugin.bilm.character_indexer import CharacterIndexer
 
 ODD = ["", "<S>", "</S>", "<s>", " ", "\0", "\ud800", "a\udfffb", "🙂", "é", "e\u0301", "\uffff"]
 LONG = ["a" * 47, "a" * 48, "a" * 49, "é" * 24, "a" + "é" * 24, "日" * 17, "a" * 100_000]
+# A lone surrogate has no bytes.
+LONG += ["\ud800" + "a" * 60]
 
 
 def random_unicode(num_words):

@@ -27,7 +27,7 @@ from elmo_plugin.commands.bilm_arguments import given_vocabulary
 from elmo_plugin.elmo.dump import parts
 from elmo_plugin.elmo.dump.dump import check_space
 from elmo_plugin.elmo.dump.dump_file import DumpFile
-from elmo_plugin.elmo.dump.parts import sentence_key
+from elmo_plugin.elmo.dump.parts import sentence_name
 from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.token_files import save_token_bilm
 from tests.commands import running
@@ -124,7 +124,7 @@ def test_sentences_can_be_keys(tmp_path, bilm, capsys):
         assert len(file) == 6
         for line, layers in zip(lines, layers_of(bilm, lines)):
             if line:
-                vectors = file[sentence_key(line.split())][...]
+                vectors = file[sentence_name(line.split())][...]
                 numpy.testing.assert_allclose(vectors, layers, atol=1e-6)
         assert {"and \u2215 or .", "\u2024", "nul \u2400"} < set(file)
 

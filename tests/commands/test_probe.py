@@ -297,7 +297,7 @@ def test_corpora_are_looked_for_in_the_folder_of_the_environment(tmp_path, monke
     assert "found 2: " in message and "Name it with --train" in message
 
 
-@pytest.mark.parametrize("arguments", [[], ["pos", "--l2", "-1"], ["pos", "--l2", "x"]])
+@pytest.mark.parametrize("arguments", [[], ["pos", "--l2", "x"]])
 def test_wrong_arguments_end_with_exit_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         run(*arguments)

@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from elmo_plugin.util.atomic_write import atomic_write, check_new_file, write_json_rows
+from elmo_plugin.util.atomic_write import atomic_write, check_output, write_json_rows
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -31,10 +31,17 @@ def test_after_an_exception_the_old_file_is_left_alone(tmp_path, error):
     assert os.listdir(tmp_path) == ["file.txt"]
 
 
-def test_an_error_of_the_system_names_the_file_that_was_to_be_written(tmp_path):
-    path = tmp_path / "missing" / "file.txt"
-    with pytest.raises(FileNotFoundError) as error, atomic_write(path) as unfinished:
+def test_the_folder_of_the_file_is_created(tmp_path):
+    path = tmp_path / "new" / "folder" / "file.txt"
+    with atomic_write(path) as unfinished:
         unfinished.write_text("x")
+    assert path.read_text() == "x"
+
+
+def test_an_error_of_the_system_names_the_file_that_was_to_be_written(tmp_path):
+    path = tmp_path / "file.txt"
+    with pytest.raises(FileNotFoundError) as error, atomic_write(path):
+        pass
     assert error.value.filename == str(path)
 
 
@@ -48,9 +55,9 @@ def test_an_error_of_another_file_names_that_file(tmp_path):
 def test_a_folder_that_is_a_file_is_named_by_the_first_error(tmp_path):
     (tmp_path / "file").write_text("")
     path = tmp_path / "file" / "file.txt"
-    with pytest.raises(NotADirectoryError) as error, atomic_write(path) as unfinished:
+    with pytest.raises(FileExistsError) as error, atomic_write(path) as unfinished:
         unfinished.write_text("x")
-    assert error.value.filename == str(path)
+    assert error.value.filename == str(path.parent)
 
 
 def test_an_error_without_a_file_is_left_as_it_is_unless_the_disk_is_full(tmp_path):
@@ -88,7 +95,7 @@ def test_a_link_stays_and_the_file_that_it_names_is_written(tmp_path):
 def test_a_pipe_receives_what_is_written(tmp_path):
     pipe, received = tmp_path / "pipe", []
     os.mkfifo(pipe)
-    check_new_file(pipe, force=False)
+    check_output(pipe, force=False)
     reader = Thread(target=lambda: received.append(pipe.read_text()), daemon=True)
     reader.start()
     with atomic_write(pipe) as unfinished:
@@ -109,8 +116,8 @@ def test_a_slash_at_the_end_of_a_name_is_ignored(tmp_path):
 def test_a_pipe_may_be_in_a_folder_in_which_nothing_may_be_written(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(ConfigurationError, match="you may not write in"):
-        check_new_file(tmp_path / "file", force=True)
-    check_new_file(Path(os.devnull), force=False)
+        check_output(tmp_path / "file", force=True)
+    check_output(Path(os.devnull), force=False)
 
 
 def test_rows_of_json_are_on_lines_of_their_own(tmp_path):

@@ -16,14 +16,11 @@ def test_without_a_terminal_progress_is_lines(monkeypatch, capsys):
     ]
 
 
-def test_on_a_terminal_it_is_a_bar_unless_lines_are_wanted(monkeypatch, capsys):
+def test_on_a_terminal_it_is_a_bar(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with progress("lines") as advance:
         advance(3)
     assert "3 lines" in capsys.readouterr().err
-    with progress("lines", as_lines=True) as advance:
-        advance(3)
-    assert capsys.readouterr().err == ""
 
 
 def test_without_tqdm_it_is_lines(monkeypatch, capsys):

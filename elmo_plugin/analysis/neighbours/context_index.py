@@ -28,8 +28,6 @@ START = {
     "text_sha256": "",
     "complete": False,
 }
-# What `index.json` has, besides the version of the format.
-_SETTINGS = {*START, "bilm_fingerprint", "computed_in", "dim", "layers", "warm_up"}
 
 
 class ContextIndex:
@@ -158,7 +156,6 @@ def read_settings(folder: Path) -> Dict[str, Any]:
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
         version = settings["format_version"]
-        missing = sorted(_SETTINGS - settings.keys())
     except (FileNotFoundError, NotADirectoryError):
         raise ConfigurationError(
             f"{folder} is no index of contexts: it has no {INDEX_FILE}. Expected a folder that "
@@ -171,8 +168,6 @@ def read_settings(folder: Path) -> Dict[str, Any]:
             f"{folder} has the format {version} of another version of elmo_plugin, expected "
             f"{FORMAT_VERSION}. Build it again."
         )
-    if missing:
-        raise damaged(folder, f"{INDEX_FILE} has no {missing[0]!r}")
     return settings
 
 

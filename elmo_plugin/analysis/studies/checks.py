@@ -5,6 +5,7 @@ import tempfile
 from contextlib import contextmanager, redirect_stderr
 from typing import Any, Callable, Dict, Iterator, Sequence
 
+import torch
 from allennlp.commands.train import TrainModel
 from allennlp.common import Params
 from allennlp.common.util import prepare_environment
@@ -44,6 +45,8 @@ def check_experiments(
             # The classes that an experiment names may raise any exception.
             message = " ".join(str(error).split()) or repr(error)
             raise ConfigurationError(f"{run.name}: {message}") from error
+    # Models are built on the GPU. PyTorch would keep their memory while child processes train.
+    torch.cuda.empty_cache()
 
 
 @contextmanager

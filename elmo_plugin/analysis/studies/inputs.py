@@ -38,59 +38,70 @@ def missing_corpora(
                 yield what, path
 
 
-def file_hashes(experiment: Dict[str, Any], evaluate: Optional[str]) -> Dict[str, str]:
+def digest_and_files(
+    experiment: Dict[str, Any], evaluate: Optional[str]
+) -> Tuple[str, Dict[str, str]]:
     """
-    The SHA-256 of each file that a run reads (biLM, vectors, corpora), by its path; of all files
-    that a pattern matches, and of the `.gz` that is read in place of a missing file.
-    """
-    inputs = {**experiment, "evaluate": evaluate}
-    return {path: _hash(path) for path in (*_named(inputs), *_not_named(inputs))}
+    # Parameters
 
+    experiment : `Dict[str, Any]`
+        The configuration for `allennlp train`.
+    evaluate : `Optional[str]`
+        What the model is evaluated on.
 
-def digest(experiment: Dict[str, Any], evaluate: Optional[str]) -> str:
+    # Returns
+
+    `Tuple[str, Dict[str, str]]`
+        A hash of all that determines the score of a run: of the experiment with the contents of its
+        files in place of their paths, which differ between machines, and of the evaluated file.
+
+        The SHA-256 of each file that a run reads (biLM, vectors, corpora), by its path; of all
+        files that a pattern matches, and of the `.gz` that is read in place of a missing file.
     """
-    A hash of all that determines the score of a run: of the experiment with the contents of its
-    files in place of their paths, which differ between machines, and of the evaluated file.
-    """
-    parts = _portable({"experiment": experiment, "evaluate": evaluate})
-    also_read = sorted(map(_hash, _not_named({**experiment, "evaluate": evaluate})))
+    files: Dict[str, str] = {}
+    parts = _portable({"experiment": experiment, "evaluate": evaluate}, files)
+    implied = _implied_files({**experiment, "evaluate": evaluate})
+    also_read = {path: _hash(path) for path in implied if path not in files}
     if also_read:
-        parts["also_read"] = also_read
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+        parts["also_read"] = sorted(also_read.values())
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return digest, {**files, **also_read}
 
 
-def _named(value: Any) -> Iterator[str]:
-    """The files that the strings of an experiment name."""
-    if isinstance(value, dict):
-        value = list(_with_lists(value).values())
-    if isinstance(value, list):
-        for part in value:
-            yield from _named(part)
-    elif isinstance(value, str):
-        yield from _files(value)
-
-
-def _not_named(inputs: Dict[str, Any]) -> List[str]:
+def _implied_files(inputs: Dict[str, Any]) -> List[str]:
     """
-    The files that a run reads without their being named: the translations beside a corpus, the
+    The files that a run reads even if they are not named: the translations beside a corpus, the
     softmax and the vocabulary beside the initial weights of a language model, the vocabulary beside
-    the options of a biLM with token embeddings, and the default biLM of ELMo.
+    the options of a biLM with token embeddings, and the default biLM.
     """
-    paths = list(_of_parts(inputs))
-    reader = inputs.get("dataset_reader") or {}
-    if (reader if isinstance(reader, str) else reader.get("type")) == "elmo-translation":
+    paths = list(_implied_paths(inputs))
+    reader, model = (
+        {"type": part} if isinstance(part, str) else part or {}
+        for part in (inputs.get("dataset_reader"), inputs.get("model"))
+    )
+    for part in (reader, model):
+        has_options = part.get("options") is not None or part.get("options_file") is not None
+        if part.get("type") == "elmo-bilm" and not has_options:
+            paths.append(setting("ELMO_OPTIONS"))
+    if reader.get("type") == "elmo-translation":
         for corpus in (path for name in _CORPORA for path in _data_paths(inputs.get(name))):
             # train.de, or in any other language, beside train.en.
             stem = corpus.removesuffix(".gz").rpartition(".")[0]
             paths += _files(f"{glob.escape(stem)}.*")
-    return sorted({file for path in paths for file in _files(path)} - set(_named(inputs)))
+    return sorted({file for path in paths for file in _files(path)})
 
 
-def _of_parts(value: Any) -> Iterator[str]:
+def _implied_paths(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
-        if value.get("type") == "elmo-token-embedder":
-            names = {"options_file": "ELMO_OPTIONS", "weight_file": "ELMO_WEIGHTS"}
-            yield from (setting(names[name]) for name in names if value.get(name) is None)
+        kind = value.get("type")
+        # A placement has the settings of its ELMo in `elmo`, mostly without a type.
+        elmo = value.get("elmo") if kind == "elmo-placement" else value
+        has_weights = kind in ("elmo-token-embedder", "elmo-placement")
+        if (has_weights or kind == "elmo-characters") and isinstance(elmo, dict):
+            if elmo.get("options_file") is None:
+                yield setting("ELMO_OPTIONS")
+            if has_weights and elmo.get("weight_file") is None:
+                yield setting("ELMO_WEIGHTS")
         initial = value.get("initial_weights")
         if isinstance(initial, str):
             initial = {"file": initial}
@@ -103,7 +114,7 @@ def _of_parts(value: Any) -> Iterator[str]:
         value = list(value.values())
     if isinstance(value, list):
         for part in value:
-            yield from _of_parts(part)
+            yield from _implied_paths(part)
 
 
 def _beside(path: str, name: str) -> str:
@@ -121,19 +132,20 @@ def _has_token_embeddings(options_file: Any) -> bool:
     return False
 
 
-def _portable(value: Any) -> Any:
-    """With hashes instead of paths."""
+def _portable(value: Any, files: Dict[str, str]) -> Any:
+    """With hashes instead of paths; those of the files are added to `files`."""
     if isinstance(value, dict):
-        return {name: _portable(part) for name, part in _with_lists(value).items()}
+        return {name: _portable(part, files) for name, part in _expanded(value).items()}
     if isinstance(value, list):
-        return [_portable(part) for part in value]
+        return [_portable(part, files) for part in value]
     if not isinstance(value, str):
         return value
-    files = _files(value)
-    return " ".join(["sha256", *map(_hash, files)]) if files else value
+    found = {path: _hash(path) for path in _files(value)}
+    files.update(found)
+    return " ".join(["sha256", *found.values()]) if found else value
 
 
-def _with_lists(part: Dict[str, Any]) -> Dict[str, Any]:
+def _expanded(part: Dict[str, Any]) -> Dict[str, Any]:
     """With a list in place of a folder or of several files, but not of a pattern."""
     given = {name: part[name] for name in (*_CORPORA, *_FOLDERS) if part.get(name)}
     paths = {name: _data_paths(value) for name, value in given.items()}

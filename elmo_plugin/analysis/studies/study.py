@@ -1,11 +1,11 @@
 import json
 import os
+import re
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Optional, Tuple, Union
 
-from elmo_plugin.analysis.studies.inputs import digest, missing_corpora
-from elmo_plugin.analysis.studies.render import render
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.analysis.studies.inputs import digest_and_files, missing_corpora
+from elmo_plugin.util.errors import ConfigurationError, jsonnet_message
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,11 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
         rows or columns have the same name, or if a column is compared with one that its row does
         not have.
     """
-    rendered = render(os.fspath(path))
+    rendered = _render(os.fspath(path))
     try:
         rows = tuple(map(Row.from_dict, rendered["rows"]))
         runs = tuple(
-            Run(**run, digest=digest(run["experiment"], run["evaluate"]))
+            Run(**run, digest=digest_and_files(run["experiment"], run["evaluate"])[0])
             for run in rendered["runs"]
         )
         study = Study(rendered["title"], rows, runs)
@@ -113,6 +113,22 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
     _check_types(study, str(path))
     _check(study, str(path))
     return study
+
+
+def _render(path: str) -> Dict[str, Any]:
+    """The content of a jsonnet file, with the environment as external variables."""
+    import _jsonnet
+
+    if not os.path.isfile(path):
+        raise ConfigurationError(f"{path}: no such file. Name the jsonnet file of a study.")
+    # Python decodes bytes that are not UTF-8 as surrogates. The bindings fail for variables that
+    # have any, even if nothing reads them.
+    variables = {n: v for n, v in os.environ.items() if not re.search("[\udc80-\udcff]", n + v)}
+    try:
+        return json.loads(_jsonnet.evaluate_file(path, ext_vars=variables))
+    except RuntimeError as error:
+        message = str(error).strip()
+        raise ConfigurationError(f"{path}: {jsonnet_message(message) or message}") from error
 
 
 def _check_types(study: Study, path: str) -> None:

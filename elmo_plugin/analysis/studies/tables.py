@@ -89,13 +89,12 @@ def summary_table(results: Results) -> Table:
 
 
 def _summary(results: Results, row: Row, fraction: float) -> _Line:
-    others = [
+    candidates = [
         number
         for number, column in enumerate(row.columns)
-        if number >= row.num_baselines
-        and column.against is None
-        and cell(results, row, number, fraction) is not None
+        if number >= row.num_baselines and column.against is None
     ]
+    others = [n for n in candidates if cell(results, row, n, fraction) is not None]
     on_dev = [validation_score(results, row, number, fraction) for number in others]
     if not others or (len(others) > 1 and None in on_dev):
         return {}
@@ -103,11 +102,7 @@ def _summary(results: Results, row: Row, fraction: float) -> _Line:
     before, after = (cell(results, row, number, fraction) for number in numbers)
     if before is None or after is None:
         return {}
-    papers = [
-        paper_error_reduction(row, number)
-        for number, column in enumerate(row.columns)
-        if number >= row.num_baselines and column.against is None
-    ]
+    papers = [paper_error_reduction(row, number) for number in candidates]
     paper = next((value for value in papers if value is not None), None)
     return {
         "baseline": row.columns[numbers[0]].name,

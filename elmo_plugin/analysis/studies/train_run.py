@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
-from elmo_plugin.analysis.studies.inputs import digest, file_hashes
+from elmo_plugin.analysis.studies.inputs import digest_and_files
 from elmo_plugin.analysis.studies.study import Run, validation_metric
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
@@ -116,7 +116,7 @@ def train_run(
             process.call("train", str(experiment), "-s", str(training), *recover)
             (folder / "trained").touch()
         evaluation, samples = _evaluated(run, folder, process, metrics)
-        _check_files(run)
+        files = _check_files(run)
         return {
             "name": run.name,
             "digest": run.digest,
@@ -125,7 +125,7 @@ def train_run(
             "experiment": _from_here(run.experiment),
             "minutes": round(process.seconds() / 60.0, 4),
             "versions": _read(versions) if versions.exists() else _versions(),
-            "files": _from_here(file_hashes(run.experiment, run.evaluate)),
+            "files": _from_here(files),
             "training": _training_metrics(training),
             "history": _history(training, run.experiment),
             "evaluation": evaluation,
@@ -135,11 +135,14 @@ def train_run(
         os.close(lock)
 
 
-def _check_files(run: Run) -> None:
-    if digest(run.experiment, run.evaluate) != run.digest:
+def _check_files(run: Run) -> Dict[str, str]:
+    """The hashes of the files that the run reads, after a check that they have not changed."""
+    digest, files = digest_and_files(run.experiment, run.evaluate)
+    if digest != run.digest:
         raise RunFailed(
             "a file that it reads has changed since the study began. Run the same command again"
         )
+    return files
 
 
 def _from_here(value: Any) -> Any:

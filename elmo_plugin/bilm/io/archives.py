@@ -99,7 +99,7 @@ class TrainedModel:
         self, name: Optional[str] = None
     ) -> Tuple[BilmOptions, str, Dict[str, torch.Tensor]]:
         """Options, options file and parameters of a biLM, see `bilm`."""
-        bilms = stored_bilms(self.parameters)
+        bilms = stored_options_by_prefix(self.parameters)
         prefix = self._prefix(name, list(bilms))
         options = BilmOptions.from_dict(bilms[prefix]["options"], self.location)
         return options, bilms[prefix]["options_file"], with_prefix(prefix, self.parameters)
@@ -122,7 +122,7 @@ class TrainedModel:
         return prefixes[0] if name is None else f"{name}."
 
 
-def stored_bilms(parameters: Dict[str, torch.Tensor]) -> Dict[str, Dict[str, Any]]:
+def stored_options_by_prefix(parameters: Dict[str, torch.Tensor]) -> Dict[str, Dict[str, Any]]:
     """
     What each biLM in a model has stored, see `decode_stored_options`, by the prefix of the names of
     its parameters.

@@ -13,7 +13,7 @@ from typing import Any, Dict, Optional, Set, Tuple, Union
 import torch
 
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.io.archives import TrainedModel, stored_bilms
+from elmo_plugin.bilm.io.archives import TrainedModel, stored_options_by_prefix
 from elmo_plugin.bilm.io.shipped import FINGERPRINT, shipped_bilm
 from elmo_plugin.bilm.stored_options import STORED_OPTIONS, encode_stored_options
 from elmo_plugin.util.atomic_write import atomic_write
@@ -44,8 +44,8 @@ def pack(
 ) -> None:
     """
     Writes a small archive of a trained model, which is loaded like any other: numbers in half
-    precision, and without the weights of the biLM that comes with the package. Nothing in the
-    archive is executed.
+    precision, and without the weights of the biLM that comes with the package, which `Elmo`
+    restores. Nothing in the archive is executed.
 
     # Parameters
 
@@ -88,7 +88,6 @@ def pack(
         config = json.dumps(_portable(model.config, sources), indent=2)
         (packed / "config.json").write_text(f"{config}\n", encoding="utf-8")
         shutil.copyfile(folder / "meta.json", packed / "meta.json")
-        Path(output).absolute().parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(output) as unfinished:
             _write_tar(packed, unfinished)
 
@@ -122,10 +121,12 @@ def _without_shipped_bilm(
     """Also returns the options files of the biLMs that are left out."""
     kept, sources = dict(parameters), set()
     shipped = shipped_bilm()
-    for prefix, stored in stored_bilms(parameters).items():
+    for prefix, stored in stored_options_by_prefix(parameters).items():
+        # Only `Elmo` restores what is left out; it has mixes beside its biLM.
+        mixes = f"{prefix.removesuffix('bilm.')}mixes."
         weights = shipped.state_dict()
         del weights[STORED_OPTIONS]
-        if not all(
+        if not any(name.startswith(mixes) for name in parameters) or not all(
             prefix + name in parameters and torch.equal(parameters[prefix + name], value)
             for name, value in weights.items()
         ):

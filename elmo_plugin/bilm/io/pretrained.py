@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Union
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.io.archives import TrainedModel, is_archive, stored_bilms
+from elmo_plugin.bilm.io.archives import TrainedModel, is_archive, stored_options_by_prefix
 from elmo_plugin.bilm.io.weight_files import check_weights, load_weights
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.environment import setting
@@ -147,7 +147,7 @@ def _archived_options(
         return None
     # Checksums are not needed here: AllenNLP reads all of the weights next.
     parameters = read_state(weights, str(weights), check=False)
-    for stored in stored_bilms(parameters).values():
+    for stored in stored_options_by_prefix(parameters).values():
         if stored["options_file"] == source:
             return BilmOptions.from_dict(stored["options"], str(files[0]))
     return None

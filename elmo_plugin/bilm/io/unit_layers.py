@@ -1,7 +1,6 @@
 import copy
 from dataclasses import replace
-from itertools import islice
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -72,7 +71,7 @@ def unit_layers(
     return scaled.eval(), softmax
 
 
-def layer_magnitudes(bilm: Bilm, sentences: Iterable[Sequence[str]]) -> Magnitudes:
+def layer_magnitudes(bilm: Bilm, sentences: Sequence[Sequence[str]]) -> Magnitudes:
     """
     Measures the layers on some sentences, given by their words.
 
@@ -83,8 +82,10 @@ def layer_magnitudes(bilm: Bilm, sentences: Iterable[Sequence[str]]) -> Magnitud
     """
     squares = torch.zeros(bilm.num_layers, dtype=torch.float64)
     num_words = 0
-    for batch in _batches(sentences):
-        ids = bilm.characters.batch_ids(batch)
+    # Sentences without words would be layers of `<S>` and `</S>` only.
+    sentences = [words for words in sentences if len(words)]
+    for first in range(0, len(sentences), _BATCH_SIZE):
+        ids = bilm.characters.batch_ids(sentences[first : first + _BATCH_SIZE])
         with torch.inference_mode():
             output = bilm(ids)
         # Shape: (num_layers, num_words, output_dim)
@@ -98,13 +99,6 @@ def layer_magnitudes(bilm: Bilm, sentences: Iterable[Sequence[str]]) -> Magnitud
     if not (token > 0.0 and recurrent > 0.0):
         raise ConfigurationError("Expected layers that are not zero, found zeros.")
     return Magnitudes(token**0.5, recurrent**0.5)
-
-
-def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[List[Sequence[str]]]:
-    # Sentences without words would be layers of `<S>` and `</S>` only.
-    remaining = filter(len, sentences)
-    while batch := list(islice(remaining, _BATCH_SIZE)):
-        yield batch
 
 
 def _scaled(bilm: Bilm, token_factor: float, lstm_factor: float) -> Dict[str, torch.Tensor]:

@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy
 import torch
+from torch.nn.utils.rnn import pack_sequence
 
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.pretraining.batches import Row
@@ -46,14 +47,17 @@ class BatchBuilder:
         unknown = self._softmax_ids[UNKNOWN]
         softmax_ids = numpy.array([self._softmax_ids.get(word, unknown) for word in distinct])
         index = dict(zip(distinct, range(len(distinct))))
-        order, batch_sizes = _packed_order([row.length for row in rows])
+        lengths = [row.length for row in rows]
+        # The index of each packed position in the concatenated rows.
+        order = pack_sequence(torch.arange(sum(lengths)).split(lengths))
+        positions = order.data.numpy()
 
         def packed(words: List[str]) -> numpy.ndarray:
-            return numpy.fromiter(map(index.__getitem__, words), numpy.int64, len(words))[order]
+            return numpy.fromiter(map(index.__getitem__, words), numpy.int64, len(words))[positions]
 
         batch: Dict[str, Any] = {
             "characters": torch.from_numpy(characters),
-            "batch_sizes": batch_sizes,
+            "batch_sizes": order.batch_sizes.tolist(),
             "backward_ids": None,
             "backward_targets": None,
         }
@@ -77,17 +81,3 @@ def _words(rows: List[Row], direction: str) -> Tuple[List[str], List[str]]:
             inputs += window[:-1]
             targets += window[1:]
     return inputs, targets
-
-
-def _packed_order(lengths: List[int]) -> Tuple[numpy.ndarray, List[int]]:
-    """
-    The index of each packed position in the concatenated rows, shape `(num_packed,)`, and the
-    number of rows at each step.
-    """
-    length = numpy.asarray(lengths)
-    first = numpy.cumsum(length) - length
-    # Shape: (num_steps, 1)
-    step = numpy.arange(length[0])[:, None]
-    # Shape: (num_steps, num_rows)
-    is_position = step < length
-    return (first + step)[is_position], is_position.sum(axis=1).tolist()

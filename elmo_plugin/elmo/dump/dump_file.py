@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 
 from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.elmo.dump.part_file import PartWriter, read_header
-from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write, check_new_file, resumable_file
+from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write, check_output, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 from elmo_plugin.util.resumable_text import can_continue
@@ -51,7 +51,7 @@ class DumpFile:
         self.writer = PartWriter(self.folder, settings)
         self._format = format_of(path)
         self._whole = self.folder / f"whole{self._format.suffix}"
-        check_new_file(self.path, force=True)
+        check_output(self.path, force=True)
         self._lock = lock_folder(self.folder)
         try:
             if self._whole.exists():

@@ -36,7 +36,7 @@ class DumpOptions:
     #: For HDF5 `gzip`, or `lzf`, which is faster but which only h5py reads; for Parquet `zstd`.
     compression: Optional[str] = None
     batch_size: int = 64
-    #: Name datasets by `sentence_key` instead of by line.
+    #: Name datasets by `sentence_name` instead of by line.
     sentence_keys: bool = False
     #: Do not store the map from sentences to lines, which grows with the text.
     forget_sentences: bool = False
@@ -122,10 +122,10 @@ def compute_parts(
 
 def dataset_name(line_number: int, words: Sequence[str], options: DumpOptions) -> str:
     """The dataset name for a line, numbered from 1; empty if the line is not written."""
-    return sentence_key(words) if options.sentence_keys else str(line_number - 1)
+    return sentence_name(words) if options.sentence_keys else str(line_number - 1)
 
 
-def sentence_key(words: Sequence[str]) -> str:
+def sentence_name(words: Sequence[str]) -> str:
     """
     The name of a sentence's dataset if sentences are keys: its words joined by one space. Some
     names are not possible: `/` is replaced by `∕` (U+2215), NUL by `␀` (U+2400), a sentence that is

@@ -326,19 +326,12 @@ def test_vectors_that_are_not_finite_are_refused(make_bilm, text, tmp_path):
         make_index(bilm, text, tmp_path / "index")
 
 
-def without(path, name):
-    content = json.loads(path.read_text())
-    del content[name]
-    path.write_text(json.dumps(content))
-
-
 @pytest.mark.parametrize(
     "damage, message",
     [
         (lambda folder: (folder / "index.json").unlink(), "is no index of contexts"),
         (lambda folder: (folder / "index.json").write_text("{"), "index.json cannot be read"),
         (lambda folder: (folder / "index.json").write_text("[]"), "index.json cannot be read"),
-        (lambda folder: without(folder / "index.json", "layers"), "index.json has no 'layers'"),
         (lambda folder: (folder / "text.txt").unlink(), "text.txt cannot be read"),
         (lambda folder: os.truncate(folder / "text.txt", 9), "text.txt has not the size that"),
         (lambda folder: (folder / "layer_2.npy").unlink(), "layer_2.npy cannot be read"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_plugin.analysis.studies.inputs import digest
+from elmo_plugin.analysis.studies.inputs import digest_and_files
 from elmo_plugin.analysis.studies.study import Run
 
 
@@ -52,6 +52,7 @@ def make_run():
         # Not a path, whose content would be part of the digest.
         marks = {n: f"mark {experiment.pop(n)}" for n in ("fail", "wait") if n in experiment}
         settings = {"trainer": {"validation_metric": "+f1"}, "seed": seed, **experiment, **marks}
-        return Run("NER", "ELMo", 1, seed, evaluate, settings, digest(settings, evaluate))
+        digest, _ = digest_and_files(settings, evaluate)
+        return Run("NER", "ELMo", 1, seed, evaluate, settings, digest)
 
     return make

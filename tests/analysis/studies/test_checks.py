@@ -1,6 +1,7 @@
 import logging
 
 import pytest
+import torch
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.analysis.studies.checks import check_experiments
@@ -16,6 +17,14 @@ def test_what_a_study_trains_can_be_built(name):
     check_experiments(runs, started.append)
     # One run of each cell.
     assert len(started) == len({(run.row, run.column) for run in runs})
+
+
+def test_the_checks_keep_no_memory_of_a_gpu(monkeypatch):
+    calls = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append("empty"))
+    (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
+    check_experiments([first], lambda run: calls.append("build"))
+    assert calls == ["build", "empty"]
 
 
 def test_a_fraction_that_leaves_nothing_is_found_beforehand():

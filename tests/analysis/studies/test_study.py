@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_plugin.analysis.studies.inputs import digest, file_hashes
+from elmo_plugin.analysis.studies.inputs import digest_and_files
 from elmo_plugin.analysis.studies.study import check_inputs, read_study, validation_metric
 from elmo_plugin.environment import set_defaults
 from elmo_plugin.util.errors import ConfigurationError
@@ -215,7 +215,7 @@ def test_a_corpus_may_be_several_files(written, tmp_path, kind):
     changed.write_text(changed.read_text().replace("settings: { num_epochs: 3 },", ""))
     before = read_study(changed).runs
     check_inputs(before)
-    hashed = file_hashes(before[0].experiment, None)
+    _, hashed = digest_and_files(before[0].experiment, None)
     assert all(f"{path}{ending}" in hashed for path in paths)
     # All of them are part of the digest.
     Path(f"{paths[-1]}{ending}").write_text("changed")
@@ -256,6 +256,11 @@ def test_a_corpus_may_be_several_files(written, tmp_path, kind):
         ({}, "{}/x.en,{}/x.de", "x.de"),
         ({}, "{}/run", "run/tokens.txt"),
         ({"model": {"embedder": {"type": "elmo-token-embedder"}}}, "", "weights.hdf5"),
+        ({"model": {"placement": {"type": "elmo-placement", "elmo": {}}}}, "", "weights.hdf5"),
+        ({"model": {"placement": {"type": "elmo-placement", "elmo": {}}}}, "", "default.json"),
+        ({"dataset_reader": {"indexers": [{"type": "elmo-characters"}]}}, "", "default.json"),
+        ({"model": {"type": "elmo-bilm"}}, "", "default.json"),
+        ({"dataset_reader": "elmo-bilm", "model": {}}, "", "default.json"),
     ],
 )
 def test_the_digest_has_all_that_a_run_reads(tmp_path, monkeypatch, experiment, evaluate, changed):
@@ -266,17 +271,20 @@ def test_the_digest_has_all_that_a_run_reads(tmp_path, monkeypatch, experiment, 
     (tmp_path / "vocabulary.txt").write_text("<S>\n")
     # Of a biLM with token embeddings.
     (tmp_path / "options.json").write_text('{"lstm": {}}')
+    (tmp_path / "default.json").write_text("{}")
+    monkeypatch.setenv("ELMO_OPTIONS", str(tmp_path / "default.json"))
     monkeypatch.setenv("ELMO_WEIGHTS", str(tmp_path / "weights.hdf5"))
     inputs = json.loads(json.dumps(experiment).replace("{}/", f"{tmp_path}/"))
     evaluated = evaluate.replace("{}/", f"{tmp_path}/") or None
 
     def digest_after(changed):
         (tmp_path / changed).write_text("changed")
-        return digest(inputs, evaluated)
+        return digest_and_files(inputs, evaluated)[0]
 
     before = digest_after("another.txt")
-    assert str(tmp_path / changed) in file_hashes(inputs, evaluated)
-    assert str(tmp_path / "another.txt") not in file_hashes(inputs, evaluated)
+    _, files = digest_and_files(inputs, evaluated)
+    assert str(tmp_path / changed) in files
+    assert str(tmp_path / "another.txt") not in files
     assert digest_after("another.txt") == before != digest_after(changed)
 
 

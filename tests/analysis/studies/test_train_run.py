@@ -144,11 +144,11 @@ def test_a_training_ends_with_the_process_that_started_it(fake):
     waiting = str(fake.folder / "never")
     code = f"""
 from pathlib import Path
-from elmo_plugin.analysis.studies.inputs import digest
+from elmo_plugin.analysis.studies.inputs import digest_and_files
 from elmo_plugin.analysis.studies.study import Run
 from elmo_plugin.analysis.studies.train_run import train_run
 experiment = {{"wait": {waiting!r}}}
-run = Run("NER", "ELMo", 1, 1, None, experiment, digest(experiment, None))
+run = Run("NER", "ELMo", 1, 1, None, experiment, digest_and_files(experiment, None)[0])
 train_run(run, Path({str(fake.folder)!r}), [])
 """
     path = os.pathsep.join([os.environ["PYTHONPATH"], os.getcwd()])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from allennlp.commands.train import train_model_from_file
+from allennlp.common import Params
 from allennlp.models import Model, archival
 from allennlp.predictors import Predictor
 
@@ -17,6 +18,7 @@ from elmo_plugin.bilm.io import shipped as module
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.bilm.io.pack import _TASK_MODELS, _portable, _with_fewer_words, pack
 from elmo_plugin.environment import DEFAULTS
+from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 from elmo_plugin.tasks.model import TaskModel
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
@@ -156,6 +158,24 @@ def test_a_bilm_of_the_user_stays_in_the_archive(trained, tmp_path, monkeypatch)
         torch.testing.assert_close(
             own[name].to(whole[name].dtype), whole[name], rtol=2**-10, atol=1e-7
         )
+
+
+def test_a_bilm_outside_of_an_elmo_stays_in_the_archive(tmp_path):
+    options = {"type": "elmo-bilm", "options_file": str(shipped(DEFAULTS["ELMO_OPTIONS"]))}
+    (tmp_path / "text.txt").write_text("the dog barks\n")
+    vocabulary = SoftmaxVocabulary.from_text(text=str(tmp_path / "text.txt"))
+    model = Model.from_params(Params(dict(options)), vocab=vocabulary)
+    model.bilm.load_state_dict(module.shipped_bilm().state_dict())
+    folder = tmp_path / "trained"
+    vocabulary.save_to_files(folder / "vocabulary")
+    torch.save(model.state_dict(), folder / "weights.th")
+    config = {"dataset_reader": options, "model": options}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "meta.json").write_text('{"version": "2.10.1"}')
+    pack(folder, tmp_path / "packed.tar.gz")
+    found = load_archive(tmp_path / "packed.tar.gz").model.state_dict()
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(found[name], value, rtol=1e-3, atol=1e-6)
 
 
 def test_a_bilm_in_8_bits_stays_in_the_archive_too(tmp_path, monkeypatch):

@@ -95,6 +95,12 @@ def test_a_file_of_bilm_tf_has_no_counts(vocabulary_file):
         from_params(file=file, min_count=2)
 
 
+def test_words_of_a_file_that_were_never_counted_are_kept(vocabulary_file):
+    file = vocabulary_file("<S>\t9", "</S>\t9", "<UNK>\t3", "the\t5", "new\t0")
+    assert words(from_params(file=file)) == ["<S>", "</S>", "<UNK>", "the", "new"]
+    assert words(from_params(file=file, min_count=2)) == ["<S>", "</S>", "<UNK>", "the"]
+
+
 @pytest.mark.parametrize(
     "lines, message",
     [

@@ -1,8 +1,9 @@
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 from elmo_plugin.elmo.dump.parts import DumpOptions
+from elmo_plugin.util.errors import ConfigurationError
 
 
 class DumpFormat(ABC):
@@ -12,8 +13,9 @@ class DumpFormat(ABC):
     suffix: str
     #: Whether the format stores the map from sentences to lines.
     has_index = True
+    #: What its files can be compressed by.
+    compressions: Tuple[str, ...] = ()
 
-    @abstractmethod
     def check(self, options: DumpOptions) -> None:
         """
         # Raises
@@ -23,6 +25,11 @@ class DumpFormat(ABC):
         `ImportError`
             If a package that writes it is not installed.
         """
+        if options.compression not in (None, *self.compressions):
+            raise ConfigurationError(
+                f"Expected --compression {', '.join(('none', *self.compressions))} for "
+                f"{self.suffix}, found {options.compression}."
+            )
 
     def limit(self, path: Path) -> Callable[[str], None]:
         """
@@ -44,7 +51,7 @@ class DumpFormat(ABC):
             In the order of their lines, see `read_part`; at least one.
         attributes : `Dict[str, Any]`
             Of the file: strings, numbers and booleans, with `dtype`, `sentence_keys` and
-            `compression` (`none` or one that `check` allows) among them.
+            `compression` (`none` or one of `compressions`) among them.
         index : `Optional[str]`
             The map from sentences to lines as JSON, if it is to be stored.
 

@@ -7,8 +7,6 @@ import numpy
 
 from elmo_plugin.elmo.dump.formats.dump_format import DumpFormat
 from elmo_plugin.elmo.dump.part_file import read_header, read_part
-from elmo_plugin.elmo.dump.parts import DumpOptions
-from elmo_plugin.util.errors import ConfigurationError
 
 # The file format of HDF5 1.10 (2016): names of any length, compact indexes of compressed datasets.
 _LIBVER = ("v110", "v110")
@@ -21,12 +19,7 @@ class Hdf5(DumpFormat):
     """A dataset per sentence, and the dataset `sentence_to_index`, a JSON string."""
 
     suffix = ".hdf5"
-
-    def check(self, options: DumpOptions) -> None:
-        if options.compression not in (None, "gzip", "lzf"):
-            raise ConfigurationError(
-                f"HDF5 is compressed by gzip or lzf, found --compression {options.compression}."
-            )
+    compressions = ("gzip", "lzf")
 
     def write(
         self, path: Path, parts: Sequence[Path], attributes: Dict[str, Any], index: Optional[str]

@@ -23,15 +23,13 @@ class Parquet(DumpFormat):
     """
 
     suffix = ".parquet"
+    compressions = ("zstd",)
     # Not needed: the words are a column.
     has_index = False
 
     def check(self, options: DumpOptions) -> None:
         _pyarrow()
-        if options.compression not in (None, "zstd"):
-            raise ConfigurationError(
-                f"Parquet is compressed by zstd, found --compression {options.compression}."
-            )
+        super().check(options)
         if options.sentence_keys:
             raise ConfigurationError(
                 "--use-sentence-keys is for HDF5 and safetensors. Leave it out: in Parquet the "

@@ -8,7 +8,6 @@ from safetensors import SafetensorError, safe_open
 
 from elmo_plugin.elmo.dump.formats.dump_format import DumpFormat
 from elmo_plugin.elmo.dump.part_file import read_header, read_part
-from elmo_plugin.elmo.dump.parts import DumpOptions
 from elmo_plugin.util.errors import ConfigurationError
 
 _INDEX = "sentence_to_index"
@@ -29,13 +28,6 @@ class Safetensors(DumpFormat):
     """
 
     suffix = ".safetensors"
-
-    def check(self, options: DumpOptions) -> None:
-        if options.compression is not None:
-            raise ConfigurationError(
-                f"safetensors has no compression, found --compression {options.compression}. "
-                "Leave it out, or replace it by --half."
-            )
 
     def limit(self, path: Path) -> Callable[[str], None]:
         num_bytes = num_names = 0
