@@ -44,7 +44,7 @@ def add_batch_arguments(parser: ArgumentParser) -> None:
     """For commands that read whole texts; they also have `add_decoding_errors`."""
     parser.add_argument(
         "--vocab-path",
-        help="file with one word per line, whose token layer is computed in advance, to save time",
+        help="file with one word per line, whose token layer is computed in advance",
     )
     parser.add_argument(
         "--batch-size", type=positive_number, default=64, help="sentences per batch (default: 64)"
