@@ -153,9 +153,9 @@ def test_the_ending_of_a_folder_is_the_format_of_its_files(text, tmp_path, suffi
 @pytest.mark.parametrize(
     "name, settings, reason",
     [
-        ("out.hdf5", ["--compression", "zstd"], "none, gzip, lzf for .hdf5, found zstd"),
-        ("out.safetensors", ["--compression", "gzip"], "none for .safetensors, found gzip"),
-        ("out.parquet", ["--compression", "gzip"], "none, zstd for .parquet, found gzip"),
+        ("out.hdf5", ["--compression", "zstd"], "zstd: .hdf5 is compressed by gzip or lzf"),
+        ("out.safetensors", ["--compression", "gzip"], ".safetensors has no compression"),
+        ("out.parquet", ["--compression", "gzip"], ".parquet is compressed by zstd"),
         ("OUT.PARQUET", ["--use-sentence-keys"], "in Parquet the words are a column"),
     ],
 )

@@ -94,7 +94,7 @@ def _implied_files(inputs: Dict[str, Any]) -> List[str]:
 def _implied_paths(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         kind = value.get("type")
-        # A placement has the settings of its ELMo in `elmo`, mostly without a type.
+        # A placement has the settings of its ELMo in `elmo`, usually without a type.
         elmo = value.get("elmo") if kind == "elmo-placement" else value
         has_weights = kind in ("elmo-token-embedder", "elmo-placement")
         if (has_weights or kind == "elmo-characters") and isinstance(elmo, dict):

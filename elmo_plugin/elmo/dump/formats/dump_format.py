@@ -26,9 +26,11 @@ class DumpFormat(ABC):
             If a package that writes it is not installed.
         """
         if options.compression not in (None, *self.compressions):
+            known = " or ".join(self.compressions)
             raise ConfigurationError(
-                f"Expected --compression {', '.join(('none', *self.compressions))} for "
-                f"{self.suffix}, found {options.compression}."
+                f"--compression {options.compression}: {self.suffix} "
+                f"{f'is compressed by {known}' if known else 'has no compression'}. Change it, or "
+                "leave it out."
             )
 
     def limit(self, path: Path) -> Callable[[str], None]:
