@@ -293,6 +293,25 @@ def test_startup_compares_a_folder_with_the_plugin_to_one_without(monkeypatch):
         list(startup.measure(1))
 
 
+def test_large_pages_are_measured_in_processes_with_and_without_them(monkeypatch):
+    large_pages, variables = modules["large_pages"], []
+
+    def finished(arguments, env, **_):
+        assert arguments[2:] == ["--seconds", "coref", "--instances", "50"]
+        variables.append((env.get("GLIBC_TUNABLES"), env["OMP_NUM_THREADS"]))
+        return SimpleNamespace(stdout=f"a line of a library\n{len(variables)}.5\n")
+
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=2")
+    monkeypatch.setattr(large_pages.subprocess, "run", finished)
+    (row,) = large_pages.measure("coref", 300, turns=3)
+    assert variables == 3 * [("glibc.malloc.hugetlb=1", "1"), (None, "1")]
+    assert (row.ours, row.peer, row.unit) == (3.5, 4.5, "s")
+
+
+def test_the_epoch_of_large_pages_trains():
+    assert modules["large_pages"].seconds_of_epoch("sst", 8) > 0.0
+
+
 @pytest.fixture
 def small_task():
     folder = PROJECT / "fixtures" / "experiments"
