@@ -1,11 +1,12 @@
 """
 Training steps of the tasks without ELMo: with large pages of memory, against the same without.
 
-    python benchmarks/large_pages.py                 # $ELMO_DATA, the first 300 instances of each
+    python benchmarks/large_pages.py       # $ELMO_DATA, the first 300 instances (coreference: 50)
     python benchmarks/large_pages.py --task snli squad --turns 5 --output results.json
 
-Needs Linux with glibc 2.35 or later, the training files of the tasks below ELMO_DATA, and word
-vectors in ELMO_GLOVE. Each measurement is a process of its own on one thread, alternately with
+Needs Linux with glibc 2.35 or later and `[madvise]` in
+/sys/kernel/mm/transparent_hugepage/enabled, the training files of the tasks below ELMO_DATA, and
+word vectors in ELMO_GLOVE. Each measurement is a process of its own on one thread, alternately with
 `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` (`ours`) and without it (`peer`): the seconds of an epoch of
 forward and backward passes, gradient clipping and optimizer in float32, after one that is not
 counted. The median of the turns is reported.
@@ -63,7 +64,8 @@ def measure(name: str, num_instances: int, turns: int) -> Iterator[Row]:
     run = partial(in_new_process, name, number)
     pairs = [(run(VARIABLE), run({})) for _ in range(turns)]
     ours, peer = map(statistics.median, zip(*pairs))
-    yield Row(f"{task.name} training with large pages, {number} {task.instances}", "s", ours, peer)
+    what = f"large pages, one thread, {number} {task.instances}"
+    yield Row(f"{task.name} training with {what}", "s", ours, peer)
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ biLM: section 5.3 and Table 6 of [Peters et al. (2018)](https://arxiv.org/abs/18
 """
 
 import hashlib
+import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from elmo_plugin.analysis.softmax_regression import (
     stored_classifier,
 )
 from elmo_plugin.corpora.tagged_words import TaggedSentence
-from elmo_plugin.util.errors import ConfigurationError, check_least
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
 
 MIX = "mix"
@@ -71,7 +72,7 @@ class TagProbe:
     # Raises
 
     `ConfigurationError`
-        If the training set has less than two tags, or `l2` is negative.
+        If the training set has fewer than two tags, or `l2` is negative or infinite.
     `ImportError`
         If SciPy is not installed.
     """
@@ -83,7 +84,8 @@ class TagProbe:
         l2: float = 1e-4,
         max_iterations: int = 1000,
     ) -> None:
-        check_least(0, l2=l2)
+        if not 0.0 <= l2 < math.inf:
+            raise ConfigurationError(f"Expected a finite `l2` of at least 0, found {l2}.")
         # A missing solver must be reported before vectors are computed.
         optional_package("scipy.optimize", "Fitting a probe")
         self._folder, self._l2, self._max_iterations = folder, l2, max_iterations

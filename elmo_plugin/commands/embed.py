@@ -44,7 +44,7 @@ INPUT is tokenised text, one sentence per line, words separated by white space; 
 URL, or - for standard input. If it is a folder, each file in it gets a file of its own in the
 folder OUTPUT, and what is finished is not done again.
 
-The ending of OUTPUT, file or folder, is the format: .safetensors, .parquet (needs the package
+The suffix of OUTPUT, file or folder, chooses the format: .safetensors, .parquet (needs the package
 pyarrow), or anything else for HDF5. In HDF5 and safetensors, line i (from 0) becomes the dataset or
 tensor str(i), float32:
     --all            (num_layers, num_tokens, dim), token layer first
@@ -92,7 +92,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     layers = parser.add_mutually_exclusive_group(required=True)
     for name, what in (
         ("all", "every layer"),
-        ("top", "the top layer"),
+        ("top", "the last layer"),
         ("average", "the average of the layers"),
     ):
         layers.add_argument(

@@ -93,9 +93,10 @@ def test_fitted_classifiers_are_kept(tmp_path, monkeypatch):
         assert (one.layer, one.dev, one.test) == (other.layer, other.dev, other.test)
 
 
-def test_a_penalty_below_0_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match="Expected `l2` of at least 0, found -1.0"):
-        TagProbe(SPLITS, tmp_path, l2=-1.0)
+@pytest.mark.parametrize("penalty", [-1.0, float("inf"), float("nan")])
+def test_an_impossible_penalty_is_refused(tmp_path, penalty):
+    with pytest.raises(ConfigurationError, match=f"finite `l2` of at least 0, found {penalty}"):
+        TagProbe(SPLITS, tmp_path, l2=penalty)
 
 
 def test_one_tag_alone_is_refused(tmp_path):

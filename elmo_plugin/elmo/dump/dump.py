@@ -53,7 +53,7 @@ def dump_embeddings(
     num_workers: int = 0,
 ) -> DumpSummary:
     """
-    Writes the vectors of a text file in the format of the output's ending, see `format_of`. In HDF5
+    Writes the vectors of a text file in the format of the output's suffix, see `format_of`. In HDF5
     and safetensors, a dataset per line: `(num_layers, num_tokens, output_dim)`, or `(num_tokens,
     output_dim)` for one layer or the average; an empty line gives an empty dataset (none if
     sentences are keys). In Parquet, a row per token. File attributes: the options, `bilm_options`,

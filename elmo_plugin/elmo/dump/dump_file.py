@@ -27,7 +27,7 @@ class DumpFile:
     # Parameters
 
     path : `Path`
-        The file to write, or a symbolic link to it, in the format of this ending; its folder is
+        The file to write, or a symbolic link to it, in the format of its suffix; its folder is
         created if needed.
     settings : `Dict[str, Any]`
         Attributes of the file, see `DumpFormat.write`. Unfinished work is continued only if its

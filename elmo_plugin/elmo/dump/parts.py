@@ -29,7 +29,7 @@ _DTYPES = ("float32", "float16")
 class DumpOptions:
     """The settings of `dump_embeddings`, or a `ConfigurationError` for wrong ones."""
 
-    #: `all`, `top` for the top layer only, or `average` for the mean of all.
+    #: `all`, `top` for the last layer only, or `average` for the mean of all.
     layers: str = "all"
     #: `float32`, or `float16` for half the size.
     dtype: str = "float32"

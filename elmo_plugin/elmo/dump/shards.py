@@ -24,8 +24,8 @@ _Outcomes = Iterator[Tuple[str, Outcome]]
 
 def shard_outputs(texts: Sequence[str], folder: Union[str, os.PathLike]) -> Dict[str, Path]:
     """
-    The file of each text: its name in `folder`, without `.gz` and with the ending of the format for
-    which the ending of `folder` stands.
+    The file of each text: its name in `folder`, without `.gz` and with the suffix of the format for
+    which the suffix of `folder` stands.
 
     # Raises
 

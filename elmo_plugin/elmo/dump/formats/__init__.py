@@ -13,5 +13,5 @@ _FORMATS = {format.suffix: format for format in (Hdf5(), Safetensors(), Parquet(
 
 
 def format_of(path: Path) -> DumpFormat:
-    """The format that the ending of a file or folder stands for; HDF5 if it stands for no other."""
+    """The format that the suffix of a file or folder stands for; HDF5 if it stands for no other."""
     return _FORMATS.get(path.suffix.lower(), _FORMATS[Hdf5.suffix])

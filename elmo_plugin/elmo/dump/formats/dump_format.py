@@ -9,7 +9,7 @@ from elmo_plugin.util.errors import ConfigurationError
 class DumpFormat(ABC):
     """A format of files that `DumpFile.finish` can write."""
 
-    #: The ending of its files.
+    #: The suffix of its files.
     suffix: str
     #: Whether the format stores the map from sentences to lines.
     has_index = True
@@ -27,11 +27,12 @@ class DumpFormat(ABC):
         """
         if options.compression not in (None, *self.compressions):
             known = " or ".join(self.compressions)
-            raise ConfigurationError(
-                f"--compression {options.compression}: {self.suffix} "
-                f"{f'is compressed by {known}' if known else 'has no compression'}. Change it, or "
-                "leave it out."
+            advice = (
+                f"is compressed by {known}. Change it, or leave it out."
+                if known
+                else "has no compression. Leave it out, or replace it by --half."
             )
+            raise ConfigurationError(f"--compression {options.compression}: {self.suffix} {advice}")
 
     def limit(self, path: Path) -> Callable[[str], None]:
         """
