@@ -201,8 +201,15 @@ def bidaf(ours: Model) -> Peer:
         if "answer_span" in given:
             found["span_start"], found["span_end"] = given["answer_span"].split(1, dim=1)
         # It also scores its answers in training, like ours.
+        # It only returns the tokens.
+        no_tokens = {"question_tokens": None, "passage_tokens": None}
         found["metadata"] = [
-            {**each, "original_passage": each["passage"], "answer_texts": each["answers"]}
+            {
+                **each,
+                **no_tokens,
+                "original_passage": each["passage"],
+                "answer_texts": each["answers"],
+            }
             for each in given["metadata"]
         ]
         return found
