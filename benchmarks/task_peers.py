@@ -201,14 +201,14 @@ def bidaf(ours: Model) -> Peer:
         if "answer_span" in given:
             found["span_start"], found["span_end"] = given["answer_span"].split(1, dim=1)
         # It also scores its answers in training, like ours.
-        # It only returns the tokens.
-        no_tokens = {"question_tokens": None, "passage_tokens": None}
         found["metadata"] = [
             {
                 **each,
-                **no_tokens,
                 "original_passage": each["passage"],
                 "answer_texts": each["answers"],
+                # Copied into its output, and not used otherwise.
+                "question_tokens": None,
+                "passage_tokens": None,
             }
             for each in given["metadata"]
         ]
