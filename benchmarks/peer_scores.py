@@ -6,14 +6,15 @@ Scores of the models of allennlp-models, trained like our baselines without ELMo
 
 Instances, batches, optimizer, epochs, patience, seeds and word vectors are those of our experiment;
 task_peers.py lists how the networks differ. They have no L2 penalty, and all products are in
-float32, because AllenNLP's masked softmax does not support bfloat16. A model is trained for each
-baseline of the study `table1`, or those of --words, on the smallest share of the training data that
-the study has of the task, or those of --fractions; its best epoch on dev is evaluated on test.
-Models whose scores are in the output are not trained again. A run that was killed continues from
-its last checkpoint, which is in a folder beside the output until the score is there. At the end, a
-Markdown table of all scores in the output beside ours is printed; with `--update FILE` it also
-replaces what is between the lines `<!-- peers -->` and `<!-- /peers -->` of a file. `--seeds`
-without a number trains nothing.
+float32, because AllenNLP's masked softmax does not support bfloat16. fast_peers.py computes `bidaf`
+and `coref` faster, with the same results up to rounding. A model is trained for each baseline of
+the study `table1`, or those of --words, on the smallest share of the training data that the study
+has of the task, or those of --fractions; its best epoch on dev is evaluated on test. Models whose
+scores are in the output are not trained again. A run that was killed continues from its last
+checkpoint, which is in a folder beside the output until the score is there. At the end, a Markdown
+table of all scores in the output beside ours is printed; with `--update FILE` it also replaces what
+is between the lines `<!-- peers -->` and `<!-- /peers -->` of a file. `--seeds` without a number
+trains nothing.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from allennlp.models import Model
 from allennlp.nn.util import move_to_device
 from allennlp.training.util import evaluate
 from common import argument_parser
+from fast_peers import accelerate
 from task_peers import CURE, PEERS, find_peers
 
 from elmo_plugin.analysis.studies.results import Results
@@ -55,6 +57,7 @@ class PeerModel(Model):
     def __init__(self, vocab: Any, model: Model, peer: str) -> None:
         super().__init__(vocab)
         self.model, self._batch = PEERS[peer](model)
+        accelerate(self.model)
 
     def forward(self, **tensors: Any) -> Dict[str, Any]:
         # What the conversion adds, such as spans, is on the CPU.

@@ -17,6 +17,7 @@ modules = {
         *MEASURING,
         "bilms",
         "common",
+        "fast_peers",
         "peer_scores",
         "table",
         "task_peers",

@@ -459,6 +459,41 @@ def test_the_peer_of_coreference_has_the_same_documents_and_spans_to_read(tmp_pa
         assert outputs["loss"].isfinite() and len(outputs["clusters"]) == 1
 
 
+@needs_peers
+@pytest.mark.parametrize("name", ["squad", "coref"])
+def test_the_fast_computation_of_a_peer_changes_no_result(name, tmp_path):
+    task = task_with_peer(name)
+    params = tasks.render(task.without_elmo, "{}", 8)
+    trainer = tasks.build_trainer(params, tmp_path / "ours", task, 8)
+    model, convert = tasks.PEERS[task.peer](trainer.model)
+    fast = deepcopy(model)
+    modules["fast_peers"].accelerate(fast)
+    assert list(fast.state_dict()) == list(model.state_dict())
+    for each in (model, fast):
+        for module in each.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+    for batch in trainer.data_loader:
+        for train in (True, False):
+            results = []
+            for each in (model.train(train), fast.train(train)):
+                each.zero_grad()
+                with torch.set_grad_enabled(train):
+                    loss = each(**convert(batch))["loss"]
+                if train:
+                    loss.backward()
+                grads = {name: weight.grad for name, weight in each.named_parameters()}
+                results.append({"loss": loss.detach(), **grads})
+            expected, found = results
+            for key, value in expected.items():
+                if value is None:
+                    assert found[key] is None
+                    continue
+                # Rounding errors are those of the largest elements.
+                tolerance = 1e-5 * value.abs().max().item() + 1e-7
+                torch.testing.assert_close(found[key], value, rtol=1e-5, atol=tolerance)
+
+
 def test_the_experiments_of_all_tasks_differ_from_the_published_ones_in_data_and_cache_only():
     for task in tasks.TASKS.values():
         for experiment in (task.without_elmo, task.with_elmo):

@@ -1,0 +1,144 @@
+"""
+The same models of allennlp-models, computed faster on a CPU for peer_scores.py.
+
+Parameters, their names and initial values, and results up to rounding are those of the models; only
+their speed differs, so that benchmarks of speed must not use this.
+"""
+
+from typing import Any, Dict, Tuple
+
+import torch
+from allennlp.models import Model
+from allennlp.modules import FeedForward
+from allennlp.modules.seq2seq_encoders import PytorchSeq2SeqWrapper
+from allennlp.nn.util import bucket_values
+from torch.autograd.function import once_differentiable
+from torch.func import functional_call
+from torch.nn.functional import linear
+
+from elmo_plugin.modules.seq2seq_encoders.bidirectional import BiGru
+
+# Spans, their antecedents and the distances between them.
+Pairs = Tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def accelerate(model: Model) -> None:
+    """
+    Replaces what takes longest in a model of allennlp-models: bidirectional GRUs, whose time in
+    PyTorch's backward pass grows with the square of the text length, and the first layer over pairs
+    of spans of `coref`.
+    """
+    for parent in list(model.modules()):
+        for name, child in parent.named_children():
+            if isinstance(child, PytorchSeq2SeqWrapper) and isinstance(child._module, torch.nn.GRU):
+                setattr(parent, name, FastGru(child._module))
+    if hasattr(model, "_antecedent_feedforward"):
+        model._antecedent_feedforward = PairNetwork(model._antecedent_feedforward._module)
+
+        def pairs(targets: torch.Tensor, antecedents: torch.Tensor, offsets: torch.Tensor) -> Pairs:
+            buckets = bucket_values(offsets, num_total_buckets=model._num_distance_buckets)
+            return targets, antecedents, model._distance_embedding(buckets)
+
+        model._compute_span_pair_embeddings = pairs
+
+
+class FastGru(torch.nn.Module):
+    """A one-layer bidirectional `torch.nn.GRU`, run by `BiGru`; called like AllenNLP's wrapper."""
+
+    def __init__(self, gru: torch.nn.GRU) -> None:
+        super().__init__()
+        self._module = gru
+        # In a list: its own parameters are never used, and not part of the model.
+        self._runner = [BiGru(gru.input_size, gru.hidden_size)]
+
+    def forward(self, inputs: torch.Tensor, mask: torch.BoolTensor) -> torch.Tensor:
+        weights = {**self._weights("forward", "l0"), **self._weights("backward", "l0_reverse")}
+        (runner,) = self._runner
+        return functional_call(runner.train(self.training), weights, (inputs, mask))
+
+    def _weights(self, direction: str, suffix: str) -> Dict[str, Any]:
+        """PyTorch's gates are reset, update and candidate; its two biases of a gate are summed."""
+        of_input, of_state = (
+            getattr(self._module, f"bias_{part}_{suffix}").chunk(3) for part in ("ih", "hh")
+        )
+        reset, update, candidate = getattr(self._module, f"weight_hh_{suffix}").chunk(3)
+        layer = f"{direction}_layers.0"
+        return {
+            f"{layer}.input.weight": getattr(self._module, f"weight_ih_{suffix}"),
+            f"{layer}.recurrent.weight": torch.cat([candidate, reset, update]),
+            f"{layer}.bias": torch.cat(
+                [
+                    of_state[2],
+                    of_input[0] + of_state[0],
+                    of_input[1] + of_state[1],
+                    of_input[2],
+                ]
+            ),
+        }
+
+
+class PairNetwork(torch.nn.Module):
+    """
+    A feed-forward network over `[span; antecedent; antecedent * span; distance]`, whose first layer
+    multiplies each antecedent by one weight matrix per span instead of by two.
+    """
+
+    def __init__(self, network: FeedForward) -> None:
+        super().__init__()
+        self._module = network
+
+    def forward(self, pairs: Pairs) -> torch.Tensor:
+        """
+        # Parameters
+
+        pairs : `Tuple[torch.Tensor, torch.Tensor, torch.Tensor]`
+            Spans, shape `(1, num_spans, dim)`; their antecedents, shape `(1, num_spans,
+            num_antecedents, dim)`; and distances, shape `(1, num_spans, num_antecedents,
+            feature_dim)`.
+
+        # Returns
+
+        `torch.Tensor`
+            Shape `(1, num_spans, num_antecedents, output_dim)`.
+        """
+        spans, antecedents, distances = pairs
+        first, *others = self._module._linear_layers
+        widths = [spans.size(-1)] * 3 + [distances.size(-1)]
+        of_span, of_antecedent, of_product, of_distance = first.weight.split(widths, dim=1)
+        # Shape: (1, num_spans, hidden_dim, dim)
+        weights = _WeightsOfSpans.apply(spans.squeeze(0), of_antecedent, of_product).unsqueeze(0)
+        output = antecedents @ weights.transpose(2, 3)
+        output = output + linear(spans, of_span, first.bias).unsqueeze(2)
+        output = output + linear(distances, of_distance)
+        layers = [torch.nn.Identity(), *others]
+        for layer, activation, dropout in zip(
+            layers, self._module._activations, self._module._dropout
+        ):
+            output = dropout(activation(layer(output)))
+        return output
+
+
+class _WeightsOfSpans(torch.autograd.Function):
+    """`of_antecedent + of_product * span`: shape `(num_spans, hidden_dim, dim)`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, spans: torch.Tensor, of_antecedent: torch.Tensor, of_product: torch.Tensor
+    ) -> torch.Tensor:
+        ctx.save_for_backward(spans, of_product)
+        return torch.addcmul(of_antecedent, spans.unsqueeze(1), of_product)
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, gradient: torch.Tensor
+    ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        spans, of_product = ctx.saved_tensors
+        gradient_of_spans = torch.einsum("shd,hd->sd", gradient, of_product)
+        gradient_of_product = _sum(gradient * spans.unsqueeze(1))
+        return gradient_of_spans, _sum(gradient), gradient_of_product
+
+
+def _sum(matrices: torch.Tensor) -> torch.Tensor:
+    """Over the first dimension, as a product: PyTorch's sum of it takes several times as long."""
+    return (matrices.new_ones(1, len(matrices)) @ matrices.flatten(1)).view(matrices.shape[1:])
