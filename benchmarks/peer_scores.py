@@ -8,8 +8,8 @@ Instances, batches, optimizer, epochs, patience, seeds and word vectors are thos
 task_peers.py lists how the networks differ. They have no L2 penalty, and all products are in
 float32, because AllenNLP's masked softmax does not support bfloat16. fast_peers.py computes `bidaf`
 and `coref` faster, with the same results up to rounding. A model is trained for each baseline of
-the study `table1`, or those of --words, on the smallest share of the training data that the study
-has of the task, or those of --fractions; its best epoch on dev is evaluated on test. Models whose
+the --study, or those of --columns, on the smallest share of the training data that the study has of
+the task, or those of --fractions; its best epoch on dev is evaluated on test. Models whose
 scores are in the output are not trained again. A run that was killed continues from its last
 checkpoint, which is in a folder beside the output until the score is there. At the end, a Markdown
 table of all scores in the output beside ours is printed; with `--update FILE` it also replaces what
@@ -40,12 +40,12 @@ from elmo_plugin.commands.markdown import markdown_table, replace_tables
 from elmo_plugin.util.atomic_write import atomic_write
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
-# The name of our baseline in the study `table1`, and the model of allennlp-models.
+# How the names of a task's rows in studies begin, and the model of allennlp-models.
 TASKS = {
     "ner": ("NER", "crf_tagger"),
     "sst": ("SST", "bcn"),
     "snli": ("SNLI", "esim"),
-    "squad": ("SQuAD, dev", "bidaf"),
+    "squad": ("SQuAD", "bidaf"),
     "coref": ("Coreference", "coref"),
 }
 
@@ -69,19 +69,19 @@ class PeerModel(Model):
 
 
 def runs_of(row: str, arguments: argparse.Namespace) -> List[Dict[str, Any]]:
-    """Our baselines in `table1`, with the data, seeds, epochs and patience of the arguments."""
+    """Our baselines in the study, with the data, seeds, epochs and patience of the arguments."""
     settings = {
         name: value
         for name, value in (("num_epochs", arguments.epochs), ("patience", arguments.patience))
         if value is not None
     }
     source = f"""
-    (import {json.dumps(str(EXPERIMENTS / "studies" / "table1.jsonnet"))}) {{
+    (import {json.dumps(str(EXPERIMENTS / "studies" / f"{arguments.study}.jsonnet"))}) {{
       settings+: {{
         rows: [
           row {{ settings+: {json.dumps(settings)}, seeds: {arguments.seeds} }}
           for row in super.rows
-          if row.name == {json.dumps(row)}
+          if std.startsWith(row.name, {json.dumps(row)})
         ],
       }},
     }}
@@ -90,13 +90,13 @@ def runs_of(row: str, arguments: argparse.Namespace) -> List[Dict[str, Any]]:
         path = Path(folder, "study.jsonnet")
         path.write_text(source, encoding="utf-8")
         runs = Params.from_file(path).as_dict(quiet=True)["runs"]
-    named = arguments.words or [run["column"] for run in runs]
+    named = arguments.columns or [run["column"] for run in runs]
     shares = arguments.fractions or sorted(run["fraction"] for run in runs)[:1]
     return [
         run
         for run in runs
         if run["column"] in named and run["fraction"] in shares
-        if not run["column"].startswith("ELMo")
+        if "elmo" not in run["experiment"]["dataset_reader"]["token_indexers"]
     ]
 
 
@@ -111,12 +111,13 @@ def test_data(run: Dict[str, Any]) -> DataLoader:
     )
 
 
-def identity(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
+def identity(run: Dict[str, Any], peer: str, study: str) -> Dict[str, Any]:
     """What distinguishes the score of a run from others; also part of the score."""
     trainer = run["experiment"]["trainer"]
     return {
+        "study": study,
         "peer": peer,
-        "words": run["column"],
+        "column": run["column"],
         "fraction": run["fraction"],
         "seed": run["seed"],
         "num_epochs": trainer["num_epochs"],
@@ -124,9 +125,9 @@ def identity(run: Dict[str, Any], peer: str) -> Dict[str, Any]:
     }
 
 
-def folder_of(run: Dict[str, Any], peer: str, output: Path) -> Path:
-    """Where the peer is trained: a folder whose name has the run's identity."""
-    name = "-".join(map(str, identity(run, peer).values())).replace(" ", "-")
+def folder_of(identity: Dict[str, Any], output: Path) -> Path:
+    """Where a peer is trained: a folder whose name has the run's identity."""
+    name = "-".join(map(str, identity.values())).replace(" ", "-")
     return output.with_suffix(".runs") / name
 
 
@@ -143,7 +144,6 @@ def measure(run: Dict[str, Any], peer: str, folder: Path) -> Dict[str, Any]:
     loader.index_with(model.vocab)
     device = next(model.parameters()).device
     return {
-        **identity(run, peer),
         "epochs": metrics["epoch"] + 1,
         "metric": metric,
         "dev": metrics[f"best_validation_{metric}"],
@@ -151,15 +151,17 @@ def measure(run: Dict[str, Any], peer: str, folder: Path) -> Dict[str, Any]:
     }
 
 
-def table(scores: List[Dict[str, Any]], ours: Results) -> str:
-    """The scores beside ours in `table1` with the same data, word vectors and seed."""
-    rows = {peer: row for row, peer in TASKS.values()}
+def table(scores: List[Dict[str, Any]]) -> str:
+    """The scores beside ours in the same study with the same data, baseline and seed."""
+    starts = {peer: start for start, peer in TASKS.values()}
     lines = []
     for score in scores:
-        row, metric = rows[score["peer"]], score["metric"]
+        metric = score["metric"]
+        ours = Results(EXPERIMENTS / "results" / score["study"] / "results.json")
+        row = next(row.name for row in ours.rows if row.name.startswith(starts[score["peer"]]))
         same = [
             s
-            for s in ours.scores(row, score["words"], score["fraction"])
+            for s in ours.scores(row, score["column"], score["fraction"])
             if s["seed"] == score["seed"]
         ]
         dev = [s["training"][f"best_validation_{metric}"] for s in same]
@@ -167,12 +169,12 @@ def table(scores: List[Dict[str, Any]], ours: Results) -> str:
         numbers = [dev, [score["dev"]], test, [score["test"]]]
         percent = [f"{100 * number[0]:.2f}" if number else "-" for number in numbers]
         data = f"{100 * score['fraction']:g} %"
-        lines.append([row, data, score["peer"], score["words"], str(score["seed"]), *percent])
+        lines.append([row, data, score["peer"], score["column"], str(score["seed"]), *percent])
     head = [
         "",
         "data",
         "peer",
-        "word vectors",
+        "our baseline",
         "seed",
         "dev, ours",
         "dev, peer",
@@ -186,21 +188,23 @@ def main() -> None:
     parser = argument_parser(__doc__)
     parser.add_argument("--task", nargs="+", choices=TASKS, default=["ner"])
     parser.add_argument(
-        "--words",
+        "--study", choices=("table1", "table2"), default="table1", help="with our baselines"
+    )
+    parser.add_argument(
+        "--columns",
         nargs="+",
-        metavar="COLUMN",
-        help="such as 'fixed vectors'; default: all baselines",
+        help="baselines of the study, such as 'fixed vectors'; default: all",
     )
     parser.add_argument(
         "--fractions",
         nargs="+",
         type=float,
         metavar="SHARE",
-        help="of the training data, those of the study table1; default: the smallest of each task",
+        help="of the training data, those of the study; default: the smallest of each task",
     )
     parser.add_argument("--seeds", nargs="*", type=int, default=[1, 2, 3])
-    parser.add_argument("--epochs", type=int, help="default: those of the study table1")
-    parser.add_argument("--patience", type=int, help="default: that of the study table1")
+    parser.add_argument("--epochs", type=int, help="default: those of the study")
+    parser.add_argument("--patience", type=int, help="default: that of the study")
     parser.add_argument("--output", type=Path, required=True, help="JSON, added to if it exists")
     parser.add_argument(
         "--peers",
@@ -217,17 +221,20 @@ def main() -> None:
         row, peer = TASKS[name]
         runs = runs_of(row, arguments)
         if arguments.seeds and not runs:
-            parser.error(f"the study table1 has no run of {row} with these --words and --fractions")
+            parser.error(
+                f"{arguments.study} has no run of {row} with these --columns and --fractions"
+            )
         for run in runs:
-            if any(identity(run, peer).items() <= score.items() for score in scores):
+            known = identity(run, peer, arguments.study)
+            if any(known.items() <= score.items() for score in scores):
                 continue
-            folder = folder_of(run, peer, arguments.output)
-            scores.append(measure(run, peer, folder))
+            folder = folder_of(known, arguments.output)
+            scores.append({**known, **measure(run, peer, folder)})
             print(scores[-1], flush=True)
             with atomic_write(arguments.output) as unfinished:
                 unfinished.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
             shutil.rmtree(folder)
-    tables = table(scores, Results(EXPERIMENTS / "results" / "table1" / "results.json"))
+    tables = table(scores)
     print(tables)
     if arguments.update:
         replace_tables(arguments.update, "<!-- peers -->", "<!-- /peers -->", tables)

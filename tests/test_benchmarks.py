@@ -544,7 +544,7 @@ def test_the_backward_pass_counts_to_the_part_whose_gradient_it_computes():
 
 
 def peer_arguments(fractions=None):
-    chosen = {"words": ["trained vectors"], "fractions": fractions}
+    chosen = {"columns": ["trained vectors"], "fractions": fractions, "study": "table1"}
     return SimpleNamespace(epochs=1, patience=1, seeds=[1], **chosen)
 
 
@@ -552,6 +552,18 @@ def test_a_peer_is_trained_on_the_smallest_share_of_the_data_or_on_those_chosen(
     runs_of = modules["peer_scores"].runs_of
     assert [run["fraction"] for run in runs_of("SNLI", peer_arguments())] == [0.2]
     assert [run["fraction"] for run in runs_of("SNLI", peer_arguments([0.2, 1]))] == [0.2, 1]
+
+
+def test_a_peer_is_trained_for_baselines_and_not_for_models_with_elmo():
+    arguments = peer_arguments()
+    arguments.columns = None
+    runs_of = modules["peer_scores"].runs_of
+    assert {run["column"] for run in runs_of("SQuAD", arguments)} == {
+        "fixed vectors",
+        "trained vectors",
+    }
+    arguments.study = "table2"
+    assert [run["column"] for run in runs_of("SQuAD", arguments)] == ["baseline"]
 
 
 def test_a_peer_is_evaluated_on_all_sentences_and_not_on_phrases():
@@ -569,7 +581,7 @@ def test_a_killed_run_of_a_peer_continues_and_has_the_same_scores(tmp_path, monk
         task_peers.PEERS, "crf_tagger", lambda ours: task_peers.Peer(deepcopy(ours), lambda x: x)
     )
     arguments = peer_arguments()
-    arguments.epochs, arguments.words = 3, ["fixed vectors"]
+    arguments.epochs, arguments.columns = 3, ["fixed vectors"]
 
     def measure(folder):
         (run,) = peer_scores.runs_of("NER", arguments)
@@ -597,15 +609,17 @@ def test_a_killed_run_of_a_peer_continues_and_has_the_same_scores(tmp_path, monk
     assert len(calls) < num_calls
 
 
-def test_runs_of_a_peer_with_other_epochs_or_patience_are_others():
+def test_runs_of_a_peer_of_another_study_or_with_other_epochs_or_patience_are_others():
     peer_scores = modules["peer_scores"]
     folders = set()
     for epochs, patience in ((1, 1), (2, 1), (2, 2)):
         arguments = peer_arguments()
         arguments.epochs, arguments.patience = epochs, patience
         (run,) = peer_scores.runs_of("NER", arguments)
-        folders.add(peer_scores.folder_of(run, "crf_tagger", Path("scores.json")))
-    assert len(folders) == 3
+        for study in ("table1", "table2"):
+            identity = peer_scores.identity(run, "crf_tagger", study)
+            folders.add(peer_scores.folder_of(identity, Path("scores.json")))
+    assert len(folders) == 6
 
 
 @needs_peers
@@ -615,7 +629,7 @@ def test_scores_of_a_peer_are_kept_and_not_made_again(tmp_path, monkeypatch, cap
     monkeypatch.setattr("sys.argv", [*command, str(output)])
     modules["peer_scores"].main()
     scores = json.loads(output.read_text())
-    assert [(score["peer"], score["words"]) for score in scores] == [
+    assert [(score["peer"], score["column"]) for score in scores] == [
         ("crf_tagger", "fixed vectors"),
         ("crf_tagger", "trained vectors"),
     ]
