@@ -46,6 +46,7 @@ TASKS = {
     "sst": ("SST", "bcn"),
     "snli": ("SNLI", "esim"),
     "squad": ("SQuAD", "bidaf"),
+    "srl": ("SRL", "srl"),
     "coref": ("Coreference", "coref"),
 }
 

@@ -17,6 +17,8 @@ characters, and the same input tensors. Remaining differences:
 - `esim`: the same network; it encodes premises and hypotheses in two batches, ours in one.
 - `bidaf`: a smaller network, here without highway layers and with GRUs of our width instead of
   LSTMs: it has three GRUs (ours: four) and no self-attention.
+- `srl`: the loss is averaged over tokens, not summed, and the same dropout mask of a layer does not
+  apply to what the next layer reads. It is scored by the official srl-eval.pl, which needs Perl.
 - `coref`: no speakers or genres, crossing spans are allowed, a document is encoded as one sentence,
   and clusters are also scored in training. Both train on 50 sentences of a long document. Its
   candidate spans are part of its input; ours computes them.
@@ -26,26 +28,21 @@ import sys
 from copy import deepcopy
 from importlib import import_module, util
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, NamedTuple, Optional
 
 import torch
-from allennlp.data import TextFieldTensors, Vocabulary
+from allennlp.data import Vocabulary
 from allennlp.models import Model
-from allennlp.modules import FeedForward, Seq2SeqEncoder, TextFieldEmbedder
+from allennlp.modules import FeedForward
 from allennlp.modules.matrix_attention import DotProductMatrixAttention, LinearMatrixAttention
 from allennlp.modules.seq2seq_encoders import (
     ComposeEncoder,
     GruSeq2SeqEncoder,
-    LstmSeq2SeqEncoder,
+    StackedAlternatingLstmSeq2SeqEncoder,
 )
-from allennlp.modules.seq2vec_encoders import CnnEncoder
-from allennlp.modules.text_field_embedders import BasicTextFieldEmbedder
-from allennlp.modules.token_embedders import Embedding, TokenCharactersEncoder
-from allennlp.nn import Activation
+from peer_parts import embedders, feedforward, label_vocabulary, lstm, their_tokens
 
 from elmo_plugin.corpora.snli import LABELS as SNLI_LABELS
-from elmo_plugin.modules.token_embedders.character_cnn import CharacterCnn
-from elmo_plugin.modules.token_embedders.word_vectors import WordVectors
 from elmo_plugin.tasks.coref.spans import enumerate_spans
 
 CURE = (
@@ -68,45 +65,6 @@ def find_peers(folder: Optional[Path]) -> bool:
         # Appended, so that packages of the project take precedence.
         sys.path.append(str(folder))
     return util.find_spec("allennlp_models") is not None
-
-
-def lstm(ours: Seq2SeqEncoder) -> LstmSeq2SeqEncoder:
-    return LstmSeq2SeqEncoder(ours.get_input_dim(), ours.get_output_dim() // 2, bidirectional=True)
-
-
-def feedforward(input_dim: int, dims: List[int], dropout: List[float], last: str) -> FeedForward:
-    """Layers with ReLU, the last one with another activation."""
-    activations = [Activation.by_name("relu")() for _ in dims[1:]] + [Activation.by_name(last)()]
-    return FeedForward(input_dim, len(dims), dims, activations, dropout)
-
-
-def label_vocabulary(labels: Sequence[str]) -> Vocabulary:
-    return Vocabulary(tokens_to_add={"labels": list(labels)})
-
-
-def embedders(ours: TextFieldEmbedder) -> TextFieldEmbedder:
-    """Copies of our embedders, with AllenNLP's classes in place of the plugin's."""
-    copies = deepcopy(ours._token_embedders)
-    for name, embedder in copies.items():
-        if isinstance(embedder, WordVectors):
-            copies[name] = Embedding(
-                embedder.get_output_dim(),
-                num_embeddings=len(embedder.weight),
-                weight=embedder.weight.detach(),
-                trainable=embedder.weight.requires_grad,
-            )
-        elif isinstance(embedder, CharacterCnn):
-            dim, number = embedder.embedding.get_output_dim(), embedder.filters[0].out_features
-            cnn = CnnEncoder(dim, number, tuple(embedder.widths), torch.nn.ReLU())
-            copies[name] = TokenCharactersEncoder(deepcopy(embedder.embedding), cnn)
-    return BasicTextFieldEmbedder(copies)
-
-
-def their_tokens(tokens: TextFieldTensors, ours: Model) -> TextFieldTensors:
-    """Maps words that only our model has vectors for to the unknown word."""
-    sizes = [len(module.weight) for module in ours.modules() if isinstance(module, WordVectors)]
-    ids = tokens["words"]["tokens"]
-    return {**tokens, "words": {"tokens": ids.masked_fill(ids >= sizes[0], 1)}}
 
 
 def crf_tagger(ours: Model) -> Peer:
@@ -217,6 +175,39 @@ def bidaf(ours: Model) -> Peer:
     return Peer(model, batch)
 
 
+def srl(ours: Model) -> Peer:
+    encoder = ours.encoder
+    # The first two entries of our tag namespace are padding and the unknown tag.
+    first = ours.unknown_role + 1
+    model = import_module("allennlp_models.structured_prediction").SemanticRoleLabeler(
+        label_vocabulary(ours.tags[first:]),
+        embedders(ours.text_field_embedder),
+        StackedAlternatingLstmSeq2SeqEncoder(
+            encoder.get_input_dim(),
+            encoder.get_output_dim(),
+            num_layers=len(encoder.layers),
+            recurrent_dropout_probability=encoder.recurrent_dropout,
+            use_input_projection_bias=False,
+        ),
+        binary_feature_dim=ours.predicate_embedding.embedding_dim,
+    )
+
+    def batch(given: Tensors) -> Tensors:
+        found = {
+            "tokens": their_tokens(given["tokens"], ours),
+            "verb_indicator": given["predicate_indicator"],
+            "metadata": [
+                {**each, "verb": each["lemma"], "verb_index": each["predicate_index"]}
+                for each in given["metadata"]
+            ],
+        }
+        if "tags" in given:
+            found["tags"] = (given["tags"] - first).clamp(min=0)
+        return found
+
+    return Peer(model, batch)
+
+
 def coref(ours: Model) -> Peer:
     scoring = ours.scoring
     encoder = lstm(ours.encoder)
@@ -281,5 +272,6 @@ PEERS: Dict[str, Callable[[Model], Peer]] = {
     "bcn": bcn,
     "esim": esim,
     "bidaf": bidaf,
+    "srl": srl,
     "coref": coref,
 }

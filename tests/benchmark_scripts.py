@@ -18,6 +18,7 @@ modules = {
         "bilms",
         "common",
         "fast_peers",
+        "peer_parts",
         "peer_scores",
         "table",
         "task_peers",

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -429,6 +430,32 @@ def test_the_peer_of_question_answering_has_the_same_questions_to_read(tmp_path)
     for batch in trainer.data_loader:
         outputs = model.make_output_human_readable(model(**convert(batch)))
         assert outputs["loss"] > 0.0 and len(outputs["best_span_str"]) == len(batch["metadata"])
+
+
+@needs_peers
+@pytest.mark.skipif(not shutil.which("perl"), reason="needs Perl")
+def test_the_peer_of_role_labelling_has_the_same_weights_and_roles_and_is_scored(tmp_path):
+    task = task_with_peer("srl")
+    params = tasks.render(task.without_elmo, "{}", 20)
+    trainer = tasks.build_trainer(params, tmp_path / "ours", task, 20)
+    ours = trainer.model
+    model, convert = task_peers.PEERS["srl"](ours)
+    hidden_dim = ours.encoder.get_output_dim()
+    sizes = [sum(weight.numel() for weight in each.parameters()) for each in (ours, model)]
+    extra = ours.text_field_embedder.token_embedder_words.extra.numel()
+    # Ours also has weights and biases for padding and for the unknown role.
+    assert sizes[0] - extra - 2 * (hidden_dim + 1) == sizes[1]
+    for batch in trainer.data_loader:
+        theirs = convert(batch)
+        for row, each in zip(theirs["tags"].tolist(), theirs["metadata"]):
+            roles = [model.vocab.get_token_from_index(tag, "labels") for tag in row]
+            assert roles[: len(each["words"])] == each["gold_tags"]
+            assert theirs["verb_indicator"].sum() == len(batch["metadata"])
+        outputs = model.eval()(**theirs)
+        assert outputs["loss"] > 0.0
+        decoded = model.make_output_human_readable(outputs)["tags"]
+        assert [len(tags) for tags in decoded] == [len(each["words"]) for each in batch["metadata"]]
+    assert 0.0 <= model.get_metrics()["f1-measure-overall"] <= 1.0
 
 
 @needs_peers
