@@ -6,7 +6,7 @@ their speed differs, so that benchmarks of speed must not use this.
 """
 
 from functools import partial
-from typing import Any, Callable, Dict, Tuple
+from typing import Callable, Dict, Tuple
 
 import torch
 from allennlp.models import Model
@@ -14,13 +14,13 @@ from allennlp.modules import FeedForward
 from allennlp.modules.seq2seq_encoders import PytorchSeq2SeqWrapper
 from allennlp.modules.token_embedders import TokenCharactersEncoder
 from allennlp.nn.util import bucket_values
-from torch.autograd.function import once_differentiable
 from torch.func import functional_call
 from torch.nn.functional import linear
 
 from elmo_plugin.modules.seq2seq_encoders.bidirectional import BiGru
+from elmo_plugin.tasks.coref.pair_products import pair_products
 
-# Spans, their antecedents and the distances between them.
+# Spans, the offsets of their antecedents, and the embeddings of these.
 Pairs = Tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
@@ -39,9 +39,9 @@ def accelerate(model: Model) -> None:
     if hasattr(model, "_antecedent_feedforward"):
         model._antecedent_feedforward = PairNetwork(model._antecedent_feedforward._module)
 
-        def pairs(targets: torch.Tensor, antecedents: torch.Tensor, offsets: torch.Tensor) -> Pairs:
+        def pairs(spans: torch.Tensor, antecedents: torch.Tensor, offsets: torch.Tensor) -> Pairs:
             buckets = bucket_values(offsets, num_total_buckets=model._num_distance_buckets)
-            return targets, antecedents, model._distance_embedding(buckets)
+            return spans, offsets, model._distance_embedding(buckets)
 
         model._compute_span_pair_embeddings = pairs
 
@@ -69,7 +69,7 @@ class FastGru(torch.nn.Module):
         (runner,) = self._runner
         return functional_call(runner.train(self.training), weights, (inputs, mask))
 
-    def _weights(self, direction: str, suffix: str) -> Dict[str, Any]:
+    def _weights(self, direction: str, suffix: str) -> Dict[str, torch.Tensor]:
         """PyTorch's gates are reset, update and candidate; its two biases of a gate are summed."""
         of_input, of_state = (
             getattr(self._module, f"bias_{part}_{suffix}").chunk(3) for part in ("ih", "hh")
@@ -93,7 +93,8 @@ class FastGru(torch.nn.Module):
 class PairNetwork(torch.nn.Module):
     """
     A feed-forward network over `[span; antecedent; antecedent * span; distance]`, whose first layer
-    multiplies each antecedent by one weight matrix per span instead of by two.
+    is computed by `pair_products` for all pairs of spans, from which those with antecedents are
+    selected.
     """
 
     def __init__(self, network: FeedForward) -> None:
@@ -105,53 +106,27 @@ class PairNetwork(torch.nn.Module):
         # Parameters
 
         pairs : `Tuple[torch.Tensor, torch.Tensor, torch.Tensor]`
-            Spans, shape `(1, num_spans, dim)`; their antecedents, shape `(1, num_spans,
-            num_antecedents, dim)`; and distances, shape `(1, num_spans, num_antecedents,
-            feature_dim)`.
+            Spans, shape `(1, num_spans, dim)`; by how many spans each antecedent is earlier, shape
+            `(1, num_spans, num_antecedents)`; and embeddings of that distance, shape `(1,
+            num_spans, num_antecedents, feature_dim)`.
 
         # Returns
 
         `torch.Tensor`
             Shape `(1, num_spans, num_antecedents, output_dim)`.
         """
-        spans, antecedents, distances = pairs
+        (spans,), (offsets,), distances = pairs
         first, *others = self._module._linear_layers
         widths = [spans.size(-1)] * 3 + [distances.size(-1)]
         of_span, of_antecedent, of_product, of_distance = first.weight.split(widths, dim=1)
-        # Shape: (1, num_spans, hidden_dim, dim)
-        weights = _WeightsOfSpans.apply(spans.squeeze(0), of_antecedent, of_product).unsqueeze(0)
-        output = antecedents @ weights.transpose(2, 3)
-        output = output + linear(spans, of_span, first.bias).unsqueeze(2)
-        output = output + linear(distances, of_distance)
+        biases = linear(spans, of_span, first.bias)
+        # Shape: (num_spans, num_spans, hidden_dim); the antecedent first
+        products = pair_products(spans, spans, of_antecedent, of_product, biases)
+        positions = torch.arange(len(spans), device=spans.device).unsqueeze(1)
+        output = products[positions - offsets, positions] + linear(distances, of_distance)
         layers = [torch.nn.Identity(), *others]
         for layer, activation, dropout in zip(
             layers, self._module._activations, self._module._dropout
         ):
             output = dropout(activation(layer(output)))
         return output
-
-
-class _WeightsOfSpans(torch.autograd.Function):
-    """`of_antecedent + of_product * span`: shape `(num_spans, hidden_dim, dim)`."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, spans: torch.Tensor, of_antecedent: torch.Tensor, of_product: torch.Tensor
-    ) -> torch.Tensor:
-        ctx.save_for_backward(spans, of_product)
-        return torch.addcmul(of_antecedent, spans.unsqueeze(1), of_product)
-
-    @staticmethod
-    @once_differentiable
-    def backward(
-        ctx: Any, gradient: torch.Tensor
-    ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        spans, of_product = ctx.saved_tensors
-        gradient_of_spans = torch.einsum("shd,hd->sd", gradient, of_product)
-        gradient_of_product = _sum(gradient * spans.unsqueeze(1))
-        return gradient_of_spans, _sum(gradient), gradient_of_product
-
-
-def _sum(matrices: torch.Tensor) -> torch.Tensor:
-    """Over the first dimension, as a product: PyTorch's sum of it takes several times as long."""
-    return (matrices.new_ones(1, len(matrices)) @ matrices.flatten(1)).view(matrices.shape[1:])
