@@ -6,11 +6,11 @@ Scores of the models of allennlp-models, trained like our baselines without ELMo
 
 Instances, batches, optimizer, epochs, patience, seeds and word vectors are those of our experiment;
 task_peers.py lists how the networks differ. They have no L2 penalty, and all products are in
-float32, because AllenNLP's masked softmax does not support bfloat16. fast_peers.py computes `bidaf`
-and `coref` faster, with the same results up to rounding. A model is trained for each baseline of
-the --study, or those of --columns, on the smallest share of the training data that the study has of
-the task, or those of --fractions; its best epoch on dev is evaluated on test. Models whose
-scores are in the output are not trained again. A run that was killed continues from its last
+float32, because AllenNLP's masked softmax does not support bfloat16. fast_peers.py computes
+`bidaf`, `srl` and `coref` faster, with the same results up to rounding. A model is trained for each
+baseline of the --study, or those of --columns, on the smallest share of the training data that the
+study has of the task, or those of --fractions; its best epoch on dev is evaluated on test. Models
+whose scores are in the output are not trained again. A run that was killed continues from its last
 checkpoint, which is in a folder beside the output until the score is there. At the end, a Markdown
 table of all scores in the output beside ours is printed; with `--update FILE` it also replaces what
 is between the lines `<!-- peers -->` and `<!-- /peers -->` of a file. `--seeds` without a number

@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from allennlp.modules.augmented_lstm import AugmentedLstm
+from allennlp.modules.seq2seq_encoders import StackedAlternatingLstmSeq2SeqEncoder
 
 from elmo_plugin import BilmOptions
 from elmo_plugin.bilm import CharacterMap
@@ -487,12 +489,21 @@ def test_the_peer_of_coreference_has_the_same_documents_and_spans_to_read(tmp_pa
 
 
 @needs_peers
-@pytest.mark.parametrize("name", ["squad", "coref"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "squad",
+        pytest.param(
+            "srl", marks=pytest.mark.skipif(not shutil.which("perl"), reason="needs Perl")
+        ),
+        "coref",
+    ],
+)
 def test_the_fast_computation_of_a_peer_changes_no_result(name, tmp_path):
     task = task_with_peer(name)
     params = tasks.render(task.without_elmo, "{}", 8)
     trainer = tasks.build_trainer(params, tmp_path / "ours", task, 8)
-    model, convert = tasks.PEERS[task.peer](trainer.model)
+    model, convert = task_peers.PEERS[task.peer or name](trainer.model)
     fast = deepcopy(model)
     modules["fast_peers"].accelerate(fast)
     assert list(fast.state_dict()) == list(model.state_dict())
@@ -500,6 +511,8 @@ def test_the_fast_computation_of_a_peer_changes_no_result(name, tmp_path):
         for module in each.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
+            if isinstance(module, AugmentedLstm):
+                module.recurrent_dropout_probability = 0.0
     for batch in trainer.data_loader:
         for train in (True, False):
             results = []
@@ -519,6 +532,30 @@ def test_the_fast_computation_of_a_peer_changes_no_result(name, tmp_path):
                 # Rounding errors are those of the largest elements.
                 tolerance = 1e-5 * value.abs().max().item() + 1e-7
                 torch.testing.assert_close(found[key], value, rtol=1e-5, atol=tolerance)
+
+
+@pytest.mark.parametrize("num_layers", [1, 4])
+@pytest.mark.parametrize("train", [True, False])
+def test_the_fast_highway_lstm_has_the_recurrent_dropout_of_allennlp(num_layers, train):
+    torch.manual_seed(0)
+    slow = StackedAlternatingLstmSeq2SeqEncoder(
+        12, 10, num_layers, recurrent_dropout_probability=0.4, use_input_projection_bias=False
+    )
+    fast = modules["fast_peers"].FastHighwayLstm(deepcopy(slow._module))
+    lengths = torch.tensor([5, 9, 3, 11, 1, 7])
+    mask = torch.arange(11) < lengths.unsqueeze(1)
+    inputs, weight = torch.randn(6, 11, 12), torch.randn(6, 11, 10)
+    results = []
+    for encoder in (slow.train(train), fast.train(train)):
+        given = inputs.clone().requires_grad_()
+        # The same dropout masks.
+        torch.manual_seed(1)
+        outputs = encoder(given, mask)
+        (outputs * weight).sum().backward()
+        results.append([outputs, given.grad, *(each.grad for each in encoder.parameters())])
+    for expected, found in zip(*results):
+        tolerance = 1e-5 * expected.abs().max().item()
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=tolerance)
 
 
 def test_the_experiments_of_all_tasks_differ_from_the_published_ones_in_data_and_cache_only():
