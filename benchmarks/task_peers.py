@@ -18,8 +18,9 @@ characters, and the same input tensors. Remaining differences:
 - `bidaf`: a smaller network, here without highway layers and with GRUs of our width instead of
   LSTMs: it has three GRUs (ours: four) and no self-attention.
 - `srl`: the loss is averaged over the tokens of a sentence, not summed, and the dropout of a layer
-  applies to its recurrent inputs only, not to what the next layer reads. Its initial weights are
-  orthogonal, like ours. It is scored by the official srl-eval.pl, which needs Perl.
+  applies to its recurrent inputs only, not to what the next layer reads. Decoding adds
+  probabilities, not their logarithms. Its initial weights are orthogonal, like ours. It is scored
+  by the official srl-eval.pl, which needs Perl.
 - `coref`: no speakers or genres, crossing spans are allowed, a document is encoded as one sentence,
   and clusters are also scored in training. Both train on 50 sentences of a long document. Its
   candidate spans are part of its input; ours computes them.
