@@ -6,12 +6,14 @@ from elmo_plugin.bilm.character_encoder import CharacterEncoder
 from elmo_plugin.bilm.characters import CharacterMap
 from elmo_plugin.bilm.token_embeddings import TokenEmbeddings
 from elmo_plugin.modules import tuning
+from elmo_plugin.util.weight_state import WeightState
 
 
 class TokenLayerTable:
     """
-    Keeps the token layer of the given words; other words are computed by `encoder` at each call.
-    `characters` converts words to the ids that `encoder` reads.
+    Keeps the token layer of the given words; other words are computed by `encoder` at each call,
+    and all words once its weights have changed. `characters` converts words to the ids that
+    `encoder` reads.
     """
 
     def __init__(
@@ -21,6 +23,7 @@ class TokenLayerTable:
         words: Sequence[str],
     ) -> None:
         self._encoder = encoder
+        self._weights = WeightState(list(encoder.parameters()))
         weight = encoder.embedding.weight
         words = list(dict.fromkeys(words))
         self._vectors = weight.new_empty(len(words), encoder.output_dim)
@@ -35,6 +38,8 @@ class TokenLayerTable:
 
     def __call__(self, character_ids: torch.Tensor) -> torch.Tensor:
         """From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`."""
+        if not self._weights.is_current(list(self._encoder.parameters())):
+            return self._encoder(character_ids)
         rows = torch.tensor(
             [self._rows.get(ids.tobytes(), -1) for ids in character_ids.cpu().numpy()],
             device=character_ids.device,

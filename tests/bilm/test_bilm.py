@@ -5,6 +5,7 @@ import random
 
 import pytest
 import torch
+from allennlp.training.moving_average import ExponentialMovingAverage
 
 from elmo_plugin.bilm import Bilm, BilmOptions, load_weights, save_weights
 from elmo_plugin.modules import tuning
@@ -226,7 +227,7 @@ def test_loading_weights_forgets_known_words(bilm, sentences, golden):
             assert_layers_equal(found, expected)
 
 
-@pytest.mark.parametrize("change", ["load_weights", "eval"])
+@pytest.mark.parametrize("change", ["load_weights", "data"])
 def test_changed_weights_forget_known_words(bilm, weight_file, sentences, golden, change):
     with torch.no_grad():
         bilm.character_encoder.embedding.weight.mul_(2)
@@ -234,9 +235,22 @@ def test_changed_weights_forget_known_words(bilm, weight_file, sentences, golden
         if change == "load_weights":
             load_weights(bilm, weight_file)
         else:
-            bilm.character_encoder.embedding.weight.div_(2)
-            bilm.eval()
+            bilm.character_encoder.embedding.weight.data.div_(2)
         assert_layers_equal(read(bilm, sentences[:1])[0], golden[0])
+
+
+def test_a_moving_average_of_allennlp_changes_the_layers_of_evaluation(bilm, sentences):
+    average = ExponentialMovingAverage(list(bilm.named_parameters()), decay=0.5)
+    ids = bilm.characters.batch_ids(sentences)
+    with torch.no_grad():
+        before = bilm(ids).layers
+        for name, parameter in bilm.named_parameters():
+            parameter.data.mul_(1.5)
+        average.apply(num_updates=100)
+        average.assign_average_value()
+        expected = copy.deepcopy(bilm)(ids).layers
+        assert torch.equal(bilm(ids).layers, expected)
+        assert relative_error(expected, before) > 0.1
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16])

@@ -9,6 +9,7 @@ import numpy
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.weight_state import WeightState
 
 FORMAT_VERSION = 1
 INDEX_FILE = "index.json"
@@ -73,7 +74,7 @@ class ContextIndex:
         if self._text.seek(0, os.SEEK_END) != self.settings["num_bytes"]:
             self._text.close()
             raise damaged(folder, f"{TEXT_FILE} has not the size that {INDEX_FILE} says")
-        self._checked: Optional[Tuple[Bilm, int]] = None
+        self._checked: Optional[Tuple[Tuple[Bilm, int], WeightState]] = None
 
     @property
     def num_contexts(self) -> int:
@@ -83,7 +84,8 @@ class ContextIndex:
     def check_bilm(self, bilm: Bilm) -> None:
         """Raises `ConfigurationError` unless the index was built with this biLM."""
         # Hashing the weights of a large biLM takes longer than a search.
-        if self._checked == (bilm, bilm.weights_version):
+        known, weights = (bilm, bilm.weights_version), list(bilm.parameters())
+        if self._checked and self._checked[0] == known and self._checked[1].is_current(weights):
             return
         expected = {name: self.settings[name] for name in ("bilm_fingerprint", "warm_up")}
         if bilm_settings(bilm) != expected:
@@ -92,7 +94,7 @@ class ContextIndex:
                 f"{self.settings['computed_in']}. Name its options, its weights and its type "
                 "(--options-file, --weight-file, --bfloat16), or build an index with this biLM."
             )
-        self._checked = (bilm, bilm.weights_version)
+        self._checked = known, WeightState(weights)
 
     def context(self, row: int) -> Tuple[int, int, Tuple[str, ...]]:
         """The line of a context in the indexed text, from 1, its position, and the sentence."""

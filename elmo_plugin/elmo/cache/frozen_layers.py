@@ -10,6 +10,7 @@ from elmo_plugin.elmo.cache.keys import entry_width, sentence_key
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 from elmo_plugin.elmo.token_batches import token_batches
 from elmo_plugin.util.distinct_rows import distinct_rows
+from elmo_plugin.util.weight_state import WeightState
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +43,8 @@ class FrozenLayers:
     # Parameters
 
     bilm : `Bilm`
-        When its weights change, its earlier entries are not used. Changes through `weight.data`
-        are noticed at the next `train()` or `eval()`; see `Bilm.weights_version`.
+        When its weights change, its earlier entries are not used. A change of a few elements through
+        `weight.data` is noticed at the next `train()` or `eval()`; see `WeightState`.
     cache_folder : `Optional[Path]`, optional (default = `None`)
         The folder of `LayerCache`. Default: no cache.
     """
@@ -54,12 +55,12 @@ class FrozenLayers:
         # Whether layers are rounded to half precision, decided when the cache is opened or left.
         self._rounds = False
         self._cache: Optional[LayerCache] = None
-        # The weights for which the cache was opened.
-        self._cached_weights: Optional[Tuple[int, ...]] = None
+        # The settings and the weights for which the cache was opened.
+        self._cached_for: Optional[Tuple[Any, WeightState]] = None
 
     def __getstate__(self) -> Dict[str, Any]:
         # A copy opens the cache again.
-        return {**self.__dict__, "_cache": None, "_cached_weights": None}
+        return {**self.__dict__, "_cache": None, "_cached_for": None}
 
     def __call__(self, character_ids: torch.Tensor) -> BilmOutput:
         """
@@ -148,12 +149,10 @@ class FrozenLayers:
     def _current_cache(self) -> Optional[LayerCache]:
         if self._cache_folder is None:
             return None
-        parameters = [p for p in self._bilm.parameters() if not p.is_inference()]
-        # `_version` counts changes in place.
-        versions = [parameter._version for parameter in parameters]
-        weights = (self._bilm.weights_version, self._bilm.warm_up, *versions)
-        if self._cached_weights != weights:
-            self._cached_weights = weights
+        settings = self._bilm.weights_version, self._bilm.warm_up
+        weights, current = list(self._bilm.parameters()), self._cached_for
+        if current is None or current[0] != settings or not current[1].is_current(weights):
+            self._cached_for = settings, WeightState(weights)
             self._cache = LayerCache.open(self._cache_folder, self._bilm)
             self._rounds = self._cache is not None
             if self._cache is None:

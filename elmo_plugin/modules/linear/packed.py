@@ -12,6 +12,7 @@ from elmo_plugin.modules.linear.products import (
     with_rows,
 )
 from elmo_plugin.util.gradients import tracks_gradients
+from elmo_plugin.util.weight_state import WeightState
 
 Copy = TypeVar("Copy")
 
@@ -88,16 +89,15 @@ class PackedLinear(torch.nn.Linear):
     It then multiplies with a `PackedMatrix`. That copy is cached only while the weight should not
     change: in evaluation mode, or while the weight does not require a gradient. `train()`,
     `eval()`, loading a state dict, moving to another device or type, changing the weight in place,
-    assigning `weight.data`, and any forward pass that autograd tracks drop it. After changes that
-    PyTorch does not count (in place through `weight.data`, in inference mode, or by a fused
-    optimizer), the caller must call `eval()` or `train()`.
+    assigning `weight.data`, and any forward pass that autograd tracks drop it. So do changes that
+    PyTorch does not count, such as those of AllenNLP's moving average, if they are of more than a
+    few elements, see `WeightState`; after changes of a few, call `eval()` or `train()`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias=bias)
-        # For each packing function and its arguments: the weight, its version, the copy, and the
-        # weight's memory.
-        self._copies: Dict[Any, Tuple[torch.Tensor, Any, Any, torch.Tensor]] = {}
+        # For each packing function and its arguments: the packed weight and the copy.
+        self._copies: Dict[Any, Tuple[WeightState, Any]] = {}
 
     def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
@@ -133,15 +133,10 @@ class PackedLinear(torch.nn.Linear):
     def cached(self, pack: Callable[..., Copy], *arguments: Any) -> Copy:
         """`pack(weight, *arguments)`, made anew only if the weight has changed since."""
         weight, copy = self.weight, self._copies.get((pack, arguments))
-        # PyTorch counts changes in place, but not those of tensors made in inference mode.
-        count = 0 if weight.is_inference() else weight._version
-        # An assignment to `weight.data` is not counted, but changes the address, type or shape.
-        version = count, weight.data_ptr(), weight.dtype, weight.shape
-        if copy is None or copy[0] is not weight or copy[1] != version:
-            # The last part keeps the memory alive: its address would otherwise be used again.
-            copy = weight, version, pack(weight, *arguments), weight.detach()
+        if copy is None or not copy[0].is_current([weight]):
+            copy = WeightState([weight]), pack(weight, *arguments)
             self._copies[pack, arguments] = copy
-        return copy[2]
+        return copy[1]
 
     def _can_pack(self, inputs: torch.Tensor) -> bool:
         return (

@@ -239,7 +239,12 @@ def test_another_bilm_does_not_continue(bilm, begun):
     with pytest.raises(ConfigurationError, match="other settings: another bilm_fingerprint"):
         make_index(bilm, *begun, batch_size=1)
     make_index(bilm, *begun, force=True, batch_size=1)
-    ContextIndex(begun[1]).check_bilm(bilm)
+    index = ContextIndex(begun[1])
+    for _ in range(2):
+        index.check_bilm(bilm)
+    next(bilm.lstm.parameters()).data += 1
+    with pytest.raises(ConfigurationError, match="built with another biLM"):
+        index.check_bilm(bilm)
 
 
 def test_another_text_does_not_continue(shared_bilm, begun):
