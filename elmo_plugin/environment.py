@@ -5,8 +5,10 @@ them. An empty value counts as not set, except where that page says otherwise.
 
 import os
 from itertools import islice
-from typing import Dict, List
+from os import PathLike
+from typing import Dict, List, Optional, Tuple, Union
 
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import cache_folder
 from elmo_plugin.util.resources import shipped
 from elmo_plugin.util.word_vectors import vector_lines
@@ -19,6 +21,7 @@ DEFAULTS: Dict[str, str] = {
     "ELMO_COVE": "fixtures/cove/weights.pth",
     "ELMO_WIDE": "fixtures/corpora/glove/vectors.100d.txt.gz",
 }
+_BILM = ("ELMO_OPTIONS", "ELMO_WEIGHTS")
 # Have a default only if ELMO_GLOVE has its default.
 _OF_GLOVE = ("ELMO_COVE", "ELMO_WIDE")
 _SEED = "13370"
@@ -40,9 +43,35 @@ def setting(name: str) -> str:
         return value
     if name in _OF_GLOVE and setting("ELMO_GLOVE") != str(shipped(DEFAULTS["ELMO_GLOVE"])):
         return ""
+    if name in _BILM and any(map(os.environ.get, _BILM)):
+        # The other file is of another biLM than the default one, see `bilm_files`.
+        return ""
     if name in DEFAULTS:
         return str(shipped(DEFAULTS[name]))
     return {"ELMO_TURIAN": "", "ELMO_CACHE": _default_cache(), "ELMO_SEED": _SEED}[name]
+
+
+def bilm_files(
+    options_file: Optional[Union[str, PathLike]] = None,
+    weight_file: Optional[Union[str, PathLike]] = None,
+) -> Tuple[Union[str, PathLike], Union[str, PathLike]]:
+    """
+    The two files of a biLM: those given, else `ELMO_OPTIONS` and `ELMO_WEIGHTS`, else the defaults.
+
+    # Raises
+
+    `ConfigurationError`
+        If there is only one, which the other file of another biLM would make a wrong model.
+    """
+    if not options_file and not weight_file:
+        options_file, weight_file = setting("ELMO_OPTIONS"), setting("ELMO_WEIGHTS")
+    if not options_file or not weight_file:
+        raise ConfigurationError(
+            "Expected both files of a biLM or neither, found "
+            f"{f'options {options_file}' if options_file else f'weights {weight_file}'} alone. "
+            "Set `options_file` and `weight_file` (or ELMO_OPTIONS and ELMO_WEIGHTS)."
+        )
+    return options_file, weight_file
 
 
 def set_defaults() -> None:
@@ -51,8 +80,8 @@ def set_defaults() -> None:
 
     To be called before AllenNLP evaluates an experiment, so that `std.extVar` finds them all.
     """
-    for name in (*DEFAULTS, "ELMO_TURIAN", "ELMO_CACHE", "ELMO_SEED"):
-        os.environ[name] = setting(name)
+    names = (*DEFAULTS, "ELMO_TURIAN", "ELMO_CACHE", "ELMO_SEED")
+    os.environ.update({name: setting(name) for name in names})
     for name in _WORD_VECTORS:
         lines = _first_lines(os.environ[name]) if os.environ[name] else []
         if lines:

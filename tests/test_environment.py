@@ -7,15 +7,19 @@ from types import SimpleNamespace
 
 import pytest
 
+from elmo_plugin import load_bilm
 from elmo_plugin.environment import DEFAULTS, set_defaults, setting
+from elmo_plugin.util.errors import ConfigurationError
 
+BILM = ("ELMO_OPTIONS", "ELMO_WEIGHTS")
 PROJECT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_a_variable_that_is_not_set_points_into_the_project(monkeypatch, name):
-    monkeypatch.setenv(name, "put back after the test")
-    monkeypatch.delenv(name)
+    for unset in {name, *BILM} if name in BILM else {name}:
+        monkeypatch.setenv(unset, "put back after the test")
+        monkeypatch.delenv(unset)
     set_defaults()
     assert os.environ[name] == str(PROJECT / DEFAULTS[name])
     assert Path(os.environ[name]).is_absolute()
@@ -27,6 +31,24 @@ def test_a_value_of_the_user_stays_as_given(monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     set_defaults()
     assert os.environ[name] == value
+
+
+@pytest.mark.parametrize("given, kind", zip(BILM, ("options", "weights")))
+def test_one_file_of_a_bilm_alone_is_refused(monkeypatch, given, kind):
+    """Otherwise the other half would silently be that of the default biLM."""
+    message = f"both files of a biLM or neither, found {kind} /a/file alone.* ELMO_WEIGHTS"
+    argument = "options_file" if kind == "options" else "weight_file"
+    with pytest.raises(ConfigurationError, match=message):
+        load_bilm(**{argument: "/a/file"})
+    for name in BILM:
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv(given, "/a/file")
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=message):
+            load_bilm()
+        set_defaults()  # What AllenNLP's side does before an experiment is read.
+    with pytest.raises(ConfigurationError, match=message):
+        load_bilm(os.environ["ELMO_OPTIONS"], os.environ["ELMO_WEIGHTS"])
 
 
 def test_there_are_no_second_word_vectors_by_default(monkeypatch):

@@ -54,7 +54,7 @@ def character_cnn_options(read: SettingsReader) -> CharacterCnnOptions:
         embedding_dim=read("char_cnn.embedding.dim", whole_number()),
         n_characters=n_characters,
         max_characters_per_token=longest,
-        activation=read("char_cnn.activation", one_of("relu", "tanh"), default="tanh"),
+        activation=read("char_cnn.activation", one_of("relu", "tanh")),
         n_highway=read("char_cnn.n_highway", whole_number(0, MAX_LAYERS), default=0),
         character_unit=read(
             "char_cnn.character_unit", one_of("byte", "code_point"), default="byte"

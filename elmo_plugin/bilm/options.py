@@ -214,7 +214,7 @@ def _lstm_options(read: SettingsReader) -> LstmOptions:
         n_layers=read("lstm.n_layers", whole_number(maximum=MAX_LAYERS), default=1),
         cell_clip=read("lstm.cell_clip", BOUND, default=None) or None,
         proj_clip=None if projection_dim is None else proj_clip,
-        use_skip_connections=read("lstm.use_skip_connections", BOOLEAN, default=False),
+        use_skip_connections=read("lstm.use_skip_connections", BOOLEAN),
     )
 
 

@@ -80,8 +80,8 @@ class SettingsReader:
             if not isinstance(value, dict) or part not in value:
                 if default is _REQUIRED:
                     raise ConfigurationError(
-                        f"{self.location}: `{name}` is missing. Expected an options.json in the "
-                        "format of bilm-tf."
+                        f"{self.location}: `{name}` is missing; expected {kind.description}, as in "
+                        "the options.json of bilm-tf with which the biLM was trained."
                     )
                 return default
             value = value[part]

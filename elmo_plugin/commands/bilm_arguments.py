@@ -9,7 +9,7 @@ from typing import Iterator, List, Optional, Sequence
 import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
-from elmo_plugin.environment import setting
+from elmo_plugin.environment import bilm_files
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import NO_SPACE, is_pipe
 from elmo_plugin.util.text_files import numbered_lines
@@ -18,12 +18,10 @@ from elmo_plugin.util.text_files import numbered_lines
 def add_bilm_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--options-file",
-        default=setting("ELMO_OPTIONS"),
         help="options of the biLM, path or URL (default: ELMO_OPTIONS)",
     )
     parser.add_argument(
         "--weight-file",
-        default=setting("ELMO_WEIGHTS"),
         help="weights of the biLM, path or URL (default: ELMO_WEIGHTS)",
     )
     parser.add_argument(
@@ -52,13 +50,17 @@ def add_batch_arguments(parser: ArgumentParser) -> None:
 
 
 def chosen_bilm(args: Namespace, words: Sequence[str] = ()) -> Bilm:
-    """The biLM of `add_bilm_arguments`, with the token layer of these words computed."""
+    """
+    The biLM of `add_bilm_arguments`, with the token layer of these words computed. Also sets the
+    arguments that were left out to the files of the default.
+    """
     if not -1 <= args.cuda_device < torch.cuda.device_count():
         raise ConfigurationError(
             f"--cuda-device {args.cuda_device}: PyTorch finds {torch.cuda.device_count()} CUDA "
             "devices, numbered from 0; -1 is the CPU. Leave it out to run on the CPU."
         )
     dtype = "bfloat16" if args.bfloat16 else "float32"
+    args.options_file, args.weight_file = bilm_files(args.options_file, args.weight_file)
     bilm = load_bilm(args.options_file, args.weight_file, dtype=dtype)
     if args.cuda_device >= 0:
         bilm = bilm.to(torch.device("cuda", args.cuda_device))

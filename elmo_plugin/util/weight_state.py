@@ -42,6 +42,4 @@ class WeightState:
         ]
 
     def _sampled(self) -> torch.Tensor:
-        return torch.cat(
-            [w.detach().flatten()[:: w.numel() // _SAMPLE | 1] for w in self._weights]
-        )
+        return torch.cat([w.detach().flatten()[:: w.numel() // _SAMPLE | 1] for w in self._weights])

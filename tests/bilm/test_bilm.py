@@ -244,7 +244,7 @@ def test_a_moving_average_of_allennlp_changes_the_layers_of_evaluation(bilm, sen
     ids = bilm.characters.batch_ids(sentences)
     with torch.no_grad():
         before = bilm(ids).layers
-        for name, parameter in bilm.named_parameters():
+        for parameter in bilm.parameters():
             parameter.data.mul_(1.5)
         average.apply(num_updates=100)
         average.assign_average_value()

@@ -30,25 +30,33 @@ def test_filters_may_be_tuples(make_options):
 
 def test_what_bilm_tf_leaves_out_has_bilm_tfs_meaning(make_options):
     source = make_options()
-    for name in ("activation", "n_highway"):
-        del source["char_cnn"][name]
-    for name in ("cell_clip", "proj_clip", "use_skip_connections"):
+    del source["char_cnn"]["n_highway"]
+    for name in ("cell_clip", "proj_clip"):
         del source["lstm"][name]
     del source["char_cnn"]["filters"][1:]
     del source["lstm"]["n_layers"]
     options = BilmOptions.from_dict(source)
-    assert (options.char_cnn.activation, options.char_cnn.n_highway) == ("tanh", 0)
+    assert options.char_cnn.n_highway == 0
     assert (options.lstm.cell_clip, options.lstm.proj_clip) == (None, None)
-    assert options.lstm.use_skip_connections is False
     assert options.lstm.n_layers == 1
 
 
+@pytest.mark.parametrize(
+    "part, name, values",
+    [("char_cnn", "activation", "relu, tanh"), ("lstm", "use_skip_connections", "true or false")],
+)
+def test_what_bilm_tf_requires_has_no_default(make_options, part, name, values):
+    source = make_options()
+    del source[part][name]
+    with pytest.raises(ConfigurationError, match=f"`{part}.{name}` is missing; .*{values}"):
+        BilmOptions.from_dict(source)
+
+
 def test_null_means_what_it_means_to_bilm_tf(make_options):
-    names = ("n_highway", "cell_clip", "proj_clip", "use_skip_connections")
+    names = ("n_highway", "cell_clip", "proj_clip")
     options = BilmOptions.from_dict(make_options(**dict.fromkeys(names)))
     lstm = options.lstm
     assert (options.char_cnn.n_highway, lstm.cell_clip, lstm.proj_clip) == (0, None, None)
-    assert lstm.use_skip_connections is False
 
 
 @pytest.mark.parametrize(
@@ -147,7 +155,7 @@ def test_a_missing_setting_is_named(make_options, name):
     for parent in parents:
         part = part[parent]
     del part[last]
-    with pytest.raises(ConfigurationError, match=f"{name}.*is missing. Expected an options.json"):
+    with pytest.raises(ConfigurationError, match=f"{name}.*is missing; .* options.json of bilm-tf"):
         BilmOptions.from_dict(source)
 
 

@@ -334,7 +334,8 @@ def test_another_bilm_does_not_continue(begun, tmp_path):
     weights.write_bytes(Path(os.environ["ELMO_WEIGHTS"]).read_bytes())
     with h5py.File(weights, "r+") as file:
         file["char_embed"][0, 0] += 1
-    arguments = [*begun.arguments, "--weight-file", weights]
+    options = os.environ["ELMO_OPTIONS"]
+    arguments = [*begun.arguments, "--options-file", options, "--weight-file", weights]
     assert "another bilm_fingerprint" in failure(begun.text, begun.output, *arguments)
     run(begun.text, begun.output, *arguments, "--force")
     with h5py.File(begun.output) as file:
@@ -405,10 +406,15 @@ def test_wrong_files_are_named_in_one_sentence(tmp_path):
     out = tmp_path / "out.hdf5"
     junk = write(tmp_path / "junk", ["{"])
     assert "looked for" in failure(tmp_path / "absent.txt", out, "--all")
-    assert "is not JSON" in failure(text, out, "--all", "--options-file", junk)
-    assert "does not exist" in failure(text, out, "--all", "--options-file", tmp_path / "none")
-    assert "cannot be read" in failure(text, out, "--all", "--weight-file", junk)
-    assert "does not exist" in failure(text, out, "--all", "--weight-file", tmp_path / "none")
+    for options, weights, message in (
+        (junk, junk, "is not JSON"),
+        (tmp_path / "none", junk, "none does not exist"),
+        (os.environ["ELMO_OPTIONS"], junk, "cannot be read"),
+        (os.environ["ELMO_OPTIONS"], tmp_path / "none", "none does not exist"),
+    ):
+        files = ("--options-file", options, "--weight-file", weights)
+        assert message in failure(text, out, "--all", *files)
+    assert "weights a.hdf5 alone" in failure(text, out, "--all", "--weight-file", "a.hdf5")
     assert "looked for" in failure(text, out, "--all", "--vocab-path", tmp_path / "none")
     assert "CUDA devices" in failure(text, out, "--all", "--cuda-device", "99")
     on_a_gpu = ("--num-workers", "2", "--cuda-device", "0")

@@ -1,5 +1,6 @@
 """The token embedder: against AllenNLP's, through its text fields, frozen and learning."""
 
+import os
 import random
 
 import pytest
@@ -180,8 +181,12 @@ def test_it_is_a_token_embedder_of_a_text_field(files, shared_bilm, sentences, g
         (dict(dtype="bfloat16", trainable=True), "needs `dtype` float32"),
         (dict(cache=True, trainable=True), "`trainable` True and `stateful` False"),
         (dict(cache="folder", stateful=True), "`trainable` False and `stateful` True"),
-        (dict(options_file="none.json"), "none.json does not exist"),
-        (dict(weight_file="none.hdf5"), "none.hdf5 does not exist"),
+        (dict(options_file="none.json", weight_file="x"), "none.json does not exist"),
+        (
+            dict(options_file=os.environ["ELMO_OPTIONS"], weight_file="none.hdf5"),
+            "none.hdf5 does not exist",
+        ),
+        (dict(options_file=os.environ["ELMO_OPTIONS"]), "found options .*options.json alone"),
     ],
 )
 def test_an_impossible_setting_is_refused(settings, expected):

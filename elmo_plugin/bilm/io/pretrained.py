@@ -7,7 +7,7 @@ from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.io.archives import TrainedModel, is_archive, stored_options_by_prefix
 from elmo_plugin.bilm.io.weight_files import check_weights, load_weights
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.environment import setting
+from elmo_plugin.environment import bilm_files, setting
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.weights import read_state, stored_weights
 
@@ -45,15 +45,15 @@ def load_bilm(
     # Raises
 
     `ConfigurationError`
-        If a file is missing, damaged, or does not fit the other, or if the biLM is forward-only or
-        its layers differ in width.
+        If only one file is given, one is missing, damaged, or does not fit the other, or if the
+        biLM is forward-only or its layers differ in width.
     """
     check_one_of(COMPUTE_DTYPES, dtype=dtype)
     # For the default biLM, whose path differs between machines, an archive stores an empty path.
     source = "" if options_file is None else str(options_file)
-    options_file = setting("ELMO_OPTIONS") if options_file is None else options_file
-    weight_file = setting("ELMO_WEIGHTS") if weight_file is None else weight_file
-    archived = _archived_options([options_file, weight_file], serialization_dir, source)
+    files = [options_file or setting("ELMO_OPTIONS"), weight_file or setting("ELMO_WEIGHTS")]
+    archived = _archived_options(files, serialization_dir, source)
+    options_file, weight_file = files if archived else bilm_files(options_file, weight_file)
     options = archived or BilmOptions.from_file(options_file)
     if not options.bidirectional:
         raise ConfigurationError(

@@ -43,8 +43,8 @@ class FrozenLayers:
     # Parameters
 
     bilm : `Bilm`
-        When its weights change, its earlier entries are not used. A change of a few elements through
-        `weight.data` is noticed at the next `train()` or `eval()`; see `WeightState`.
+        When its weights change, its earlier entries are not used. A change of a few elements
+        through `weight.data` is noticed at the next `train()` or `eval()`; see `WeightState`.
     cache_folder : `Optional[Path]`, optional (default = `None`)
         The folder of `LayerCache`. Default: no cache.
     """
