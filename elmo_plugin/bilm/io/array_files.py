@@ -99,6 +99,11 @@ def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
 
     def collect(name: str, item: object) -> None:
         if isinstance(item, h5py.Dataset):
+            if item.is_virtual or item.external:
+                raise ConfigurationError(
+                    f"{file.filename} is refused: {name} is an external or virtual dataset, whose "
+                    "content is in other files. Write its array into this file."
+                )
             # HDF5 has empty arrays without a shape.
             arrays[name] = _StoredArray(item.shape or (), item.dtype.name, lambda: item[...])
 

@@ -127,6 +127,25 @@ def test_the_softmax_that_training_writes_beside_is_left_alone(bilm, copied):
     load_weights(bilm, copied)
 
 
+@pytest.mark.parametrize("kind", ["external", "virtual"])
+def test_a_dataset_that_reads_other_files_is_refused(bilm, copied, tmp_path, kind):
+    secret = tmp_path / "secret"
+    with h5py.File(copied, "a") as opened:
+        name, shape = "CNN_proj/b_proj", opened["CNN_proj/b_proj"].shape
+        del opened[name]
+        if kind == "external":
+            secret.write_bytes(bytes(4 * shape[0]))
+            opened.create_dataset(name, shape, "f4", external=[(str(secret), 0, 4 * shape[0])])
+        else:
+            with h5py.File(secret, "w") as other:
+                other["x"] = numpy.zeros(shape, "f4")
+            layout = h5py.VirtualLayout(shape, "f4")
+            layout[:] = h5py.VirtualSource(secret, "x", shape)
+            opened.create_virtual_dataset(name, layout)
+    with pytest.raises(ConfigurationError, match=f"{name} is an external or virtual dataset"):
+        load_weights(bilm, copied)
+
+
 def test_an_interrupted_write_leaves_the_file_that_was_there(bilm, copied, monkeypatch):
     def fail(*_, **__):
         raise KeyboardInterrupt
