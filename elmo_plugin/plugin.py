@@ -33,7 +33,8 @@ import elmo_plugin.elmo.token_embedder  # noqa: E402
 import elmo_plugin.modules.seq2seq_encoders  # noqa: E402
 import elmo_plugin.modules.token_embedders  # noqa: E402
 import elmo_plugin.tasks  # noqa: E402
-import elmo_plugin.training  # noqa: E402, F401
+import elmo_plugin.training  # noqa: E402
+import elmo_plugin.training.regexes  # noqa: E402, F401
 from elmo_plugin.archives import (  # noqa: E402, F401
     load_archive,
     load_predictor,

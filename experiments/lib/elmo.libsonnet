@@ -39,5 +39,9 @@ defaults {
     },
   },
   data_loader:: { type: 'elmo-prefetch' },
-  regularizer:: { regexes: [['layer_scores', { type: 'l2', alpha: elmo.lambda }]] },
+  regularizer:: {
+    // Fixed weights are no parameters.
+    regexes: if elmo.fixed_weights != null then []
+    else [['layer_scores', { type: 'l2', alpha: elmo.lambda }]],
+  },
 }

@@ -1,0 +1,64 @@
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Vocabulary
+from allennlp.data.data_loaders import SimpleDataLoader
+from allennlp.models import BasicClassifier, Model
+from allennlp.modules import TextFieldEmbedder
+from allennlp.modules.seq2vec_encoders import BagOfEmbeddingsEncoder
+from allennlp.nn import RegularizerApplicator
+from allennlp.training import Trainer
+
+
+def make_classifier(regexes) -> Model:
+    """A model of AllenNLP with ELMo."""
+    embedders = {"token_embedders": {"elmo": {"type": "elmo-token-embedder", "dropout": 0}}}
+    embedder = TextFieldEmbedder.from_params(Params(embedders))
+    encoder = BagOfEmbeddingsEncoder(embedder.get_output_dim())
+    penalties = [[regex, {"type": "l2", "alpha": 2.0}] for regex in regexes]
+    return BasicClassifier(
+        Vocabulary(),
+        embedder,
+        encoder,
+        num_labels=2,
+        regularizer=RegularizerApplicator.from_params(Params({"regexes": penalties})),
+    )
+
+
+def test_the_penalty_is_that_of_the_parameters_that_match():
+    model = make_classifier(["layer_scores"])
+    with torch.no_grad():
+        dict(model.named_parameters())[
+            "_text_field_embedder.token_embedder_elmo.mixes.0.layer_scores"
+        ].copy_(torch.tensor([1.0, 2.0, 3.0]))
+    for _ in range(2):
+        assert model.get_regularization_penalty().item() == 2 * (1 + 4 + 9)
+
+
+def test_a_regularizer_that_matches_nothing_is_refused_with_the_names_that_there_are():
+    model = make_classifier(["layer_scores", "scalar_parameters"])
+    message = r"`regularizer`: 'scalar_parameters' .* called layer_scores.*mixes.0.layer_scores, "
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=message):
+            model.get_regularization_penalty()
+
+
+@pytest.mark.parametrize("kind", ["gradient_descent", "elmo-recoverable"])
+def test_parameters_that_are_to_be_frozen_must_exist(kind, tmp_path):
+    model = make_classifier([])
+
+    def construct(regex):
+        settings = Params({"type": kind, "no_grad": [regex], "cuda_device": -1})
+        return Trainer.from_params(
+            settings,
+            model=model,
+            data_loader=SimpleDataLoader([], 1),
+            serialization_dir=str(tmp_path),
+        )
+
+    with pytest.raises(ConfigurationError, match="`no_grad`: '_elmo_lstm' matches no parameter"):
+        construct("_elmo_lstm")
+    construct("gamma")
+    frozen = [n for n, p in model.named_parameters() if not p.requires_grad and "bilm" not in n]
+    assert frozen == ["_text_field_embedder.token_embedder_elmo.mixes.0.gamma"]
