@@ -46,7 +46,7 @@ def read_cove_encoder(weight_file: Union[str, PathLike]) -> CoveEncoder:
 
     # Examples
 
-        encoder = read_cove_encoder("wmtlstm-b142a7f2.pth")
+        encoder = read_cove_encoder("wmtlstm-8f474287.pth")
         first, second = encoder(vectors, mask)
     """
     location = os.fspath(weight_file)
