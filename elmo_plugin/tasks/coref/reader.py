@@ -21,9 +21,10 @@ UNKNOWN = "-"
 @DatasetReader.register("elmo-coref")
 class CorefReader(TaskReader):
     """
-    Reads CoNLL-2012 columns; one instance per part of a document, in the order of the file.
-    A part without mentions counts as labelled, with no clusters. Only the columns of words,
-    speakers and coreference are used (see `read_documents`). For its parameters see `TaskReader`.
+    Reads CoNLL-2012 columns of a file or folder, see `read_rows`; one instance per part of a
+    document, in the order of the file. A part without mentions counts as labelled, with no
+    clusters. Only the columns of words, speakers and coreference are used (see `read_documents`).
+    For its parameters see `TaskReader`.
 
     # Raises
 
@@ -40,7 +41,7 @@ class CorefReader(TaskReader):
                 [[Token(word) for word in sentence.words] for sentence in document.sentences],
                 [speaker for sentence in document.sentences for speaker in sentence.speakers],
                 genre_of(document.document_id),
-                _clusters(document, file_path),
+                _clusters(document),
                 document_id=document.document_id,
                 part=document.part,
                 begin_line=document.begin_line,
@@ -139,7 +140,7 @@ def _documents(file_path: str) -> Iterator[Document]:
         logger.warning(message, file_path)
 
 
-def _clusters(document: Document, file_path: str) -> Clusters:
+def _clusters(document: Document) -> Clusters:
     """The clusters of a document part, in the order in which the reference scorer numbers them."""
     clusters: Dict[int, List[Tuple[int, int]]] = {}
     seen: Dict[Tuple[int, int], int] = {}
@@ -151,7 +152,7 @@ def _clusters(document: Document, file_path: str) -> Clusters:
             if span in seen:
                 logger.warning(
                     "%s:%d: %r is a mention of cluster %d and again of cluster %d; %s",
-                    file_path,
+                    document.path,
                     sentence.line_number + mention.start,
                     " ".join(sentence.words[mention.start : mention.end + 1]),
                     seen[span],
