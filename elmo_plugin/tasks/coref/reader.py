@@ -87,12 +87,7 @@ class CorefReader(TaskReader):
         if clusters is not None:
             # The clusters keep their order: if a mention is in two, the loss uses the later one.
             clusters = [sorted(cluster) for cluster in clusters]
-            mentions = sorted(
-                (*mention, number) for number, cluster in enumerate(clusters) for mention in cluster
-            )
-            # Shape: (num_mentions, 3)
-            tensor = torch.tensor(mentions, dtype=torch.long).reshape(-1, 3)
-            fields["gold_mentions"] = TensorField(tensor, -1)
+            fields["gold_mentions"] = mentions_of(clusters)
         fields["metadata"] = MetadataField(
             {
                 "document_id": document_id,
@@ -105,6 +100,14 @@ class CorefReader(TaskReader):
             }
         )
         return Instance(fields)
+
+
+def mentions_of(clusters: Clusters) -> TensorField:
+    """First token, last token and cluster of each mention, sorted: shape `(num_mentions, 3)`."""
+    mentions = sorted(
+        (*mention, number) for number, cluster in enumerate(clusters) for mention in cluster
+    )
+    return TensorField(torch.tensor(mentions, dtype=torch.long).reshape(-1, 3), -1)
 
 
 def genre_of(document_id: str) -> str:
