@@ -18,32 +18,21 @@ def encode_stored_options(options: Dict[str, Any], options_file: str) -> torch.T
 
 
 def decode_stored_options(stored: torch.Tensor) -> Dict[str, Any]:
-    """
-    `options` and `options_file`.
-
-    # Raises
-
-    `ConfigurationError`
-        If the numbers are no longer those of `encode_stored_options`.
-    """
+    """`options` and `options_file`; a `ConfigurationError` if other numbers are there."""
     try:
         return json.loads(decode_bytes(stored))
     except ValueError as error:
         raise ConfigurationError(
             f"Expected the options of a biLM as JSON in the parameter {STORED_OPTIONS}, found "
-            f"other numbers ({error}). Leave it as it is when you change the weights of a model; "
-            "means of models and half precision do."
+            "other numbers. Leave them as they are when you change the weights of a model."
         ) from error
 
 
 def encode_bytes(content: bytes) -> torch.Tensor:
-    """
-    The value of each byte, in float32: conversions to half precision and means of equal tensors
-    keep such numbers exactly, so that a state dict can be halved or averaged as a whole.
-    """
+    """Bytes as floats: users convert and average whole state dicts, which keeps these numbers."""
     return torch.frombuffer(bytearray(content), dtype=torch.uint8).float()
 
 
 def decode_bytes(values: torch.Tensor) -> bytes:
-    """Reverts `encode_bytes`, for any floating-point type. Older archives have uint8."""
+    """Reverts `encode_bytes`, whatever the type; older archives have uint8."""
     return bytes(values.cpu().float().round().to(torch.uint8).numpy())

@@ -57,8 +57,7 @@ class Document:
 
 def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
     """
-    Streams the document parts of a file or folder (see `read_rows`). Memory grows with the longest
-    part.
+    Streams the document parts of a corpus, see `read_rows`. Memory grows with the longest part.
 
     Only words (column 4), speakers (column 10) and coreference (the last cell of a line that is not
     empty) are read; other columns may hold anything. LitBank's files are read too: their last

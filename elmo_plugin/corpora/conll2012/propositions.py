@@ -41,9 +41,9 @@ class Sentence:
 
 def read_sentences(path: Union[str, os.PathLike]) -> Iterator[Sentence]:
     """
-    Streams the sentences of a file or folder (see `read_rows`), with or without `#begin document`
-    lines. Words, lemmas, framesets and the predicate columns are read; other columns may hold
-    anything. Memory grows with the longest sentence.
+    Streams the sentences of a corpus (see `read_rows`), with or without `#begin document` lines.
+    Words, lemmas, framesets and the predicate columns are read; other columns may hold anything.
+    Memory grows with the longest sentence.
 
     # Raises
 

@@ -208,10 +208,11 @@ class CoreferenceResolver(TaskModel):
         text = self.placement(tokens)
         embedded = self.lexical_dropout(self.embed_words(text.words))
         vectors = text.at_input(embedded)
-        # Interpreters see one text. Shape: (1, num_sentences * num_tokens, input_dim)
-        document = vectors.flatten(0, 1).unsqueeze(0), mask.view(1, -1)
-        vectors = self.interpreted(*document).view_as(vectors)
-        embedded = vectors[..., : embedded.size(-1)]
+        if not self.training:
+            # Interpreters see one text. Shape: (1, num_sentences * num_tokens, input_dim)
+            document = vectors.flatten(0, 1).unsqueeze(0)
+            vectors = self.interpreted(document, mask.view(1, -1)).view_as(vectors)
+            embedded = vectors[..., : embedded.size(-1)]
         encoded = self.encoder(vectors, mask)
         # Shape: (num_sentences, num_tokens, encoded_dim)
         encoded = text.at_output(self.dropout(encoded))
