@@ -1,5 +1,4 @@
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch.nn.functional import pad
@@ -26,8 +25,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.gradients import tracks_gradients
 
 
-@dataclass(frozen=True)
-class BilmOutput:
+class BilmOutput(NamedTuple):
     """The layers of a biLM for a batch, `<S>` and `</S>` included."""
 
     #: Shape `(num_layers, batch_size, num_tokens + 2, output_dim)`. First the context-free token

@@ -1,8 +1,9 @@
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 import numpy
 import torch
 from allennlp.data import Token, TokenIndexer, Vocabulary
+from allennlp.data.token_indexers import ELMoTokenCharactersIndexer
 from allennlp.data.token_indexers.token_indexer import IndexedTokenList
 from overrides import overrides
 
@@ -10,12 +11,20 @@ from elmo_plugin.bilm.io.pretrained import read_options
 from elmo_plugin.bilm.token_embeddings import map_of
 
 
+class _Ids(numpy.ndarray):
+    """An array that can be compared as a list can: AllenNLP compares text fields."""
+
+    def __eq__(self, other: Any) -> bool:
+        return numpy.array_equal(self, other)
+
+
 @TokenIndexer.register("elmo-characters")
-class CharacterIndexer(TokenIndexer):
+class CharacterIndexer(ELMoTokenCharactersIndexer):
     """
     Converts tokens to the character ids of a biLM, or to word ids for token embeddings.
 
-    For the published biLMs the ids are those of AllenNLP's `elmo_characters`, computed faster.
+    For the published biLMs the ids are those of AllenNLP's `elmo_characters`, computed faster. It
+    is a subclass of that indexer because Hotflip accepts no other.
 
     # Parameters
 
@@ -36,17 +45,10 @@ class CharacterIndexer(TokenIndexer):
         super().__init__()
         self._characters = map_of(read_options(options_file, serialization_dir))
 
-    @overrides
-    def count_vocab_items(self, token: Token, counter: Dict[str, Dict[str, int]]) -> None:
-        pass
-
-    @overrides
-    def get_empty_token_list(self) -> IndexedTokenList:
-        return {"elmo_tokens": []}
-
-    @overrides
+    @overrides(check_signature=False)
     def tokens_to_indices(self, tokens: List[Token], vocabulary: Vocabulary) -> IndexedTokenList:
-        return {"elmo_tokens": self._characters.sentence_ids([t.ensure_text() for t in tokens])}
+        ids = self._characters.sentence_ids([token.ensure_text() for token in tokens])
+        return {"elmo_tokens": ids.view(_Ids)}
 
     @overrides
     def as_padded_tensor_dict(

@@ -5,16 +5,34 @@ from typing import Any, Dict
 
 import torch
 
+from elmo_plugin.util.errors import ConfigurationError
+
 #: The name of the buffer.
 STORED_OPTIONS = "options_json"
 
 
 def encode_stored_options(options: Dict[str, Any], options_file: str) -> torch.Tensor:
-    """The bytes of a JSON object with both; `options` is the content of an options file."""
+    """JSON of both, see `encode_bytes`; `options` is the content of an options file."""
     text = json.dumps({"options_file": options_file, "options": options}, sort_keys=True)
-    return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+    return encode_bytes(text.encode())
 
 
 def decode_stored_options(stored: torch.Tensor) -> Dict[str, Any]:
-    """`options` and `options_file`."""
-    return json.loads(bytes(stored.cpu().numpy()))
+    """`options` and `options_file`; a `ConfigurationError` if other numbers are there."""
+    try:
+        return json.loads(decode_bytes(stored))
+    except ValueError as error:
+        raise ConfigurationError(
+            f"Expected the options of a biLM as JSON in the parameter {STORED_OPTIONS}, found "
+            "other numbers. Leave them as they are when you change the weights of a model."
+        ) from error
+
+
+def encode_bytes(content: bytes) -> torch.Tensor:
+    """Bytes as floats: users convert and average whole state dicts, which keeps these numbers."""
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8).float()
+
+
+def decode_bytes(values: torch.Tensor) -> bytes:
+    """Reverts `encode_bytes`, whatever the type; older archives have uint8."""
+    return bytes(values.cpu().float().round().to(torch.uint8).numpy())

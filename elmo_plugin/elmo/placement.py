@@ -1,5 +1,4 @@
-from dataclasses import dataclass
-from typing import List, Optional
+from typing import List, NamedTuple, Optional
 
 import torch
 from allennlp.common import Lazy, Registrable
@@ -10,8 +9,7 @@ from elmo_plugin.elmo.token_embedder import ElmoTokenEmbedder
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
 
-@dataclass(frozen=True)
-class PlacedText:
+class PlacedText(NamedTuple):
     """The result of a `Placement`."""
 
     #: The input of the task's own text field embedder.

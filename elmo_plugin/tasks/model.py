@@ -1,6 +1,6 @@
 import logging
 from contextlib import nullcontext
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 import torch
 from allennlp.data import TextFieldTensors, Vocabulary
@@ -8,6 +8,7 @@ from allennlp.models import Model
 from allennlp.modules import TextFieldEmbedder
 from allennlp.modules.seq2vec_encoders import CnnEncoder
 from allennlp.nn import RegularizerApplicator
+from allennlp.nn.util import get_text_field_mask
 from overrides import overrides
 
 from elmo_plugin.elmo.placement import PlacedText, Placement
@@ -18,6 +19,24 @@ from elmo_plugin.util.quantized import dequantize
 logger = logging.getLogger(__name__)
 
 DTYPES = ("float32", "bfloat16")
+
+
+class InputLayer(torch.nn.Module):
+    """
+    The layer that AllenNLP's interpreters observe and change: from the vectors of one text, ELMo
+    included, to the same vectors. Given token ids instead, as by Hotflip, it embeds each token as a
+    text of its own.
+    """
+
+    #: `TaskModel.embed`, set by predictors: a model that holds itself is freed late.
+    embed: Callable[[TextFieldTensors], Tuple[Any, torch.Tensor]]
+
+    def forward(self, text: Union[torch.Tensor, TextFieldTensors]) -> torch.Tensor:
+        if isinstance(text, torch.Tensor):
+            return text
+        tokens = {n: {k: ids.transpose(0, 1) for k, ids in i.items()} for n, i in text.items()}
+        with torch.no_grad():
+            return self.embed(tokens)[1].transpose(0, 1)
 
 
 class TaskModel(Model):
@@ -73,6 +92,7 @@ class TaskModel(Model):
         self._dtype = dtype
         self.text_field_embedder = text_field_embedder
         self.placement = placement or Placement()
+        self.input_layer = InputLayer()
         self.input_dim = text_field_embedder.get_output_dim() + self.placement.input_dim
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -107,7 +127,16 @@ class TaskModel(Model):
             with ELMo at the input, shape `(batch_size, num_tokens, input_dim)`.
         """
         text = self.placement(tokens, sentences)
-        return text, text.at_input(self.embed_words(text.words))
+        vectors = text.at_input(self.embed_words(text.words))
+        return text, self.interpreted(vectors, get_text_field_mask(tokens))
+
+    def interpreted(self, vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """The same vectors; interpreters, which need gradients in evaluation, see each row."""
+        if torch.is_grad_enabled() and not self.training:
+            vectors = vectors.clone()
+            for row, tokens in enumerate(mask):
+                vectors[row, tokens] = self.input_layer(vectors[row, tokens].unsqueeze(0))[0]
+        return vectors
 
     def embed_words(self, words: TextFieldTensors) -> torch.Tensor:
         """

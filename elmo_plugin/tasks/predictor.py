@@ -1,6 +1,8 @@
 import json
-from typing import Any, Dict, List, Tuple
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Tuple
 
+import torch
 from allennlp.common.util import JsonDict, sanitize
 from allennlp.data import DatasetReader, Field, Instance, Token
 from allennlp.data.fields import ListField, TextField
@@ -89,6 +91,30 @@ class TaskPredictor(Predictor):
             return json.dumps(outputs, ensure_ascii=False) + "\n"
         return self._for_scorer(outputs)
 
+    @overrides
+    def get_interpretable_layer(self) -> torch.nn.Module:
+        self._model.input_layer.embed = self._model.embed
+        return self._model.input_layer
+
+    @overrides
+    def predictions_to_labeled_instances(
+        self, instance: Instance, outputs: Dict[str, Any]
+    ) -> List[Instance]:
+        """The instance, labelled with the whole prediction."""
+        labelled = instance.duplicate()
+        for name, field in self._labels(labelled, outputs).items():
+            labelled.add_field(name, field, self._model.vocab)
+        return [labelled]
+
+    @contextmanager
+    def capture_model_internals(self, module_regex: str = ".*") -> Iterator[Dict[int, Any]]:
+        """See AllenNLP, which leaves its hooks on the model if the block raises an exception."""
+        internals = super().capture_model_internals(module_regex)
+        try:
+            yield internals.__enter__()
+        finally:
+            internals.__exit__(None, None, None)
+
     def _prediction(self, output: Dict[str, Any]) -> Prediction:
         described = self._described(output).items()
         return Prediction(sanitize({name: value for name, value in described if value is not None}))
@@ -99,6 +125,10 @@ class TaskPredictor(Predictor):
 
     def _described(self, output: Dict[str, Any]) -> JsonDict:
         """The prediction, from what the model returns; a field that is `None` is left out."""
+        raise NotImplementedError
+
+    def _labels(self, instance: Instance, outputs: Dict[str, Any]) -> Dict[str, Field]:
+        """The fields of a labelled instance, from what the model returns."""
         raise NotImplementedError
 
     def _for_scorer(self, outputs: JsonDict) -> str:

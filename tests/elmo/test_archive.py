@@ -16,6 +16,8 @@ from allennlp.models import load_archive
 from elmo_plugin.bilm import save_weights
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 from tests.bilm.token_files import save_token_bilm
+from tests.commands.running import run
+from tests.tagger import repack, saved
 
 TAGGED = "The###D play###N began###V\nThey###N play###V chess###N\nYes###X\n"
 SENTENCE = ["They", "play", "naïve", "🙂", "chess"]
@@ -96,6 +98,45 @@ def test_an_archive_over_token_embeddings_needs_none_of_them(files, tmp_path, ma
     shutil.rmtree(tmp_path / "run")
     shutil.rmtree(folder)
     assert torch.equal(predict(load_archive(archive)), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        torch.Tensor.half,
+        torch.Tensor.bfloat16,
+        torch.Tensor.double,
+        lambda value: sum([value.float()] * 7) / 7,
+        lambda value: 0.3 * value + 0.7 * value,
+    ],
+)
+def test_types_and_means_of_all_tensors_leave_an_archive_that_works(
+    files, tmp_path, change, dtype, capsys
+):
+    expected = train(files, tmp_path, dtype=dtype)
+    files.options.unlink()
+    files.weights.unlink()
+    state = torch.load(tmp_path / "run" / "best.th")
+    changed = {"weights.th": saved({name: change(value) for name, value in state.items()})}
+    archive = repack(tmp_path / "run" / "model.tar.gz", tmp_path / "a.tar.gz", files=changed)
+    torch.testing.assert_close(predict(load_archive(archive)), expected, atol=0.01, rtol=0.01)
+    run("evaluate", archive, tmp_path / "tagged.txt", "--output-file", tmp_path / "metrics.json")
+    assert "accuracy" in json.loads((tmp_path / "metrics.json").read_text())
+
+
+def test_allennlp_compares_two_archives(files, tmp_path, capsys):
+    train(files, tmp_path)
+    weights = f"{tmp_path}/run/model.tar.gz!weights.th"
+    changed = torch.load(tmp_path / "run" / "best.th")
+    changed["tag_projection_layer._module.bias"] += 1
+    torch.save(changed, tmp_path / "changed.th")
+    capsys.readouterr()
+    run("diff", weights, tmp_path / "changed.th")
+    found = capsys.readouterr().out.splitlines()
+    assert [line for line in found if "options_json" in line and "!" not in line]
+    (line,) = [line for line in found if "distance" in line]
+    assert "tag_projection_layer._module.bias" in line and "= 1.0000" in line
 
 
 @pytest.mark.parametrize("content", ['{"another": "file"}', "no options at all"])

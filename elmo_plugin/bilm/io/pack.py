@@ -15,7 +15,7 @@ import torch
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.bilm.io.archives import TrainedModel, stored_options_by_prefix
 from elmo_plugin.bilm.io.shipped import FINGERPRINT, shipped_bilm
-from elmo_plugin.bilm.stored_options import STORED_OPTIONS, encode_stored_options
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS, encode_bytes, encode_stored_options
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import SCALES, quantized
@@ -136,8 +136,7 @@ def _without_shipped_bilm(
         sources.add(stored["options_file"])
         # The empty file name that `Bilm` stores for the default biLM.
         kept[f"{prefix}{STORED_OPTIONS}"] = encode_stored_options(stored["options"], "")
-        digest = bytes.fromhex(fingerprint(shipped))
-        kept[f"{prefix}{FINGERPRINT}"] = torch.frombuffer(bytearray(digest), dtype=torch.uint8)
+        kept[f"{prefix}{FINGERPRINT}"] = encode_bytes(bytes.fromhex(fingerprint(shipped)))
     return kept, sources
 
 

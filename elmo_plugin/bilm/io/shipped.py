@@ -9,7 +9,7 @@ from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.bilm.io.weight_files import load_weights
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.stored_options import STORED_OPTIONS
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS, decode_bytes
 from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
@@ -42,11 +42,12 @@ def restore_shipped_bilm(parameters: Dict[str, torch.Tensor], location: str) -> 
         If the state dict belongs to another biLM.
     """
     for name in [name for name in parameters if str(name).split(".")[-1] == FINGERPRINT]:
+        prefix = name.removesuffix(FINGERPRINT)
         # A parameter of another program may have this name.
-        if parameters[name].dtype != torch.uint8:
+        if f"{prefix}{STORED_OPTIONS}" not in parameters:
             continue
         bilm = shipped_bilm()
-        expected, found = bytes(parameters.pop(name).tolist()).hex(), fingerprint(bilm)
+        expected, found = decode_bytes(parameters.pop(name)).hex(), fingerprint(bilm)
         if expected != found:
             raise ConfigurationError(
                 f"{location} was packed for the biLM {expected}, but {found} comes with this "
@@ -54,4 +55,4 @@ def restore_shipped_bilm(parameters: Dict[str, torch.Tensor], location: str) -> 
             )
         for part, weight in bilm.state_dict().items():
             if part != STORED_OPTIONS:
-                parameters[name.removesuffix(FINGERPRINT) + part] = weight
+                parameters[prefix + part] = weight

@@ -18,17 +18,17 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
         "Sentences without a predicate are skipped.",
         epilog="example: python -m elmo_plugin.corpora.conll2012 dev.gold_conll > gold.props",
     )
-    parser.add_argument("file", help="plain or gzip file, or a URL")
+    parser.add_argument("file", help="plain or gzip file, a URL, or a folder of *gold_conll files")
     path = parser.parse_args(arguments).file
     try:
         for sentence in read_sentences(path):
             if sentence.frames:
-                sys.stdout.write(_gold_propositions(path, sentence))
+                sys.stdout.write(_gold_propositions(sentence))
     except (OSError, ValueError) as error:
         parser.exit(1, f"{error}\n")
 
 
-def _gold_propositions(path: str, sentence: Sentence) -> str:
+def _gold_propositions(sentence: Sentence) -> str:
     predicates = [
         (frame.predicate_index, frame.lemma or sentence.words[frame.predicate_index])
         for frame in sentence.frames
@@ -37,7 +37,7 @@ def _gold_propositions(path: str, sentence: Sentence) -> str:
     try:
         return format_propositions(len(sentence.words), predicates, tags)
     except ValueError as error:
-        raise ValueError(f"{path}:{sentence.line_number}: {error}") from error
+        raise ValueError(f"{sentence.location}: {error}") from error
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ import re
 from dataclasses import dataclass
 from typing import Iterator, List, Optional, Tuple, Union
 
-from elmo_plugin.corpora.columns import Rows, check_width, read_blocks
+from elmo_plugin.corpora.columns import Rows, check_width
 from elmo_plugin.corpora.conll2012.brackets import cluster_spans
-from elmo_plugin.corpora.conll2012.propositions import MARKERS, MIN_COLUMNS
+from elmo_plugin.corpora.conll2012.files import read_rows
+from elmo_plugin.corpora.conll2012.propositions import MIN_COLUMNS
 
 _BEGIN = re.compile(r"#begin\s+document\s+\((.*)\)(?:;\s*part\s+(\d+))?\s*;?")
 # Empty cells: a dash in OntoNotes, an underscore in LitBank.
@@ -50,11 +51,13 @@ class Document:
     #: scorer matches predicted and gold documents by this line.
     begin_line: str
     sentences: Tuple[DocumentSentence, ...]
+    #: The file.
+    path: str
 
 
 def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
     """
-    Streams the document parts of a file (see `find_file`). Memory grows with the longest part.
+    Streams the document parts of a corpus, see `read_rows`. Memory grows with the longest part.
 
     Only words (column 4), speakers (column 10) and coreference (the last cell of a line that is not
     empty) are read; other columns may hold anything. LitBank's files are read too: their last
@@ -63,16 +66,16 @@ def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
     # Raises
 
     `ValueError`
-        If the file is malformed, with the line, or holds no sentences. Each sentence must lie
-        between the lines `#begin document` and `#end document`.
+        See `read_rows`. Each sentence must lie between the lines `#begin document` and `#end
+        document`.
     """
     begin: Optional[Rows] = None
     sentences: List[DocumentSentence] = []
-    for rows in read_blocks(path, MARKERS):
+    for rows in read_rows(path):
         first = rows.cells[0][0]
         if first == "#begin":
             if begin is not None:
-                raise _without_end(begin, f"#begin document at line {rows.first_line}")
+                raise _without_end(begin, f"#begin document at {rows.location(0)}")
             begin, sentences = rows, []
         elif begin is None:
             raise ValueError(
@@ -86,7 +89,7 @@ def read_documents(path: Union[str, os.PathLike]) -> Iterator[Document]:
                     f"{begin.location(0)}: expected a sentence in the document begun here, found "
                     f"#end document at line {rows.first_line}. Delete both lines."
                 )
-            yield Document(*_begun(begin), tuple(sentences))
+            yield Document(*_begun(begin), tuple(sentences), str(begin.path))
             begin = None
         else:
             sentences.append(_sentence(rows))

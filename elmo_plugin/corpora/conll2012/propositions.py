@@ -4,11 +4,11 @@ import os
 from dataclasses import dataclass
 from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
-from elmo_plugin.corpora.columns import Rows, check_width, read_blocks
+from elmo_plugin.corpora.columns import Rows, check_width
 from elmo_plugin.corpora.conll2012.brackets import argument_spans, argument_tags
+from elmo_plugin.corpora.conll2012.files import MARKERS, read_rows
 from elmo_plugin.corpora.tag_spans import tags_to_spans
 
-MARKERS = ("#begin", "#end")
 MIN_COLUMNS = 12
 _FIRST_FRAME = 11
 
@@ -28,8 +28,8 @@ class Frame:
 class Sentence:
     """A sentence and its predicates."""
 
-    #: The line of the first word, counted from 1.
-    line_number: int
+    #: `file:line` of the first word.
+    location: str
     #: As in the file: brackets may be written `-LRB-`.
     words: Tuple[str, ...]
     #: One entry per word. Framesets are those of PropBank, such as `01`.
@@ -41,22 +41,22 @@ class Sentence:
 
 def read_sentences(path: Union[str, os.PathLike]) -> Iterator[Sentence]:
     """
-    Streams the sentences of a file (see `find_file`), with or without `#begin document` lines.
+    Streams the sentences of a corpus (see `read_rows`), with or without `#begin document` lines.
     Words, lemmas, framesets and the predicate columns are read; other columns may hold anything.
     Memory grows with the longest sentence.
 
     # Raises
 
     `ValueError`
-        If the file is malformed, with the line, or holds no sentences.
+        See `read_rows`.
     """
-    for rows in read_blocks(path, MARKERS):
+    for rows in read_rows(path):
         if rows.cells[0][0] in MARKERS:
             continue
         check_width(rows, MIN_COLUMNS)
         num_frames = len(rows.cells[0]) - MIN_COLUMNS
         yield Sentence(
-            line_number=rows.first_line,
+            location=rows.location(0),
             words=rows.column(3),
             lemmas=_optional(rows.column(6)),
             framesets=_optional(rows.column(7)),

@@ -225,6 +225,9 @@ class Int8Linear(torch.nn.Module):
         weight = state.pop(name, None)
         if weight is None:
             missing_keys.append(name)
+        elif f"{prefix}scale" in state:
+            # Integers, also if the state dict has been converted to another type.
+            weight = weight.to(torch.int8)
         elif weight.is_floating_point():
             weight, state[f"{prefix}scale"] = quantized_rows(weight.to(self.scale.device))
         super()._load_from_state_dict(

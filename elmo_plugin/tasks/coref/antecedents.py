@@ -93,7 +93,8 @@ class AntecedentScorer(torch.nn.Module):
         buckets = torch.bucketize(torch.arange(1, _DISTANCES[-1] + 1), nearest, right=True) - 1
         self.register_buffer("_buckets", buckets, persistent=False)
 
-    def forward(self, top_spans: TopSpans) -> Iterator[AntecedentScores]:
+    # Not `forward`: AllenNLP writes the outputs of modules as JSON, and this is an iterator.
+    def blocks(self, top_spans: TopSpans) -> Iterator[AntecedentScores]:
         """
         # Parameters
 

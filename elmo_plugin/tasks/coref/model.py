@@ -207,7 +207,13 @@ class CoreferenceResolver(TaskModel):
         mask = get_text_field_mask(tokens)
         text = self.placement(tokens)
         embedded = self.lexical_dropout(self.embed_words(text.words))
-        encoded = self.encoder(text.at_input(embedded), mask)
+        vectors = text.at_input(embedded)
+        if not self.training:
+            # Interpreters see one text. Shape: (1, num_sentences * num_tokens, input_dim)
+            document = vectors.flatten(0, 1).unsqueeze(0)
+            vectors = self.interpreted(document, mask.view(1, -1)).view_as(vectors)
+            embedded = vectors[..., : embedded.size(-1)]
+        encoded = self.encoder(vectors, mask)
         # Shape: (num_sentences, num_tokens, encoded_dim)
         encoded = text.at_output(self.dropout(encoded))
         dtype = self.mention_scorer.width_embeddings.dtype
@@ -220,7 +226,7 @@ class CoreferenceResolver(TaskModel):
         gold = None if mentions is None else _gold_clusters(document.positions, mentions)
         total = document.top_spans.scores.new_zeros(())
         antecedents = [torch.empty(0, dtype=torch.long, device=total.device)]
-        for block in self.antecedent_scorer(document.top_spans):
+        for block in self.antecedent_scorer.blocks(document.top_spans):
             if gold is not None:
                 total = total + loss(block, gold)
             if not self.training:

@@ -3,12 +3,13 @@ from itertools import accumulate
 from typing import Any, Dict, List, Sequence, Tuple
 
 from allennlp.common.util import JsonDict
-from allennlp.data import Instance, Token
+from allennlp.data import Field, Instance, Token
 from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import Mention, check_columns, format_coreference
 from elmo_plugin.tasks.coref.input import EXAMPLE, document_of
+from elmo_plugin.tasks.coref.reader import mentions_of
 from elmo_plugin.tasks.predictor import TaskPredictor
 
 
@@ -83,6 +84,10 @@ class CorefPredictor(TaskPredictor):
         if document.text is not None:
             instance["metadata"].metadata.update(text=document.text, characters=document.characters)
         return instance
+
+    @overrides
+    def _labels(self, instance: Instance, outputs: Dict[str, Any]) -> Dict[str, Field]:
+        return {"gold_mentions": mentions_of(outputs["clusters"])}
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

@@ -21,9 +21,10 @@ UNKNOWN = "-"
 @DatasetReader.register("elmo-coref")
 class CorefReader(TaskReader):
     """
-    Reads CoNLL-2012 columns; one instance per part of a document, in the order of the file.
-    A part without mentions counts as labelled, with no clusters. Only the columns of words,
-    speakers and coreference are used (see `read_documents`). For its parameters see `TaskReader`.
+    Reads CoNLL-2012 columns of a file or folder, see `read_rows`; one instance per part of a
+    document, in the order of the file. A part without mentions counts as labelled, with no
+    clusters. Only the columns of words, speakers and coreference are used (see `read_documents`).
+    For its parameters see `TaskReader`.
 
     # Raises
 
@@ -40,7 +41,7 @@ class CorefReader(TaskReader):
                 [[Token(word) for word in sentence.words] for sentence in document.sentences],
                 [speaker for sentence in document.sentences for speaker in sentence.speakers],
                 genre_of(document.document_id),
-                _clusters(document, file_path),
+                _clusters(document),
                 document_id=document.document_id,
                 part=document.part,
                 begin_line=document.begin_line,
@@ -86,12 +87,7 @@ class CorefReader(TaskReader):
         if clusters is not None:
             # The clusters keep their order: if a mention is in two, the loss uses the later one.
             clusters = [sorted(cluster) for cluster in clusters]
-            mentions = sorted(
-                (*mention, number) for number, cluster in enumerate(clusters) for mention in cluster
-            )
-            # Shape: (num_mentions, 3)
-            tensor = torch.tensor(mentions, dtype=torch.long).reshape(-1, 3)
-            fields["gold_mentions"] = TensorField(tensor, -1)
+            fields["gold_mentions"] = mentions_of(clusters)
         fields["metadata"] = MetadataField(
             {
                 "document_id": document_id,
@@ -104,6 +100,14 @@ class CorefReader(TaskReader):
             }
         )
         return Instance(fields)
+
+
+def mentions_of(clusters: Clusters) -> TensorField:
+    """First token, last token and cluster of each mention, sorted: shape `(num_mentions, 3)`."""
+    mentions = sorted(
+        (*mention, number) for number, cluster in enumerate(clusters) for mention in cluster
+    )
+    return TensorField(torch.tensor(mentions, dtype=torch.long).reshape(-1, 3), -1)
 
 
 def genre_of(document_id: str) -> str:
@@ -139,7 +143,7 @@ def _documents(file_path: str) -> Iterator[Document]:
         logger.warning(message, file_path)
 
 
-def _clusters(document: Document, file_path: str) -> Clusters:
+def _clusters(document: Document) -> Clusters:
     """The clusters of a document part, in the order in which the reference scorer numbers them."""
     clusters: Dict[int, List[Tuple[int, int]]] = {}
     seen: Dict[Tuple[int, int], int] = {}
@@ -151,7 +155,7 @@ def _clusters(document: Document, file_path: str) -> Clusters:
             if span in seen:
                 logger.warning(
                     "%s:%d: %r is a mention of cluster %d and again of cluster %d; %s",
-                    file_path,
+                    document.path,
                     sentence.line_number + mention.start,
                     " ".join(sentence.words[mention.start : mention.end + 1]),
                     seen[span],

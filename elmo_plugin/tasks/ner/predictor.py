@@ -1,12 +1,15 @@
 from typing import Any, Dict
 
 from allennlp.common.util import JsonDict
+from allennlp.data import Field, Instance
+from allennlp.data.fields import SequenceLabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2003 import check_word, format_sentence
 from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
 from elmo_plugin.corpora.tokenizer import words_of_line
+from elmo_plugin.tasks.ner.reader import ENTITIES
 from elmo_plugin.tasks.predictor import SentencePredictor
 
 
@@ -60,6 +63,10 @@ class NerPredictor(SentencePredictor):
             "gold_tags": metadata["gold_tags"],
             "is_document_start": metadata["is_document_start"] or None,
         }
+
+    @overrides
+    def _labels(self, instance: Instance, outputs: Dict[str, Any]) -> Dict[str, Field]:
+        return {"tags": SequenceLabelField(outputs["tags"], instance["tokens"], ENTITIES)}
 
     @overrides
     def _for_scorer(self, outputs: JsonDict) -> str:

@@ -2,7 +2,8 @@ import json
 from typing import Any, Dict
 
 from allennlp.common.util import JsonDict
-from allennlp.data import Instance, Token
+from allennlp.data import Field, Instance, Token
+from allennlp.data.fields import LabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
@@ -59,6 +60,10 @@ class SnliPredictor(TaskPredictor):
             [Token(word) for word in pair["hypothesis_tokens"]],
             pair_id=pair.get("pairID"),
         )
+
+    @overrides
+    def _labels(self, instance: Instance, outputs: Dict[str, Any]) -> Dict[str, Field]:
+        return {"label": LabelField(LABELS.index(outputs["label"]), skip_indexing=True)}
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

@@ -3,7 +3,8 @@ import os
 from typing import Any, BinaryIO, Dict, Optional, Set
 
 from allennlp.common.util import JsonDict
-from allennlp.data import DatasetReader, Instance
+from allennlp.data import DatasetReader, Field, Instance
+from allennlp.data.fields import SpanField
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
@@ -102,6 +103,11 @@ class SquadPredictor(TaskPredictor):
         prediction = super()._prediction(output)
         prediction.passage = output["metadata"]["passage"]
         return prediction
+
+    @overrides
+    def _labels(self, instance: Instance, outputs: Dict[str, Any]) -> Dict[str, Field]:
+        first, last = outputs["best_spans"].reshape(-1, 2)[0].tolist()
+        return {"answer_span": SpanField(first, last, instance["passage"])}
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

@@ -1,10 +1,11 @@
 import json
 import sys
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import spacy
 from allennlp.common.util import JsonDict
-from allennlp.data import DatasetReader, Instance, Token
+from allennlp.data import DatasetReader, Field, Instance, Token
+from allennlp.data.fields import SequenceLabelField
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
@@ -13,6 +14,7 @@ from elmo_plugin.corpora.conll2012 import format_propositions
 from elmo_plugin.corpora.tokenizer import verb_positions
 from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.tasks.predictor import TaskPredictor
+from elmo_plugin.tasks.srl.reader import ROLES
 from elmo_plugin.util.errors import ConfigurationError
 
 # Minimum number of predicates per batch, if the lines have so many.
@@ -132,9 +134,27 @@ class SrlPredictor(TaskPredictor):
         except ValueError as error:
             raise ValueError(f"{location}: {error}. A line is like {self.example}") from error
 
+    @overrides
+    def _json_to_instance(self, json_dict: JsonDict) -> Instance:
+        tokens = self._tokens(self._checked(json_dict, "the sentence"))
+        predicates = self._predicates(json_dict, tokens)
+        if len(predicates) != 1:
+            raise ValueError(f"expected one predicate to interpret, found {len(predicates)}")
+        return self._instance(tokens, predicates[0])
+
+    @overrides
+    def get_gradients(self, instances: List[Instance]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        for instance in instances:
+            text, index = instance["tokens"], instance["metadata"]["predicate_index"]
+            # AllenNLP's input reduction removes tokens and their tags, but not their marks.
+            if len(text) < len(instance["predicate_indicator"]):
+                marks = [int(token.idx == index) for token in text]
+                instance.add_field("predicate_indicator", SequenceLabelField(marks, text))
+        return super().get_gradients(instances)
+
     def _instance(self, tokens: Sequence[Any], position: int) -> Instance:
         return self._dataset_reader.text_to_instance(
-            [Token(token.text) for token in tokens],
+            [Token(token.text, idx=index) for index, token in enumerate(tokens)],
             position,
             lemma=tokens[position].lemma_ or None,
         )
@@ -186,6 +206,10 @@ class SrlPredictor(TaskPredictor):
             _IS_LAST: metadata[_IS_LAST] if self._output_format == "conll" else None,
             "gold_tags": metadata["gold_tags"],
         }
+
+    @overrides
+    def _labels(self, instance: Instance, outputs: Dict[str, Any]) -> Dict[str, Field]:
+        return {"tags": SequenceLabelField(outputs["tags"], instance["tokens"], ROLES)}
 
     @overrides
     def _for_scorer(self, outputs: JsonDict) -> str:

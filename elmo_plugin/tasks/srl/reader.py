@@ -19,7 +19,8 @@ ROLES = "roles"
 @DatasetReader.register("elmo-srl")
 class SrlReader(TaskReader):
     """
-    Reads CoNLL-2012 columns; one instance per predicate, in the order of the file.
+    Reads CoNLL-2012 columns of a file or folder, see `read_rows`; one instance per predicate, in
+    the order of the file.
 
     In a file without predicate columns, the predicates are the words that have a frameset, and the
     instances have no tags.
@@ -107,19 +108,19 @@ class SrlReader(TaskReader):
 
     def _sentences(self, file_path: str) -> Iterator[Sentence]:
         num_predicates = num_skipped = 0
-        # Whether there are predicate columns, and the first line that tells.
-        with_columns = first_line = None
+        # Whether there are predicate columns, and the first sentence that tells.
+        with_columns = first = None
         try:
             for sentence in read_sentences(file_path):
                 frames = _frames(sentence)
                 num_predicates += len(frames)
                 if frames and with_columns is None:
-                    with_columns, first_line = bool(sentence.frames), sentence.line_number
+                    with_columns, first = bool(sentence.frames), sentence.location
                 elif frames and with_columns != bool(sentence.frames):
                     kind = "a column per predicate" if with_columns else "no predicate columns"
                     raise ValueError(
-                        f"{file_path}:{sentence.line_number}: expected {kind}, as in the sentence "
-                        f"of line {first_line}, found {len(sentence.frames)} predicate columns and "
+                        f"{sentence.location}: expected {kind}, as in the sentence of {first}, "
+                        f"found {len(sentence.frames)} predicate columns and "
                         f"{sum(map(bool, sentence.framesets))} framesets. All sentences that have "
                         "framesets need the columns, or none of them."
                     )

@@ -1,11 +1,13 @@
 from typing import Any, Dict
 
 from allennlp.common.util import JsonDict
+from allennlp.data import Field, Instance
+from allennlp.data.fields import LabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.tasks.predictor import SentencePredictor
-from elmo_plugin.tasks.sst.reader import in_order
+from elmo_plugin.tasks.sst.reader import LABELS, in_order
 
 
 @Predictor.register("elmo-sst")
@@ -22,6 +24,10 @@ class SstPredictor(SentencePredictor):
     """
 
     example = '{"sentence": "A quiet triumph."}'
+
+    @overrides
+    def _labels(self, instance: Instance, outputs: Dict[str, Any]) -> Dict[str, Field]:
+        return {"label": LabelField(outputs["label"], LABELS)}
 
     @overrides
     def _described(self, output: Dict[str, Any]) -> JsonDict:

@@ -109,7 +109,7 @@ def test_mentions_come_in_the_order_in_which_the_scorer_meets_them(tmp_path):
         (
             "#begin document (a); part 000\n{}#begin document (b); part 000\n{}#end document\n",
             "1: expected #end document for the document begun here, "
-            "found #begin document at line 3. Add the line after the document's last sentence, or "
+            "found #begin document at PATH:3. Add the line after the document's last sentence, or "
             "copy the file again if it was cut off.",
         ),
         (
@@ -142,4 +142,4 @@ def test_mentions_come_in_the_order_in_which_the_scorer_meets_them(tmp_path):
 )
 def test_document_lines_must_come_in_pairs(tmp_path, text, message):
     path = write(tmp_path, text.replace("{}", rows("(V*)")))
-    assert error_of(path, read_documents) == f"dev.gold_conll:{message}"
+    assert error_of(path, read_documents) == f"dev.gold_conll:{message.replace('PATH', str(path))}"

@@ -1,4 +1,6 @@
+import gzip
 import logging
+import re
 
 import pytest
 
@@ -24,7 +26,7 @@ def error_of(path, read=read_sentences):
 def test_one_sentence_field_by_field(tmp_path):
     path = write(tmp_path, INSTANCE)
     sentence = Sentence(
-        line_number=2,
+        location=f"{path}:2",
         words=("Mary", "Stone", "gave", "up", "running"),
         lemmas=(None, None, "give", None, "run"),
         framesets=(None, None, "01", None, "02"),
@@ -39,13 +41,13 @@ def test_one_sentence_field_by_field(tmp_path):
     of_document = DocumentSentence(2, sentence.words, speakers, mentions)
     begin_line = "#begin document (tc/talk/0001); part 003"
     assert list(read_documents(path)) == [
-        Document("tc/talk/0001", 3, begin_line, (of_document,)),
+        Document("tc/talk/0001", 3, begin_line, (of_document,), str(path)),
     ]
 
 
 def test_sentences_are_read_without_document_lines(tmp_path):
     path = write(tmp_path, f"# a comment\n\n\n{rows('(V*)')}\n\n{rows('(V*)')}")
-    assert [sentence.line_number for sentence in read_sentences(path)] == [4, 7]
+    assert [sentence.location[-2:] for sentence in read_sentences(path)] == [":4", ":7"]
 
 
 def test_unlabelled_input_has_no_frames(tmp_path):
@@ -53,6 +55,42 @@ def test_unlabelled_input_has_no_frames(tmp_path):
     (sentence,) = read_sentences(path)
     assert sentence.words == ("Hello", "!")
     assert sentence.frames == ()
+
+
+def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path):
+    """As of OntoNotes: `nw/wsj/00/wsj_0001.v4_gold_conll` beside files of other annotations."""
+    for name in ("nw/b.v4_gold_conll", "bc/01/a.v9_gold_conll", "a.gold_conll", "z.gold_conll.gz"):
+        text = INSTANCE.replace("Mary", name.replace("/", "|")).encode()
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    for name in ("nw/b.v4_auto_conll", "nw/b.v4_gold_skel", "nw/b.onf", ".gold_conll"):
+        (tmp_path / name).write_text("another format")
+    expected = ["a.gold_conll", "bc|01|a.v9_gold_conll", "nw|b.v4_gold_conll", "z.gold_conll.gz"]
+    assert [sentence.words[0] for sentence in read_sentences(tmp_path)] == expected
+    documents = list(read_documents(tmp_path))
+    assert [document.sentences[0].words[0] for document in documents] == expected
+    assert documents[1].path == str(tmp_path / "bc/01/a.v9_gold_conll")
+    # An error names the file.
+    (tmp_path / "nw/b.v4_gold_conll").write_text(INSTANCE.replace("(1|(2)", "(1|2)"))
+    with pytest.raises(ValueError, match="nw/b.v4_gold_conll:2: expected an open coreference"):
+        list(read_documents(tmp_path))
+
+
+def test_a_folder_without_such_files_is_refused(tmp_path):
+    (tmp_path / "a.v4_gold_skel").write_text(INSTANCE)
+    for read in (read_sentences, read_documents):
+        with pytest.raises(ValueError, match=f"{tmp_path}: expected files .gold_conll in this"):
+            list(read(tmp_path))
+
+
+@pytest.mark.parametrize("read", [read_sentences, read_documents])
+def test_a_skeleton_is_refused(tmp_path, read):
+    skeleton = re.sub(r"(?m)^(\S+ \d+ \d+) \S+", r"\1 [WORD]", INSTANCE)
+    path = write(tmp_path, INSTANCE + skeleton)
+    with pytest.raises(ValueError, match=r"dev.gold_conll:10: .*\[WORD\].*skeleton2conll.sh"):
+        list(read(path))
+    # One such word is a word.
+    assert list(read(write(tmp_path, INSTANCE.replace(" Mary ", " [WORD] "))))
 
 
 def test_line_endings_and_blanks_do_not_matter(tmp_path):

@@ -37,7 +37,7 @@ def whole(scorer, top_spans):
     """Scores of all pairs, -inf for those that are none: `(num_top_spans, 1 + num_top_spans)`."""
     number = len(top_spans.scores)
     scores = top_spans.scores.new_full((number, 1 + number), float("-inf"))
-    for block in scorer(top_spans):
+    for block in scorer.blocks(top_spans):
         scores[block.spans, 0] = block.scores[0]
         columns = slice(1 + block.antecedents.start, 1 + block.antecedents.stop)
         scores[block.spans, columns] = block.scores[1:].t()
@@ -75,7 +75,7 @@ CLUSTERS = [0, 1, None, 0, 1, 0, None, 2]
 def test_the_loss_is_that_of_an_explicit_enumeration_and_so_are_gradients(max_antecedents):
     scorer, top_spans = make(len(CLUSTERS), max_antecedents)
     clusters = torch.tensor([-1 if cluster is None else cluster for cluster in CLUSTERS])
-    found = sum(loss(block, clusters) for block in scorer(top_spans))
+    found = sum(loss(block, clusters) for block in scorer.blocks(top_spans))
     wanted = marginal_loss(pair_scores(scorer, top_spans), CLUSTERS)
     torch.testing.assert_close(found, wanted)
     learned = [
@@ -92,7 +92,7 @@ def test_the_loss_is_that_of_an_explicit_enumeration_and_so_are_gradients(max_an
 def test_scores_far_apart_give_a_loss_and_gradients():
     scorer, top_spans = make(6)
     large = top_spans._replace(scores=top_spans.scores.detach().mul(1e4).requires_grad_())
-    total = sum(loss(block, torch.zeros(6, dtype=torch.long)) for block in scorer(large))
+    total = sum(loss(block, torch.zeros(6, dtype=torch.long)) for block in scorer.blocks(large))
     total.backward()
     assert total.isfinite() and large.scores.grad.isfinite().all()
 
@@ -100,7 +100,7 @@ def test_scores_far_apart_give_a_loss_and_gradients():
 def test_the_best_antecedent_is_chosen_if_it_scores_above_none():
     scorer, top_spans = make(23, 5)
     top_spans = top_spans._replace(scores=top_spans.scores - 1.5)
-    found = torch.cat([best_antecedents(block) for block in scorer(top_spans)]).tolist()
+    found = torch.cat([best_antecedents(block) for block in scorer.blocks(top_spans)]).tolist()
     scores = whole(scorer, top_spans).tolist()
     for span, antecedent in enumerate(found):
         best = max(scores[span])
