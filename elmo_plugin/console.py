@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Optional, Type
 
-from elmo_plugin.util.errors import jsonnet_message
+from elmo_plugin.util.errors import INTERRUPTED, is_interruption, jsonnet_message
 
 # The messages to show: their loggers, and how they begin.
 _SHOWN = (
@@ -25,7 +25,6 @@ _SHOWN = (
     ("allennlp.commands.test_install", ("",)),
     ("allennlp.common.params", ("model.type = ", "train_data_path = ", "validation_data_path = ")),
     ("allennlp.common.util", ("Metrics: ",)),
-    ("allennlp.models.archival", ("archiving weights",)),
     ("allennlp.training.gradient_descent_trainer", ("Epoch %d", "Ran out of patience")),
     ("allennlp.training.util", ("Recovering from",)),
     ("root", ("Training interrupted",)),
@@ -47,7 +46,6 @@ _HIDDEN_INFORMATION = (
 )
 _SINGLE_LABEL = re.compile(r"(precision|recall|f1-measure)-(?!overall)")
 
-_INTERRUPTIONS = {"KeyboardInterrupt", "SigTermReceived"}
 # Exceptions by name, because those of other processes arrive as text.
 _USER_ERRORS = {"ConfigurationError", "OSError", "FileNotFoundError", "PermissionError"}
 _USER_ERRORS |= {"IsADirectoryError", "NotADirectoryError", "UnicodeDecodeError"}
@@ -84,12 +82,12 @@ def explanation(error: BaseException) -> Optional[str]:
         files, a malformed corpus, invalid jsonnet, an interruption. `None` for errors that need
         their traceback.
     """
+    if is_interruption(error):
+        return "stopped"
     names = {kind.__name__ for kind in type(error).__mro__}
     message = str(error)
     if "Traceback" in message and (found := list(_LAST_OF_TRACEBACK.finditer(message))):
         names, message = {found[-1][1]}, message[found[-1].end() :]
-    if names & _INTERRUPTIONS:
-        return "stopped"
     if jsonnet := jsonnet_message(message):
         return jsonnet
     if names & _USER_ERRORS or ("ValueError" in names and _begins_with_location(message)):
@@ -134,6 +132,8 @@ def _log_uncaught(
 ) -> None:
     # Log files get the traceback; `_ConsoleFormatter` prints one sentence on the console.
     logging.root.critical("Uncaught exception", exc_info=(kind, error, traceback))
+    if is_interruption(error):
+        sys.exit(INTERRUPTED)
 
 
 class _ConsoleFormatter(logging.Formatter):

@@ -1,10 +1,12 @@
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 import types
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,29 @@ def test_broken_jsonnet_is_one_line_before_training(tmp_path):
     done = allennlp("train", broken, "-s", tmp_path / "out")
     assert done.returncode == 1
     assert done.stderr.strip() == f"error: set the model ({broken}:2:10-31)"
+
+
+def test_an_interruption_is_one_sentence_and_exit_code_130(tmp_path, tagger):
+    os.mkfifo(tmp_path / "pipe")
+    corpora = json.dumps({"train_data_path": str(tmp_path / "pipe")})
+    for arguments, last in (
+        (("train", EXPERIMENT, "-s", tmp_path / "out", "-o", corpora), "error: stopped"),
+        (("predict", tagger, tmp_path / "pipe"), "error: stopped"),
+        (("elmo-study", "fixtures/studies/table7.jsonnet", "-s", tmp_path / "study"), "continue."),
+    ):
+        command = [sys.executable, "-m", "allennlp", *map(str, arguments)]
+        with ExitStack() as stack:
+            started = subprocess.Popen(command, cwd=PROJECT, env=QUIET, stderr=subprocess.PIPE)
+            process = stack.enter_context(started)
+            if arguments[0] == "elmo-study":
+                next(line for line in process.stderr if b"Building" in line)
+            else:
+                # Opened only once the command reads.
+                stack.enter_context(open(tmp_path / "pipe", "w"))
+            process.send_signal(signal.SIGINT)
+            shown = process.stderr.read().decode()
+        assert process.returncode == 130 and "Traceback" not in shown
+        assert shown.strip().endswith(last)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.elmo.token_batches import groups
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.folder_lock import lock_folder
 
 # Must change with the layout of the files or the computation of rows.
@@ -82,7 +83,7 @@ def compute_features(
     `OSError`
         If reading or writing fails. What was done is kept.
     """
-    path = folder / _key(representation, texts)
+    path = expanded(folder) / _key(representation, texts)
     files = [_layer_file(path, number) for number in range(len(representation.layers))]
     lock = lock_folder(path)
     try:

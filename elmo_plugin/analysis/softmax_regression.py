@@ -8,8 +8,8 @@ from typing import Callable, Iterator, List, Sequence, Tuple
 import numpy
 import torch
 
-from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.optional import optional_package
+from elmo_plugin.util.weights import save_atomically
 
 # Number of rows that are converted and in memory at a time.
 _ROWS = 4096
@@ -189,9 +189,7 @@ def stored_classifier(path: Path, make: Callable[[], Classifier]) -> Classifier:
     such file, calls `make` and stores the result.
     """
     if not path.exists():
-        fields = asdict(make())
-        with atomic_write(path) as unfinished, open(unfinished, "wb") as file:
-            torch.save(fields, file)
+        save_atomically(asdict(make()), path)
     # A new classifier is read back too, so that both cases return the same values.
     return Classifier(**torch.load(path, weights_only=True))
 

@@ -1,6 +1,5 @@
 """Loads untrusted archives of trained models."""
 
-import json
 import logging
 import shutil
 import tempfile
@@ -11,14 +10,17 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Tuple, Union
 from unittest.mock import patch
 
+import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError as AllenNlpError
+from allennlp.common.meta import Meta
+from allennlp.data import Vocabulary
 from allennlp.models import Archive, archival
 from allennlp.predictors import Predictor
 
 from elmo_plugin.archives.configs import check_config, registered_types_only, without_limits
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.unpacking import unpack, unpacked
+from elmo_plugin.util.unpacking import read_config, unpack, unpacked
 from elmo_plugin.util.weights import read_state, trained_weights
 
 logger = logging.getLogger(__name__)
@@ -79,11 +81,11 @@ def load_archive(
                 return archival.load_archive(folder, cuda_device, overrides, weights_file)
             except (ConfigurationError, AllenNlpError) as error:
                 raise ConfigurationError(f"{location}: {error}") from error
-            except RuntimeError as error:
-                explained = _explained(error, location, weights_file)
-                if explained is None:
-                    raise
-                raise explained from error
+            except (MemoryError, torch.OutOfMemoryError):
+                raise
+            # A damaged part can cause any exception.
+            except Exception as error:
+                raise _explained(error, folder, location, weights_file) from error
 
 
 def load_predictor(
@@ -114,15 +116,15 @@ def _overridden(
         reason = str(error).partition("\n")[0]
         raise ConfigurationError(f"{location}: its {file.name} is damaged: {reason}") from error
     expected = "expected `overrides` of single settings, such as {'model.dropout': 0.1}, found"
+    expected = f"{location}: {expected} {overrides!r:.300}"
     try:
         lifted = _whole_files(config, overrides, location) if every_instance else overrides
         overridden = Params.from_file(file, lifted)
     except (AttributeError, RuntimeError, TypeError, ValueError) as error:
-        raise ConfigurationError(f"{location}: {expected} {overrides!r}: {error}") from error
-    if overrides and "type" not in overridden["model"]:
-        raise ConfigurationError(
-            f"{location}: {expected} {overrides!r}, which removes the type of the model."
-        )
+        raise ConfigurationError(f"{expected}: {error}") from error
+    model = overridden.as_dict(quiet=True)["model"]
+    if overrides and not (isinstance(model, dict) and "type" in model):
+        raise ConfigurationError(f"{expected}, which removes the type of the model.")
     return lifted, overridden
 
 
@@ -157,20 +159,11 @@ def _extracted_archive(path: str, cleanup: bool = True) -> Iterator[str]:
 
 def _read_config(folder: Path, location: str) -> Dict[str, Any]:
     """Reads the configuration as JSON, before AllenNLP evaluates it as jsonnet."""
-    file = folder / archival.CONFIG_NAME
-    if not file.is_file():
-        raise ConfigurationError(f"{location} holds no trained model: {file.name} is missing.")
-    try:
-        config = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ConfigurationError(
-            f"{location} ({file.name}): expected JSON, as AllenNLP writes it into archives, found "
-            f"something else ({error})."
-        ) from error
+    config = read_config(folder, location)
     for part in ("dataset_reader", "model"):
-        if not isinstance(config, dict) or not isinstance(config.get(part), dict):
+        if not isinstance(config.get(part), dict):
             raise ConfigurationError(
-                f"{location} holds no trained model: {file.name} has no {part!r}."
+                f"{location} holds no trained model: expected {part!r} in its config.json."
             )
     return config
 
@@ -191,13 +184,26 @@ def _check_parts(folder: Path, location: str, weights_file: Optional[str]) -> No
 
 
 def _explained(
-    error: RuntimeError, location: str, weights_file: Optional[str]
-) -> Optional[ConfigurationError]:
+    error: Exception, folder: Path, location: str, weights_file: Optional[str]
+) -> ConfigurationError:
     title, _, details = str(error).partition("\n")
-    if "state dict" not in title and "state_dict" not in title:
-        return None
-    difference = textwrap.shorten(details, 300, placeholder=" ...")
+    if "state dict" in title or "state_dict" in title:
+        difference = textwrap.shorten(details, 300, placeholder=" ...")
+        return ConfigurationError(
+            f"{weights_file or location}: the weights do not fit the model of config.json and the "
+            f"vocabulary: {difference}"
+        )
+    wrong = "its config.json, the overrides or its vocabulary do not describe a model"
+    for part, read in (("meta.json", _read_meta), ("vocabulary", Vocabulary.from_files)):
+        try:
+            read(folder / part)
+        except Exception:
+            wrong = f"its {part} is damaged"
     return ConfigurationError(
-        f"{weights_file or location}: the weights do not fit the model of config.json and the "
-        f"vocabulary: {difference}"
+        f"{location} cannot be loaded: {wrong} ({type(error).__name__}: {title:.300}). Correct the "
+        "overrides, or copy the archive again."
     )
+
+
+def _read_meta(path: Path) -> None:
+    archival._check_version_compatibility(path, Meta.from_path(path))

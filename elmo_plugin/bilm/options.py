@@ -118,7 +118,7 @@ class BilmOptions:
                 f"biLM options file {options_file} {found}. Set `options_file` (or ELMO_OPTIONS) "
                 "to the options.json of the biLM."
             ) from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigurationError(
                 f"biLM options file {options_file} is not JSON: {error}"
             ) from error

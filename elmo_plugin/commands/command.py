@@ -23,8 +23,10 @@ from os import PathLike
 from types import ModuleType
 from typing import Any, Iterable
 
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import INTERRUPTED, ConfigurationError, is_interruption
 from elmo_plugin.util.text_files import DECODING_ERRORS
+
+_USER_ERRORS = (ConfigurationError, ValueError, OSError, ImportError)
 
 
 def prepare_parser(parser: ArgumentParser, command: ModuleType) -> None:
@@ -96,7 +98,7 @@ def say(line: str) -> None:
 
 
 def _run(command: ModuleType, program: str, args: Namespace) -> None:
-    """Errors that a user can cause end the process with one sentence and exit code 1."""
+    """Ends with one sentence and exit code 1 after a user's error, 130 after an interruption."""
     # SIGTERM raises KeyboardInterrupt, too.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -108,11 +110,12 @@ def _run(command: ModuleType, program: str, args: Namespace) -> None:
         # The program that reads the output, such as `head`, has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (ConfigurationError, ValueError, OSError, ImportError) as error:
-        if os.environ.get("ALLENNLP_DEBUG"):
+    except BaseException as error:
+        if is_interruption(error):
+            say(f"{program}: {command.STOPPED}")
+            sys.exit(INTERRUPTED)
+        if os.environ.get("ALLENNLP_DEBUG") or not isinstance(error, _USER_ERRORS):
             raise
         sys.exit(f"{program}: {error}")
-    except KeyboardInterrupt:
-        sys.exit(f"{program}: {command.STOPPED}")
     finally:
         signal.signal(signal.SIGTERM, before)

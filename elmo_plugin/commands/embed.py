@@ -34,7 +34,7 @@ from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.elmo.dump.shards import dump_shards, dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.atomic_write import UNFINISHED, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import is_pipe
+from elmo_plugin.util.files import expanded, is_pipe
 from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
@@ -88,7 +88,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "input_file", metavar="INPUT", help="a sentence per line, or -; or a folder"
     )
-    parser.add_argument("output_file", metavar="OUTPUT", help="the file to write, or a folder")
+    parser.add_argument("output_file", type=expanded, metavar="OUTPUT", help="file, or a folder")
     layers = parser.add_mutually_exclusive_group(required=True)
     for name, what in (
         ("all", "every layer"),
@@ -108,7 +108,7 @@ def run(args: Namespace) -> str:
     _check(args)
     is_folder = os.path.isdir(args.input_file)
     # Refuses a pipe before the text is counted.
-    output = resumable_file(Path(args.output_file))
+    output = resumable_file(args.output_file)
     kept = f"The lines done are kept in {output}{UNFINISHED}"
     with explained_limits(args.output_file, "The files done are kept" if is_folder else kept):
         if is_folder:

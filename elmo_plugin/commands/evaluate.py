@@ -75,7 +75,12 @@ def evaluate_from_archive(
         raise ConfigurationError(f"Expected --batch-size of at least 1, found {batch_size}.")
     # Data loaders and evaluators, too, are constructed from the archive's configuration.
     with registered_types_only(str(archive_file)):
-        return _evaluate_from_archive(archive_file, *args, batch_size=batch_size, **kwargs)
+        try:
+            return _evaluate_from_archive(archive_file, *args, batch_size=batch_size, **kwargs)
+        except AssertionError as error:
+            if "datasets being evaluated" not in str(error):
+                raise
+            raise ConfigurationError(f"{error} Separate them by commas.") from error
 
 
 allennlp_evaluate.evaluate_from_archive = evaluate_from_archive

@@ -3,6 +3,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.resources import shipped
 
 DESCRIPTION = """\
@@ -24,7 +25,7 @@ STOPPED = "stopped. The copy is incomplete: delete it and run the command again.
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("out_dir", metavar="OUT", help="folder to write, new or empty")
+    parser.add_argument("out_dir", type=expanded, metavar="OUT", help="folder, new or empty")
 
 
 def run(args: Namespace) -> str:

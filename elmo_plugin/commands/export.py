@@ -10,6 +10,7 @@ from elmo_plugin.bilm.io.array_files import WRITABLE_DTYPES
 from elmo_plugin.bilm.io.export import allennlp_obstacle, check_export_folder, save_bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, softmax_of
 from elmo_plugin.bilm.io.unit_layers import layer_magnitudes, unit_layers
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import numbered_lines
 
 DESCRIPTION = """\
@@ -41,7 +42,7 @@ _NUM_SENTENCES = 1000
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("archive", metavar="ARCHIVE", help="model.tar.gz or folder")
-    parser.add_argument("out_dir", metavar="OUT_DIR", help="folder to write")
+    parser.add_argument("out_dir", type=expanded, metavar="OUT_DIR", help="folder to write")
     parser.add_argument(
         "--dtype",
         choices=WRITABLE_DTYPES,

@@ -1,6 +1,5 @@
 import os
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.modules.cove_files import stored_cove_encoder, write_cove_encoder
@@ -34,8 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
-    out = Path(args.output_file)
-    check_output(out, args.force)
+    out = check_output(args.output_file, args.force)
     model = TrainedModel.read(args.archive)
     encoder = stored_cove_encoder(model.parameters, model.location)
     write_cove_encoder(encoder, out)

@@ -50,7 +50,7 @@ def run(args: Namespace) -> str:
             )
     for output in (args.json, *args.plot):
         if output is not None:
-            check_output(Path(output), force=True)
+            check_output(output, force=True)
     mixes = [mix for archive in args.archive for mix in layer_weights(archive)]
     if args.json is not None:
         write_json(args.json, [asdict(mix) for mix in mixes])

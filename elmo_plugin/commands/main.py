@@ -8,6 +8,7 @@ from typing import Dict, List, Optional
 
 import elmo_plugin
 from elmo_plugin.commands.command import prepare_parser
+from elmo_plugin.util.errors import INTERRUPTED
 
 # Each is a module beside this one, imported only when it is called: most import torch.
 COMMANDS: Dict[str, str] = {
@@ -45,7 +46,8 @@ def main(arguments: Optional[List[str]] = None) -> None:
         args.func(args)
     except KeyboardInterrupt:
         # Interrupted before the command began, for example while torch was imported.
-        sys.exit("elmo: stopped.")
+        print("elmo: stopped.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
 
 def import_command(name: str) -> ModuleType:

@@ -12,6 +12,7 @@ from elmo_plugin.commands.bilm_arguments import (
     given_vocabulary,
 )
 from elmo_plugin.commands.command import add_decoding_errors
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
@@ -40,7 +41,7 @@ STOPPED = "stopped. Run the same command again to continue."
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="+", help="a sentence per line")
-    parser.add_argument("folder", metavar="FOLDER", help="folder to write")
+    parser.add_argument("folder", type=expanded, metavar="FOLDER", help="folder to write")
     parser.add_argument(
         "--layers",
         type=int,

@@ -1,6 +1,5 @@
 import os
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from elmo_plugin.bilm.io.pack import pack
 from elmo_plugin.util.atomic_write import check_output
@@ -42,9 +41,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
-    out = Path(args.output_file)
     if args.extra_words is not None and args.extra_words < 0:
         raise ConfigurationError(f"--extra-words {args.extra_words}: expected 0 or more.")
-    check_output(out, args.force)
+    out = check_output(args.output_file, args.force)
     pack(args.archive, out, args.extra_words, args.int8)
     return f"{out}: {os.path.getsize(out) / 1e6:.1f} MB."

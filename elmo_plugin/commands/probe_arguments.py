@@ -25,6 +25,7 @@ from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
 from elmo_plugin.util.atomic_write import write_json_rows
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 
 STOPPED = "stopped. With --cache, the same command continues where it was."
 
@@ -70,7 +71,7 @@ def vector_folder(args: Namespace) -> Iterator[Path]:
     """The folder of vectors: `--cache`, or a temporary one. For errors see `explained_limits`."""
     if args.cache is not None:
         with explained_limits(args.cache, "The vectors done are kept"):
-            yield Path(args.cache)
+            yield expanded(args.cache)
         return
     with tempfile.TemporaryDirectory() as folder:
         with explained_limits(folder, "Nothing is kept without --cache"):

@@ -1,5 +1,4 @@
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
 from elmo_plugin.analysis.representations import BILM
@@ -96,7 +95,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     if args.json is not None:
-        check_output(Path(args.json), force=True)
+        check_output(args.json, force=True)
     bilm = chosen_bilm(args)
     files = corpus_files(args, "pos", {split: f"*{split}.conllu" for split in SPLITS})
     splits = _read(args, files)

@@ -1,6 +1,5 @@
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Set
 
 from elmo_plugin.analysis.bootstrap import BootstrappedScore, Difference
@@ -79,7 +78,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     if args.json is not None:
-        check_output(Path(args.json), force=True)
+        check_output(args.json, force=True)
     bilm = chosen_bilm(args)
     files = corpus_files(args, "wsd", _FILES)
     train, test = SenseCorpus(files["train"]), list(SenseCorpus(files["test"]))

@@ -11,6 +11,7 @@ from elmo_plugin.analysis.report.sections import read_section
 from elmo_plugin.analysis.report.svg import picture_file
 from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 
 DESCRIPTION = """\
 Write one page of HTML about results. It shows, for each study, probe, table of layer weights,
@@ -36,13 +37,13 @@ _MAX_NAME_LENGTH = 80
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("out", metavar="OUT", help="folder with results")
+    parser.add_argument("out", type=expanded, metavar="OUT", help="folder with results")
     parser.add_argument("--output", metavar="FILE", help="the page (default: OUT/report.html)")
     parser.add_argument(
         "--title", default="ELMo: results", help="title of the page (default: ELMo: results)"
     )
     parser.add_argument(
-        "--pictures", metavar="FOLDER", help="write each picture into an SVG file there, too"
+        "--pictures", type=expanded, metavar="FOLDER", help="write each picture there, as SVG, too"
     )
 
 
@@ -50,8 +51,7 @@ def run(args: Namespace) -> str:
     folder = Path(args.out)
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is not a folder; expected one with results.")
-    output = Path(args.output or folder / "report.html")
-    check_output(output, force=True)
+    output = check_output(args.output or folder / "report.html", force=True)
     if args.pictures and Path(args.pictures).exists() and not Path(args.pictures).is_dir():
         raise ConfigurationError(f"--pictures {args.pictures}: expected a folder, found a file.")
     sections = [section for path in _files(folder, "*.json") if (section := read_section(path))]

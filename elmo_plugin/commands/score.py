@@ -110,9 +110,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> str:
     kept = "Nothing is kept without --output"
     if args.output:
-        output = resumable_file(Path(args.output))
-        check_output(output, args.force)
-        kept = f"The lines done are kept in {output}{UNFINISHED}"
+        args.output = check_output(resumable_file(args.output), args.force)
+        kept = f"The lines done are kept in {args.output}{UNFINISHED}"
     with explained_limits(args.output or "the output", kept):
         return _score_pairs(args) if args.pairs else _score_text(args)
 

@@ -18,6 +18,7 @@ from elmo_plugin.commands.latex import latex_table
 from elmo_plugin.commands.markdown import around_tables, markdown_table, replace_tables
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.folder_lock import lock_folder
 from elmo_plugin.util.progress import progress
 
@@ -52,6 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-s",
         "--serialization-dir",
+        type=expanded,
         metavar="OUT",
         required=True,
         help="folder for results, logs and trained models",
@@ -85,6 +87,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--show", action="store_true", help="train nothing, only write tables")
     parser.add_argument(
         "--update",
+        type=expanded,
         metavar="FILE",
         help="also replace the tables of the study in a Markdown file, between the lines "
         "<!-- study NAME --> and <!-- /study -->; between <!-- summary NAME --> and "
@@ -101,7 +104,7 @@ def run(args: Namespace) -> str:
             raise ConfigurationError(f"--update {args.update}: no such file.")
         _tables_in(Path(args.update), Path(args.study).stem)
     out = Path(args.serialization_dir)
-    if "," in args.serialization_dir:
+    if "," in str(out):
         raise ConfigurationError(
             f"-s {out}: expected a path without commas: `allennlp evaluate` would split it there."
         )
@@ -130,7 +133,7 @@ def _results(args: Namespace, study: Optional[Study]) -> Results:
     """The results in the folder, with those to reuse; without a study, of the runs known there."""
     results = Results(Path(args.serialization_dir) / "results.json")
     if study is not None:
-        command = ["allennlp", "elmo-study", args.study, "-s", args.serialization_dir]
+        command = ["allennlp", "elmo-study", args.study, "-s", str(args.serialization_dir)]
         results.set_study(study, shlex.join(command))
         unused = results.num_unused()
         if unused:

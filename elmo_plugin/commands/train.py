@@ -1,27 +1,49 @@
 """
 `allennlp train`, as AllenNLP has it, but a process that `torchrun` has started trains together with
-the other processes of `torchrun`.
+the other processes of `torchrun`, and archives appear when they are complete.
 """
 
+import logging
 from functools import wraps
-from typing import Any, Optional
+from os import PathLike
+from pathlib import Path
+from typing import Any, Optional, Union
 
 from allennlp.commands import train as allennlp_train
+from allennlp.common import Params
 from allennlp.models import Model
 
-from elmo_plugin.training.torchrun import train_under_torchrun
+from elmo_plugin.training import torchrun
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.torchrun import torchrun_ranks
 
 _train_model = allennlp_train.train_model
+_archive_model = allennlp_train.archive_model
+logger = logging.getLogger(__name__)
 
 
 @wraps(_train_model)
-def train_model(*args: Any, **kwargs: Any) -> Optional[Model]:
+def train_model(
+    params: Params, serialization_dir: Union[str, PathLike], *args: Any, **kwargs: Any
+) -> Optional[Model]:
+    folder = expanded(serialization_dir)
     ranks = torchrun_ranks()
     if ranks is None:
-        return _train_model(*args, **kwargs)
-    train_under_torchrun(ranks, *args, **kwargs)
+        return _train_model(params, folder, *args, **kwargs)
+    torchrun.train_under_torchrun(ranks, params, folder, *args, **kwargs)
     return None
 
 
+@wraps(_archive_model)
+def archive_model(serialization_dir: Union[str, PathLike], *args: Any, **kwargs: Any) -> str:
+    """AllenNLP's function, but the archive is complete or absent, and a full disk is named."""
+    archive = Path(serialization_dir, "model.tar.gz")
+    logger.info("archiving weights and vocabulary to %s", archive)
+    with atomic_write(archive) as unfinished:
+        _archive_model(serialization_dir, *args, archive_path=unfinished, **kwargs)
+    return str(archive)
+
+
 allennlp_train.train_model = train_model
+allennlp_train.archive_model = torchrun.archive_model = archive_model

@@ -8,6 +8,7 @@ from elmo_plugin.bilm.vocabulary_file import Entry, write_vocabulary
 from elmo_plugin.commands.command import add_decoding_errors, check_not_input
 from elmo_plugin.util.atomic_write import check_output
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\
@@ -35,7 +36,7 @@ STOPPED = "stopped, nothing was written."
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="+", help="a sentence per line")
-    parser.add_argument("output_file", metavar="OUT", help="the file to write")
+    parser.add_argument("output_file", type=expanded, metavar="OUT", help="the file to write")
     parser.add_argument(
         "--size",
         type=int,
@@ -55,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> str:
     # Checked before the text is read, which may take hours.
-    out = Path(args.output_file)
+    out = args.output_file
     check_not_input(out, find_shards(args.text))
     check_output(out, args.force)
     with progress("lines") as advance:
@@ -66,11 +67,11 @@ def run(args: Namespace) -> str:
         raise ConfigurationError(
             f"Expected words besides <S>, </S> and <UNK> in {', '.join(args.text)}, found none."
         )
-    write_vocabulary(entries, args.output_file)
-    return _report(entries, args.output_file)
+    write_vocabulary(entries, out)
+    return _report(entries, out)
 
 
-def _report(entries: List[Entry], out: str) -> str:
+def _report(entries: List[Entry], out: Path) -> str:
     # Entries of a counted text always have counts.
     counts = [count or 0 for _, count in entries]
     num_sentences, _, num_unknown, *_ = counts

@@ -1,14 +1,12 @@
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Union
 
-import torch
-
 from elmo_plugin.bilm.io.hub import CONFIG_FILE, SAFETENSORS_FILE
 from elmo_plugin.corpora.tokenizer import treebank_words
 from elmo_plugin.elmo.elmo import Elmo
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
-from elmo_plugin.util.weights import read_state
+from elmo_plugin.util.weights import read_state, save_atomically
 
 optional_package(
     "sentence_transformers.base.modules",
@@ -88,7 +86,7 @@ class ElmoTokens(InputModule):
     def save(self, output_path: str, *args: Any, **kwargs: Any) -> None:
         """Writes the biLM and the weights of its layers."""
         self.elmo.bilm.save_pretrained(output_path)
-        torch.save(self.elmo.mixes.state_dict(), Path(output_path, _MIX_FILE))
+        save_atomically(self.elmo.mixes.state_dict(), Path(output_path, _MIX_FILE))
 
     @classmethod
     def load(

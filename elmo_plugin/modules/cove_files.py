@@ -7,10 +7,9 @@ from typing import Any, Dict, List, Tuple, Union
 import torch
 
 from elmo_plugin.modules.cove_encoder import CoveEncoder
-from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
-from elmo_plugin.util.weights import read_state, with_prefix
+from elmo_plugin.util.weights import read_state, save_atomically, with_prefix
 
 # Suffixes of the names: forward, backward.
 _DIRECTIONS = ("", "_reverse")
@@ -109,8 +108,7 @@ def stored_cove_encoder(parameters: Dict[str, torch.Tensor], location: str) -> C
 
 def write_cove_encoder(encoder: CoveEncoder, weight_file: Union[str, PathLike]) -> None:
     """Writes an encoder as a file that `read_cove_encoder` and `torch.nn.LSTM` read."""
-    with atomic_write(weight_file) as unfinished:
-        torch.save(published_state(encoder), unfinished)
+    save_atomically(published_state(encoder), weight_file)
 
 
 def published_state(encoder: CoveEncoder) -> Dict[str, torch.Tensor]:

@@ -146,7 +146,13 @@ class TaskModel(Model):
         exact = any(isinstance(each, CnnEncoder) for each in self.text_field_embedder.modules())
         device = next(self.parameters()).device.type
         with torch.autocast(device, enabled=False) if exact else nullcontext():
-            return self.text_field_embedder(words)
+            try:
+                return self.text_field_embedder(words)
+            except IndexError as error:
+                message = (
+                    "The vocabulary or the token indexers do not fit the model: expected its own."
+                )
+                raise ConfigurationError(message) from error
 
     def _load_from_state_dict(
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any

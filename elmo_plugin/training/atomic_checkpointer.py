@@ -4,14 +4,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, Optional, Tuple
 
-import torch
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import Trainer, TrainerCheckpoint
 from overrides import overrides
 
-from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.weights import read_state
+from elmo_plugin.util.weights import read_state, save_atomically
 
 
 @Checkpointer.register("elmo-atomic")
@@ -82,19 +80,10 @@ class AtomicCheckpointer(Checkpointer):
         for path in folder.glob("training_state_e*_b*.th"):
             if not path.with_name(path.name.replace("training", "model", 1)).exists():
                 path.unlink()
-        for name in ("model_state_e*_b*.th", "training_state_e*_b*.th", "best.th"):
-            for path in folder.glob(f"{name}*{UNFINISHED}"):
-                path.unlink()
 
     def _record_save(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
         self._last_save_num_epochs_completed = epochs_completed
         self._last_save_num_batches_in_epoch_completed = batches_in_epoch_completed
-
-
-def save_atomically(state: Any, path: str) -> None:
-    """`torch.save`, but an existing file is replaced only by a complete one."""
-    with atomic_write(path) as unfinished, open(unfinished, "wb") as opened:
-        torch.save(state, opened)
 
 
 def _load(path: str, paths: Tuple[str, str]) -> Dict[str, Any]:

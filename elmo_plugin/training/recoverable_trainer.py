@@ -14,14 +14,14 @@ from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 from allennlp.training.trainer import Trainer
 from overrides import overrides
 
-from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer, save_atomically
+from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer
 from elmo_plugin.training.metric_states import load_metric_states, metric_states
 from elmo_plugin.training.random_states import random_states, set_random_states
 from elmo_plugin.training.resumed_loader import ResumedLoader
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.distributed import gathered, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError, check_no_settings
-from elmo_plugin.util.weights import read_state
+from elmo_plugin.util.weights import read_state, save_atomically
 
 # The key of what this trainer adds to the trainer state.
 _KEY = "elmo-recoverable"

@@ -1,16 +1,19 @@
 """Writes files that are complete or absent."""
 
+import glob
 import json
 import os
 import shutil
+import socket
 import tempfile
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, Iterator, Optional, Union
 
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import NO_SPACE, is_pipe
+from elmo_plugin.util.files import NO_SPACE, expanded, is_pipe
 
 #: The suffix of a file while it is written.
 UNFINISHED = ".unfinished"
@@ -21,29 +24,31 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     """
     Yields the path of a temporary file in the same folder, which is synced and renamed to `path` at
     the end, so that `path` is either the complete new file or unchanged, also if other processes
-    write it. Creates the folder if needed. After an exception the temporary file is removed.
+    write it. Creates the folder if needed. After an exception the temporary file is removed; after
+    a kill, by the next process that writes into the folder.
 
     # Parameters
 
     path : `Union[str, PathLike]`
-        The file to write. Of a symbolic link, the file that it names; a pipe or device receives a
-        copy at the end.
+        The file to write; `~` is expanded. Of a symbolic link, the file that it names; a pipe or
+        device receives a copy at the end.
 
     # Raises
 
     `OSError`
         If it cannot be written; the error names `path`, or its folder if that cannot be created.
     """
+    path = expanded(path)
     if is_pipe(path):
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder, "output")
             with open(Path(folder, "output"), "rb") as written, open(path, "wb") as pipe:
                 shutil.copyfileobj(written, pipe)
         return
-    # `Path` removes a slash at the end.
-    path = Path(os.path.realpath(path) if os.path.islink(path) else path)
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(f"{path}.{os.getpid()}{UNFINISHED}")
+    remove_abandoned(path.parent)
+    unfinished = Path(f"{path}{unfinished_suffix()}")
     try:
         yield unfinished
         with open(unfinished, "rb") as written:
@@ -58,6 +63,28 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             unfinished.unlink()
+
+
+def unfinished_suffix() -> str:
+    """The end of the names of files and folders that this process has not finished."""
+    return f".{os.getpid()}@{socket.gethostname()}{UNFINISHED}"
+
+
+@lru_cache(maxsize=None)
+def remove_abandoned(folder: Path) -> None:
+    """
+    Removes the files and folders with `unfinished_suffix` whose process was killed. Those of other
+    computers stay, since it is unknown whether their processes run.
+    """
+    of_computer = f"@{socket.gethostname()}{UNFINISHED}"
+    for path in folder.glob(f"*.*{glob.escape(of_computer)}"):
+        number = path.name.removesuffix(of_computer).rpartition(".")[2]
+        # The process runs for another user, or it is another program's file.
+        with suppress(OSError, OverflowError, ValueError):
+            try:
+                os.kill(int(number), 0)
+            except ProcessLookupError:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def write_json(path: Union[str, PathLike], content: Any, indent: Optional[int] = 2) -> None:
@@ -78,16 +105,17 @@ def write_json_rows(path: Union[str, PathLike], content: Any, first_key: str) ->
         unfinished.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
 
 
-def check_output(path: Path, force: bool) -> None:
+def check_output(path: Union[str, PathLike], force: bool) -> Path:
     """
-    Raises `ConfigurationError` if `path` is a folder, if one of its parents is a file or may not be
-    written in, or if it exists and `force` is false.
+    Returns `path` with `~` expanded. Raises `ConfigurationError` if it is a folder, if one of its
+    parents is a file or may not be written in, or if it exists and `force` is false.
     """
+    path = expanded(path)
     if path.is_dir():
         raise ConfigurationError(f"{path} is a folder; expected the name of a file to write.")
     if is_pipe(path):
         # Nothing is created beside it.
-        return
+        return path
     above = next(parent for parent in path.absolute().parents if parent.exists())
     if not above.is_dir():
         raise ConfigurationError(f"{path} cannot be written: {above} is not a folder.")
@@ -95,13 +123,15 @@ def check_output(path: Path, force: bool) -> None:
         raise ConfigurationError(f"{path} cannot be written: you may not write in {above}.")
     if path.exists() and not force:
         raise ConfigurationError(f"{path} exists. Give --force to replace it, or another name.")
+    return path
 
 
-def resumable_file(path: Path) -> Path:
+def resumable_file(path: Union[str, PathLike]) -> Path:
     """
-    The file to write in several calls: `path`, or what it names if it is a symbolic link. Raises
-    `ConfigurationError` if it is a pipe or device.
+    The file to write in several calls: `path` with `~` expanded, or what it names if it is a
+    symbolic link. Raises `ConfigurationError` if it is a pipe or device.
     """
+    path = expanded(path)
     if is_pipe(path):
         raise ConfigurationError(
             f"{path} is a pipe or device; expected the name of a file, so that an interrupted "

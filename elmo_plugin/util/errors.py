@@ -1,9 +1,12 @@
-"""The exception for wrong settings and files, and the messages of jsonnet."""
+"""The exception for wrong settings and files, interruptions, and the messages of jsonnet."""
 
 import re
 from typing import Any, Collection, Optional
 
 _JSONNET = re.compile(r"(?:RUNTIME|STATIC) ERROR: ([^\n]*)(?:\n\s*([^\t\n]+))?")
+
+#: The exit code of a command after Ctrl-C, as shells have it.
+INTERRUPTED = 130
 
 
 class _Error(Exception):
@@ -19,6 +22,15 @@ class ConfigurationError(_Error):
 
     Once `elmo_plugin.plugin` has been imported, a subclass of AllenNLP's class of this name.
     """
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Whether an exception is an interruption, or what a library has made of one."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    # By name, because `SigTermReceived` is AllenNLP's.
+    if names & {"KeyboardInterrupt", "SigTermReceived"}:
+        return True
+    return error.__context__ is not None and is_interruption(error.__context__)
 
 
 def check_one_of(choices: Collection[str], **settings: Any) -> None:

@@ -10,6 +10,11 @@ from typing import Optional, Union
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def expanded(path: Union[str, PathLike]) -> Path:
+    """The path of a file or folder to write, in which `~` is the home folder."""
+    return Path(os.path.expanduser(path))
+
+
 def is_pipe(path: Union[str, PathLike]) -> bool:
     """Whether a path is neither a file nor a folder: a pipe can be read only once."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)

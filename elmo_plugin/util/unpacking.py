@@ -1,16 +1,15 @@
-"""Unpacks untrusted archives."""
+"""Unpacks untrusted archives, and reads their configuration."""
 
 import errno
-import lzma
+import json
 import os
 import shutil
 import tarfile
 import tempfile
-import zlib
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Iterator, Union
+from typing import Any, Dict, Iterator, Union
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import NO_SPACE, local_path
@@ -54,18 +53,10 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
             # Read to the end of the compressed stream, where its checksum is.
             while archive.fileobj.read(_BLOCK):
                 pass
-    except (
-        tarfile.TarError,
-        EOFError,
-        zlib.error,
-        lzma.LZMAError,
-        OSError,
-        # From damaged headers.
-        ValueError,
-        OverflowError,
-        IndexError,
-        RecursionError,
-    ) as error:
+    except (ConfigurationError, MemoryError):
+        raise
+    # A damaged header can cause any exception.
+    except Exception as error:
         reason = str(error).partition("\n")[0][:200].rstrip(":. ")
         if isinstance(error, OSError) and error.errno in NO_SPACE:
             raise ConfigurationError(
@@ -108,6 +99,19 @@ def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         unpack(path, folder, str(archive))
         yield Path(folder)
+
+
+def read_config(folder: Path, location: str) -> Dict[str, Any]:
+    """
+    The `config.json` in the folder of a trained model; empty if there is none, or no JSON object.
+    Raises `ConfigurationError` if it is not JSON.
+    """
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{location}: its config.json is damaged: {error}.") from error
+    return config if isinstance(config, dict) else {}
 
 
 def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], location: str) -> Path:

@@ -1,4 +1,4 @@
-"""Reads the weights of trained AllenNLP models without executing anything in the files."""
+"""Writes the weights of models, and reads them without executing anything in the files."""
 
 import os
 import pickle
@@ -9,6 +9,7 @@ from typing import Any, Dict, Optional, Union
 
 import torch
 
+from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
 _OF_ARCHIVE, _OF_TRAINING = "weights.th", "best.th"
@@ -92,8 +93,8 @@ def read_state(path: Union[str, PathLike], location: str, check: bool = True) ->
         if is_zip and check:
             _check_members(path)
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
-        if not isinstance(state, dict):
-            raise ValueError(f"expected a state dict, found {type(state).__name__}")
+        if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
+            raise ValueError(f"expected a state dict of names, found {type(state).__name__}")
     except MemoryError:
         raise
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
@@ -109,6 +110,16 @@ def read_state(path: Union[str, PathLike], location: str, check: bool = True) ->
             f"({reason}). Copy it again, or save a state dict of tensors alone."
         ) from error
     return state
+
+
+def save_atomically(state: Any, path: Union[str, PathLike]) -> None:
+    """`torch.save` through `atomic_write`."""
+    with atomic_write(path) as unfinished, open(unfinished, "wb") as opened:
+        try:
+            torch.save(state, opened)
+        except RuntimeError as error:
+            # After a full disk or an interruption torch complains about the size of the file.
+            raise error.__context__ or error from None
 
 
 def with_prefix(prefix: str, state: Dict[str, Any]) -> Dict[str, Any]:

@@ -121,15 +121,14 @@ def _lines(path: str) -> Iterator[Tuple[int, str]]:
         with zipfile.ZipFile(found) as opened:
             names = [member] if member else opened.namelist()
             if len(names) > 1:
-                raise ValueError(
-                    f"{path}: expected one file in the archive, found {len(names)}. Name one of "
-                    f"them, such as '({archive})#{names[0]}'."
-                )
+                raise ValueError(f"{len(names)} files. Name one, such as '({archive})#{names[0]}'")
             with opened.open(names[0] if names else "") as file:
                 # `numbered_lines` needs `peek`. A `BufferedReader` reads from any binary file.
                 yield from numbered_lines(io.BufferedReader(cast(io.RawIOBase, file)), newline="\n")
-    except (KeyError, zipfile.BadZipFile) as error:
+    # A damaged archive can cause any exception; that of a missing file has quotes.
+    except Exception as error:
+        reason = str(error).strip('"') or type(error).__name__
         raise ValueError(
             f"{path}: expected a zip archive with a file of word vectors, found this error: "
-            f"{error.args[0]}. Correct the name of the file in it, or copy the archive again."
+            f"{reason}. Correct the name of the file in it, or copy the archive again."
         ) from error

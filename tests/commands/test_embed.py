@@ -304,7 +304,7 @@ def test_workers_write_the_same_file_and_may_be_killed(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def begun(tmp_path, monkeypatch):
+def begun(tmp_path, monkeypatch, capsys):
     """A run that stopped after its first commit: text, output, and how to let it go on."""
     text = write(tmp_path / "text.txt", [f"line number {number}" for number in range(40)])
     whole = parts._vectors
@@ -316,8 +316,8 @@ def begun(tmp_path, monkeypatch):
 
     monkeypatch.setattr(parts, "_vectors", stops)
     output = tmp_path / "out.hdf5"
-    message = failure(text, output, "--all", "--batch-size", "1")
-    assert "Run the same command again to continue" in message
+    shown = running.interruption(capsys, "elmo", text, output, "--all", "--batch-size", "1")
+    assert "Run the same command again to continue" in shown
     monkeypatch.setattr(parts, "_vectors", whole)
     return Namespace(text=text, output=output, arguments=["--all", "--batch-size", "1"])
 

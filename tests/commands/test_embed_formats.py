@@ -117,7 +117,8 @@ def test_work_that_was_stopped_goes_on_and_ends_the_same(tmp_path, suffix, monke
 
     monkeypatch.setattr(DumpFile, "commit", stops)
     settings = ["--all", "--batch-size", "1"]
-    assert "Run the same command again" in failure(text, output, *settings)
+    shown = running.interruption(capsys, "elmo", text, output, *settings)
+    assert "Run the same command again" in shown
     monkeypatch.undo()
     assert "layers all, now top" in failure(text, output, "--top", "--batch-size", "1")
     run(text, output, *settings, "--num-workers", "2")

@@ -62,6 +62,11 @@ def test_a_corpus_without_labels_is_refused(tagger, tmp_path):
     assert f"{tmp_path}/words: expected labels to compare predictions with, found none" in message
 
 
+def test_each_input_needs_an_output(tagger, tmp_path):
+    message = refused(tagger, f"{CORPUS},{CORPUS}", "--output-file", tmp_path / "metrics.json")
+    assert message.endswith("the number of datasets being evaluated. Separate them by commas.")
+
+
 def test_a_corpus_without_instances_is_refused(tagger, tmp_path):
     (tmp_path / "empty").touch()
     assert f"{tmp_path}/empty: " in refused(tagger, tmp_path / "empty")

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 
@@ -61,7 +62,8 @@ def test_allennlp_debug_shows_the_traceback(tmp_path, monkeypatch):
         main(["vocabulary", str(tmp_path / "none"), str(tmp_path / "out")])
 
 
-def test_sigterm_ends_it_with_one_sentence(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_ends_it_with_one_sentence(tmp_path, number):
     # Waits for someone who writes to the pipe.
     os.mkfifo(tmp_path / "pipe")
     start = "from elmo_plugin.commands.main import main; main()"
@@ -69,9 +71,9 @@ def test_sigterm_ends_it_with_one_sentence(tmp_path):
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     # Opened only once the command reads.
     with open(tmp_path / "pipe", "w"):
-        process.terminate()
+        process.send_signal(number)
         _, shown = process.communicate()
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert shown == "elmo vocabulary: stopped, nothing was written.\n"
 
 

@@ -99,12 +99,13 @@ def test_a_folder_without_permission_is_named_before_the_text_is_read(folder, mo
     assert message.endswith(f"out.txt cannot be written: you may not write in {folder}.")
 
 
-def test_interrupted_it_leaves_nothing(folder, monkeypatch):
+def test_interrupted_it_leaves_nothing(folder, monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("elmo_plugin.bilm.pretraining.vocabulary.choose_words", interrupted)
-    assert "nothing was written" in failure("a.txt", "out.txt")
+    shown = running.interruption(capsys, "elmo-vocabulary", "a.txt", "out.txt")
+    assert shown.endswith("allennlp elmo-vocabulary: stopped, nothing was written.\n")
     assert not list(folder.glob("out*"))
 
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 from types import SimpleNamespace
 
 import pytest
@@ -177,6 +178,24 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert names(tmp_path) == ["state.th"]
 
 
+def test_a_full_disk_is_named_and_an_interruption_stays_one(tmp_path):
+    path, limits = tmp_path / "state.th", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=f"File too large: '{path}'"):
+            save_atomically({"a": torch.zeros(100_000)}, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.raises(KeyboardInterrupt):
+        save_atomically({"a": torch.zeros(100_000), "b": Interrupted()}, path)
+    assert names(tmp_path) == []
+
+
+class Interrupted:
+    def __reduce__(self):
+        raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("kind", ["model_state", "training_state"])
 @pytest.mark.parametrize("size", [0, 10, 500, None])
 def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_used(tmp_path, kind, size):
@@ -224,17 +243,9 @@ def test_a_checkpoint_with_a_pickled_class_is_refused_in_one_printable_line(tmp_
     assert str(raised.value).isprintable()
 
 
-def test_unfinished_files_of_other_programs_stay(tmp_path):
-    for name in ("vectors.hdf5.7.unfinished", "best.th.7.unfinished"):
-        (tmp_path / name).write_bytes(b"half a file")
-    make(tmp_path).load_checkpoint()
-    assert names(tmp_path) == ["vectors.hdf5.7.unfinished"]
-
-
 def test_files_left_incomplete_by_a_kill_are_removed(tmp_path):
     train(make(tmp_path), ScriptedTrainer())
     whole = names(tmp_path)
-    for name in ("training_state_e0_b7.th", "model_state_e0_b7.th.7.unfinished"):
-        (tmp_path / name).write_bytes(b"half a file")
+    (tmp_path / "training_state_e0_b7.th").write_bytes(b"half a file")
     make(tmp_path).load_checkpoint()
     assert names(tmp_path) == whole

@@ -1,12 +1,21 @@
 import errno
 import json
 import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
-from elmo_plugin.util.atomic_write import atomic_write, check_output, write_json_rows
+from elmo_plugin.util.atomic_write import (
+    atomic_write,
+    check_output,
+    remove_abandoned,
+    write_json,
+    write_json_rows,
+)
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -132,3 +141,32 @@ def test_the_name_of_a_file_that_is_not_utf8_is_kept(tmp_path):
     write_json_rows(tmp_path / "rows.json", {"command": "elmo probe \udcff"}, "name")
     text = (tmp_path / "rows.json").read_text(encoding="utf-8")
     assert json.loads(text) == {"command": "elmo probe \udcff"}
+
+
+def test_what_killed_processes_left_is_removed_and_what_running_ones_write_stays(tmp_path):
+    process = subprocess.Popen(["sleep", "60"])
+    host = socket.gethostname()
+    kept = [f"a.{process.pid}@{host}.unfinished", f"a.{os.getppid()}@{host}.unfinished"]
+    # Of another computer, of other programs, and of work that is continued.
+    kept += ["a.1@elsewhere.unfinished", f"a@{host}.unfinished", "b.unfinished", "a.7.unfinished"]
+    for name in kept:
+        (tmp_path / name).touch()
+    write_json(tmp_path / "first", 1)
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, "first"])
+    process.kill()
+    process.wait()
+    (tmp_path / f"folder.{process.pid}@{host}.unfinished").mkdir()
+    # Once per process.
+    remove_abandoned.cache_clear()
+    write_json(tmp_path / "second", 2)
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept[1:], "first", "second"])
+
+
+def test_a_kill_leaves_a_file_that_the_next_process_removes(tmp_path):
+    script = "import os, sys; from elmo_plugin.util.atomic_write import atomic_write\n"
+    script += "with atomic_write(sys.argv[1]) as path: path.touch(); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", script, tmp_path / "file"])
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith("file.") and left.name.endswith(".unfinished")
+    write_json(tmp_path / "file", 1)
+    assert os.listdir(tmp_path) == ["file"]

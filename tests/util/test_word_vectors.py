@@ -64,7 +64,7 @@ def test_what_is_no_file_of_vectors_is_refused(tmp_path, text, message):
 def test_an_error_within_an_archive_names_the_file_in_it(tmp_path):
     with zipfile.ZipFile(tmp_path / "v.zip", "w") as archive:
         archive.writestr("inside.txt", b"the 1 2 3\nplay\xff 4 5 6\n")
-    with pytest.raises(ValueError, match="^inside.txt:2: expected UTF-8 text, found the byte 0xff"):
+    with pytest.raises(ValueError, match="v.zip: .* inside.txt:2: expected UTF-8 text, found the"):
         read(tmp_path / "v.zip", {"the", "play"})
 
 
@@ -73,7 +73,11 @@ def test_an_error_within_an_archive_names_the_file_in_it(tmp_path):
     [
         ({}, "v.zip", "v.zip: expected a zip archive with a file of word vectors"),
         ({"a.txt": "the 1 2 3\n"}, "(v.zip)#b.txt", "There is no item named 'b.txt'"),
-        ({"a.txt": "x", "b.txt": "y"}, "v.zip", "v.zip: expected one file in the archive, found 2"),
+        (
+            {"a.txt": "x", "b.txt": "y"},
+            "v.zip",
+            "v.zip: expected .* 2 files. Name one, such as '.v.zip.#a.txt'",
+        ),
         ({"a.txt": "the 1 2 3\n"}, "v.zip", "Bad CRC-32 for file 'a.txt'"),
     ],
 )

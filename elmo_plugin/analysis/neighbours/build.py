@@ -1,7 +1,6 @@
 import os
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Union
 
 import numpy
@@ -16,7 +15,7 @@ from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import is_pipe
+from elmo_plugin.util.files import expanded, is_pipe
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,7 @@ def build_index(
         cannot be written (see `IndexWriter`) or was begun with another text; if the biLM has no
         such layer, is stateful, or gives vectors that are not finite.
     """
+    folder = expanded(folder)
     lines = _Lines(text, folder, options)
     settings = _settings(bilm, options)
     # Checked before the folder is created.
@@ -89,7 +89,7 @@ def build_index(
             f"{', '.join(map(str, text))}: expected {what}, found none in {lines.num_lines} lines."
         )
     lines = _Lines(text, folder, options)
-    with closing(IndexWriter(Path(folder), settings, force)) as writer:
+    with closing(IndexWriter(folder, settings, force)) as writer:
         num_resumed = writer.progress["num_lines"]
         sentences = lines.sentences()
         lines.skip(sentences, num_resumed, writer.progress["text_sha256"], folder)

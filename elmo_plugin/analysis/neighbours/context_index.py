@@ -29,6 +29,8 @@ START = {
     "text_sha256": "",
     "complete": False,
 }
+# Its other fields, with values of their types.
+_SETTINGS = {"layers": [], "dim": 0, "bilm_fingerprint": "", "warm_up": False, "computed_in": ""}
 
 
 class ContextIndex:
@@ -129,7 +131,8 @@ class ContextIndex:
         try:
             # Copy on write: torch warns of read-only arrays. Nothing is written.
             array = numpy.load(self.folder / name, mmap_mode="c", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        # A damaged header can cause any exception.
+        except Exception as error:
             raise damaged(self.folder, f"{name} cannot be read") from error
         if array.shape != shape:
             raise damaged(self.folder, f"{name} has the shape {array.shape} instead of {shape}")
@@ -163,13 +166,16 @@ def read_settings(folder: Path) -> Dict[str, Any]:
             f"{folder} is no index of contexts: it has no {INDEX_FILE}. Expected a folder that "
             "`elmo neighbours build` wrote."
         ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise damaged(folder, f"{INDEX_FILE} cannot be read") from error
     if version != FORMAT_VERSION:
         raise ConfigurationError(
             f"{folder} has the format {version} of another version of elmo_plugin, expected "
             f"{FORMAT_VERSION}. Build it again."
         )
+    for name, value in {**START, **_SETTINGS}.items():
+        if type(settings.get(name)) is not type(value):
+            raise damaged(folder, f"{name!r} in {INDEX_FILE} is missing or of another type")
     return settings
 
 

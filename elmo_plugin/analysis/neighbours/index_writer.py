@@ -116,9 +116,6 @@ class IndexWriter:
             os.close(self._lock)
 
     def _continue(self, settings: Dict[str, Any], force: bool) -> None:
-        for unfinished in self.folder.glob(f"{INDEX_FILE}.*{UNFINISHED}"):
-            # Its writer was killed.
-            unfinished.unlink()
         if force or not (self.folder / INDEX_FILE).exists():
             self._write_progress()
             return

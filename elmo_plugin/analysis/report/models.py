@@ -62,7 +62,7 @@ def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
         return metric, ""
     try:
         value = json.loads(path.read_text(encoding="utf-8")).get(f"best_validation_{metric}")
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise ConfigurationError(
             f"{path}: expected the metrics of a training run, found {error!r}. Move the file away, "
             "or train again."

@@ -126,7 +126,7 @@ def _has_token_embeddings(options_file: Any) -> bool:
     for path in _files(options_file) if isinstance(options_file, str) else ():
         try:
             options = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         return isinstance(options, dict) and options.get("char_cnn") is None
     return False

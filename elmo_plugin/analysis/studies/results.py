@@ -158,7 +158,7 @@ class Results:
             self.rows = list(map(Row.from_dict, content["rows"]))
             self._runs = content["runs"]
             self._scores = {score["digest"]: score for score in content["scores"]}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ConfigurationError(
                 f"{self.path}: expected what elmo-study writes, found {error!r}. Restore the "
                 "file, or delete it: runs that have a folder below runs/ are not trained again."

@@ -106,7 +106,7 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
             for run in rendered["runs"]
         )
         study = Study(rendered["title"], rows, runs)
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ConfigurationError(
             f"{path}: expected a study, which imports lib/study.libsonnet, found {error!r}."
         ) from error

@@ -1,11 +1,9 @@
 """Reads biLMs from trained AllenNLP models without building those models."""
 
-import json
 import os
 import tarfile
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
@@ -18,7 +16,7 @@ from elmo_plugin.bilm.stored_options import STORED_OPTIONS, decode_stored_option
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 from elmo_plugin.util.quantized import dequantize
-from elmo_plugin.util.unpacking import unpacked
+from elmo_plugin.util.unpacking import read_config, unpacked
 from elmo_plugin.util.weights import find_weights, read_state, trained_weights, with_prefix
 
 
@@ -56,7 +54,7 @@ class TrainedModel:
             restore_shipped_bilm(parameters, location)
             dequantize(parameters)
             words, counts = read_predicted_words(folder)
-            return cls(parameters, words, counts, location, _read_config(folder, location))
+            return cls(parameters, words, counts, location, read_config(folder, location))
 
     def bilm(self, name: Optional[str] = None) -> Bilm:
         """
@@ -156,12 +154,3 @@ def _check_tensors(parameters: Dict[str, Any], location: str) -> None:
                 f"{location}: expected tensors and their names, found {type(value).__name__} "
                 f"{name!r}. Use the weights of a trained model."
             )
-
-
-def _read_config(folder: Path, location: str) -> Dict[str, Any]:
-    path = folder / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    except ValueError as error:
-        raise ConfigurationError(f"{location}: its config.json is damaged: {error}.") from error
-    return config if isinstance(config, dict) else {}

@@ -18,6 +18,8 @@ from elmo_plugin.util.files import local_path
 WRITABLE_DTYPES = ("float32", "float16")
 READABLE_DTYPES = ("float16", "float32", "float64")
 
+# Of groups in HDF5; weight files of bilm-tf have five.
+_MAX_DEPTH = 50
 _SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
 
 
@@ -98,6 +100,9 @@ def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
     arrays: Dict[str, _StoredArray] = {}
 
     def collect(name: str, item: object) -> None:
+        # HDF5 looks up each name from the root: the time grows with the cube of the depth.
+        if name.count("/") > _MAX_DEPTH:
+            raise ConfigurationError(f"{file.filename}: expected weights, found nested groups.")
         if isinstance(item, h5py.Dataset):
             if item.is_virtual or item.external:
                 raise ConfigurationError(

@@ -12,7 +12,9 @@ from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE, SoftmaxWeights, save
 from elmo_plugin.bilm.io.weight_files import WEIGHT_FILE
 from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE
+from elmo_plugin.util.atomic_write import remove_abandoned, unfinished_suffix
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 
 _EXPORTED = (OPTIONS_FILE, WEIGHT_FILE, SOFTMAX_FILE, VOCABULARY_FILE)
 
@@ -51,12 +53,13 @@ def save_bilm(
     `ConfigurationError`
         If one of the files exists and `force` is false, or the softmax does not fit.
     """
-    folder = Path(folder)
+    folder = expanded(folder)
     check_export_folder(folder, force)
     folder.parent.mkdir(parents=True, exist_ok=True)
     # A folder's parent may be on another disk, to which a file cannot be renamed.
     above = folder if folder.is_dir() else folder.parent
-    with TemporaryDirectory(prefix="elmo-export-", dir=above) as temporary:
+    remove_abandoned(above)
+    with TemporaryDirectory(unfinished_suffix(), "elmo-export-", above) as temporary:
         # Not the temporary folder itself, which only its owner may read.
         unfinished = Path(temporary, "files")
         unfinished.mkdir()
@@ -97,7 +100,7 @@ def allennlp_obstacle(options: BilmOptions) -> Optional[str]:
 
 def check_export_folder(folder: Union[str, PathLike], force: bool) -> None:
     """Raises the `ConfigurationError` of `save_bilm` for the folder, before anything is written."""
-    folder = Path(folder)
+    folder = expanded(folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigurationError(f"{folder} is a file; expected a folder, existing or new.")
     there = [name for name in _EXPORTED if (folder / name).exists()]

@@ -17,6 +17,7 @@ from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, write_vocabulary
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.optional import optional_package
 
 CONFIG_FILE = "config.json"
@@ -92,8 +93,7 @@ class PretrainedFiles(ModuleWithOptions):
         dtype : `str`, optional (default = `"float32"`)
             See `save_weights`, also for errors.
         """
-        folder = Path(os.path.expanduser(folder))
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = expanded(folder)
         save_files(self, folder / CONFIG_FILE, folder / SAFETENSORS_FILE, dtype)
         if metrics is not None or not (folder / CARD_FILE).exists():
             with atomic_write(folder / CARD_FILE) as card:

@@ -20,6 +20,7 @@ from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import SCALES, quantized
 from elmo_plugin.util.unpacking import unpacked
+from elmo_plugin.util.weights import save_atomically
 from elmo_plugin.util.word_vectors import NUM_TRAINED
 
 # The registered subclasses of `TaskModel`, which read matrices in 8 bits. They are not imported,
@@ -68,7 +69,8 @@ def pack(
     with unpacked(archive) as folder, tempfile.TemporaryDirectory() as packed_folder:
         model = TrainedModel.read(folder, str(archive))
         for name in ("config.json", "vocabulary", "meta.json"):
-            if not (folder / name).exists():
+            is_there = Path.is_dir if name == "vocabulary" else Path.is_file
+            if not is_there(folder / name):
                 raise ConfigurationError(
                     f"{archive} holds no trained model: expected {name} in it, which AllenNLP "
                     "writes. Use the model.tar.gz or the folder of a finished training run."
@@ -84,7 +86,7 @@ def pack(
         if int8:
             _check_task(model.config, str(archive))
             parameters = quantized(parameters)
-        torch.save(_halved(parameters, str(archive)), packed / "weights.th")
+        save_atomically(_halved(parameters, str(archive)), packed / "weights.th")
         config = json.dumps(_portable(model.config, sources), indent=2)
         (packed / "config.json").write_text(f"{config}\n", encoding="utf-8")
         shutil.copyfile(folder / "meta.json", packed / "meta.json")

@@ -24,6 +24,7 @@ from elmo_plugin.elmo.dump.parts import (
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.atomic_write import UNFINISHED
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.resumable_text import settings_difference
 from elmo_plugin.util.text_files import find_file
 
@@ -96,17 +97,18 @@ def dump_embeddings(
             "`dump_embeddings` needs a biLM that is not stateful: a resumed dump could not restore "
             "its state."
         )
+    output_path = expanded(output_path)
     if os.path.exists(output_path) and os.path.samefile(find_file(input_path), output_path):
         raise ConfigurationError(f"{output_path} is the input; name another output.")
-    format_of(Path(output_path)).check(options)
-    text = _Text(input_path, Path(output_path), options)
+    format_of(output_path).check(options)
+    text = _Text(input_path, output_path, options)
     sentences = text.sentences()
     # Read before the output is opened, so that an empty or missing input is reported first.
     first = next(sentences, None)
     if first is None:
         raise ConfigurationError(f"{input_path} is empty; expected a sentence per line.")
     sentences = chain([first], sentences)
-    with closing(DumpFile(Path(output_path), _settings(bilm, options), force)) as file:
+    with closing(DumpFile(output_path, _settings(bilm, options), force)) as file:
         num_resumed = file.progress["num_lines"]
         text.skip(sentences, num_resumed, file.progress["text_sha256"], file.folder)
         on_progress(num_resumed)

@@ -93,10 +93,9 @@ class DumpFile:
         os.replace(self._whole, self.path)
 
     def _continue(self, force: bool) -> None:
-        for pattern in ("*.written*", f"*{UNFINISHED}"):
-            for written in self.folder.glob(pattern):
-                # Its writer was killed before the commit, or before the file was whole.
-                written.unlink()
+        for written in self.folder.glob("*.written*"):
+            # Its writer was killed before the commit.
+            written.unlink()
         parts = self._parts()
         if not parts:
             return

@@ -12,6 +12,7 @@ from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, dump_embeddings, finished_dump
 from elmo_plugin.elmo.dump.formats import format_of
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.folder_lock import wait_for_lock
 from elmo_plugin.util.ray_tasks import run_with_ray
 
@@ -33,9 +34,10 @@ def shard_outputs(texts: Sequence[str], folder: Union[str, os.PathLike]) -> Dict
         If two texts would be written to the same file.
     """
     texts_of: Dict[Path, str] = {}
-    suffix = format_of(Path(folder)).suffix
+    folder = expanded(folder)
+    suffix = format_of(folder).suffix
     for text in texts:
-        output = Path(folder) / f"{os.path.basename(text).removesuffix('.gz')}{suffix}"
+        output = folder / f"{os.path.basename(text).removesuffix('.gz')}{suffix}"
         if output in texts_of:
             other = texts_of[output]
             raise ConfigurationError(f"{other} and {text} would both be written to {output}.")

@@ -2,15 +2,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Dict, List
 
-import torch
 from spacy.language import Language
 from thinc.util import get_torch_default_device
 
 import elmo_plugin
 from elmo_plugin.elmo.token_batches import token_batches
 from elmo_plugin.integrations.spacy.pipe import BatchPipe
+from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped_archives
+from elmo_plugin.util.weights import save_atomically
 
 _ARCHIVE = "model.tar.gz"
 # Maximum number of sentences, or documents, in a batch; see also `token_batches`.
@@ -101,15 +102,14 @@ class ArchivePipe(BatchPipe):
         archive = self.load()
         from allennlp.models.archival import archive_model
 
-        path = Path(path)
-        path.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory() as folder:
             archive.config.to_file(str(Path(folder, "config.json")))
             archive.model.vocab.save_to_files(str(Path(folder, "vocabulary")))
-            torch.save(archive.model.state_dict(), Path(folder, "best.th"))
+            save_atomically(archive.model.state_dict(), Path(folder, "best.th"))
             if archive.meta is not None:
                 archive.meta.to_file(Path(folder, "meta.json"))
-            archive_model(folder, archive_path=path / _ARCHIVE)
+            with atomic_write(Path(path, _ARCHIVE)) as unfinished:
+                archive_model(folder, archive_path=unfinished)
 
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "ArchivePipe":
         """Reads what `to_disk` has written, in place of the archive that the settings name."""

@@ -14,7 +14,7 @@ from elmo_plugin.elmo.elmo import Elmo
 from elmo_plugin.elmo.token_batches import map_in_batches
 from elmo_plugin.integrations.spacy.pipe import folder_of_bytes, folder_to_bytes, sentences_of
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.weights import read_state
+from elmo_plugin.util.weights import read_state, save_atomically
 
 _MIX_FILE = "mix.th"
 # Maximum number of sentences in a batch outside training; see also `token_batches`.
@@ -143,7 +143,7 @@ class ElmoShim(PyTorchShim):
 
     def _write(self, folder: Path) -> None:
         self.elmo.bilm.save_pretrained(folder)
-        torch.save(self.elmo.mixes.state_dict(), folder / _MIX_FILE)
+        save_atomically(self.elmo.mixes.state_dict(), folder / _MIX_FILE)
 
 
 def _init(

@@ -12,6 +12,7 @@ from overrides import overrides
 from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.tasks.predictor import TaskPredictor
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 
 
 @Predictor.register("elmo-squad")
@@ -159,7 +160,7 @@ class _OfficialFile:
         if self._file is None:
             # Opened with the first answer, so that an input that cannot be read does not empty an
             # existing file. Binary, since a text file cannot seek from its end.
-            self._file = open(self._path, "wb")
+            self._file = open(expanded(self._path), "wb")
             self._file.write(pair)
         else:
             self._file.seek(-1, os.SEEK_END)

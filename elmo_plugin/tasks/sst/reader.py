@@ -92,5 +92,6 @@ class SstReader(TaskReader):
 
 
 def in_order(names: Iterable[str]) -> List[str]:
-    """The names of classes, from the most negative to the most positive."""
-    return sorted(names, key=_CLASSES["5-class"].index)
+    """The names of classes, from the most negative to the most positive; then others."""
+    order = _CLASSES["5-class"]
+    return sorted(names, key=lambda name: order.index(name) if name in order else len(order))

@@ -161,6 +161,13 @@ def test_a_missing_file_is_named_with_the_setting(bilm, tmp_path):
     refused(bilm, tmp_path / "none.hdf5", ["does not exist", "`weight_file` (or ELMO_WEIGHTS)"])
 
 
+@pytest.mark.timeout(20)
+def test_groups_in_groups_are_refused_at_once(bilm, copied):
+    with h5py.File(copied, "r+") as file:
+        file["/".join("g" * 5000)] = 1.0
+    refused(bilm, copied, "expected weights, found nested groups")
+
+
 @pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
 def test_half_a_file_is_damaged(bilm, tmp_path, ending):
     path = tmp_path / f"half.{ending}"

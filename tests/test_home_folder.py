@@ -1,0 +1,84 @@
+"""`~` is the home folder wherever something is written."""
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from allennlp.commands.train import train_model_from_file
+
+from elmo_plugin.analysis.features import SpannedSentence, compute_features
+from elmo_plugin.analysis.neighbours import IndexOptions, build_index
+from elmo_plugin.analysis.representations import BilmLayers
+from elmo_plugin.bilm import save_weights
+from elmo_plugin.bilm.io.export import save_bilm
+from elmo_plugin.bilm.io.pack import pack
+from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, save_softmax
+from elmo_plugin.bilm.vocabulary_file import write_vocabulary
+from elmo_plugin.elmo.cache.layer_cache import LayerCache
+from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings
+from elmo_plugin.util.resumable_text import ResumableText
+from elmo_plugin.util.weights import save_atomically
+from tests.commands import running
+from tests.trained import FIXTURES
+
+RESULTS = FIXTURES.parent / "experiments/results/cove"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An empty home folder; the working folder holds a text."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "text").write_text("a cat\nof the cat\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(elsewhere)
+    yield home
+    assert os.listdir(elsewhere) == ["text"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["elmo", "text", "~/out.hdf5", "--all"],
+        ["elmo-vocabulary", "text", "~/out"],
+        ["elmo-experiments", "~/out"],
+        ["elmo-neighbours", "build", "text", "~/out"],
+        ["elmo-report", RESULTS, "--output", "~/out", "--pictures", "~/pictures"],
+        ["elmo-study", FIXTURES / "studies/table7.jsonnet", "--serialization-dir=~/out", "--show"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_commands(home, arguments):
+    running.run(*arguments)
+    assert list(home.glob("out*"))
+
+
+def test_functions(home, bilm, tagger):
+    softmax = SoftmaxWeights(torch.zeros(3, 512), torch.zeros(3), ["<S>", "</S>", "<UNK>"], None)
+    sentences = [SpannedSentence(["a"], [(0, 1)])]
+    write = {
+        "weights.hdf5": partial(save_weights, bilm),
+        "weights.safetensors": partial(save_weights, bilm),
+        "state.th": partial(save_atomically, {}),
+        "pretrained": bilm.save_pretrained,
+        "exported": partial(save_bilm, bilm),
+        "softmax": lambda path: save_softmax(softmax, path),
+        "vocabulary": partial(write_vocabulary, [("<S>", None)]),
+        "vectors.hdf5": lambda path: dump_embeddings(bilm, "text", path, DumpOptions("all")),
+        "lines.unfinished": lambda path: ResumableText(path.removesuffix(".unfinished"), {}, False),
+        "index": lambda path: build_index(bilm, ["text"], path, IndexOptions()),
+        "features": lambda path: compute_features(BilmLayers(bilm), sentences, path),
+        "packed": partial(pack, tagger),
+        "cache": lambda path: LayerCache.open(Path(path), bilm),
+    }
+    for name, function in write.items():
+        function(f"~/{name}")
+        assert (home / name).exists(), name
+
+
+def test_the_folder_of_a_training_run(home):
+    train_model_from_file(FIXTURES / "experiments/ner.jsonnet", "~/run", dry_run=True)
+    assert (home / "run/vocabulary").is_dir()
