@@ -20,8 +20,6 @@ from elmo_plugin.util.errors import ConfigurationError
 logger = logging.getLogger(__name__)
 
 WORD = "word"
-# Seconds in which a client must have sent the body of its request.
-_TIME_TO_SEND = 30.0
 _SUMMARIES = {
     "ner": "Names in a sentence",
     "srl": "Who did what to whom: the roles of the predicates of a sentence",
@@ -33,6 +31,7 @@ _SUMMARIES = {
 }
 _RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
     200: {"description": "The answer", "content": {"application/json": {}}},
+    403: {"description": "Host or Origin of the request is not allowed"},
     408: {"description": "The request was not sent in time"},
     413: {"description": "The request is too large"},
     422: {"description": "The request has another form; the detail says which is expected"},
@@ -109,7 +108,8 @@ def make_app(
             start = time.perf_counter()
             reply = await _reply(worker, kind, request, limits)
             server_metrics.request(kind, reply.status, time.perf_counter() - start)
-            return Response(reply.content, reply.status, media_type="application/json")
+            headers = {"Retry-After": "1"} if reply.status == 503 else None
+            return Response(reply.content, reply.status, headers, "application/json")
 
         return answer
 
@@ -159,7 +159,7 @@ def make_app(
 async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Reply:
     """Reads a request, waits for its answer, and cancels it if the client disconnects."""
     try:
-        text = await asyncio.wait_for(_body(request, limits.max_bytes), _TIME_TO_SEND)
+        text = await _body(request, limits.max_bytes)
         answer = await _answer(worker.submit(kind, text), request)
         return Reply(200, answer)
     except _Disconnected:
@@ -169,12 +169,12 @@ async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Rep
         return _problem(413, str(error))
     except (ValueError, ConfigurationError) as error:
         return _problem(422, str(error))
-    except asyncio.TimeoutError:
-        return _problem(408, f"the request was not sent within {_TIME_TO_SEND:.0f} seconds.")
     except QueueFull:
         return _problem(503, "too many requests are waiting. Try again later.")
     except WorkerEnded:
         return _problem(503, "the server cannot answer any more; restart it.")
+    except asyncio.CancelledError:
+        return _problem(503, "the server stops. Try again later.")
     except Exception:
         logger.exception("%s: a request failed", kind)
         return _problem(500, "the model failed on this request; the server's log says why.")

@@ -1,18 +1,20 @@
+import resource
 import socket
+from contextlib import suppress
 from typing import Any, Callable
 
 from elmo_plugin.util.errors import ConfigurationError
 
-# For requests that do not wait: the current batch, the page, `/health` and `/metrics`.
-_MORE_CONNECTIONS = 256
-_SECONDS_TO_STOP = 10
+# Docker kills a container after 10.
+_SECONDS_TO_STOP = 6
+_BACKLOG = 1024
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket of this address; `ConfigurationError` if it cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=1024)
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigurationError(
             f"Cannot listen on {host}, port {port} ({error.strerror or error}). Choose another "
@@ -20,11 +22,10 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def serve(
-    app: Any, host: str, port: int, max_queue_size: int, on_start: Callable[[str], object]
-) -> None:
+def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> None:
     """
-    Serves an application until SIGINT or SIGTERM, which then have their usual effect.
+    Serves an application until SIGINT or SIGTERM. Requests that are not answered then have 6
+    seconds, and are cancelled.
 
     # Parameters
 
@@ -34,8 +35,6 @@ def serve(
         The address to listen on.
     port : `int`
         0 for any free one.
-    max_queue_size : `int`
-        See `Worker`. Connections beyond `max_queue_size + 256` are also answered with 503.
     on_start : `Callable[[str], object]`
         Called with the URL when it listens.
 
@@ -46,14 +45,34 @@ def serve(
     """
     import uvicorn
 
+    from elmo_plugin.serve.connection import SECONDS_TO_SEND, Connection
+
+    Connection.max_connections = _allow_files(Connection.max_connections)
     with listen(host, port) as listening:
         shown = f"[{host}]" if listening.family == socket.AF_INET6 else host
         on_start(f"http://{shown}:{listening.getsockname()[1]}/")
         config = uvicorn.Config(
             app,
-            log_level="warning",
+            http=Connection,
+            ws="none",
+            log_level="error",
             access_log=False,
-            limit_concurrency=max_queue_size + _MORE_CONNECTIONS,
+            backlog=_BACKLOG,
+            timeout_keep_alive=SECONDS_TO_SEND,
             timeout_graceful_shutdown=_SECONDS_TO_STOP,
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        # Raised at the end for the signal.
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+def _allow_files(num_connections: int) -> int:
+    """
+    Raises the limit of open files for this many connections, and returns how many it permits. The
+    other half is for files, and for connections accepted before others are closed.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = 2 * num_connections
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit), hard))
+    return limit // 2
