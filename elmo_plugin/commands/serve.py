@@ -116,10 +116,6 @@ def run(args: Namespace) -> str:
         say(f"{task.name}: warming up")
         task.warm_up(args.batch_size)
     serve(app, args.host, args.port, tell)
-    say(STOPPED)
-    if app.state.worker.is_alive:
-        # At a usual end of the process, Python would abort it in the middle of a batch.
-        os._exit(0)
     return ""
 
 

@@ -1,7 +1,8 @@
+import os
 import resource
 import socket
-from contextlib import suppress
-from typing import Any, Callable
+import sys
+from typing import Any, Callable, NoReturn
 
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -22,10 +23,10 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> None:
+def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> NoReturn:
     """
-    Serves an application until SIGINT or SIGTERM. Requests that are not answered then have 6
-    seconds, and are cancelled.
+    Serves an application until SIGINT or SIGTERM. Requests that are not answered 6 seconds later
+    are cancelled, and the process ends with 0.
 
     # Parameters
 
@@ -61,9 +62,13 @@ def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> 
             timeout_keep_alive=SECONDS_TO_SEND,
             timeout_graceful_shutdown=_SECONDS_TO_STOP,
         )
-        # Raised at the end for the signal.
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        # uvicorn's own raises the signal again in the end, and a second signal leaves at once.
+        server.handle_exit = lambda *_: setattr(server, "should_exit", True)  # type: ignore
+        server.run(sockets=[listening])
+    print("stopped.", file=sys.stderr, flush=True)
+    # A usual end waits for the models, and aborts the process in the middle of a batch.
+    os._exit(0)
 
 
 def _allow_files(num_connections: int) -> int:

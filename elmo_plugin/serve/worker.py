@@ -12,8 +12,6 @@ logger = logging.getLogger(__name__)
 # After a batch, how long to wait at most for new requests of the clients that it answered, as a
 # fraction of the time that the batch took.
 _PAUSE = 0.5
-# Seconds in which an idle thread ends.
-_TIME_TO_END = 1.0
 
 #: The answer to a request, or the error for which there is none.
 Outcome = Union[str, Exception]
@@ -88,15 +86,10 @@ class Worker:
         self._thread.start()
 
     def stop(self) -> None:
-        """
-        Answers nothing more: waiting requests end with `WorkerEnded`. An idle thread has ended
-        then; a batch that is being answered keeps it alive.
-        """
+        """Answers nothing more: waiting requests end with `WorkerEnded`."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
-        if self._thread is not None:
-            self._thread.join(_TIME_TO_END)
 
     @property
     def is_alive(self) -> bool:

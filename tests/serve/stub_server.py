@@ -1,11 +1,10 @@
 """
-A server whose model answers a request of N words after the seconds that the first word says.
+A server whose model answers a request after the seconds that its first word says.
 
     python -m tests.serve.stub_server SECONDS_TO_SEND LOOP
 """
 
 import json
-import signal
 import sys
 import time
 
@@ -36,7 +35,6 @@ class Predictor:
 
 
 def main(seconds_to_send, loop):
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     connection.SECONDS_TO_SEND = float(seconds_to_send)
     of_uvicorn = uvicorn.Config
     uvicorn.Config = lambda *args, **settings: of_uvicorn(*args, **settings, loop=loop)
