@@ -1,5 +1,4 @@
 import os
-import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from elmo_plugin.analysis.neighbours import ContextIndex
 from elmo_plugin.bilm.io.softmax_files import find_softmax
 from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, chosen_bilm, positive_number
 from elmo_plugin.commands.command import say
-from elmo_plugin.serve.allowed_hosts import HOST, AllowedHosts
+from elmo_plugin.serve.allowed_hosts import AllowedHosts
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.served_task import load_tasks
@@ -54,12 +53,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--allowed-host",
-        type=_host,
         action="append",
         default=[],
         metavar="NAME",
-        help="a name by which requests may reach the server, such as that of a proxy; may "
-        "be repeated, * allows all (allowed by default: localhost and --host)",
+        help="a name by which requests may reach the server, such as that of a proxy; may be "
+        "repeated, * allows all (allowed by default: localhost and --host)",
     )
     parser.add_argument("--port", type=_port, default=8000, help="0 for a free one (default: 8000)")
     parser.add_argument(
@@ -103,7 +101,8 @@ def run(args: Namespace) -> str:
     words = _word_analyzer(args, limits)
     tasks = load_tasks(args.archive or shipped_archives().values(), load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_queue_size)
-    app.add_middleware(AllowedHosts, hosts=[_host(args.host), *args.allowed_host])
+    host = f"[{args.host}]" if ":" in args.host else args.host
+    app.add_middleware(AllowedHosts, hosts=[host, *args.allowed_host])
     app.version = elmo_plugin.__version__
 
     def tell(url: str) -> None:
@@ -125,13 +124,6 @@ def _word_analyzer(args: Namespace, limits: Limits) -> WordAnalyzer:
     if args.neighbours is not None:
         index = ContextIndex(Path(args.neighbours))
     return WordAnalyzer(bilm, find_softmax(args.weight_file, bilm.options), index, limits)
-
-
-def _host(text: str) -> str:
-    host = f"[{text}]" if text.count(":") > 1 and text[0] != "[" else text
-    if not re.fullmatch(HOST, host):
-        raise ArgumentTypeError(f"expected a name without port, such as example.org, found {text}")
-    return host
 
 
 def _port(text: str) -> int:

@@ -1,14 +1,13 @@
 import asyncio
 import base64
 import hashlib
-import json
 import logging
 import re
 import time
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import Any, AsyncIterator, Dict, NamedTuple, Optional, Tuple, Union
+from typing import Any, AsyncIterator, Dict, Optional, Tuple, Union
 
 from elmo_plugin.serve.requests import EXAMPLES, Limits, TooLarge, schema
 from elmo_plugin.serve.served_task import ServedTask
@@ -20,6 +19,8 @@ from elmo_plugin.util.errors import ConfigurationError
 logger = logging.getLogger(__name__)
 
 WORD = "word"
+# Seconds in which a client must have sent the body of its request.
+_TIME_TO_SEND = 30.0
 _SUMMARIES = {
     "ner": "Names in a sentence",
     "srl": "Who did what to whom: the roles of the predicates of a sentence",
@@ -42,13 +43,6 @@ _RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
 
 class _Disconnected(Exception):
     """The client has disconnected before its answer."""
-
-
-class Reply(NamedTuple):
-    """A status code, and JSON."""
-
-    status: int
-    content: str
 
 
 def make_app(
@@ -107,9 +101,8 @@ def make_app(
         async def answer(request: Request) -> Response:
             start = time.perf_counter()
             reply = await _reply(worker, kind, request, limits)
-            server_metrics.request(kind, reply.status, time.perf_counter() - start)
-            headers = {"Retry-After": "1"} if reply.status == 503 else None
-            return Response(reply.content, reply.status, headers, "application/json")
+            server_metrics.request(kind, reply.status_code, time.perf_counter() - start)
+            return reply
 
         return answer
 
@@ -156,19 +149,23 @@ def make_app(
     return app
 
 
-async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Reply:
+async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Any:
     """Reads a request, waits for its answer, and cancels it if the client disconnects."""
+    from fastapi import Response
+
     try:
-        text = await _body(request, limits.max_bytes)
+        text = await asyncio.wait_for(_body(request, limits.max_bytes), _TIME_TO_SEND)
         answer = await _answer(worker.submit(kind, text), request)
-        return Reply(200, answer)
+        return Response(answer, media_type="application/json")
     except _Disconnected:
         # Nobody reads it; the status is for `/metrics`.
-        return Reply(499, "")
+        return Response(status_code=499)
     except TooLarge as error:
         return _problem(413, str(error))
     except (ValueError, ConfigurationError) as error:
         return _problem(422, str(error))
+    except asyncio.TimeoutError:
+        return _problem(408, f"the request was not sent within {_TIME_TO_SEND:.0f} seconds.")
     except QueueFull:
         return _problem(503, "too many requests are waiting. Try again later.")
     except WorkerEnded:
@@ -216,8 +213,10 @@ async def _gone(request: Any) -> None:
         pass
 
 
-def _problem(status: int, detail: str) -> Reply:
-    return Reply(status, json.dumps({"detail": detail}))
+def _problem(status: int, detail: str) -> Any:
+    from fastapi.responses import JSONResponse
+
+    return JSONResponse({"detail": detail}, status, {"Retry-After": "1"} if status == 503 else None)
 
 
 def _page() -> Tuple[str, str]:

@@ -1,7 +1,7 @@
 """
 A server whose model answers a request after the seconds that its first word says.
 
-    python -m tests.serve.stub_server SECONDS_TO_SEND LOOP
+    python -m tests.serve.stub_server SECONDS_TO_WAIT LOOP
 """
 
 import json
@@ -11,7 +11,7 @@ import time
 import uvicorn
 
 from elmo_plugin.corpora.json_lines import parse_object
-from elmo_plugin.serve import connection
+from elmo_plugin.serve import app, server
 from elmo_plugin.serve.allowed_hosts import AllowedHosts
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.requests import EXAMPLES, Limits
@@ -34,13 +34,14 @@ class Predictor:
         return json.dumps(output) + "\n"
 
 
-def main(seconds_to_send, loop):
-    connection.SECONDS_TO_SEND = float(seconds_to_send)
+def main(seconds_to_wait, loop):
+    server._SECONDS_TO_WAIT = float(seconds_to_wait)
+    app._TIME_TO_SEND = float(seconds_to_wait) / 2
     of_uvicorn = uvicorn.Config
     uvicorn.Config = lambda *args, **settings: of_uvicorn(*args, **settings, loop=loop)
-    app = make_app({"ner": ServedTask("ner", Predictor(), [], Limits())})
-    app.add_middleware(AllowedHosts, hosts=[])
-    serve(app, "127.0.0.1", 0, lambda url: print(f"{url} answers", file=sys.stderr, flush=True))
+    served = make_app({"ner": ServedTask("ner", Predictor(), [], Limits())})
+    served.add_middleware(AllowedHosts, hosts=[])
+    serve(served, "127.0.0.1", 0, lambda url: print(f"{url} answers", file=sys.stderr, flush=True))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
-from argparse import ArgumentTypeError
-
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from elmo_plugin.commands.serve import _host
 from elmo_plugin.serve.allowed_hosts import AllowedHosts
 
 ANY = ["0.0.0.0"]
@@ -59,9 +56,10 @@ def test_a_request_needs_an_allowed_host_and_origin(hosts, host, origin, refused
     answer = client.get("/", headers={"Host": "", **given})
     assert answer.status_code == (403 if refused else 404)
     if refused:
+        found = given.get(refused, "missing").lower()
         detail = answer.json()["detail"]
-        assert detail.startswith(f"{refused}: expected one of localhost, ")
-        assert f"found {given.get(refused, '').lower()}" in detail and "--allowed-host" in detail
+        assert detail.startswith(f"{refused} {found}: expected one of localhost, ")
+        assert "--allowed-host" in detail
 
 
 def test_two_hosts_are_refused():
@@ -69,12 +67,4 @@ def test_two_hosts_are_refused():
     app.add_middleware(AllowedHosts, hosts=[])
     two = [("Host", "localhost"), ("Host", "evil.example")]
     answer = TestClient(app).get("/", headers=two)
-    assert answer.status_code == 403 and "found localhost, evil.example" in answer.text
-
-
-def test_an_address_of_ipv6_may_be_given_without_brackets():
-    for given, host in (("::1", "[::1]"), ("[::1]", "[::1]"), ("localhost", "localhost")):
-        assert _host(given) == host
-    for wrong in ("localhost:8000", "http://localhost", ""):
-        with pytest.raises(ArgumentTypeError, match="expected a name without port"):
-            _host(wrong)
+    assert answer.status_code == 403 and "localhost, evil.example" in answer.text

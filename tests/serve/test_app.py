@@ -2,6 +2,7 @@ import asyncio
 import json
 import re
 import threading
+from unittest.mock import patch
 
 import pytest
 from fastapi.testclient import TestClient
@@ -400,3 +401,22 @@ def test_a_client_that_goes_away_while_it_sends_is_no_failure(make_client, caplo
     asyncio.run(client.app(scope, receive, send))
     assert 'elmo_requests_total{kind="ner",status="499"} 1.0' in client.get("/metrics").text
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_a_body_that_does_not_come_in_time_is_refused(predictor):
+    app = make_app({"ner": ServedTask("ner", predictor, [], LIMITS)}, limits=LIMITS)
+    sent = []
+
+    async def receive():
+        await asyncio.sleep(60)
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http", "method": "POST", "path": "/predict/ner", "raw_path": b"/predict/ner",
+        "query_string": b"", "headers": [], "http_version": "1.1", "scheme": "http",
+    }  # fmt: skip
+    with patch("elmo_plugin.serve.app._TIME_TO_SEND", 0.05):
+        asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 408

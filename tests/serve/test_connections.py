@@ -16,23 +16,24 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.guide import PROJECT
+from tests.waiting import wait_until
 
 # Seconds that the servers of these tests wait for a request.
-SECONDS_TO_SEND = 2
+SECONDS_TO_WAIT = 2.0
 HOST = b" HTTP/1.1\r\nHost: localhost\r\n"
 POST = b"POST /predict/ner" + HOST
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 class Server:
-    def __init__(self, seconds_to_send=SECONDS_TO_SEND, loop="auto", files=None):
+    def __init__(self, seconds_to_wait=SECONDS_TO_WAIT, loop="auto", files=None):
         def limit_files():
             if files is not None:
                 resource.setrlimit(resource.RLIMIT_NOFILE, files)
 
         module = "tests.serve.stub_server"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, str(seconds_to_send), loop],
+            [sys.executable, "-m", module, str(seconds_to_wait), loop],
             stderr=subprocess.PIPE, text=True, cwd=PROJECT, preexec_fn=limit_files,
         )  # fmt: skip
         url = self.process.stderr.readline()
@@ -114,15 +115,16 @@ def test_idle_connections_keep_nobody_out_and_the_oldest_are_closed(start, loop)
     # The server has at most 4,096, whatever the process may open.
     idle += [server.connect() for _ in range(2500)]
     assert server.ask()[0] == 200 and server.predict(0)[0] == 200
-    assert is_closed(idle[0]) and not is_closed(idle[-1])
+    wait_until(lambda: is_closed(idle[0]))
+    assert not is_closed(idle[-1])
     close(idle)
 
 
 def test_a_server_that_may_open_few_files_answers_too(start):
     server = start(60, files=(100, 400))
-    idle = [server.connect() for _ in range(390)]
+    idle = [server.connect() for _ in range(300)]
     assert server.ask()[0] == 200
-    assert sum(map(is_closed, idle)) > 150
+    wait_until(lambda: sum(map(is_closed, idle)) == 100)
     close(idle)
 
 
@@ -162,70 +164,57 @@ def test_what_does_not_end_is_cut_at_once(server, start, part):
 
 
 @pytest.mark.parametrize(
-    "request_, status, message",
+    "request_, status, answer",
     [
-        (b"GET /health" + HOST + b"X: " + 60_000 * b"a" + b"\r\n\r\n", 200, '"ok"'),
-        (b"GET /health" + HOST + b"X: " + 90_000 * b"a" + b"\r\n\r\n", 431, "at most 65,536 bytes"),
-        (b"GET /" + 90_000 * b"a" + HOST + b"\r\n", 431, "at most 65,536 bytes"),
-        (b"\x16\x03\x01\x02\r\n\r\n", 400, "expected a request in HTTP/1.1"),
-        (CHUNKED + b"x\r\n", 400, "expected a request in HTTP/1.1"),
-        (b"GET /health HTTP/1.1\r\n\r\n", 403, "Host: expected one of localhost"),
-        (b"GET /health" + HOST + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n", 200, '"ok"'),
-        # The second is not answered, and the first says so.
-        (2 * (b"GET /health" + HOST + b"\r\n"), 200, '"ok"'),
+        (b"GET /health" + HOST + b"X: " + 60_000 * b"a" + b"\r\n\r\n", 200, b'"ok"'),
+        (b"\x16\x03\x01\x02\r\n\r\n", 400, b"Invalid HTTP"),
+        (b"GET /health HTTP/1.1\r\n\r\n", 400, b"Invalid HTTP"),
+        (b"GET /health HTTP/1.0\r\n\r\n", 403, b"Host missing: expected one of localhost"),
+        (
+            b"GET /health" + HOST + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+            200,
+            b'"ok"',
+        ),
     ],
 )
-def test_a_request_of_another_form_is_answered_in_json(server, request_, status, message):
+def test_a_request_of_another_form_is_answered(server, request_, status, answer):
     connection = server.connect()
     connection.sendall(request_)
     response = http.client.HTTPResponse(connection)
     response.begin()
-    assert (response.status, response.getheader("content-type")) == (status, "application/json")
-    assert message in json.dumps(json.load(response))
+    assert response.status == status and answer in response.read()
 
 
 @pytest.mark.parametrize(
-    "start, part",
+    "start, part, answer",
     [
-        (b"GET /health" + HOST + b"X: ", b"a"),
-        (b"GET /", b"a"),
-        (POST + b"Content-Length: 1000\r\n\r\n", b"a"),
-        (CHUNKED, b"1\r\na\r\n"),
+        (b"", b"", b""),
+        (b"GET /health" + HOST + b"X: ", b"a", b""),
+        (b"GET /", b"a", b""),
+        (b"GET /health" + HOST + b"\r\n", b"", b'"ok"'),
+        (POST + b"Content-Length: 1000\r\n\r\n", b"a", b" 408 "),
+        (CHUNKED, b"1\r\na\r\n", b" 408 "),
+        (POST.replace(b"ner", b"no") + b"Content-Length: 1000\r\n\r\n", b"a", b" 404 "),
     ],
-    ids=["header", "url", "body", "chunks"],
+    ids=["idle", "header", "url", "answered", "body", "chunks", "refused"],
 )
-def test_a_request_that_does_not_come_in_time_is_refused(server, start, part):
-    connection, begin = server.connect(), time.perf_counter()
+def test_a_connection_waits_for_a_request_for_some_time(server, start, part, answer):
+    begin, connection = time.perf_counter(), server.connect()
     connection.sendall(start)
-    connection.settimeout(0.2)
-    answer = b""
-    while not answer and time.perf_counter() - begin < 20:
-        connection.sendall(part)
+    connection.settimeout(0.1)
+    received, open_ = b"", True
+    while open_ and time.perf_counter() - begin < 30:
         try:
-            answer = connection.recv(1000)
+            connection.sendall(part)
+            got = connection.recv(4096)
+            received, open_ = received + got, got != b""
         except socket.timeout:
             pass
-    assert SECONDS_TO_SEND <= time.perf_counter() - begin < SECONDS_TO_SEND + 3
-    assert answer.startswith(b"HTTP/1.1 408 ") and b'{"detail": "the request was not' in answer
-
-
-@pytest.mark.parametrize(
-    "before, after",
-    [
-        (b"", b""),
-        (b"GET /health" + HOST + b"\r\n", b'"waiting": 0}'.replace(b" ", b"")),
-        (b"POST /nowhere" + HOST + b"Content-Length: 9\r\n\r\n", b"Not Found"),
-    ],
-    ids=["new", "answered", "answered before its end"],
-)
-def test_an_idle_connection_is_closed(server, before, after):
-    connection, begin = server.connect(), time.perf_counter()
-    connection.sendall(before)
-    received = b""
-    while part := connection.recv(4096):
-        received += part
-    assert after in received
-    assert SECONDS_TO_SEND <= time.perf_counter() - begin < SECONDS_TO_SEND + 3
+        except (BrokenPipeError, ConnectionResetError):
+            open_ = False
+    assert answer in received and (answer or not received)
+    # uvicorn gives an answered connection 5 seconds; otherwise the server looks once a second.
+    assert SECONDS_TO_WAIT - 0.1 < time.perf_counter() - begin < SECONDS_TO_WAIT + 5
 
 
 @pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]])

@@ -95,7 +95,8 @@ def test_only_the_given_hosts_are_answered(start_server, archive_of):
     assert httpx.get(url, headers={"Host": "a.example"}).status_code == 200
     refused = httpx.get(url, headers={"Host": "b.example"})
     assert refused.status_code == 403
-    assert "127.0.0.1, [::1], a.example, with any port, found b.example. " in refused.text
+    assert "Host b.example: expected one of localhost, " in refused.text
+    assert "[::1], 127.0.0.1, a.example, with any port." in refused.text
 
 
 @pytest.mark.parametrize("package", ["fastapi", "prometheus_client", "uvicorn"])
