@@ -1,5 +1,8 @@
 """The trained models that come with the project: small, portable, and trained."""
 
+import json
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -30,6 +33,36 @@ def test_none_names_a_folder_of_the_machine_that_trained_it(archive):
     with tarfile.open(archive) as opened:
         config = opened.extractfile("config.json").read().decode()
     assert '": "/' not in config and "options_file" not in config
+
+
+def test_the_examples_of_the_server_are_answered_rightly_and_without_notices():
+    """In a process of its own, because AllenNLP gives some notices once in a process."""
+    script = """if True:
+        import json, elmo_plugin
+        from elmo_plugin.serve.requests import EXAMPLES
+        tasks = ("ner", "srl", "coref", "squad", "snli")
+        answers = [elmo_plugin.load_task(task).predict_json(EXAMPLES[task]) for task in tasks]
+        print(json.dumps(answers))"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True, text=True, check=True, cwd=FOLDER.parents[1],
+    )  # fmt: skip
+    assert ended.stderr == ""
+    ner, srl, coref, squad, snli = json.loads(ended.stdout)
+    assert [(each["text"], each["type"]) for each in ner["entities"]] == [
+        ("Ada Lovelace", "PER"),
+        ("Charles Babbage", "PER"),
+        ("London", "LOC"),
+    ]
+    assert [frame["description"] for frame in srl["frames"]] == [
+        "[ARG0: The girl] [V: gave] [ARG2: her brother] [ARG1: a book] and left .",
+        "[ARG0: The girl] gave her brother a book and [V: left] .",
+    ]
+    assert [[mention["text"] for mention in cluster] for cluster in coref["clusters"]] == [
+        ["The company", "it", "its"],
+        ["The workers", "they", "their"],
+    ]
+    assert squad["answer"] == "London" and snli["label"] == "entailment"
 
 
 def test_entities_of_a_sentence_in_three_lines():

@@ -97,8 +97,7 @@ def load_predictor(
     The predictor of an untrusted archive, as `allennlp predict` makes it. See `load_archive` for
     parameters and errors.
     """
-    archive = load_archive(archive_file, cuda_device, overrides, every_instance=True)
-    return Predictor.from_archive(archive)
+    return Predictor.from_archive(load_archive(archive_file, cuda_device, overrides))
 
 
 def _overridden(

@@ -85,9 +85,10 @@ def get_predictor(args: argparse.Namespace) -> Predictor:
     """AllenNLP's function, after a check of `--batch-size`, of which AllenNLP takes any value."""
     if args.batch_size < 1:
         raise ConfigurationError(f"Expected --batch-size of at least 1, found {args.batch_size}.")
+    # Only a corpus is subject to the limits of the archive's reader; lines of JSON are not.
+    allennlp_predict.load_archive = partial(load_archive, every_instance=args.use_dataset_reader)
     return _get_predictor(args)
 
 
 allennlp_predict._get_predictor = get_predictor
 allennlp_predict._PredictManager = PredictManager
-allennlp_predict.load_archive = partial(load_archive, every_instance=True)

@@ -11,6 +11,7 @@ from elmo_plugin.analysis.neighbours import ContextIndex
 from elmo_plugin.bilm.io.softmax_files import find_softmax
 from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, chosen_bilm, positive_number
 from elmo_plugin.commands.command import say
+from elmo_plugin.serve.allowed_hosts import AllowedHosts
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.served_task import load_tasks
@@ -49,6 +50,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--host",
         default="127.0.0.1",
         help="address to listen on; 0.0.0.0: reachable from other machines (default: 127.0.0.1)",
+    )
+    parser.add_argument(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name by which requests may reach the server, such as that of a proxy; may be "
+        "repeated, * allows all (allowed by default: localhost and --host)",
     )
     parser.add_argument("--port", type=_port, default=8000, help="0 for a free one (default: 8000)")
     parser.add_argument(
@@ -92,6 +101,8 @@ def run(args: Namespace) -> str:
     words = _word_analyzer(args, limits)
     tasks = load_tasks(args.archive or shipped_archives().values(), load, limits)
     app = make_app(tasks, words, limits, args.batch_size, args.max_queue_size)
+    host = f"[{args.host}]" if ":" in args.host else args.host
+    app.add_middleware(AllowedHosts, hosts=[host, *args.allowed_host])
     app.version = elmo_plugin.__version__
 
     def tell(url: str) -> None:
@@ -103,7 +114,7 @@ def run(args: Namespace) -> str:
     for task in tasks.values():
         say(f"{task.name}: warming up")
         task.warm_up(args.batch_size)
-    serve(app, args.host, args.port, args.max_queue_size, tell)
+    serve(app, args.host, args.port, tell)
     return ""
 
 

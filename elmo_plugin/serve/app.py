@@ -1,14 +1,13 @@
 import asyncio
 import base64
 import hashlib
-import json
 import logging
 import re
 import time
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import Any, AsyncIterator, Dict, NamedTuple, Optional, Tuple, Union
+from typing import Any, AsyncIterator, Dict, Optional, Tuple, Union
 
 from elmo_plugin.serve.requests import EXAMPLES, Limits, TooLarge, schema
 from elmo_plugin.serve.served_task import ServedTask
@@ -33,6 +32,7 @@ _SUMMARIES = {
 }
 _RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
     200: {"description": "The answer", "content": {"application/json": {}}},
+    403: {"description": "Host or Origin of the request is not allowed"},
     408: {"description": "The request was not sent in time"},
     413: {"description": "The request is too large"},
     422: {"description": "The request has another form; the detail says which is expected"},
@@ -43,13 +43,6 @@ _RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
 
 class _Disconnected(Exception):
     """The client has disconnected before its answer."""
-
-
-class Reply(NamedTuple):
-    """A status code, and JSON."""
-
-    status: int
-    content: str
 
 
 def make_app(
@@ -108,8 +101,8 @@ def make_app(
         async def answer(request: Request) -> Response:
             start = time.perf_counter()
             reply = await _reply(worker, kind, request, limits)
-            server_metrics.request(kind, reply.status, time.perf_counter() - start)
-            return Response(reply.content, reply.status, media_type="application/json")
+            server_metrics.request(kind, reply.status_code, time.perf_counter() - start)
+            return reply
 
         return answer
 
@@ -156,15 +149,17 @@ def make_app(
     return app
 
 
-async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Reply:
+async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Any:
     """Reads a request, waits for its answer, and cancels it if the client disconnects."""
+    from fastapi import Response
+
     try:
         text = await asyncio.wait_for(_body(request, limits.max_bytes), _TIME_TO_SEND)
         answer = await _answer(worker.submit(kind, text), request)
-        return Reply(200, answer)
+        return Response(answer, media_type="application/json")
     except _Disconnected:
         # Nobody reads it; the status is for `/metrics`.
-        return Reply(499, "")
+        return Response(status_code=499)
     except TooLarge as error:
         return _problem(413, str(error))
     except (ValueError, ConfigurationError) as error:
@@ -175,6 +170,8 @@ async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Rep
         return _problem(503, "too many requests are waiting. Try again later.")
     except WorkerEnded:
         return _problem(503, "the server cannot answer any more; restart it.")
+    except asyncio.CancelledError:
+        return _problem(503, "the server stops. Try again later.")
     except Exception:
         logger.exception("%s: a request failed", kind)
         return _problem(500, "the model failed on this request; the server's log says why.")
@@ -216,8 +213,10 @@ async def _gone(request: Any) -> None:
         pass
 
 
-def _problem(status: int, detail: str) -> Reply:
-    return Reply(status, json.dumps({"detail": detail}))
+def _problem(status: int, detail: str) -> Any:
+    from fastapi.responses import JSONResponse
+
+    return JSONResponse({"detail": detail}, status, {"Retry-After": "1"} if status == 503 else None)
 
 
 def _page() -> Tuple[str, str]:

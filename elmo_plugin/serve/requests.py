@@ -7,7 +7,10 @@ from typing import Any, Dict, Sequence
 EXAMPLES: Dict[str, Dict[str, Any]] = {
     "ner": {"sentence": "Ada Lovelace met Charles Babbage in London."},
     "srl": {"sentence": "The girl gave her brother a book and left.", "predicates": [2, 8]},
-    "coref": {"text": "Ada lost her keys. She found them in the garden, where Tom had left them."},
+    "coref": {
+        "text": "The company said that it would sell its factories. The workers fear that they "
+        "will lose their jobs."
+    },
     "squad": {
         "passage": "Ada Lovelace was born in London in 1815. She wrote the first program for a "
         "machine that Charles Babbage had designed.",

@@ -1,11 +1,18 @@
+import os
+import resource
 import socket
-from typing import Any, Callable
+import sys
+import time
+from typing import Any, Callable, Dict, NoReturn, Tuple
 
 from elmo_plugin.util.errors import ConfigurationError
 
-# For requests that do not wait: the current batch, the page, `/health` and `/metrics`.
-_MORE_CONNECTIONS = 256
-_SECONDS_TO_STOP = 10
+# Connections beyond this number are closed, those first that have waited longest for a request.
+_MAX_CONNECTIONS = 4096
+# Seconds that a connection waits for a complete request.
+_SECONDS_TO_WAIT = 60
+_SECONDS_TO_STOP = 6
+_MAX_HEADER_BYTES = 64 * 1024
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -20,11 +27,10 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def serve(
-    app: Any, host: str, port: int, max_queue_size: int, on_start: Callable[[str], object]
-) -> None:
+def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> NoReturn:
     """
-    Serves an application until SIGINT or SIGTERM, which then have their usual effect.
+    Serves an application until SIGINT or SIGTERM. Requests that are not answered 6 seconds later
+    are cancelled, and the process ends with 0.
 
     # Parameters
 
@@ -34,8 +40,6 @@ def serve(
         The address to listen on.
     port : `int`
         0 for any free one.
-    max_queue_size : `int`
-        See `Worker`. Connections beyond `max_queue_size + 256` are also answered with 503.
     on_start : `Callable[[str], object]`
         Called with the URL when it listens.
 
@@ -51,9 +55,58 @@ def serve(
         on_start(f"http://{shown}:{listening.getsockname()[1]}/")
         config = uvicorn.Config(
             app,
-            log_level="warning",
+            http="h11",
+            h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+            ws="none",
+            log_level="error",
             access_log=False,
-            limit_concurrency=max_queue_size + _MORE_CONNECTIONS,
+            timeout_notify=0,
             timeout_graceful_shutdown=_SECONDS_TO_STOP,
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        connections = _InOrder()
+        server.server_state.connections = connections  # type: ignore[assignment]
+        # Called every second.
+        config.callback_notify = _closer(connections)
+        # uvicorn's own raises the signal again in the end, and a second signal leaves at once.
+        server.handle_exit = lambda *_: setattr(server, "should_exit", True)  # type: ignore
+        server.run(sockets=[listening])
+    print("stopped.", file=sys.stderr, flush=True)
+    # A usual end waits for the models, and aborts the process in the middle of a batch.
+    os._exit(0)
+
+
+class _InOrder(Dict[Any, None]):
+    """A set in the order in which its elements were added."""
+
+    add = dict.setdefault
+
+    def discard(self, element: Any) -> None:
+        self.pop(element, None)
+
+
+def _closer(connections: _InOrder) -> Callable[[], Any]:
+    """A function that closes connections without a complete request: old ones, and surplus ones."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # The other half is for files, and for connections made until the function is called again.
+    files = 2 * _MAX_CONNECTIONS
+    files = files if hard == resource.RLIM_INFINITY else min(files, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, files), hard))
+    # By connection its last request, and since when it waits for another.
+    since: Dict[Any, Tuple[Any, float]] = {}
+
+    async def close() -> None:
+        now = time.monotonic()
+        before = since.copy()
+        since.clear()
+        for each in connections:
+            cycle = each.cycle
+            if not cycle or cycle.response_complete or cycle.more_body or each.flow.write_paused:
+                same = each in before and before[each][0] is cycle
+                since[each] = before[each] if same else (cycle, now)
+        surplus = len(connections) - files // 2
+        for place, each in enumerate(sorted(since, key=lambda key: since[key][1])):
+            if place < surplus or now - since[each][1] > _SECONDS_TO_WAIT:
+                each.transport.abort()
+
+    return close

@@ -57,7 +57,7 @@ def test_it_stops_when_it_is_told_to(start_server, archive_of):
     started = start_server(archive_of("ner"))
     assert httpx.get(f"{started['url']}health").json()["tasks"] == ["ner"]
     started["process"].send_signal(signal.SIGTERM)
-    assert started["process"].wait(30) == 1
+    assert started["process"].wait(30) == 0
 
 
 @pytest.mark.usefixtures("set_num_threads")
@@ -87,6 +87,16 @@ def test_models_are_loaded_in_bfloat16_on_request(monkeypatch, archive_of):
     for arguments in ((), ("--bfloat16",)):
         assert "enough" in failure("elmo-serve", archive_of("ner"), "--port", 0, *arguments)
     assert [model.get("dtype") for model in models] == [None, "bfloat16"]
+
+
+def test_only_the_given_hosts_are_answered(start_server, archive_of):
+    started = start_server(archive_of("ner"), "--allowed-host", "a.example")
+    url = f"{started['url']}health"
+    assert httpx.get(url, headers={"Host": "a.example"}).status_code == 200
+    refused = httpx.get(url, headers={"Host": "b.example"})
+    assert refused.status_code == 403
+    assert "Host b.example: expected one of localhost, " in refused.text
+    assert "[::1], 127.0.0.1, a.example, with any port." in refused.text
 
 
 @pytest.mark.parametrize("package", ["fastapi", "prometheus_client", "uvicorn"])

@@ -1,0 +1,48 @@
+"""
+A server whose model answers a request after the seconds that its first word says.
+
+    python -m tests.serve.stub_server SECONDS_TO_WAIT LOOP
+"""
+
+import json
+import sys
+import time
+
+import uvicorn
+
+from elmo_plugin.corpora.json_lines import parse_object
+from elmo_plugin.serve import app, server
+from elmo_plugin.serve.allowed_hosts import AllowedHosts
+from elmo_plugin.serve.app import make_app
+from elmo_plugin.serve.requests import EXAMPLES, Limits
+from elmo_plugin.serve.served_task import ServedTask
+from elmo_plugin.serve.server import serve
+
+
+class Predictor:
+    def load_request(self, text):
+        return parse_object(text, "the request", EXAMPLES["ner"])
+
+    def texts(self, line):
+        return [line["tokens"]]
+
+    def predict_batch_json(self, lines):
+        time.sleep(max(float(line["tokens"][0]) for line in lines))
+        return [{"tokens": line["tokens"]} for line in lines]
+
+    def dump_line(self, output):
+        return json.dumps(output) + "\n"
+
+
+def main(seconds_to_wait, loop):
+    server._SECONDS_TO_WAIT = float(seconds_to_wait)
+    app._TIME_TO_SEND = float(seconds_to_wait) / 2
+    of_uvicorn = uvicorn.Config
+    uvicorn.Config = lambda *args, **settings: of_uvicorn(*args, **settings, loop=loop)
+    served = make_app({"ner": ServedTask("ner", Predictor(), [], Limits())})
+    served.add_middleware(AllowedHosts, hosts=[])
+    serve(served, "127.0.0.1", 0, lambda url: print(f"{url} answers", file=sys.stderr, flush=True))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
