@@ -156,6 +156,14 @@ def test_what_is_no_tensor_is_refused(tmp_path, state):
     refused(folder, "expected tensors and their names, found")
 
 
+def test_options_that_are_no_longer_json_are_refused(model, tmp_path):
+    folder, _ = save_run(model, Vocabulary(), tmp_path / "run")
+    state = {name: value + value for name, value in model.state_dict().items()}
+    torch.save(state, folder / "best.th")
+    with pytest.raises(ConfigurationError, match="as JSON in the parameter options_json, found"):
+        TrainedModel.read(folder).bilm()
+
+
 def test_a_model_without_a_bilm_is_refused(tmp_path):
     folder, _ = save_run(torch.nn.Linear(2, 3), Vocabulary(), tmp_path / "run")
     with pytest.raises(ConfigurationError, match="run holds no biLM: expected a model trained as"):
