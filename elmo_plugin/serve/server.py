@@ -1,11 +1,12 @@
 import os
 import resource
+import signal
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, NoReturn, Tuple
+from typing import Any, Callable, Dict, List, NoReturn, Tuple
 
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import INTERRUPTED, ConfigurationError
 
 # Connections beyond this number are closed, those first that have waited longest for a request.
 _MAX_CONNECTIONS = 4096
@@ -30,7 +31,7 @@ def listen(host: str, port: int) -> socket.socket:
 def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> NoReturn:
     """
     Serves an application until SIGINT or SIGTERM. Requests that are not answered 6 seconds later
-    are cancelled, and the process ends with 0.
+    are cancelled, and the process ends: with 130 after SIGINT, else with 0.
 
     # Parameters
 
@@ -69,11 +70,17 @@ def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> 
         # Called every second.
         config.callback_notify = _closer(connections)
         # uvicorn's own raises the signal again in the end, and a second signal leaves at once.
-        server.handle_exit = lambda *_: setattr(server, "should_exit", True)  # type: ignore
+        signals: List[int] = []
+
+        def end(number: int, _: Any) -> None:
+            signals.append(number)
+            server.should_exit = True
+
+        server.handle_exit = end  # type: ignore
         server.run(sockets=[listening])
     print("stopped.", file=sys.stderr, flush=True)
     # A usual end waits for the models, and aborts the process in the middle of a batch.
-    os._exit(0)
+    os._exit(INTERRUPTED if signals[0] == signal.SIGINT else 0)
 
 
 class _InOrder(Dict[Any, None]):
