@@ -96,12 +96,19 @@ class TaskModel(Model):
         self.input_dim = text_field_embedder.get_output_dim() + self.placement.input_dim
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._dtype == "float32" or self.training:
-            outputs = super().__call__(*args, **kwargs)
+        exact = self._dtype == "float32" or self.training
+        device = next(self.parameters()).device
+        try:
+            with nullcontext() if exact else autocast_bfloat16(device):
+                outputs = super().__call__(*args, **kwargs)
+        # An id outside of an embedding.
+        except IndexError as error:
+            raise ConfigurationError(
+                f"The vocabulary or the token indexers are not those of the model: {error}."
+            ) from error
+        if exact:
             self.require_labels(outputs.get("loss"))
             return outputs
-        with autocast_bfloat16(next(self.parameters()).device):
-            outputs = super().__call__(*args, **kwargs)
         # NumPy has no bfloat16.
         return {
             name: at_least_float32(value)
@@ -146,13 +153,7 @@ class TaskModel(Model):
         exact = any(isinstance(each, CnnEncoder) for each in self.text_field_embedder.modules())
         device = next(self.parameters()).device.type
         with torch.autocast(device, enabled=False) if exact else nullcontext():
-            try:
-                return self.text_field_embedder(words)
-            except IndexError as error:
-                message = (
-                    "The vocabulary or the token indexers do not fit the model: expected its own."
-                )
-                raise ConfigurationError(message) from error
+            return self.text_field_embedder(words)
 
     def _load_from_state_dict(
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any

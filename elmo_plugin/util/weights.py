@@ -94,7 +94,9 @@ def read_state(path: Union[str, PathLike], location: str, check: bool = True) ->
             _check_members(path)
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
         if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
-            raise ValueError(f"expected a state dict of names, found {type(state).__name__}")
+            raise ValueError(
+                f"expected a state dict of tensors and their names, found {type(state).__name__}"
+            )
     except MemoryError:
         raise
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:

@@ -149,7 +149,7 @@ def is_archive(path: Union[str, PathLike]) -> bool:
 
 def _check_tensors(parameters: Dict[str, Any], location: str) -> None:
     for name, value in parameters.items():
-        if not isinstance(name, str) or not isinstance(value, torch.Tensor):
+        if not isinstance(value, torch.Tensor):
             raise ConfigurationError(
                 f"{location}: expected tensors and their names, found {type(value).__name__} "
                 f"{name!r}. Use the weights of a trained model."

@@ -153,7 +153,7 @@ def test_what_is_no_trained_model_is_refused(tmp_path, weight_file):
 def test_what_is_no_tensor_is_refused(tmp_path, state):
     folder, _ = save_run(torch.nn.Linear(2, 3), Vocabulary(), tmp_path / "run")
     torch.save(state, folder / "best.th")
-    refused(folder, "expected tensors and their names, found")
+    refused(folder, "tensors and their names, found")
 
 
 def test_options_that_are_no_longer_json_are_refused(model, tmp_path):
