@@ -214,7 +214,7 @@ def test_forgetting_known_words_brings_the_encoder_back(bilm, sentences, golden)
 
 def test_loading_weights_forgets_known_words(bilm, sentences, golden):
     changed = {
-        name: value * 2 if value.is_floating_point() else value
+        name: value if name == "options_json" else value * 2
         for name, value in bilm.state_dict().items()
     }
     other = Bilm(bilm.options).eval()
