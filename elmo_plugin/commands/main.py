@@ -13,7 +13,6 @@ from elmo_plugin.commands.command import prepare_parser
 COMMANDS: Dict[str, str] = {
     "embed": "write ELMo vectors of a text to a file (HDF5, safetensors or Parquet)",
     "export": "write the biLM of a trained model as options.json and weights.hdf5",
-    "export-cove": "write the encoder of a translation model as a CoVe file",
     "layer-weights": "show how trained models mix the layers of their biLM",
     "pack": "pack a trained model into a small archive",
     "probe": "measure what the layers of a biLM know about parts of speech and word senses",

@@ -2,7 +2,7 @@ from html import escape
 from typing import Any, Dict, List, Optional, Sequence
 
 from elmo_plugin.corpora.tag_spans import tags_to_spans
-from elmo_plugin.util.html import bars, mark, marked_words, paragraphs, table
+from elmo_plugin.util.html import bars, mark, marked_words, paragraphs
 
 
 class Prediction(Dict[str, Any]):
@@ -59,11 +59,6 @@ def _probabilities(prediction: Prediction) -> str:
     return paragraphs(*texts) + bars(prediction["probabilities"].items())
 
 
-def _translation(prediction: Prediction) -> str:
-    texts = (" ".join(prediction["tokens"]), prediction["translation"])
-    return table((), [[escape(text)] for text in texts])
-
-
 # The functions that show each kind of prediction, by a field that no other kind has. A dictionary
 # with such a field but none of the fields of `_TEXTS` is not a whole prediction and is not shown.
 _SHOWN = {
@@ -73,6 +68,5 @@ _SHOWN = {
     "clusters": _clusters,
     "n_best": _answers,
     "probabilities": _probabilities,
-    "translation": _translation,
 }
 _TEXTS = ("tokens", "premise_tokens", "hypothesis_tokens", "sentences", "answer")

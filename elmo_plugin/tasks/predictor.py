@@ -115,12 +115,9 @@ class SentencePredictor(TaskPredictor):
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        return {"tokens": self._words(line, location)}
+        return {"tokens": words_of_line(line, location)}
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        words = self._words(json_dict, "input")
+        words = words_of_line(json_dict, "input")
         return self._dataset_reader.text_to_instance([Token(word) for word in words])
-
-    def _words(self, line: JsonDict, location: str) -> List[str]:
-        return words_of_line(line, location)

@@ -67,7 +67,6 @@ local vectors(name) = if std.extVar(name) == '' then null else {
   // CoNLL-2000 has no dev split: make dev.txt from sentences of the training split.
   chunking: corpus('chunking', 'txt'),
   ner: corpus('ner', 'conll'),
-  mt: { train: data + '/mt/train.en', dev: data + '/mt/val.en', test: data + '/mt/test.en' },
   sst: corpus('sst', 'txt'),
   // The test split is not public, so dev takes its place.
   squad: {

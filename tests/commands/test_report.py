@@ -240,7 +240,6 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
         "b": ("+f1", {}),
         "study/runs/c": ("+f1", {}),
         "runs/d": ("-loss", {"best_validation_loss": 0.75}),
-        "e": ("+BLEU", {"best_validation_BLEU": 0.8}),
     }
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "results.json").write_text("{}")
@@ -262,8 +261,6 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
     assert f"{tmp_path}/b/model.tar.gz" in page.cells
     place = page.cells.index(f"{tmp_path}/runs/d/model.tar.gz")
     assert page.cells[place + 1 : place + 4] == ["elmo-srl", "loss", "0.750"]
-    place = page.cells.index(f"{tmp_path}/e/model.tar.gz")
-    assert page.cells[place + 1 : place + 4] == ["elmo-srl", "BLEU", "0.800"]
     assert not any("study" in cell for cell in page.cells)
     assert "srl (a), output" in page.cells
 

@@ -112,7 +112,6 @@ def test_probabilities_are_bars():
         {"tokens": [EVIL], "frames": [{"predicate": 0, "tags": [f"B-{EVIL}"]}]},
         {"sentences": [[EVIL]], "clusters": [[{"sentence": 0, "start": 0, "end": 0}]]},
         {"tokens": [EVIL], "probabilities": {EVIL: 0.5}},
-        {"tokens": [EVIL], "translation": EVIL},
         {
             "answer": EVIL,
             "start": 0,

@@ -10,9 +10,6 @@ from elmo_plugin.analysis.studies.tables import Table
 from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.util.errors import ConfigurationError
 
-# Metrics of which higher is better, but which are not fractions.
-_NOT_FRACTIONS = ("BLEU",)
-
 
 def models_section(archives: List[Path]) -> Section:
     """
@@ -69,5 +66,5 @@ def _validation(archive: Path, config: Dict[str, Any]) -> Tuple[str, str]:
         ) from error
     if not isinstance(value, (int, float)):
         return metric, ""
-    is_fraction = not signed.startswith("-") and metric not in _NOT_FRACTIONS and 0 <= value <= 1
+    is_fraction = not signed.startswith("-") and 0 <= value <= 1
     return metric, f"{100 * value:.2f}" if is_fraction else f"{value:.3f}"

@@ -70,24 +70,16 @@ def digest_and_files(
 
 def _implied_files(inputs: Dict[str, Any]) -> List[str]:
     """
-    The files that a run reads even if they are not named: the translations beside a corpus, the
-    softmax and the vocabulary beside the initial weights of a language model, the vocabulary beside
-    the options of a biLM with token embeddings, and the default biLM.
+    The files that a run reads even if they are not named: the softmax and the vocabulary beside the
+    initial weights of a language model, the vocabulary beside the options of a biLM with token
+    embeddings, and the default biLM.
     """
     paths = list(_implied_paths(inputs))
-    reader, model = (
-        {"type": part} if isinstance(part, str) else part or {}
-        for part in (inputs.get("dataset_reader"), inputs.get("model"))
-    )
-    for part in (reader, model):
+    for part in (inputs.get("dataset_reader"), inputs.get("model")):
+        part = {"type": part} if isinstance(part, str) else part or {}
         has_options = part.get("options") is not None or part.get("options_file") is not None
         if part.get("type") == "elmo-bilm" and not has_options:
             paths.append(setting("ELMO_OPTIONS"))
-    if reader.get("type") == "elmo-translation":
-        for corpus in (path for name in _CORPORA for path in _data_paths(inputs.get(name))):
-            # train.de, or in any other language, beside train.en.
-            stem = corpus.removesuffix(".gz").rpartition(".")[0]
-            paths += _files(f"{glob.escape(stem)}.*")
     return sorted({file for path in paths for file in _files(path)})
 
 

@@ -24,15 +24,7 @@ from elmo_plugin.util.word_vectors import NUM_TRAINED
 
 # The registered subclasses of `TaskModel`, which read matrices in 8 bits. They are not imported,
 # because `elmo pack` needs no AllenNLP.
-_TASK_MODELS = (
-    "elmo-coref",
-    "elmo-ner",
-    "elmo-snli",
-    "elmo-squad",
-    "elmo-srl",
-    "elmo-sst",
-    "elmo-translation",
-)
+_TASK_MODELS = ("elmo-coref", "elmo-ner", "elmo-snli", "elmo-squad", "elmo-srl", "elmo-sst")
 _TRAINING_FILES = ("train_data_path", "validation_data_path", "test_data_path", "pretrained_file")
 
 

@@ -233,12 +233,6 @@ def test_a_corpus_may_be_several_files(written, tmp_path, kind):
 @pytest.mark.parametrize(
     "experiment, evaluate, changed",
     [
-        (
-            {"dataset_reader": {"type": "elmo-translation"}, "train_data_path": "{}/x.en"},
-            "",
-            "x.de",
-        ),
-        ({"dataset_reader": {"type": "elmo-translation"}}, "{}/x.en.gz", "x.de.gz"),
         ({"model": {"initial_weights": {"file": "{}/weights.hdf5"}}}, "", "softmax.hdf5"),
         ({"model": {"initial_weights": {"file": "{}/weights.hdf5"}}}, "", "vocabulary.txt"),
         ({"model": {"initial_weights": "{}/weights.hdf5"}}, "", "softmax.hdf5"),

@@ -255,7 +255,7 @@ def test_only_models_of_the_tasks_are_packed_in_8_bits(tagger, tmp_path):
     archive = repack(
         tagger, tmp_path / "a.tar.gz", lambda config: config["model"].update(type="mine")
     )
-    with pytest.raises(ConfigurationError, match="elmo-translation can be .* 8 bits, found mine"):
+    with pytest.raises(ConfigurationError, match="elmo-sst can be .* 8 bits, found mine"):
         pack(archive, tmp_path / "out.tar.gz", int8=True)
 
 
