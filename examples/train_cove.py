@@ -170,7 +170,8 @@ def main() -> None:
                 found += [" ".join(words[n] for n in row) for row in model.translate(source)]
                 expected += [text for _, _, text in batch]
         perplexity = torch.cat(losses).mean().exp().item()
-        bleu = sacrebleu.corpus_bleu(found, [expected]).score
+        # Without `force`, it warns of spaces before full stops.
+        bleu = sacrebleu.corpus_bleu(found, [expected], force=True).score
         print(json.dumps({"epoch": epoch, "perplexity": perplexity, "BLEU": bleu}), flush=True)
         with atomic_write(args.out) as unfinished:
             torch.save(model.encoder.state_dict(), unfinished)

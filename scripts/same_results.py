@@ -131,6 +131,7 @@ def record(path: str) -> None:
     results: Dict[str, Any] = {"help": helps(), "layers": layers()}
     for task in CORPORA:
         results[f"predictions of {task}"] = predictions(task)
+    os.environ["ELMO_DATA"] = str(Path("fixtures/corpora").resolve())
     for experiment in EXPERIMENTS:
         results[f"losses of {experiment}"] = losses(experiment)
     Path(path).write_text(json.dumps(results))

@@ -19,8 +19,8 @@ def embed_with_cove(
     batch_size: int = 64,
 ) -> Iterator[torch.Tensor]:
     """
-    Computes both layers of CoVe for tokenised sentences. At most `16 * batch_size` sentences and
-    their layers are in memory at a time.
+    Computes both layers of CoVe for tokenised sentences, of which at most `16 * batch_size` are in
+    memory at a time. `docs/cove.md` has an example.
 
     # Parameters
 
@@ -46,14 +46,6 @@ def embed_with_cove(
         If `batch_size` is not above 0, or a vector does not have the shape `(input_dim,)`.
     `TypeError`
         If a sentence is not a list of strings; the message names the sentence and the word.
-
-    # Examples
-
-        from elmo_plugin.elmo.cove import embed_with_cove
-        from elmo_plugin.modules.cove_files import read_cove_encoder
-        encoder = read_cove_encoder("cove.pth")
-        for layers in embed_with_cove(encoder, vectors, [["They", "play"], ["The", "play"]]):
-            print(layers[1])
     """
     return map_in_batches(partial(_embed_batch, encoder, word_vectors), sentences, batch_size)
 

@@ -1,4 +1,4 @@
-"""The encoder of CoVe against PyTorch's own LSTM."""
+"""The encoder of CoVe against PyTorch's LSTM of two layers."""
 
 from pathlib import Path
 
@@ -8,7 +8,6 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmo_plugin.modules.cove_encoder import CoveEncoder
 from elmo_plugin.modules.cove_files import read_cove_encoder
-from elmo_plugin.util.errors import ConfigurationError
 
 WEIGHTS = Path(__file__).parents[2] / "fixtures/cove/weights.pth"
 LENGTHS = [7, 1, 4, 7, 2]
@@ -65,21 +64,22 @@ def test_padding_and_the_order_of_the_batch_change_nothing(encoder):
 def test_an_empty_sentence_has_no_vectors(encoder):
     layers = encoder(torch.ones(2, 3, 100), torch.tensor([[True] * 3, [False] * 3]))
     assert bool((layers[:, 1] == 0).all()) and bool((layers[:, 0] != 0).any())
+    assert encoder(torch.ones(2, 0, 100), torch.ones(2, 0, dtype=torch.bool)).shape == (2, 2, 0, 24)
 
 
-def test_dropout_is_on_the_inputs_of_both_layers_in_training_only():
-    encoder, (vectors, mask) = CoveEncoder(100, 12, dropout=0.5), make_batch(LENGTHS)
-    expected = encoder.eval()(vectors, mask)
-    torch.testing.assert_close(encoder(vectors, mask), expected)
-    found = encoder.train()(vectors, mask)
-    assert not torch.allclose(found[0], expected[0])
-    encoder.dropout.p = 1.0
-    # Inputs of zeros, whatever the sentence says.
-    first, second = encoder(vectors, mask)
-    torch.testing.assert_close(first[0], first[3])
-    torch.testing.assert_close(second[0], second[3])
-
-
-def test_vectors_of_another_width_are_refused(encoder):
-    with pytest.raises(ConfigurationError, match="vectors 100 wide, but received vectors 50 wide"):
-        encoder(torch.zeros(1, 2, 50), torch.ones(1, 2, dtype=torch.bool))
+def test_an_archive_of_an_earlier_version_is_read(encoder):
+    of_file = torch.load(WEIGHTS, weights_only=True)
+    earlier = {}
+    for name, value in of_file.items():
+        part, _, layer = name.partition("_l")
+        direction = "backward" if layer.endswith("_reverse") else "forward"
+        stem = f"inner.{direction}_layers.{layer[0]}."
+        if part == "bias_ih":
+            earlier[f"{stem}bias"] = value + of_file[f"bias_hh_l{layer}"]
+        elif part != "bias_hh":
+            whose = "input" if part == "weight_ih" else "recurrent"
+            earlier[f"{stem}{whose}.weight"] = value
+    model = torch.nn.ModuleDict({"inner": CoveEncoder(100, 12)})
+    model.load_state_dict(earlier)
+    batch = make_batch(LENGTHS)
+    torch.testing.assert_close(model["inner"](*batch), encoder(*batch))

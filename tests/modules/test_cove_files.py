@@ -6,12 +6,7 @@ import pytest
 import torch
 
 from elmo_plugin.modules.cove_encoder import CoveEncoder
-from elmo_plugin.modules.cove_files import (
-    published_state,
-    read_cove_encoder,
-    stored_cove_encoder,
-    write_cove_encoder,
-)
+from elmo_plugin.modules.cove_files import read_cove_encoder
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -43,20 +38,6 @@ def test_widths_are_those_of_the_file(save):
     assert not any(parameter.requires_grad for parameter in encoder.parameters())
 
 
-def test_what_is_written_is_read_by_torch_and_by_us(save, tmp_path):
-    encoder = read_cove_encoder(save(published()))
-    write_cove_encoder(encoder, tmp_path / "again.pth")
-    assert torch.equal(layers(read_cove_encoder(tmp_path / "again.pth")), layers(encoder))
-    lstm = torch.nn.LSTM(6, 4, num_layers=2, bidirectional=True, batch_first=True)
-    lstm.load_state_dict(torch.load(tmp_path / "again.pth", weights_only=True))
-    vectors = torch.randn(3, 5, 6)
-    with torch.no_grad():
-        expected = lstm(vectors)[0]
-    found = encoder(vectors, torch.ones(3, 5, dtype=torch.bool))[1]
-    torch.testing.assert_close(found, expected)
-    assert set(published_state(encoder)) == set(published())
-
-
 @pytest.mark.parametrize(
     "settings",
     # The published file is older than PyTorch 1.6.
@@ -79,16 +60,17 @@ def test_old_formats_prefixes_and_half_precision_are_read(save, settings):
     "change, message",
     [
         ({"weight_hh_l1_reverse": None}, 'Missing key.* "weight_hh_l1_reverse"'),
-        ({"weight_hh_l0": None}, "expected a matrix weight_hh_l0, found none"),
+        ({"weight_hh_l0": None}, 'Missing key.* "weight_hh_l0"'),
+        ({"weight_ih_l1": None}, 'Missing key.* "weight_ih_l1"'),
         (
             {"weight_ih_l1": torch.zeros(16, 4)},
             r"size mismatch for weight_ih_l1: .* torch.Size\(\[16, 4\]\) .*\(\[16, 8\]\)",
         ),
         (
             {"bias_ih_l0": torch.zeros(15)},
-            "inputs of width 6 and hidden states of width 4, .* size mismatch for bias_ih_l0",
+            r"torch.nn.LSTM\(.*num_layers=2, bidirectional=True\), .* size mismatch for bias_ih_l0",
         ),
-        ({"bias_hh_l0": torch.full((16,), float("nan"))}, "finite numbers in tensor bias_hh_l0"),
+        ({"bias_hh_l0": torch.full((16,), float("nan"))}, "NaN or infinity in bias_hh_l0"),
         ({"weight_ih_l2": torch.zeros(16, 8)}, 'Unexpected key.* "weight_ih_l2"'),
         ({"weight_ih_l0_reverse": 3.0}, '"weight_ih_l0_reverse", expected torch.Tensor'),
     ],
@@ -115,24 +97,11 @@ def test_other_files_are_refused_and_nothing_is_executed(save, tmp_path):
         read_cove_encoder(save({"weight_ih_l1": CoveEncoder(2, 2)}, "executed.pth"))
     with pytest.raises(ConfigurationError, match="expected a state dict"):
         read_cove_encoder(save([torch.zeros(2)], "list.pth"))
-    with pytest.raises(ConfigurationError, match="found 0 tensors of that name among 1"):
+    with pytest.raises(ConfigurationError, match="other.pth: expected the state dict of one torch"):
         read_cove_encoder(save({"embedding": torch.zeros(2)}, "other.pth"))
     (tmp_path / "cut.pth").write_bytes(save(published()).read_bytes()[:500])
     with pytest.raises(ConfigurationError, match="cut.pth cannot be read"):
         read_cove_encoder(tmp_path / "cut.pth")
-
-
-def test_an_encoder_is_found_in_a_model_by_its_name(save):
-    encoder = read_cove_encoder(save(published()))
-    model = torch.nn.ModuleDict({"inner": torch.nn.ModuleDict({"cove_encoder": encoder})})
-    model["projection"] = torch.nn.Linear(2, 2)
-    found = stored_cove_encoder(model.state_dict(), "model.tar.gz")
-    assert torch.equal(layers(found), layers(encoder))
-    model["cove_encoder"] = CoveEncoder(6, 4)
-    with pytest.raises(ConfigurationError, match="model.tar.gz holds 2 encoders .* that differ"):
-        stored_cove_encoder(model.state_dict(), "model.tar.gz")
-    with pytest.raises(ConfigurationError, match="model.tar.gz holds no encoder of CoVe"):
-        stored_cove_encoder(torch.nn.Linear(2, 2).state_dict(), "model.tar.gz")
 
 
 def test_reading_an_encoder_draws_no_random_numbers(save):

@@ -5,10 +5,12 @@ from allennlp.modules import TokenEmbedder
 from overrides import overrides
 
 from elmo_plugin.modules.cove_encoder import CoveEncoder
-from elmo_plugin.modules.cove_files import read_cove_encoder, stored_cove_encoder
+from elmo_plugin.modules.cove_files import read_cove_encoder
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.quantized import dequantize
 from elmo_plugin.util.weights import read_state, stored_weights
+
+# The biases of the first layer in the state dict of a model, now and in earlier versions.
+_BIASES = ("cove_encoder.layers.0.bias_ih_l0", "cove_encoder.forward_layers.0.bias")
 
 
 @TokenEmbedder.register("elmo-cove")
@@ -57,16 +59,17 @@ class CoveTokenEmbedder(TokenEmbedder):
                 "elmo-cove: expected `word_vectors` that are not trained, because the encoder was "
                 "trained on fixed ones. Set `trainable: false` in them."
             )
-        # The attribute's name is part of state dicts; `stored_cove_encoder` looks for it.
-        self.cove_encoder = _encoder(weight_file, serialization_dir)
+        width = word_vectors.get_output_dim()
+        # The attribute's name is part of state dicts; `_encoder` looks for it.
+        self.cove_encoder = _encoder(weight_file, serialization_dir, width)
         self.word_vectors = word_vectors
         self.layer = layer
         self.with_words = with_words
-        if word_vectors.get_output_dim() != self.cove_encoder.input_dim:
+        if width != self.cove_encoder.input_dim:
             raise ConfigurationError(
                 f"elmo-cove: {weight_file} reads word vectors {self.cove_encoder.input_dim} wide, "
-                f"and `word_vectors` are {word_vectors.get_output_dim()} wide. Use those with "
-                "which it was trained: set ELMO_GLOVE and ELMO_COVE to files that belong together."
+                f"and `word_vectors` are {width} wide. Use those with which it was trained: set "
+                "ELMO_GLOVE and ELMO_COVE to files that belong together."
             )
 
     @overrides
@@ -89,7 +92,8 @@ class CoveTokenEmbedder(TokenEmbedder):
         """
         # Shape: (num_sentences, num_tokens)
         ids = tokens.flatten(end_dim=-2)
-        with torch.no_grad():
+        # PyTorch's LSTM would also store its states in bfloat16.
+        with torch.no_grad(), torch.autocast(ids.device.type, enabled=False):
             words = self.word_vectors(ids)
             vectors = self.cove_encoder(words, ids != 0)[self.layer - 1]
         if self.with_words:
@@ -97,16 +101,16 @@ class CoveTokenEmbedder(TokenEmbedder):
         return vectors.view(*tokens.shape, vectors.size(-1))
 
 
-def _encoder(weight_file: str, serialization_dir: Optional[str]) -> CoveEncoder:
+def _encoder(weight_file: str, serialization_dir: Optional[str], input_dim: int) -> CoveEncoder:
     """
-    The encoder of a trained model (see `stored_weights`) or, without one, of the file, which may
-    have changed since.
+    The encoder of the file or, if AllenNLP is about to load a trained model (see `stored_weights`),
+    an empty one as wide as the model's, because the file may have changed since.
     """
     path = stored_weights(serialization_dir, weight_file)
-    if path is None:
-        return read_cove_encoder(weight_file)
     # Checksums are not needed here: AllenNLP reads all of the weights next.
-    state = read_state(path, str(path), check=False)
-    # Of an archive that `pack` has written.
-    dequantize(state)
-    return stored_cove_encoder(state, str(path))
+    state = {} if path is None else read_state(path, str(path), check=False)
+    for name, value in state.items():
+        if name.endswith(_BIASES):
+            # Of four gates.
+            return CoveEncoder(input_dim, len(value) // 4)
+    return read_cove_encoder(weight_file)
