@@ -69,11 +69,10 @@ from elmo_plugin.modules.cove_files import read_cove_encoder
 
 SECONDS = 8.0
 # Files that are read with those beside them.
-BESIDE = (".npy", ".hdf5", ".json", ".en")
+BESIDE = (".npy", ".hdf5", ".json")
 TASKS = {
     "ner": "ner/dev.conll", "srl": "srl/dev.gold_conll", "coref": "coref/dev.gold_conll",
     "snli": "snli/snli_1.0_dev.jsonl", "squad": "squad/dev-v1.1.json", "sst": "sst/dev.txt",
-    "translation": "mt/val.en",
 }  # fmt: skip
 
 
