@@ -22,6 +22,8 @@ DEFAULTS: Dict[str, str] = {
     "ELMO_WIDE": "fixtures/corpora/glove/vectors.100d.txt.gz",
 }
 _BILM = ("ELMO_OPTIONS", "ELMO_WEIGHTS")
+# What `set_defaults` has set.
+_FILLED: Dict[str, str] = {}
 # Have a default only if ELMO_GLOVE has its default.
 _OF_GLOVE = ("ELMO_COVE", "ELMO_WIDE")
 _SEED = "13370"
@@ -39,11 +41,14 @@ def setting(name: str) -> str:
         A key of `DEFAULTS`, `ELMO_TURIAN`, `ELMO_CACHE` or `ELMO_SEED`.
     """
     value = os.environ.get(name)
+    if name in _BILM and value == _FILLED.get(name):
+        # Set by `set_defaults`, perhaps before the other one was set by the user.
+        value = None
     if value or (value is not None and name in _MAY_BE_EMPTY):
         return value
     if name in _OF_GLOVE and setting("ELMO_GLOVE") != str(shipped(DEFAULTS["ELMO_GLOVE"])):
         return ""
-    if name in _BILM and any(map(os.environ.get, _BILM)):
+    if name in _BILM and any(os.environ.get(n) not in ("", None, _FILLED.get(n)) for n in _BILM):
         # The other file is of another biLM than the default one, see `bilm_files`.
         return ""
     if name in DEFAULTS:
@@ -81,7 +86,9 @@ def set_defaults() -> None:
     To be called before AllenNLP evaluates an experiment, so that `std.extVar` finds them all.
     """
     names = (*DEFAULTS, "ELMO_TURIAN", "ELMO_CACHE", "ELMO_SEED")
-    os.environ.update({name: setting(name) for name in names})
+    values = {name: setting(name) for name in names}
+    _FILLED.update({name: values[name] for name in _BILM if not os.environ.get(name)})
+    os.environ.update(values)
     for name in _WORD_VECTORS:
         lines = _first_lines(os.environ[name]) if os.environ[name] else []
         if lines:

@@ -51,6 +51,19 @@ def test_one_file_of_a_bilm_alone_is_refused(monkeypatch, given, kind):
         load_bilm(os.environ["ELMO_OPTIONS"], os.environ["ELMO_WEIGHTS"])
 
 
+def test_one_file_that_is_set_after_the_defaults_is_refused(monkeypatch):
+    for name in BILM:
+        monkeypatch.setenv(name, "")
+    set_defaults()
+    assert load_bilm().options.lstm.dim == 512
+    monkeypatch.setenv("ELMO_WEIGHTS", "/a/file")
+    with pytest.raises(ConfigurationError, match="weights /a/file alone"):
+        load_bilm()
+    monkeypatch.setenv("ELMO_OPTIONS", "/another/file")
+    with pytest.raises(ConfigurationError, match="options file /another/file does not exist"):
+        load_bilm()
+
+
 def test_there_are_no_second_word_vectors_by_default(monkeypatch):
     monkeypatch.setenv("ELMO_TURIAN", "put back after the test")
     monkeypatch.delenv("ELMO_TURIAN")

@@ -20,12 +20,17 @@ def encode_stored_options(options: Dict[str, Any], options_file: str) -> torch.T
 def decode_stored_options(stored: torch.Tensor) -> Dict[str, Any]:
     """`options` and `options_file`; a `ConfigurationError` if other numbers are there."""
     try:
-        return json.loads(decode_bytes(stored))
+        content = json.loads(decode_bytes(stored))
     except ValueError as error:
         raise ConfigurationError(
             f"Expected the options of a biLM as JSON in the parameter {STORED_OPTIONS}, found "
             "other numbers. Leave them as they are when you change the weights of a model."
         ) from error
+    # Defaults of the versions that wrote archives without these two.
+    content["options"]["lstm"].setdefault("use_skip_connections", False)
+    if content["options"].get("char_cnn"):
+        content["options"]["char_cnn"].setdefault("activation", "tanh")
+    return content
 
 
 def encode_bytes(content: bytes) -> torch.Tensor:

@@ -17,6 +17,7 @@ from allennlp.models import Model
 from elmo_plugin.archives import load_archive
 from elmo_plugin.archives.configs import registered_types_only
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 
 _evaluate_from_archive = allennlp_evaluate.evaluate_from_archive
 
@@ -73,6 +74,8 @@ def evaluate_from_archive(
 ) -> Dict[str, Any]:
     if batch_size is not None and batch_size < 1:
         raise ConfigurationError(f"Expected --batch-size of at least 1, found {batch_size}.")
+    for name in ("metrics_output_file", "predictions_output_file"):
+        kwargs[name] = kwargs.get(name) and str(expanded(kwargs[name]))
     # Data loaders and evaluators, too, are constructed from the archive's configuration.
     with registered_types_only(str(archive_file)):
         try:

@@ -20,6 +20,7 @@ from overrides import overrides
 
 from elmo_plugin.archives import load_archive
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import Source, numbered_lines
 
 # Compressed files that AllenNLP reads and `numbered_lines` does not.
@@ -87,6 +88,7 @@ def get_predictor(args: argparse.Namespace) -> Predictor:
         raise ConfigurationError(f"Expected --batch-size of at least 1, found {args.batch_size}.")
     # Only a corpus is subject to the limits of the archive's reader; lines of JSON are not.
     allennlp_predict.load_archive = partial(load_archive, every_instance=args.use_dataset_reader)
+    args.output_file = args.output_file and str(expanded(args.output_file))
     return _get_predictor(args)
 
 

@@ -4,9 +4,11 @@ the other processes of `torchrun`, and archives appear when they are complete.
 """
 
 import logging
+import os
 from functools import wraps
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Optional, Union
 
 from allennlp.commands import train as allennlp_train
@@ -14,7 +16,7 @@ from allennlp.common import Params
 from allennlp.models import Model
 
 from elmo_plugin.training import torchrun
-from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.atomic_write import atomic_write, unfinished_suffix
 from elmo_plugin.util.files import expanded
 from elmo_plugin.util.torchrun import torchrun_ranks
 
@@ -40,8 +42,13 @@ def archive_model(serialization_dir: Union[str, PathLike], *args: Any, **kwargs:
     """AllenNLP's function, but the archive is complete or absent, and a full disk is named."""
     archive = Path(serialization_dir, "model.tar.gz")
     logger.info("archiving weights and vocabulary to %s", archive)
-    with atomic_write(archive) as unfinished:
-        _archive_model(serialization_dir, *args, archive_path=unfinished, **kwargs)
+    # In a folder, because the name of the file becomes part of its header.
+    with (
+        atomic_write(archive) as unfinished,
+        TemporaryDirectory(unfinished_suffix(), "archive-", serialization_dir) as folder,
+    ):
+        written = _archive_model(serialization_dir, *args, archive_path=folder, **kwargs)
+        os.replace(written, unfinished)
     return str(archive)
 
 

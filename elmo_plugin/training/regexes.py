@@ -7,7 +7,8 @@ AllenNLP constructs both by name, so importing this module replaces methods of i
 
 import re
 from functools import wraps
-from typing import Any, Iterable, Type
+from textwrap import shorten
+from typing import Any, Iterable, Sequence, Type
 
 import torch
 from allennlp.nn import RegularizerApplicator
@@ -19,32 +20,34 @@ _penalty = RegularizerApplicator.__call__
 _construct = GradientDescentTrainer.from_partial_objects.__func__
 
 
-def check_regexes(setting: str, regexes: Iterable[str], model: torch.nn.Module) -> None:
+def check_regexes(setting: str, regexes: Iterable[str], names: Sequence[str]) -> None:
     """
-    Raises `ConfigurationError` if one of the regexes of a setting matches no parameter of a model.
+    Raises `ConfigurationError` if one of the regexes of a setting matches none of the parameters.
     """
-    names = [name for name, _ in model.named_parameters()]
     for regex in regexes:
         if not any(re.search(regex, name) for name in names):
             theirs = "scalar_parameters" in regex
             raise ConfigurationError(
-                f"`{setting}`: {regex!r} matches no parameter of the model and would have no "
-                f"effect.{' Here they are called layer_scores.' if theirs else ''} The parameters "
-                f"are {', '.join(names)}."
+                f"`{setting}`: {regex!r} matches no parameter and would have no effect."
+                f"{' Here they are called layer_scores.' if theirs else ''} The parameters are "
+                f"{shorten(', '.join(names), 600, placeholder=' ...')}."
             )
 
 
 @wraps(_penalty)
 def penalty(applicator: RegularizerApplicator, module: torch.nn.Module) -> torch.Tensor:
     if not hasattr(applicator, "is_checked"):
-        check_regexes("regularizer", (regex for regex, _ in applicator._regularizers), module)
+        # Frozen parameters are not penalised.
+        trained = [n for n, parameter in module.named_parameters() if parameter.requires_grad]
+        check_regexes("regularizer", (regex for regex, _ in applicator._regularizers), trained)
         applicator.is_checked = True
     return _penalty(applicator, module)
 
 
 @wraps(_construct)
 def from_partial_objects(cls: Type[Trainer], **settings: Any) -> Trainer:
-    check_regexes("no_grad", settings.get("no_grad") or (), settings["model"])
+    names = [name for name, _ in settings["model"].named_parameters()]
+    check_regexes("no_grad", settings.get("no_grad") or (), names)
     return _construct(cls, **settings)
 
 

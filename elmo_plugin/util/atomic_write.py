@@ -67,7 +67,14 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
 
 def unfinished_suffix() -> str:
     """The end of the names of files and folders that this process has not finished."""
-    return f".{os.getpid()}@{socket.gethostname()}{UNFINISHED}"
+    return f".{os.getpid()}{_computer()}{UNFINISHED}"
+
+
+@lru_cache(maxsize=None)
+def _computer() -> str:
+    # Containers may share a host name, but number their processes for themselves.
+    processes = Path("/proc/self/ns/pid")
+    return f"@{socket.gethostname()}-{processes.stat().st_ino if processes.exists() else 0}"
 
 
 @lru_cache(maxsize=None)
@@ -76,7 +83,7 @@ def remove_abandoned(folder: Path) -> None:
     Removes the files and folders with `unfinished_suffix` whose process was killed. Those of other
     computers stay, since it is unknown whether their processes run.
     """
-    of_computer = f"@{socket.gethostname()}{UNFINISHED}"
+    of_computer = f"{_computer()}{UNFINISHED}"
     for path in folder.glob(f"*.*{glob.escape(of_computer)}"):
         number = path.name.removesuffix(of_computer).rpartition(".")[2]
         # The process runs for another user, or it is another program's file.

@@ -12,7 +12,7 @@ class WeightState:
 
     PyTorch counts changes in place, but not those through `data`, by a fused optimizer or of
     tensors made in inference mode. Those are noticed by some 300 elements of each matrix: a
-    moving average or a new set of weights always, an assignment to a few elements perhaps not.
+    moving average or a new set of weights always, an assignment to single rows perhaps not.
 
     # Parameters
 
@@ -34,6 +34,10 @@ class WeightState:
             and self._counted() == self._counts
             and all(map(torch.equal, self._views, self._samples))
         )
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # That of a copy belongs to the copied weights; without weights, it is never current.
+        return WeightState, (self._weights if self.is_current(self._weights) else [],)
 
     def _counted(self) -> List[Tuple[Any, ...]]:
         return [

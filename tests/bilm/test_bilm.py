@@ -1,6 +1,7 @@
 """What a biLM gives: against golden activations, a slow loop, and itself."""
 
 import copy
+import pickle
 import random
 
 import pytest
@@ -237,6 +238,20 @@ def test_changed_weights_forget_known_words(bilm, weight_file, sentences, golden
         else:
             bilm.character_encoder.embedding.weight.data.div_(2)
         assert_layers_equal(read(bilm, sentences[:1])[0], golden[0])
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
+def test_a_copy_knows_the_same_words(bilm, sentences, golden, duplicate):
+    bilm.precompute([word for words in sentences for word in words] + ["<S>", "</S>"])
+    other = duplicate(bilm)
+    # Words that are known need no encoder.
+    other.character_encoder.forward = None
+    with torch.no_grad():
+        for found, expected in zip(read(other, sentences), golden):
+            assert_layers_equal(found, expected)
+        bilm.character_encoder.embedding.weight.data.mul_(2)
+        other = duplicate(bilm)
+        assert torch.equal(read(other, sentences)[0], read(bilm.eval(), sentences)[0])
 
 
 def test_a_moving_average_of_allennlp_changes_the_layers_of_evaluation(bilm, sentences):

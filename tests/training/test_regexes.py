@@ -42,6 +42,9 @@ def test_a_regularizer_that_matches_nothing_is_refused_with_the_names_that_there
     for _ in range(2):
         with pytest.raises(ConfigurationError, match=message):
             model.get_regularization_penalty()
+    with pytest.raises(ConfigurationError, match="'bilm' matches no parameter"):
+        # They are frozen.
+        make_classifier(["bilm"]).get_regularization_penalty()
 
 
 @pytest.mark.parametrize("kind", ["gradient_descent", "elmo-recoverable"])

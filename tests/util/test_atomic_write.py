@@ -145,10 +145,12 @@ def test_the_name_of_a_file_that_is_not_utf8_is_kept(tmp_path):
 
 def test_what_killed_processes_left_is_removed_and_what_running_ones_write_stays(tmp_path):
     process = subprocess.Popen(["sleep", "60"])
-    host = socket.gethostname()
+    host = f"{socket.gethostname()}-{os.stat('/proc/self/ns/pid').st_ino}"
     kept = [f"a.{process.pid}@{host}.unfinished", f"a.{os.getppid()}@{host}.unfinished"]
     # Of another computer, of other programs, and of work that is continued.
-    kept += ["a.1@elsewhere.unfinished", f"a@{host}.unfinished", "b.unfinished", "a.7.unfinished"]
+    # A container's process, with another numbering.
+    kept += [f"a.{process.pid}@{socket.gethostname()}-1.unfinished", "a.1@elsewhere.unfinished"]
+    kept += [f"a@{host}.unfinished", "b.unfinished", "a.7.unfinished"]
     for name in kept:
         (tmp_path / name).touch()
     write_json(tmp_path / "first", 1)

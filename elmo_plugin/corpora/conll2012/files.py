@@ -1,5 +1,4 @@
 import os
-from glob import escape, glob
 from typing import Iterator, Sequence, Union
 
 from elmo_plugin.corpora.columns import Rows, read_blocks
@@ -33,7 +32,8 @@ def _files(path: Union[str, os.PathLike]) -> Sequence[Union[str, os.PathLike]]:
     folder = find_file(path)
     if not os.path.isdir(folder):
         return [path]
-    files = filter(os.path.isfile, glob(f"{escape(folder)}/**", recursive=True))
+    # Links to folders are not followed: they could lead back.
+    files = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
     found = sorted(file for file in files if file.endswith(("gold_conll", "gold_conll.gz")))
     if not found:
         raise ValueError(

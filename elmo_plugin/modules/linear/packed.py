@@ -90,8 +90,8 @@ class PackedLinear(torch.nn.Linear):
     change: in evaluation mode, or while the weight does not require a gradient. `train()`,
     `eval()`, loading a state dict, moving to another device or type, changing the weight in place,
     assigning `weight.data`, and any forward pass that autograd tracks drop it. So do changes that
-    PyTorch does not count, such as those of AllenNLP's moving average, if they are of more than a
-    few elements, see `WeightState`; after changes of a few, call `eval()` or `train()`.
+    PyTorch does not count, such as those of AllenNLP's moving average, if they are of more than
+    single rows, see `WeightState`; after changes of those, call `eval()` or `train()`.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
