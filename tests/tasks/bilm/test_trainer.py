@@ -231,7 +231,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    name = "elmo_plugin.training.linear_decay.time"
+    name = "elmo_plugin.training.schedulers.time"
     monkeypatch.setattr(name, SimpleNamespace(monotonic=clock.monotonic))
     return clock
 
