@@ -14,11 +14,11 @@ from typing import Any, Optional, Union
 from allennlp.commands import train as allennlp_train
 from allennlp.common import Params
 from allennlp.models import Model
+from torch.distributed import is_torchelastic_launched
 
-from elmo_plugin.training import torchrun
+from elmo_plugin.training.torchrun import train_under_torchrun
 from elmo_plugin.util.atomic_write import atomic_write, unfinished_suffix
 from elmo_plugin.util.files import expanded
-from elmo_plugin.util.torchrun import torchrun_ranks
 
 _train_model = allennlp_train.train_model
 _archive_model = allennlp_train.archive_model
@@ -30,10 +30,9 @@ def train_model(
     params: Params, serialization_dir: Union[str, PathLike], *args: Any, **kwargs: Any
 ) -> Optional[Model]:
     folder = expanded(serialization_dir)
-    ranks = torchrun_ranks()
-    if ranks is None:
+    if not is_torchelastic_launched():
         return _train_model(params, folder, *args, **kwargs)
-    torchrun.train_under_torchrun(ranks, params, folder, *args, **kwargs)
+    train_under_torchrun(params, folder, *args, **kwargs)
     return None
 
 
@@ -53,4 +52,4 @@ def archive_model(serialization_dir: Union[str, PathLike], *args: Any, **kwargs:
 
 
 allennlp_train.train_model = train_model
-allennlp_train.archive_model = torchrun.archive_model = archive_model
+allennlp_train.archive_model = archive_model

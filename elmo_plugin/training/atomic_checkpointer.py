@@ -15,11 +15,9 @@ from elmo_plugin.util.weights import read_state, save_atomically
 @Checkpointer.register("elmo-atomic")
 class AtomicCheckpointer(Checkpointer):
     """
-    AllenNLP's `Checkpointer`, but a run that is killed while it saves can still be recovered.
-
-    AllenNLP writes the model state and then the trainer state; if a run is killed before both are
-    complete, `--recover` fails. Here each file is written atomically, and the model state, by which
-    AllenNLP finds the latest checkpoint, last. The parameters are AllenNLP's.
+    AllenNLP's `Checkpointer`, but a run that is killed while it saves can still be recovered. Each
+    file is complete or absent, and the model state, by which AllenNLP finds the latest checkpoint,
+    is written last. The parameters are AllenNLP's.
 
     # Raises
 
@@ -42,7 +40,10 @@ class AtomicCheckpointer(Checkpointer):
     @overrides
     def load_checkpoint(self) -> Optional[TrainerCheckpoint]:
         if self._is_primary:
-            self._remove_leftovers()
+            # Incomplete checkpoints of a run that was killed.
+            for path in Path(self._serialization_dir).glob("training_state_e*_b*.th"):
+                if not path.with_name(path.name.replace("training", "model", 1)).exists():
+                    path.unlink()
         paths = self.find_latest_checkpoint()
         if paths is None:
             return None
@@ -54,7 +55,7 @@ class AtomicCheckpointer(Checkpointer):
     @overrides
     def save_checkpoint(self, trainer: Trainer) -> None:
         checkpoint = trainer.get_checkpoint_state()
-        if checkpoint is not None and (self._is_primary or self.state_is_sharded):
+        if checkpoint is not None:
             moment = _moment(checkpoint)
             save_atomically(checkpoint.trainer_state, self._training_state_path(*moment))
             save_atomically(checkpoint.model_state, self._model_state_path(*moment))
@@ -73,13 +74,6 @@ class AtomicCheckpointer(Checkpointer):
             for path in (folder / f"{stem}.th", *folder.glob(f"{stem}_w*.th")):
                 with suppress(FileNotFoundError):
                     os.remove(path)
-
-    def _remove_leftovers(self) -> None:
-        """Removes incomplete checkpoints of a run that was killed."""
-        folder = Path(self._serialization_dir)
-        for path in folder.glob("training_state_e*_b*.th"):
-            if not path.with_name(path.name.replace("training", "model", 1)).exists():
-                path.unlink()
 
     def _record_save(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
         self._last_save_num_epochs_completed = epochs_completed

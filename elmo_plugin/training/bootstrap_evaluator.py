@@ -1,7 +1,7 @@
 import copy
 import random
 from os import PathLike
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 import numpy
 import torch
@@ -11,11 +11,10 @@ from allennlp.models import Model
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.training.metric_states import load_metric_state, metric_state
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
 
-_Path = Tuple[Any, ...]
+_Counts = Dict[Tuple[str, Any], float]
 
 
 @Evaluator.register("elmo-bootstrap")
@@ -29,8 +28,9 @@ class BootstrapEvaluator(SimpleEvaluator):
 
     The samples of two models have the same instances, if their data loaders read the same text in
     the same order: the differences of their metrics, sample by sample, are those of a paired
-    bootstrap. The model needs an attribute `metric` whose counts are sums over instances, and which
-    it calls with positional arguments, each a sequence or tensor with an entry per instance.
+    bootstrap. The model needs an attribute `metric` whose counts are sums over instances: numbers,
+    tensors or dictionaries of numbers among its attributes. The model calls it with positional
+    arguments, each a sequence or tensor with an entry per instance.
 
     # Parameters
 
@@ -89,14 +89,13 @@ class BootstrapEvaluator(SimpleEvaluator):
         """The metrics of each sample."""
         values: Dict[str, List[float]] = {}
         generator = numpy.random.default_rng(self._seed)
-        names, table = counts.added()
+        size = len(counts.instances)
+        draws = (generator.integers(size, size=size) for _ in range(self._num_samples))
         # No table per sample: that of all instances is in the log.
         model.table_heading = ""
         try:
-            for _ in range(self._num_samples):
-                drawn = generator.integers(len(table), size=len(table))
-                sums = numpy.bincount(drawn, minlength=len(table)) @ table
-                load_metric_state(model.metric, counts.state(dict(zip(names, sums.tolist()))))
+            for attributes in counts.of_samples(draws):
+                vars(model.metric).update(attributes)
                 for name, value in model.get_metrics(reset=True).items():
                     values.setdefault(name, []).append(round(float(value), 6))
         finally:
@@ -106,21 +105,22 @@ class BootstrapEvaluator(SimpleEvaluator):
 
 class _InstanceCounts(Metric):
     """
-    Calls a metric, and records what each instance, scored alone, adds to the numbers in its state.
+    Calls a metric, and records the counts of each instance, scored alone: numbers among the
+    metric's attributes, also in dictionaries and tensors.
 
     # Parameters
 
     metric : `Metric`
-        The metric to call; its arguments are sequences or tensors, one entry per instance.
+        Its arguments are sequences or tensors, one entry per instance.
     """
 
     def __init__(self, metric: Metric) -> None:
         self._metric, self._single = metric, copy.deepcopy(metric)
         self._single.reset()
-        self._empty = dict(_numbers(metric_state(self._single)))
-        self._last: Dict[str, Any] = {}
-        #: For each instance, the numbers in the state by their paths.
-        self.instances: List[Dict[_Path, float]] = []
+        self._empty = _counts(vars(self._single))
+        self._whole: Dict[str, Any] = {}
+        #: The counts of each instance.
+        self.instances: List[_Counts] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._metric, name)
@@ -131,59 +131,60 @@ class _InstanceCounts(Metric):
         for number in range(len(arguments[0])):
             self._single.reset()
             self._single(*(argument[number : number + 1] for argument in arguments))
-            self.instances.append(dict(_numbers(metric_state(self._single))))
+            self.instances.append(_counts(vars(self._single)))
 
     @overrides(check_signature=False)
     def get_metric(self, reset: bool = False) -> Any:
         if reset:
-            # The state after all instances, with all labels that have occurred.
-            self._last = metric_state(self._metric)
+            # After all instances, with all labels that have occurred.
+            self._whole = copy.deepcopy(vars(self._metric))
         return self._metric.get_metric(reset)
 
     @overrides
     def reset(self) -> None:
         self._metric.reset()
 
-    def added(self) -> Tuple[List[_Path], numpy.ndarray]:
-        """The paths of the numbers, and what each instance adds: a row per instance."""
-        names = [name for name, _ in _numbers(self._last)]
-        rows = [
-            [counts.get(name, 0.0) - self._empty.get(name, 0.0) for name in names]
-            for counts in self.instances
-        ]
-        return names, numpy.array(rows, dtype=numpy.float64).reshape(len(rows), len(names))
-
-    def state(self, sums: Dict[_Path, float]) -> Dict[str, Any]:
-        """The state of the metric after instances that add these numbers."""
-        numbers = {name: self._empty.get(name, 0.0) + added for name, added in sums.items()}
-        return _with_numbers(self._last, numbers)
-
-
-def _numbers(state: Any, path: _Path = ()) -> Iterator[Tuple[_Path, float]]:
-    """The numbers in a state, with their paths."""
-    if isinstance(state, dict):
-        for name, part in state.items():
-            yield from _numbers(part, (*path, name))
-    elif isinstance(state, (list, tuple)):
-        for number, part in enumerate(state):
-            yield from _numbers(part, (*path, number))
-    elif isinstance(state, (int, float)) and not isinstance(state, bool):
-        yield path, float(state)
-    elif isinstance(state, torch.Tensor):
-        yield from _numbers(state.flatten().tolist(), path)
+    def of_samples(self, draws: Iterable[numpy.ndarray]) -> Iterator[Dict[str, Any]]:
+        """The metric's attributes after the instances with the drawn numbers."""
+        places = list(_counts(self._whole))
+        # Shape: (num_places,)
+        empty = numpy.array([self._empty.get(place, 0.0) for place in places])
+        rows = [[counts.get(place, 0.0) for place in places] for counts in self.instances]
+        # Shape: (num_instances, num_places)
+        added = numpy.array(rows).reshape(len(rows), len(places)) - empty
+        for drawn in draws:
+            sums = empty + numpy.bincount(drawn, minlength=len(rows)) @ added
+            counts = dict(zip(places, sums.tolist()))
+            yield {name: _with_counts(name, value, counts) for name, value in self._whole.items()}
 
 
-def _with_numbers(state: Any, numbers: Dict[_Path, float], path: _Path = ()) -> Any:
-    """A state with other numbers in the same paths."""
-    if isinstance(state, dict):
-        return {n: _with_numbers(part, numbers, (*path, n)) for n, part in state.items()}
-    if isinstance(state, (list, tuple)):
-        parts = (_with_numbers(part, numbers, (*path, n)) for n, part in enumerate(state))
-        return type(state)(parts)
-    if isinstance(state, torch.Tensor):
-        parts = _with_numbers(state.flatten().tolist(), numbers, path)
-        return torch.tensor(parts, dtype=state.dtype).view_as(state)
-    if path not in numbers:
-        return state
-    number = numbers[path]
-    return int(number) if isinstance(state, int) else number
+def _parts(value: Any) -> List[Tuple[Any, Any]]:
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(enumerate(value.flatten().tolist() if isinstance(value, torch.Tensor) else [value]))
+
+
+def _counts(attributes: Dict[str, Any]) -> _Counts:
+    """The numbers by the attribute and the key or number in it."""
+    return {
+        (name, key): float(part)
+        for name, value in attributes.items()
+        for key, part in _parts(value)
+        if isinstance(part, (int, float))
+    }
+
+
+def _with_counts(name: str, value: Any, counts: _Counts) -> Any:
+    """A value of an attribute with other numbers."""
+    parts = {
+        key: type(part)(counts[name, key]) if (name, key) in counts else part
+        for key, part in _parts(value)
+    }
+    if isinstance(value, torch.Tensor):
+        return value.new_tensor(list(parts.values())).view_as(value)
+    if not isinstance(value, dict):
+        return parts[0]
+    mapping = copy.copy(value)
+    for key, part in parts.items():
+        mapping[key] = part
+    return mapping

@@ -1,6 +1,6 @@
+from types import MethodType
 from typing import Any, Dict, Iterable
 
-import torch
 from allennlp.training.moving_average import (
     ExponentialMovingAverage,
     MovingAverage,
@@ -8,23 +8,19 @@ from allennlp.training.moving_average import (
 )
 from overrides import overrides
 
-from elmo_plugin.util.errors import ConfigurationError
-
 
 @MovingAverage.register("elmo-exponential")
 class RecoverableMovingAverage(ExponentialMovingAverage):
     """
-    AllenNLP's `exponential` moving average, but a run that is killed and recovered has the same
-    averages as an uninterrupted one.
+    AllenNLP's `exponential` moving average, whose checkpoints hold only the averages.
 
-    AllenNLP stores averages, backups and parameters in the checkpoint and, after `--recover`,
-    averages the stored parameters, which training no longer updates. Here a checkpoint holds only
-    the averages, a third as much, and recovery is right with AllenNLP's trainer too.
+    AllenNLP also stores copies of the parameters, which it averages after `--recover`, although
+    they are no longer trained.
 
     # Parameters
 
     parameters : `Iterable[NamedParameter]`
-        Given by the trainer, not in the configuration.
+        Given by the trainer.
     decay : `float`, optional (default = `0.999`)
         The weight of the old average in each update; at most `(1 + steps) / (10 + steps)`.
     """
@@ -33,42 +29,18 @@ class RecoverableMovingAverage(ExponentialMovingAverage):
         super().__init__(parameters, decay)
 
     @overrides
-    def assign_average_value(self) -> None:
-        for name, parameter in self._parameters:
-            self._backups[name].copy_(parameter.data)
-            _set(parameter, self._shadows[name])
-
-    @overrides
-    def restore(self) -> None:
-        for name, parameter in self._parameters:
-            _set(parameter, self._backups[name])
-
-    @overrides
     def state_dict(self) -> Dict[str, Any]:
         return {"shadows": self._shadows}
 
     @overrides
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """
-        # Raises
-
-        `ConfigurationError`
-            If the checkpoint has averages of other parameters.
-        """
-        saved = state_dict["shadows"]
-        if {name: value.shape for name, value in saved.items()} != {
-            name: value.shape for name, value in self._shadows.items()
-        }:
-            raise ConfigurationError(
-                "The checkpoint holds moving averages of other parameters than those of this "
-                "model. Recover with the experiment that wrote it."
-            )
-        for name, average in saved.items():
-            self._shadows[name].copy_(average)
+        for name, average in self._shadows.items():
+            average.copy_(state_dict["shadows"][name])
 
 
-def _set(parameter: torch.Tensor, value: torch.Tensor) -> None:
-    # Not through `data`, whose changes do not increase the version of the tensor: copies of
-    # weights in a faster layout are refreshed when the version changes.
-    with torch.no_grad():
-        parameter.copy_(value)
+def make_recoverable(average: MovingAverage) -> None:
+    """Lets a moving average whose state is AllenNLP's be stored and restored as above."""
+    ours: Any = RecoverableMovingAverage
+    if type(average).load_state_dict is MovingAverage.load_state_dict:
+        for name in ("state_dict", "load_state_dict"):
+            setattr(average, name, MethodType(getattr(ours, name), average))

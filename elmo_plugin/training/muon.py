@@ -1,4 +1,4 @@
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
 from allennlp.training.optimizers import Optimizer, ParameterGroupsType
@@ -14,7 +14,7 @@ _NUM_STEPS = 5
 # Updates of matrices are scaled to this root mean square, that of Adam's updates (Liu et al. 2025).
 _UPDATE_SIZE = 0.2
 # What a group of matrices may set.
-_SETTINGS = ("blocks", "lr", "requires_grad")
+_SETTINGS = {"blocks", "lr", "requires_grad"}
 
 
 @Optimizer.register("elmo-muon")
@@ -24,20 +24,18 @@ class Muon(FusedAdam):
     parameter groups that set `blocks`, and `elmo-adam` for all other parameters.
 
     The update of a matrix is its Nesterov momentum with all singular values replaced by about 1,
-    computed by five Newton-Schulz steps, in bfloat16 if it is fast, and scaled to the root mean
+    computed by five Newton-Schulz steps, in bfloat16 if it is fast. It is scaled to the root mean
     square of an update of Adam ([Liu et al. 2025](https://arxiv.org/abs/2502.16982), equation 4),
-    so that both kinds of parameters can share a learning rate. The weights of the gates of a
-    recurrent layer lie below each other in one matrix; `blocks` is the number of matrices in a
-    parameter, each of which is orthogonalised separately. `torch.optim.Muon` supports neither
-    blocks nor Adam.
+    so that all parameters can share a learning rate. The gates of a recurrent layer lie below each
+    other in one parameter: each of its `blocks` is a matrix of its own. `torch.optim.Muon` has
+    neither blocks nor Adam.
 
     # Parameters
 
     model_parameters : `List[Tuple[str, torch.nn.Parameter]]`
-        Given by the trainer, not in the configuration.
+        Given by the trainer.
     parameter_groups : `ParameterGroupsType`
-        Of AllenNLP. The settings of a group may have `blocks`, an integer: Muon for these
-        parameters. Such a group may set `lr` beside it, but nothing else.
+        Of AllenNLP. A group that sets `blocks`, an integer, may also set `lr`, but nothing else.
     lr : `float`, optional (default = `0.001`)
         The learning rate of all groups that do not set their own.
     momentum : `float`, optional (default = `0.95`)
@@ -61,52 +59,47 @@ class Muon(FusedAdam):
         betas: Tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
     ) -> None:
-        for _, settings in parameter_groups or []:
-            _check_settings(settings)
+        with_blocks = [s for _, s in parameter_groups or [] if s.get("blocks") is not None]
+        others = {name for settings in with_blocks for name in settings} - _SETTINGS
+        if not with_blocks or others:
+            raise ConfigurationError(
+                "elmo-muon: expected a group of `parameter_groups` with `blocks`, the number of "
+                "matrices in each of its parameters, and only `lr` beside it, found "
+                f"{', '.join(sorted(others)) or 'none'}. Correct the groups, or use elmo-adam."
+            )
         super().__init__(model_parameters, parameter_groups, lr, betas, eps)
         # Only the fused kernel of Adam skips infinite gradients by itself.
         self._step_supports_amp_scaling = False
         self.momentum = momentum
-        groups = self._groups()
-        if not groups:
-            raise ConfigurationError(
-                "elmo-muon: expected `blocks` in the settings of a group of `parameter_groups`, "
-                "the number of matrices in each of its parameters; found none. Set it, or use "
-                "elmo-adam."
-            )
         names = {id(parameter): name for name, parameter in model_parameters}
-        for group in groups:
-            for parameter in group["params"]:
-                blocks = group["blocks"]
-                if parameter.dim() != 2 or blocks < 1 or parameter.size(0) % blocks:
-                    raise ConfigurationError(
-                        f"elmo-muon: expected a parameter of {blocks} matrices stacked along the "
-                        f"first dimension (`blocks`), found {names[id(parameter)]} of shape "
-                        f"{tuple(parameter.shape)}."
-                    )
+        for parameter, group in self._matrices():
+            blocks, shape = group["blocks"], tuple(parameter.shape)
+            if len(shape) != 2 or blocks < 1 or shape[0] % blocks:
+                raise ConfigurationError(
+                    f"elmo-muon: expected a parameter of {blocks} matrices stacked along the first "
+                    f"dimension (`blocks`), found {names[id(parameter)]} of shape {shape}."
+                )
 
     @overrides(check_signature=False)
-    def step(self, closure: Optional[Callable[[], float]] = None) -> Optional[float]:
-        """See `torch.optim.Optimizer.step`."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        updates: List[Tuple[torch.nn.Parameter, torch.Tensor, Dict[str, Any]]] = []
-        for group in self._groups():
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    updates.append((parameter, parameter.grad, group))
-                    # Adam skips parameters without a gradient.
-                    parameter.grad = None
+    def step(self) -> None:
+        """Updates all parameters that have a gradient."""
+        updates = [
+            (parameter, parameter.grad, group)
+            for parameter, group in self._matrices()
+            if parameter.grad is not None
+        ]
+        for parameter, _, _ in updates:
+            # Adam skips parameters without a gradient.
+            parameter.grad = None
         super().step()
         for parameter, gradient, _ in updates:
             parameter.grad = gradient
         self._update_matrices(updates)
-        return loss
 
-    def _groups(self) -> List[Dict[str, Any]]:
-        return [group for group in self.param_groups if group.get("blocks") is not None]
+    def _matrices(self) -> Iterator[Tuple[torch.nn.Parameter, Dict[str, Any]]]:
+        for group in self.param_groups:
+            if group.get("blocks") is not None:
+                yield from ((parameter, group) for parameter in group["params"])
 
     @torch.no_grad()
     def _update_matrices(
@@ -134,16 +127,6 @@ class Muon(FusedAdam):
             parts = orthogonal.split([len(values) for _, values, _ in matrices])
             for (blocks, _, rate), part in zip(matrices, parts):
                 blocks.sub_(part, alpha=rate * scale)
-
-
-def _check_settings(settings: Dict[str, Any]) -> None:
-    others = sorted(set(settings).difference(_SETTINGS))
-    if settings.get("blocks") is not None and others:
-        raise ConfigurationError(
-            f"elmo-muon: a group with `blocks` can set only `lr` beside it, found "
-            f"{', '.join(others)}. Set `momentum` for all groups together; matrices have no other "
-            "settings."
-        )
 
 
 def orthogonalised(matrices: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

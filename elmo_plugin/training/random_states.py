@@ -7,7 +7,7 @@ import torch
 
 def random_states(device: torch.device) -> Dict[str, Any]:
     """
-    The states of the random generators of Python, NumPy, PyTorch and, if `device` is a GPU, that
+    The states of the random generators of Python, NumPy, PyTorch and, if `device` is a GPU, of that
     GPU. `torch.load` can read them with `weights_only`.
     """
     # `Any`, because the annotation of `get_state` also allows a dictionary.
@@ -24,7 +24,7 @@ def random_states(device: torch.device) -> Dict[str, Any]:
 
 
 def set_random_states(states: Dict[str, Any], device: torch.device) -> None:
-    """Restores `random_states`. The state of a GPU is ignored if `device` is not a GPU."""
+    """Restores `random_states`, the state of a GPU if `device` is one."""
     random.setstate(states["python"])
     numpy.random.set_state(states["numpy"])
     torch.set_rng_state(states["torch"])

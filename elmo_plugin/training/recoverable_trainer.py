@@ -2,12 +2,13 @@ import inspect
 import json
 import os
 from collections import Counter
-from typing import Any, Dict, List, Optional, Tuple
+from itertools import islice
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy
 import torch
 from allennlp.data import DataLoader, TensorDict
-from allennlp.nn.util import move_to_device
 from allennlp.training.callbacks import ConfidenceChecksCallback, TrainerCallback
 from allennlp.training.checkpointer import TrainerCheckpoint
 from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
@@ -15,9 +16,8 @@ from allennlp.training.trainer import Trainer
 from overrides import overrides
 
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer
-from elmo_plugin.training.metric_states import load_metric_states, metric_states
+from elmo_plugin.training.moving_average import make_recoverable
 from elmo_plugin.training.random_states import random_states, set_random_states
-from elmo_plugin.training.resumed_loader import ResumedLoader
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.distributed import gathered, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError, check_no_settings
@@ -33,18 +33,18 @@ _SETTINGS = {*inspect.signature(GradientDescentTrainer.__init__).parameters, "ru
 class RecoverableTrainer(GradientDescentTrainer):
     """
     AllenNLP's trainer, but a run that is killed and recovered ends with the same parameters and
-    metrics as an uninterrupted one, bit for bit on a CPU.
+    validation metrics as an uninterrupted one, bit for bit on a CPU. The training metrics of the
+    interrupted epoch are those of the batches after the checkpoint.
 
     AllenNLP's checkpoints lack the states of the random generators (for dropout and the order of
-    batches), the accumulated losses and metrics of the current epoch, the metrics of the previous
-    epochs, and the best weights if an epoch was interrupted at its end. They are added here.
-    Finished epochs are skipped. In the interrupted epoch, the batches before the checkpoint are
-    loaded again, but not trained on.
+    batches), and the best weights if an epoch was interrupted at its end. Finished epochs are
+    skipped here; in the interrupted one, the batches before the checkpoint are loaded again, but
+    not trained on.
 
     Before a checkpoint, the trainer calls `before_checkpoint()` on each module of the model that
-    has this method, so that a module can write data to disk that is not in its `state_dict`, such
-    as ELMo's cache. After an epoch, it adds the numbers that `epoch_metrics()` of a module returns
-    to the metrics of training, such as the weights of ELMo's layers.
+    has this method, which may write data that is not in its `state_dict`, such as ELMo's cache.
+    After an epoch, it adds the numbers that `epoch_metrics()` of a module returns, such as the
+    weights of ELMo's layers, to the metrics of training.
 
     Not restored are states that a model carries between batches outside of its `state_dict`, such
     as those of a `stateful` ELMo, random numbers drawn by the workers of a lazy data loader, and
@@ -74,10 +74,12 @@ class RecoverableTrainer(GradientDescentTrainer):
         check_no_settings(self, kwargs.keys() - _SETTINGS)
         super().__init__(*args, **kwargs)
         self._mixed_precision = mixed_precision
-        self._record = _Record()
-        self._callbacks.append(self._record)
-        # The process state of the checkpoint from which this run continues.
+        if self._moving_average:
+            make_recoverable(self._moving_average)
+        # The process state of the checkpoint from which this run continues, until its epoch begins.
         self._recovered: Optional[Dict[str, Any]] = None
+        # The metrics of the epochs before that one.
+        self._recovered_metrics: Dict[str, Any] = {}
         self._random_at_start: Dict[str, Any] = {}
 
     @overrides
@@ -100,7 +102,6 @@ class RecoverableTrainer(GradientDescentTrainer):
         checkpoint.trainer_state[_KEY] = {
             "processes": processes,
             "total_batches_completed": self._total_batches_completed,
-            "metrics": json.dumps(_without_numpy(self._record.metrics)),
         }
         return TrainerCheckpoint(checkpoint.model_state, _without_numpy(checkpoint.trainer_state))
 
@@ -110,30 +111,26 @@ class RecoverableTrainer(GradientDescentTrainer):
         return {
             "random_at_start": self._random_at_start if self._batches_in_epoch_completed else now,
             "random": now,
-            "losses": dict(self._record.losses),
-            "metrics": metric_states(self.model),
             "validates": self._should_validate_this_epoch,
         }
 
     def _load_process_state(self, state: Dict[str, Any]) -> None:
         """Restores `_process_state`; random states are restored when the epoch begins."""
-        self._recovered, self._record.losses = state, dict(state["losses"])
-        load_metric_states(self.model, move_to_device(state["metrics"], self.cuda_device))
+        self._recovered = state
 
     @overrides
     def _maybe_restore_checkpoint(self) -> None:
         # Checked here, so that an error is raised before the first checkpoint.
-        self._check_checkpointer()
-        averaged = self._moving_average and self._moving_average._parameters
+        saves_alone = not isinstance(self._checkpointer, (AtomicCheckpointer, type(None)))
+        if self._distributed and saves_alone:
+            raise ConfigurationError(
+                "Expected the checkpointer elmo-atomic for distributed training, found "
+                f"{type(self._checkpointer).__name__}, with which the processes would deadlock. "
+                "Set `trainer.checkpointer.type`."
+            )
         super()._maybe_restore_checkpoint()
         if not (latest := self._checkpointer and self._checkpointer.find_latest_checkpoint()):
             return
-        if self._moving_average:
-            # AllenNLP has replaced them by copies in the checkpoint, which are not trained, and has
-            # left what it has loaded on the CPU.
-            self._moving_average._parameters = averaged
-            for loaded in (self._moving_average._shadows, self._moving_average._backups):
-                loaded.update((name, loaded[name].to(each.device)) for name, each in averaged)
         # `ConfidenceChecksCallback` removes its hooks in the first batch of the first epoch only.
         self._callbacks = [
             TrainerCallback("") if isinstance(callback, ConfidenceChecksCallback) else callback
@@ -150,29 +147,37 @@ class RecoverableTrainer(GradientDescentTrainer):
                 "with the same trainer and number of processes."
             )
         self._load_process_state(ours["processes"][self._rank])
-        self._record.metrics = json.loads(ours["metrics"])
-        if self._best_model_filename:
-            # The run's folder may have been moved.
-            self._best_model_filename = os.path.join(self._serialization_dir, "best.th")
+        epochs = self._start_after_epochs_completed
         batches = self._start_after_batches_in_epoch_completed
         # AllenNLP counts the skipped batches of the interrupted epoch again.
         self._total_batches_completed = ours["total_batches_completed"] - batches
-        if self._start_after_epochs_completed and not batches:
-            self._end_epoch()
+        for epoch in range(epochs):
+            # An epoch may lack a metric, such as that of a rare label; the one before stays then.
+            path = os.path.join(self._serialization_dir, f"metrics_epoch_{epoch}.json")
+            self._recovered_metrics.update(json.loads(Path(path).read_text(encoding="utf-8")))
+        if self._best_model_filename:
+            # The run's folder may have been moved.
+            self._best_model_filename = self._best_path
+        if epochs and not batches:
+            self._end_epoch(epochs)
 
-    def _end_epoch(self) -> None:
+    @property
+    def _best_path(self) -> str:
+        return os.path.join(self._serialization_dir, "best.th")
+
+    def _end_epoch(self, epochs: int) -> None:
         """Finishes an epoch, in case the run was killed after the checkpoint at its end."""
-        if self._record.metrics["best_epoch"] == self._start_after_epochs_completed - 1:
-            self._best_model_filename = os.path.join(self._serialization_dir, "best.th")
+        if self._recovered_metrics["best_epoch"] == epochs - 1:
+            self._best_model_filename = self._best_path
             if self._primary:
                 self._save_best()
         if self._should_stop_early():
-            self._num_epochs = self._start_after_epochs_completed
+            self._num_epochs = epochs
 
     def _save_best(self) -> None:
         if self._moving_average:
             self._moving_average.assign_average_value()
-        self._save_model_state(self._best_model_filename)
+        self._save_model_state(self._best_path)
         if self._moving_average:
             self._moving_average.restore()
 
@@ -187,56 +192,61 @@ class RecoverableTrainer(GradientDescentTrainer):
     @overrides
     def _try_train(self) -> Tuple[Dict[str, Any], int]:
         metrics, epoch = super()._try_train()
-        # If no epoch is left, AllenNLP returns the metrics of the best epoch only.
-        return self._record.metrics or metrics, epoch
+        if "epoch" not in metrics:
+            # No epoch was left: AllenNLP returns the metrics of the best epoch only.
+            return self._recovered_metrics or metrics, epoch
+        return {**self._recovered_metrics, **metrics}, epoch
 
     @overrides
     def _train_epoch(self, epoch: int) -> Dict[str, float]:
         if epoch < self._start_after_epochs_completed:
             return {}
         recovered, self._recovered = self._recovered, None
+        loader, num_batches = self.data_loader, 0
         if recovered is not None:
             set_random_states(recovered["random_at_start"], self.cuda_device)
             # Callbacks have set it for the first epoch.
-            self._should_validate_this_epoch = recovered.get(
-                "validates", self._should_validate_this_epoch
-            )
+            self._should_validate_this_epoch = recovered["validates"]
+            num_batches = self._start_after_batches_in_epoch_completed
         self._random_at_start = random_states(self.cuda_device)
-        loader = self.data_loader
-        num_batches = self._start_after_batches_in_epoch_completed
         # At the beginning of an epoch, the loader may draw before its first batch, for its length.
         if recovered is not None and num_batches:
-            self.data_loader = ResumedLoader(
+            self.data_loader = _ResumedLoader(
                 loader,
                 num_batches * self._num_gradient_accumulation_steps,
                 lambda: set_random_states(recovered["random"], self.cuda_device),
             )
         metrics = super()._train_epoch(epoch)
         self.data_loader = loader
-        return self._whole_epoch_metrics(metrics)
-
-    def _whole_epoch_metrics(self, metrics: Dict[str, float]) -> Dict[str, float]:
-        """The metrics of an epoch, including its part before the checkpoint."""
-        if "loss" not in metrics:
-            # The checkpoint was saved after the last batch, so AllenNLP trained none.
-            metrics.update(self.model.get_metrics(reset=True))
-        num_batches = sum_over_processes(self._batches_in_epoch_completed)
-        for name, loss in self._record.losses.items():
-            metrics[name] = sum_over_processes(float(loss)) / num_batches
-        self._record.losses = {}
+        if num_batches and "loss" in metrics:
+            # AllenNLP divides by the number of all batches, also of those before the checkpoint.
+            of_all = sum_over_processes(self._batches_in_epoch_completed)
+            of_these = of_all - num_batches * self._world_size
+            for name in {"loss", "reg_loss"}.intersection(metrics):
+                metrics[name] *= of_all / of_these
         for module in self.model.modules():
             if hasattr(module, "epoch_metrics"):
                 metrics.update(module.epoch_metrics())
         return metrics
 
-    def _check_checkpointer(self) -> None:
-        saves_alone = not isinstance(self._checkpointer, (AtomicCheckpointer, type(None)))
-        if self._distributed and saves_alone:
-            raise ConfigurationError(
-                "Expected the checkpointer elmo-atomic for distributed training, found "
-                f"{type(self._checkpointer).__name__}, with which the processes would deadlock. "
-                "Set `trainer.checkpointer.type`."
-            )
+
+class _ResumedLoader:
+    """
+    Iterates over a loader, and calls `resume` after `num_batches`, before it requests the next
+    batch, so that a prefetching loader draws from the restored random states.
+    """
+
+    def __init__(self, loader: DataLoader, num_batches: int, resume: Callable[[], None]) -> None:
+        self._loader, self._num_batches, self._resume = loader, num_batches, resume
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[TensorDict]:
+        batches = iter(self._loader)
+        yield from islice(batches, self._num_batches)
+        self._resume()
+        yield from batches
 
 
 def _without_numpy(value: Any) -> Any:
@@ -250,45 +260,3 @@ def _without_numpy(value: Any) -> Any:
     if type(value) in (list, tuple, set):
         return type(value)(_without_numpy(part) for part in value)
     return value
-
-
-class _Record(TrainerCallback):
-    """
-    Records what AllenNLP's trainer keeps in local variables only: the accumulated losses of the
-    current epoch, and the metrics of the previous one.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("")
-        self.losses: Dict[str, float] = {}
-        self.metrics: Dict[str, Any] = {}
-
-    @overrides(check_signature=False)
-    def on_batch(
-        self,
-        trainer: GradientDescentTrainer,
-        batch_inputs: List[TensorDict],
-        batch_outputs: List[Dict[str, Any]],
-        batch_metrics: Dict[str, Any],
-        *_: Any,
-        is_training: bool,
-        **kwargs: Any,
-    ) -> None:
-        if not is_training:
-            return
-        self._add("loss", batch_metrics["batch_loss"])
-        for outputs in batch_outputs:
-            if "reg_loss" in outputs:
-                self._add("reg_loss", (outputs["reg_loss"] / len(batch_inputs)).item())
-
-    @overrides(check_signature=False)
-    def on_epoch(
-        self, trainer: GradientDescentTrainer, metrics: Dict[str, Any], **kwargs: Any
-    ) -> None:
-        # AllenNLP keeps metrics that only an earlier epoch had, such as those of a rare label.
-        for name, value in self.metrics.items():
-            metrics.setdefault(name, value)
-        self.metrics = dict(metrics)
-
-    def _add(self, name: str, loss: float) -> None:
-        self.losses[name] = self.losses.get(name, 0.0) + loss

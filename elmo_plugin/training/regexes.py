@@ -1,8 +1,6 @@
 """
-AllenNLP's `regularizer` and `no_grad`, but a regex that matches no parameter is an error: it would
-have no effect, without a word.
-
-AllenNLP constructs both by name, so importing this module replaces methods of its classes.
+AllenNLP's `regularizer` and `no_grad`, but a regex that matches no parameter, and so would have no
+effect, is an error. AllenNLP constructs both by name: importing this module replaces its methods.
 """
 
 import re

@@ -1,39 +1,45 @@
-"""Training with AllenNLP in processes that `torchrun` has started."""
+"""
+Training with AllenNLP in processes that `torchrun` has started: all train one model together, in
+place of the processes that AllenNLP's `distributed` would start.
+
+Process 0 counts the vocabulary and writes; the others get its experiment and read its checkpoints
+from the same folder. Processes that `torchrun` starts again continue from the last checkpoint.
+"""
 
 import json
 import os
 import signal
 import socket
 import time
-from os import PathLike
+import uuid
 from pathlib import Path
-from typing import Any, List, Union
+from typing import Any, List
 
 import torch
-from allennlp.commands.train import TrainModel
+from allennlp.commands import train
 from allennlp.common import Params
 from allennlp.common import logging as common_logging
 from allennlp.common.checks import check_for_gpu
 from allennlp.common.meta import META_NAME, Meta
 from allennlp.common.util import prepare_environment
 from allennlp.data import Vocabulary
-from allennlp.models.archival import CONFIG_NAME, archive_model, verify_include_in_archive
+from allennlp.models.archival import CONFIG_NAME, verify_include_in_archive
 from allennlp.nn.parallel import DdpAccelerator
 from allennlp.training.util import create_serialization_dir, make_vocab_from_params
 from torch import distributed
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.parent import end_with_parent
-from elmo_plugin.util.torchrun import ProcessRanks, rendezvous, wait_for
 
 # On a network file system a new file may become visible only after half a minute.
 _SECONDS_TO_SEE_FILES = 60
+# Seconds between two checks of a store. `Store.wait` would delay signals and has a time limit.
+_INTERVAL = 0.2
 
 
 def train_under_torchrun(
-    ranks: ProcessRanks,
     params: Params,
-    serialization_dir: Union[str, PathLike],
+    folder: Path,
     recover: bool = False,
     force: bool = False,
     dry_run: bool = False,
@@ -41,23 +47,9 @@ def train_under_torchrun(
     **_: Any,
 ) -> None:
     """
-    Runs AllenNLP's `train_model` in one process of `torchrun`. All processes train one model
-    together, in place of the processes that AllenNLP's `distributed` would start. They train the
-    experiment of process 0; only process 0 counts the vocabulary and writes, the others read its
-    checkpoints from the same folder.
-
-    If `torchrun` restarts its processes, they continue from the last checkpoint, or start over if
-    the vocabulary was incomplete. `recover` is needed only for another `torchrun`, or
-    for one whose store ends with the processes, such as that of `--rdzv-backend etcd-v2`.
-
-    # Parameters
-
-    ranks : `ProcessRanks`
-        See `torchrun_ranks`.
-    params, serialization_dir, recover, force, dry_run, file_friendly_logging
-        As for `train_model`. Of the experiment's `distributed`, `cuda_devices` are the devices of
-        the processes of one machine (-1: CPU), by default its GPUs if it has any, and
-        `ddp_accelerator` is as in AllenNLP; `torchrun` replaces its other settings.
+    AllenNLP's `train_model` in one process of `torchrun`. Of the experiment's `distributed`,
+    `cuda_devices` are the devices of the processes of one machine (-1: CPU), by default its GPUs if
+    it has any, and `ddp_accelerator` is as in AllenNLP; `torchrun` replaces its other settings.
 
     # Raises
 
@@ -68,10 +60,9 @@ def train_under_torchrun(
     # If it outlived torchrun's agent, it would write into the folder of the repeated command.
     end_with_parent(os.getppid(), signal.SIGKILL)
     common_logging.FILE_FRIENDLY_LOGGING = file_friendly_logging
-    folder = Path(serialization_dir)
-    store, _rank, _world_size = next(distributed.rendezvous("env://"))
-    start = rendezvous(store, ranks)
-    if ranks.rank == 0:
+    store, rank, world_size = next(distributed.rendezvous("env://"))
+    start = meet(store, rank, world_size)
+    if rank == 0:
         try:
             _prepare(params, folder, recover, force, dry_run, store)
         except BaseException as error:
@@ -82,21 +73,50 @@ def train_under_torchrun(
     else:
         params = _experiment(start, folder)
     include_in_archive = params.pop("include_in_archive", None)
-    common_logging.prepare_global_logging(folder, rank=ranks.rank, world_size=ranks.world_size)
+    common_logging.prepare_global_logging(folder, rank=rank, world_size=world_size)
     prepare_environment(params)
-    training = _training(params, folder, ranks, start)
+    training = _training(params, folder, rank, world_size, start)
     if dry_run:
         return
     metrics = training.run()
-    if ranks.rank == 0:
+    if rank == 0:
         training.finish(metrics)
-        archive_model(folder, include_in_archive=include_in_archive)
+        train.archive_model(folder, include_in_archive=include_in_archive)
         start.set("ended", "")
     # If process 0 is killed before that, torchrun can start all processes again.
     wait_for(start, "ended")
-    if ranks.world_size > 1:
+    if world_size > 1:
         # The store may end with process 0.
         distributed.barrier()
+
+
+def meet(store: distributed.Store, rank: int, world_size: int) -> distributed.Store:
+    """
+    Waits for all processes. Returns a part of the store that is new in each start of the processes:
+    `torchrun` keeps the store when it starts them again, so the rest may contain keys of dead
+    processes, such as their addresses. Its count of restarts differs between machines.
+    """
+    mine = uuid.uuid4().hex
+    if rank:
+        store.set(f"here/{rank}", mine)
+        start = wait_for(store, f"start/{mine}").decode()
+        store.set(f"{start}/{rank}", "")
+        return distributed.PrefixStore(start, store)
+    others = range(1, world_size)
+    while not all(store.check([f"{mine}/{other}"]) for other in others):
+        for other in others:
+            # The key may be of a dead process: nobody reads that answer.
+            if store.check([f"here/{other}"]):
+                store.set("start/" + store.get(f"here/{other}").decode(), mine)
+        time.sleep(_INTERVAL)
+    return distributed.PrefixStore(mine, store)
+
+
+def wait_for(store: distributed.Store, key: str) -> bytes:
+    """The value of a key, as soon as a process has set it."""
+    while not store.check([key]):
+        time.sleep(_INTERVAL)
+    return store.get(key)
 
 
 def _prepare(
@@ -110,7 +130,6 @@ def _prepare(
     """Creates the folder of the training, or checks the one to continue in, as `train_model`."""
     key = f"continue {folder.resolve()} with"
     if store.check([key]):
-        # torchrun's count of restarts cannot be used: it differs between machines.
         recover = store.get(key) == b"recover"
         force = not recover
     create_serialization_dir(params, folder, recover, force)
@@ -125,12 +144,8 @@ def _prepare(
         vocabulary = make_vocab_from_params(params.duplicate(), folder, print_statistics=dry_run)
         store.set(key, "recover")
     params.pop("evaluation", None)
-    params["vocabulary"] = {
-        "type": "from_files",
-        "directory": directory,
-        "padding_token": vocabulary._padding_token,
-        "oov_token": vocabulary._oov_token,
-    }
+    tokens = {"padding_token": vocabulary._padding_token, "oov_token": vocabulary._oov_token}
+    params["vocabulary"] = {"type": "from_files", "directory": directory, **tokens}
 
 
 def _experiment(start: distributed.Store, folder: Path) -> Params:
@@ -146,58 +161,55 @@ def _experiment(start: distributed.Store, folder: Path) -> Params:
                 f"found {', '.join(found) or 'none of them'} on {socket.gethostname()}. Let "
                 "--serialization-dir be one folder of a file system that all machines share."
             )
-        time.sleep(1)
+        time.sleep(_INTERVAL)
     return Params(begun["experiment"])
 
 
 def _training(
-    params: Params, folder: Path, ranks: ProcessRanks, start: distributed.Store
-) -> TrainModel:
+    params: Params, folder: Path, rank: int, world_size: int, start: distributed.Store
+) -> train.TrainModel:
     settings = params.pop("distributed", None) or Params({})
-    device = _device(settings.get("cuda_devices"), ranks)
+    device = _device(settings.get("cuda_devices"))
+    params["trainer"]["cuda_device"] = device
     accelerator = None
-    if ranks.world_size > 1:
+    if world_size > 1:
         if device >= 0:
             torch.cuda.set_device(device)
-        distributed.init_process_group(
-            "gloo" if device < 0 else "nccl",
-            store=start,
-            rank=ranks.rank,
-            world_size=ranks.world_size,
-        )
-        params["trainer"]["world_size"] = ranks.world_size
+        place: Any = {"rank": rank, "world_size": world_size}
+        distributed.init_process_group("gloo" if device < 0 else "nccl", store=start, **place)
+        params["trainer"]["world_size"] = world_size
         params["trainer"]["distributed"] = True
         if "ddp_accelerator" in settings:
             accelerator = DdpAccelerator.from_params(
                 settings.pop("ddp_accelerator"),
-                local_rank=ranks.rank,
-                world_size=ranks.world_size,
+                local_rank=rank,
+                world_size=world_size,
                 cuda_device=device,
             )
-    params["trainer"]["cuda_device"] = device
-    return TrainModel.from_params(
+    return train.TrainModel.from_params(
         params=params,
         serialization_dir=str(folder),
         # The rank among all machines, so that only process 0 writes.
-        local_rank=ranks.rank,
+        local_rank=rank,
         ddp_accelerator=accelerator,
     )
 
 
-def _device(devices: Any, ranks: ProcessRanks) -> int:
+def _device(devices: Any) -> int:
+    number, count = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     if devices is None:
-        devices = list(range(torch.cuda.device_count())) or [-1] * ranks.local_world_size
-    if not isinstance(devices, list) or len(devices) < ranks.local_world_size:
+        devices = list(range(torch.cuda.device_count())) or [-1] * count
+    if not isinstance(devices, list) or len(devices) < count:
         raise ConfigurationError(
-            f"Expected a device for each of the {ranks.local_world_size} processes of this machine "
+            f"Expected a device for each of the {count} processes of this machine "
             f"({socket.gethostname()}), found {devices}. Set `distributed.cuda_devices`, or "
             "--nproc-per-node of torchrun."
         )
-    check_for_gpu(devices[ranks.local_rank])
-    return devices[ranks.local_rank]
+    check_for_gpu(devices[number])
+    return devices[number]
 
 
 def _files(folder: Path) -> List[str]:
     """The files by which a process finds the same checkpoint as process 0."""
-    paths = [folder / CONFIG_NAME, *folder.glob("model_state_e*_b*.th")]
-    return sorted(path.name for path in paths if path.exists())
+    patterns = (CONFIG_NAME, "model_state_e*_b*.th", "metrics_epoch_*.json")
+    return sorted(path.name for pattern in patterns for path in folder.glob(pattern))

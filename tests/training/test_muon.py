@@ -137,24 +137,6 @@ def test_parameters_without_a_gradient_stay_and_gradients_remain():
     assert model[2].weight.grad is not None
 
 
-def test_a_closure_computes_loss_and_gradients_once():
-    ours, theirs = make_model(), make_model()
-    step(theirs, make_optimizer(theirs))
-    optimizer, losses = make_optimizer(ours), []
-
-    def closure():
-        inputs = torch.randn(11, 7, generator=torch.Generator().manual_seed(0))
-        optimizer.zero_grad()
-        losses.append(ours(inputs).square().sum())
-        losses[-1].backward()
-        return losses[-1]
-
-    with torch.no_grad():
-        assert optimizer.step(closure) is losses[0] and len(losses) == 1
-    for pair in zip(ours.parameters(), theirs.parameters()):
-        assert torch.equal(*pair)
-
-
 def test_a_restored_state_continues_bit_for_bit(tmp_path):
     whole, halved = make_model(), make_model()
     step(whole, make_optimizer(whole), num_steps=6)
@@ -168,22 +150,23 @@ def test_a_restored_state_continues_bit_for_bit(tmp_path):
         assert torch.equal(*pair)
 
 
-@pytest.mark.parametrize("groups", [None, [[["weight"], {"lr": 0.1}]]])
-def test_it_needs_a_matrix(groups):
-    with pytest.raises(ConfigurationError, match="expected `blocks`.*or use elmo-adam"):
-        make_optimizer(make_model(), groups)
-
-
 @pytest.mark.parametrize(
-    "name, blocks", [("0.weight", 5), ("0.weight", -2), ("0.weight", 0), ("0.bias", 1)]
+    "settings, found",
+    [
+        (None, "found none"),
+        ({"lr": 0.1}, "found none"),
+        ({"blocks": 2, "lr": 0.1, "momentum": 0.5}, "found momentum"),
+        ({"blocks": 2, "weight_decay": 0.5, "betas": 0.5}, "found betas, weight_decay"),
+        ({"blocks": 5}, "found 0.weight of shape"),
+        ({"blocks": -2}, "found 0.weight of shape"),
+        ({"blocks": 0}, "found 0.weight of shape"),
+    ],
 )
-def test_a_parameter_that_is_no_such_matrices_is_refused(name, blocks):
-    with pytest.raises(ConfigurationError, match=f"found {name} of shape"):
-        make_optimizer(make_model(), [[[name], {"blocks": blocks}]])
+def test_groups_that_are_no_matrices_or_have_settings_of_adam_are_refused(settings, found):
+    with pytest.raises(ConfigurationError, match=f"elmo-muon: .*`blocks`.*{found}"):
+        make_optimizer(make_model(), settings and [[["0.weight"], settings]])
 
 
-@pytest.mark.parametrize("name", ["momentum", "weight_decay", "betas"])
-def test_settings_that_would_have_no_effect_on_matrices_are_refused(name):
-    groups = [[["0.weight"], {"blocks": 2, "lr": 0.1, name: 0.5}]]
-    with pytest.raises(ConfigurationError, match=f"elmo-muon: .*`blocks`.*found {name}"):
-        make_optimizer(make_model(), groups)
+def test_a_vector_is_refused():
+    with pytest.raises(ConfigurationError, match=r"found 0.bias of shape \(12,\)"):
+        make_optimizer(make_model(), [[["0.bias"], {"blocks": 1}]])

@@ -33,8 +33,12 @@ def _files(path: Union[str, os.PathLike]) -> Sequence[Union[str, os.PathLike]]:
     if not os.path.isdir(folder):
         return [path]
     # Links to folders are not followed: they could lead back.
-    files = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
-    found = sorted(file for file in files if file.endswith(("gold_conll", "gold_conll.gz")))
+    found = sorted(
+        os.path.join(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if name.endswith(("gold_conll", "gold_conll.gz")) and not name.startswith(".")
+    )
     if not found:
         raise ValueError(
             f"{path}: expected files *gold_conll in this folder or below it, found none. Correct "

@@ -65,6 +65,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path):
         (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     for name in ("nw/b.v4_auto_conll", "nw/b.v4_gold_skel", "nw/b.onf", ".gold_conll"):
         (tmp_path / name).write_text("another format")
+    (tmp_path / "nw/loop").symlink_to(tmp_path)
     expected = ["a.gold_conll", "bc|01|a.v9_gold_conll", "nw|b.v4_gold_conll", "z.gold_conll.gz"]
     assert [sentence.words[0] for sentence in read_sentences(tmp_path)] == expected
     documents = list(read_documents(tmp_path))

@@ -1,0 +1,245 @@
+"""Learning rates by the number of updates, by time, and by the validation metric."""
+
+import time
+from typing import Any, Dict, List, Optional
+
+import torch
+from allennlp.common.util import is_distributed
+from allennlp.training.learning_rate_schedulers import LearningRateScheduler
+from allennlp.training.learning_rate_schedulers.learning_rate_scheduler import (
+    _PyTorchLearningRateSchedulerWithMetricsWrapper,
+)
+from overrides import overrides
+
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
+
+
+class _ByUpdates(LearningRateScheduler):
+    """
+    Sets `get_values()` before each update. Torch's schedulers are stepped after the update; stepped
+    by AllenNLP before it, they warn.
+    """
+
+    @overrides
+    def step(self, metric: Optional[float] = None) -> None:
+        """Called after each epoch; does nothing."""
+
+    @overrides
+    def step_batch(self, batch_num_total: Optional[int] = None) -> None:
+        """Called before each update with its number, counted from 1."""
+        for group, rate in zip(self.optimizer.param_groups, self.get_values()):
+            group["lr"] = rate
+
+
+@LearningRateScheduler.register("elmo-decay-by-batches")
+class DecayByBatches(_ByUpdates):
+    """
+    Multiplies the learning rate by `factor` after every `num_batches` updates, as TensorFlow's
+    `exponential_decay` with `staircase=True`. AllenNLP's `step` and `exponential` count epochs.
+
+    # Parameters
+
+    optimizer : `torch.optim.Optimizer`
+        Given by the trainer.
+    factor : `float`
+        Above 0, at most 1.
+    num_batches : `int`
+        The number of updates; with gradient accumulation, several batches are one update.
+
+    # Raises
+
+    `ConfigurationError`
+        If an argument is out of range.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer, factor: float, num_batches: int) -> None:
+        super().__init__(optimizer)
+        if not 0 < factor <= 1 or num_batches < 1:
+            raise ConfigurationError(
+                "elmo-decay-by-batches: expected `factor` above 0 and at most 1 and `num_batches` "
+                f"of at least 1, found {factor} and {num_batches}."
+            )
+        self.factor, self.num_batches = factor, num_batches
+        self._num_updates = 0
+
+    @overrides
+    def step_batch(self, batch_num_total: Optional[int] = None) -> None:
+        assert batch_num_total is not None
+        self._num_updates = batch_num_total - 1
+        super().step_batch()
+
+    @overrides
+    def get_values(self) -> List[float]:
+        decay = self.factor ** (self._num_updates // self.num_batches)
+        return [rate * decay for rate in self.base_values]
+
+
+@LearningRateScheduler.register("elmo-linear-decay")
+class LinearDecay(_ByUpdates):
+    """
+    Decays the learning rate linearly over a time budget or a number of updates. The trainer
+    `elmo-bilm` stops at the end of it.
+
+    Only the time of training counts, not of validation; a recovered run continues with the time
+    used so far. Results depend on the speed of the machine, unless updates are counted.
+
+    # Parameters
+
+    optimizer : `torch.optim.Optimizer`
+        Given by the trainer.
+    minutes : `float`, optional (default = `None`)
+        The time budget.
+    steps : `int`, optional (default = `None`)
+        The number of updates, instead of `minutes`.
+    warmup_steps : `int`, optional (default = `0`)
+        The number of updates over which the rate first increases linearly to its full value.
+    end_factor : `float`, optional (default = `0.0`)
+        The final rate as a fraction of the full rate. To split one schedule into two runs of equal
+        length, set 0.5 in the first, and half of its learning rate in the second.
+
+    # Raises
+
+    `ConfigurationError`
+        Unless exactly one of `minutes` and `steps` is given, or if an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        minutes: Optional[float] = None,
+        steps: Optional[int] = None,
+        warmup_steps: int = 0,
+        end_factor: float = 0.0,
+    ) -> None:
+        super().__init__(optimizer)
+        budgets = [budget for budget in (minutes, steps) if budget is not None]
+        if len(budgets) != 1:
+            raise ConfigurationError(
+                "elmo-linear-decay: expected either minutes or steps, "
+                f"found {'both' if budgets else 'neither'}."
+            )
+        if budgets[0] <= 0 or warmup_steps < 0 or not 0.0 <= end_factor <= 1.0:
+            raise ConfigurationError(
+                "elmo-linear-decay: expected minutes or steps above 0, warmup_steps of at least 0 "
+                f"and end_factor from 0 to 1, found {budgets[0]}, {warmup_steps} and {end_factor}."
+            )
+        self._budget, self._is_timed = budgets[0], steps is None
+        self.warmup_steps, self.end_factor = warmup_steps, end_factor
+        self._num_batches = 0
+        self._elapsed = 0.0
+        self._last_time: Optional[float] = None
+
+    @property
+    def is_over(self) -> bool:
+        """True if the budget is used up."""
+        return self.progress >= 1.0
+
+    @property
+    def progress(self) -> float:
+        """The fraction of the budget that is used up."""
+        used = self._elapsed / 60.0 if self._is_timed else self._num_batches
+        return min(1.0, used / self._budget)
+
+    @overrides
+    def step(self, metric: Optional[float] = None) -> None:
+        # Called after validation, whose time does not count.
+        self._last_time = time.monotonic()
+
+    @overrides
+    def step_batch(self, batch_num_total: Optional[int] = None) -> None:
+        now = time.monotonic()
+        self._elapsed += 0.0 if self._last_time is None else now - self._last_time
+        self._last_time = now
+        if is_distributed():
+            # All processes must use the same rate, or their parameters would diverge.
+            elapsed = torch.tensor([self._elapsed], dtype=torch.float64)
+            elapsed = elapsed.to(self.optimizer.param_groups[0]["params"][0].device)
+            torch.distributed.broadcast(elapsed, src=0)
+            self._elapsed = float(elapsed)
+        self._num_batches += 1
+        super().step_batch()
+
+    @overrides
+    def get_values(self) -> List[float]:
+        warmup = min(1.0, self._num_batches / self.warmup_steps) if self.warmup_steps else 1.0
+        decay = 1.0 - self.progress * (1.0 - self.end_factor)
+        return [rate * warmup * decay for rate in self.base_values]
+
+    @overrides
+    def state_dict(self) -> Dict[str, Any]:
+        return {"num_batches": self._num_batches, "elapsed": self._elapsed}
+
+    @overrides
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        self._num_batches, self._elapsed = state_dict["num_batches"], state_dict["elapsed"]
+
+
+@LearningRateScheduler.register("elmo-reduce-on-plateau")
+class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
+    """
+    `torch.optim.lr_scheduler.ReduceLROnPlateau`: reduces the learning rate when the validation
+    metric stops improving. AllenNLP's `reduce_on_plateau` passes an argument that torch removed.
+
+    # Parameters
+
+    optimizer : `torch.optim.Optimizer`
+        Given by the trainer.
+    mode : `str`
+        `"max"` for metrics such as `"+f1"`, `"min"` for metrics such as `"-perplexity"`.
+    factor : `float`, optional (default = `0.5`)
+        Multiplies the learning rate; between 0 and 1.
+    patience : `int`, optional (default = `10`)
+        The rate is reduced after `patience + 1` epochs in a row without improvement.
+    threshold_mode : `str`, optional (default = `"rel"`)
+        Whether `threshold` is a fraction of the best value (`"rel"`) or a difference (`"abs"`).
+    threshold : `float`, optional (default = `1e-4`)
+        The smallest change that counts as an improvement.
+
+    # Raises
+
+    `ConfigurationError`
+        If an argument is out of range; after an epoch, if it has no validation metric or the sign
+        of the metric contradicts `mode`.
+    """
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        mode: str,
+        factor: float = 0.5,
+        patience: int = 10,
+        threshold_mode: str = "rel",
+        threshold: float = 1e-4,
+    ) -> None:
+        check_one_of(["min", "max"], mode=mode)
+        check_one_of(["rel", "abs"], threshold_mode=threshold_mode)
+        if not 0 < factor < 1:
+            raise ConfigurationError(
+                f"elmo-reduce-on-plateau: `factor` must be between 0 and 1, but it is {factor}."
+            )
+        settings: Dict[str, Any] = {"mode": mode, "threshold_mode": threshold_mode}
+        super().__init__(
+            torch.optim.lr_scheduler.ReduceLROnPlateau(
+                optimizer, factor=factor, patience=patience, threshold=threshold, **settings
+            )
+        )
+
+    @overrides
+    def step(self, metric: Optional[float] = None) -> None:
+        """Called after each epoch with the validation metric, which is negated if it has a `-`."""
+        if metric is None:
+            raise ConfigurationError(
+                "elmo-reduce-on-plateau watches the validation metric, but this epoch has none: "
+                "set `validation_data_path` (and `validation_metric` in the trainer), validate "
+                "after every epoch if a `should_validate_callback` skips some, or use a scheduler "
+                "that needs no metric."
+            )
+        mode, threshold_mode = self.lr_scheduler.mode, self.lr_scheduler.threshold_mode
+        if metric > 0 if mode == "min" else metric < 0 and threshold_mode == "rel":
+            raise ConfigurationError(
+                f"elmo-reduce-on-plateau has mode {mode!r}, but received {metric} from a trainer "
+                "that maximises it. Set `mode` to 'max' for a `validation_metric` with a plus, to "
+                "'min' for one with a minus, and `threshold_mode` to 'abs' for one that may be "
+                "below 0."
+            )
+        super().step(metric if mode == "max" else -metric)
