@@ -13,7 +13,7 @@
 // coupled gates, learned initial states); dropout of its output is the same for all tokens of a
 // sentence (theirs: independent for each token), dropout of feature embeddings the same for a whole
 // batch or document; the character CNN pads words with zeros on both sides (theirs: at the end).
-// Paper: 67.2 average F1 on CoNLL-2012 test. Ours, with data and commands: README.md.
+// Paper: 67.2 average F1 on CoNLL-2012 test. Ours: docs/results/table1.md.
 local characters = import 'lib/characters.libsonnet';
 local paths = import 'lib/paths.libsonnet';
 local words = import 'lib/words.libsonnet';

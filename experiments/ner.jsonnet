@@ -12,7 +12,7 @@
 // tag, the loss is averaged over the sentences of a batch (theirs: summed), batches have 32
 // sentences (theirs: 64), the second BiLSTM has 100 cells (theirs: 200), and patience is 10 epochs
 // (theirs: 25).
-// Paper: 90.15 F1 on CoNLL-2003 test, mean of 5 runs. Ours, with commands: README.md.
+// Paper: 90.15 F1 on CoNLL-2003 test, mean of 5 runs. Ours: docs/results/table1.md.
 local characters = import 'lib/characters.libsonnet';
 local paths = import 'lib/paths.libsonnet';
 local words = import 'lib/words.libsonnet';

@@ -4,7 +4,7 @@
 // vectors of ELMO_GLOVE. A word without a vector has zeros, as in the authors' experiments, not a
 // random vector as in snli.jsonnet.
 // Paper: 88.2 accuracy on SNLI dev with the last layer of CoVe in this network, against 88.1
-// without (Peters et al. 2018, section 5.1). Ours: the study of CoVe in README.md.
+// without (Peters et al. 2018, section 5.1). Ours: docs/results/cove.md.
 local words = import 'lib/words.libsonnet';
 
 (import 'snli.jsonnet') { settings+: { words: [words.cove()] } }

@@ -6,9 +6,9 @@
 // Differences: the biLM is not fine-tuned on SNLI (the paper's is: 89.5 instead of 88.9 on dev);
 // layer norm is computed per token (the authors': over all tokens of a batch, `layer_norm:
 // 'batch'`).
-// Paper: 88.7 accuracy on SNLI test (mean of 5 seeds, sd 0.17). Ours: README.md.
+// Paper: 88.7 accuracy on SNLI test (mean of 5 seeds, sd 0.17). Ours: docs/results/table1.md.
 // On our 73,578 pairs and on a fifth of them, models with trained word vectors, without this
-// penalty and without dropout after the attention, have better scores (README.md, Table 1).
+// penalty and without dropout after the attention, have better scores (docs/results/table1.md).
 (import 'snli.jsonnet') {
   settings+: {
     elmo: (import 'lib/elmo.libsonnet') { at: 'both', dropout: 0.0, layer_norm: true },

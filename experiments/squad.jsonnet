@@ -11,7 +11,7 @@
 // values: GRUs orthogonal (theirs: normal, 0.05), other layers PyTorch's; Adadelta's epsilon is
 // 1e-6 (theirs: 1e-8, with which the loss decreases more slowly at first); the decay of the moving
 // averages is smaller at first; validation after each epoch (theirs: after 1,200 batches).
-// Paper: 81.1 F1 on SQuAD's hidden test set, 80.8 on dev. Ours, with commands: README.md.
+// Paper: 81.1 F1 on SQuAD's hidden test set, 80.8 on dev. Ours: docs/results/table1.md.
 local characters = import 'lib/characters.libsonnet';
 local paths = import 'lib/paths.libsonnet';
 local words = import 'lib/words.libsonnet';

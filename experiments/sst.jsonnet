@@ -8,7 +8,7 @@
 // epochs, patience 5 on dev.
 // Differences: word vectors have the width of those of ELMO_GLOVE (paper: 300); each word of train
 // and dev without a vector has its own random vector, and new words share an untrained one.
-// Paper: 51.4 accuracy on SST-5 test. Ours, with data and commands: README.md.
+// Paper: 51.4 accuracy on SST-5 test. Ours: docs/results/table1.md.
 local paths = import 'lib/paths.libsonnet';
 local words = import 'lib/words.libsonnet';
 

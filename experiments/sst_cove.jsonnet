@@ -2,7 +2,7 @@
 // layers of Peters et al. (2018). (sst_elmo.jsonnet has ELMo at the input and at the output.)
 // CoVe and word vectors: as in snli_cove.jsonnet.
 // Paper: 53.7 accuracy on SST-5 test (McCann et al. 2017, with character n-gram vectors and maxout
-// layers; cited by Peters et al. 2018). Ours: the study of CoVe in README.md.
+// layers; cited by Peters et al. 2018). Ours: docs/results/cove.md.
 local words = import 'lib/words.libsonnet';
 
 (import 'sst.jsonnet') { settings+: { words: [words.cove()] } }

@@ -5,7 +5,7 @@
 // configuration has ELMo at the input only, and no lambda.)
 // Difference: the paper computes the ELMo vectors of the output with a second BiLSTM; here they are
 // concatenated with the integrator's output, as AllenNLP's network can do.
-// Paper: 54.7 accuracy on SST-5 test, 3.3 above the baseline. Ours: README.md.
+// Paper: 54.7 accuracy on SST-5 test, 3.3 above the baseline. Ours: docs/results/table1.md.
 (import 'sst.jsonnet') {
   settings+: { elmo: (import 'lib/elmo.libsonnet') { at: 'both', dropout: 0.0 }, dropout: 0.5 },
 }

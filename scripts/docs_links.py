@@ -13,6 +13,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     def in_repository(link: "re.Match[str]") -> str:
         text, target, anchor = link.groups()
         path = posixpath.normpath(posixpath.join(folder, target))
+        if path.startswith("docs/"):
+            return link[0]
         if not config.repo_url:
             return text if text.strip("`") == path else f"{text} (`{path}`)"
         return f"[{text}]({config.repo_url}/blob/main/{path}{anchor or ''})"

@@ -16,15 +16,19 @@ from tests.guide import PROJECT, blocks, make_workplace, with_places, write_file
 from tests.waiting import wait_until
 
 GUIDE = sorted((PROJECT / "docs").glob("*.md"))
+RESULTS = sorted((PROJECT / "docs/results").glob("*.md"))
 # They change the package, so each runs in a copy of it.
 FOR_DEVELOPERS = [PROJECT / f"docs/adding-a-{what}.md" for what in ("task", "cell")]
 PAGES = [PROJECT / "README.md", *(page for page in GUIDE if page not in FOR_DEVELOPERS)]
-READMES = FOR_DEVELOPERS + [
+READMES = [*FOR_DEVELOPERS, *RESULTS] + [
     PROJECT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 ]
 READMES += [
     PROJECT / folder / "README.md"
-    for folder in ("benchmarks", "experiments", "fixtures", "pretrained/small", "pretrained/tasks")
+    for folder in (
+        *("benchmarks", "experiments", "fixtures"),
+        *("pretrained/small", "pretrained/medium", "pretrained/tasks", "pretrained/tasks/ner"),
+    )
 ]
 PROGRAMS = ("allennlp", "elmo", "python")
 ARCHIVE = re.compile(r"out/(\w+)/model\.tar\.gz")
@@ -194,6 +198,9 @@ def test_the_index_names_every_page():
     index = (PROJECT / "docs/README.md").read_text(encoding="utf-8")
     for page in GUIDE:
         assert page.name == "README.md" or f"({page.name})" in index, page
+    results = (PROJECT / "experiments/README.md").read_text(encoding="utf-8")
+    for page in RESULTS:
+        assert f"(../docs/results/{page.name})" in results, page
 
 
 def test_every_environment_variable_is_explained():
@@ -212,7 +219,7 @@ def test_the_guide_is_a_website_without_a_warning_that_loads_nothing_from_elsewh
     assert built.returncode == 0 and "WARNING" not in built.stderr, built.stderr
     pages = sorted((tmp_path / "site").rglob("*.html"))
     # A page of each file, and the one for missing pages.
-    assert len(pages) == len(GUIDE) + 1
+    assert len(pages) == len(GUIDE) + len(RESULTS) + 1
     assert "load_task" in (tmp_path / "site/api/index.html").read_text()
     for page in pages:
         text = page.read_text()

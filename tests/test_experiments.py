@@ -102,8 +102,9 @@ def test_every_experiment_says_what_it_is_and_what_the_paper_reached():
 
 def test_no_command_of_the_tables_overrides_settings():
     overrides = re.compile(r"allennlp train.*\s(-o|--overrides)\b")
-    for name in ("experiments/README.md", "pretrained/small/README.md"):
-        for line in (PROJECT / name).read_text(encoding="utf-8").splitlines():
+    pages = [PROJECT / "experiments/README.md", PROJECT / "pretrained/small/README.md"]
+    for page in pages + files("docs/results/*.md"):
+        for line in page.read_text(encoding="utf-8").splitlines():
             assert not overrides.search(line), line
 
 

@@ -1,14 +1,18 @@
-"""The report and the tables of the READMEs show the results in `experiments/results`."""
+"""The report and the tables of the pages show the results in `experiments/results`."""
 
+import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
+from tests.benchmark_scripts import modules
 from tests.commands.running import run
 from tests.guide import PROJECT
 
 FOLDER = "experiments/results"
+STUDIES = sorted(path.parent.name for path in (PROJECT / FOLDER).glob("*/results.json"))
 
 
 def shown(path):
@@ -25,15 +29,22 @@ def test_the_page_is_that_of_the_kept_results(tmp_path, monkeypatch):
     assert shown(tmp_path / FOLDER / "report.html") == shown(PROJECT / FOLDER / "report.html")
 
 
-@pytest.mark.parametrize("page", ["README.md", "experiments/README.md"])
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/results/{name}.md" for name in STUDIES)])
 def test_the_tables_of_a_page_are_those_of_the_kept_results(page, tmp_path):
     text = (PROJECT / page).read_text(encoding="utf-8")
     copy = tmp_path / "README.md"
     copy.write_text(text, encoding="utf-8")
     studies = sorted(set(re.findall("<!-- (?:study|summary) (\\w+) -->", text)))
-    assert studies
+    assert studies == ["table1" if page == "README.md" else Path(page).stem]
     for study in studies:
         out = tmp_path / study
         shutil.copytree(PROJECT / FOLDER / study, out)
         run("elmo-study", f"{study}.jsonnet", "-s", out, "--show", "--update", copy)
     assert copy.read_text(encoding="utf-8") == text
+
+
+def test_the_table_of_peers_is_that_of_the_kept_results():
+    scores = json.loads((PROJECT / FOLDER / "peers.json").read_text(encoding="utf-8"))
+    text = (PROJECT / "docs/results/peers.md").read_text(encoding="utf-8")
+    table = modules["peer_scores"].table(scores)
+    assert f"<!-- peers -->\n\n{table}\n\n<!-- /peers -->" in text
