@@ -8,7 +8,7 @@ from elmo_plugin.modules.cove_encoder import CoveEncoder
 from elmo_plugin.modules.cove_files import read_cove_encoder, stored_cove_encoder
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.quantized import dequantize
-from elmo_plugin.util.weights import read_state, stored_weights
+from elmo_plugin.util.weights import stored_state
 
 
 @TokenEmbedder.register("elmo-cove")
@@ -99,14 +99,12 @@ class CoveTokenEmbedder(TokenEmbedder):
 
 def _encoder(weight_file: str, serialization_dir: Optional[str]) -> CoveEncoder:
     """
-    The encoder of a trained model (see `stored_weights`) or, without one, of the file, which may
-    have changed since.
+    The encoder of a trained model (see `stored_state`) or, without one, of the file, which may have
+    changed since.
     """
-    path = stored_weights(serialization_dir, weight_file)
-    if path is None:
+    state = stored_state(serialization_dir, weight_file)
+    if state is None:
         return read_cove_encoder(weight_file)
-    # Checksums are not needed here: AllenNLP reads all of the weights next.
-    state = read_state(path, str(path), check=False)
     # Of an archive that `pack` has written.
     dequantize(state)
-    return stored_cove_encoder(state, str(path))
+    return stored_cove_encoder(state, str(serialization_dir))
