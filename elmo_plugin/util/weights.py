@@ -54,8 +54,8 @@ def stored_state(
 @contextmanager
 def each_state_once() -> Iterator[None]:
     """
-    Within this context `read_state` opens a file once and returns its tensors again when asked for
-    them again: the parts of a model read their settings from the weights that are loaded last.
+    Within this context `read_state` reads a file once and returns the same tensors when asked
+    again: parts of a model take their settings from the weights that are loaded into it last.
     """
     token = _STATES.set({})
     try:
@@ -87,7 +87,7 @@ def read_state(path: Union[str, PathLike], location: str, check: bool = True) ->
 
     `Dict[str, Any]`
         The tensors, and whatever numbers, strings and containers of them the file holds beside
-        tensors. Memory-mapped if the format allows it, except within `each_state_once`.
+        tensors. Memory-mapped if the format allows it, except the first within `each_state_once`.
 
     # Raises
 
@@ -99,7 +99,8 @@ def read_state(path: Union[str, PathLike], location: str, check: bool = True) ->
         return _read(path, location, check, mapped=True)
     key = os.path.realpath(path)
     if key not in states:
-        states[key] = _read(path, location, check, mapped=False)
+        # RAM holds one file. Others, of archives that its settings name, are mapped.
+        states[key] = _read(path, location, check, mapped=bool(states))
     # Callers change what they get.
     return dict(states[key])
 

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import pickle
+import re
 import shutil
 import sys
 import tarfile
@@ -19,6 +20,7 @@ from allennlp.common.registrable import Registrable
 from allennlp.models import Archive, Model, archival
 
 from elmo_plugin import load_archive, load_task
+from elmo_plugin.bilm.io.archives import TrainedModel
 from elmo_plugin.bilm.io.shipped import shipped_bilm
 from elmo_plugin.util.unpacking import unpack
 from tests.tagger import CORPUS, answers, member, repack, saved
@@ -116,6 +118,8 @@ def test_links_devices_and_paths_outside_of_an_archive_are_refused(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "deep" / "temporary"))
     (tmp_path / "deep" / "temporary").mkdir(parents=True)
     refused(repack(tagger, tmp_path / "evil.tar.gz", members=[added]), reason)
+    with pytest.raises(ConfigurationError, match=re.escape(reason)):
+        TrainedModel.read(tmp_path / "evil.tar.gz")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["evil.tar.gz"]
 
 
