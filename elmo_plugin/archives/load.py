@@ -4,7 +4,7 @@ import logging
 import shutil
 import tempfile
 import textwrap
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Tuple, Union
@@ -13,15 +13,17 @@ from unittest.mock import patch
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError as AllenNlpError
+from allennlp.common.checks import check_for_gpu
 from allennlp.common.meta import Meta
 from allennlp.data import Vocabulary
 from allennlp.models import Archive, archival
+from allennlp.nn import util as nn_util
 from allennlp.predictors import Predictor
 
 from elmo_plugin.archives.configs import check_config, registered_types_only, without_limits
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.unpacking import read_config, unpack, unpacked
-from elmo_plugin.util.weights import read_state, trained_weights
+from elmo_plugin.util.weights import each_state_once, read_state, read_trained_state
 
 logger = logging.getLogger(__name__)
 
@@ -66,16 +68,17 @@ def load_archive(
         If the archive does not exist, is damaged, holds no trained model, is inconsistent, or is
         not safe to load, or if `overrides` names settings that it does not have.
     """
+    check_for_gpu(cuda_device)
     location = str(archive_file)
-    with unpacked(archive_file) as folder:
-        config = _read_config(folder, location)
-        _check_parts(folder, location, weights_file)
+    with unpacked(archive_file) as folder, each_state_once():
+        config = _checked_parts(folder, location, weights_file)
         overrides, overridden = _overridden(folder, config, overrides, every_instance, location)
         check_config(overridden.as_dict(quiet=True), location)
         with (
             registered_types_only(location),
             # AllenNLP also opens the archives that are named there, such as that of `from_archive`.
             patch.object(archival, "extracted_archive", _extracted_archive),
+            patch.object(nn_util, "read_state_dict", _read_state_dict),
         ):
             try:
                 return archival.load_archive(folder, cuda_device, overrides, weights_file)
@@ -94,10 +97,13 @@ def load_predictor(
     overrides: Union[str, Dict[str, Any]] = "",
 ) -> Predictor:
     """
-    The predictor of an untrusted archive, as `allennlp predict` makes it. See `load_archive` for
-    parameters and errors.
+    The predictor of an untrusted archive, as `allennlp predict` makes it, with the settings of the
+    archive as its attribute `config`. See `load_archive` for parameters and errors.
     """
-    return Predictor.from_archive(load_archive(archive_file, cuda_device, overrides))
+    archive = load_archive(archive_file, cuda_device, overrides)
+    predictor: Any = Predictor.from_archive(archive)
+    predictor.config = archive.config.as_dict(quiet=True)
+    return predictor
 
 
 def _overridden(
@@ -116,70 +122,65 @@ def _overridden(
         raise ConfigurationError(f"{location}: its {file.name} is damaged: {reason}") from error
     expected = "expected `overrides` of single settings, such as {'model.dropout': 0.1}, found"
     expected = f"{location}: {expected} {overrides!r:.300}"
+    limits: Dict[str, Any] = {}
     try:
-        lifted = _whole_files(config, overrides, location) if every_instance else overrides
-        overridden = Params.from_file(file, lifted)
+        if every_instance:
+            overrides, limits = without_limits(config, overrides)
+        overridden = Params.from_file(file, overrides)
     except (AttributeError, RuntimeError, TypeError, ValueError) as error:
         raise ConfigurationError(f"{expected}: {error}") from error
     model = overridden.as_dict(quiet=True)["model"]
     if overrides and not (isinstance(model, dict) and "type" in model):
         raise ConfigurationError(f"{expected}, which removes the type of the model.")
-    return lifted, overridden
-
-
-def _whole_files(
-    config: Dict[str, Any], overrides: Union[str, Dict[str, Any]], location: str
-) -> Dict[str, Any]:
-    overrides, limits = without_limits(config, overrides)
     for setting, value in limits.items():
         logger.warning(
             f"{location} was trained with {setting} = {value!r}; this limit is lifted, to read "
             "whole files. To keep it, set it in --overrides."
         )
-    return overrides
+    return overrides, overridden
 
 
 @contextmanager
 def _extracted_archive(path: str, cleanup: bool = True) -> Iterator[str]:
     """Replaces AllenNLP's function, which unpacks archives without checks."""
     folder = tempfile.mkdtemp()
-    try:
+    with ExitStack() as on_exit:
+        on_exit.callback(shutil.rmtree, folder, ignore_errors=True)
         unpack(path, folder, path)
-        check_config(_read_config(Path(folder), path), path)
-        _check_parts(Path(folder), path, None)
+        check_config(_checked_parts(Path(folder), path, None), path)
         yield folder
-    except BaseException:
-        cleanup = True
-        raise
-    finally:
-        if cleanup:
-            shutil.rmtree(folder, ignore_errors=True)
+        if not cleanup:
+            on_exit.pop_all()
 
 
-def _read_config(folder: Path, location: str) -> Dict[str, Any]:
-    """Reads the configuration as JSON, before AllenNLP evaluates it as jsonnet."""
+def _read_state_dict(path: Union[str, PathLike], cuda_device: int) -> Dict[str, Any]:
+    """Replaces AllenNLP's function, which opens the weights again; the model copies the tensors."""
+    return read_state(path, str(path))
+
+
+def _checked_parts(folder: Path, location: str, weights_file: Optional[str]) -> Dict[str, Any]:
+    """
+    Checks the parts of a trained model and returns its configuration, read as JSON before AllenNLP
+    evaluates it as jsonnet.
+    """
     config = read_config(folder, location)
     for part in ("dataset_reader", "model"):
         if not isinstance(config.get(part), dict):
             raise ConfigurationError(
                 f"{location} holds no trained model: expected {part!r} in its config.json."
             )
-    return config
-
-
-def _check_parts(folder: Path, location: str, weights_file: Optional[str]) -> None:
     # If `vocabulary` were a file, AllenNLP would unpack it as an archive.
     if not (folder / "vocabulary").is_dir():
         raise ConfigurationError(
             f"{location} holds no trained model: the folder 'vocabulary' is missing."
         )
     if weights_file is None:
-        weights = trained_weights(folder, location)
-        read_state(weights, f"{location} ({weights.name})")
+        read_trained_state(folder, location)
     elif Path(weights_file).is_file():
         read_state(weights_file, weights_file)
     else:
         raise ConfigurationError(f"Weights file {weights_file} does not exist.")
+    return config
 
 
 def _explained(

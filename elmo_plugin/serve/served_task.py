@@ -95,26 +95,26 @@ def load_tasks(
     tasks: Dict[str, ServedTask] = {}
     archive_of: Dict[str, str] = {}
     for archive in archives:
-        stored = TrainedModel.read(archive)
-        name = str(stored.config.get("model", {}).get("type", ""))
+        predictor = load_predictor(archive)
+        name = str(predictor.config["model"]["type"])
         task = name.removeprefix(_PREFIX)
         if task not in EXAMPLES or not name.startswith(_PREFIX):
             raise ConfigurationError(
                 f"{archive}: expected a model of one of the tasks {', '.join(EXAMPLES)}, found "
-                f"{name or 'none'!r}. Leave it out."
+                f"{name!r}. Leave it out."
             )
         if task in tasks:
             raise ConfigurationError(
                 f"{archive} and {archive_of[task]} are both of the task {task}: name one of them."
             )
-        predictor = load_predictor(archive)
         for module in predictor._model.modules():
             if isinstance(module, Elmo):
                 # Requests must not be stored on the disk.
                 module.leave_cache()
+        state = predictor._model.state_dict()
         weights = [
             {"at": mix.at, "weights": mix.weights, "gamma": mix.gamma}
-            for mix in stored_layer_weights(stored)
+            for mix in stored_layer_weights(TrainedModel(state, str(archive), predictor.config))
         ]
         archive_of[task], tasks[task] = str(archive), ServedTask(task, predictor, weights, limits)
     return {name: tasks[name] for name in EXAMPLES if name in tasks}

@@ -21,22 +21,14 @@ _MAX_FOLDERS = 100
 
 def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: str) -> None:
     """
-    Unpacks a tar file, compressed or not, and verifies the checksum of the compression.
-
-    # Parameters
-
-    path : `Union[str, PathLike]`
-        A local file.
-    folder : `Union[str, PathLike]`
-        An empty folder; nothing is written outside of it.
-    location : `str`
-        The name of the archive in error messages.
+    Unpacks a local tar file, compressed or not, into an empty folder, and verifies the checksum of
+    the compression. Nothing is written outside of the folder.
 
     # Raises
 
     `ConfigurationError`
         If it cannot be read, is damaged or not a tar file; if it contains links or devices, or a
-        path outside of the folder; or if the disk is too small.
+        path outside of the folder; or if the disk is too small. `location` is its name there.
     """
     try:
         with tarfile.open(path) as archive:
@@ -74,17 +66,9 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
 @contextmanager
 def unpacked(archive: Union[str, PathLike]) -> Iterator[Path]:
     """
-    Yields the folder of a training run, or a temporary folder with the contents of an archive.
-
-    # Parameters
-
-    archive : `Union[str, PathLike]`
-        A `model.tar.gz` or a folder, see `local_path`.
-
-    # Raises
-
-    `ConfigurationError`
-        If it does not exist, or `unpack` refuses it.
+    Yields the folder of a training run, or a temporary folder with the contents of a
+    `model.tar.gz`; see `local_path`. Raises `ConfigurationError` if it does not exist, or `unpack`
+    refuses it.
     """
     try:
         path = local_path(archive)
@@ -116,32 +100,27 @@ def read_config(folder: Path, location: str) -> Dict[str, Any]:
 
 def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], location: str) -> Path:
     """The path of a member in the folder."""
-    name = member.name[:200]
-    # `tarfile` would read the same header again and again.
-    if member.size < 0:
-        raise ConfigurationError(f"{location} is refused: {name!r} has a negative size.")
-    # Deeper folders could not be deleted again.
-    if member.name.count("/") > _MAX_FOLDERS:
-        raise ConfigurationError(
-            f"{location} is refused: a path in it has more than {_MAX_FOLDERS} folders ({name!r})."
-        )
-    # AllenNLP writes no links, and through links an archive could reach other files.
-    if not (member.isfile() or member.isdir()):
-        raise ConfigurationError(
-            f"{location} is refused: expected only files and folders, found {name!r}, a link "
-            "or a device."
-        )
     root = os.path.realpath(folder)
     # As tar does, reads an absolute path as one in the folder.
     target = os.path.realpath(os.path.join(root, member.name.lstrip("/")))
-    if os.path.commonpath([root, target]) != root:
-        raise ConfigurationError(
-            f"{location} is refused: a path in it leads out of the archive ({name!r})."
-        )
+    reason = ""
+    # `tarfile` would read the same header again and again.
+    if member.size < 0:
+        reason = "it has a member of negative size"
+    # Deeper folders could not be deleted again.
+    elif member.name.count("/") > _MAX_FOLDERS:
+        reason = f"a path in it has more than {_MAX_FOLDERS} folders"
+    # AllenNLP writes no links, and through links an archive could reach other files.
+    elif not (member.isfile() or member.isdir()):
+        reason = "expected only files and folders, found a link or a device"
+    elif os.path.commonpath([root, target]) != root:
+        reason = "a path in it leads out of the archive"
+    if reason:
+        raise ConfigurationError(f"{location} is refused: {reason} ({member.name[:200]!r}).")
     free = shutil.disk_usage(folder).free
     if member.size > free:
         raise ConfigurationError(
-            f"{location} holds {name!r} of {member.size / 1e9:.1f} GB, but {folder} has only "
-            f"{free / 1e9:.1f} GB free. Set TMPDIR to a folder on a larger disk."
+            f"{location} holds {member.name[:200]!r} of {member.size / 1e9:.1f} GB, but {folder} "
+            f"has only {free / 1e9:.1f} GB free. Set TMPDIR to a folder on a larger disk."
         )
     return Path(target)

@@ -3,9 +3,11 @@
 import os
 import pickle
 import zipfile
+from contextlib import contextmanager
+from contextvars import ContextVar
 from os import PathLike
 from pathlib import Path
-from typing import Any, Dict, Optional, Union
+from typing import IO, Any, Dict, Iterator, Optional, Union
 
 import torch
 
@@ -13,6 +15,9 @@ from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 
 _OF_ARCHIVE, _OF_TRAINING = "weights.th", "best.th"
+
+#: What `read_state` has read within `each_state_once`, by path; `None` outside of it.
+_STATES: ContextVar[Optional[Dict[str, Dict[str, Any]]]] = ContextVar("_STATES", default=None)
 
 
 def find_weights(folder: Union[str, PathLike], training: bool = True) -> Optional[Path]:
@@ -28,30 +33,41 @@ def stored_weights(
     folder: Optional[Union[str, PathLike]], *files: Union[str, PathLike]
 ) -> Optional[Path]:
     """
-    The weights that AllenNLP is about to load into a model, or `None` if it loads none. Those of a
-    training run count only if one of `files`, from which the model was built, no longer exists: a
-    run that has `best.th` but no checkpoint starts again.
-
-    # Parameters
-
-    folder : `Optional[Union[str, PathLike]]`
-        The model's `serialization_dir`.
-    files : `Union[str, PathLike]`
-        Local paths or URLs, see `local_path`. A URL counts as existing.
+    The weights that AllenNLP is about to load into a model, from its `serialization_dir`, or `None`
+    if it loads none. Those of a training run count only if one of `files`, from which the model was
+    built, no longer exists (a URL counts as existing): a run that has `best.th` but no checkpoint
+    starts again.
     """
     if folder is None:
         return None
     return find_weights(folder, training=any(map(_is_missing, files)))
 
 
-def trained_weights(folder: Union[str, PathLike], location: str) -> Path:
+def stored_state(
+    folder: Optional[Union[str, PathLike]], *files: Union[str, PathLike]
+) -> Optional[Dict[str, Any]]:
+    """The state dict in `stored_weights`. Its checksums are left to what loads all of it next."""
+    path = stored_weights(folder, *files)
+    return None if path is None else read_state(path, str(path), check=False)
+
+
+@contextmanager
+def each_state_once() -> Iterator[None]:
     """
-    As `find_weights`.
+    Within this context `read_state` reads a file once and returns the same tensors when asked
+    again: parts of a model take their settings from the weights that are loaded into it last.
+    """
+    token = _STATES.set({})
+    try:
+        yield
+    finally:
+        _STATES.reset(token)
 
-    # Raises
 
-    `ConfigurationError`
-        If the folder holds neither file; `location` is what the message calls it.
+def read_trained_state(folder: Union[str, PathLike], location: str) -> Dict[str, Any]:
+    """
+    The state dict in the folder of a trained model, see `find_weights` and `read_state`. Raises
+    `ConfigurationError` if there is none; `location` is what the message calls the model.
     """
     weights = find_weights(folder)
     if weights is None:
@@ -59,44 +75,53 @@ def trained_weights(folder: Union[str, PathLike], location: str) -> Path:
             f"{location} holds no trained model: expected {_OF_ARCHIVE} or {_OF_TRAINING} in it. A "
             "training run writes the latter after its first validation."
         )
-    return weights
+    return read_state(weights, f"{location} ({weights.name})")
 
 
 def read_state(path: Union[str, PathLike], location: str, check: bool = True) -> Dict[str, Any]:
     """
-    Reads a state dict.
-
-    # Parameters
-
-    path : `Union[str, PathLike]`
-        A local file.
-    location : `str`
-        The name of the file in error messages.
-    check : `bool`, optional (default = `True`)
-        Compare the checksums of the file, which `torch.load` does not, at the cost of reading all
-        of it.
+    Reads a state dict from a local file, which messages call `location`. With `check` it compares
+    the checksums of the file, which `torch.load` does not, at the cost of reading all of it.
 
     # Returns
 
     `Dict[str, Any]`
-        The tensors, memory-mapped if the format allows it, and whatever numbers, strings and
-        containers of them the file holds beside tensors.
+        The tensors, and whatever numbers, strings and containers of them the file holds beside
+        tensors. Memory-mapped if the format allows it, except the first within `each_state_once`.
 
     # Raises
 
     `ConfigurationError`
         If it cannot be read, is damaged, is no dictionary, or contains objects of other classes.
     """
+    states = _STATES.get()
+    if states is None:
+        return _read(path, location, check, mapped=True)
+    key = os.path.realpath(path)
+    if key not in states:
+        # RAM holds one file. Others, of archives that its settings name, are mapped.
+        states[key] = _read(path, location, check, mapped=bool(states))
+    # Callers change what they get.
+    return dict(states[key])
+
+
+def _read(path: Union[str, PathLike], location: str, check: bool, mapped: bool) -> Dict[str, Any]:
     try:
-        # Files of torch before 1.6 are not zip files and have no checksums.
-        is_zip = zipfile.is_zipfile(path)
-        if is_zip and check:
-            _check_members(path)
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
+        with open(path, "rb") as file:
+            # Files of torch before 1.6 are not zip files and have no checksums.
+            is_zip = zipfile.is_zipfile(file)
+            if is_zip and check:
+                _check_members(file)
+            file.seek(0)
+            # To map a file into memory, torch opens it by its name.
+            mapped = mapped and is_zip
+            opened = path if mapped else file
+            state = torch.load(opened, map_location="cpu", weights_only=True, mmap=mapped)
         if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
             raise ValueError(
                 f"expected a state dict of tensors and their names, found {type(state).__name__}"
             )
+        return state
     except MemoryError:
         raise
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
@@ -111,7 +136,6 @@ def read_state(path: Union[str, PathLike], location: str, check: bool = True) ->
             f"{location} cannot be read; it is damaged, cut short, or holds more than tensors "
             f"({reason}). Copy it again, or save a state dict of tensors alone."
         ) from error
-    return state
 
 
 def save_atomically(state: Any, path: Union[str, PathLike]) -> None:
@@ -136,8 +160,8 @@ def _is_missing(file: Union[str, PathLike]) -> bool:
     return "://" not in path and not os.path.exists(os.path.expanduser(path))
 
 
-def _check_members(path: Union[str, PathLike]) -> None:
-    with zipfile.ZipFile(path) as opened:
+def _check_members(file: IO[bytes]) -> None:
+    with zipfile.ZipFile(file) as opened:
         damaged = opened.testzip()
     if damaged is not None:
         raise ValueError(f"{damaged!r} in it does not match its checksum")

@@ -6,18 +6,22 @@ import json
 import logging
 import os
 import pickle
+import re
 import shutil
 import sys
 import tarfile
 from collections import namedtuple
 
+import h5py
 import pytest
 import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.registrable import Registrable
 from allennlp.models import Archive, Model, archival
 
-from elmo_plugin import load_archive
+from elmo_plugin import load_archive, load_task
+from elmo_plugin.bilm.io.archives import TrainedModel
+from elmo_plugin.bilm.io.shipped import shipped_bilm
 from elmo_plugin.util.unpacking import unpack
 from tests.tagger import CORPUS, answers, member, repack, saved
 
@@ -47,6 +51,35 @@ def test_an_archive_is_what_allennlp_makes_of_it(tagger, kind):
     assert answers(ours) == answers(theirs)
 
 
+_OPENED = []
+
+
+def _record(event, args):
+    if event == "open" and _OPENED and args[1] in ("r", "rb"):
+        _OPENED.append(os.path.basename(str(args[0])))
+
+
+def test_weights_are_opened_once(monkeypatch):
+    """The archive leaves out its biLM, and four parts of the model read their options from it."""
+    sys.addaudithook(_record)
+    # HDF5 and torch's memory map open files beside Python.
+    monkeypatch.setattr(torch.UntypedStorage, "from_file", pytest.fail)
+    monkeypatch.setattr(h5py, "is_hdf5", pytest.fail)
+    opened = h5py.File
+    monkeypatch.setattr(h5py, "File", lambda *args: _OPENED.append("hdf5") or opened(*args))
+    shipped_bilm.cache_clear()
+    _OPENED.append("start")
+    try:
+        first = load_task("ner")
+        assert [_OPENED.count(name) for name in ("weights.th", "hdf5")] == [1, 1]
+        second = load_task("ner")
+        assert [_OPENED.count(name) for name in ("weights.th", "hdf5")] == [2, 1]
+    finally:
+        _OPENED.clear()
+    state, other = first._model.state_dict(), second._model.state_dict()
+    assert all(torch.equal(value, other[name]) for name, value in state.items())
+
+
 def test_a_flipped_bit_is_refused_or_changes_nothing(tagger, tmp_path):
     whole, content = load_archive(tagger), tagger.read_bytes()
     damaged = tmp_path / "damaged.tar.gz"
@@ -71,11 +104,11 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(tagger, tmp_path):
         (member("../escaped", tarfile.REGTYPE), "leads out of the archive"),
         (member("vocabulary/../../escaped", tarfile.REGTYPE), "leads out of the archive"),
         (member("d/" * 101 + "file", tarfile.REGTYPE), "has more than 100 folders"),
-        (member("link", tarfile.SYMTYPE, "/etc/passwd"), "'link', a link or a device"),
-        (member("link", tarfile.SYMTYPE, "config.json"), "'link', a link or a device"),
-        (member("link", tarfile.LNKTYPE, "../../secret"), "'link', a link or a device"),
-        (member("pipe", tarfile.FIFOTYPE), "'pipe', a link or a device"),
-        (member("null", tarfile.CHRTYPE), "'null', a link or a device"),
+        (member("link", tarfile.SYMTYPE, "/etc/passwd"), "found a link or a device ('link')"),
+        (member("link", tarfile.SYMTYPE, "config.json"), "found a link or a device ('link')"),
+        (member("link", tarfile.LNKTYPE, "../../secret"), "found a link or a device ('link')"),
+        (member("pipe", tarfile.FIFOTYPE), "found a link or a device ('pipe')"),
+        (member("null", tarfile.CHRTYPE), "found a link or a device ('null')"),
     ],
     ids=lambda value: value.name if isinstance(value, tarfile.TarInfo) else None,
 )
@@ -85,6 +118,8 @@ def test_links_devices_and_paths_outside_of_an_archive_are_refused(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "deep" / "temporary"))
     (tmp_path / "deep" / "temporary").mkdir(parents=True)
     refused(repack(tagger, tmp_path / "evil.tar.gz", members=[added]), reason)
+    with pytest.raises(ConfigurationError, match=re.escape(reason)):
+        TrainedModel.read(tmp_path / "evil.tar.gz")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["evil.tar.gz"]
 
 
@@ -101,7 +136,7 @@ def test_a_member_of_negative_size_is_not_read_for_ever(tagger, tmp_path):
     # The size of its own headers.
     added.pax_headers = {"size": "-1536"}
     evil = repack(tagger, tmp_path / "evil.tar.gz", members=[added])
-    with pytest.raises(ConfigurationError, match="'again' has a negative size|cannot be read"):
+    with pytest.raises(ConfigurationError, match="negative size .'again'.|cannot be read"):
         load_archive(evil)
 
 

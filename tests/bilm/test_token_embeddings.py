@@ -248,12 +248,12 @@ def test_weights_of_other_words_are_refused(make_tokens, make_bilm, tmp_path):
         make_tokens().load_state_dict(others.state_dict())
     archive = save_run(StandIn(others), vocabulary(tmp_path), tmp_path / "run")[1]
     with pytest.raises(ConfigurationError, match="a `vocabulary` of 7 words, found 7 others"):
-        TrainedModel.read(archive).load_into(make_tokens())
+        TrainedModel.read(archive).parameters_of(make_tokens().options)
     with pytest.raises(ConfigurationError, match="expected `char_cnn` .*, found None"):
-        TrainedModel.read(archive).load_into(make_bilm())
+        TrainedModel.read(archive).parameters_of(make_bilm().options)
     archive = save_run(StandIn(make_bilm()), Vocabulary(), tmp_path / "characters")[1]
     with pytest.raises(ConfigurationError, match="expected `char_cnn` None, found "):
-        TrainedModel.read(archive).load_into(make_tokens())
+        TrainedModel.read(archive).parameters_of(make_tokens().options)
 
 
 def test_the_cache_and_dumps_tell_vocabularies_apart(make_tokens, tmp_path):

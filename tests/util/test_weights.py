@@ -20,6 +20,7 @@ def test_too_little_memory_is_no_damage(tmp_path, monkeypatch):
     def load(*args, **settings):
         raise MemoryError
 
+    (tmp_path / "weights.th").touch()
     monkeypatch.setattr(torch, "load", load)
     with pytest.raises(MemoryError):
         read_state(tmp_path / "weights.th", "It")

@@ -17,7 +17,7 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 from elmo_plugin.util.quantized import dequantize
 from elmo_plugin.util.unpacking import read_config, unpacked
-from elmo_plugin.util.weights import find_weights, read_state, trained_weights, with_prefix
+from elmo_plugin.util.weights import find_weights, read_trained_state, with_prefix
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class TrainedModel:
 
     #: The state dict, memory-mapped.
     parameters: Dict[str, torch.Tensor]
-    #: For a language model, the words that it predicts, and their counts if they are known.
-    words: Optional[List[str]]
-    counts: Optional[List[int]]
     #: Its name in error messages.
     location: str
     #: The content of its `config.json`; empty if there is none.
     config: Dict[str, Any]
+    #: For a language model, the words that it predicts, and their counts if they are known.
+    words: Optional[List[str]] = None
+    counts: Optional[List[int]] = None
 
     @classmethod
     def read(cls, archive: Union[str, PathLike], location: Optional[str] = None) -> "TrainedModel":
@@ -48,13 +48,17 @@ class TrainedModel:
         """
         location = location or str(archive)
         with unpacked(archive) as folder:
-            weights = trained_weights(folder, location)
-            parameters = read_state(weights, f"{location} ({weights.name})")
-            _check_tensors(parameters, f"{location} ({weights.name})")
+            parameters = read_trained_state(folder, location)
+            for name, value in parameters.items():
+                if not isinstance(value, torch.Tensor):
+                    raise ConfigurationError(
+                        f"{location} (weights): expected tensors and their names, found "
+                        f"{type(value).__name__} {name!r}. Use the weights of a trained model."
+                    )
             restore_shipped_bilm(parameters, location)
             dequantize(parameters)
             words, counts = read_predicted_words(folder)
-            return cls(parameters, words, counts, location, read_config(folder, location))
+            return cls(parameters, location, read_config(folder, location), words, counts)
 
     def bilm(self, name: Optional[str] = None) -> Bilm:
         """
@@ -76,55 +80,53 @@ class TrainedModel:
         bilm.load_state_dict(parameters)
         return bilm.eval()
 
-    def load_into(self, bilm: Bilm) -> None:
+    def parameters_of(self, options: BilmOptions) -> Dict[str, torch.Tensor]:
         """
-        Copies the parameters of the only biLM of the model into `bilm`.
+        The state dict of the only biLM of the model.
 
         # Raises
 
         `ConfigurationError`
-            As `bilm`, and if the options differ.
+            As `bilm`, and if its options are not these or a number is not finite.
         """
         found, _, parameters = self._stored()
-        if found != bilm.options:
+        if found != options:
             raise ConfigurationError(
-                f"{self.location} does not fit the options: {bilm.options.difference(found)}. "
+                f"{self.location} does not fit the options: {options.difference(found)}. "
                 "Use the options with which it was trained."
             )
-        bilm.load_state_dict(parameters)
+        for name, parameter in parameters.items():
+            if not bool(parameter.isfinite().all()):
+                raise ConfigurationError(
+                    f"{self.location}: expected finite numbers in parameter {name} of the biLM, "
+                    "found NaN or infinity. The training diverged; use another checkpoint."
+                )
+        return parameters
 
     def _stored(
         self, name: Optional[str] = None
     ) -> Tuple[BilmOptions, str, Dict[str, torch.Tensor]]:
         """Options, options file and parameters of a biLM, see `bilm`."""
         bilms = stored_options_by_prefix(self.parameters)
-        prefix = self._prefix(name, list(bilms))
-        options = BilmOptions.from_dict(bilms[prefix]["options"], self.location)
-        return options, bilms[prefix]["options_file"], with_prefix(prefix, self.parameters)
-
-    def _prefix(self, name: Optional[str], prefixes: List[str]) -> str:
-        names = ", ".join(prefix.removesuffix(".") for prefix in prefixes)
-        if not prefixes:
+        if not bilms:
             raise ConfigurationError(
                 f"{self.location} holds no biLM: expected a model trained as `elmo-bilm` or with "
                 "an `elmo-token-embedder`."
             )
-        if name is None and len(prefixes) > 1:
+        found = [prefix for prefix in bilms if name is None or prefix == f"{name}."]
+        if len(found) != 1:
+            names = ", ".join(prefix.removesuffix(".") for prefix in bilms)
             raise ConfigurationError(
-                f"{self.location} holds {len(prefixes)} biLMs; name one of them: {names}."
+                f"{self.location} holds {len(bilms)} biLMs; name one of them: {names} (found "
+                f"{name or 'no name'})."
             )
-        if name is not None and f"{name}." not in prefixes:
-            raise ConfigurationError(
-                f"{self.location}: expected the name of a biLM in it ({names}), found {name!r}."
-            )
-        return prefixes[0] if name is None else f"{name}."
+        stored = bilms[found[0]]
+        options = BilmOptions.from_dict(stored["options"], self.location)
+        return options, stored["options_file"], with_prefix(found[0], self.parameters)
 
 
 def stored_options_by_prefix(parameters: Dict[str, torch.Tensor]) -> Dict[str, Dict[str, Any]]:
-    """
-    What each biLM in a model has stored, see `decode_stored_options`, by the prefix of the names of
-    its parameters.
-    """
+    """What `decode_stored_options` returns for each biLM, by the prefix of its parameters."""
     return {
         name.removesuffix(STORED_OPTIONS): decode_stored_options(value)
         for name, value in parameters.items()
@@ -141,16 +143,8 @@ def is_archive(path: Union[str, PathLike]) -> bool:
     if os.path.isdir(local):
         return find_weights(local) is not None
     try:
-        return tarfile.is_tarfile(local)
+        with open(local, "rb") as file:
+            return tarfile.is_tarfile(file)
     except EOFError:
         # A truncated compressed file; reading it raises the error for users.
         return True
-
-
-def _check_tensors(parameters: Dict[str, Any], location: str) -> None:
-    for name, value in parameters.items():
-        if not isinstance(value, torch.Tensor):
-            raise ConfigurationError(
-                f"{location}: expected tensors and their names, found {type(value).__name__} "
-                f"{name!r}. Use the weights of a trained model."
-            )

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Tuple, Union
+from typing import Any, Callable, Collection, Dict, Iterator, Tuple, Union
 
 import h5py
 import numpy
@@ -18,32 +18,20 @@ from elmo_plugin.util.files import local_path
 WRITABLE_DTYPES = ("float32", "float16")
 READABLE_DTYPES = ("float16", "float32", "float64")
 
+Shape = Tuple[int, ...]
+
 # Of groups in HDF5; weight files of bilm-tf have five.
 _MAX_DEPTH = 50
 _SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
 
 
-def read_shapes(file: Union[str, PathLike]) -> Dict[str, Tuple[int, ...]]:
-    """The shape of each array of a file; see `read_arrays`."""
-    with _opened(file) as arrays:
-        return {name: array.shape for name, array in arrays.items()}
-
-
 def read_arrays(
-    file: Union[str, PathLike], wanted: Callable[[str], bool]
+    file: Union[str, PathLike], choose: Callable[[Dict[str, Shape]], Collection[str]]
 ) -> Dict[str, numpy.ndarray]:
     """
-    # Parameters
-
-    file : `Union[str, PathLike]`
-        Local path or URL, see `local_path`, of an HDF5 or safetensors file.
-    wanted : `Callable[[str], bool]`
-        Whether to read the array of this name.
-
-    # Returns
-
-    `Dict[str, numpy.ndarray]`
-        In float32.
+    Reads arrays in float32 from an HDF5 or safetensors file, a local path or a URL (see
+    `local_path`), which is opened once. `choose` is given the shape of each array in the file and
+    returns the names of those to read.
 
     # Raises
 
@@ -52,23 +40,6 @@ def read_arrays(
     `ConfigurationError`
         If it cannot be read, or an array is not of `READABLE_DTYPES` or not finite in float32.
     """
-    with _opened(file) as arrays:
-        return {
-            name: _as_float32(array, f"{file}: expected tensor {name}")
-            for name, array in arrays.items()
-            if wanted(name)
-        }
-
-
-@dataclass(frozen=True)
-class _StoredArray:
-    shape: Tuple[int, ...]
-    dtype: str
-    read: Callable[[], numpy.ndarray]
-
-
-@contextmanager
-def _opened(file: Union[str, PathLike]) -> Iterator[Dict[str, _StoredArray]]:
     path = local_path(file)
     if os.path.isdir(path):
         raise ConfigurationError(
@@ -77,15 +48,12 @@ def _opened(file: Union[str, PathLike]) -> Iterator[Dict[str, _StoredArray]]:
             "training run that has finished its first validation."
         )
     try:
-        # Names do not tell: a downloaded copy has no ending.
-        if h5py.is_hdf5(path):
-            with h5py.File(path, "r") as opened:
-                yield _of_hdf5(opened)
-        else:
-            from safetensors import safe_open
-
-            with safe_open(path, framework="numpy") as opened:
-                yield {name: _of_safetensors(opened, name) for name in opened.keys()}
+        with _opened(path) as arrays:
+            chosen = choose({name: array.shape for name, array in arrays.items()})
+            return {
+                name: _as_float32(arrays[name], f"{file}: expected tensor {name}")
+                for name in chosen
+            }
     except (ConfigurationError, MemoryError):
         raise
     # The exceptions of safetensors and h5py have no common base class.
@@ -94,6 +62,32 @@ def _opened(file: Union[str, PathLike]) -> Iterator[Dict[str, _StoredArray]]:
             f"{file} cannot be read; it is damaged, cut short, or neither HDF5 nor safetensors "
             f"({error}). Fetch or copy it again."
         ) from error
+
+
+@dataclass(frozen=True)
+class _StoredArray:
+    shape: Shape
+    dtype: str
+    read: Callable[[], numpy.ndarray]
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Dict[str, _StoredArray]]:
+    # Names do not tell: a downloaded copy has no ending.
+    hdf5 = None
+    try:
+        hdf5 = h5py.File(path, "r")
+    except OSError:
+        if h5py.is_hdf5(path):
+            raise
+    if hdf5 is not None:
+        with hdf5:
+            yield _of_hdf5(hdf5)
+        return
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as opened:
+        yield {name: _of_safetensors(opened, name) for name in opened.keys()}
 
 
 def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
@@ -147,15 +141,8 @@ def _as_float32(stored: _StoredArray, expected: str) -> numpy.ndarray:
 
 def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], dtype: str) -> None:
     """
-    Writes arrays through `atomic_write`. Needs memory for a second copy of the arrays.
-
-    # Parameters
-
-    arrays : `Dict[str, numpy.ndarray]`
-    file : `Union[str, PathLike]`
-        `.safetensors`, or HDF5 for any other suffix.
-    dtype : `str`
-        `float32`, or `float16` for half the size.
+    Writes arrays through `atomic_write`, as safetensors if the suffix is `.safetensors` and else as
+    HDF5. `dtype` is `float32`, or `float16` for half the size. Needs memory for a second copy.
 
     # Raises
 

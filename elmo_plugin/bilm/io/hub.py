@@ -9,8 +9,7 @@ from typing import Any, Mapping, Optional, Tuple, Type, TypeVar, Union
 from elmo_plugin.bilm.io.weight_files import (
     WEIGHT_FILE,
     ModuleWithOptions,
-    check_weights,
-    load_weights,
+    read_weights,
     save_weights,
 )
 from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
@@ -69,9 +68,9 @@ class PretrainedFiles(ModuleWithOptions):
             folder = _downloaded(str(name), revision, token)
         options_file, weight_file = _pair(folder, name)
         options = BilmOptions.from_file(options_file)
-        check_weights(options, weight_file)
+        weights = read_weights(options, weight_file)
         bilm = cls(options, source=str(options_file), **settings)
-        load_weights(bilm, weight_file)
+        bilm.load_state_dict(weights, strict=False)
         return bilm.eval()
 
     def save_pretrained(

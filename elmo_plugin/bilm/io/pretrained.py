@@ -5,11 +5,12 @@ import torch
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.io.archives import TrainedModel, is_archive, stored_options_by_prefix
-from elmo_plugin.bilm.io.weight_files import check_weights, load_weights
+from elmo_plugin.bilm.io.weight_files import read_weights
 from elmo_plugin.bilm.options import BilmOptions
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.environment import bilm_files, setting
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
-from elmo_plugin.util.weights import read_state, stored_weights
+from elmo_plugin.util.weights import stored_state
 
 COMPUTE_DTYPES = ("float32", "bfloat16", "int8")
 
@@ -60,12 +61,11 @@ def load_bilm(
             f"{options_file}: `bidirectional` is false, but ELMo needs a model of both directions."
         )
     options.check_widths(str(options_file))
-    # Checked before the model is built: wrong options could need any amount of memory.
-    if archived is None and not is_archive(weight_file):
-        check_weights(options, weight_file)
+    # Read before the model is built: wrong options could need any amount of memory.
+    parameters = None if archived else _read_parameters(options, weight_file)
     bilm = Bilm(options, stateful=stateful, warm_up=warm_up, source=source)
-    if archived is None:
-        read_weights_into(bilm, weight_file)
+    if parameters is not None:
+        _load(bilm, parameters)
     if dtype == "bfloat16":
         bilm.to(torch.bfloat16)
     elif dtype == "int8":
@@ -75,32 +75,29 @@ def load_bilm(
 
 def read_weights_into(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
     """
-    Loads the weights of a biLM from a file of any kind. Nothing in the file is executed.
-
-    # Parameters
-
-    bilm : `Bilm`
-        Built from the options that belong to the weights.
-    weight_file : `Union[str, PathLike]`
-        HDF5, `.safetensors`, or the `model.tar.gz` or serialization directory of any AllenNLP model
-        that contains one biLM: a local path or a URL, see `local_path`.
+    Loads the weights of a biLM from a file of any kind: HDF5, `.safetensors`, or the `model.tar.gz`
+    or serialization directory of any AllenNLP model that contains one biLM; a local path or a URL,
+    see `local_path`. Nothing in the file is executed.
 
     # Raises
 
     `ConfigurationError`
         If it is missing, damaged, does not fit the options, or has numbers that are not finite.
     """
+    _load(bilm, _read_parameters(bilm.options, weight_file))
+
+
+def _read_parameters(
+    options: BilmOptions, weight_file: Union[str, PathLike]
+) -> Dict[str, torch.Tensor]:
     if is_archive(weight_file):
-        TrainedModel.read(weight_file).load_into(bilm)
-        for name, parameter in bilm.named_parameters():
-            if not bool(parameter.isfinite().all()):
-                raise ConfigurationError(
-                    f"{weight_file}: expected finite numbers in parameter {name} of the "
-                    "biLM, found NaN or infinity. The training run that wrote it diverged; use "
-                    "another checkpoint."
-                )
-    else:
-        load_weights(bilm, weight_file)
+        return TrainedModel.read(weight_file).parameters_of(options)
+    return read_weights(options, weight_file)
+
+
+def _load(bilm: Bilm, parameters: Dict[str, torch.Tensor]) -> None:
+    # Only archives hold options beside parameters.
+    bilm.load_state_dict({STORED_OPTIONS: bilm.options_json, **parameters})
 
 
 def read_options(
@@ -139,14 +136,10 @@ def _archived_options(
     files: List[Union[str, PathLike]], serialization_dir: Optional[str], source: str
 ) -> Optional[BilmOptions]:
     """
-    The options that a `Bilm` has stored in the weights of a trained model, or `None` without such
-    weights. Those of an archive are preferred to `files`, which may have changed since.
+    The options that a `Bilm` has stored in the weights of a trained model, see `stored_weights`, or
+    `None`. They are preferred to `files`, which may have changed since.
     """
-    weights = stored_weights(serialization_dir, *files)
-    if weights is None:
-        return None
-    # Checksums are not needed here: AllenNLP reads all of the weights next.
-    parameters = read_state(weights, str(weights), check=False)
+    parameters = stored_state(serialization_dir, *files) or {}
     for stored in stored_options_by_prefix(parameters).values():
         if stored["options_file"] == source:
             return BilmOptions.from_dict(stored["options"], str(files[0]))

@@ -29,17 +29,7 @@ def shipped_bilm() -> Bilm:
 def restore_shipped_bilm(parameters: Dict[str, torch.Tensor], location: str) -> None:
     """
     Adds the weights of the biLM that comes with the package to a state dict that leaves them out.
-
-    # Parameters
-
-    parameters : `Dict[str, torch.Tensor]`
-    location : `str`
-        Its name in error messages.
-
-    # Raises
-
-    `ConfigurationError`
-        If the state dict belongs to another biLM.
+    Raises `ConfigurationError` if it belongs to another biLM; `location` is its name there.
     """
     for name in [name for name in parameters if str(name).split(".")[-1] == FINGERPRINT]:
         prefix = name.removesuffix(FINGERPRINT)

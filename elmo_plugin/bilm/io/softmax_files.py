@@ -7,12 +7,13 @@ import os
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import List, Optional, Sequence, Union
+from typing import Dict, Iterable, List, Optional, Sequence, Union
 
+import numpy
 import torch
 
 from elmo_plugin.bilm.io.archives import TrainedModel, is_archive
-from elmo_plugin.bilm.io.array_files import read_arrays, read_shapes, write_arrays
+from elmo_plugin.bilm.io.array_files import read_arrays, write_arrays
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.vocabulary_file import (
     VOCABULARY_FILE,
@@ -21,7 +22,6 @@ from elmo_plugin.bilm.vocabulary_file import (
     write_vocabulary,
 )
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import local_path
 
 SOFTMAX_FILE = "softmax.hdf5"
 
@@ -89,13 +89,14 @@ def find_softmax(
     if is_archive(weight_file):
         softmax = softmax_of(TrainedModel.read(weight_file))
     else:
-        if not {_WEIGHT, _BIAS} & read_shapes(weight_file).keys():
+        arrays = read_arrays(weight_file, _of_softmax)
+        if not arrays:
             weight_file = os.path.join(os.path.dirname(weight_file), SOFTMAX_FILE)
             try:
-                local_path(weight_file)
+                arrays = read_arrays(weight_file, _of_softmax)
             except FileNotFoundError:
                 return None
-        softmax = _read_file(weight_file, vocabulary_file)
+        softmax = _from_arrays(arrays, weight_file, vocabulary_file)
     if softmax is not None:
         softmax.check_fit(options, str(weight_file))
     return softmax
@@ -130,10 +131,15 @@ def save_softmax(
     write_vocabulary(list(zip(softmax.words, counts)), Path(folder) / VOCABULARY_FILE)
 
 
-def _read_file(
-    softmax_file: Union[str, PathLike], vocabulary_file: Optional[Union[str, PathLike]]
+def _of_softmax(names: Iterable[str]) -> List[str]:
+    return [name for name in names if name in (_WEIGHT, _BIAS)]
+
+
+def _from_arrays(
+    arrays: Dict[str, numpy.ndarray],
+    softmax_file: Union[str, PathLike],
+    vocabulary_file: Optional[Union[str, PathLike]],
 ) -> SoftmaxWeights:
-    arrays = read_arrays(softmax_file, lambda name: name in (_WEIGHT, _BIAS))
     for name, num_axes in ((_WEIGHT, 2), (_BIAS, 1)):
         if name not in arrays or arrays[name].ndim != num_axes:
             found = f"one of shape {arrays[name].shape}" if name in arrays else "none"

@@ -8,13 +8,13 @@ the published files; other names that bilm-tf uses are read too, see `weight_fit
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import Callable, Dict, Iterator, List, Tuple, Union
+from typing import Callable, Collection, Dict, Iterator, List, Tuple, Union
 
 import numpy
 import torch
 
 from elmo_plugin.bilm.character_cnn_options import CharacterCnnOptions
-from elmo_plugin.bilm.io.array_files import read_arrays, read_shapes, write_arrays
+from elmo_plugin.bilm.io.array_files import Shape, read_arrays, write_arrays
 from elmo_plugin.bilm.io.weight_fit import check_fit, published_name
 from elmo_plugin.bilm.options import BilmOptions, LstmOptions
 from elmo_plugin.modules.linear.int8 import Int8Linear
@@ -37,52 +37,57 @@ class _Entry:
     """
 
     name: str
-    shape: Tuple[int, ...]
+    shape: Shape
     parameters: Tuple[str, ...]
     to_parameters: Callable[[numpy.ndarray], List[numpy.ndarray]]
     to_file: Callable[[List[numpy.ndarray]], numpy.ndarray]
 
 
 def load_weights(bilm: ModuleWithOptions, weight_file: Union[str, PathLike]) -> None:
-    """
-    Reads the parameters of a biLM from a file, see `read_arrays`.
-
-    # Raises
-
-    `ConfigurationError`
-        If there is no such file, it cannot be read, or it does not fit the options of `bilm`; the
-        message names the tensor, the expected shape and the found one.
-    """
-    parameters = _parameters(bilm)
-    check_weights(bilm.options, weight_file)
-    arrays = {
-        published_name(name): array for name, array in read_arrays(weight_file, _is_weight).items()
-    }
-    with torch.no_grad():
-        for entry in _entries(bilm.options):
-            # After `check_weights`, only projections that are the identity can be missing.
-            array = arrays[entry.name] if entry.name in arrays else _identity(entry.shape)
-            for name, part in zip(entry.parameters, entry.to_parameters(array)):
-                parameters[name].copy_(torch.from_numpy(numpy.ascontiguousarray(part)))
+    """Reads the parameters of a biLM from a file; for errors see `read_weights`."""
+    _check_no_int8(bilm)
+    bilm.load_state_dict(read_weights(bilm.options, weight_file), strict=False)
     # Drops packed copies of the old weights, see `PackedLinear`.
     bilm.train(bilm.training)
 
 
-def check_weights(options: BilmOptions, weight_file: Union[str, PathLike]) -> None:
+def read_weights(
+    options: BilmOptions, weight_file: Union[str, PathLike]
+) -> Dict[str, torch.Tensor]:
     """
-    Checks the tensors of a weight file against the options without reading weights or building a
-    model. Raises the errors of `load_weights`.
+    The parameters of a biLM of these options, from a file of arrays, see `read_arrays`. All shapes
+    are checked before an array is read.
+
+    # Raises
+
+    `ConfigurationError`
+        If there is no such file, it cannot be read, or it does not fit the options; the message
+        names the tensor, the expected shape and the found one.
     """
+    entries = list(_entries(options))
+
+    def choose(shapes: Dict[str, Shape]) -> Collection[str]:
+        # The softmax, which a file may also contain, is read by `softmax_files`.
+        weights = {n: shape for n, shape in shapes.items() if not n.startswith("softmax/")}
+        expected = {entry.name: entry.shape for entry in entries}
+        check_fit(weights, expected, options, str(weight_file))
+        return weights
+
     try:
-        shapes = read_shapes(weight_file)
+        arrays = read_arrays(weight_file, choose)
     except FileNotFoundError:
         raise ConfigurationError(
             f"biLM weight file {weight_file} does not exist. Set `weight_file` (or ELMO_WEIGHTS) "
             "to the weights of the biLM."
         ) from None
-    shapes = {name: shape for name, shape in shapes.items() if _is_weight(name)}
-    expected = ((entry.name, entry.shape) for entry in _entries(options))
-    check_fit(shapes, expected, options, str(weight_file))
+    names = {published_name(name): name for name in arrays}
+    parameters = {}
+    for entry in entries:
+        # After `check_fit`, only projections that are the identity can be missing. `pop` frees RAM.
+        array = arrays.pop(names[entry.name]) if entry.name in names else _identity(entry.shape)
+        for name, part in zip(entry.parameters, entry.to_parameters(array)):
+            parameters[name] = torch.from_numpy(part)
+    return parameters
 
 
 def save_weights(
@@ -97,9 +102,10 @@ def save_weights(
         If `dtype` is wrong, a weight is not finite or too large for it, or the weights of `bilm`
         are int8.
     """
+    _check_no_int8(bilm)
     parameters = {
         name: parameter.detach().float().cpu().numpy()
-        for name, parameter in _parameters(bilm).items()
+        for name, parameter in bilm.named_parameters()
     }
     arrays = {
         entry.name: entry.to_file([parameters[name] for name in entry.parameters])
@@ -108,22 +114,16 @@ def save_weights(
     write_arrays(arrays, weight_file, dtype)
 
 
-def _is_weight(name: str) -> bool:
-    """False for the softmax, which a file may also contain; `softmax_files` reads it."""
-    return not name.startswith("softmax/")
-
-
-def _identity(shape: Tuple[int, ...]) -> numpy.ndarray:
+def _identity(shape: Shape) -> numpy.ndarray:
     return numpy.eye(*shape) if len(shape) == 2 else numpy.zeros(shape)
 
 
-def _parameters(bilm: ModuleWithOptions) -> Dict[str, torch.Tensor]:
+def _check_no_int8(bilm: ModuleWithOptions) -> None:
     if any(isinstance(module, Int8Linear) for module in bilm.modules()):
         raise ValueError(
             "Weight files: expected a biLM of float32 or bfloat16, found int8. Load it with "
             "another `dtype`."
         )
-    return dict(bilm.named_parameters())
 
 
 def _entries(options: BilmOptions) -> Iterator[_Entry]:

@@ -2,12 +2,11 @@
 
 import json
 import re
-from typing import Collection, Dict, Iterable, Tuple
+from typing import Collection, Dict
 
+from elmo_plugin.bilm.io.array_files import Shape
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.util.errors import ConfigurationError
-
-Shape = Tuple[int, ...]
 
 _PARTS = {"kernel": "W_0", "bias": "B", "projection/kernel": "W_P_0"}
 
@@ -27,22 +26,13 @@ def published_name(name: str) -> str:
 
 def check_fit(
     shapes: Dict[str, Shape],
-    expected: Iterable[Tuple[str, Shape]],
+    expected: Dict[str, Shape],
     options: BilmOptions,
     weight_file: str,
 ) -> None:
     """
-    # Parameters
-
-    shapes : `Dict[str, Shape]`
-        The tensors of the file.
-    expected : `Iterable[Tuple[str, Shape]]`
-        The published name and the shape of each tensor that the options require. Projections that
-        bilm-tf leaves out may be missing, see `_is_left_out`.
-    options : `BilmOptions`
-        For the settings in error messages.
-    weight_file : `str`
-        Its name in error messages.
+    Compares the tensors of a file, `shapes`, with those that the options require, `expected`, by
+    their published names. Projections that bilm-tf leaves out may be missing, see `_is_left_out`.
 
     # Raises
 
@@ -58,8 +48,7 @@ def check_fit(
                 "of them out."
             )
     location = f"{weight_file} does not fit its options"
-    required = dict(expected)
-    for name, shape in required.items():
+    for name, shape in expected.items():
         if name in stored:
             _check_shape(stored[name], shapes[stored[name]], shape, location)
         elif not _is_left_out(name, options, stored):
@@ -67,7 +56,7 @@ def check_fit(
                 f"{location}: tensor {name} of shape {shape} is missing.{_hint(name, options)}"
             )
     for name, found in stored.items():
-        if name not in required:
+        if name not in expected:
             raise ConfigurationError(
                 f"{location}: it also holds tensor {found} of shape {shapes[found]}, which a biLM "
                 f"of these options does not have.{_hint(name, options)}"

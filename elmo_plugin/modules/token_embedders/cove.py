@@ -7,7 +7,7 @@ from overrides import overrides
 from elmo_plugin.modules.cove_encoder import CoveEncoder
 from elmo_plugin.modules.cove_files import read_cove_encoder
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.weights import read_state, stored_weights
+from elmo_plugin.util.weights import stored_state
 
 # The biases of the first layer in the state dict of a model, now and in earlier versions.
 _BIASES = ("cove_encoder.layers.0.bias_ih_l0", "cove_encoder.forward_layers.0.bias")
@@ -103,13 +103,10 @@ class CoveTokenEmbedder(TokenEmbedder):
 
 def _encoder(weight_file: str, serialization_dir: Optional[str], input_dim: int) -> CoveEncoder:
     """
-    The encoder of the file or, if AllenNLP is about to load a trained model (see `stored_weights`),
+    The encoder of the file or, if AllenNLP is about to load a trained model (see `stored_state`),
     an empty one as wide as the model's, because the file may have changed since.
     """
-    path = stored_weights(serialization_dir, weight_file)
-    # Checksums are not needed here: AllenNLP reads all of the weights next.
-    state = {} if path is None else read_state(path, str(path), check=False)
-    for name, value in state.items():
+    for name, value in (stored_state(serialization_dir, weight_file) or {}).items():
         if name.endswith(_BIASES):
             # Of four gates.
             return CoveEncoder(input_dim, len(value) // 4)
