@@ -20,7 +20,7 @@ class AllowedHosts:
 
     def __init__(self, app: Any, hosts: Iterable[str]) -> None:
         self._app = app
-        self._allowed = [*_LOCAL, *(host.lower() for host in hosts)]
+        self._allowed = list(dict.fromkeys((*_LOCAL, *map(str.lower, hosts))))
         names = "|".join(map(re.escape, self._allowed))
         addresses = r"|[\d.]+|\[[\da-f:.]+\]" if {"0.0.0.0", "[::]"} & {*self._allowed} else ""
         self._host, self._origin = rf"({names}{addresses})(:\d+)?", rf"https?://({names})(:\d+)?"
