@@ -1,7 +1,8 @@
 """
 All that this plugin replaces in AllenNLP; `elmo_plugin.plugin` imports it. The assignments are at
-the end. AllenNLP builds its command line before it imports plugins, so a plugin cannot register
-`predict` or `train` anew. It looks up the names that are replaced here at every call.
+the end; the comment on each says what AllenNLP does without it. AllenNLP builds its command line
+before it imports plugins, so a plugin cannot register another `predict`. But it looks up the names
+replaced here at every call.
 
 What is replaced only while an archive is loaded stands with the loading:
 
@@ -160,31 +161,31 @@ def _check_regexes(setting: str, regexes: Iterable[str], names: Sequence[str]) -
             )
 
 
-# AllenNLP treats its class specially. The core, which works without AllenNLP, cannot import it.
+# Treats its own class specially. Our core cannot import it, since it works without AllenNLP.
 errors.ConfigurationError.__bases__ = (checks.ConfigurationError,)
-# Advises a name that ends in "labels", which would allow no unknown genres.
+# Warns that the name should end in "labels", but then a genre could not be unknown.
 LabelField._already_warned_namespaces.add(GENRES)
 
-# `train` starts processes itself; those of `torchrun` train one model together.
+# `train` would train a model in each process of `torchrun`; they train one together.
 allennlp_train.train_model = train_model
 # Leaves half an archive after a kill or on a full disk; ours is complete or absent.
 allennlp_train.archive_model = archive_model
 # `find-lr` refuses every trainer that is not registered as `gradient_descent`.
 allennlp_find_learning_rate.find_learning_rate_model = find_learning_rate_model
 
-# `predict` takes any --batch-size, and trusts archives: `get_predictor` loads them with checks.
+# `predict` accepts any --batch-size and trusts archives.
 allennlp_predict._get_predictor = get_predictor
 # Names neither file nor line in errors, and accepts an empty input.
 allennlp_predict._PredictManager = PredictManager
 
-# `evaluate` constructs any type that an archive names.
+# `evaluate` accepts any --batch-size and constructs any type that an archive names.
 allennlp_evaluate.evaluate_from_archive = evaluate_from_archive
-# Trusts archives, and keeps the limits of their readers.
+# Trusts archives, and evaluates only as many instances as their readers were limited to.
 allennlp_evaluate.load_archive = partial(load_archive, every_instance=True)
 # Accepts data without instances or labels.
 allennlp_evaluate.Evaluator = CheckedEvaluator
 
 # `regularizer` ignores a regex that matches no parameter.
 RegularizerApplicator.__call__ = penalty
-# `no_grad` does, too.
+# So does `no_grad`.
 GradientDescentTrainer.from_partial_objects = classmethod(from_partial_objects)
