@@ -8,33 +8,22 @@ Name this module in `.allennlp_plugins` or `~/.allennlp/plugins`.
 from elmo_plugin.console import quieten_command
 from elmo_plugin.dependencies import check_dependencies
 from elmo_plugin.environment import set_defaults
-from elmo_plugin.util import errors
 
 # A dependency of the wrong version fails deep inside AllenNLP's imports: name it first.
 check_dependencies()
 quieten_command()
 set_defaults()
 
-from allennlp.common import checks  # noqa: E402
-
-# Makes our `ConfigurationError` a subclass of AllenNLP's, which AllenNLP treats specially. The core
-# modules cannot import AllenNLP's class, since they must work without AllenNLP.
-errors.ConfigurationError.__bases__ = (checks.ConfigurationError,)
-
+import elmo_plugin.allennlp_patches  # noqa: E402
 import elmo_plugin.bilm.character_indexer  # noqa: E402
-import elmo_plugin.commands.evaluate  # noqa: E402
-import elmo_plugin.commands.find_learning_rate  # noqa: E402
-import elmo_plugin.commands.predict  # noqa: E402
 import elmo_plugin.commands.subcommands  # noqa: E402
-import elmo_plugin.commands.train  # noqa: E402
 import elmo_plugin.elmo.cache.prefetch  # noqa: E402
 import elmo_plugin.elmo.placement  # noqa: E402
 import elmo_plugin.elmo.token_embedder  # noqa: E402
 import elmo_plugin.modules.seq2seq_encoders  # noqa: E402
 import elmo_plugin.modules.token_embedders  # noqa: E402
 import elmo_plugin.tasks  # noqa: E402
-import elmo_plugin.training  # noqa: E402
-import elmo_plugin.training.regexes  # noqa: E402, F401
+import elmo_plugin.training  # noqa: E402, F401
 from elmo_plugin.archives import (  # noqa: E402, F401
     load_archive,
     load_predictor,

@@ -14,17 +14,17 @@ FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE
 MOST_LINES = {
     "analysis": 4_840,
     "bilm": 4_600,
-    "commands": 2_900,
+    "commands": 2_750,
     "corpora": 2_100,
     "elmo": 2_530,
     "integrations": 990,
     "modules": 4_310,
     "serve": 950,
     "tasks": 5_440,
-    "training": 1_380,
-    "top level": 2_650,
+    "training": 1_325,
+    "top level": 2_830,
 }
-MOST_RAISES = 432
+MOST_RAISES = 431
 # Modules of at most 30 lines: each is one more file to open.
 MOST_SMALL_FILES = 52
 

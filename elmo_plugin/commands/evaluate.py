@@ -1,25 +1,14 @@
-"""
-Makes AllenNLP's `allennlp evaluate` safe for archives from untrusted sources, and lets it refuse
-data without instances or labels. `elmo_plugin.commands.predict` explains how this module replaces
-names in AllenNLP's.
-"""
+"""What `allennlp evaluate` refuses; see `elmo_plugin.allennlp_patches`."""
 
 import os
-from functools import partial, wraps
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
-from allennlp.commands import evaluate as allennlp_evaluate
 from allennlp.common import Params
 from allennlp.data import DataLoader
 from allennlp.evaluation import Evaluator
 from allennlp.models import Model
 
-from elmo_plugin.archives import load_archive
-from elmo_plugin.archives.configs import registered_types_only
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import expanded
-
-_evaluate_from_archive = allennlp_evaluate.evaluate_from_archive
 
 
 class CheckedEvaluator:
@@ -66,26 +55,3 @@ class CheckedEvaluator:
         hint = " To predict them, use allennlp predict --use-dataset-reader." if batches else ""
         location = getattr(data_loader, "data_path", "the data")
         raise ConfigurationError(f"{location}: expected {missing}, found none.{hint}")
-
-
-@wraps(_evaluate_from_archive)
-def evaluate_from_archive(
-    archive_file: Any, *args: Any, batch_size: Optional[int] = None, **kwargs: Any
-) -> Dict[str, Any]:
-    if batch_size is not None and batch_size < 1:
-        raise ConfigurationError(f"Expected --batch-size of at least 1, found {batch_size}.")
-    for name in ("metrics_output_file", "predictions_output_file"):
-        kwargs[name] = kwargs.get(name) and str(expanded(kwargs[name]))
-    # Data loaders and evaluators, too, are constructed from the archive's configuration.
-    with registered_types_only(str(archive_file)):
-        try:
-            return _evaluate_from_archive(archive_file, *args, batch_size=batch_size, **kwargs)
-        except AssertionError as error:
-            if "datasets being evaluated" not in str(error):
-                raise
-            raise ConfigurationError(f"{error} Separate them by commas.") from error
-
-
-allennlp_evaluate.evaluate_from_archive = evaluate_from_archive
-allennlp_evaluate.Evaluator = CheckedEvaluator
-allennlp_evaluate.load_archive = partial(load_archive, every_instance=True)

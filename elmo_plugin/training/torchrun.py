@@ -43,7 +43,6 @@ def train_under_torchrun(
     recover: bool = False,
     force: bool = False,
     dry_run: bool = False,
-    file_friendly_logging: bool = False,
     **_: Any,
 ) -> None:
     """
@@ -59,7 +58,6 @@ def train_under_torchrun(
     """
     # If it outlived torchrun's agent, it would write into the folder of the repeated command.
     end_with_parent(os.getppid(), signal.SIGKILL)
-    common_logging.FILE_FRIENDLY_LOGGING = file_friendly_logging
     store, rank, world_size = next(distributed.rendezvous("env://"))
     start = meet(store, rank, world_size)
     if rank == 0:

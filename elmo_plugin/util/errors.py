@@ -11,8 +11,8 @@ INTERRUPTED = 130
 
 class _Error(Exception):
     """
-    The base that `elmo_plugin.plugin` replaces by AllenNLP's class: Python does not replace the
-    base of a class whose base is `Exception` itself.
+    The base that `elmo_plugin.allennlp_patches` replaces by AllenNLP's class: Python does not
+    replace the base of a class whose base is `Exception` itself.
     """
 
 

@@ -14,8 +14,6 @@ logger = logging.getLogger(__name__)
 
 # Does not end in "labels", so that AllenNLP maps a genre that the training corpus lacks to unknown.
 GENRES = "coref_genres"
-# AllenNLP would advise a name that ends in "labels".
-LabelField._already_warned_namespaces.add(GENRES)
 # Stands for a speaker or a genre that is not known.
 UNKNOWN = "-"
 

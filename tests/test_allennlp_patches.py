@@ -1,3 +1,9 @@
+"""AllenNLP is patched in one file. What the patches of a command do is tested with the command."""
+
+import ast
+from pathlib import Path
+from typing import List
+
 import pytest
 import torch
 from allennlp.common import Params
@@ -65,3 +71,49 @@ def test_parameters_that_are_to_be_frozen_must_exist(kind, tmp_path):
     construct("gamma")
     frozen = [n for n, p in model.named_parameters() if not p.requires_grad and "bilm" not in n]
     assert frozen == ["_text_field_embedder.token_embedder_elmo.mixes.0.gamma"]
+
+
+def patched(source: str) -> List[str]:
+    """What a module assigns to, or deletes from, the modules and classes of AllenNLP it imports."""
+    tree = ast.parse(source)
+    theirs = {
+        alias.asname or alias.name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+        if f"{getattr(node, 'module', alias.name)}.".startswith("allennlp.")
+    }
+    # Stored attributes, and the arguments of functions such as `setattr`.
+    stored = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load)
+    ]
+    stored += [
+        node.args[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr")
+    ]
+    return [ast.unparse(n) for n in stored if ast.unparse(n).partition(".")[0] in theirs]
+
+
+def test_no_other_file_patches_allennlp():
+    package = Path(__file__).parent.parent / "elmo_plugin"
+    files = [path for path in package.rglob("*.py") if patched(path.read_text("utf-8"))]
+    assert files == [package / "allennlp_patches.py"]
+
+
+@pytest.mark.parametrize(
+    "line, is_patch",
+    [
+        ("import allennlp.nn\nallennlp.nn.util.f = g", True),
+        ("from allennlp.commands import train as t\nt.archive_model = f", True),
+        ("from allennlp.nn import Activation\nActivation._registry[Activation] = {}", True),
+        ("from allennlp.nn import util\nsetattr(util, name, f)", True),
+        ("def f():\n    from allennlp import nn\n    del nn.util.f", True),
+        ("from allennlp.nn import util\nx.f = util.f\nutil = x", False),
+        ("import torch, allennlp.nn\ntorch.save = allennlp.nn.util.f", False),
+    ],
+)
+def test_a_patch_is_found(line, is_patch):
+    assert bool(patched(line)) == is_patch

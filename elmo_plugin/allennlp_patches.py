@@ -1,0 +1,191 @@
+"""
+All that this plugin replaces in AllenNLP; `elmo_plugin.plugin` imports it. The assignments are at
+the end; the comment on each says what AllenNLP does without it. AllenNLP builds its command line
+before it imports plugins, so a plugin cannot register another `predict`. But it looks up the names
+replaced here at every call.
+
+What is replaced only while an archive is loaded stands with the loading:
+
+- `archives/load.py`: `archival.extracted_archive`, which unpacks without checks, and
+  `nn.util.read_state_dict`, which opens the weights again.
+- `archives/configs.py`: `Registrable.resolve_class_name`, which imports any class by its path, and
+  `common.util.spacy_download`, which installs spaCy models.
+
+`training/moving_average.py` gives methods to single moving averages, not to their class.
+"""
+
+import logging
+import os
+import re
+from argparse import Namespace
+from functools import partial, wraps
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from textwrap import shorten
+from typing import Any, Dict, Iterable, Optional, Sequence, Type, Union
+
+import torch
+from allennlp.commands import evaluate as allennlp_evaluate
+from allennlp.commands import find_learning_rate as allennlp_find_learning_rate
+from allennlp.commands import predict as allennlp_predict
+from allennlp.commands import train as allennlp_train
+from allennlp.common import Params, checks
+from allennlp.common import logging as common_logging
+from allennlp.data.fields import LabelField
+from allennlp.models import Model
+from allennlp.nn import RegularizerApplicator
+from allennlp.predictors import Predictor
+from allennlp.training import GradientDescentTrainer, Trainer
+from torch.distributed import is_torchelastic_launched
+
+from elmo_plugin.archives import load_archive
+from elmo_plugin.archives.configs import registered_types_only
+from elmo_plugin.commands.evaluate import CheckedEvaluator
+from elmo_plugin.commands.predict import PredictManager
+from elmo_plugin.tasks.coref.reader import GENRES
+from elmo_plugin.training.torchrun import train_under_torchrun
+from elmo_plugin.util import errors
+from elmo_plugin.util.atomic_write import atomic_write, unfinished_suffix
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
+
+logger = logging.getLogger(__name__)
+
+# What is called by its replacement.
+_train_model = allennlp_train.train_model
+_archive_model = allennlp_train.archive_model
+_find_learning_rate_model = allennlp_find_learning_rate.find_learning_rate_model
+_get_predictor = allennlp_predict._get_predictor
+_evaluate_from_archive = allennlp_evaluate.evaluate_from_archive
+_penalty = RegularizerApplicator.__call__
+_construct = GradientDescentTrainer.from_partial_objects.__func__
+
+
+@wraps(_train_model)
+def train_model(
+    params: Params, serialization_dir: Union[str, PathLike], *args: Any, **kwargs: Any
+) -> Optional[Model]:
+    folder = expanded(serialization_dir)
+    if not is_torchelastic_launched():
+        return _train_model(params, folder, *args, **kwargs)
+    common_logging.FILE_FRIENDLY_LOGGING = kwargs.get("file_friendly_logging", False)
+    train_under_torchrun(params, folder, *args, **kwargs)
+    return None
+
+
+@wraps(_archive_model)
+def archive_model(serialization_dir: Union[str, PathLike], *args: Any, **kwargs: Any) -> str:
+    archive = Path(serialization_dir, "model.tar.gz")
+    logger.info("archiving weights and vocabulary to %s", archive)
+    # In a folder, because the name of the file becomes part of its header.
+    with (
+        atomic_write(archive) as unfinished,
+        TemporaryDirectory(unfinished_suffix(), "archive-", serialization_dir) as folder,
+    ):
+        written = _archive_model(serialization_dir, *args, archive_path=folder, **kwargs)
+        os.replace(written, unfinished)
+    return str(archive)
+
+
+@wraps(_find_learning_rate_model)
+def find_learning_rate_model(params: Params, *args: Any, **kwargs: Any) -> None:
+    params = params.duplicate()
+    trainer = params.params.get("trainer")
+    if trainer is None:
+        raise ConfigurationError(
+            "Expected an experiment with a `trainer`, whose optimizer is tried, found none."
+        )
+    if trainer.get("type") == "elmo-recoverable":
+        # AllenNLP's trainer ignores `mixed_precision`, and the search writes no checkpoints.
+        trainer["type"] = "gradient_descent"
+        trainer.pop("checkpointer", None)
+    _find_learning_rate_model(params, *args, **kwargs)
+
+
+def get_predictor(args: Namespace) -> Predictor:
+    _check_batch_size(args.batch_size)
+    # Only a corpus is subject to the limits of the archive's reader; lines of JSON are not.
+    allennlp_predict.load_archive = partial(load_archive, every_instance=args.use_dataset_reader)
+    args.output_file = args.output_file and str(expanded(args.output_file))
+    return _get_predictor(args)
+
+
+@wraps(_evaluate_from_archive)
+def evaluate_from_archive(
+    archive_file: Any, *args: Any, batch_size: Optional[int] = None, **kwargs: Any
+) -> Dict[str, Any]:
+    _check_batch_size(batch_size)
+    for name in ("metrics_output_file", "predictions_output_file"):
+        kwargs[name] = kwargs.get(name) and str(expanded(kwargs[name]))
+    # Data loaders and evaluators, too, are constructed from the archive's configuration.
+    with registered_types_only(str(archive_file)):
+        try:
+            return _evaluate_from_archive(archive_file, *args, batch_size=batch_size, **kwargs)
+        except AssertionError as error:
+            if "datasets being evaluated" not in str(error):
+                raise
+            raise ConfigurationError(f"{error} Separate them by commas.") from error
+
+
+@wraps(_penalty)
+def penalty(applicator: RegularizerApplicator, module: torch.nn.Module) -> torch.Tensor:
+    if not hasattr(applicator, "is_checked"):
+        # Frozen parameters are not penalised.
+        trained = [n for n, parameter in module.named_parameters() if parameter.requires_grad]
+        _check_regexes("regularizer", (regex for regex, _ in applicator._regularizers), trained)
+        applicator.is_checked = True
+    return _penalty(applicator, module)
+
+
+@wraps(_construct)
+def from_partial_objects(cls: Type[Trainer], **settings: Any) -> Trainer:
+    names = [name for name, _ in settings["model"].named_parameters()]
+    _check_regexes("no_grad", settings.get("no_grad") or (), names)
+    return _construct(cls, **settings)
+
+
+def _check_batch_size(batch_size: Optional[int]) -> None:
+    if batch_size is not None and batch_size < 1:
+        raise ConfigurationError(f"Expected --batch-size of at least 1, found {batch_size}.")
+
+
+def _check_regexes(setting: str, regexes: Iterable[str], names: Sequence[str]) -> None:
+    for regex in regexes:
+        if not any(re.search(regex, name) for name in names):
+            theirs = "scalar_parameters" in regex
+            raise ConfigurationError(
+                f"`{setting}`: {regex!r} matches no parameter and would have no effect."
+                f"{' Here they are called layer_scores.' if theirs else ''} The parameters are "
+                f"{shorten(', '.join(names), 600, placeholder=' ...')}."
+            )
+
+
+# Treats its own class specially. Our core cannot import it, since it works without AllenNLP.
+errors.ConfigurationError.__bases__ = (checks.ConfigurationError,)
+# Warns that the name should end in "labels", but then a genre could not be unknown.
+LabelField._already_warned_namespaces.add(GENRES)
+
+# `train` would train a model in each process of `torchrun`; they train one together.
+allennlp_train.train_model = train_model
+# Leaves half an archive after a kill or on a full disk; ours is complete or absent.
+allennlp_train.archive_model = archive_model
+# `find-lr` refuses every trainer that is not registered as `gradient_descent`.
+allennlp_find_learning_rate.find_learning_rate_model = find_learning_rate_model
+
+# `predict` accepts any --batch-size and trusts archives.
+allennlp_predict._get_predictor = get_predictor
+# Names neither file nor line in errors, and accepts an empty input.
+allennlp_predict._PredictManager = PredictManager
+
+# `evaluate` accepts any --batch-size and constructs any type that an archive names.
+allennlp_evaluate.evaluate_from_archive = evaluate_from_archive
+# Trusts archives, and evaluates only as many instances as their readers were limited to.
+allennlp_evaluate.load_archive = partial(load_archive, every_instance=True)
+# Accepts data without instances or labels.
+allennlp_evaluate.Evaluator = CheckedEvaluator
+
+# `regularizer` ignores a regex that matches no parameter.
+RegularizerApplicator.__call__ = penalty
+# So does `no_grad`.
+GradientDescentTrainer.from_partial_objects = classmethod(from_partial_objects)
