@@ -84,7 +84,7 @@ def archive_model(serialization_dir: Union[str, PathLike], *args: Any, **kwargs:
         TemporaryDirectory(unfinished_suffix(), "archive-", serialization_dir) as folder,
     ):
         written = _archive_model(serialization_dir, *args, archive_path=folder, **kwargs)
-        os.replace(written, unfinished)
+        os.rename(written, unfinished)
     return str(archive)
 
 

@@ -94,8 +94,8 @@ class DumpFile:
 
     def _continue(self, force: bool) -> None:
         for written in self.folder.glob("*.written*"):
-            # Its writer was killed before the commit.
-            written.unlink()
+            # Its writer was killed before the commit; a worker may remove the file, too.
+            written.unlink(missing_ok=True)
         parts = self._parts()
         if not parts:
             return
