@@ -12,21 +12,21 @@ PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
 FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE.rglob("*.py")}
 # Lines of Python by room. Modules beside the rooms and the small ones count as the top level.
 MOST_LINES = {
-    "analysis": 4_840,
+    "analysis": 4_710,
     "bilm": 4_600,
-    "commands": 2_900,
+    "commands": 2_890,
     "corpora": 2_100,
     "elmo": 2_530,
     "integrations": 990,
     "modules": 4_310,
     "serve": 950,
     "tasks": 5_440,
-    "training": 1_380,
-    "top level": 2_650,
+    "training": 1_375,
+    "top level": 2_750,
 }
 MOST_RAISES = 432
 # Modules of at most 30 lines: each is one more file to open.
-MOST_SMALL_FILES = 52
+MOST_SMALL_FILES = 50
 
 
 def room_of(path: Path) -> str:

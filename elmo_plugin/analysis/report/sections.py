@@ -4,13 +4,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
-from elmo_plugin.analysis.bootstrap import Difference
 from elmo_plugin.analysis.layer_weight_figure import draw_weights, model_label, weight_table
 from elmo_plugin.analysis.layer_weights import LayerWeights
 from elmo_plugin.analysis.report.page import Figure, Section
 from elmo_plugin.analysis.studies.plots import panels
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.tables import Table, score_tables
+from elmo_plugin.util.bootstrap import Difference
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.plotting import COLOURS, MARKERS, label_of
 
