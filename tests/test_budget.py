@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "elmo_plugin"
 FILES = {path: path.read_text(encoding="utf-8").splitlines() for path in PACKAGE.rglob("*.py")}
 # Lines of Python by room. Modules beside the rooms and the small ones count as the top level.
 MOST_LINES = {
-    "analysis": 4_840,
+    "analysis": 4_710,
     "bilm": 4_600,
     "commands": 2_750,
     "corpora": 2_100,
@@ -21,12 +21,12 @@ MOST_LINES = {
     "modules": 4_310,
     "serve": 950,
     "tasks": 5_440,
-    "training": 1_325,
-    "top level": 2_830,
+    "training": 1_320,
+    "top level": 2_930,
 }
 MOST_RAISES = 431
 # Modules of at most 30 lines: each is one more file to open.
-MOST_SMALL_FILES = 52
+MOST_SMALL_FILES = 50
 
 
 def room_of(path: Path) -> str:

@@ -12,7 +12,6 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import numpy
 
-from elmo_plugin.analysis.bootstrap import BootstrappedScore, Difference, bootstrap
 from elmo_plugin.analysis.features import Features, SpannedSentence, compute_features
 from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.analysis.softmax_regression import (
@@ -22,6 +21,7 @@ from elmo_plugin.analysis.softmax_regression import (
     stored_classifier,
 )
 from elmo_plugin.corpora.tagged_words import TaggedSentence
+from elmo_plugin.util.bootstrap import BootstrappedScore, Difference, bootstrap
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package
 

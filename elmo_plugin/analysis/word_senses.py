@@ -12,10 +12,10 @@ from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, 
 import numpy
 import torch
 
-from elmo_plugin.analysis.bootstrap import BootstrappedScore, bootstrap
 from elmo_plugin.analysis.features import SpannedSentence, compute_features
 from elmo_plugin.analysis.representations import Representation
 from elmo_plugin.corpora.word_senses import Lemma, SenseInstance, SenseSentence
+from elmo_plugin.util.bootstrap import BootstrappedScore, bootstrap
 from elmo_plugin.util.errors import ConfigurationError
 
 ALL = "all"

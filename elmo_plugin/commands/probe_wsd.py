@@ -2,7 +2,6 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any, Dict, List, NamedTuple, Optional, Set
 
-from elmo_plugin.analysis.bootstrap import BootstrappedScore, Difference
 from elmo_plugin.analysis.word_senses import ALL, Answers, SenseProbe, SenseScore, words_of
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands import probe_arguments
@@ -17,6 +16,7 @@ from elmo_plugin.commands.probe_arguments import (
 )
 from elmo_plugin.corpora.word_senses import SenseCorpus, SenseSentence, read_first_senses
 from elmo_plugin.util.atomic_write import check_output
+from elmo_plugin.util.bootstrap import BootstrappedScore, Difference
 from elmo_plugin.util.progress import progress
 
 DESCRIPTION = """\

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Iterator, List, Set
 
 from elmo_plugin.analysis.report.models import models_section
-from elmo_plugin.analysis.report.page import page
-from elmo_plugin.analysis.report.section import Section
+from elmo_plugin.analysis.report.page import Section, page
 from elmo_plugin.analysis.report.sections import read_section
-from elmo_plugin.analysis.report.svg import picture_file
 from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
@@ -83,7 +81,7 @@ def _write_pictures(sections: List[Section], folder: Path) -> None:
             name = next(name for name in names if name not in written)
             written.add(name)
             with atomic_write(folder / f"{name}.svg") as unfinished:
-                unfinished.write_text(picture_file(figure.svg), encoding="utf-8")
+                unfinished.write_bytes(figure.svg)
 
 
 def _short_name(section: Section) -> str:

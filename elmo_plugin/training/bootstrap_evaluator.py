@@ -1,7 +1,7 @@
 import copy
 import random
 from os import PathLike
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy
 import torch
@@ -12,6 +12,7 @@ from allennlp.training.metrics import Metric
 from overrides import overrides
 
 from elmo_plugin.util.atomic_write import write_json
+from elmo_plugin.util.bootstrap import sums_of_samples
 from elmo_plugin.util.errors import ConfigurationError
 
 _Counts = Dict[Tuple[str, Any], float]
@@ -88,13 +89,10 @@ class BootstrapEvaluator(SimpleEvaluator):
     def _samples(self, model: Any, counts: "_InstanceCounts") -> Dict[str, List[float]]:
         """The metrics of each sample."""
         values: Dict[str, List[float]] = {}
-        generator = numpy.random.default_rng(self._seed)
-        size = len(counts.instances)
-        draws = (generator.integers(size, size=size) for _ in range(self._num_samples))
         # No table per sample: that of all instances is in the log.
         model.table_heading = ""
         try:
-            for attributes in counts.of_samples(draws):
+            for attributes in counts.of_samples(self._num_samples, self._seed):
                 vars(model.metric).update(attributes)
                 for name, value in model.get_metrics(reset=True).items():
                     values.setdefault(name, []).append(round(float(value), 6))
@@ -144,17 +142,16 @@ class _InstanceCounts(Metric):
     def reset(self) -> None:
         self._metric.reset()
 
-    def of_samples(self, draws: Iterable[numpy.ndarray]) -> Iterator[Dict[str, Any]]:
-        """The metric's attributes after the instances with the drawn numbers."""
+    def of_samples(self, num_samples: int, seed: int) -> Iterator[Dict[str, Any]]:
+        """The metric's attributes after the instances of each bootstrap sample."""
         places = list(_counts(self._whole))
         # Shape: (num_places,)
         empty = numpy.array([self._empty.get(place, 0.0) for place in places])
         rows = [[counts.get(place, 0.0) for place in places] for counts in self.instances]
         # Shape: (num_instances, num_places)
         added = numpy.array(rows).reshape(len(rows), len(places)) - empty
-        for drawn in draws:
-            sums = empty + numpy.bincount(drawn, minlength=len(rows)) @ added
-            counts = dict(zip(places, sums.tolist()))
+        for sums in sums_of_samples(added, num_samples, seed):
+            counts = dict(zip(places, (empty + sums).tolist()))
             yield {name: _with_counts(name, value, counts) for name, value in self._whole.items()}
 
 

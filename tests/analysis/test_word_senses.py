@@ -1,9 +1,9 @@
 import numpy
 import pytest
 
-from elmo_plugin.analysis.bootstrap import bootstrap
 from elmo_plugin.analysis.word_senses import SenseProbe, SenseScore, words_of
 from elmo_plugin.corpora.word_senses import SenseInstance, SenseSentence
+from elmo_plugin.util.bootstrap import bootstrap
 from elmo_plugin.util.errors import ConfigurationError
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 from elmo_plugin.analysis.layer_weights import LayerWeights, stored_layer_weights
-from elmo_plugin.analysis.report.section import Section
+from elmo_plugin.analysis.report.page import Section
 from elmo_plugin.analysis.report.sections import mixes_section
 from elmo_plugin.analysis.studies.study import validation_metric
 from elmo_plugin.analysis.studies.tables import Table

@@ -4,14 +4,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
-from elmo_plugin.analysis.bootstrap import Difference
 from elmo_plugin.analysis.layer_weight_figure import draw_weights, model_label, weight_table
 from elmo_plugin.analysis.layer_weights import LayerWeights
-from elmo_plugin.analysis.report.section import Figure, Section
-from elmo_plugin.analysis.report.svg import svg_of
+from elmo_plugin.analysis.report.page import Figure, Section
 from elmo_plugin.analysis.studies.plots import panels
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.tables import Table, score_tables
+from elmo_plugin.util.bootstrap import Difference
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.plotting import COLOURS, MARKERS, label_of
 
@@ -52,13 +51,7 @@ def read_section(path: Path) -> Optional[Section]:
 
 def _study(content: Dict[str, Any], path: Path) -> Section:
     results = Results(path)
-    figures = [
-        Figure(
-            panel.title,
-            svg_of(panel.draw, f"{results.title}: {panel.title}", str(path), 4.5, panel.height),
-        )
-        for panel in panels(results)
-    ]
+    figures = [Figure(panel.title, panel.draw, panel.height) for panel in panels(results)]
     notes = ["Scores are means over seeds, with sample standard deviations."]
     if any(row.compare for row in results.rows):
         notes[0] += (
@@ -95,7 +88,7 @@ def _tags(content: Dict[str, Any], path: Path) -> Section:
         title,
         str(path),
         [f"{note} {_HOLLOW}, on the Penn Treebank." if is_pos else note],
-        [_bars("accuracy on test, %", title, path, names, values, intervals, papers)],
+        [_bars("accuracy on test, %", names, values, intervals, papers)],
         [Table(["vectors", "paper", "test", "95 %", "from the row above, 95 %"], lines)],
         content.get("command", ""),
     )
@@ -125,7 +118,7 @@ def _senses(content: Dict[str, Any], path: Path) -> Section:
         title,
         str(path),
         [f"F1 of each test set and part of speech. {_PAIRED} {_HOLLOW}, on five test sets."],
-        [_bars("F1 of all words, %", title, path, names, values, intervals, papers)],
+        [_bars("F1 of all words, %", names, values, intervals, papers)],
         [Table(["vectors", "paper", *groups, "all, 95 %", "from the row above, 95 %"], lines)],
         content.get("command", ""),
     )
@@ -151,7 +144,7 @@ def mixes_section(mixes: List[LayerWeights], path: Path) -> Section:
         title,
         str(path),
         ["Softmax-normalised, unless they were fixed. Layer 0 is the token layer."],
-        [Figure("weight of each layer", svg_of(draw, title, str(path), 4.5, _height(names)))],
+        [Figure("weight of each layer", draw, _height(names))],
         [Table(["model", *layers, gamma], [[name, *row] for name, row in zip(names, weights)])],
     )
 
@@ -181,7 +174,7 @@ def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
         for point in points
     ]
     head = ["million tokens", *(name.removesuffix("_perplexity") for name in known)]
-    figures = [Figure("held-out perplexity", svg_of(draw, title, str(path)))] if points else []
+    figures = [Figure("held-out perplexity", draw)] if points else []
     return Section(
         title, str(path), ["Perplexity of held-out text."], figures, [Table(head, lines)]
     )
@@ -189,8 +182,6 @@ def _learning_curve(content: List[Dict[str, Any]], path: Path) -> Section:
 
 def _bars(
     caption: str,
-    title: str,
-    path: Path,
     names: List[str],
     values: List[float],
     intervals: List[List[float]],
@@ -215,7 +206,7 @@ def _bars(
         axes.tick_params(axis="x", labelsize=8)
         axes.grid(True, axis="x", color="#999999", alpha=0.3, linewidth=0.5)
 
-    return Figure(caption, svg_of(draw, title, str(path), 4.5, _height(names)))
+    return Figure(caption, draw, _height(names))
 
 
 def _height(names: List[str]) -> float:

@@ -5,10 +5,10 @@ from typing import List, Optional, Sequence
 
 import numpy
 
-from elmo_plugin.analysis.bootstrap import Interval, percentile_interval
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 from elmo_plugin.analysis.studies.train_run import Score
+from elmo_plugin.util.bootstrap import Interval, percentile_interval
 
 # Draws of the error of seeds for each bootstrap sample, so that their quantiles are precise.
 _DRAWS_PER_SAMPLE = 100

@@ -2,7 +2,7 @@ import numpy
 import pytest
 from scipy.stats import binomtest
 
-from elmo_plugin.analysis.bootstrap import bootstrap
+from elmo_plugin.util.bootstrap import bootstrap
 
 
 def test_for_sentences_of_one_word_the_interval_is_nearly_that_of_wilson():

@@ -1,12 +1,11 @@
 """Confidence intervals of accuracies and F1, and of differences between two of them."""
 
 from dataclasses import dataclass, field
-from typing import List, NamedTuple
+from typing import Iterator, List, NamedTuple
 
 import numpy
 from numpy.typing import ArrayLike
 
-_NUM_SAMPLES = 1000
 _LEVEL = 0.95
 
 
@@ -58,8 +57,7 @@ class BootstrappedScore:
 def bootstrap(correct: ArrayLike, total: ArrayLike) -> BootstrappedScore:
     """
     `sum(correct) / sum(total)`, and the same for 1,000 bootstrap samples of sentences. Sentences
-    are drawn, not words, because the words of a sentence are not independent. The samples depend
-    on nothing but the number of sentences.
+    are drawn, not words, because the words of a sentence are not independent.
 
     # Parameters
 
@@ -67,14 +65,32 @@ def bootstrap(correct: ArrayLike, total: ArrayLike) -> BootstrappedScore:
         Shape `(num_sentences,)`. Counts of each sentence. For an accuracy: correct words, and all
         words. For F1: twice the true positives, and predicted plus gold items.
     """
-    correct, total = numpy.asarray(correct), numpy.asarray(total)
-    generator = numpy.random.default_rng(0)
-    means = numpy.empty(_NUM_SAMPLES)
-    for number in range(_NUM_SAMPLES):
-        drawn = generator.integers(len(correct), size=len(correct))
-        # If most sentences have no words, a sample may have none.
-        means[number] = correct[drawn].sum() / max(total[drawn].sum(), 1)
-    return BootstrappedScore(float(correct.sum() / max(total.sum(), 1)), means)
+    # Shape: (num_sentences, 2)
+    counts = numpy.stack([correct, total], axis=1)
+    # If most sentences have no words, a sample may have none.
+    value, *samples = (
+        right / max(of_all, 1) for right, of_all in (counts.sum(axis=0), *sums_of_samples(counts))
+    )
+    return BootstrappedScore(float(value), numpy.array(samples))
+
+
+def sums_of_samples(
+    counts: numpy.ndarray, num_samples: int = 1000, seed: int = 0
+) -> Iterator[numpy.ndarray]:
+    """
+    The sums of counts over the instances of each bootstrap sample. The samples depend on nothing
+    but the number of instances and the seed, so that those of two models are paired.
+
+    # Parameters
+
+    counts : `numpy.ndarray`
+        Shape `(num_instances, num_counts)`. Each sum has the shape `(num_counts,)`.
+    num_samples, seed : `int`, optional
+    """
+    generator = numpy.random.default_rng(seed)
+    for _ in range(num_samples):
+        drawn = generator.integers(len(counts), size=len(counts))
+        yield numpy.bincount(drawn, minlength=len(counts)) @ counts
 
 
 def percentile_interval(samples: numpy.ndarray) -> Interval:
