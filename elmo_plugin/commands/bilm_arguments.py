@@ -4,15 +4,16 @@ import os
 import stat
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import contextmanager
-from typing import Iterator, List, Optional, Sequence
+from typing import Iterator, List, Optional, Sequence, Union
 
 import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
+from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.environment import bilm_files
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import NO_SPACE, is_pipe
-from elmo_plugin.util.text_files import numbered_lines
+from elmo_plugin.util.text_files import DecodedPath, numbered_lines
 
 
 def add_bilm_arguments(parser: ArgumentParser) -> None:
@@ -72,7 +73,7 @@ def given_vocabulary(args: Namespace) -> List[str]:
     """The words of `--vocab-path`, without the counts that `elmo vocabulary` writes beside them."""
     if args.vocab_path is None:
         return []
-    lines = numbered_lines(args.vocab_path, newline="\n", decoding_errors=args.decoding_errors)
+    lines = numbered_lines(DecodedPath(args.vocab_path, args.decoding_errors), newline="\n")
     return [word for _, line in lines if (word := line.partition("\t")[0].strip())]
 
 
@@ -96,11 +97,13 @@ def text_path(name: str) -> str:
     return "/dev/stdin"
 
 
-def count_lines(path: str, decoding_errors: str) -> Optional[int]:
-    """The number of lines, or `None` for a pipe, which can be read only once."""
-    if is_pipe(path):
+def counted(paths: Sequence[Union[str, os.PathLike]]) -> Optional[DigestedText]:
+    """The text, read to count it; `None` if a file is a pipe, which can be read only once."""
+    if any(map(is_pipe, paths)):
         return None
-    return sum(1 for _ in numbered_lines(path, newline="\n", decoding_errors=decoding_errors))
+    text = DigestedText(paths)
+    text.read_all()
+    return text
 
 
 @contextmanager

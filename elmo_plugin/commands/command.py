@@ -83,11 +83,11 @@ def check_ray_arguments(args: Namespace) -> None:
             )
 
 
-def check_not_input(output: PathLike, shards: Iterable[str]) -> None:
+def check_not_input(output: PathLike, shards: Iterable[Any]) -> None:
     """`ConfigurationError` if an output is one of the files that a command reads."""
     # A shard at a URL is no local file.
     if os.path.exists(output):
-        local = filter(os.path.exists, (shard.removeprefix("file://") for shard in shards))
+        local = filter(os.path.exists, (str(shard).removeprefix("file://") for shard in shards))
         if any(os.path.samefile(shard, output) for shard in local):
             raise ConfigurationError(f"{output} is part of the input; name another output.")
 

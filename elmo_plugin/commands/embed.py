@@ -36,6 +36,7 @@ from elmo_plugin.util.atomic_write import UNFINISHED, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded, is_pipe
 from elmo_plugin.util.progress import progress
+from elmo_plugin.util.text_files import DecodedPath
 
 DESCRIPTION = """\
 Write the layers of a biLM over a text into one file of HDF5, safetensors or Parquet.
@@ -144,13 +145,12 @@ def _options(args: Namespace) -> DumpOptions:
         batch_size=args.batch_size,
         sentence_keys=args.use_sentence_keys,
         forget_sentences=args.forget_sentences,
-        decoding_errors=args.decoding_errors,
     )
 
 
 def _embed(args: Namespace) -> DumpSummary:
     options = _options(args)
-    input_path = text_path(args.input_file)
+    input_path = DecodedPath(text_path(args.input_file), args.decoding_errors)
     counted = _count(input_path, args.output_file, options)
     bilm = _load(args)
     total = None
@@ -173,7 +173,8 @@ def _embed(args: Namespace) -> DumpSummary:
 
 
 def _embed_folder(args: Namespace) -> str:
-    outputs = shard_outputs(find_shards(args.input_file), args.output_file)
+    texts = find_shards(DecodedPath(args.input_file, args.decoding_errors))
+    outputs = shard_outputs(texts, args.output_file)
     options = _options(args)
     # The workers of Ray load their own biLM, and the vectors of its vocabulary with it.
     bilm = _load(args) if args.ray is None else chosen_bilm(args)
@@ -215,7 +216,7 @@ def _say_size(num_bytes: int) -> None:
     say(f"{num_bytes / 1e6:,.1f} MB of vectors to write.")
 
 
-def _count(path: str, output_path: _Path, options: DumpOptions) -> Optional[Tuple[int, int]]:
+def _count(path: _Path, output_path: _Path, options: DumpOptions) -> Optional[Tuple[int, int]]:
     """The numbers of lines and tokens, or `None` for a pipe, which can be read only once."""
     return None if is_pipe(path) else count_text(path, output_path, options)
 

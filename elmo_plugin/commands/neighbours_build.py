@@ -2,12 +2,12 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from elmo_plugin.analysis.neighbours import IndexOptions, build_index
-from elmo_plugin.bilm.pretraining.text import find_shards
+from elmo_plugin.bilm.pretraining.text import decoded, find_shards
 from elmo_plugin.commands.bilm_arguments import (
     add_batch_arguments,
     add_bilm_arguments,
     chosen_bilm,
-    count_lines,
+    counted,
     explained_limits,
     given_vocabulary,
 )
@@ -65,14 +65,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> str:
-    options = IndexOptions(args.layers, args.words, args.batch_size, args.decoding_errors)
+    options = IndexOptions(args.layers, args.words, args.batch_size)
+    text = decoded(args.text, args.decoding_errors)
     # Before the biLM is loaded, to name a missing text first.
-    counts = [count_lines(path, args.decoding_errors) for path in find_shards(args.text)]
-    total = None if None in counts else sum(count or 0 for count in counts)
+    whole = counted(find_shards(text))
+    total = whole.num_lines if whole else None
     bilm = chosen_bilm(args, given_vocabulary(args))
     with explained_limits(args.folder, "The lines done are kept"):
         with progress("lines", total) as advance:
-            summary = build_index(bilm, args.text, args.folder, options, args.force, advance)
+            summary = build_index(bilm, text, args.folder, options, args.force, advance)
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
     size = sum(path.stat().st_size for path in Path(args.folder).iterdir()) / 1e6
     return (

@@ -13,12 +13,12 @@ from elmo_plugin.analysis.score_text import ScoredText, score_text
 from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE, find_softmax
-from elmo_plugin.bilm.pretraining.text import find_shards
+from elmo_plugin.bilm.pretraining.text import decoded, find_shards
 from elmo_plugin.commands.bilm_arguments import (
     add_batch_arguments,
     add_bilm_arguments,
     chosen_bilm,
-    count_lines,
+    counted,
     explained_limits,
     given_vocabulary,
     positive_number,
@@ -37,7 +37,7 @@ from elmo_plugin.util.atomic_write import UNFINISHED, check_output, resumable_fi
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 from elmo_plugin.util.resumable_text import ResumableText
-from elmo_plugin.util.text_files import find_file
+from elmo_plugin.util.text_files import DecodedPath, find_file
 
 DESCRIPTION = """\
 Compute the surprisal of every word of a text, which is its negative log-likelihood under the biLM,
@@ -122,16 +122,16 @@ def _score_text(args: Namespace) -> str:
             f"Expected one text, found {len(args.input)}: {', '.join(args.input)}. Score them one "
             "by one, or give --pairs if they are minimal pairs."
         )
-    path = text_path(args.input[0])
+    path = DecodedPath(text_path(args.input[0]), args.decoding_errors)
     if args.output and Path(args.output).exists() and samefile(find_file(path), args.output):
         raise ConfigurationError(f"{args.output} is the input; name another output.")
-    total = count_lines(path, args.decoding_errors)
-    text = DigestedText([path], args.decoding_errors)
     empty = ConfigurationError(f"{args.input[0]}: expected a sentence per line, found no words.")
-    # Before anything is written; a pipe can be read only once.
-    if total is not None and not any(words for _, words in text.sentences()):
+    # Before anything is written.
+    whole = counted([path])
+    if whole and not whole.num_tokens:
         raise empty
-    text = DigestedText([path], args.decoding_errors)
+    total = whole.num_lines if whole else None
+    text = DigestedText([path])
     scorer, identity = _scorer(args)
     rows = ScoreRows(args.format, args.unit, args.sentences, args.top_k > 0)
     score, done = partial(score_text, scorer, text, rows), ScoredText()
@@ -171,10 +171,10 @@ def _report(args: Namespace, summary: str) -> str:
 
 def _score_pairs(args: Namespace) -> str:
     # Before the biLM is loaded, to name a malformed pair first.
-    shards = find_shards(args.input)
+    shards = find_shards(decoded(args.input, args.decoding_errors))
     if args.output:
         check_not_input(Path(args.output), shards)
-    pairs = [pair for shard in shards for pair in read_minimal_pairs(shard, args.decoding_errors)]
+    pairs = [pair for shard in shards for pair in read_minimal_pairs(shard)]
     scorer, identity = _scorer(args)
     with progress("pairs", len(pairs)) as advance:
         if args.output is None:

@@ -2,7 +2,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import List
 
-from elmo_plugin.bilm.pretraining.text import find_shards
+from elmo_plugin.bilm.pretraining.text import decoded, find_shards
 from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
 from elmo_plugin.bilm.vocabulary_file import Entry, write_vocabulary
 from elmo_plugin.commands.command import add_decoding_errors, check_not_input
@@ -57,12 +57,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> str:
     # Checked before the text is read, which may take hours.
     out = args.output_file
-    check_not_input(out, find_shards(args.text))
+    shards = find_shards(decoded(args.text, args.decoding_errors))
+    check_not_input(out, shards)
     check_output(out, args.force)
     with progress("lines") as advance:
-        entries = count_and_choose(
-            args.text, args.size, args.min_count, args.decoding_errors, advance
-        )
+        entries = count_and_choose(shards, args.size, args.min_count, advance)
     if not entries[3:]:
         raise ConfigurationError(
             f"Expected words besides <S>, </S> and <UNK> in {', '.join(args.text)}, found none."

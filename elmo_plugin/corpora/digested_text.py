@@ -16,14 +16,10 @@ class DigestedText:
 
     paths : `Sequence[Union[str, os.PathLike]]`
         Files, see `read_sentences`. Lines are numbered through all of them.
-    decoding_errors : `str`, optional (default = `"strict"`)
-        See `read_sentences`.
     """
 
-    def __init__(
-        self, paths: Sequence[Union[str, os.PathLike]], decoding_errors: str = "strict"
-    ) -> None:
-        self._paths, self._decoding_errors = paths, decoding_errors
+    def __init__(self, paths: Sequence[Union[str, os.PathLike]]) -> None:
+        self._paths = paths
         self._digest = hashlib.sha256()
         #: Numbers of the lines and of the words read so far.
         self.num_lines = self.num_tokens = 0
@@ -36,10 +32,15 @@ class DigestedText:
     def sentences(self) -> Iterator[Tuple[int, Tuple[str, ...]]]:
         """See `read_sentences`."""
         for path in self._paths:
-            for _, words in read_sentences(path, decoding_errors=self._decoding_errors):
+            for _, words in read_sentences(path):
                 self._digest.update(f"{' '.join(words)}\n".encode())
                 self.num_lines, self.num_tokens = self.num_lines + 1, self.num_tokens + len(words)
                 yield self.num_lines, words
+
+    def read_all(self) -> None:
+        """Reads the whole text, for its digest and its numbers."""
+        for _ in self.sentences():
+            pass
 
     def skip(
         self,

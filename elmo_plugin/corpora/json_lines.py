@@ -7,9 +7,7 @@ from typing import Any, Dict, Iterator, Tuple, Union
 from elmo_plugin.util.text_files import numbered_lines
 
 
-def read_objects(
-    path: Union[str, os.PathLike], decoding_errors: str = "strict"
-) -> Iterator[Tuple[str, Dict[str, Any]]]:
+def read_objects(path: Union[str, os.PathLike]) -> Iterator[Tuple[str, Dict[str, Any]]]:
     """
     Yields the `file:line` and the object of each line, see `numbered_lines`. Empty lines are
     skipped.
@@ -21,7 +19,7 @@ def read_objects(
     """
     is_empty = True
     # Strings may contain Unicode's other line separators.
-    for number, line in numbered_lines(path, newline="\n", decoding_errors=decoding_errors):
+    for number, line in numbered_lines(path, newline="\n"):
         if line.strip():
             is_empty = False
             location = f"{path}:{number}"

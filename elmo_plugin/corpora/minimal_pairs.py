@@ -28,19 +28,15 @@ class MinimalPair:
     pair_id: str = ""
 
 
-def read_minimal_pairs(
-    path: Union[str, os.PathLike], decoding_errors: str = "strict"
-) -> Iterator[MinimalPair]:
+def read_minimal_pairs(path: Union[str, os.PathLike]) -> Iterator[MinimalPair]:
     """
     Streams the pairs of a file, split into words by `treebank_words`.
 
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        See `find_file`. Each line is an object with `sentence_good` and `sentence_bad`, and
+        See `numbered_lines`. Each line is an object with `sentence_good` and `sentence_bad`, and
         optionally `UID`, `linguistics_term`, `field` and `pairID`, all of them strings.
-    decoding_errors : `str`, optional (default = `"strict"`)
-        See `numbered_lines`.
 
     # Raises
 
@@ -49,7 +45,7 @@ def read_minimal_pairs(
         names file and line.
     """
     name = os.path.basename(os.fspath(path)).split(".")[0]
-    for location, found in read_objects(path, decoding_errors):
+    for location, found in read_objects(path):
         good, bad = (_words(found, f"sentence_{kind}", location) for kind in ("good", "bad"))
         if good == bad:
             raise ValueError(

@@ -17,7 +17,6 @@ class WordCounts(NamedTuple):
 def count_words(
     paths: Iterable[Union[str, os.PathLike]],
     on_progress: Callable[[int], object] = lambda num_lines: None,
-    decoding_errors: str = "strict",
 ) -> WordCounts:
     """
     Counts the words of text files, one sentence a line. Memory grows with the number of distinct
@@ -26,16 +25,14 @@ def count_words(
     # Parameters
 
     paths : `Iterable[Union[str, os.PathLike]]`
-        See `read_sentences`.
+        See `numbered_lines`, which also documents the exceptions.
     on_progress : `Callable[[int], object]`
         Called after each line with the number of lines since the last call, which is 1.
-    decoding_errors : `str`, optional (default = `"strict"`)
-        See `numbered_lines`, which also documents the exceptions.
     """
     words: Counter = Counter()
     num_sentences = 0
     for path in paths:
-        for _, sentence in read_sentences(path, decoding_errors=decoding_errors):
+        for _, sentence in read_sentences(path):
             words.update(sentence)
             num_sentences += bool(sentence)
             on_progress(1)

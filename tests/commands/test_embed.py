@@ -198,9 +198,13 @@ def test_text_that_is_not_utf_8_stops_before_anything_is_written(tmp_path, bilm)
         assert list(tmp_path.iterdir()) == [text]
     text.write_bytes(b"They play\ncaf\xe9 one\n")
     run(text, out, "--all", "--decoding-errors", "replace")
-    with h5py.File(out) as file:
-        expected = layers_of(bilm, ["They play", "caf\ufffd one"])
-        numpy.testing.assert_allclose(file["1"][...], expected[1], atol=1e-6)
+    (tmp_path / "texts").mkdir()
+    text.rename(tmp_path / "texts" / "text.txt")
+    run(tmp_path / "texts", tmp_path / "many", "--all", "--decoding-errors", "replace")
+    expected = layers_of(bilm, ["They play", "caf\ufffd one"])
+    for written in (out, tmp_path / "many" / "text.txt.hdf5"):
+        with h5py.File(written) as file:
+            numpy.testing.assert_allclose(file["1"][...], expected[1], atol=1e-6)
 
 
 def test_words_of_a_vocabulary_are_utf_8_too(tmp_path):

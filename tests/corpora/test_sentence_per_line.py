@@ -48,16 +48,6 @@ def test_nul_survives(tmp_path):
     assert list(read_sentences(path)) == [(1, ("a\x00b", "\x00", "and", "more"))]
 
 
-def test_undecodable_bytes_are_refused_unless_asked_for(tmp_path):
-    path = write(tmp_path, b"a\ncaf\xe9 \xff\xfe\n")
-    with pytest.raises(ValueError, match=r"text\.txt:2: expected UTF-8 text, found the byte 0xe9"):
-        list(read_sentences(path))
-    assert list(read_sentences(path, decoding_errors="replace")) == [
-        (1, ("a",)),
-        (2, ("caf\ufffd", "\ufffd\ufffd")),
-    ]
-
-
 def test_an_empty_file_has_no_sentences(tmp_path):
     assert list(read_sentences(write(tmp_path, b""))) == []
 

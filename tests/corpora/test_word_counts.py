@@ -27,12 +27,12 @@ def test_blank_lines_are_no_sentences_and_no_file_has_no_words(tmp_path):
 
 
 def test_odd_text_is_counted_as_it_is_read(tmp_path):
-    text = "\ufeffa\r\nb\u2028b\n\0 \U0001f989\nשלום\n".encode() + b"caf\xe9\n" + b"x" * 10_000
-    counts = count_words([write(tmp_path / "a.txt", text)], decoding_errors="replace")
+    text = "\ufeffa\r\nb\u2028b\n\0 \U0001f989\nשלום\n".encode() + b"x" * 10_000
+    counts = count_words([write(tmp_path / "a.txt", text)])
     assert counts.words == {
-        "a": 1, "b": 2, "\0": 1, "\U0001f989": 1, "שלום": 1, "caf\ufffd": 1, "x" * 10_000: 1,
+        "a": 1, "b": 2, "\0": 1, "\U0001f989": 1, "שלום": 1, "x" * 10_000: 1,
     }  # fmt: skip
-    assert counts.num_sentences == 6
+    assert counts.num_sentences == 5
 
 
 def test_progress_adds_up_to_the_number_of_lines(tmp_path):

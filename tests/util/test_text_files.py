@@ -1,12 +1,14 @@
 import gzip
 import os
+import pickle
 import sys
 from types import SimpleNamespace
 
 import pytest
 import requests
 
-from elmo_plugin.util.text_files import find_file, numbered_lines, open_text
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.text_files import DecodedPath, find_file, numbered_lines
 
 TEXT = "Straße\nnaïve 🦉\n"
 
@@ -16,8 +18,7 @@ TEXT = "Straße\nnaïve 🦉\n"
 def test_compression_is_seen_from_the_content(tmp_path, compress, name):
     path = tmp_path / name
     path.write_bytes(compress(TEXT.encode("utf-8")))
-    with open_text(path) as file:
-        assert file.read() == TEXT
+    assert list(numbered_lines(path)) == [(1, "Straße"), (2, "naïve 🦉")]
 
 
 def test_the_gz_twin_is_read_only_when_the_plain_file_is_absent(tmp_path):
@@ -69,7 +70,7 @@ def test_a_url_that_may_not_be_read_counts_as_absent(monkeypatch, status, expect
 
     monkeypatch.setitem(sys.modules, "cached_path", SimpleNamespace(cached_path=cached_path))
     with pytest.raises(expected) as error:
-        open_text("https://host/a.txt")
+        next(numbered_lines("https://host/a.txt"))
     assert type(error.value) is expected
     if status == 403:
         assert "HTTP status 403" in str(error.value) and "https://host/a.txt" in str(error.value)
@@ -109,7 +110,12 @@ def test_an_undecodable_byte_is_named_with_its_line(tmp_path):
 def test_undecodable_bytes_can_be_replaced(tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes(b"caf\xe9 \xff\n")
-    assert list(numbered_lines(path, decoding_errors="replace")) == [(1, "caf\ufffd \ufffd")]
+    replaced = pickle.loads(pickle.dumps(DecodedPath(str(path), "replace")))
+    assert list(numbered_lines(replaced)) == [(1, "caf\ufffd \ufffd")]
+    with pytest.raises(ValueError, match=f"{path}:1: expected UTF-8 text, found the byte 0xe9"):
+        list(numbered_lines(DecodedPath(str(path), "strict")))
+    with pytest.raises(ConfigurationError, match="one of strict, replace, found 'ignore'"):
+        DecodedPath(str(path), "ignore")
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-12], lambda data: data[:40] + data[80:]])
@@ -128,28 +134,23 @@ def test_a_damaged_gzip_file_is_named(tmp_path, damage):
 @pytest.mark.parametrize(
     "written, said",
     [
-        ("utf-16", "UTF-16"),
-        ("utf-32", "UTF-32"),
-        ("utf-16-le", "UTF-16LE"),
-        ("utf-16-be", "UTF-16BE"),
+        ("utf-16-le", "UTF-16"),
+        ("utf-16-be", "UTF-16"),
+        ("utf-32-le", "UTF-32"),
+        ("utf-32-be", "UTF-32"),
     ],
 )
-def test_utf_16_and_32_are_named_with_the_cure(tmp_path, written, said, pack, errors):
+def test_utf_16_and_32_are_named_by_their_marks_with_the_cure(
+    tmp_path, written, said, pack, errors
+):
     path = tmp_path / "text.txt"
-    path.write_bytes(pack("They play.\n".encode(written)))
+    path.write_bytes(pack("\ufeff日本語\n".encode(written)))
     with pytest.raises(ValueError) as error:
-        list(numbered_lines(path, decoding_errors=errors))
-    message = str(error.value)
-    assert message.startswith(f"{path}:1: expected UTF-8 text, found ")
-    assert message.endswith(f"iconv -f {said} -t UTF-8 OLD > NEW")
-
-
-@pytest.mark.parametrize("mark, written", [(b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le")])
-def test_both_byte_orders_of_utf_16_are_seen_by_their_marks(tmp_path, mark, written):
-    path = tmp_path / "text.txt"
-    path.write_bytes(mark + "日本語".encode(written))
-    with pytest.raises(ValueError, match="the byte order mark of UTF-16"):
-        list(numbered_lines(path))
+        list(numbered_lines(DecodedPath(str(path), errors)))
+    assert str(error.value) == (
+        f"{path}:1: expected UTF-8 text, found the byte order mark of {said}. Convert it to UTF-8: "
+        f"iconv -f {said} -t UTF-8 OLD > NEW"
+    )
 
 
 def test_a_few_nul_characters_are_text(tmp_path):

@@ -28,8 +28,6 @@ class IndexOptions:
     #: Index the occurrences of these words only, in exactly this spelling. By default every token.
     words: Optional[Sequence[str]] = None
     batch_size: int = 64
-    #: How to handle bytes that are not UTF-8, see `read_sentences`.
-    decoding_errors: str = "strict"
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class _Lines(DigestedText):
                 raise ConfigurationError(f"{path} can be read only once. Write it to a file first.")
             if os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
                 raise ConfigurationError(f"{path} is in {folder}; name another folder.")
-        super().__init__(paths, options.decoding_errors)
+        super().__init__(paths)
         words = options.words
         self.words: Optional[FrozenSet[str]] = None if words is None else frozenset(words)
 

@@ -65,7 +65,7 @@ class TextPass(IterableDataset):
             yield plan
         if is_empty:
             raise ConfigurationError(
-                f"Expected sentences, found no word in {', '.join(self._text.shards)}."
+                f"Expected sentences, found no word in {', '.join(map(str, self._text.shards))}."
             )
 
     def batches(self, num_workers: int) -> Iterator[Dict[str, Any]]:

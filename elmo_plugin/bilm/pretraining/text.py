@@ -2,14 +2,16 @@
 
 import glob
 import os
+from dataclasses import replace
 from random import Random
-from typing import Iterable, Iterator, List, Optional, Sequence, Set, Union
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
-from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import is_pipe
-from elmo_plugin.util.text_files import DECODING_ERRORS, numbered_lines
+from elmo_plugin.util.text_files import DecodedPath, numbered_lines
 
-TextPath = Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]]
+_Path = Union[str, os.PathLike]
+TextPath = Union[_Path, Sequence[_Path]]
 
 
 class Text:
@@ -31,23 +33,16 @@ class Text:
         Size of the buffer, about 25 MB by default. 1 keeps the order of the lines of a file.
     max_tokens : `Optional[int]`, optional (default = `None`)
         Longer lines are cut into sentences of this number of words. Default: none are.
-    decoding_errors : `str`, optional (default = `"strict"`)
-        For bytes that are not UTF-8: `strict` raises an error, `replace` reads U+FFFD.
 
     # Raises
 
     `ConfigurationError`
-        If a part of `data_path` matches no file or is a pipe, or `decoding_errors` is wrong.
+        If a part of `data_path` matches no file or is a pipe.
     """
 
     def __init__(
-        self,
-        data_path: TextPath,
-        shuffle_lines: int = 100_000,
-        max_tokens: Optional[int] = None,
-        decoding_errors: str = "strict",
+        self, data_path: TextPath, shuffle_lines: int = 100_000, max_tokens: Optional[int] = None
     ) -> None:
-        check_one_of(DECODING_ERRORS, decoding_errors=decoding_errors)
         self.shards = find_shards(data_path)
         for shard in self.shards:
             if is_pipe(shard):
@@ -57,35 +52,26 @@ class Text:
                 )
         self._shuffle_lines = shuffle_lines
         self._max_tokens = max_tokens
-        self._decoding_errors = decoding_errors
 
     def sentences(self, order: Optional[Random] = None) -> Iterator[List[str]]:
         """
-        The words of each sentence, at least one; shuffled if `order` is given.
-
-        # Raises
-
-        `ValueError`
-            If a line is not UTF-8 and `decoding_errors` is strict, or a compressed file is damaged.
+        The words of each sentence, at least one; shuffled if `order` is given. For the exceptions
+        see `numbered_lines`.
         """
         shards = list(self.shards)
         if order is not None:
             order.shuffle(shards)
         # Universal newlines would end a sentence at a single carriage return.
-        settings = {"newline": "\n", "decoding_errors": self._decoding_errors}
         lines: Iterator[str] = (
-            line for shard in shards for _, line in numbered_lines(shard, **settings)
+            line for shard in shards for _, line in numbered_lines(shard, newline="\n")
         )
         if order is not None and self._shuffle_lines > 1:
             lines = _shuffled(lines, order, self._shuffle_lines)
         for line in lines:
             words = line.split()
-            if self._max_tokens is None or len(words) <= self._max_tokens:
-                if words:
-                    yield words
-            else:
-                for start in range(0, len(words), self._max_tokens):
-                    yield words[start : start + self._max_tokens]
+            size = self._max_tokens or len(words) or 1
+            for start in range(0, len(words), size):
+                yield words[start : start + size]
 
 
 def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:
@@ -101,20 +87,31 @@ def _shuffled(lines: Iterable[str], order: Random, size: int) -> Iterator[str]:
     yield from buffer
 
 
-def find_shards(data_path: TextPath) -> List[str]:
+def decoded(data_path: TextPath, decoding_errors: str) -> List[DecodedPath]:
+    """The parts of a path, see `Text`, whose files are decoded in this way."""
+    return [DecodedPath(os.fspath(path), decoding_errors) for path in _parts(data_path)]
+
+
+def find_shards(data_path: TextPath) -> List[_Path]:
     """
     The files that match a path, see `Text`, each once, in the order of their paths, or a
-    `ConfigurationError` if a part of it matches no file.
+    `ConfigurationError` if a part of it matches no file. The files of a `DecodedPath` are decoded
+    as it says.
     """
-    shards: Set[str] = set()
-    for path in [data_path] if isinstance(data_path, (str, os.PathLike)) else data_path:
-        shards.update(_matches(os.fspath(path)))
+    shards: Dict[str, _Path] = {}
+    for path in _parts(data_path):
+        for name in _matches(os.fspath(path)):
+            shards[name] = replace(path, path=name) if isinstance(path, DecodedPath) else name
     if not shards:
         raise ConfigurationError("Expected at least one file of text, found an empty list.")
     # A file is read once, even if its compressed copy or a link to it matches too.
-    twins = {shard + ".gz" for shard in shards}
-    distinct = {_real_path(shard): shard for shard in sorted(shards - twins, reverse=True)}
-    return sorted(distinct.values())
+    twins = {name + ".gz" for name in shards}
+    distinct = {_real_path(name): name for name in sorted(shards.keys() - twins, reverse=True)}
+    return [shards[name] for name in sorted(distinct.values())]
+
+
+def _parts(data_path: TextPath) -> Sequence[_Path]:
+    return [data_path] if isinstance(data_path, (str, os.PathLike)) else data_path
 
 
 def _real_path(shard: str) -> str:

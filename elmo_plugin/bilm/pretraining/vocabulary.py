@@ -14,34 +14,29 @@ from elmo_plugin.bilm.vocabulary_file import (
     check_min_count,
 )
 from elmo_plugin.corpora.word_counts import WordCounts, count_words
-from elmo_plugin.util.errors import ConfigurationError, check_one_of
-from elmo_plugin.util.text_files import DECODING_ERRORS
+from elmo_plugin.util.errors import ConfigurationError
 
 
 def count_and_choose(
     text: TextPath,
     size: Optional[int],
     min_count: int,
-    decoding_errors: str = "strict",
     on_progress: Callable[[int], object] = lambda num_lines: None,
 ) -> List[Entry]:
     """
     Counts the words of a text and chooses those to predict; see `Text`, `count_words` and
-    `choose_words` for the parameters.
+    `choose_words` for the parameters, and `numbered_lines` for its exceptions.
 
     # Raises
 
     `ConfigurationError`
         If there is no such text, no word in it, or `size` or `min_count` is impossible.
-    `ValueError`
-        If a line is not UTF-8 and `decoding_errors` is strict, or a compressed file is damaged.
     """
     check_choice(size, min_count)
-    check_one_of(DECODING_ERRORS, decoding_errors=decoding_errors)
     shards = find_shards(text)
-    counts = count_words(shards, on_progress, decoding_errors)
+    counts = count_words(shards, on_progress)
     if not counts.words:
-        raise ConfigurationError(f"Expected words, found none in {', '.join(shards)}.")
+        raise ConfigurationError(f"Expected words, found none in {', '.join(map(str, shards))}.")
     return choose_words(counts, size, min_count)
 
 

@@ -147,10 +147,9 @@ def finished_dump(
     settings = {name: str(value) for name, value in _settings(bilm, options).items()}
     difference = settings_difference(found, settings)
     kind = "with other settings"
-    text = DigestedText([input_path], options.decoding_errors)
+    text = DigestedText([input_path])
     if not difference:
-        for _ in text.sentences():
-            pass
+        text.read_all()
         if text.sha256 != found["text_sha256"]:
             kind, difference = "of another text", f"{input_path} has changed"
     if difference:
@@ -175,8 +174,7 @@ def count_text(
         If the text has more lines than a file of this format can hold.
     """
     text = _Text(input_path, Path(output_path), replace(options, forget_sentences=True))
-    for _ in text.sentences():
-        pass
+    text.read_all()
     return text.num_lines, text.num_tokens
 
 
@@ -217,7 +215,7 @@ class _Text(DigestedText):
     def __init__(
         self, path: Union[str, os.PathLike], output_path: Path, options: DumpOptions
     ) -> None:
-        super().__init__([path], options.decoding_errors)
+        super().__init__([path])
         self._options, self._output_path = options, output_path
         self._format = format_of(output_path)
         keep = self._format.has_index and not (options.sentence_keys or options.forget_sentences)
@@ -238,12 +236,9 @@ def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
     if bilm.warm_up:
         # Not a setting of its own, which files of earlier versions lack.
         source["warm_up"] = True
-    settings = asdict(options)
-    # Not needed to continue: the digest of the sentences is compared.
-    del settings["decoding_errors"]
     return {
         "format_version": FORMAT_VERSION,
-        **settings,
+        **asdict(options),
         "compression": options.compression or "none",
         "computed_in": weights_type(bilm),
         "computed_on": next(bilm.parameters()).device.type,

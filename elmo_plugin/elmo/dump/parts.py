@@ -40,8 +40,6 @@ class DumpOptions:
     sentence_keys: bool = False
     #: Do not store the map from sentences to lines, which grows with the text.
     forget_sentences: bool = False
-    #: How to handle bytes that are not UTF-8, see `read_sentences`.
-    decoding_errors: str = "strict"
 
     def __post_init__(self) -> None:
         check_one_of(_LAYERS, layers=self.layers)

@@ -20,10 +20,11 @@ from elmo_plugin.util.ray_tasks import run_with_ray
 Outcome = Union[DumpSummary, Exception]
 # How long a Ray task waits for a task of a killed driver that writes the same file.
 _TIMEOUT_SECONDS = 60.0
-_Outcomes = Iterator[Tuple[str, Outcome]]
+_Path = Union[str, os.PathLike]
+_Outcomes = Iterator[Tuple[_Path, Outcome]]
 
 
-def shard_outputs(texts: Sequence[str], folder: Union[str, os.PathLike]) -> Dict[str, Path]:
+def shard_outputs(texts: Sequence[_Path], folder: _Path) -> Dict[_Path, Path]:
     """
     The file of each text: its name in `folder`, without `.gz` and with the suffix of the format for
     which the suffix of `folder` stands.
@@ -33,7 +34,7 @@ def shard_outputs(texts: Sequence[str], folder: Union[str, os.PathLike]) -> Dict
     `ConfigurationError`
         If two texts would be written to the same file.
     """
-    texts_of: Dict[Path, str] = {}
+    texts_of: Dict[Path, _Path] = {}
     folder = expanded(folder)
     suffix = format_of(folder).suffix
     for text in texts:
@@ -47,7 +48,7 @@ def shard_outputs(texts: Sequence[str], folder: Union[str, os.PathLike]) -> Dict
 
 def dump_shards(
     bilm: Bilm,
-    outputs: Dict[str, Path],
+    outputs: Dict[_Path, Path],
     options: DumpOptions,
     force: bool = False,
     num_workers: int = 0,
@@ -69,7 +70,7 @@ def dump_shards(
 
 def dump_shards_with_ray(
     load: Callable[[], Bilm],
-    outputs: Dict[str, Path],
+    outputs: Dict[_Path, Path],
     options: DumpOptions,
     force: bool = False,
     address: Optional[str] = None,
@@ -99,7 +100,7 @@ def dump_shards_with_ray(
 
 def _outcome(
     load: Callable[[], Bilm],
-    text: str,
+    text: _Path,
     output: Path,
     options: DumpOptions,
     force: bool,
@@ -127,7 +128,7 @@ def _loaded(load: bytes) -> Bilm:
 
 
 def _task(
-    load: bytes, text: str, output: Path, options: DumpOptions, force: bool, num_threads: int
+    load: bytes, text: _Path, output: Path, options: DumpOptions, force: bool, num_threads: int
 ) -> Outcome:
     torch.set_num_threads(num_threads)
     return _outcome(partial(_loaded, load), text, output, options, force, timeout=_TIMEOUT_SECONDS)

@@ -9,7 +9,7 @@ from elmo_plugin.bilm.pretraining.batches import SentenceBatches, StreamBatches
 from elmo_plugin.bilm.pretraining.language_model import options_for
 from elmo_plugin.bilm.pretraining.passes import TextPass
 from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
-from elmo_plugin.bilm.pretraining.text import Text, TextPath
+from elmo_plugin.bilm.pretraining.text import TextPath
 from elmo_plugin.bilm.token_embeddings import map_of
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.vocabulary import softmax_ids
@@ -88,7 +88,7 @@ class BilmDataLoader(DataLoader):
         self._batches = _batches(
             order, tokens_per_batch=tokens_per_batch, batch_size=batch_size, num_steps=num_steps
         )
-        self._text = Text(data_path, shuffle_lines, reader.max_tokens, reader.decoding_errors)
+        self._text = reader.text(data_path, shuffle_lines)
         self._seed = seed if shuffle else None
         self._num_workers = num_workers
         self._builder: Optional[BatchBuilder] = None

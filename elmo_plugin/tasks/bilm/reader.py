@@ -5,9 +5,8 @@ from allennlp.data.fields import MetadataField
 from overrides import overrides
 
 from elmo_plugin.bilm.io.pretrained import given_options
-from elmo_plugin.bilm.pretraining.text import Text, TextPath
-from elmo_plugin.util.errors import check_least, check_one_of
-from elmo_plugin.util.text_files import DECODING_ERRORS
+from elmo_plugin.bilm.pretraining.text import Text, TextPath, decoded
+from elmo_plugin.util.errors import check_least
 
 
 @DatasetReader.register("elmo-bilm")
@@ -25,7 +24,7 @@ class BilmReader(DatasetReader):
         Longer lines are cut into sentences of this number of words, which bounds the memory of a
         batch.
     decoding_errors : `str`, optional (default = `"strict"`)
-        See `Text`.
+        See `DecodedPath`.
     max_instances : `Optional[int]`, optional (default = `None`)
         Maximum number of instances; batches are not limited.
     serialization_dir : `Optional[str]`
@@ -48,15 +47,17 @@ class BilmReader(DatasetReader):
     ) -> None:
         super().__init__(max_instances=max_instances, serialization_dir=serialization_dir)
         check_least(1, max_tokens=max_tokens)
-        check_one_of(DECODING_ERRORS, decoding_errors=decoding_errors)
         self.options = given_options(options, options_file, serialization_dir, "dataset_reader")
-        self.max_tokens = max_tokens
-        self.decoding_errors = decoding_errors
+        self._max_tokens = max_tokens
+        self._decoding_errors = decoding_errors
+
+    def text(self, data_path: TextPath, shuffle_lines: int = 1) -> Text:
+        """The text at a path, read with the settings of this reader; see `Text`."""
+        return Text(decoded(data_path, self._decoding_errors), shuffle_lines, self._max_tokens)
 
     @overrides
     def _read(self, file_path: TextPath) -> Iterable[Instance]:
-        text = Text(file_path, max_tokens=self.max_tokens, decoding_errors=self.decoding_errors)
-        for words in text.sentences():
+        for words in self.text(file_path).sentences():
             yield self.text_to_instance(words)
 
     @overrides(check_signature=False)

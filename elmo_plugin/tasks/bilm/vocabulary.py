@@ -9,6 +9,7 @@ from elmo_plugin.bilm.io.predicted_words import (
     decode_counts,
     encode_counts,
 )
+from elmo_plugin.bilm.pretraining.text import decoded
 from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
 from elmo_plugin.bilm.vocabulary_file import Entry, check_specials, read_vocabulary
 from elmo_plugin.util.errors import ConfigurationError
@@ -43,7 +44,7 @@ class SoftmaxVocabulary(Vocabulary):
         size, min_count : `Optional[int]`, `int`
             See `choose_words`.
         decoding_errors : `str`, optional (default = `"strict"`)
-            How to decode bytes of `text` that are not UTF-8, see `Text`.
+            How to decode bytes of `text` that are not UTF-8, see `DecodedPath`.
 
         # Raises
 
@@ -59,7 +60,8 @@ class SoftmaxVocabulary(Vocabulary):
             return cls._of(read_vocabulary(file, size, min_count))
         assert text is not None
         with Tqdm.tqdm(desc="counting words", unit=" lines") as bar:
-            return cls._of(count_and_choose(text, size, min_count, decoding_errors, bar.update))
+            paths = decoded(text, decoding_errors)
+            return cls._of(count_and_choose(paths, size, min_count, bar.update))
 
     @classmethod
     def _of(cls, entries: List[Entry]) -> "SoftmaxVocabulary":

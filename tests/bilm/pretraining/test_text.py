@@ -6,7 +6,8 @@ from random import Random
 import pytest
 from allennlp.common.checks import ConfigurationError
 
-from elmo_plugin.bilm.pretraining.text import Text, find_shards
+from elmo_plugin.bilm.pretraining.text import Text, decoded, find_shards
+from elmo_plugin.util.text_files import DecodedPath
 
 
 @pytest.fixture
@@ -51,6 +52,17 @@ def test_several_paths_are_a_list_or_have_commas_between_and_no_file_comes_twice
     assert find_shards("https://host/a.txt") == ["https://host/a.txt"]
 
 
+def test_the_files_of_a_path_are_decoded_as_the_path(folder):
+    for name in ("a.txt", "b.txt", "c.txt.gz"):
+        write(folder / name, b"caf\xe9\n")
+    for path in ("*.txt*", folder, "a.txt,b.txt,c.txt", ["a.txt", "[bc].*"]):
+        shards = find_shards(decoded(path, "replace"))
+        assert [shard.decoding_errors for shard in shards] == ["replace"] * 3
+        assert list(map(str, shards)) == find_shards(path)
+        assert find_shards(shards) == shards
+        assert joined(Text(shards)) == ["caf\ufffd"] * 3
+
+
 def test_a_path_may_begin_with_the_home_folder(folder, monkeypatch):
     monkeypatch.setenv("HOME", str(folder))
     for name in ("a.txt", "b.txt"):
@@ -88,7 +100,7 @@ def test_odd_text_is_read(folder):
         "\ufeffbyte order\r\nn\0l \0\n\r\n\U0001f989\u200d שלום\nline\u2028end\n".encode()
         + b"caf\xe9\n" + b"x" * 10_000,
     )  # fmt: skip
-    assert joined(Text(path, decoding_errors="replace")) == [
+    assert joined(Text(DecodedPath(path, "replace"))) == [
         "byte order", "n\0l \0", "\U0001f989\u200d שלום", "line end", "caf\ufffd", "x" * 10_000,
     ]  # fmt: skip
 
@@ -100,8 +112,6 @@ def test_text_that_is_not_utf_8_is_refused_with_its_place(folder, order):
         path = write(folder / name, data)
         with pytest.raises(ValueError, match=f"{name}:1: expected UTF-8 text, found the byte"):
             joined(Text(["a.txt", path]), order)
-    with pytest.raises(ConfigurationError, match="one of strict, replace, found 'ignore'"):
-        Text("a.txt", decoding_errors="ignore")
 
 
 def test_long_lines_are_cut_into_sentences(folder):
