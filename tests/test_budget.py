@@ -15,14 +15,14 @@ MOST_LINES = {
     "analysis": 4_710,
     "bilm": 4_600,
     "commands": 2_750,
-    "corpora": 2_100,
+    "corpora": 2_090,
     "elmo": 2_530,
     "integrations": 990,
     "modules": 4_310,
     "serve": 950,
     "tasks": 5_440,
     "training": 1_320,
-    "top level": 2_930,
+    "top level": 2_910,
 }
 MOST_RAISES = 431
 # Modules of at most 30 lines: each is one more file to open.
