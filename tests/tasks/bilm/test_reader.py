@@ -24,10 +24,12 @@ def test_it_knows_whether_both_directions_are_wanted(make_options):
     assert not BilmReader(options={**make_options(), "bidirectional": False}).options.bidirectional
 
 
-def test_it_is_built_from_a_configuration(make_options):
+def test_it_is_built_from_a_configuration(make_options, tmp_path):
     params = Params({"type": "elmo-bilm", "options": make_options(), "max_tokens": 7})
     reader = DatasetReader.from_params(params, serialization_dir=None)
-    assert isinstance(reader, BilmReader) and reader.max_tokens == 7
+    (tmp_path / "a.txt").write_text("a " * 9)
+    assert isinstance(reader, BilmReader)
+    assert [len(words) for words in reader.text(tmp_path / "a.txt").sentences()] == [7, 2]
 
 
 def test_an_instance_holds_the_words_of_a_sentence(tmp_path):
