@@ -20,8 +20,8 @@ characters, and the same input tensors. Remaining differences:
 - `srl`: the loss is averaged over the tokens of a sentence, not summed, and the dropout of a layer
   applies to its recurrent inputs only, not to what the next layer reads. Decoding adds
   probabilities, not their logarithms. Its recurrent weights start orthogonal, as ours do, but its
-  predicate embedding starts from Glorot's uniform values and ours from N(0, 1), which explains most
-  of the difference in the first epochs. It is scored by the official srl-eval.pl, which needs Perl.
+  predicate embedding starts from Glorot's uniform values and ours from N(0, 1). It is scored by the
+  official srl-eval.pl, which needs Perl.
 - `coref`: no speakers or genres, crossing spans are allowed, a document is encoded as one sentence,
   and clusters are also scored in training. Both train on 50 sentences of a long document. Its
   candidate spans are part of its input; ours computes them.

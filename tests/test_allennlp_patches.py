@@ -117,3 +117,8 @@ def test_no_other_file_patches_allennlp():
 )
 def test_a_patch_is_found(line, is_patch):
     assert bool(patched(line)) == is_patch
+
+
+def test_an_archive_does_not_name_the_process_that_wrote_it(tagger):
+    # The header of a gzip file is 10 bytes, and then the name of its content.
+    assert tagger.read_bytes()[10:].startswith(b"model.tar\0")

@@ -56,6 +56,14 @@ def test_commands(home, arguments):
     assert list(home.glob("out*"))
 
 
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_commands_of_allennlp(home, tagger, command):
+    corpus = FIXTURES / "corpora/ner/dev.conll"
+    arguments = ["--use-dataset-reader"] if command == "predict" else []
+    running.run(command, tagger, corpus, "--output-file", "~/out", *arguments)
+    assert (home / "out").read_text()
+
+
 def test_functions(home, bilm, tagger):
     softmax = SoftmaxWeights(torch.zeros(3, 512), torch.zeros(3), ["<S>", "</S>", "<UNK>"], None)
     sentences = [SpannedSentence(["a"], [(0, 1)])]

@@ -101,8 +101,10 @@ class TaskModel(Model):
         try:
             with nullcontext() if exact else autocast_bfloat16(device):
                 outputs = super().__call__(*args, **kwargs)
-        # An id outside of an embedding.
         except IndexError as error:
+            # PyTorch's message for an id outside of an embedding; others are our own mistakes.
+            if "index out of range in self" not in str(error):
+                raise
             raise ConfigurationError(
                 f"The vocabulary or the token indexers are not those of the model: {error}."
             ) from error

@@ -131,6 +131,11 @@ def test_an_absolute_path_stays_in_the_archive(tagger, tmp_path):
 
 @pytest.mark.skipif(sys.version_info < (3, 11, 4), reason="stops reading at such a member")
 @pytest.mark.timeout(60)
+def test_a_missing_gpu_is_not_called_damage(tagger):
+    with pytest.raises(ConfigurationError, match="^Experiment specified"):
+        load_archive(tagger, cuda_device=torch.cuda.device_count())
+
+
 def test_a_member_of_negative_size_is_not_read_for_ever(tagger, tmp_path):
     added = member("again", tarfile.REGTYPE)
     # The size of its own headers.
