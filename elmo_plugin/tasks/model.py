@@ -1,4 +1,5 @@
 import logging
+import re
 from contextlib import nullcontext
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
@@ -102,8 +103,8 @@ class TaskModel(Model):
             with nullcontext() if exact else autocast_bfloat16(device):
                 outputs = super().__call__(*args, **kwargs)
         except IndexError as error:
-            # PyTorch's message for an id outside of an embedding; others are our own mistakes.
-            if "index out of range in self" not in str(error):
+            # PyTorch's messages for an id outside of an embedding or another tensor.
+            if not re.search("out of range in self|out of bounds for dimension", str(error)):
                 raise
             raise ConfigurationError(
                 f"The vocabulary or the token indexers are not those of the model: {error}."
