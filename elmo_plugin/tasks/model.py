@@ -24,9 +24,8 @@ DTYPES = ("float32", "bfloat16")
 
 class InputLayer(torch.nn.Module):
     """
-    The layer that AllenNLP's interpreters observe and change: from the vectors of one text, ELMo
-    included, to the same vectors. Given token ids instead, as by Hotflip, it embeds each token as a
-    text of its own.
+    The layer that AllenNLP's interpreters observe and change: it returns the vectors of one text,
+    ELMo included. Given token ids, as by Hotflip, it embeds each token as a text of its own.
     """
 
     #: `TaskModel.embed`, set by predictors: a model that holds itself is freed late.
@@ -98,9 +97,8 @@ class TaskModel(Model):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         exact = self._dtype == "float32" or self.training
-        device = next(self.parameters()).device
         try:
-            with nullcontext() if exact else autocast_bfloat16(device):
+            with nullcontext() if exact else autocast_bfloat16(next(self.parameters()).device):
                 outputs = super().__call__(*args, **kwargs)
         except IndexError as error:
             # PyTorch's messages for an id outside of an embedding or another tensor.
