@@ -1,6 +1,6 @@
 // Fine-tunes the biLM of ELMO_OPTIONS and ELMO_WEIGHTS for one epoch on the text of a task (section
 // 3.4 and Table 7). `settings.corpus` is tokenised text, one sentence per line. The vocabulary is
-// that of the biLM's training: `vocabulary.txt` in the folder of its weights, or another file in
+// from the biLM's training: `vocabulary.txt` in the folder of its weights, or another file in
 // `settings.vocabulary_file` and `settings.initial.vocabulary_file`. Its softmax is in the weight
 // file or in `softmax.hdf5` beside it. To fine-tune an archive, export these files from it first,
 // with `allennlp elmo-export`.

@@ -3,10 +3,10 @@
 // dropout 0.25, on the 1 Billion Word Benchmark. The authors needed three weeks on 32 GPUs.
 // Their public code multiplies the loss by its 20 steps; see bilm.jsonnet for the consequences.
 // Differences: the paper does not give the widths of the filters, so we use ELMo's and 2048 of
-// width 8; the activation is that of Kim et al. (2016), on which the encoder is based; eight
+// width 8; the activation is from Kim et al. (2016), on which the encoder is based; eight
 // synchronous processes share a batch of 8 x 128 rows, instead of 32 asynchronous workers; 10
 // epochs, instead of training until convergence; the norm of all gradients is clipped at 10, not
-// that of the LSTMs at 1. As in bilm.jsonnet: bfloat16, unbiased samples, a softmax initialised as
+// the LSTMs' at 1. As in bilm.jsonnet: bfloat16, unbiased samples, a softmax initialised as
 // a unigram model, held-out shard 1.
 // Paper: perplexity 30.0. Ours: not run.
 (import 'bilm.jsonnet') {

@@ -4,7 +4,7 @@
 // dropout on the input of each, a CRF with constrained Viterbi decoding, Adam at 1e-3, gradient
 // norm 5, early stopping by F1 on dev. The paper gives neither dropout rate nor batch size: 0.5 and
 // 32.
-// Differences: the vectors are those of ELMO_GLOVE (paper: Senna's, 50 dimensions); each word of
+// Differences: the vectors are in ELMO_GLOVE (paper: Senna's, 50 dimensions); each word of
 // train and dev without a vector has its own random vector, and words that are new at prediction
 // time share an untrained one (the authors: one trained vector for all unknown words); words are
 // padded with one zero character on both sides, so that words of one or two letters fill a filter

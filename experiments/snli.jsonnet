@@ -5,7 +5,7 @@
 // each epoch without improvement on dev, gradient norm 5, batches of 32. Not in the paper: at most
 // 75 epochs, and early stopping after 5 without a better accuracy on dev. Chen et al. use tanh
 // before the last layer, train word vectors, use elementwise dropout, and add boundary tokens to
-// sentences. Word vectors have the width of those of ELMO_GLOVE. Each word of train and dev without
+// sentences. Word vectors are as wide as in ELMO_GLOVE. Each word of train and dev without
 // a vector has its own random vector, and new words share an untrained one.
 // Paper: 88.0 accuracy on SNLI test. Ours: docs/results/table1.md.
 local paths = import 'lib/paths.libsonnet';

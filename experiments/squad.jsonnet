@@ -4,7 +4,7 @@
 // 100 filters of width 5), GRUs of 90, answers of at most 17 tokens, dropout 0.2, the same for all
 // tokens of a text. Training: Adadelta (rate 1, rho 0.95), batches of 45, 24 epochs; exponential
 // moving averages (0.999) of the weights are evaluated and saved.
-// Differences: the vectors are those of ELMO_GLOVE (paper: GloVe 840B, 300 dimensions); words
+// Differences: the vectors are in ELMO_GLOVE (paper: GloVe 840B, 300 dimensions); words
 // without a vector have random ones (theirs: zeros); spaCy's tokens (theirs split at more
 // punctuation); in the character CNN, words are not truncated, and padded on both sides (theirs: to
 // 14 characters, at the end), rare characters have embeddings, and there is no dropout; initial

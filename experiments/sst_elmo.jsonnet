@@ -1,7 +1,7 @@
 // Sentiment with ELMo at the input of sst.jsonnet and after its integrator.
 // ELMo: all layers, lambda 0.001. The paper gives no dropout. As in AllenNLP's network with ELMo,
-// dropout is 0.5 on the concatenation of words and ELMo (0.25 on words without ELMo), with no
-// further dropout of ELMo after the integrator but that of the pooled vector. (AllenNLP's
+// dropout is 0.5 on the concatenation of words and ELMo (0.25 on words without ELMo), and after
+// the integrator on the pooled vector only. (AllenNLP's
 // configuration has ELMo at the input only, and no lambda.)
 // Difference: the paper computes the ELMo vectors of the output with a second BiLSTM; here they are
 // concatenated with the integrator's output, as AllenNLP's network can do.

@@ -1,7 +1,7 @@
 // Coreference after Lee et al. (2017). The model derives all widths from its word representations
 // and ELMo.
 
-// The settings that a variant may change, besides those of task.libsonnet.
+// The settings that a variant may change, besides task.libsonnet's.
 local defaults = {
   hidden_size: 200,  // per direction
   lexical_dropout: 0.5,  // on words

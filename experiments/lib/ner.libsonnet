@@ -1,7 +1,7 @@
 // Named entity recognition after Peters et al. (2017, 2018). The model derives all widths from its
 // word representations and ELMo.
 
-// The settings that a variant may change, besides those of task.libsonnet.
+// The settings that a variant may change, besides task.libsonnet's.
 local defaults = {
   tag_column: null,  // counted from 1; null: the last one
   hidden_sizes: [200, 100],  // of the lower and the upper BiLSTM, per direction

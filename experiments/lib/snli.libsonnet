@@ -1,7 +1,7 @@
 // Textual entailment with ESIM (Chen et al. 2017). The model derives all widths from its word
 // representations and ELMo.
 
-// The settings that a variant may change, besides those of task.libsonnet.
+// The settings that a variant may change, besides task.libsonnet's.
 local defaults = {
   hidden_size: 300,  // per direction of both LSTMs, and of the feed-forward layers
   dropout: 0.5,

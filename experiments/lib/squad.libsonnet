@@ -1,7 +1,7 @@
 // Question answering after Clark and Gardner (2017). The model derives all widths from its word
 // representations and ELMo.
 
-// The settings that a variant may change, besides those of task.libsonnet.
+// The settings that a variant may change, besides task.libsonnet's.
 local defaults = {
   hidden_size: 90,  // per direction of the GRUs; layers after the attentions are twice as wide
   dropout: 0.2,

@@ -1,7 +1,7 @@
 // Semantic role labelling after He et al. (2017). The model derives all widths from its word
 // representations and ELMo.
 
-// The settings that a variant may change, besides those of task.libsonnet.
+// The settings that a variant may change, besides task.libsonnet's.
 local defaults = {
   predicate_dim: 100,
   hidden_size: 300,

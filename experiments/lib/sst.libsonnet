@@ -1,7 +1,7 @@
 // Sentiment: the biattentive classification network of McCann et al. (2017) with ReLU layers. The
 // model derives all widths from its word representations and ELMo.
 
-// The settings that a variant may change, besides those of task.libsonnet.
+// The settings that a variant may change, besides task.libsonnet's.
 local defaults = {
   granularity: '5-class',  // or '2-class': SST-2
   min_phrase_tokens: 4,  // phrases to train on; null: whole sentences only

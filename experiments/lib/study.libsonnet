@@ -18,8 +18,8 @@
 //
 // The first column is the baseline, with which the others are compared; a column with `against` is
 // compared with the column of that name instead. A row may have its own `seeds` and `fractions`. A
-// row and a column may have `settings`, changes of the experiment's settings: `{ elmo+: {…} }`;
-// those of a row may be a function of the fraction of training data.
+// row and a column may have `settings`, changes of the experiment's settings: `{ elmo+: {…} }`.
+// In a row, they may be a function of the fraction of training data.
 
 local defaults = {
   title: error 'study: set settings.title',
@@ -46,7 +46,7 @@ local column_defaults = {
   name: error 'study: a column has no name',
   experiment: error 'study: column ' + self.name + ' has no experiment',
   settings: {},
-  metric: null,  // another one than that of the row
+  metric: null,  // instead of the row's
   // The paper's score as printed: in percent if the row's `percent` is true, else in the unit of
   // the metric.
   paper: null,

@@ -5,7 +5,7 @@
 // 2,000 instances of dev choose the best epoch. For SNLI, the number of epochs without improvement
 // after which the learning rate is halved is multiplied by the same factor. SNLI and SRL train in
 // bfloat16 where the CPU has it. NER is scored on dev, SNLI and SRL on test: their runs on all data
-// are those of table1.jsonnet. NER (which the paper's figure does not have) has fixed word vectors,
+// are from table1.jsonnet. NER (which the paper's figure does not have) has fixed word vectors,
 // which are better without ELMo on all data, and SNLI trained ones, which are better on a fifth
 // (table1.jsonnet). In SNLI, ELMo has trained word vectors and the regularisation of the baseline,
 // which together are better than its settings in the paper.

@@ -1,5 +1,5 @@
 // Figure 2 of Peters et al. (2018): the softmax-normalised weights of the layers in the last epoch
-// of training, a column for each layer. The models are those of table1.jsonnet with ELMo; with
+// of training, a column for each layer. The models are from table1.jsonnet, with ELMo; with
 // `--reuse out/table1/results.json` they are not trained again.
 local table1 = import 'table1.jsonnet';
 

@@ -1,5 +1,5 @@
-// Whether SNLI depends on the initial weights of its LSTMs, on test: those of `initial_layer`
-// (orthogonal recurrent weights, Glorot input weights, biases 0, those of forget gates 1), or
+// Whether SNLI depends on the initial weights of its LSTMs, on test: by `initial_layer`
+// (orthogonal recurrent weights, Glorot input weights, biases 0, of forget gates 1), or
 // PyTorch's, all uniform. `esim` of allennlp-models begins with the latter in
 // benchmarks/peer_scores.py, and is better than our baseline there. The models are the best
 // baseline and the best model with ELMo of table1.jsonnet.

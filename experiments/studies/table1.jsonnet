@@ -121,8 +121,8 @@ local columns(baseline, elmo, papers, regularisation=null, trained=false) = [
         settings: { num_epochs: 30, patience: 6 },
       },
       {
-        // The test set is not public: scores, and those of the paper, are on dev, by which the epoch
-        // is chosen, too.
+        // The test set is not public: our scores and the paper's are on dev, which also chooses the
+        // epoch.
         name: 'SQuAD, dev',
         metric: 'f1',
         evaluate: paths.squad.dev,

@@ -1,6 +1,6 @@
 // Table 2 of Peters et al. (2018): the last layer or all layers, with a strong or a weak penalty on
 // the unnormalised layer weights, on dev. As in section 5.1, each is compared with the one before
-// it. Models are trained on a tenth of the data, those of SRL on three tenths. The first 2,000 of
+// it. Models are trained on a tenth of the data, SRL's on three tenths. The first 2,000 of
 // SQuAD's 10,570 questions choose its best epoch. The baseline of SNLI has trained word vectors,
 // which are better in Table 1; SNLI's models with ELMo have the fixed ones and the stronger
 // regularisation of their experiment, which cost them points there. Epochs, patience and share:

@@ -1,5 +1,5 @@
 // Table 3 of Peters et al. (2018): where ELMo is added, on dev. The models are trained on a tenth
-// of the data, those of SRL on three tenths. The first 2,000 of SQuAD's 10,570 questions choose its
+// of the data, SRL's on three tenths. The first 2,000 of SQuAD's 10,570 questions choose its
 // best epoch.
 local paths = import '../lib/paths.libsonnet';
 local training = import 'training.libsonnet';
