@@ -17,7 +17,7 @@ from tests.test_import_direction import ALLENNLP_SIDE, modules
 PROJECT = Path(__file__).resolve().parent.parent
 # All that pyproject.toml names besides the four, and what these bring along.
 BLOCKED = (
-    "allennlp cached_path conllu datasets fairscale fastapi flair huggingface_hub jinja2 "
+    "allennlp cached_path datasets fairscale fastapi flair huggingface_hub jinja2 "
     "_jsonnet jsonnet lmdb nltk overrides packaging playwright prometheus_client pytest ray "
     "requests sacrebleu scipy sentence_transformers seqeval sklearn spacy starlette thinc "
     "torchvision tqdm transformers uvicorn"

@@ -1,21 +1,21 @@
-"""Files with a word per line, columns separated by spaces, and an empty line after sentences."""
+"""Files with a word per line, cells between spaces or tabs, and an empty line after sentences."""
 
-import os
 import re
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Iterator, List, Optional, Sequence, Tuple
 
-from elmo_plugin.util.text_files import numbered_lines
+from elmo_plugin.util.errors import expect
+from elmo_plugin.util.text_files import FilePath, numbered_lines
 
-# Not `str.split`: a word may contain a no-break space or another Unicode separator.
-_CELL = re.compile(r"[^ \t]+")
+# Words may contain other Unicode white space, such as a no-break space.
+_BLANK = re.compile(r"[ \t\r\n]")
 
 
 @dataclass(frozen=True)
 class Rows:
     """Consecutive lines of a file, split into cells."""
 
-    path: Union[str, os.PathLike]
+    path: FilePath
     #: The line number of the first row.
     first_line: int
     #: The cells of each row.
@@ -29,9 +29,20 @@ class Rows:
         """`file:line` of a row."""
         return f"{self.path}:{self.first_line + row}"
 
+    def check_width(self, width: int, *, exactly: bool = True) -> None:
+        """Raises `ValueError` unless each row has `width` cells, or at least so many."""
+        expected = f"{'' if exactly else 'at least '}{width} columns"
+        advice = "Columns are separated by spaces or tabs, sentences by an empty line."
+        for row, cells in enumerate(self.cells):
+            is_right = len(cells) == width or (len(cells) > width and not exactly)
+            expect(is_right, self.location(row), expected, len(cells), advice)
+
 
 def read_blocks(
-    path: Union[str, os.PathLike], markers: Sequence[str] = (), comment: Optional[str] = "#"
+    path: FilePath,
+    markers: Sequence[str] = (),
+    comment: Optional[str] = "#",
+    separators: str = " \t",
 ) -> Iterator[Rows]:
     """
     Streams the sentences of a file (see `find_file`) as rows of cells. Empty lines, comments and
@@ -39,22 +50,25 @@ def read_blocks(
 
     # Parameters
 
-    path : `Union[str, os.PathLike]`
     markers : `Sequence[str]`, optional (default = `()`)
         A line whose first cell is a marker is yielded separately, as one row with two cells: the
         marker and the whole line.
     comment : `Optional[str]`, optional (default = `"#"`)
         The prefix of comment lines; `None` for formats without comments.
+    separators : `str`, optional (default = `" \\t"`)
+        The characters between cells.
 
     # Raises
 
     `ValueError`
         See `numbered_lines`, or if the file holds no sentences.
     """
+    # Not `str.split`, which also splits at Unicode's other white space.
+    cell = re.compile(f"[^{separators}]+")
     first_line = 0
     cells: List[List[str]] = []
     for line_number, line in numbered_lines(path):
-        row = _CELL.findall(line)
+        row = cell.findall(line.strip(" \t"))
         is_marker = bool(row) and row[0] in markers
         is_comment = bool(row) and comment is not None and row[0].startswith(comment)
         if row and not is_marker and not is_comment:
@@ -68,32 +82,9 @@ def read_blocks(
             yield Rows(path, line_number, [[row[0], line]])
     if cells:
         yield Rows(path, first_line, cells)
-    if not first_line:
-        raise ValueError(
-            f"{path}: expected one word per line, found no words. Name another file, or write "
-            "sentences to this one."
-        )
+    expect(first_line, path, "one word per line", "no words", "Name another file.")
 
 
-def check_width(rows: Rows, minimum: int, *, same: bool = True) -> None:
-    """
-    Refuses a sentence that has a row of fewer than `minimum` columns or, if `same`, rows of
-    different width.
-
-    # Raises
-
-    `ValueError`
-    """
-    width = len(rows.cells[0])
-    for row, cells in enumerate(rows.cells):
-        if len(cells) < minimum:
-            raise ValueError(
-                f"{rows.location(row)}: expected at least {minimum} columns, found {len(cells)}. "
-                "Complete the line; columns are separated by spaces or tabs."
-            )
-        if same and len(cells) != width:
-            raise ValueError(
-                f"{rows.location(row)}: expected {width} columns as in the first line of the "
-                f"sentence, found {len(cells)}. Correct the line, or separate sentences by an "
-                "empty line."
-            )
+def is_cell(text: str) -> bool:
+    """Whether columns can hold a text."""
+    return bool(text) and not _BLANK.search(text)

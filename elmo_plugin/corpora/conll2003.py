@@ -4,17 +4,16 @@ one word per line, its tag in the last column. Chunks are in another column of s
 the last one in those of the [CoNLL-2000 shared task](https://aclanthology.org/W00-0726/).
 """
 
-import os
 import re
 from dataclasses import dataclass
-from typing import Iterator, Optional, Sequence, Tuple, Union
+from typing import Iterator, Optional, Sequence, Tuple
 
-from elmo_plugin.corpora.columns import Rows, read_blocks
+from elmo_plugin.corpora.columns import is_cell, read_blocks
+from elmo_plugin.util.errors import expect
+from elmo_plugin.util.text_files import FilePath
 
-_DOCUMENT_START = "-DOCSTART-"
+DOCUMENT_START = "-DOCSTART-"
 _TAG = re.compile(r"O|[BIESLU]-.+")
-# Words may contain other Unicode white space.
-_BLANK = re.compile(r"[ \t\r\n]")
 
 
 @dataclass(frozen=True)
@@ -28,73 +27,45 @@ class Sentence:
     tags: Tuple[str, ...]
 
 
-def read_sentences(
-    path: Union[str, os.PathLike], tag_column: Optional[int] = None
-) -> Iterator[Sentence]:
+def read_sentences(path: FilePath, tag_column: Optional[int] = None) -> Iterator[Sentence]:
     """
     Streams the sentences of a file (see `find_file`). A line holds a word in the first column and
     its tag in another, or only a word. See `tags_to_spans` for the tagging schemes.
 
     # Parameters
 
-    path : `Union[str, os.PathLike]`
     tag_column : `Optional[int]`, optional (default = `None`)
         The column of the tags, counted from 1. Default: the last one.
 
     # Raises
 
     `ValueError`
-        If a line has an invalid tag or another number of columns than the first line, if there is
-        no such column, if the file holds no sentences, and as `numbered_lines` does; the message
-        names file and line.
+        If a line has an invalid tag, no such column, or another number of columns than the first
+        line, and as `read_blocks` does; the message names file and line.
     """
-    is_document_start, width = False, None
-    for rows in read_blocks(path, markers=(_DOCUMENT_START,), comment=None):
-        if rows.cells[0][0] == _DOCUMENT_START:
+    is_document_start, width = False, 0
+    for rows in read_blocks(path, markers=(DOCUMENT_START,), comment=None):
+        if rows.cells[0][0] == DOCUMENT_START:
             is_document_start = True
             continue
         width = width or len(rows.cells[0])
-        column = -1 if tag_column is None else tag_column - 1
-        _check(rows, width, column)
-        tags = rows.column(column) if width > 1 else ()
+        rows.check_width(width)
+        tags: Tuple[str, ...] = ()
+        if width > 1:
+            column = tag_column or width
+            rows.check_width(column, exactly=False)
+            tags = rows.column(column - 1)
+            expected = f"a tag such as O, B-PER or I-PER in column {column}"
+            for row, tag in enumerate(tags):
+                expect(_TAG.fullmatch(tag), rows.location(row), expected, repr(tag))
         yield Sentence(is_document_start, rows.column(0), tags)
         is_document_start = False
 
 
-def _check(rows: Rows, width: int, column: int) -> None:
-    if 1 < width <= column:
-        raise ValueError(
-            f"{rows.location(0)}: expected tags in column {column + 1} (`tag_column`), found "
-            f"{width} columns."
-        )
-    for row, cells in enumerate(rows.cells):
-        if len(cells) != width:
-            raise ValueError(
-                f"{rows.location(row)}: expected {width} columns as in the first sentence, found "
-                f"{len(cells)}. Write a word first and its tag last on each line, or only words in "
-                "the whole file, and an empty line after each sentence."
-            )
-        if width > 1 and not _TAG.fullmatch(cells[column]):
-            name = "the last column" if column < 0 else f"column {column + 1}"
-            raise ValueError(
-                f"{rows.location(row)}: expected a tag such as O, B-PER or I-PER in {name}, found "
-                f"{cells[column]!r}. Write O, or B-, I-, E-, S-, L- or U- and the entity's type."
-            )
-
-
 def check_word(word: str) -> None:
-    """
-    Refuses a word that the columns cannot represent.
-
-    # Raises
-
-    `ValueError`
-        If the word is empty, contains a space, tab or line end, or is `-DOCSTART-`.
-    """
-    if not word or _BLANK.search(word) or word == _DOCUMENT_START:
-        raise ValueError(
-            f"expected words without spaces, and not {_DOCUMENT_START}, found {word!r}"
-        )
+    """Raises `ValueError` if the columns cannot hold a word."""
+    is_right = is_cell(word) and word != DOCUMENT_START
+    expect(is_right, "", f"words without spaces, and not {DOCUMENT_START}", repr(word))
 
 
 def format_sentence(
@@ -105,21 +76,16 @@ def format_sentence(
 ) -> str:
     """
     Writes a sentence as `conlleval` reads it: one line per word, with its gold tag (if given) and
-    its predicted tag. The last line is empty.
+    its predicted tag. The last line is empty. For the words see `check_word`.
 
     With `is_document_start`, a `-DOCSTART-` line comes first. `conlleval` counts it as a correct
     tag, which slightly changes its accuracy and no other score.
-
-    # Raises
-
-    `ValueError`
-        If the numbers of words and tags differ, and as `check_word` does.
     """
     columns = [words, predicted] if gold is None else [words, gold, predicted]
     for word in words:
         check_word(word)
     rows = list(zip(*columns, strict=True))
     if is_document_start:
-        start = (_DOCUMENT_START, *["O"] * (len(columns) - 1))
+        start = (DOCUMENT_START, *["O"] * (len(columns) - 1))
         rows = [start, ("",), *rows]
     return "\n".join([*(" ".join(row) for row in rows), "", ""])

@@ -1,13 +1,15 @@
-"""Reads files with one JSON object per line."""
+"""Reads files with one JSON object per line, and checks their fields."""
 
 import json
-import os
-from typing import Any, Dict, Iterator, Tuple, Union
+from typing import Any, Dict, Iterator, Tuple
 
-from elmo_plugin.util.text_files import numbered_lines
+from elmo_plugin.util.errors import excerpt, expect, unexpected
+from elmo_plugin.util.text_files import FilePath, numbered_lines
+
+_KINDS = {str: "a string", list: "a list", int: "an integer"}
 
 
-def read_objects(path: Union[str, os.PathLike]) -> Iterator[Tuple[str, Dict[str, Any]]]:
+def read_objects(path: FilePath) -> Iterator[Tuple[str, Dict[str, Any]]]:
     """
     Yields the `file:line` and the object of each line, see `numbered_lines`. Empty lines are
     skipped.
@@ -24,60 +26,49 @@ def read_objects(path: Union[str, os.PathLike]) -> Iterator[Tuple[str, Dict[str,
             is_empty = False
             location = f"{path}:{number}"
             yield location, parse_object(line, location)
-    if is_empty:
-        raise ValueError(f"{path}: the file is empty; expected one JSON object per line.")
+    expect(not is_empty, path, "one JSON object per line", "an empty file")
 
 
-def parse_object(line: str, location: str, example: str = "") -> Dict[str, Any]:
+def parse_object(text: str, location: str, example: str = "") -> Dict[str, Any]:
     """
-    # Parameters
-
-    line : `str`
-    location : `str`
-        The location of the line, for error messages.
-    example : `str`, optional (default = `""`)
-        A correct line, for error messages.
+    The object that a text holds; `location` and the correct `example` are for error messages.
 
     # Raises
 
     `ValueError`
-        If the line is not one JSON object.
+        If the text is not one JSON object, or a string in it holds half of an escaped character,
+        which cannot be written as UTF-8.
     """
-    like = f" like {example}" if example else ""
+    found, reason = None, ""
     try:
-        found = json.loads(line.removeprefix("\ufeff"))
+        found = json.loads(text.removeprefix("\ufeff"))
+        if "\\ud" in text.lower():
+            json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{location}: expected a JSON object{like}, found {excerpt(line)!r} ({error}). Each "
-            "line must hold one whole object: was the file cut off, or is it in another format?"
-        ) from error
+        found, reason = None, f" ({error})"
     if not isinstance(found, dict):
-        raise ValueError(f"{location}: expected a JSON object{like}, found {excerpt(line)!r}.")
-    if "\\ud" in line.lower():
-        check_surrogates(found, location)
+        like = f" like {example}" if example else ""
+        raise ValueError(
+            f"{location}: expected a JSON object{like}, found {excerpt(text)!r}{reason}. "
+            "Was it cut off, or is it in another format?"
+        )
     return found
 
 
-def check_surrogates(found: Any, location: str) -> None:
+def field(
+    fields: Any, key: str, kind: type, location: str, example: str = "", expected: str = ""
+) -> Any:
     """
-    Refuses JSON whose strings contain a lone surrogate (half of an escaped character), since such
-    strings cannot be encoded as UTF-8.
-
-    # Raises
-
-    `ValueError`
+    The value of a field of an object; a `ValueError` if there is none, or it is not of its `kind`
+    (`str`, `list` or `int`). The other parameters are for the message; `expected` names the value.
     """
-    try:
-        json.dumps(found, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError as error:
-        half = error.object[error.start : error.start + 1].encode("ascii", "backslashreplace")
-        raise ValueError(
-            f"{location}: expected text, found the lone surrogate {half.decode()}, which is half "
-            "of a character. Was an emoji cut in two?"
-        ) from error
-
-
-def excerpt(text: str) -> str:
-    """At most 80 characters of a text, for error messages."""
-    text = text.strip()
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    is_object = isinstance(fields, dict)
+    value = fields.get(key) if is_object else None
+    # Not `isinstance`: bool is a subclass of int.
+    if type(value) is not kind:
+        found = value if is_object and key in fields else fields
+        like = f", as in {example}" if example else ""
+        expected = f'"{key}" with {expected or _KINDS[kind]}{like}'
+        shown = excerpt(json.dumps(found, ensure_ascii=False))
+        raise unexpected(location, expected, shown)
+    return value

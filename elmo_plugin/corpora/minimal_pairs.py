@@ -1,14 +1,18 @@
 """Minimal pairs of sentences in the format of BLiMP (Warstadt et al. 2020): JSON lines."""
 
-import json
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Tuple, Union
+from functools import partial
+from typing import Iterator, Tuple
 
-from elmo_plugin.corpora.json_lines import excerpt, read_objects
+from elmo_plugin.corpora.json_lines import field as checked_field
+from elmo_plugin.corpora.json_lines import read_objects
 from elmo_plugin.corpora.tokenizer import treebank_words
+from elmo_plugin.util.errors import expect
+from elmo_plugin.util.text_files import FilePath
 
 _EXAMPLE = '{"sentence_good": "The owls sleep.", "sentence_bad": "The owls sleeps."}'
+_NAMES = ("UID", "linguistics_term", "field", "pairID")
 
 
 @dataclass(frozen=True)
@@ -28,15 +32,11 @@ class MinimalPair:
     pair_id: str = ""
 
 
-def read_minimal_pairs(path: Union[str, os.PathLike]) -> Iterator[MinimalPair]:
+def read_minimal_pairs(path: FilePath) -> Iterator[MinimalPair]:
     """
-    Streams the pairs of a file, split into words by `treebank_words`.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        See `numbered_lines`. Each line is an object with `sentence_good` and `sentence_bad`, and
-        optionally `UID`, `linguistics_term`, `field` and `pairID`, all of them strings.
+    Streams the pairs of a file, split into words by `treebank_words`. Each line is an object with
+    `sentence_good` and `sentence_bad`, and optionally `UID`, `linguistics_term`, `field` and
+    `pairID`, all of them strings.
 
     # Raises
 
@@ -46,36 +46,10 @@ def read_minimal_pairs(path: Union[str, os.PathLike]) -> Iterator[MinimalPair]:
     """
     name = os.path.basename(os.fspath(path)).split(".")[0]
     for location, found in read_objects(path):
-        good, bad = (_words(found, f"sentence_{kind}", location) for kind in ("good", "bad"))
-        if good == bad:
-            raise ValueError(
-                f"{location}: expected two sentences that differ, found "
-                f"{excerpt(' '.join(good))!r} twice."
-            )
-        yield MinimalPair(
-            good,
-            bad,
-            _text(found, "UID", location) or name,
-            _text(found, "linguistics_term", location),
-            _text(found, "field", location),
-            _text(found, "pairID", location),
+        text = partial(checked_field, kind=str, location=location, example=_EXAMPLE)
+        good, bad = (
+            tuple(treebank_words(text(found, key))) for key in ("sentence_good", "sentence_bad")
         )
-
-
-def _words(found: Dict[str, Any], key: str, location: str) -> Tuple[str, ...]:
-    if not isinstance(found.get(key), str):
-        raise ValueError(
-            f'{location}: expected "{key}" with a sentence, as in {_EXAMPLE}, found '
-            f"{excerpt(json.dumps(found))}."
-        )
-    words = tuple(treebank_words(found[key]))
-    if not words:
-        raise ValueError(f'{location}: expected at least one word in "{key}", found none.')
-    return words
-
-
-def _text(found: Dict[str, Any], key: str, location: str) -> str:
-    value = found.get(key, "")
-    if not isinstance(value, str):
-        raise ValueError(f'{location}: expected "{key}" to be a string, found {value!r}.')
-    return value
+        expect(good and bad and good != bad, location, "two sentences that differ", found)
+        uid, *names = (text({key: "", **found}, key) for key in _NAMES)
+        yield MinimalPair(good, bad, uid or name, *names)

@@ -1,20 +1,20 @@
 """SNLI's sentence pairs (Bowman et al. 2015), one JSON object per line."""
 
-import json
 import logging
-import os
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Optional, Tuple
 
-from elmo_plugin.corpora.json_lines import read_objects
-from elmo_plugin.corpora.penn_treebank import plain_word
-from elmo_plugin.corpora.tokenizer import treebank_words
+from elmo_plugin.corpora.json_lines import field, read_objects
+from elmo_plugin.corpora.tokenizer import plain_word, treebank_words
+from elmo_plugin.util.errors import expect
+from elmo_plugin.util.text_files import FilePath
 
 logger = logging.getLogger(__name__)
 
 LABELS = ("entailment", "neutral", "contradiction")
 # The label of pairs without a majority among the five annotators.
 _NO_MAJORITY = "-"
+_EXAMPLE = '{"gold_label": "neutral", "sentence1": "A dog runs.", "sentence2": "It is late."}'
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,11 @@ class Pair:
     pair_id: Optional[str] = None
 
 
-def read_pairs(path: Union[str, os.PathLike]) -> Iterator[Pair]:
+def read_pairs(path: FilePath) -> Iterator[Pair]:
     """
-    Streams the pairs of a file. Pairs without a majority label are skipped, and their number is
-    logged. Sentences without a parse are split by `treebank_words`.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        See `find_file`. Each line has `sentence1` and `sentence2`, and optionally
-        `sentence1_binary_parse`, `sentence2_binary_parse` and `pairID`. Either all lines have a
-        `gold_label` or none.
+    Streams the pairs of a file. Each line has `sentence1` and `sentence2`, and optionally
+    `sentence1_binary_parse`, `sentence2_binary_parse` and `pairID`. Either all lines have a
+    `gold_label` or none. Pairs without a majority label are skipped, and their number is logged.
 
     # Raises
 
@@ -60,66 +54,31 @@ def read_pairs(path: Union[str, os.PathLike]) -> Iterator[Pair]:
             words_of_sentence(fields, location, key) for key in ("sentence1", "sentence2")
         )
         yield Pair(premise, hypothesis, label, fields.get("pairID"))
-    _report(path, num_pairs, num_left_out)
-
-
-def _report(path: Union[str, os.PathLike], num_pairs: int, num_left_out: int) -> None:
-    if num_left_out == num_pairs:
-        raise ValueError(
-            f'{path}: expected pairs with a label, found "gold_label": "{_NO_MAJORITY}" in all '
-            f"{num_pairs}. Leave the field out of pairs that are to be labelled."
-        )
+    found = f'"gold_label": "{_NO_MAJORITY}" in all {num_pairs}'
+    expect(num_left_out < num_pairs, path, "pairs with a label", found)
     if num_left_out:
-        logger.info(
-            "%s: left out %d of %d pairs, which have no majority label",
-            path,
-            num_left_out,
-            num_pairs,
-        )
+        left_out = "%s: left out %d of %d pairs, which have no majority label"
+        logger.info(left_out, path, num_left_out, num_pairs)
 
 
 def _label(fields: Dict[str, Any], location: str, is_expected: bool) -> Optional[str]:
-    if ("gold_label" in fields) != is_expected:
-        raise ValueError(
-            f'{location}: expected {"a" if is_expected else "no"} "gold_label", as in the pairs '
-            f"before, found the fields {sorted(fields)}. Label all pairs of a file or none."
-        )
     label = fields.get("gold_label")
-    if is_expected and label not in (*LABELS, _NO_MAJORITY):
-        raise ValueError(
-            f'{location}: expected "gold_label" to be {", ".join(LABELS)}, or {_NO_MAJORITY} '
-            f"where there is no majority, found {json.dumps(label)}. Correct it, or leave "
-            "the field out of pairs that are to be labelled."
-        )
+    if is_expected:
+        is_right = label in (*LABELS, _NO_MAJORITY)
+        expected = f'"gold_label" to be {", ".join(LABELS)}, or {_NO_MAJORITY} without a majority'
+    else:
+        is_right = "gold_label" not in fields
+        expected = 'no "gold_label", as in the pairs before'
+    expect(is_right, location, expected, fields, "Label all pairs of a file or none.")
     return label
 
 
 def words_of_sentence(fields: Dict[str, Any], location: str, key: str) -> Tuple[str, ...]:
     """
-    The words of one sentence of a line: those of its parse, or by `treebank_words` without one.
-
-    # Parameters
-
-    fields : `Dict[str, Any]`
-    location : `str`
-        The location of the line, for error messages.
-    key : `str`
-        `sentence1` or `sentence2`.
-
-    # Raises
-
-    `ValueError`
-        If there is no such sentence.
+    The words of the sentence `sentence1` or `sentence2` of a line: those of its parse, or by
+    `treebank_words` without one. A `ValueError` with the location if there is no such sentence.
     """
     parse = fields.get(f"{key}_binary_parse")
     if isinstance(parse, str) and parse.strip():
         return tuple(plain_word(word) for word in parse.split() if word not in ("(", ")"))
-    text = fields.get(key)
-    if not isinstance(text, str):
-        found = json.dumps(text) if key in fields else f"the fields {sorted(fields)}"
-        raise ValueError(
-            f'{location}: expected "{key}" with a sentence, found {found}. A pair is an object '
-            'like {"gold_label": "neutral", "sentence1": "A dog runs.", "sentence2": "It is '
-            'late."}.'
-        )
-    return tuple(treebank_words(text))
+    return tuple(treebank_words(field(fields, key, str, location, _EXAMPLE, "a sentence")))

@@ -1,18 +1,18 @@
 """SQuAD's paragraphs and questions (Rajpurkar et al. 2016), one JSON object per file."""
 
-import json
-import os
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Tuple, Union
+from functools import partial
+from typing import Any, Dict, Iterator, Tuple
 
-from elmo_plugin.corpora.json_lines import check_surrogates, excerpt
-from elmo_plugin.util.text_files import numbered_lines
+from elmo_plugin.corpora.json_lines import field, parse_object
+from elmo_plugin.util.errors import expect, unexpected
+from elmo_plugin.util.text_files import FilePath, numbered_lines
 
 _LAYOUT = (
     '{"data": [{"title": "…", "paragraphs": [{"context": "…", "qas": [{"id": "…", '
     '"question": "…", "answers": [{"text": "…", "answer_start": 0}]}]}]}]}'
 )
-_KINDS = {str: "a string", list: "a list", int: "an integer"}
+_field = partial(field, example=_LAYOUT)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Paragraph:
     questions: Tuple[Question, ...]
 
 
-def read_paragraphs(path: Union[str, os.PathLike]) -> Iterator[Paragraph]:
+def read_paragraphs(path: FilePath) -> Iterator[Paragraph]:
     """
     Yields the paragraphs of a file (see `find_file`) in the layout of SQuAD 1.1. Either all
     questions have answers or none.
@@ -55,33 +55,17 @@ def read_paragraphs(path: Union[str, os.PathLike]) -> Iterator[Paragraph]:
         if only some questions have answers, or one is marked as impossible, as in SQuAD 2.0. The
         message names article, paragraph and question.
     """
-    is_answered: Dict[str, bool] = {}
-    for fields, location in _paragraphs(_load(path), str(path)):
-        context = _text(fields, "context", location)
-        questions = []
-        for number, question_fields in enumerate(_field(fields, "qas", list, location), start=1):
-            question = _question(question_fields, context, f"{location}, question {number}")
-            _compare(question, is_answered, f"{location}, question {question.question_id}")
-            is_answered[question.question_id] = bool(question.answers)
-            questions.append(question)
-        yield Paragraph(context, tuple(questions))
-    if not is_answered:
-        raise ValueError(
-            f"{path}: expected at least one question, found none. A file looks like {_LAYOUT}."
-        )
-
-
-def _load(path: Union[str, os.PathLike]) -> Any:
     text = "\n".join(line for _, line in numbered_lines(path, newline="\n"))
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        line, position = getattr(error, "lineno", 1), getattr(error, "pos", 0)
-        found = text[max(0, position - 20) : position + 20]
-        raise ValueError(
-            f"{path}:{line}: expected JSON like {_LAYOUT}, found {found!r} ({error}). "
-            "Was the file cut off, or is it in another format?"
-        ) from error
+    whole = parse_object(text, str(path), _LAYOUT)
+    is_answered: Dict[str, bool] = {}
+    for fields, location in _paragraphs(whole, str(path)):
+        context = _text(fields, "context", location)
+        questions = tuple(
+            _question(question, number, context, location, is_answered)
+            for number, question in enumerate(_field(fields, "qas", list, location), start=1)
+        )
+        yield Paragraph(context, questions)
+    expect(is_answered, path, f"at least one question, as in {_LAYOUT}", "none")
 
 
 def _paragraphs(whole: Any, path: str) -> Iterator[Tuple[Dict[str, Any], str]]:
@@ -89,84 +73,56 @@ def _paragraphs(whole: Any, path: str) -> Iterator[Tuple[Dict[str, Any], str]]:
     for number, article in enumerate(_field(whole, "data", list, path), start=1):
         location = f"{path}: article {number}"
         if isinstance(article, dict) and isinstance(article.get("title"), str):
-            check_surrogates(article["title"], location)
             location += f' "{article["title"]}"'
-        paragraphs: List[Any] = _field(article, "paragraphs", list, location)
+        paragraphs = _field(article, "paragraphs", list, location)
         for paragraph_number, paragraph in enumerate(paragraphs, start=1):
             yield paragraph, f"{location}, paragraph {paragraph_number}"
 
 
-def _question(fields: Any, context: str, location: str) -> Question:
-    question_id = _text(fields, "id", location)
-    location = f"{location.rsplit(' ', 1)[0]} {question_id}"
+def _question(
+    fields: Any, number: int, context: str, location: str, is_answered: Dict[str, bool]
+) -> Question:
+    """A question; whether it has answers is added to what is known of those before it."""
+    question_id = _text(fields, "id", f"{location}, question {number}")
+    location = f"{location}, question {question_id}"
     text = _text(fields, "question", location)
-    if fields.get("is_impossible"):
-        raise ValueError(
-            f'{location}: expected a question that the paragraph answers, found "is_impossible", '
-            "a field of SQuAD 2.0. Use SQuAD 1.1, or leave such questions out."
-        )
-    answers = _field(fields, "answers", list, location) if "answers" in fields else []
-    return Question(
-        question_id, text, tuple(_answer(answer, context, location) for answer in answers)
+    expect(
+        not fields.get("is_impossible"),
+        location,
+        "a question that the paragraph answers",
+        '"is_impossible", a field of SQuAD 2.0',
+        "Use SQuAD 1.1, or leave such questions out.",
     )
-
-
-def _compare(question: Question, is_answered: Dict[str, bool], location: str) -> None:
-    """Refuses a repeated id, and a file in which only some of the questions have answers."""
-    if question.question_id in is_answered:
-        raise ValueError(
-            f'{location}: expected a unique "id", found it a second time. Predictions are '
-            "identified by it: give each question its own."
-        )
-    is_expected = next(iter(is_answered.values()), bool(question.answers))
-    if bool(question.answers) != is_expected:
-        raise ValueError(
-            f"{location}: expected {'an answer' if is_expected else 'no answer'}, as for the "
-            f"questions before, found {len(question.answers)}. Answer all questions of a file or "
-            "none."
-        )
+    answers = _field({"answers": [], **fields}, "answers", list, location)
+    expect(question_id not in is_answered, location, 'a unique "id"', "it a second time")
+    is_expected = next(iter(is_answered.values()), bool(answers))
+    expect(
+        bool(answers) == is_expected,
+        location,
+        f"{'an answer' if is_expected else 'no answer'}, as for the questions before",
+        len(answers),
+        "Answer all questions of a file or none.",
+    )
+    is_answered[question_id] = is_expected
+    return Question(question_id, text, tuple(_answer(a, context, location) for a in answers))
 
 
 def _answer(fields: Any, context: str, location: str) -> Answer:
     text, start = _text(fields, "text", location), _field(fields, "answer_start", int, location)
     found = context[start : start + len(text)] if start >= 0 else ""
-    if found == text:
-        return Answer(text, start)
-    where = f"found {found!r}" if found else f"which has {len(context)} characters"
-    first = context.find(text)
-    hint = (
-        f'Set "answer_start" to {first}, its first occurrence, if that is the right one; the '
-        "offset counts characters, not bytes."
-        if first >= 0
-        else "The answer does not occur in the context: copy it from there exactly."
-    )
-    raise ValueError(
-        f"{location}: expected the answer {text!r} at character {start} of the context, {where}. "
-        f"{hint}"
-    )
+    if found != text:
+        first = context.find(text)
+        advice = f'Set "answer_start" to {first}, its first occurrence, if that is the right one.'
+        raise unexpected(
+            location,
+            f"the answer {text!r} at character {start} of the context",
+            repr(found),
+            advice if first >= 0 else "Copy the answer from the context exactly.",
+        )
+    return Answer(text, start)
 
 
 def _text(fields: Any, key: str, location: str) -> str:
     text = _field(fields, key, str, location)
-    if not text.strip():
-        raise ValueError(
-            f'{location}: expected "{key}" with some text, found {text!r}. Fill it in, or remove '
-            "the entry."
-        )
-    if not text.isascii():
-        check_surrogates(text, location)
+    expect(text.strip(), location, f'"{key}" with some text', repr(text))
     return text
-
-
-def _field(fields: Any, key: str, kind: type, location: str) -> Any:
-    # Not isinstance: bool is a subclass of int.
-    if type(fields) is dict and type(fields.get(key)) is kind:
-        return fields[key]
-    if type(fields) is not dict:
-        found = json.dumps(fields)
-    else:
-        found = json.dumps(fields[key]) if key in fields else f"the fields {sorted(fields)}"
-    raise ValueError(
-        f'{location}: expected "{key}" with {_KINDS[kind]}, found {excerpt(found)}. A file looks '
-        f"like {_LAYOUT}."
-    )

@@ -1,22 +1,16 @@
 """The Stanford Sentiment Treebank (Socher et al. 2013): one labelled tree per line."""
 
-import os
 import re
 from dataclasses import dataclass
-from typing import Iterator, List, Tuple, Union
+from typing import Iterator, List, Tuple
 
-from elmo_plugin.corpora.penn_treebank import plain_word
-from elmo_plugin.util.text_files import numbered_lines
+from elmo_plugin.corpora.tokenizer import plain_word
+from elmo_plugin.util.errors import expect, unexpected
+from elmo_plugin.util.text_files import FilePath, numbered_lines
 
 # Words may contain a no-break space: `2 1/2` is one word.
-_PIECE = re.compile(r"\([ \t]*([^() \t]*)|\)|[^() \t]+")
-_LABELS = ("0", "1", "2", "3", "4")
-# The kinds of pieces (brackets and words) that may come next.
-_AT_START = ("(",)
-_AFTER_LABEL = ("(", "word")
-_AFTER_WORD = (")",)
-_AFTER_PHRASE = ("(", ")")
-_AT_END = ("the end of the line",)
+_PIECE = re.compile(r"[()]|[^() \t]+")
+_LABEL, _WORD, _END = "a label from 0 to 4", "a word", "the end of the line"
 _EXAMPLE = "(3 (2 A) (4 triumph))"
 
 
@@ -41,7 +35,7 @@ class Tree:
     phrases: Tuple[Phrase, ...]
 
 
-def read_trees(path: Union[str, os.PathLike]) -> Iterator[Tree]:
+def read_trees(path: FilePath) -> Iterator[Tree]:
     """
     Streams the trees of a file (see `find_file`). Empty lines are skipped; memory grows with the
     longest line.
@@ -56,8 +50,7 @@ def read_trees(path: Union[str, os.PathLike]) -> Iterator[Tree]:
         if line.strip():
             is_empty = False
             yield _parsed(line, f"{path}:{line_number}")
-    if is_empty:
-        raise ValueError(f"{path}: expected one tree per line like {_EXAMPLE}, found an empty file")
+    expect(not is_empty, path, f"one tree per line like {_EXAMPLE}", "an empty file")
 
 
 def _parsed(line: str, location: str) -> Tree:
@@ -67,40 +60,28 @@ def _parsed(line: str, location: str) -> Tree:
     ends: List[int] = []
     labels: List[int] = []
     open_phrases: List[int] = []
-    legal: Tuple[str, ...] = _AT_START
-    for match in _PIECE.finditer(line):
-        piece = match.group()[0] if match.group()[0] in "()" else "word"
-        if piece not in legal:
-            raise _error(location, match.start(), " or ".join(legal), repr(match.group()))
-        if piece == "(":
-            labels.append(_label(match, location))
+    # The kinds of pieces that may come next.
+    legal: Tuple[str, ...] = ("(",)
+    pieces = [(match.start(), match.group()) for match in _PIECE.finditer(line)]
+    for offset, piece in [*pieces, (len(line), _END)]:
+        kind = piece if piece in ("(", ")", _END) else _WORD
+        if legal == (_LABEL,) and piece in ("0", "1", "2", "3", "4"):
+            kind = _LABEL
+        if kind not in legal:
+            advice = f"A tree is one line like {_EXAMPLE}; a word ( is -LRB-, a word ) is -RRB-."
+            raise unexpected(f"{location}:{offset + 1}", " or ".join(legal), piece, advice)
+        if kind == "(":
             open_phrases.append(len(starts))
             starts.append(len(words))
             ends.append(-1)
-            legal = _AFTER_LABEL
-        elif piece == "word":
-            words.append(plain_word(match.group()))
-            legal = _AFTER_WORD
-        else:
+            legal = (_LABEL,)
+        elif kind == _LABEL:
+            labels.append(int(piece))
+            legal = ("(", _WORD)
+        elif kind == _WORD:
+            words.append(plain_word(piece))
+            legal = (")",)
+        elif kind == ")":
             ends[open_phrases.pop()] = len(words)
-            legal = _AFTER_PHRASE if open_phrases else _AT_END
-    if legal is not _AT_END:
-        missing = " or ".join(legal) if legal is _AFTER_LABEL else f"{len(open_phrases)} more )"
-        raise _error(location, len(line), missing, "the end of the line")
+            legal = ("(", ")") if open_phrases else (_END,)
     return Tree(tuple(words), tuple(map(Phrase, starts, ends, labels)))
-
-
-def _label(opening: "re.Match[str]", location: str) -> int:
-    label = opening.group(1)
-    if label not in _LABELS:
-        raise _error(
-            location, opening.start(1), "a label from 0 to 4", repr(label) if label else "nothing"
-        )
-    return int(label)
-
-
-def _error(location: str, offset: int, expected: str, found: str) -> ValueError:
-    return ValueError(
-        f"{location}:{offset + 1}: expected {expected}, found {found}. A tree is one line like "
-        f"{_EXAMPLE}; a bracket that is a word is -LRB- or -RRB-."
-    )

@@ -1,18 +1,37 @@
 """
-Splits raw text into words. Neither tokenizer needs a trained model; they need spaCy, and
-`treebank_words` also NLTK.
+Splits raw text into words, and reads words as treebanks write them. The tokenizers need no trained
+model, but spaCy, and `treebank_words` also NLTK.
 """
 
-import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence
 
-from elmo_plugin.corpora.json_lines import excerpt
-from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.errors import ConfigurationError, expect
 from elmo_plugin.util.optional import optional_package
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
+
+_TREEBANK_ESCAPES = {
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "-LCB-": "{",
+    "-RCB-": "}",
+    "``": '"',
+    "''": '"',
+    "`": "'",
+}
+
+
+def plain_word(word: str) -> str:
+    """
+    The word without the escapes of the Penn Treebank and of parsers trained on it, as in the
+    vocabularies of word vectors and language models: plain brackets and quotes, and no backslash
+    before a slash or an asterisk.
+    """
+    return _TREEBANK_ESCAPES.get(word) or word.replace("\\/", "/").replace("\\*", "*")
 
 
 def _imported(name: str) -> Any:
@@ -45,18 +64,7 @@ def _sentencizer() -> Any:
 def tokenize_with_spacy(text: str, language: str = "en") -> List["Token"]:
     """
     Tokens with their character offsets, by spaCy's rules for a language. Those for English split
-    hyphenated words, as in OntoNotes.
-
-    # Parameters
-
-    text : `str`
-    language : `str`, optional (default = `"en"`)
-        Its code in spaCy.
-
-    # Raises
-
-    `ConfigurationError`
-        If spaCy does not know the language.
+    hyphenated words, as in OntoNotes. A `ConfigurationError` for a code that spaCy does not know.
     """
     return [token for token in _spacy(language)(text) if not token.is_space]
 
@@ -103,37 +111,18 @@ def words_of_line(
     line: Dict[str, Any], location: str, text_key: str = "sentence", tokens_key: str = "tokens"
 ) -> List[str]:
     """
-    The words of an input line: its list of tokens, or else its text split by `treebank_words`.
-
-    # Parameters
-
-    line : `Dict[str, Any]`
-        An object with a list of words at `tokens_key` or a string at `text_key`.
-    location : `str`
-        The location of the line, for error messages.
-
-    # Raises
-
-    `ValueError`
-        If the object has neither of them, or no words.
+    The words of an input line: its list of tokens, or else its text split by `treebank_words`. A
+    `ValueError` with the location if the line has neither of them, or no words.
     """
+    words = line.get(tokens_key)
     if tokens_key in line:
-        words = line[tokens_key]
-        if not isinstance(words, list) or not all(isinstance(w, str) and w for w in words):
-            raise ValueError(
-                f'{location}: expected "{tokens_key}" to be a list of words, none of them empty, '
-                f"found {excerpt(json.dumps(words))}."
-            )
+        is_right = isinstance(words, list) and all(isinstance(w, str) and w for w in words)
+        expected = f'"{tokens_key}" to be a list of words, none of them empty'
     else:
         text = line.get(text_key)
-        if not isinstance(text, str):
-            raise ValueError(
-                f'{location}: expected "{text_key}" with a text or "{tokens_key}" with a list of '
-                f"words, found {excerpt(json.dumps(line))}."
-            )
-        words = treebank_words(text)
-    if not words:
-        raise ValueError(
-            f"{location}: expected at least one word, found {excerpt(json.dumps(line))}."
-        )
+        words = treebank_words(text) if isinstance(text, str) else None
+        is_right = words is not None
+        expected = f'"{text_key}" with a text or "{tokens_key}" with a list of words'
+    expect(is_right, location, expected, line)
+    expect(words, location, "at least one word", line)
     return words

@@ -3,15 +3,15 @@ Words annotated with WordNet senses: JSON lines, and the XML and key files of th
 framework of [Raganato et al. (2017)](https://aclanthology.org/E17-1010/).
 """
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Collection, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Collection, Dict, Iterator, List, Optional, Tuple
 from xml.etree import ElementTree
 
-from elmo_plugin.corpora.json_lines import read_objects
-from elmo_plugin.util.text_files import find_file, numbered_lines
+from elmo_plugin.corpora.json_lines import field, read_objects
+from elmo_plugin.util.errors import expect
+from elmo_plugin.util.text_files import FilePath, numbered_lines
 
 #: A lower-case lemma, words joined by `_`, and its part of speech: NOUN, VERB, ADJ, ADV.
 Lemma = Tuple[str, str]
@@ -52,7 +52,7 @@ class SenseCorpus:
 
     # Parameters
 
-    path : `Union[str, os.PathLike]`
+    path : `FilePath`
         See `find_file`. Either JSON lines, `{"id", "tokens", "lemmas", "pos", "senses"}` with four
         lists of equal length, in which a sense is null, a key, or several keys separated by spaces;
         or `NAME.data.xml` of the framework, whose keys are in `NAME.gold.key.txt` beside it.
@@ -64,8 +64,8 @@ class SenseCorpus:
         is missing; with file and line.
     """
 
-    def __init__(self, path: Union[str, os.PathLike]) -> None:
-        self.path = os.fspath(path)
+    def __init__(self, path: FilePath) -> None:
+        self.path = str(path)
 
     def __iter__(self) -> Iterator[SenseSentence]:
         is_xml = self.path.removesuffix(".gz").endswith(".xml")
@@ -73,23 +73,15 @@ class SenseCorpus:
         for sentence in (_read_xml if is_xml else _read_json)(self.path):
             is_empty = is_empty and not sentence.instances
             yield sentence
-        if is_empty:
-            raise ValueError(f"{self.path}: expected words with senses, found none.")
+        expect(not is_empty, self.path, "words with senses", "none")
 
 
 def read_first_senses(
-    path: Union[str, os.PathLike], lemmas: Optional[Collection[Lemma]] = None
+    path: FilePath, lemmas: Optional[Collection[Lemma]] = None
 ) -> Dict[Lemma, str]:
     """
-    The first WordNet sense of each lemma, from a table with one `lemma<TAB>POS<TAB>sense key` per
-    line.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-        See `find_file`.
-    lemmas : `Optional[Collection[Lemma]]`, optional (default = `None`)
-        The lemmas to read. Default: all.
+    The first WordNet sense of each lemma, or of each of `lemmas`, from a table with one
+    `lemma<TAB>POS<TAB>sense key` per line.
 
     # Raises
 
@@ -101,11 +93,8 @@ def read_first_senses(
         if not line.strip():
             continue
         cells = line.rstrip("\r").split("\t")
-        if len(cells) != 3:
-            raise ValueError(
-                f"{path}:{number}: expected lemma, part of speech and sense key separated by tabs, "
-                f"found {len(cells)} cells."
-            )
+        expected = "lemma, part of speech and sense key separated by tabs"
+        expect(len(cells) == 3, f"{path}:{number}", expected, f"{len(cells)} cells")
         lemma = (cells[0].lower(), cells[1])
         if lemmas is None or lemma in lemmas:
             senses.setdefault(lemma, cells[2])
@@ -114,42 +103,37 @@ def read_first_senses(
 
 def _read_json(path: str) -> Iterator[SenseSentence]:
     for location, found in read_objects(path):
-        if not isinstance(found.get("id"), str):
-            raise ValueError(f'{location}: expected "id", a string, found {found.get("id")!r}.')
-        tokens, lemmas, pos, senses = (_strings(found, name, location) for name in _LISTS)
+        name = field(found, "id", str, location)
+        tokens, lemmas, pos, senses = (_strings(found, key, location) for key in _LISTS)
         instances = tuple(
             SenseInstance(position, (lemmas[position].lower(), pos[position]), tuple(keys.split()))
             for position, keys in enumerate(senses)
             if keys.split()
         )
-        yield SenseSentence(_corpus(found["id"], path), tuple(tokens), instances)
+        yield SenseSentence(_corpus(name, path), tuple(tokens), instances)
 
 
-def _strings(found: Dict[str, Any], name: str, location: str) -> List[str]:
+def _strings(found: Dict[str, Any], key: str, location: str) -> List[str]:
     """One of the lists of a line; a null among the senses becomes an empty string."""
-    values, expected = found.get(name), found.get("tokens")
-    if not isinstance(values, list) or not isinstance(expected, list):
-        raise ValueError(f'{location}: expected a list as "{name}", found {type(values).__name__}.')
-    if len(values) != len(expected):
-        raise ValueError(
-            f'{location}: expected {len(expected)} entries in "{name}", one per token, found '
-            f"{len(values)}."
-        )
-    strings = ["" if value is None and name == "senses" else value for value in values]
-    for value in strings:
-        if not isinstance(value, str):
-            raise ValueError(f'{location}: expected strings in "{name}", found {value!r}.')
+    values, tokens = (field(found, name, list, location) for name in (key, "tokens"))
+    strings = ["" if value is None and key == "senses" else value for value in values]
+    is_right = len(values) == len(tokens) and all(isinstance(value, str) for value in strings)
+    expect(is_right, location, f'"{key}" with {len(tokens)} strings, one per token', values)
     return strings
 
 
 def _read_xml(path: str) -> Iterator[SenseSentence]:
-    keys = _Keys(path)
+    keys_path, keys = _read_keys(path)
     tokens: List[str] = []
     instances: List[SenseInstance] = []
     for element in _elements(path):
         if element.tag in ("wf", "instance"):
             if element.tag == "instance":
-                instances.append(_instance(element, len(tokens), keys))
+                instance, lemma = element.get("id", ""), element.get("lemma", "").lower()
+                expect(instance in keys, keys_path, f"a line for {instance!r}", "none")
+                lemma = lemma.replace(" ", "_")
+                word = SenseInstance(len(tokens), (lemma, element.get("pos", "")), keys[instance])
+                instances.append(word)
             tokens.append("_".join((element.text or "").split()))
         elif element.tag == "sentence":
             corpus = _corpus(element.get("id", ""), path)
@@ -175,35 +159,17 @@ def _elements(path: str) -> Iterator[ElementTree.Element]:
         raise ValueError(f"{path}: expected XML in UTF-8, found {error}.") from error
 
 
-def _instance(element: ElementTree.Element, position: int, keys: "_Keys") -> SenseInstance:
-    lemma = element.get("lemma", "").lower().replace(" ", "_")
-    return SenseInstance(position, (lemma, element.get("pos", "")), keys.of(element.get("id", "")))
-
-
-class _Keys:
-    """The senses of instances, from the key file. Lines are read as far as needed: RAM does not
-    grow if both files have the same order, as those of the framework do."""
-
-    def __init__(self, xml: str) -> None:
-        base = xml.removesuffix(".gz")
-        if not base.endswith(_XML):
-            raise ValueError(f"{xml}: expected a name that ends in {_XML}.")
-        self._path = find_file(base.removesuffix(_XML) + _KEYS)
-        self._lines = numbered_lines(self._path)
-        self._read: Dict[str, Tuple[str, ...]] = {}
-
-    def of(self, instance: str) -> Tuple[str, ...]:
-        while instance not in self._read:
-            number, line = next(self._lines, (0, ""))
-            if not number:
-                raise ValueError(f"{self._path}: expected a line for {instance!r}, found none.")
-            name, *senses = line.split() or [""]
-            if name and not senses:
-                raise ValueError(
-                    f"{self._path}:{number}: expected an id and its sense keys, found {line!r}."
-                )
-            self._read[name] = tuple(senses)
-        return self._read.pop(instance)
+def _read_keys(xml: str) -> Tuple[str, Dict[str, Tuple[str, ...]]]:
+    """The path of the key file, and the senses of each instance."""
+    base = xml.removesuffix(".gz")
+    expect(base.endswith(_XML), xml, f"a name that ends in {_XML}", "another")
+    path = base.removesuffix(_XML) + _KEYS
+    keys = {}
+    for number, line in numbered_lines(path):
+        name, *senses = line.split() or [""]
+        expect(senses or not name, f"{path}:{number}", "an id and its sense keys", repr(line))
+        keys[name] = tuple(senses)
+    return path, keys
 
 
 def _corpus(sentence: str, path: str) -> str:

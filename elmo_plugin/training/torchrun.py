@@ -28,8 +28,8 @@ from allennlp.nn.parallel import DdpAccelerator
 from allennlp.training.util import create_serialization_dir, make_vocab_from_params
 from torch import distributed
 
+from elmo_plugin.util.distributed import end_with_parent
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.parent import end_with_parent
 
 # On a network file system a new file may become visible only after half a minute.
 _SECONDS_TO_SEE_FILES = 60

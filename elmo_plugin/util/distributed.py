@@ -1,5 +1,7 @@
-"""Processes that train one model together, see `torch.distributed`."""
+"""Processes that work together: their threads, their end, and what `torch.distributed` adds up."""
 
+import ctypes
+import os
 from typing import Any, List, Tuple, TypeVar
 
 import torch
@@ -7,6 +9,11 @@ from torch import distributed
 
 Number = TypeVar("Number", int, float)
 Value = TypeVar("Value")
+
+# Option of Linux's `prctl`: the signal that a process gets when its parent ends.
+_PR_SET_PDEATHSIG = 1
+# Loaded here, because little may be done between fork and exec.
+_LIBC = ctypes.CDLL(None)
 
 
 def rank_and_world_size() -> Tuple[int, int]:
@@ -35,3 +42,24 @@ def sum_over_processes(value: Number) -> Number:
     total = torch.tensor(value, dtype=dtype, device=device)
     distributed.all_reduce(total)
     return type(value)(total.item())
+
+
+def threads_per_process(num_processes: int) -> int:
+    """
+    The number of threads of each of several processes of this machine: an equal share of PyTorch's,
+    because more threads than cores are ten times as slow; all of them if `OMP_NUM_THREADS` is set.
+    """
+    num_threads = torch.get_num_threads()
+    if os.environ.get("OMP_NUM_THREADS"):
+        return num_threads
+    return max(1, num_threads // num_processes)
+
+
+def end_with_parent(parent: int, signal_number: int) -> None:
+    """
+    The calling process gets the signal when the thread that started it ends, and exits if the
+    process `parent` has already ended.
+    """
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal_number)
+    if os.getppid() != parent:
+        os._exit(1)

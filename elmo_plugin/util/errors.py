@@ -1,5 +1,6 @@
-"""The exception for wrong settings and files, interruptions, and the messages of jsonnet."""
+"""The errors for wrong settings and input, interruptions, and the messages of jsonnet."""
 
+import json
 import re
 from typing import Any, Collection, Optional
 
@@ -31,6 +32,37 @@ def is_interruption(error: BaseException) -> bool:
     if names & {"KeyboardInterrupt", "SigTermReceived"}:
         return True
     return error.__context__ is not None and is_interruption(error.__context__)
+
+
+def excerpt(text: str) -> str:
+    """At most 80 characters of a text, for error messages."""
+    text = text.strip()
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def unexpected(location: object, expected: str, found: Any, advice: str = "") -> ValueError:
+    """
+    The error of all readers of files.
+
+    # Parameters
+
+    location : `object`
+        `file:line`, or empty if the caller adds it.
+    expected, advice : `str`
+        What should stand there, and what the user should do.
+    found : `Any`
+        A string is shown as it is, other values as JSON.
+    """
+    shown = found if isinstance(found, str) else excerpt(json.dumps(found, ensure_ascii=False))
+    sentence = f"{location}: " if location else ""
+    sentence += f"expected {expected}, found {shown}"
+    return ValueError(f"{sentence}. {advice}" if advice else sentence)
+
+
+def expect(is_right: Any, location: object, expected: str, found: Any, advice: str = "") -> None:
+    """Raises the error of `unexpected` unless something `is_right`."""
+    if not is_right:
+        raise unexpected(location, expected, found, advice)
 
 
 def check_one_of(choices: Collection[str], **settings: Any) -> None:

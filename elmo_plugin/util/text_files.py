@@ -1,4 +1,4 @@
-"""Reads text files: plain or gzip, local or at a URL."""
+"""Reads text files: plain or gzip, local or at a URL. All text enters through `numbered_lines`."""
 
 import codecs
 import gzip
@@ -11,20 +11,17 @@ from typing import Iterator, Optional, TextIO, Tuple, Union
 from elmo_plugin.util.errors import check_one_of
 from elmo_plugin.util.files import local_path
 
-# A path or a URL, or an open binary file: standard input, or a file within an archive.
-Source = Union[str, os.PathLike, io.BufferedReader]
+# A path or a URL.
+FilePath = Union[str, os.PathLike]
+# Or an open binary file: standard input, or a file within an archive.
+Source = Union[FilePath, io.BufferedReader]
 
 # How bytes that are not UTF-8 are decoded; the built-in `open` has more.
 DECODING_ERRORS = ("strict", "replace")
 
 _GZIP_MAGIC = b"\x1f\x8b"
-# UTF-32 before UTF-16, whose byte order mark is a prefix.
-_OTHER_BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
+# That of UTF-32 in the other order begins with that of UTF-16.
+_OTHER_BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class DecodedPath(os.PathLike):
     __str__ = __fspath__
 
 
-def find_file(path: Union[str, os.PathLike]) -> str:
+def find_file(path: FilePath) -> str:
     """
     The local file of a path or URL (see `local_path`): the path itself, the path with `.gz`
     appended if only that exists, or the downloaded copy.
@@ -77,7 +74,7 @@ def numbered_lines(path: Source, *, newline: Optional[str] = None) -> Iterator[T
 
     # Parameters
 
-    path : `Union[str, os.PathLike, io.BufferedReader]`
+    path : `Source`
         See `find_file` and `DecodedPath`; or an open binary file such as standard input, which is
         closed at the end. Compression is detected by the first bytes.
     newline : `Optional[str]`, optional (default = `None`)
@@ -90,10 +87,8 @@ def numbered_lines(path: Source, *, newline: Optional[str] = None) -> Iterator[T
 
     # Raises
 
-    `FileNotFoundError`
-        If neither the local file nor its `.gz` version exists.
-    `IsADirectoryError`
-        If it is a folder.
+    `OSError`
+        If there is no such file, or it is a folder.
     `ValueError`
         If a line is not UTF-8, if the file begins with the byte order mark of UTF-16 or UTF-32, or
         if a compressed file is damaged.
@@ -118,27 +113,19 @@ def numbered_lines(path: Source, *, newline: Optional[str] = None) -> Iterator[T
 
 def _open(path: Source, newline: Optional[str], errors: str) -> TextIO:
     binary: Union[io.BufferedReader, gzip.GzipFile]
-    if isinstance(path, io.BufferedReader):
-        binary = path
-    else:
-        found = find_file(path)
-        if os.path.isdir(found):
-            raise IsADirectoryError(f"{found} is a folder; expected a text file.")
-        binary = open(found, "rb")
+    binary = path if isinstance(path, io.BufferedReader) else open(find_file(path), "rb")
     # Downloaded copies have no suffix, and a pipe can be read only once, so peek.
     if binary.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
         compressed = gzip.GzipFile(fileobj=binary)
         # Closed together with the gzip file.
         compressed.myfileobj = binary  # type: ignore[assignment]  # Any file does.
         binary = compressed
-    first = binary.peek(len(codecs.BOM_UTF32_LE))
-    for mark, encoding in _OTHER_BYTE_ORDER_MARKS.items():
-        if first.startswith(mark):
-            binary.close()
-            raise ValueError(
-                f"{_name(path)}:1: expected UTF-8 text, found the byte order mark of {encoding}. "
-                f"Convert it to UTF-8: iconv -f {encoding} -t UTF-8 OLD > NEW"
-            )
+    if binary.peek(len(codecs.BOM_UTF32_BE)).startswith(_OTHER_BYTE_ORDER_MARKS):
+        binary.close()
+        raise ValueError(
+            f"{_name(path)}:1: expected UTF-8 text, found the byte order mark of UTF-16 or UTF-32. "
+            "Convert it to UTF-8, for example by iconv -f UTF-16 -t UTF-8 OLD > NEW"
+        )
     return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline=newline)
 
 

@@ -1,4 +1,3 @@
-import gzip
 from pathlib import Path
 
 import pytest
@@ -31,16 +30,6 @@ sleeps VBZ B-VP B-X
 """
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="x.conll"):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
 def test_every_field_of_every_sentence(write):
     assert list(read_sentences(write(TWO_DOCUMENTS))) == [
         Sentence(
@@ -59,9 +48,8 @@ def test_a_file_of_words_alone_has_no_tags(write):
     assert second.words == ("#",) and not second.is_document_start
 
 
-def test_two_columns_any_blanks_line_ends_and_compression_are_read(write):
-    text = "\ufeffAda\tB-PER\r\nof  \tO\r\n\u00a0 O\r\n".encode()
-    (sentence,) = read_sentences(write(gzip.compress(text), "x.conll.gz"))
+def test_words_may_hold_other_blanks(write):
+    (sentence,) = read_sentences(write("Ada\tB-PER\nof  \tO\n\u00a0 O\n"))
     assert sentence.words == ("Ada", "of", "\u00a0")
     assert sentence.tags == ("B-PER", "O", "O")
 
@@ -73,31 +61,6 @@ def test_only_the_first_sentence_after_a_boundary_starts_a_document(write):
         ("b", True),
         ("c", False),
     ]
-
-
-@pytest.mark.parametrize(
-    "text, line, message",
-    [
-        ("a O\nb I\n", 2, "expected a tag such as O, B-PER or I-PER .* found 'I'. Write O, or"),
-        ("a O\n\nb X-PER\n", 3, "found 'X-PER'"),
-        ("a B-\n", 1, "found 'B-'"),
-        ("a 0\n", 1, "found '0'"),
-        ("a b-PER\n", 1, "found 'b-PER'"),
-        ("a N O\n\nb N O\nc O\n", 4, "expected 3 columns as in the first sentence, found 2. Write"),
-        ("a O\n\nb\n", 3, "expected 2 columns as in the first sentence, found 1"),
-        ("a\nb O\n", 2, "expected 1 columns as in the first sentence, found 2"),
-        (b"a O\n\xe9 O\n", 2, "expected UTF-8 text, found the byte 0xe9"),
-    ],
-)
-def test_a_malformed_line_is_named_with_its_cure(write, text, line, message):
-    with pytest.raises(ValueError, match=rf"x\.conll:{line}: .*{message}"):
-        list(read_sentences(write(text)))
-
-
-@pytest.mark.parametrize("text", ["", "\n\n", "-DOCSTART- O\n\n"])
-def test_a_file_without_sentences_is_refused(write, text):
-    with pytest.raises(ValueError, match="expected one word per line, found no words"):
-        list(read_sentences(write(text)))
 
 
 def test_what_is_written_reads_back(write):
@@ -147,8 +110,8 @@ def test_tags_may_be_in_another_column(write):
 @pytest.mark.parametrize(
     "column, message",
     [
-        (2, "x.conll:1: expected a tag such as O, B-PER or I-PER in column 2, found 'DT'"),
-        (5, r"x.conll:1: expected tags in column 5 \(`tag_column`\), found 4 columns"),
+        (2, "x.txt:1: expected a tag such as O, B-PER or I-PER in column 2, found 'DT'"),
+        (5, "x.txt:1: expected at least 5 columns, found 4"),
     ],
 )
 def test_a_column_without_tags_is_named(write, column, message):

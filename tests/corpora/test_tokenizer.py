@@ -4,7 +4,12 @@ import sys
 import pytest
 
 from elmo_plugin.corpora import tokenizer
-from elmo_plugin.corpora.tokenizer import tokenize_with_spacy, treebank_words, words_of_line
+from elmo_plugin.corpora.tokenizer import (
+    plain_word,
+    tokenize_with_spacy,
+    treebank_words,
+    words_of_line,
+)
 from elmo_plugin.util.errors import ConfigurationError
 
 
@@ -87,3 +92,8 @@ def test_without_a_package_the_error_names_the_extra(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigurationError, match=r"pip install 'elmo-plugin\[analysis\]'"):
         treebank_words("They play.")
+
+
+@pytest.mark.parametrize("written, plain", [("-lrb-", "-lrb-"), ("\\", "\\"), ("plain", "plain")])
+def test_what_is_no_escape_of_the_treebank_is_left(written, plain):
+    assert plain_word(written) == plain

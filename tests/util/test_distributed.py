@@ -1,4 +1,11 @@
-from elmo_plugin.util.distributed import gathered, rank_and_world_size, sum_over_processes
+import pytest
+
+from elmo_plugin.util.distributed import (
+    gathered,
+    rank_and_world_size,
+    sum_over_processes,
+    threads_per_process,
+)
 from tests.processes import in_two_processes
 
 
@@ -20,3 +27,16 @@ def _check(rank: int) -> None:
 
 def test_numbers_are_summed_over_processes(tmp_path):
     in_two_processes(_check, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "variable, num_processes, expected", [(None, 1, 5), ("", 2, 2), (None, 9, 1), ("5", 2, 5)]
+)
+def test_processes_share_the_threads_unless_their_number_is_set(
+    monkeypatch, variable, num_processes, expected
+):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 5)
+    assert threads_per_process(num_processes) == expected

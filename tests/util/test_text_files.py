@@ -76,22 +76,20 @@ def test_a_url_that_may_not_be_read_counts_as_absent(monkeypatch, status, expect
         assert "HTTP status 403" in str(error.value) and "https://host/a.txt" in str(error.value)
 
 
-def test_a_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
+@pytest.mark.parametrize(
+    "content, newline, lines",
+    [
+        ("\ufeffone\n\ufefftwo", None, ["one", "\ufefftwo"]),
+        ("a\r\nb\rc\x0bd\n\ne", None, ["a", "b", "c\x0bd", "", "e"]),
+        ("a\r\nb\rc\x0bd\n\ne", "\n", ["a\r", "b\rc\x0bd", "", "e"]),
+        ("nul \0 inside\n", None, ["nul \0 inside"]),
+        ("", None, []),
+    ],
+)
+def test_lines_end_where_they_should(tmp_path, content, newline, lines):
     path = tmp_path / "text.txt"
-    path.write_bytes("\ufeffone\n\ufefftwo".encode("utf-8"))
-    assert list(numbered_lines(path)) == [(1, "one"), (2, "\ufefftwo")]
-
-
-def test_every_line_ending_is_accepted_unless_one_is_asked_for(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_bytes(b"a\r\nb\rc\x0bd\n\ne")
-    assert [line for _, line in numbered_lines(path)] == ["a", "b", "c\x0bd", "", "e"]
-    assert [line for _, line in numbered_lines(path, newline="\n")] == [
-        "a\r",
-        "b\rc\x0bd",
-        "",
-        "e",
-    ]
+    path.write_bytes(content.encode("utf-8"))
+    assert [line for _, line in numbered_lines(path, newline=newline)] == lines
 
 
 def test_an_undecodable_byte_is_named_with_its_line(tmp_path):
@@ -131,38 +129,15 @@ def test_a_damaged_gzip_file_is_named(tmp_path, damage):
 
 @pytest.mark.parametrize("errors", ["strict", "replace"])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-@pytest.mark.parametrize(
-    "written, said",
-    [
-        ("utf-16-le", "UTF-16"),
-        ("utf-16-be", "UTF-16"),
-        ("utf-32-le", "UTF-32"),
-        ("utf-32-be", "UTF-32"),
-    ],
-)
-def test_utf_16_and_32_are_named_by_their_marks_with_the_cure(
-    tmp_path, written, said, pack, errors
-):
+@pytest.mark.parametrize("written", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_utf_16_and_32_are_known_by_their_marks(tmp_path, written, pack, errors):
     path = tmp_path / "text.txt"
     path.write_bytes(pack("\ufeff日本語\n".encode(written)))
     with pytest.raises(ValueError) as error:
         list(numbered_lines(DecodedPath(str(path), errors)))
-    assert str(error.value) == (
-        f"{path}:1: expected UTF-8 text, found the byte order mark of {said}. Convert it to UTF-8: "
-        f"iconv -f {said} -t UTF-8 OLD > NEW"
+    assert str(error.value).startswith(
+        f"{path}:1: expected UTF-8 text, found the byte order mark of UTF-16 or UTF-32. Convert it"
     )
-
-
-def test_a_few_nul_characters_are_text(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_bytes(b"nul \0 inside\n")
-    assert list(numbered_lines(path)) == [(1, "nul \0 inside")]
-
-
-def test_an_empty_file_has_no_lines(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_bytes(b"")
-    assert list(numbered_lines(path)) == []
 
 
 def test_a_compressed_pipe_is_read(tmp_path):

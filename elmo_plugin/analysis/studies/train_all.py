@@ -7,9 +7,9 @@ from typing import Callable, Iterator, List, Optional, Tuple, Union
 
 from elmo_plugin.analysis.studies.study import Run
 from elmo_plugin.analysis.studies.train_run import RunFailed, Score, train_run
+from elmo_plugin.util.distributed import threads_per_process
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.ray_tasks import run_with_ray
-from elmo_plugin.util.threads import threads_per_process
 
 #: A score, or why there is none.
 Outcome = Union[Score, RunFailed]

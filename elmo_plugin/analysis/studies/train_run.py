@@ -18,8 +18,8 @@ from elmo_plugin.analysis.studies.inputs import digest_and_files
 from elmo_plugin.analysis.studies.study import Run, validation_metric
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
+from elmo_plugin.util.distributed import end_with_parent
 from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
-from elmo_plugin.util.parent import end_with_parent
 
 #: What is kept of a run, as in `results.json`.
 Score = Dict[str, Any]

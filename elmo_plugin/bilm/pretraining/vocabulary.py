@@ -13,7 +13,7 @@ from elmo_plugin.bilm.vocabulary_file import (
     check_choice,
     check_min_count,
 )
-from elmo_plugin.corpora.word_counts import WordCounts, count_words
+from elmo_plugin.corpora.sentence_per_line import WordCounts, count_words
 from elmo_plugin.util.errors import ConfigurationError
 
 

@@ -3,11 +3,12 @@ The columns of the [CoNLL-2012 shared task](https://aclanthology.org/W12-4501/):
 their arguments, and coreference.
 """
 
-from elmo_plugin.corpora.conll2012.coreference import check_columns, format_coreference
-from elmo_plugin.corpora.conll2012.documents import (
+from elmo_plugin.corpora.conll2012.coreference import (
     Document,
     DocumentSentence,
     Mention,
+    check_columns,
+    format_coreference,
     read_documents,
 )
 from elmo_plugin.corpora.conll2012.propositions import (

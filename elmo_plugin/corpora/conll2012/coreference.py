@@ -1,36 +1,149 @@
-"""Writes documents with coreference in the columns of the CoNLL-2012 shared task."""
+"""Documents with coreference, in the columns of CoNLL-2012."""
 
 import re
-from typing import List, Optional, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Iterator, List, Optional, Sequence, Tuple
 
-from elmo_plugin.corpora.conll2012.documents import Mention
+from elmo_plugin.corpora.columns import Rows, is_cell
+from elmo_plugin.corpora.conll2012.rows import (
+    MARKERS,
+    MIN_COLUMNS,
+    Bracket,
+    bracket_spans,
+    read_rows,
+)
+from elmo_plugin.util.errors import expect, unexpected
+from elmo_plugin.util.text_files import FilePath
 
-_BLANK = re.compile(r"[ \t\r\n]")
+_BEGIN = re.compile(r"#begin\s+document\s+\(([^#].*|)\)(?:;\s*part\s+(\d+))?\s*;?")
+_EXAMPLE = "#begin document (ID); part 000"
+_CLUSTER = re.compile(r"(\(?)(\d+)(\)?)")
+# Empty cells: a dash in OntoNotes, an underscore in LitBank.
+_EMPTY = ("-", "_")
 # The columns from the POS tag to the named entity, without annotation.
 _EMPTY_COLUMNS = ("-", "*", "-", "-", "-", "-", "*")
 
 
-def check_columns(document_id: str, sentences: Sequence[Sequence[str]]) -> None:
+@dataclass(frozen=True)
+class Mention:
+    """A mention of an entity in a sentence."""
+
+    #: Unique within a document part.
+    cluster_id: int
+    #: Positions of the first and last word in the sentence.
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class DocumentSentence:
+    """A sentence of a document."""
+
+    #: The line of the first word, counted from 1.
+    line_number: int
+    #: As in the file: brackets may be written `-LRB-`.
+    words: Tuple[str, ...]
+    #: One per word.
+    speakers: Tuple[Optional[str], ...]
+    #: Sorted by first word.
+    mentions: Tuple[Mention, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """One part of a document. Coreference is annotated within a part only."""
+
+    document_id: str
+    #: 0 if the file has no part numbers.
+    part: int
+    #: The line before the document, such as `#begin document (nw/1); part 000`. The reference
+    #: scorer matches predicted and gold documents by this line.
+    begin_line: str
+    sentences: Tuple[DocumentSentence, ...]
+    #: The file.
+    path: str
+
+
+def read_documents(path: FilePath) -> Iterator[Document]:
     """
-    Refuses a document that the columns cannot represent.
+    Streams the document parts of a corpus, see `read_rows`. Memory grows with the longest part.
+
+    Only words (column 4), speakers (column 10) and coreference (the last cell of a line that is not
+    empty) are read; other columns may hold anything. LitBank's files are read too: their last
+    column is empty at words outside of mentions, and empty cells hold `_`.
 
     # Raises
 
     `ValueError`
-        If the document's name or a word is empty or contains a space, tab or line end, if a
-        sentence has no words, or if the name starts with `#`, as a comment does.
+        See `read_rows`; or if sentences are not between lines `#begin document` and `#end
+        document`.
     """
-    if not document_id or _BLANK.search(document_id) or document_id.startswith("#"):
-        raise ValueError(
-            f"expected a document name that has no spaces and does not start with #, found "
-            f"{document_id!r}"
-        )
-    for sentence in sentences:
-        if not sentence:
-            raise ValueError("expected sentences of at least one word, found an empty one")
-        for word in sentence:
-            if not word or _BLANK.search(word):
-                raise ValueError(f"expected words without spaces, found {word!r}")
+    begin: Optional[Rows] = None
+    sentences: List[DocumentSentence] = []
+    for rows in read_rows(path):
+        first, location = rows.cells[0][0], rows.location(0)
+        expected = f"{_EXAMPLE} first" if begin is None else "#end document first"
+        found = rows.cells[0][1] if first in MARKERS else "a sentence"
+        expect((begin is None) == (first == "#begin"), location, expected, found)
+        if begin is None:
+            begin, sentences = rows, []
+        elif first == "#end":
+            expect(sentences, location, "a sentence in the document", "none", "Delete both lines.")
+            yield Document(*_begun(begin), tuple(sentences), str(begin.path))
+            begin = None
+        else:
+            sentences.append(_sentence(rows))
+    if begin is not None:
+        expected = "#end document for the document begun here"
+        raise unexpected(begin.location(0), expected, "the end of the file", "Was it cut off?")
+
+
+def _begun(begin: Rows) -> Tuple[str, int, str]:
+    line = begin.cells[0][1]
+    match = _BEGIN.fullmatch(line.strip())
+    if match is None:
+        advice = "Put the name in brackets; it does not start with #, which starts a comment."
+        raise unexpected(begin.location(0), _EXAMPLE, line, advice)
+    return match[1], int(match[2] or 0), line
+
+
+def _sentence(rows: Rows) -> DocumentSentence:
+    rows.check_width(MIN_COLUMNS, exactly=False)
+    spans = bracket_spans(rows, -1, _brackets, _EMPTY, "(3, 3), (3), (3|5) or -")
+    # As in the reference scorer: mentions of one word first, the others in the order of the file.
+    spans.sort(key=lambda span: (span.start, span.start < span.end, span.order))
+    return DocumentSentence(
+        line_number=rows.first_line,
+        words=rows.column(3),
+        speakers=tuple(None if cell in _EMPTY else cell for cell in rows.column(9)),
+        mentions=tuple(Mention(int(span.label), span.start, span.end) for span in spans),
+    )
+
+
+def _brackets(cell: str) -> Optional[List[Bracket]]:
+    """Of cells such as `(3|(5`, `3)`, `(3)`."""
+    brackets: List[Bracket] = []
+    for part in cell.split("|"):
+        match = _CLUSTER.fullmatch(part)
+        if match is None or not (match[1] or match[3]):
+            return None
+        cluster = str(int(match[2]))
+        brackets += [(cluster, True)] if match[1] else []
+        brackets += [(cluster, False)] if match[3] else []
+    return brackets
+
+
+def check_columns(document_id: str, sentences: Sequence[Sequence[str]]) -> None:
+    """
+    Raises `ValueError` if the columns cannot hold a document: its name or a word is empty or
+    contains a space, tab or line end, or the name starts with `#`, as a comment does.
+    """
+    is_right = is_cell(document_id) and not document_id.startswith("#")
+    expected = "a document name that has no spaces and does not start with #"
+    expect(is_right, "", expected, repr(document_id))
+    for word in chain.from_iterable(sentences):
+        expect(is_cell(word), "", "words without spaces", repr(word))
 
 
 def format_coreference(
@@ -48,10 +161,8 @@ def format_coreference(
 
     # Parameters
 
-    document_id : `str`
-    part : `int`
-    sentences : `Sequence[Sequence[str]]`
-        The words of each sentence.
+    document_id, part, sentences
+        See `Document`, and `check_columns` for what columns cannot hold.
     mentions : `Sequence[Sequence[Mention]]`
         The mentions of each sentence, in any order. Those of a cluster do not cross: brackets are
         matched by cluster, so they would be read as other mentions.
@@ -59,16 +170,6 @@ def format_coreference(
         The first line of the document in the gold file. The scorer matches documents by this line,
         and `; part 0` differs from `; part 000`. By default, the line is made from name and part as
         in OntoNotes.
-
-    # Returns
-
-    `str`
-        The lines, from `#begin document` to `#end document`.
-
-    # Raises
-
-    `ValueError`
-        See `check_columns`.
     """
     check_columns(document_id, sentences)
     lines = [begin_line or f"#begin document ({document_id}); part {part:03d}"]

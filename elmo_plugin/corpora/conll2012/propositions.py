@@ -1,16 +1,26 @@
 """Predicates and their arguments, in the columns of CoNLL-2012 (read) and CoNLL-2005 (written)."""
 
-import os
+import logging
+import re
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Iterator, List, Optional, Sequence, Tuple
 
-from elmo_plugin.corpora.columns import Rows, check_width
-from elmo_plugin.corpora.conll2012.brackets import argument_spans, argument_tags
-from elmo_plugin.corpora.conll2012.files import MARKERS, read_rows
-from elmo_plugin.corpora.tag_spans import tags_to_spans
+from elmo_plugin.corpora.columns import Rows
+from elmo_plugin.corpora.conll2012.rows import (
+    MARKERS,
+    MIN_COLUMNS,
+    Bracket,
+    bracket_spans,
+    read_rows,
+)
+from elmo_plugin.corpora.tag_spans import TagSpan, bio_tags, tags_to_spans
+from elmo_plugin.util.errors import expect
+from elmo_plugin.util.text_files import FilePath
 
-MIN_COLUMNS = 12
+logger = logging.getLogger(__name__)
+
 _FIRST_FRAME = 11
+_ARGUMENT = re.compile(r"((?:\([^()*]+)*)\*?(\)*)")
 
 
 @dataclass(frozen=True)
@@ -39,21 +49,17 @@ class Sentence:
     frames: Tuple[Frame, ...]
 
 
-def read_sentences(path: Union[str, os.PathLike]) -> Iterator[Sentence]:
+def read_sentences(path: FilePath) -> Iterator[Sentence]:
     """
     Streams the sentences of a corpus (see `read_rows`), with or without `#begin document` lines.
     Words, lemmas, framesets and the predicate columns are read; other columns may hold anything.
-    Memory grows with the longest sentence.
-
-    # Raises
-
-    `ValueError`
-        See `read_rows`.
+    Memory grows with the longest sentence. For exceptions see `read_rows`.
     """
     for rows in read_rows(path):
         if rows.cells[0][0] in MARKERS:
             continue
-        check_width(rows, MIN_COLUMNS)
+        rows.check_width(MIN_COLUMNS, exactly=False)
+        rows.check_width(len(rows.cells[0]))
         num_frames = len(rows.cells[0]) - MIN_COLUMNS
         yield Sentence(
             location=rows.location(0),
@@ -70,20 +76,32 @@ def _optional(column: Sequence[str]) -> Tuple[Optional[str], ...]:
 
 def _frame(rows: Rows, number: int) -> Frame:
     column = _FIRST_FRAME + number
-    spans = argument_spans(rows, column)
-    verbs = [span.start for span, _ in spans if span.label == "V"]
+    spans = bracket_spans(rows, column, _brackets, ("*", "-"), "(LABEL*, * or *)")
+    verbs = [span.start for span in spans if span.label == "V"]
     if not verbs:
         # A few predicates of OntoNotes have no V; columns are in the order of the framesets.
         framesets = enumerate(rows.column(7))
         verbs = [row for row, frameset in framesets if frameset != "-"][number : number + 1]
-    if not verbs:
-        raise ValueError(
-            f"{rows.location(0)}: expected (V*) in column {column + 1} or a frameset in column 8 "
-            f"for predicate {number + 1}, found neither. Mark the predicate, or remove the column."
-        )
+    expected = f"(V*) in column {column + 1} or a frameset in column 8 for predicate {number + 1}"
+    expect(verbs, rows.location(0), expected, "neither", "Mark it, or remove the column.")
     index = min(verbs)
     (lemma,) = _optional(rows.cells[index][6:7])
-    return Frame(index, lemma, argument_tags(rows, spans))
+    # BIO tags cannot express nested spans.
+    for span in spans:
+        if span.depth:
+            left_out = "%s: the argument %s lies inside another one and is left out"
+            logger.warning(left_out, rows.location(span.start), span.label)
+    outer = [TagSpan(span.label, span.start, span.end) for span in spans if not span.depth]
+    return Frame(index, lemma, tuple(bio_tags(outer, len(rows.cells))))
+
+
+def _brackets(cell: str) -> Optional[List[Bracket]]:
+    """Of cells such as `(ARG0*`, `(ARG0(V*)`, `*)`."""
+    match = _ARGUMENT.fullmatch(cell)
+    if match is None:
+        return None
+    opening = [(label, True) for label in match[1].split("(")[1:]]
+    return opening + [("", False)] * len(match[2])
 
 
 def format_propositions(
@@ -92,6 +110,7 @@ def format_propositions(
     """
     Writes the propositions of a sentence as the CoNLL-2005 scorer `srl-eval.pl` reads them: one
     line per word with the predicate's lemma or `-`, then a bracket column per predicate.
+    The last line is empty.
 
     # Parameters
 
@@ -101,26 +120,18 @@ def format_propositions(
     tags : `Sequence[Sequence[str]]`
         The BIO tags of each predicate. An `I-X` that does not follow an `X` starts a new span.
 
-    # Returns
-
-    `str`
-        The lines, the last one empty.
-
     # Raises
 
     `ValueError`
         If the format cannot represent the propositions: two predicates at one word, a predicate
         outside the sentence, or a lemma that is `-`, empty or contains spaces.
     """
-    lemmas = dict(predicates)
-    if len(lemmas) != len(predicates) or not all(0 <= index < num_tokens for index in lemmas):
-        raise ValueError(
-            f"expected predicates at different words below {num_tokens}, found them at "
-            f"{[index for index, _ in predicates]}"
-        )
-    unusable = [lemma for lemma in lemmas.values() if lemma == "-" or lemma.split() != [lemma]]
-    if unusable:
-        raise ValueError(f"expected lemmas without spaces, and not '-', found {unusable}")
+    lemmas, positions = dict(predicates), [index for index, _ in predicates]
+    is_right = len(lemmas) == len(predicates) and all(0 <= p < num_tokens for p in positions)
+    expect(is_right, "", f"predicates at different words below {num_tokens}", positions)
+    for lemma in lemmas.values():
+        is_right = lemma != "-" and lemma.split() == [lemma]
+        expect(is_right, "", "lemmas without spaces, and not '-'", repr(lemma))
     # The scorer assigns the k-th column to the k-th line with a lemma.
     order = sorted(range(len(predicates)), key=lambda column: predicates[column][0])
     columns = [_proposition_column(tags[column]) for column in order]

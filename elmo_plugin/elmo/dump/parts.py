@@ -14,8 +14,8 @@ from elmo_plugin.bilm import Bilm
 from elmo_plugin.elmo.dump.part_file import EmbeddedSentence, PartWriter
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence
+from elmo_plugin.util.distributed import threads_per_process
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
-from elmo_plugin.util.threads import threads_per_process
 
 # In the name of a dataset, HDF5 takes a slash for a separator and NUL for the end.
 _NOT_IN_KEYS = str.maketrans({"/": "\u2215", "\0": "\u2400"})

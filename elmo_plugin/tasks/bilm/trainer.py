@@ -8,8 +8,8 @@ from overrides import overrides
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.training import LinearDecay, RecoverableTrainer
+from elmo_plugin.util.distributed import threads_per_process
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.threads import threads_per_process
 
 
 @Trainer.register("elmo-bilm", constructor="from_partial_objects")

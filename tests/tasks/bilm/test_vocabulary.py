@@ -7,7 +7,7 @@ from allennlp.data import Vocabulary
 
 from elmo_plugin.bilm.pretraining.vocabulary import choose_words
 from elmo_plugin.bilm.vocabulary_file import read_vocabulary, write_vocabulary
-from elmo_plugin.corpora.word_counts import count_words
+from elmo_plugin.corpora.sentence_per_line import count_words
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary, softmax_counts, softmax_ids

@@ -1,0 +1,124 @@
+"""What both annotations of CoNLL-2012 share: its files, and columns of brackets around words."""
+
+import os
+from dataclasses import dataclass
+from typing import Callable, Iterator, List, Optional, Sequence, Tuple
+
+from elmo_plugin.corpora.columns import Rows, read_blocks
+from elmo_plugin.util.errors import expect, unexpected
+from elmo_plugin.util.text_files import FilePath, find_file
+
+MARKERS = ("#begin", "#end")
+MIN_COLUMNS = 12
+
+# A label, and whether the bracket opens. A closing one without a label closes the last one opened.
+Bracket = Tuple[str, bool]
+
+
+@dataclass(frozen=True)
+class BracketSpan:
+    """A span of words that brackets enclose."""
+
+    label: str
+    #: Positions of the first and last word in the sentence.
+    start: int
+    end: int
+    #: The position of the opening bracket in its cell.
+    order: int
+    #: The number of other brackets that were open when it closed.
+    depth: int
+
+
+def read_rows(path: FilePath) -> Iterator[Rows]:
+    """
+    Streams the sentences and markers of a file, see `read_blocks`; or of a folder: all files in it
+    and its folders whose names end in `gold_conll` or `gold_conll.gz`, in the order of their paths.
+
+    # Raises
+
+    `ValueError`
+        If a folder has no such file, or a file is malformed, has no sentences or no words.
+    """
+    for file in _files(path):
+        for rows in read_blocks(file, MARKERS):
+            expect(
+                any(row[3:4] != ["[WORD]"] for row in rows.cells),
+                rows.location(0),
+                "words in column 4",
+                "[WORD], as in the skeletons that CoNLL-2012 distributes",
+                "Join them with the words of OntoNotes 5.0 (LDC2013T19) by skeleton2conll.sh of "
+                "CoNLL-2012; read what that writes.",
+            )
+            yield rows
+
+
+def _files(path: FilePath) -> Sequence[FilePath]:
+    folder = find_file(path)
+    if not os.path.isdir(folder):
+        return [path]
+    # Links to folders are not followed: they could lead back.
+    found = sorted(
+        os.path.join(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if name.endswith(("gold_conll", "gold_conll.gz")) and not name.startswith(".")
+    )
+    advice = "Are there files *_gold_skel? Run skeleton2conll.sh of CoNLL-2012 first."
+    expect(found, path, "files *gold_conll in this folder or below it", "none", advice)
+    return found
+
+
+def bracket_spans(
+    rows: Rows,
+    column: int,
+    split: Callable[[str], Optional[List[Bracket]]],
+    empty: Sequence[str],
+    example: str,
+) -> List[BracketSpan]:
+    """
+    The spans of a column, in the order of the closing brackets.
+
+    # Parameters
+
+    column : `int`
+        May be negative, to count from the right.
+    split : `Callable[[str], Optional[List[Bracket]]]`
+        The brackets of a cell; `None` if it is malformed.
+    empty : `Sequence[str]`
+        The cells without brackets.
+    example : `str`
+        Correct cells, for error messages.
+
+    # Raises
+
+    `ValueError`
+        If a cell is malformed, or a bracket is not opened or closed within the sentence.
+    """
+    spans: List[BracketSpan] = []
+    opened: List[Tuple[str, int, int]] = []
+    for row, cell in enumerate(rows.column(column)):
+        if cell in empty:
+            continue
+        place = rows.location(row)
+        brackets = split(cell)
+        number = column % len(rows.cells[row]) + 1
+        expect(
+            brackets is not None,
+            place,
+            f"brackets such as {example} in column {number}",
+            repr(cell),
+        )
+        for order, (label, opens) in enumerate(brackets or ()):
+            if opens:
+                opened.append((label, row, order))
+                continue
+            matching = [bracket for bracket in opened if label in ("", bracket[0])]
+            expected = f"an open bracket for {cell} in column {number} to close"
+            expect(matching, place, expected, "none", "Open it in the same sentence or delete it.")
+            label, start, its_order = matching[-1]
+            opened.remove(matching[-1])
+            spans.append(BracketSpan(label, start, row, its_order, len(opened)))
+    for label, row, _ in opened[-1:]:
+        expected = f"the bracket ({label} of column {column % len(rows.cells[row]) + 1} to close"
+        raise unexpected(rows.location(row), expected, "the end of the sentence")
+    return spans
