@@ -23,7 +23,7 @@ setup(
     package_dir={f"elmo_plugin.{folder}": folder for folder in SHIPPED},
     package_data={
         "elmo_plugin": ["py.typed"],
-        "elmo_plugin.analysis.report": ["page.html"],
+        "elmo_plugin.analysis": ["report.html"],
         "elmo_plugin.serve": ["page.html"],
         # Compiled when they are first used.
         "elmo_plugin.modules.kernels": ["*.cpp", "*.h"],

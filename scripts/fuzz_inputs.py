@@ -52,7 +52,7 @@ from damaged import (
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.analysis.neighbours import ContextIndex, IndexOptions, build_index
-from elmo_plugin.analysis.report.sections import read_section
+from elmo_plugin.analysis.report import read_section
 from elmo_plugin.analysis.representations import StaticVectors
 from elmo_plugin.analysis.studies.study import read_study
 from elmo_plugin.archives import load_predictor

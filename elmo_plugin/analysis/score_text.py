@@ -1,11 +1,84 @@
-from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Dict
+"""Scores of a text as lines: a table with tabs, or JSON objects, written in resumable steps."""
 
-from elmo_plugin.analysis.score_rows import ScoreRows
-from elmo_plugin.analysis.surprisal import Scorer
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Callable, Dict, List
+
+import numpy
+
+from elmo_plugin.analysis.surprisal import DIRECTIONS, UNITS, Scorer, SentenceScore
 from elmo_plugin.bilm.pretraining.perplexity import Perplexity
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.elmo.token_batches import sentence_groups
+
+
+@dataclass(frozen=True)
+class ScoreRows:
+    """How scores are written."""
+
+    #: `tsv`, or `jsonl`: an object per sentence.
+    format: str = "tsv"
+    #: The unit of surprisals: `bits` or `nats`.
+    unit: str = "bits"
+    #: One row per sentence, with the sums over its words, instead of one per word.
+    of_sentences: bool = False
+    #: Whether scores contain the most probable words, see `Scorer`.
+    has_top_k: bool = False
+
+    def header(self) -> str:
+        """The first line of a table, with its line end."""
+        if self.format == "jsonl":
+            return ""
+        if self.of_sentences:
+            names = ["line", "words", *DIRECTIONS, *(f"{name}_perplexity" for name in DIRECTIONS)]
+        else:
+            top_k = [f"{name}_top_k" for name in DIRECTIONS] if self.has_top_k else []
+            names = ["line", "position", "word", "known", *DIRECTIONS, *top_k]
+        return "\t".join(names) + "\n"
+
+    def lines(self, line_number: int, score: SentenceScore) -> str:
+        """The lines of a sentence, with their line ends."""
+        if self.format == "jsonl":
+            return json.dumps(self._object(line_number, score), ensure_ascii=False) + "\n"
+        rows = [self._sums(score)] if self.of_sentences else self._words(score)
+        return "".join("\t".join([str(line_number), *row]) + "\n" for row in rows)
+
+    def _sums(self, score: SentenceScore) -> List[str]:
+        sums = [self._number(score.surprisal(direction)) for direction in DIRECTIONS]
+        perplexities = [f"{score.perplexity(direction):.4f}" for direction in DIRECTIONS]
+        return [str(len(score.words)), *sums, *perplexities]
+
+    def _words(self, score: SentenceScore) -> List[List[str]]:
+        nothing = [""] * (len(DIRECTIONS) if self.has_top_k else 0)
+        begin, end = (self._number(score.ends[name]) for name in ("backward", "forward"))
+        rows = [["0", "<S>", "yes", "", begin, "", *nothing]]
+        for position, (word, known) in enumerate(zip(score.words, score.known)):
+            surprisals = (self._number(getattr(score, name)[position]) for name in DIRECTIONS)
+            likely = (
+                " ".join(f"{other}={probability:.4f}" for other, probability in words[position])
+                for words in score.top_k.values()
+            )
+            rows.append([str(position + 1), word, "yes" if known else "no", *surprisals, *likely])
+        return [*rows, [str(len(score.words) + 1), "</S>", "yes", end, "", "", *nothing]]
+
+    def _object(self, line_number: int, score: SentenceScore) -> Dict[str, Any]:
+        found: Dict[str, Any] = {"line": line_number, "words": list(score.words)}
+        if not self.of_sentences:
+            found["known"] = score.known
+            found.update((name, self._rounded(getattr(score, name))) for name in DIRECTIONS)
+            found["<S>"] = self._rounded(score.ends["backward"])
+            found["</S>"] = self._rounded(score.ends["forward"])
+        if self.has_top_k:
+            found["top_k"] = score.top_k
+        found["surprisal"] = {name: self._rounded(score.surprisal(name)) for name in DIRECTIONS}
+        found["perplexity"] = {name: round(score.perplexity(name), 4) for name in DIRECTIONS}
+        return found
+
+    def _number(self, nats: float) -> str:
+        return f"{nats * UNITS[self.unit]:.6f}"
+
+    def _rounded(self, nats: Any) -> Any:
+        return numpy.round(nats * UNITS[self.unit], 6).tolist()
 
 
 @dataclass
@@ -47,10 +120,7 @@ def score_text(
 
     # Parameters
 
-    scorer : `Scorer`
-    text : `DigestedText`
-    rows : `ScoreRows`
-        How scores are written.
+    scorer, text, rows
     done : `ScoredText`
         The state of the last commit, or `ScoredText()` for a new run. Updated in place.
     commit : `Callable[[str, Dict[str, Any]], object]`

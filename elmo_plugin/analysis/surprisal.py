@@ -1,3 +1,6 @@
+"""The surprisal of words under a biLM with its softmax."""
+
+import math
 from dataclasses import dataclass, field
 from html import escape
 from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
@@ -16,6 +19,8 @@ from elmo_plugin.util.html import table
 #: The surprisal of `both` is the mean of the other two; for the probabilities of its `top_k` see
 #: `SentenceScore`.
 DIRECTIONS = ("forward", "backward", "both")
+#: The value of one nat in each unit.
+UNITS = {"bits": 1.0 / math.log(2.0), "nats": 1.0}
 # The first ids of a vocabulary.
 _NUM_SPECIALS = 3
 _BEGIN_SENTENCE, _END_SENTENCE, _UNKNOWN = range(_NUM_SPECIALS)
@@ -81,7 +86,6 @@ class Scorer:
     bilm : `Bilm`
         In evaluation mode, neither stateful nor forward-only.
     softmax : `SoftmaxWeights`
-        That of the biLM.
     top_k : `int`, optional (default = `0`)
         How many of the most probable words to find at each position. This takes RAM for the
         probabilities of the whole vocabulary at 64 positions, about 1,000 bytes for each of its
@@ -146,24 +150,18 @@ class Scorer:
                 "its softmax are damaged."
             )
         for words, of_words in zip(sentences, ids):
-            of_sentence = slice(first, first + len(words) + 1)
-            first = of_sentence.stop
-            scores.append(
-                _sentence_score(
-                    words,
-                    [id_ != _UNKNOWN for id_ in of_words],
-                    of_directions[:, of_sentence],
-                    self._top_k_words(before[of_sentence][:-1], after[of_sentence][1:]),
-                )
-            )
+            part = slice(first, first + len(words) + 1)
+            first = part.stop
+            known = [id_ != _UNKNOWN for id_ in of_words]
+            top_k = self._top_k_words(before[part][:-1], after[part][1:])
+            scores.append(_sentence_score(words, known, of_directions[:, part], top_k))
         return scores
 
     def _top_k_words(self, before: torch.Tensor, after: torch.Tensor) -> Dict[str, List[TopK]]:
         """From the hidden states before and after each word: shape `(num_words, dim)`."""
-        found: Dict[str, List[TopK]] = {}
         if not self._top_k:
-            return found
-        found = {direction: [] for direction in DIRECTIONS}
+            return {}
+        found: Dict[str, List[TopK]] = {direction: [] for direction in DIRECTIONS}
         for hidden in zip(before.split(_WORDS_AT_ONCE), after.split(_WORDS_AT_ONCE)):
             # Shape: (at most 64, num_words in the vocabulary)
             forward, backward = (

@@ -7,6 +7,7 @@ import hashlib
 import math
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
@@ -14,12 +15,7 @@ import numpy
 
 from elmo_plugin.analysis.features import Features, SpannedSentence, compute_features
 from elmo_plugin.analysis.representations import Representation
-from elmo_plugin.analysis.softmax_regression import (
-    Classifier,
-    fit,
-    predict,
-    stored_classifier,
-)
+from elmo_plugin.analysis.softmax_regression import Classifier, fit, predict, stored_classifier
 from elmo_plugin.corpora.tagged_words import TaggedSentence
 from elmo_plugin.util.bootstrap import BootstrappedScore, Difference, bootstrap
 from elmo_plugin.util.errors import ConfigurationError
@@ -90,23 +86,26 @@ class TagProbe:
         optional_package("scipy.optimize", "Fitting a probe")
         self._folder, self._l2, self._max_iterations = folder, l2, max_iterations
         self._sentences = {split: splits[split] for split in SPLITS}
-        counts = Counter(tag for sentence in splits["train"] for tag in sentence.tags)
-        if len(counts) < 2:
+        found = {tag for sentence in splits["train"] for tag in sentence.tags}
+        if len(found) < 2:
             raise ConfigurationError(
-                f"Expected at least two tags to learn, found {len(counts)}: {', '.join(counts)}."
+                f"Expected at least two tags to learn, found {len(found)}: {', '.join(found)}."
             )
         #: The tags of the training set. Others of dev and test always count as errors.
-        self.tags: List[str] = sorted(counts)
+        self.tags: List[str] = sorted(found)
         ids = {tag: number for number, tag in enumerate(self.tags)}
         self._gold = {
             split: numpy.array([ids.get(t, -1) for s in splits[split] for t in s.tags], dtype="i4")
             for split in SPLITS
         }
-        seen = {word for sentence in splits["train"] for word in sentence.words}
+        seen = set(self._words("train"))
         self._is_unseen = {
-            split: numpy.array([w not in seen for s in splits[split] for w in s.words])
+            split: numpy.array([word not in seen for word in self._words(split)])
             for split in SPLITS
         }
+
+    def _words(self, split: str) -> Iterator[str]:
+        return chain.from_iterable(sentence.words for sentence in self._sentences[split])
 
     def most_frequent_tag(self) -> TagScore:
         """
@@ -114,17 +113,15 @@ class TagProbe:
         training set lacks get the most frequent tag of all.
         """
         counts: Dict[str, Counter] = {}
-        words = (word for sentence in self._sentences["train"] for word in sentence.words)
-        for word, tag in zip(words, self._gold["train"].tolist()):
+        tags = self._gold["train"].tolist()
+        for word, tag in zip(self._words("train"), tags):
             counts.setdefault(word, Counter())[tag] += 1
         best = {word: _most_frequent(of_word) for word, of_word in counts.items()}
-        default = _most_frequent(Counter(self._gold["train"].tolist()))
-
-        def predicted(split: str) -> numpy.ndarray:
-            words = (word for sentence in self._sentences[split] for word in sentence.words)
-            return numpy.array([best.get(word, default) for word in words])
-
-        dev, test = (self._accuracy(split, predicted(split)) for split in SPLITS[1:])
+        default = _most_frequent(Counter(tags))
+        dev, test = (
+            self._accuracy(s, numpy.array([best.get(word, default) for word in self._words(s)]))
+            for s in SPLITS[1:]
+        )
         return TagScore("most frequent tag of each word", "", dev, test, None)
 
     def features(
@@ -133,19 +130,15 @@ class TagProbe:
         on_progress: Callable[[int], object] = lambda num_sentences: None,
     ) -> Dict[str, Features]:
         """The vectors of the words of each split. See `compute_features` for `on_progress`."""
-        return {
-            split: compute_features(
-                representation,
-                # With a span for each word.
-                [
-                    SpannedSentence(each.words, [(n, n + 1) for n in range(len(each.words))])
-                    for each in self._sentences[split]
-                ],
-                self._folder,
-                on_progress,
-            )
-            for split in SPLITS
-        }
+        found = {}
+        for split, sentences in self._sentences.items():
+            # A span for each word.
+            texts = [
+                SpannedSentence(each.words, [(n, n + 1) for n in range(len(each.words))])
+                for each in sentences
+            ]
+            found[split] = compute_features(representation, texts, self._folder, on_progress)
+        return found
 
     def scores(
         self,
@@ -159,9 +152,8 @@ class TagProbe:
 
         # Parameters
 
-        representation : `Representation`
-        features : `Mapping[str, Features]`
-            Its `features`.
+        representation, features
+            The representation, and what `features` returned for it.
         with_mix : `bool`, optional (default = `False`)
             Also fit one on the scalar mix of all layers, if there are several, whose weights are
             learned with the classifier.
@@ -191,12 +183,9 @@ class TagProbe:
         labels = self._gold["train"]
         settings = f"{features.folder.name} {chosen} {self._l2} {self._max_iterations}"
         digest = hashlib.blake2b(settings.encode() + labels.tobytes(), digest_size=16)
-        return stored_classifier(
-            self._folder / f"classifier_{digest.hexdigest()}.pt",
-            lambda: fit(
-                layers, labels, len(self.tags), self._l2, self._max_iterations, on_iteration
-            ),
-        )
+        fitted = (layers, labels, len(self.tags), self._l2, self._max_iterations, on_iteration)
+        path = self._folder / f"classifier_{digest.hexdigest()}.pt"
+        return stored_classifier(path, lambda: fit(*fitted))
 
     def _accuracy(self, split: str, predicted: numpy.ndarray) -> Accuracy:
         is_correct = predicted == self._gold[split]

@@ -32,7 +32,8 @@ class SenseScore:
     """
     Precision, recall and F1 as the evaluation framework of
     [Raganato et al. (2017)](https://aclanthology.org/E17-1010/) counts them: an answer is correct
-    if it is one of the gold senses; precision is over the answers, recall over all words.
+    if it is one of the gold senses; precision is over the answers, recall over all words. All are 0
+    to 1, and 0 without answers.
     """
 
     num_correct: int
@@ -41,17 +42,14 @@ class SenseScore:
 
     @property
     def precision(self) -> float:
-        """The share of the answers that are correct, 0 to 1; 0 without answers."""
         return self.num_correct / self.num_answered if self.num_answered else 0.0
 
     @property
     def recall(self) -> float:
-        """The share of the words with a correct answer, 0 to 1."""
         return self.num_correct / self.num_words if self.num_words else 0.0
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
         total = self.num_answered + self.num_words
         return 2 * self.num_correct / total if total else 0.0
 
@@ -69,8 +67,7 @@ class SenseProbe:
 
     train : `Iterable[SenseSentence]`
         Iterated several times.
-    test : `Sequence[SenseSentence]`
-    first_senses : `Mapping[Lemma, str]`
+    test, first_senses
     folder : `Path`
         Vectors are kept there, and not computed again if they are there already.
 
@@ -115,8 +112,7 @@ class SenseProbe:
     def _count(self) -> Tuple[numpy.ndarray, numpy.ndarray]:
         """Counts the senses of the training set, and numbers its vectors and senses."""
         vectors, senses = array("q"), array("q")
-        numbers = self._numbers
-        num_vectors = 0
+        numbers, num_vectors = self._numbers, 0
         for _, instances in self._train.annotated():
             self.num_texts += 1
             for instance in instances:
@@ -152,13 +148,8 @@ class SenseProbe:
         on_sentences: Callable[[int], object] = lambda num_sentences: None,
     ) -> Iterator[Tuple[str, Answers]]:
         """
-        Yields the name and the answers of each layer.
-
-        # Parameters
-
-        representation : `Representation`
-        on_sentences : `Callable[[int], object]`
-            Called with the number of sentences that got their vectors since the last call.
+        Yields the name and the answers of each layer. Calls `on_sentences` with the number of
+        sentences that got their vectors since the last call.
         """
         train, test = (
             compute_features(representation, texts, self._folder, on_sentences)
@@ -186,13 +177,10 @@ class SenseProbe:
         """The scores of each test set, each part of speech, and of `ALL`."""
         counts: Dict[str, List[int]] = {}
         for (corpus, instance), answer in zip(self.instances, answers):
-            is_answered = answer is not None
+            of_word = (answer in instance.senses, answer is not None, 1)
             # A test set may have the name `all`, too.
             for group in dict.fromkeys((corpus, instance.lemma[1], ALL)):
-                counted = counts.setdefault(group, [0, 0, 0])
-                counted[0] += answer in instance.senses
-                counted[1] += is_answered
-                counted[2] += 1
+                counts[group] = [a + b for a, b in zip(counts.get(group, [0, 0, 0]), of_word)]
         return {group: SenseScore(*counted) for group, counted in counts.items()}
 
     def f1(self, answers: Answers) -> BootstrappedScore:

@@ -3,8 +3,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import List
 
-from elmo_plugin.analysis.layer_weight_figure import draw_weights, model_label, weight_table
-from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights
+from elmo_plugin.analysis.layer_weights import (
+    LayerWeights,
+    draw_weights,
+    layer_weights,
+    model_label,
+    weight_table,
+)
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.util.atomic_write import check_output, write_json
 from elmo_plugin.util.errors import ConfigurationError

@@ -4,9 +4,7 @@ from itertools import count
 from pathlib import Path
 from typing import Iterator, List, Set
 
-from elmo_plugin.analysis.report.models import models_section
-from elmo_plugin.analysis.report.page import Section, page
-from elmo_plugin.analysis.report.sections import read_section
+from elmo_plugin.analysis.report import Section, models_section, page, read_section
 from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded

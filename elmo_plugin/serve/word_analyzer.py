@@ -2,8 +2,7 @@ import json
 from typing import Any, Dict, List, Optional, Sequence
 
 from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
-from elmo_plugin.analysis.score_rows import UNITS
-from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
+from elmo_plugin.analysis.surprisal import DIRECTIONS, UNITS, Scorer
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
 from elmo_plugin.corpora.json_lines import parse_object

@@ -2,7 +2,7 @@
 
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict
 
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
@@ -22,15 +22,26 @@ def label_of(text: str) -> str:
     return "\n".join(lines).replace("$", r"\$")
 
 
+def mark_style(number: int, linestyle: str = "none") -> Dict[str, Any]:
+    """Colour and mark of the series with this number, as arguments of `plot` or `errorbar`."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "marker": MARKERS[number % len(MARKERS)],
+        "markersize": 5,
+        "linestyle": linestyle,
+    }
+
+
+def finish_axis(axis: Any, values: str) -> None:
+    """Small labels, and a grid across the axis of the values, `x`, `y` or `both`."""
+    axis.tick_params(which="both", labelsize=8)
+    axis.grid(True, which="both", axis=values, color="#999999", alpha=0.3, linewidth=0.5)
+
+
 def new_figure(**settings: Any) -> Any:
     """
     A `matplotlib.figure.Figure` with these settings, which is drawn into files. It is made without
-    `pyplot`, whose backend is the caller's.
-
-    # Raises
-
-    `ConfigurationError`
-        If matplotlib is not installed.
+    `pyplot`, whose backend is the caller's. Raises `ConfigurationError` without matplotlib.
     """
     module = optional_package("matplotlib.figure", "Drawing", error=ConfigurationError)
     return module.Figure(layout="constrained", **settings)
@@ -48,9 +59,6 @@ def write_figure(figure: Any, output: Any, kind: str, **settings: Any) -> None:
 
 
 def save_picture(figure: Any, picture: Path, **settings: Any) -> None:
-    """
-    Writes a figure of `new_figure` as SVG, PNG or PDF, by the suffix of the name. `settings` are
-    those of `savefig`.
-    """
+    """Writes a figure of `new_figure`, by the suffix of the name as SVG, PNG or PDF."""
     with atomic_write(picture) as unfinished:
         write_figure(figure, unfinished, picture.suffix.removeprefix("."), dpi=150, **settings)

@@ -53,10 +53,30 @@ local column_defaults = {
   against: null,  // the name of the column to compare it with; null: the baseline
 };
 
+local expect(where, name, value, is_right, what) =
+  assert is_right : 'study: %s: `%s` should be %s, found %s' % [where, name, what, std.manifestJsonMinified(value)];
+  value;
+local string(where, name, value) = expect(where, name, value, std.isString(value), 'a string');
+local flag(where, name, value) = expect(where, name, value, std.isBoolean(value), 'true or false');
+local is_whole(value) = std.isNumber(value) && value == std.floor(value);
+
+// The given settings over the `known` ones, of which there are no others.
 local checked(what, given, known) =
   local unknown = std.setDiff(std.objectFields(given), std.objectFields(known));
   assert unknown == [] : 'study: %s has no such settings: %s' % [what, std.join(', ', unknown)];
   known + given;
+
+local repeated(values) =
+  std.join(', ', [std.toString(value) for value in std.set(values) if std.count(values, value) > 1]);
+local once(where, name, values) =
+  assert repeated(values) == '' :
+         'study: %s: expected each of `%s` once, found %s several times' % [where, name, repeated(values)];
+  values;
+local differently_named(parts) =
+  local found = repeated([part.name for part in parts]);
+  assert found == '' :
+         'study: expected different names of rows and of the columns of a row, found %s several times' % found;
+  parts;
 
 {
   settings:: defaults,  // hidden from the command
@@ -66,34 +86,57 @@ local checked(what, given, known) =
     local known = checked(name, row, row_defaults { seeds: s.seeds, fractions: s.fractions });
     assert std.isArray(known.seeds) && std.isArray(known.fractions) :
            'study: %s: seeds and fractions should be lists' % name;
-    known
+    known {
+      seeds: once(name, 'seeds', [
+        expect(name, 'seeds', seed, is_whole(seed), 'whole numbers')
+        for seed in known.seeds
+      ]),
+      fractions: once(name, 'fractions', [
+        expect(name, 'fractions', fraction, std.isNumber(fraction), 'numbers')
+        for fraction in known.fractions
+      ]),
+    }
     for row in s.rows
   ],
   local settings(row, fraction) =
     if std.isFunction(row.settings) then row.settings(fraction) else row.settings,
   local columns(row) = [checked('a column of row ' + row.name, column, column_defaults) for column in row.columns],
 
-  title: s.title,
-  rows: [
+  local checked_column(row, column) =
+    local where = 'row %s, column %s' % [row.name, column.name];
+    local others = [other.name for other in columns(row) if other.name != column.name];
     {
-      name: row.name,
-      percent: row.percent,
-      lower_is_better: row.lower_is_better,
-      compare: row.compare,
-      num_baselines: row.num_baselines,
-      columns: [
-        {
-          name: column.name,
-          metric: if column.metric == null then row.metric else column.metric,
-          paper: column.paper,
-          against: column.against,
-        }
-        for column in columns(row)
-      ],
-    }
-    for row in rows
-  ],
-  runs: [
+      name: string(where, 'name', column.name),
+      metric: string(where, 'metric', if column.metric == null then row.metric else column.metric),
+      paper: expect(where, 'paper', column.paper, column.paper == null || std.isNumber(column.paper), 'a number or null'),
+      against: expect(
+        where, 'against', column.against,
+        std.member([null] + others, column.against),
+        'null or one of ' + std.join(', ', others)
+      ),
+    },
+  local checked_row(row) =
+    local where = 'row ' + row.name;
+    local n = row.num_baselines;
+    local num_columns = std.length(row.columns);
+    {
+      name: string(where, 'name', row.name),
+      percent: flag(where, 'percent', row.percent),
+      lower_is_better: flag(where, 'lower_is_better', row.lower_is_better),
+      compare: flag(where, 'compare', row.compare),
+      num_baselines: expect(
+        where, 'num_baselines', n,
+        is_whole(n) && n >= 1 && n <= num_columns,
+        'a whole number from 1 to %d, the number of its columns' % num_columns
+      ),
+      columns: differently_named([checked_column(row, column) for column in columns(row)]),
+    },
+
+  title: string('a study', 'title', s.title),
+  rows: differently_named([checked_row(row) for row in rows]),
+  runs: assert std.length(runs) > 0 : 'study: expected runs, found none';
+        runs,
+  local runs = [
     {
       row: row.name,
       column: column.name,

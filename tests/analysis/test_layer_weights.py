@@ -9,8 +9,7 @@ from allennlp.commands.train import train_model
 from allennlp.common import Params
 from allennlp.modules import TokenEmbedder
 
-from elmo_plugin.analysis.layer_weight_figure import model_label
-from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights
+from elmo_plugin.analysis.layer_weights import LayerWeights, layer_weights, model_label
 from elmo_plugin.elmo.placement import Placement
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.util.errors import ConfigurationError

@@ -2,8 +2,8 @@ import copy
 import io
 import logging
 import tempfile
-from contextlib import contextmanager, redirect_stderr
-from typing import Any, Callable, Dict, Iterator, Sequence
+from contextlib import redirect_stderr
+from typing import Any, Callable, Dict, Sequence
 
 import torch
 from allennlp.commands.train import TrainModel
@@ -22,47 +22,29 @@ def check_experiments(
 ) -> None:
     """
     Builds what `allennlp train` builds, on the first instances of each corpus, for one run of each
-    cell and fraction, without training it.
-
-    # Parameters
-
-    runs : `Sequence[Run]`
-    on_experiment : `Callable[[Run], object]`, optional
-        Called before each.
-
-    # Raises
-
-    `ConfigurationError`
-        If one cannot be built; names the run.
+    cell and fraction, without training it. Calls `on_experiment` before each. Raises
+    `ConfigurationError`, which names the run, if one cannot be built.
     """
-    cells = {(run.row, run.column, run.fraction): run for run in runs}
-    for run in cells.values():
+    # No logging and no progress bars: they will be in the log of each run.
+    disabled = logging.root.manager.disable
+    for run in {(run.row, run.column, run.fraction): run for run in runs}.values():
         on_experiment(run)
+        logging.disable(logging.WARNING)
         try:
-            with _silence():
-                _build(run.experiment, run.evaluate is not None)
+            with redirect_stderr(io.StringIO()):
+                _build(run)
         except Exception as error:
             # The classes that an experiment names may raise any exception.
             message = " ".join(str(error).split()) or repr(error)
             raise ConfigurationError(f"{run.name}: {message}") from error
+        finally:
+            logging.disable(disabled)
     # Models are built on the GPU. PyTorch would keep their memory while child processes train.
     torch.cuda.empty_cache()
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    """No logging and no progress bars: they will be in the log of each run."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        logging.disable(before)
-
-
-def _build(experiment: Dict[str, Any], is_evaluated: bool) -> None:
-    experiment = copy.deepcopy(experiment)
+def _build(run: Run) -> None:
+    experiment = copy.deepcopy(run.experiment)
     # One process shows the same errors as several.
     experiment.pop("distributed", None)
     for name in ("dataset_reader", "validation_dataset_reader"):
@@ -73,7 +55,7 @@ def _build(experiment: Dict[str, Any], is_evaluated: bool) -> None:
         # Also removes the seeds, which `TrainModel` does not accept.
         prepare_environment(params)
         built = TrainModel.from_params(params=params, serialization_dir=folder, local_rank=0)
-    if is_evaluated and not isinstance(getattr(built.model, "metric", None), Metric):
+    if run.evaluate and not isinstance(getattr(built.model, "metric", None), Metric):
         raise ConfigurationError(
             f"{type(built.model).__name__}: expected an attribute `metric`, with which elmo-study "
             "evaluates a file, found none."

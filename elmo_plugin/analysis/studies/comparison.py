@@ -1,12 +1,15 @@
+"""The scores of a study over seeds, and the differences between them with their intervals."""
+
 import math
 import statistics
 from dataclasses import dataclass
+from functools import cached_property
 from typing import List, Optional, Sequence
 
 import numpy
 
 from elmo_plugin.analysis.studies.results import Results
-from elmo_plugin.analysis.studies.study import Row
+from elmo_plugin.analysis.studies.study import Column, Row
 from elmo_plugin.analysis.studies.train_run import Score
 from elmo_plugin.util.bootstrap import Interval, percentile_interval
 
@@ -14,27 +17,51 @@ from elmo_plugin.util.bootstrap import Interval, percentile_interval
 _DRAWS_PER_SAMPLE = 100
 
 
-@dataclass(frozen=True)
 class Cell:
-    """
-    The scores of a cell over seeds, in the metric's own unit.
+    """The scores of a cell over seeds, in the metric's own unit, in the order of the seeds."""
 
-    # Parameters
+    def __init__(self, column: Column, scores: List[Score]) -> None:
+        found = [{**each["training"], **(each["evaluation"] or {})} for each in scores]
+        #: The score of each seed.
+        self.values: List[float] = [
+            metrics[column.metric] for metrics in found if metrics.get(column.metric) is not None
+        ]
+        #: The validation metric of each seed after each epoch.
+        self.histories: List[list] = [each["history"] for each in scores]
+        on_dev = f"best_validation_{column.metric.removeprefix('best_validation_')}"
+        self._on_dev = [m for each in scores if (m := each["training"].get(on_dev)) is not None]
+        self._samples = [(each["samples"] or {}).get(column.metric) for each in scores]
 
-    mean : `float`
-    deviation : `Optional[float]`
-        The sample standard deviation; `None` for one seed, or if a score is not finite.
-    values : `List[float]`
-        The score of each seed.
-    interval : `Optional[Interval]`
+    @cached_property
+    def mean(self) -> float:
+        return statistics.mean(self.values)
+
+    @property
+    def deviation(self) -> Optional[float]:
+        """The sample standard deviation; `None` for one seed, or if a score is not finite."""
+        # The perplexity of a training that diverged is infinite.
+        is_known = len(self.values) > 1 and all(map(math.isfinite, self.values))
+        return statistics.stdev(self.values) if is_known else None
+
+    @property
+    def on_dev(self) -> Optional[float]:
+        """The mean of the best scores on dev, or `None` if there are none."""
+        return statistics.mean(self._on_dev) if self._on_dev else None
+
+    @property
+    def samples(self) -> Optional[numpy.ndarray]:
+        """The means on the bootstrap samples, repeated; `None` if a run has no samples."""
+        if not all(self._samples):
+            return None
+        return numpy.tile(numpy.array(self._samples).mean(axis=0), _DRAWS_PER_SAMPLE)
+
+    @cached_property
+    def interval(self) -> Optional[Interval]:
+        """
         Of the mean, at 95 %, like that of a `difference`. `None` if a run has no bootstrap samples
         of the metric, or if a score is not finite.
-    """
-
-    mean: float
-    deviation: Optional[float]
-    values: List[float]
-    interval: Optional[Interval]
+        """
+        return None if (samples := self.samples) is None else _interval(samples, [self.values])
 
 
 @dataclass(frozen=True)
@@ -61,17 +88,8 @@ class Comparison:
 def cell(results: Results, row: Row, number: int, fraction: float = 1) -> Optional[Cell]:
     """The score of the column with this number in a row, or `None` if it has none yet."""
     column = row.columns[number]
-    scores = results.scores(row.name, column.name, fraction)
-    values = [value for value in (_value(s, column.metric) for s in scores) if value is not None]
-    if not values:
-        return None
-    # The perplexity of a training that diverged is infinite.
-    is_finite = all(map(math.isfinite, values))
-    deviation = statistics.stdev(values) if len(values) > 1 and is_finite else None
-    interval, samples = None, _samples(results, row, number, fraction)
-    if samples is not None:
-        interval = _interval(samples, [values])
-    return Cell(statistics.mean(values), deviation, values, interval)
+    found = Cell(column, results.scores(row.name, column.name, fraction))
+    return found if found.values else None
 
 
 def difference(
@@ -94,8 +112,7 @@ def difference(
 
     # Parameters
 
-    results : `Results`
-    row : `Row`
+    results, row
     number : `int`
         Of the column, from 0.
     fraction : `Optional[float]`, optional (default = `None`)
@@ -109,10 +126,8 @@ def difference(
         If the row has no such share.
     """
     known = results.fractions(row.name)
-    if fraction is None:
-        fraction = known[-1]
-    if base_fraction is None:
-        base_fraction = fraction
+    fraction = known[-1] if fraction is None else fraction
+    base_fraction = fraction if base_fraction is None else base_fraction
     for given in (fraction, base_fraction):
         if given not in known:
             shares = ", ".join(map(str, known))
@@ -122,17 +137,15 @@ def difference(
         base = baseline(results, row, base_fraction)
     else:
         base = [column.name for column in row.columns].index(against)
-    compared = [(base, base_fraction), (number, fraction)]
-    before, after = (cell(results, row, *each) for each in compared)
+    before, after = cell(results, row, base, base_fraction), cell(results, row, number, fraction)
     if before is None or after is None:
         return None
-    first, second = before.mean, after.mean
-    interval, samples = None, [_samples(results, row, *each) for each in compared]
+    interval, samples = None, (before.samples, after.samples)
     if samples[0] is not None and samples[1] is not None:
         interval = _interval(samples[1] - samples[0], [before.values, after.values])
-    is_share = row.percent and not row.lower_is_better and first < 1
-    reduction = (second - first) / (1 - first) if is_share else None
-    return Comparison(second - first, interval, reduction, base)
+    is_share = row.percent and not row.lower_is_better and before.mean < 1
+    reduction = (after.mean - before.mean) / (1 - before.mean) if is_share else None
+    return Comparison(after.mean - before.mean, interval, reduction, base)
 
 
 def baseline(results: Results, row: Row, fraction: float) -> int:
@@ -145,24 +158,16 @@ def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: fl
     The number of the column, among these, with the best mean score on dev. If no column has a score
     on dev, the first one that has any score; if none has, the first.
     """
+    cells = {number: cell(results, row, number, fraction) for number in numbers}
+    on_dev = {number: found.on_dev for number, found in cells.items() if found is not None}
 
     def rank(number: int) -> float:
-        score = validation_score(results, row, number, fraction)
+        score = on_dev.get(number)
         if score is None or math.isnan(score):
             return float("-inf")
         return -score if row.lower_is_better else score
 
-    scored = [n for n in numbers if results.scores(row.name, row.columns[n].name, fraction)]
-    return max(scored or numbers, key=rank)
-
-
-def validation_score(results: Results, row: Row, number: int, fraction: float) -> Optional[float]:
-    """The mean over seeds of a column's best score on dev, or `None` if it has none."""
-    metric = f"best_validation_{row.columns[0].metric.removeprefix('best_validation_')}"
-    scores = results.scores(row.name, row.columns[number].name, fraction)
-    values = [score["training"].get(metric) for score in scores]
-    known = [value for value in values if value is not None]
-    return statistics.mean(known) if known else None
+    return max(on_dev or numbers, key=rank)
 
 
 def paper_error_reduction(row: Row, number: int) -> Optional[float]:
@@ -172,44 +177,19 @@ def paper_error_reduction(row: Row, number: int) -> Optional[float]:
     that are not fractions, or of which lower is better.
     """
     after, against = row.columns[number].paper, row.columns[number].against
-    base = [
-        column.paper
-        for column in (row.columns[: row.num_baselines] if against is None else row.columns)
-        if column.paper is not None and against in (None, column.name)
-    ]
+    others = row.columns[: row.num_baselines] if against is None else row.columns
+    base = [o.paper for o in others if o.paper is not None and against in (None, o.name)]
     is_share = row.percent and not row.lower_is_better
     if after is None or not base or not is_share or base[0] >= 100:
         return None
     return (after - base[0]) / (100 - base[0])
 
 
-def _value(score: Score, metric: str) -> Optional[float]:
-    return {**score["training"], **(score["evaluation"] or {})}.get(metric)
-
-
-def _samples(results: Results, row: Row, number: int, fraction: float) -> Optional[numpy.ndarray]:
-    """The means over seeds on the bootstrap samples, repeated; `None` if a run has no samples."""
-    column = row.columns[number]
-    of_seeds = [
-        (score["samples"] or {}).get(column.metric)
-        for score in results.scores(row.name, column.name, fraction)
-    ]
-    if not all(of_seeds):
-        return None
-    return numpy.tile(numpy.array(of_seeds).mean(axis=0), _DRAWS_PER_SAMPLE)
-
-
 def _interval(samples: numpy.ndarray, values: Sequence[Sequence[float]]) -> Optional[Interval]:
     """
     Of the mean over seeds, or of the difference of two such means, as `difference` explains; `None`
-    if a score is infinite or not a number.
-
-    # Parameters
-
-    samples : `numpy.ndarray`
-        Of the bootstrap over the evaluated instances.
-    values : `Sequence[Sequence[float]]`
-        The score of each seed, for each column.
+    if a score is infinite or not a number. `samples` are those of the bootstrap over the evaluated
+    instances, `values` the score of each seed, for each column.
     """
     if not all(numpy.isfinite(part).all() for part in (samples, *map(numpy.asarray, values))):
         return None

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 from elmo_plugin.analysis.studies.comparison import Cell, cell
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
-from elmo_plugin.util.plotting import COLOURS, MARKERS, label_of, new_figure, save_picture
+from elmo_plugin.util.plotting import finish_axis, label_of, mark_style, new_figure, save_picture
 
 
 class Panel(NamedTuple):
@@ -18,6 +18,15 @@ class Panel(NamedTuple):
     height: float
     #: Draws on axes of matplotlib.
     draw: Callable[[Any], None]
+
+
+class _Line(NamedTuple):
+    """The scores of a row with a share of the training data, by the names of their columns."""
+
+    name: str
+    fraction: float
+    cells: Dict[str, Cell]
+    scale: float
 
 
 def panels(results: Results) -> List[Panel]:
@@ -50,45 +59,10 @@ def panels(results: Results) -> List[Panel]:
     return found
 
 
-class _Line(NamedTuple):
-    """The scores of a row with a share of the training data, by the names of their columns."""
-
-    name: str
-    fraction: float
-    cells: Dict[str, Cell]
-    scale: float
-
-
-def _lines(results: Results, row: Row) -> List[_Line]:
-    """Those that have a score."""
-    lines = []
-    fractions = results.fractions(row.name)
-    for fraction in fractions:
-        found = {
-            column.name: cell(results, row, number, fraction)
-            for number, column in enumerate(row.columns)
-        }
-        cells = {name: each for name, each in found.items() if each is not None}
-        if cells:
-            share = f", {100 * fraction:g} %" if len(fractions) > 1 else ""
-            lines.append(_Line(f"{row.name}{share}", fraction, cells, row.scale))
-    return lines
-
-
 def draw_scores(results: Results, pictures: List[Path]) -> None:
     """
-    All panels of a study, one below the other. Without any, nothing is written.
-
-    # Parameters
-
-    results : `Results`
-    pictures : `List[Path]`
-        The files to write, SVG, PNG or PDF.
-
-    # Raises
-
-    `ConfigurationError`
-        If matplotlib is not installed.
+    All panels of a study, one below the other, in SVG, PNG or PDF files. Without any panel, nothing
+    is written. Raises `ConfigurationError` if matplotlib is not installed.
     """
     found = panels(results)
     if not found:
@@ -101,6 +75,22 @@ def draw_scores(results: Results, pictures: List[Path]) -> None:
         panel.draw(axis)
     for picture in pictures:
         save_picture(figure, picture, bbox_inches="tight")
+
+
+def _lines(results: Results, row: Row) -> List[_Line]:
+    """Those that have a score."""
+    lines = []
+    fractions = results.fractions(row.name)
+    for fraction in fractions:
+        cells = {
+            column.name: found
+            for number, column in enumerate(row.columns)
+            if (found := cell(results, row, number, fraction)) is not None
+        }
+        if cells:
+            share = f", {100 * fraction:g} %" if len(fractions) > 1 else ""
+            lines.append(_Line(f"{row.name}{share}", fraction, cells, row.scale))
+    return lines
 
 
 def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:
@@ -117,7 +107,7 @@ def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:
                 yerr=list(zip(*(_bar(row, found) for _, found in known))),
                 label=label_of(column.name),
                 capsize=2,
-                **_style(number, "-"),
+                **mark_style(number, linestyle="-"),
             )
     fractions = [line.fraction for line in lines]
     axis.set_xscale("log")
@@ -126,7 +116,7 @@ def _curves(axis: Any, row: Row, lines: List[_Line]) -> None:
     axis.set_xlabel("share of the training data", fontsize=8)
     axis.set_ylabel(_unit(row), fontsize=8)
     axis.legend(fontsize=8, frameon=False)
-    _finish(axis, "y")
+    finish_axis(axis, "y")
 
 
 def _points(axis: Any, row: Row, line: _Line) -> None:
@@ -134,7 +124,7 @@ def _points(axis: Any, row: Row, line: _Line) -> None:
     for height, (name, found) in enumerate(line.cells.items()):
         bar = [[length] for length in _bar(row, found)]
         mean = row.scale * found.mean
-        axis.errorbar([mean], [height], xerr=bar, capsize=3, **_style(numbers[name]))
+        axis.errorbar([mean], [height], xerr=bar, capsize=3, **mark_style(numbers[name]))
     axis.set_xlabel(_unit(row), fontsize=8)
     _name_lines(axis, list(line.cells))
 
@@ -145,7 +135,7 @@ def _values(axis: Any, unit: str, lines: List[_Line]) -> None:
     for number, name in enumerate(names):
         heights = [height for height, line in enumerate(lines) if name in line.cells]
         means = [lines[height].scale * lines[height].cells[name].mean for height in heights]
-        axis.plot(means, heights, label=label_of(name), **_style(number))
+        axis.plot(means, heights, label=label_of(name), **mark_style(number))
     if all(found.mean >= 0 for line in lines for found in line.cells.values()):
         axis.set_xlim(left=0)
     axis.set_xlabel(unit, fontsize=8)
@@ -159,22 +149,7 @@ def _name_lines(axis: Any, names: List[str]) -> None:
     """Names the lines of a picture from the top to the bottom."""
     axis.set_yticks(range(len(names)), [label_of(name) for name in names])
     axis.set_ylim(len(names) - 0.5, -0.5)
-    _finish(axis, "x")
-
-
-def _finish(axis: Any, values: str) -> None:
-    """`values` names the axis of the scores, `x` or `y`."""
-    axis.tick_params(labelsize=8)
-    axis.grid(True, axis=values, color="#999999", alpha=0.3, linewidth=0.5)
-
-
-def _style(number: int, linestyle: str = "none") -> Dict[str, Any]:
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "marker": MARKERS[number % len(MARKERS)],
-        "markersize": 5,
-        "linestyle": linestyle,
-    }
+    finish_axis(axis, "x")
 
 
 def _bar(row: Row, found: Cell) -> Tuple[float, float]:

@@ -12,17 +12,8 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class Results:
     """
-    The scores of the runs of a study: the file `results.json`, all that tables and plots need.
-
-    # Parameters
-
-    path : `Path`
-        Read if it exists.
-
-    # Raises
-
-    `ConfigurationError`
-        If the file is not one that `save` wrote.
+    The scores of the runs of a study: the file `results.json`, all that tables and plots need. It
+    is read if it exists. Raises `ConfigurationError` if the file is not one that `save` wrote.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,13 +44,14 @@ class Results:
         first: Dict[str, Run] = {}
         for run in runs:
             first.setdefault(run.digest, run)
-        scores = {digest: self._scores.get(digest) for digest in first}
-        return [
-            first[digest]
-            for digest, score in scores.items()
-            if score is None
-            or (score["samples"] and not _has_metrics(score, metrics.get(digest, set())))
-        ]
+
+        def is_complete(digest: str) -> bool:
+            score = self._scores.get(digest)
+            return score is not None and (
+                not score["samples"] or _has_metrics(score, metrics.get(digest, set()))
+            )
+
+        return [run for digest, run in first.items() if not is_complete(digest)]
 
     def add(self, score: Score) -> None:
         """Takes a score, in place of one with the same digest."""
@@ -92,18 +84,16 @@ class Results:
         if score is None:
             return ""
         known = {*score["training"], *(score["evaluation"] or {})}
-        unknown = self._metrics()[digest] - known
-        if not unknown:
-            return ""
-        return (
-            f"expected the metric {', '.join(sorted(unknown))}, found only "
-            f"{', '.join(sorted(known))}. Correct it in the study."
+        unknown = ", ".join(sorted(self._metrics()[digest] - known))
+        found = ", ".join(sorted(known))
+        return unknown and (
+            f"expected the metric {unknown}, found only {found}. Correct it in the study."
         )
 
     def num_refused(self, other: "Results") -> int:
         """
         The number of scores of the same study in `other` that would fill a cell without a score,
-        but are of other settings, or other data.
+        but were computed with other settings or other data.
         """
         cell = itemgetter("row", "column", "fraction", "seed")
         missing = {cell(run) for run in self._runs if run["digest"] not in self._scores}

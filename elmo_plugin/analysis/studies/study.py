@@ -1,11 +1,23 @@
+"""What a study trains and compares, and the files that its runs read."""
+
+import glob
+import hashlib
 import json
 import os
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Optional, Tuple, Union
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
-from elmo_plugin.analysis.studies.inputs import digest_and_files, missing_corpora
+from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE
+from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE
+from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError, jsonnet_message
+
+_CORPORA = ("train_data_path", "validation_data_path", "test_data_path", "evaluate")
+# What else may be a folder: that of a trained model or of a vocabulary, or text for a biLM.
+_FOLDERS = ("weight_file", "file", "directory", "text")
 
 
 @dataclass(frozen=True)
@@ -61,8 +73,7 @@ class Run:
     evaluate: Optional[str]
     #: The configuration for `allennlp train`.
     experiment: Dict[str, Any]
-    #: A hash of all that determines the score: of the experiment with the contents of its files in
-    #: place of their paths, and of the evaluated file.
+    #: See `digest_and_files`.
     digest: str
 
     @property
@@ -89,34 +100,13 @@ def read_study(path: Union[str, os.PathLike]) -> Study:
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A jsonnet file that imports `experiments/lib/study.libsonnet`.
+        A jsonnet file that imports `experiments/lib/study.libsonnet`, which checks the settings.
 
     # Raises
 
     `ConfigurationError`
-        If jsonnet fails, as for a setting that does not exist, if a setting is of another type, if
-        rows or columns have the same name, or if a column is compared with one that its row does
-        not have.
+        If the file is missing or no study, or a setting is wrong.
     """
-    rendered = _render(os.fspath(path))
-    try:
-        rows = tuple(map(Row.from_dict, rendered["rows"]))
-        runs = tuple(
-            Run(**run, digest=digest_and_files(run["experiment"], run["evaluate"])[0])
-            for run in rendered["runs"]
-        )
-        study = Study(rendered["title"], rows, runs)
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"{path}: expected a study, which imports lib/study.libsonnet, found {error!r}."
-        ) from error
-    _check_types(study, str(path))
-    _check(study, str(path))
-    return study
-
-
-def _render(path: str) -> Dict[str, Any]:
-    """The content of a jsonnet file, with the environment as external variables."""
     import _jsonnet
 
     if not os.path.isfile(path):
@@ -125,71 +115,20 @@ def _render(path: str) -> Dict[str, Any]:
     # have any, even if nothing reads them.
     variables = {n: v for n, v in os.environ.items() if not re.search("[\udc80-\udcff]", n + v)}
     try:
-        return json.loads(_jsonnet.evaluate_file(path, ext_vars=variables))
+        rendered = json.loads(_jsonnet.evaluate_file(os.fspath(path), ext_vars=variables))
+        rows = tuple(map(Row.from_dict, rendered["rows"]))
+        runs = tuple(
+            Run(**run, digest=digest_and_files(run["experiment"], run["evaluate"])[0])
+            for run in rendered["runs"]
+        )
+        return Study(rendered["title"], rows, runs)
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"{path}: expected a study, which imports lib/study.libsonnet, found {error!r}."
+        ) from error
     except RuntimeError as error:
         message = str(error).strip()
         raise ConfigurationError(f"{path}: {jsonnet_message(message) or message}") from error
-
-
-def _check_types(study: Study, path: str) -> None:
-    for row in study.rows:
-        of_row = f"{path}: row {row.name}"
-        _expect(str, "a string", of_row, name=row.name)
-        flags = {name: getattr(row, name) for name in ("percent", "lower_is_better", "compare")}
-        _expect(bool, "true or false", of_row, **flags)
-        _expect(int, "a whole number", of_row, num_baselines=row.num_baselines)
-        for column in row.columns:
-            of_column = f"{of_row}, column {column.name}"
-            _expect(str, "a string", of_column, name=column.name, metric=column.metric)
-            _expect((int, float, type(None)), "a number or null", of_column, paper=column.paper)
-    _expect(str, "a string", path, title=study.title)
-    for run in study.runs:
-        _expect(int, "whole numbers", f"{path}: row {run.row}", seeds=run.seed)
-        _expect((int, float), "numbers", f"{path}: row {run.row}", fractions=run.fraction)
-
-
-def _expect(kind: Any, description: str, where: str, **settings: Any) -> None:
-    for name, value in settings.items():
-        # In Python, true is a whole number.
-        if not isinstance(value, kind) or isinstance(value, bool) and kind is not bool:
-            raise ConfigurationError(
-                f"{where}: `{name}` should be {description}, found {json.dumps(value)}."
-            )
-
-
-def _check(study: Study, path: str) -> None:
-    if not study.runs:
-        raise ConfigurationError(f"{path}: expected runs, found none.")
-    for names in (
-        [row.name for row in study.rows],
-        *([column.name for column in row.columns] for row in study.rows),
-    ):
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise ConfigurationError(
-                f"{path}: expected different names of rows and of the columns of a row, found "
-                f"{', '.join(repeated)} several times."
-            )
-    cells = [(run.row, run.column, run.fraction, run.seed) for run in study.runs]
-    repeated_runs = [run.name for run, cell in zip(study.runs, cells) if cells.count(cell) > 1]
-    if repeated_runs:
-        raise ConfigurationError(
-            f"{path}: expected each seed and each fraction of a row once, found {repeated_runs[0]} "
-            "several times."
-        )
-    for row in study.rows:
-        if not 1 <= row.num_baselines <= len(row.columns):
-            raise ConfigurationError(
-                f"{path}: row {row.name}: `num_baselines` should be 1 to {len(row.columns)}, the "
-                f"number of its columns, found {row.num_baselines}."
-            )
-        for column in row.columns:
-            others = [other.name for other in row.columns if other is not column]
-            if column.against not in (None, *others):
-                raise ConfigurationError(
-                    f"{path}: row {row.name}, column {column.name}: `against` should be null or "
-                    f"one of {', '.join(others)}, found {column.against}."
-                )
 
 
 def validation_metric(experiment: Dict[str, Any]) -> str:
@@ -202,15 +141,145 @@ def validation_metric(experiment: Dict[str, Any]) -> str:
 
 
 def check_inputs(runs: Iterable[Run]) -> None:
-    """
-    # Raises
-
-    `ConfigurationError`
-        If a corpus of a run does not exist.
-    """
+    """Raises `ConfigurationError` if a corpus of a run does not exist; URLs are not looked for."""
     for run in runs:
-        for what, path in missing_corpora(run.experiment, run.evaluate):
-            raise ConfigurationError(
-                f"{run.name}: {what} is {path}, which does not exist or has no files. Put it "
-                "there, or set ELMO_DATA to the folder of the corpora."
-            )
+        inputs = {**run.experiment, "evaluate": run.evaluate}
+        for what in _CORPORA:
+            for path in _data_paths(inputs.get(what)):
+                if "://" not in path and not _files(path):
+                    raise ConfigurationError(
+                        f"{run.name}: {what} is {path}, which does not exist or has no files. Put "
+                        "it there, or set ELMO_DATA to the folder of the corpora."
+                    )
+
+
+def digest_and_files(
+    experiment: Dict[str, Any], evaluate: Optional[str]
+) -> Tuple[str, Dict[str, str]]:
+    """
+    Two results: a hash of all that determines the score of a run, that is, of the experiment and
+    the evaluated file with the contents of files in place of their paths, which differ between
+    machines; and the SHA-256 of each file that the run reads (biLM, vectors, corpora), by its path.
+    A pattern stands for all files that match, a missing file for its `.gz`.
+    """
+    files: Dict[str, str] = {}
+    parts = _portable({"experiment": experiment, "evaluate": evaluate}, files)
+    implied = {file for path in _implied_paths(experiment) for file in _files(path)}
+    also_read = {path: _hash(path) for path in sorted(implied) if path not in files}
+    if also_read:
+        parts["also_read"] = sorted(also_read.values())
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return digest, {**files, **also_read}
+
+
+def _implied_paths(experiment: Dict[str, Any]) -> Iterator[str]:
+    """
+    What a run reads even if it is not named: the softmax and the vocabulary beside the initial
+    weights of a language model, the vocabulary beside the options of a biLM with token embeddings,
+    and the default biLM.
+    """
+    for part in _dictionaries(experiment):
+        kind = part.get("type")
+        # A placement has the settings of its ELMo in `elmo`, usually without a type.
+        elmo = part.get("elmo") if kind == "elmo-placement" else part
+        has_weights = kind in ("elmo-token-embedder", "elmo-placement")
+        if (has_weights or kind == "elmo-characters") and isinstance(elmo, dict):
+            if elmo.get("options_file") is None:
+                yield setting("ELMO_OPTIONS")
+            if has_weights and elmo.get("weight_file") is None:
+                yield setting("ELMO_WEIGHTS")
+        initial = part.get("initial_weights")
+        initial = {"file": initial} if isinstance(initial, str) else initial
+        if isinstance(initial, dict) and "file" in initial:
+            yield _beside(initial["file"], SOFTMAX_FILE)
+            if initial.get("vocabulary_file") is None:
+                yield _beside(initial["file"], VOCABULARY_FILE)
+        if _has_token_embeddings(part.get("options_file")):
+            yield _beside(part["options_file"], VOCABULARY_FILE)
+    for part in (experiment.get("dataset_reader"), experiment.get("model")):
+        part = {"type": part} if isinstance(part, str) else part or {}
+        has_options = part.get("options") is not None or part.get("options_file") is not None
+        if part.get("type") == "elmo-bilm" and not has_options:
+            yield setting("ELMO_OPTIONS")
+
+
+def _dictionaries(value: Any) -> Iterator[Dict[str, Any]]:
+    """All dictionaries in a value."""
+    if isinstance(value, dict):
+        yield value
+    if isinstance(value, (dict, list)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _dictionaries(part)
+
+
+def _beside(path: str, name: str) -> str:
+    return os.path.join(os.path.dirname(path), name)
+
+
+def _has_token_embeddings(options_file: Any) -> bool:
+    """Whether this is the options file of a biLM whose words are in a file beside it."""
+    for path in _files(options_file) if isinstance(options_file, str) else ():
+        try:
+            options = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            continue
+        return isinstance(options, dict) and options.get("char_cnn") is None
+    return False
+
+
+def _portable(value: Any, files: Dict[str, str]) -> Any:
+    """With hashes instead of paths; those of the files are added to `files`."""
+    if isinstance(value, dict):
+        # A list in place of a folder or of several files, but not of a pattern.
+        paths = {name: _data_paths(value.get(name)) for name in (*_CORPORA, *_FOLDERS)}
+        lists = {n: found for n, found in paths.items() if found and found != [value[n]]}
+        return {name: _portable(part, files) for name, part in {**value, **lists}.items()}
+    if isinstance(value, list):
+        return [_portable(part, files) for part in value]
+    if not isinstance(value, str):
+        return value
+    found = {path: _hash(path) for path in _files(value)}
+    files.update(found)
+    return " ".join(["sha256", *found.values()]) if found else value
+
+
+def _files(name: str) -> List[str]:
+    """The files of a path: itself, its `.gz`, or many if it is a pattern such as `train-*.txt`."""
+    name = os.path.expanduser(name.removeprefix("file://"))
+    for file in (name, f"{name}.gz"):
+        if os.path.isfile(file):
+            return [file]
+    # Other strings of an experiment, such as regular expressions, name no folder.
+    names = (name, f"{name}.gz") if os.sep in name else ()
+    found = next(filter(None, (glob.glob(each, recursive=True) for each in names)), [])
+    return sorted(filter(os.path.isfile, found))
+
+
+def _data_paths(value: Any) -> List[str]:
+    """
+    The paths of a corpus, for a biLM one or many (see `Text`): of a list or of a string with
+    commas, and the files of a folder, or the folder itself if it has none.
+    """
+    if isinstance(value, list):
+        return [path for part in value for path in _data_paths(part)]
+    if not isinstance(value, str) or not value:
+        return []
+    if os.path.isdir(value):
+        names = sorted(name for name in os.listdir(value) if not name.startswith("."))
+        paths = [os.path.join(value, name) for name in names]
+        return list(filter(os.path.isfile, paths)) or [value]
+    if "," in value and not _files(value):
+        return [path for part in value.split(",") for path in _data_paths(part.strip())]
+    return [value]
+
+
+def _hash(path: str) -> str:
+    found = os.stat(path)
+    return _hash_of(path, found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+@lru_cache(maxsize=None)
+def _hash_of(path: str, *state: int) -> str:
+    """`state` is that of the file: a file that has changed is read again."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

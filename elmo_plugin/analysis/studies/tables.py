@@ -3,7 +3,7 @@
 import math
 import statistics
 from dataclasses import dataclass, replace
-from typing import Dict, List
+from typing import Callable, Dict, List, Optional
 
 from elmo_plugin.analysis.studies.comparison import (
     Cell,
@@ -12,7 +12,6 @@ from elmo_plugin.analysis.studies.comparison import (
     cell,
     difference,
     paper_error_reduction,
-    validation_score,
 )
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
@@ -21,16 +20,6 @@ from elmo_plugin.analysis.studies.study import Row
 _Line = Dict[str, str]
 _WORDS = ["", "data", "model"]
 _DIFFERENCE = ["difference", "95 %", "error reduction", "error reduction, paper"]
-_HEAD = [
-    *_WORDS,
-    "paper",
-    "score",
-    "seeds",
-    *_DIFFERENCE,
-    "compared with",
-    "best on dev",
-    "epochs to baseline",
-]
 
 
 @dataclass(frozen=True)
@@ -56,15 +45,13 @@ def score_tables(results: Results) -> List[Table]:
     data, those without any score are left out if others have one, and only all data is beside the
     paper's scores.
     """
-    lines: List[_Line] = []
-    for row in results.rows:
-        of_row = []
-        for fraction in results.fractions(row.name) if row.compare else []:
-            of_fraction = _compared(results, _of_share(results, row, fraction), fraction)
-            of_row += _labelled("data", _percentage(fraction), of_fraction)
-        lines += _labelled("", row.name, of_row)
+    lines = _lines([row for row in results.rows if row.compare], results, _compared)
+    last = ["compared with", "best on dev", "epochs to baseline"]
     others = [row for row in results.rows if not row.compare]
-    tables = [_table(_HEAD, lines), _wide_table(results, others)]
+    tables = [
+        _table([*_WORDS, "paper", "score", "seeds", *_DIFFERENCE, *last], lines),
+        _wide_table(results, others),
+    ]
     return [table for table in tables if table.lines]
 
 
@@ -75,56 +62,31 @@ def summary_table(results: Results) -> Table:
     that has one. A row gets no line if the baseline or all other columns lack a score, or if
     several columns have a score but not all of them one on dev.
     """
-    lines: List[_Line] = []
-    for row in results.rows:
-        of_row = [
-            {**line, "data": _percentage(fraction)}
-            for fraction in results.fractions(row.name)
-            if row.compare
-            and (line := _summary(results, _of_share(results, row, fraction), fraction))
-        ]
-        lines += _labelled("", row.name, of_row)
     head = ["", "data", "baseline", "score", "best model", "its score", "seeds"]
-    return _table([*head, *_DIFFERENCE], lines)
+    rows = [row for row in results.rows if row.compare]
+    return _table([*head, *_DIFFERENCE], _lines(rows, results, _summary))
 
 
-def _summary(results: Results, row: Row, fraction: float) -> _Line:
-    candidates = [
-        number
-        for number, column in enumerate(row.columns)
-        if number >= row.num_baselines and column.against is None
-    ]
-    others = [n for n in candidates if cell(results, row, n, fraction) is not None]
-    on_dev = [validation_score(results, row, number, fraction) for number in others]
-    if not others or (len(others) > 1 and None in on_dev):
-        return {}
-    numbers = baseline(results, row, fraction), best_column(results, row, others, fraction)
-    before, after = (cell(results, row, number, fraction) for number in numbers)
-    if before is None or after is None:
-        return {}
-    papers = [paper_error_reduction(row, number) for number in candidates]
-    paper = next((value for value in papers if value is not None), None)
-    return {
-        "baseline": row.columns[numbers[0]].name,
-        "score": _mean(row, before),
-        "best model": row.columns[numbers[1]].name,
-        "its score": _mean(row, after),
-        "seeds": f"{len(before.values)}, {len(after.values)}",
-        **_difference(results, row, numbers[1], fraction),
-        "error reduction, paper": "" if paper is None else f"{100 * paper:.1f} %",
-    }
-
-
-def _of_share(results: Results, row: Row, fraction: float) -> Row:
-    """Without the paper's scores if they are not of this share: the paper has those of all data."""
-    if fraction == 1 or len(results.fractions(row.name)) == 1:
-        return row
-    return replace(row, columns=tuple(replace(column, paper=None) for column in row.columns))
-
-
-def _labelled(head: str, label: str, lines: List[_Line]) -> List[_Line]:
-    """The label is in the first of the lines only."""
-    return [{**line, head: "" if number else label} for number, line in enumerate(lines)]
+def _lines(rows: List[Row], results: Results, of_share: Callable[..., List[_Line]]) -> List[_Line]:
+    """
+    The lines of each row and share of the data, from `of_share(results, row, fraction)`. The name
+    of the row is in its first line only, and so is the share.
+    """
+    lines: List[_Line] = []
+    for row in rows:
+        name, fractions = row.name, results.fractions(row.name)
+        for fraction in fractions:
+            share = f"{100 * fraction:g} %"
+            if len(fractions) > 1 and fraction != 1:
+                # The paper has the scores of all data.
+                columns = tuple(replace(column, paper=None) for column in row.columns)
+                row_of_share = replace(row, columns=columns)
+            else:
+                row_of_share = row
+            for line in of_share(results, row_of_share, fraction):
+                lines.append({**line, "": name, "data": share})
+                name = share = ""
+    return lines
 
 
 def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
@@ -133,20 +95,48 @@ def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
     cells = [cell(results, row, number, fraction) for number in range(len(row.columns))]
     if not any(cells) and any(results.scores(row.name, column.name) for column in row.columns):
         return []
+    goal = cells[baseline(results, row, fraction)]
     for number, (column, found) in enumerate(zip(row.columns, cells)):
-        line = {
-            "model": column.name,
-            "paper": "" if column.paper is None else _as_printed(column.paper),
-            "score": "-",
-        }
+        line = {"model": column.name, "paper": _as_printed(column.paper), "score": "-"}
         if found is not None:
             line["score"] = _mean(row, found)
             line["seeds"] = str(len(found.values))
-            on_dev = validation_score(results, row, number, fraction)
+            on_dev = found.on_dev
             line["best on dev"] = "" if on_dev is None else f"{row.scale * on_dev:.2f}"
-            line["epochs to baseline"] = _epochs(results, row, number, fraction)
+            # Scores are assumed to rise: metrics of which lower is better have no number.
+            if goal is not None and not row.lower_is_better:
+                line["epochs to baseline"] = _epochs(_histories(goal), _histories(found))
         lines.append({**line, **_difference(results, row, number, fraction)})
     return lines
+
+
+def _summary(results: Results, row: Row, fraction: float) -> List[_Line]:
+    candidates = [
+        number
+        for number, column in enumerate(row.columns)
+        if number >= row.num_baselines and column.against is None
+    ]
+    found = {number: cell(results, row, number, fraction) for number in candidates}
+    on_dev = [each.on_dev for each in found.values() if each is not None]
+    first = baseline(results, row, fraction)
+    before = cell(results, row, first, fraction)
+    if before is None or not on_dev or (len(on_dev) > 1 and None in on_dev):
+        return []
+    best = best_column(results, row, candidates, fraction)
+    after = found[best]
+    assert after is not None
+    papers = [paper_error_reduction(row, number) for number in candidates]
+    return [
+        {
+            "baseline": row.columns[first].name,
+            "score": _mean(row, before),
+            "best model": row.columns[best].name,
+            "its score": _mean(row, after),
+            "seeds": f"{len(before.values)}, {len(after.values)}",
+            **_difference(results, row, best, fraction),
+            "error reduction, paper": _percent(next((p for p in papers if p is not None), None)),
+        }
+    ]
 
 
 def _difference(results: Results, row: Row, number: int, fraction: float) -> _Line:
@@ -161,23 +151,23 @@ def _difference(results: Results, row: Row, number: int, fraction: float) -> _Li
         low, high = (row.scale * bound for bound in found.interval)
         line["95 %"] = f"{low:+.2f} to {high:+.2f}"
     if found.error_reduction is not None:
-        line["error reduction"] = f"{100 * found.error_reduction:.1f} %"
-        of_paper = paper_error_reduction(row, number)
-        line["error reduction, paper"] = "" if of_paper is None else f"{100 * of_paper:.1f} %"
+        line["error reduction"] = _percent(found.error_reduction)
+        line["error reduction, paper"] = _percent(paper_error_reduction(row, number))
     return line
 
 
-def _as_printed(score: float) -> str:
+def _percent(share: Optional[float]) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def _as_printed(score: Optional[float]) -> str:
     """The paper's scores have one decimal, those of NER two."""
-    return max(f"{score:.1f}", f"{score:g}", key=len)
+    return "" if score is None else max(f"{score:.1f}", f"{score:g}", key=len)
 
 
-def _epochs(results: Results, row: Row, number: int, fraction: float) -> str:
+def _epochs(of_baseline: List[List[float]], histories: List[List[float]]) -> str:
     """`3.5`, the mean over the seeds; `3.5 (2 of 3)` if only two of three reach the baseline."""
-    of_baseline = _histories(results, row, baseline(results, row, fraction), fraction)
-    histories = _histories(results, row, number, fraction)
-    # Scores are assumed to rise: metrics of which lower is better have no number.
-    if row.lower_is_better or not of_baseline or not histories:
+    if not of_baseline or not histories:
         return ""
     goal = statistics.mean(map(max, of_baseline))
     reached = [
@@ -192,41 +182,38 @@ def _epochs(results: Results, row: Row, number: int, fraction: float) -> str:
     return mean if everyone else f"{mean} ({len(reached)} of {len(histories)})"
 
 
-def _histories(results: Results, row: Row, number: int, fraction: float) -> List[List[float]]:
-    scores = results.scores(row.name, row.columns[number].name, fraction)
-    histories = [score["history"] for score in scores]
+def _histories(found: Cell) -> List[List[float]]:
     return [
         [value if math.isfinite(value) else -math.inf for value in history]
-        for history in histories
+        for history in found.histories
         if history and None not in history
     ]
 
 
 def _wide_table(results: Results, rows: List[Row]) -> Table:
     """A line for each row and fraction; the scores of its columns, and of the paper, in cells."""
-    lines: List[_Line] = []
     # Keys that differ from those of the other cells, whatever a column is called.
     head: Dict[str, str] = {}
     for row in rows:
-        of_row = []
-        for fraction in results.fractions(row.name):
-            line, seeds = {}, []
-            for number, column in enumerate(row.columns):
-                paper, score = f"paper: {column.name}", f"score: {column.name}"
-                head.update({paper: f"{column.name}, paper", score: column.name})
-                found = cell(results, row, number, fraction)
-                if found is not None:
-                    line[score] = _mean(row, found)
-                    seeds.append(str(len(found.values)))
-                if column.paper is not None:
-                    line[paper] = _as_printed(column.paper)
-            if line:
-                # One number if all columns have as many.
-                line["seeds"] = ", ".join(seeds if len(set(seeds)) > 1 else seeds[:1])
-                of_row.append({"data": _percentage(fraction), **line})
-        lines += _labelled("", row.name, of_row)
-    table = _table([*_WORDS, *head, "seeds"], lines)
-    return Table([head.get(name, name) for name in table.head], table.lines, table.num_left)
+        for column in row.columns:
+            head[f"paper: {column.name}"] = f"{column.name}, paper"
+            head[f"score: {column.name}"] = column.name
+    table = _table([*_WORDS, *head, "seeds"], _lines(rows, results, _side_by_side))
+    return replace(table, head=[head.get(name, name) for name in table.head])
+
+
+def _side_by_side(results: Results, row: Row, fraction: float) -> List[_Line]:
+    line: _Line = {}
+    seeds = []
+    for number, column in enumerate(row.columns):
+        found = cell(results, row, number, fraction)
+        if found is not None:
+            line[f"score: {column.name}"] = _mean(row, found)
+            seeds.append(str(len(found.values)))
+        line[f"paper: {column.name}"] = _as_printed(column.paper)
+    # One number if all columns have as many.
+    line["seeds"] = ", ".join(seeds if len(set(seeds)) > 1 else seeds[:1])
+    return [line] if any(line.values()) else []
 
 
 def _mean(row: Row, found: Cell) -> str:
@@ -244,7 +231,3 @@ def _table(head: List[str], lines: List[_Line]) -> Table:
     ]
     num_left = len([name for name in used if name in _WORDS])
     return Table(used, [[line.get(name, "") for name in used] for line in lines], num_left)
-
-
-def _percentage(fraction: float) -> str:
-    return f"{100 * fraction:g} %"

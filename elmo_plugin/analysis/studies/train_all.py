@@ -13,7 +13,6 @@ from elmo_plugin.util.ray_tasks import run_with_ray
 
 #: A score, or why there is none.
 Outcome = Union[Score, RunFailed]
-_Outcomes = Iterator[Tuple[Run, Outcome]]
 
 
 def train_all(
@@ -22,18 +21,11 @@ def train_all(
     metrics: List[str],
     num_workers: int = 1,
     on_start: Callable[[Run], object] = lambda run: None,
-) -> _Outcomes:
+) -> Iterator[Tuple[Run, Outcome]]:
     """
-    Yields each run with its outcome, in the order in which they end.
-
-    # Parameters
-
-    runs, out, metrics
-        See `train_run`.
-    num_workers : `int`, optional (default = `1`)
-        Number of parallel runs. They share the cores, unless `OMP_NUM_THREADS` is set.
-    on_start : `Callable[[Run], object]`, optional
-        Called before each run.
+    Yields each run with its outcome, in the order in which they end. `num_workers` runs are trained
+    in parallel; they share the cores, unless `OMP_NUM_THREADS` is set. `on_start` is called before
+    each run. For the other arguments see `train_run`.
     """
     num_threads = threads_per_process(num_workers) if num_workers > 1 else 0
 
@@ -60,25 +52,11 @@ def train_all_with_ray(
     address: Optional[str] = None,
     num_cpus: float = 1,
     num_gpus: float = 0,
-) -> _Outcomes:
+) -> Iterator[Tuple[Run, Outcome]]:
     """
-    As `train_all`, with a task of [Ray](https://docs.ray.io) for each run. A task whose worker dies
-    is started again, and continues from its last checkpoint.
-
-    # Parameters
-
-    runs, out, metrics
-        See `train_run`. All machines of a cluster must have the folder and the corpora at the same
-        paths.
-    address : `Optional[str]`, optional (default = `None`)
-        The address of a cluster. By default Ray is started on this machine.
-    num_cpus, num_gpus : `float`
-        The CPUs and GPUs that Ray reserves for each task.
-
-    # Raises
-
-    `ImportError`
-        If Ray is not installed.
+    As `train_all`, with a task of Ray for each run. A task whose worker dies is started again, and
+    continues from its last checkpoint. All machines of a cluster must have the folder and the
+    corpora at the same paths. For the other arguments and errors see `run_with_ray`.
     """
     num_threads = max(1, int(num_cpus))
     calls = [(run, out.resolve(), metrics, num_threads) for run in runs]

@@ -1,3 +1,5 @@
+"""Trains and evaluates a run of a study, and goes on after a kill."""
+
 import hashlib
 import json
 import os
@@ -7,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -14,8 +17,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
-from elmo_plugin.analysis.studies.inputs import digest_and_files
-from elmo_plugin.analysis.studies.study import Run, validation_metric
+from elmo_plugin.analysis.studies.study import Run, digest_and_files, validation_metric
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.distributed import end_with_parent
@@ -64,8 +66,7 @@ def train_run(
 
     run : `Run`
     out : `Path`
-        The folder of the study. `experiment.json`, `log.txt` and the training's folder are in
-        `folder_of(run, out)`.
+        The folder of the study. The files of the run are in `folder_of(run, out)`.
     metrics : `List[str]`
         The metrics of which the bootstrap samples are kept.
     num_threads : `int`, optional (default = `0`)
@@ -76,18 +77,10 @@ def train_run(
     # Returns
 
     `Score`
-        Paths below the current folder are relative to it, and metrics are in their own unit.
-
-        - `name`, `digest`, `fraction`, `seed`, `experiment`: those of the run
-        - `minutes`: the duration of training and evaluation, killed calls included
-        - `versions`: of Python and packages, the instructions of the CPU, the name of the GPU if
-          there is one, and a hash of the source, all when the training began
-        - `files`: the SHA-256 of each file that the run reads
-        - `training`: the numbers in `metrics.json`, and as `before_*` those before fine-tuning
-        - `history`: the validation metric after each epoch; empty if lower is better
-        - `evaluation`: the numbers of `allennlp evaluate`, or `None` without a file to evaluate
-        - `samples`: of each of `metrics` the values in the bootstrap samples, or `None` if the
-          evaluation has no such metric; `None` without a file to evaluate
+        `training` has the numbers in `metrics.json`, and as `before_*` those before fine-tuning;
+        `history` the validation metric after each epoch, if higher is better; `evaluation` the
+        numbers of `allennlp evaluate`; `samples` the values of each metric in the bootstrap
+        samples. The last two are `None` without a file to evaluate.
 
     # Raises
 
@@ -100,33 +93,19 @@ def train_run(
     _check_files(run)
     folder = folder_of(run, out)
     lock = wait_for_lock(partial(lock_folder, folder), _LOCK_SECONDS)
+    call = partial(_call, folder, lock, num_threads, should_stop)
+    training, versions = folder / "training", folder / "versions.json"
     try:
-        process = _Process(folder, lock, num_threads, should_stop)
-        experiment, training = folder / "experiment.json", folder / "training"
-        versions = folder / "versions.json"
         if not (folder / "trained").exists():
-            # Cannot be continued without its configuration, or if the paths in it have changed.
-            is_same = experiment.exists() and _read(experiment) == run.experiment
-            if training.exists() and not (is_same and (training / "config.json").exists()):
-                shutil.rmtree(training)
-            write_json(experiment, run.experiment)
-            recover = ["--recover"] if training.exists() else []
-            if not (recover and versions.exists()):
-                write_json(versions, _versions())
-            process.call("train", str(experiment), "-s", str(training), *recover)
-            (folder / "trained").touch()
-        evaluation, samples = _evaluated(run, folder, process, metrics)
-        files = _check_files(run)
+            _train(run, folder, call)
+        evaluation, samples = _evaluated(run, folder, call, metrics)
         return {
-            "name": run.name,
-            "digest": run.digest,
-            "fraction": run.fraction,
-            "seed": run.seed,
+            **{name: getattr(run, name) for name in ("name", "digest", "fraction", "seed")},
             "experiment": _from_here(run.experiment),
-            "minutes": round(process.seconds() / 60.0, 4),
+            "minutes": round(_seconds(folder) / 60.0, 4),
             "versions": _read(versions) if versions.exists() else _versions(),
-            "files": _from_here(files),
-            "training": _training_metrics(training),
+            "files": _from_here(_check_files(run)),
+            "training": {**_numbers(training / "metrics.json"), **_before(training)},
             "history": _history(training, run.experiment),
             "evaluation": evaluation,
             "samples": samples,
@@ -145,16 +124,24 @@ def _check_files(run: Run) -> Dict[str, str]:
     return files
 
 
-def _from_here(value: Any) -> Any:
-    """With relative paths for files below the current folder, whose own path is of no interest."""
-    if isinstance(value, dict):
-        return {_from_here(name): _from_here(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_from_here(part) for part in value]
-    return value.removeprefix(f"{os.getcwd()}/") if isinstance(value, str) else value
+def _train(run: Run, folder: Path, call: Callable[..., None]) -> None:
+    experiment, training, versions = (
+        folder / name for name in ("experiment.json", "training", "versions.json")
+    )
+    # Cannot be continued without its configuration, or if the paths in it have changed.
+    is_same = experiment.exists() and _read(experiment) == run.experiment
+    if training.exists() and not (is_same and (training / "config.json").exists()):
+        shutil.rmtree(training)
+    write_json(experiment, run.experiment)
+    recover = ["--recover"] if training.exists() else []
+    if not (recover and versions.exists()):
+        write_json(versions, _versions())
+    call("train", str(experiment), "-s", str(training), *recover)
+    (folder / "trained").touch()
 
 
-def _evaluated(run: Run, folder: Path, process: "_Process", metrics: List[str]) -> Any:
+def _evaluated(run: Run, folder: Path, call: Callable[..., None], metrics: List[str]) -> Any:
+    """The numbers, and the samples of the `metrics`."""
     if run.evaluate is None:
         return None, None
     scores, samples = folder / "evaluation.json", folder / "samples.json"
@@ -165,75 +152,76 @@ def _evaluated(run: Run, folder: Path, process: "_Process", metrics: List[str]) 
         device = "0" if torch.cuda.is_available() else "-1"
         # `allennlp evaluate` takes a path with commas for several, unless it is a JSON string.
         corpus = json.dumps(run.evaluate)
-        process.call(
-            "evaluate", archive, corpus, *outputs, "-o", _EVALUATION, "--cuda-device", device
-        )
+        call("evaluate", archive, corpus, *outputs, "-o", _EVALUATION, "--cuda-device", device)
     found = _read(samples)["metrics"]
-    return _numbers(_read(scores)), {name: found.get(name) for name in metrics}
+    return _numbers(scores), {name: found.get(name) for name in metrics}
 
 
-class _Process:
-    """Calls `allennlp` and adds up the seconds in a file, because this process may be killed."""
-
-    def __init__(
-        self, folder: Path, lock: int, num_threads: int, should_stop: Callable[[], bool]
-    ) -> None:
-        self._folder, self._lock, self._num_threads = folder, lock, num_threads
-        self._should_stop = should_stop
-
-    def seconds(self) -> float:
-        """The duration of all calls, including killed ones."""
-        path = self._folder / "seconds"
-        return float(path.read_text()) if path.exists() else 0.0
-
-    def call(self, *arguments: str) -> None:
-        log = self._folder / "log.txt"
-        environment = dict(os.environ)
-        if self._num_threads:
-            environment["OMP_NUM_THREADS"] = str(self._num_threads)
-        command = [sys.executable, "-m", "allennlp", arguments[0], "--file-friendly-logging"]
-        command += ["--include-package", "elmo_plugin.plugin", *arguments[1:]]
-        with open(log, "ab") as output:
-            # The child inherits the lock, and keeps it if it outlives this process.
-            process = subprocess.Popen(
-                command,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                pass_fds=[self._lock],
-                preexec_fn=partial(end_with_parent, os.getpid(), signal.SIGTERM),
-            )
-            try:
-                code = self._wait(process)
-            finally:
-                # Has an effect only after an exception, such as an interruption.
-                process.terminate()
-                process.wait()
-        if code:
-            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-            last = "\n".join(f"    {line}" for line in lines[-_NUM_LOG_LINES:])
-            raise RunFailed(f"allennlp {arguments[0]} failed (exit code {code}), {log}:\n{last}")
-
-    def _wait(self, process: subprocess.Popen) -> int:
-        before, start = self.seconds(), time.monotonic()
-        while True:
-            try:
-                return process.wait(_SECONDS)
-            except subprocess.TimeoutExpired:
-                if self._should_stop():
-                    raise RunFailed("stopped") from None
-            finally:
-                path = self._folder / "seconds.unfinished"
-                path.write_text(f"{before + time.monotonic() - start:.3f}")
-                path.replace(self._folder / "seconds")
+def _call(
+    folder: Path, lock: int, num_threads: int, should_stop: Callable[[], bool], *arguments: str
+) -> None:
+    """Calls `allennlp`."""
+    log = folder / "log.txt"
+    threads = {"OMP_NUM_THREADS": str(num_threads)} if num_threads else {}
+    command = [sys.executable, "-m", "allennlp", arguments[0], "--file-friendly-logging"]
+    command += ["--include-package", "elmo_plugin.plugin", *arguments[1:]]
+    with open(log, "ab") as output:
+        # The child inherits the lock, and keeps it if it outlives this process.
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **threads},
+            pass_fds=[lock],
+            preexec_fn=partial(end_with_parent, os.getpid(), signal.SIGTERM),
+        )
+        try:
+            code = _wait(process, folder, should_stop)
+        finally:
+            # Has an effect only after an exception, such as an interruption.
+            process.terminate()
+            process.wait()
+    if code:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        last = "\n".join(f"    {line}" for line in lines[-_NUM_LOG_LINES:])
+        raise RunFailed(f"allennlp {arguments[0]} failed (exit code {code}), {log}:\n{last}")
 
 
-def _training_metrics(training: Path) -> Dict[str, float]:
-    found = _numbers(_read(training / "metrics.json"))
-    before = training / "metrics_before.json"
-    if before.exists():
-        found.update((f"before_{name}", value) for name, value in _numbers(_read(before)).items())
-    return found
+def _wait(process: subprocess.Popen, folder: Path, should_stop: Callable[[], bool]) -> int:
+    """Adds up the seconds in a file, because this process may be killed."""
+    before, start = _seconds(folder), time.monotonic()
+    while True:
+        try:
+            return process.wait(_SECONDS)
+        except subprocess.TimeoutExpired:
+            if should_stop():
+                raise RunFailed("stopped") from None
+        finally:
+            path = folder / "seconds.unfinished"
+            path.write_text(f"{before + time.monotonic() - start:.3f}")
+            path.replace(folder / "seconds")
+
+
+def _seconds(folder: Path) -> float:
+    """The duration of all calls, including killed ones."""
+    path = folder / "seconds"
+    return float(path.read_text()) if path.exists() else 0.0
+
+
+def _from_here(value: Any) -> Any:
+    """With relative paths for files below the current folder, whose own path is of no interest."""
+    if isinstance(value, dict):
+        return {_from_here(name): _from_here(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_from_here(part) for part in value]
+    return value.removeprefix(f"{os.getcwd()}/") if isinstance(value, str) else value
+
+
+def _before(training: Path) -> Dict[str, float]:
+    """The metrics before fine-tuning, if that was measured."""
+    path = training / "metrics_before.json"
+    found = _numbers(path) if path.exists() else {}
+    return {f"before_{name}": value for name, value in found.items()}
 
 
 def _history(training: Path, experiment: Dict[str, Any]) -> List[Optional[float]]:
@@ -241,14 +229,13 @@ def _history(training: Path, experiment: Dict[str, Any]) -> List[Optional[float]
     signed = validation_metric(experiment)
     if signed.startswith("-"):
         return []
-    metric = signed.lstrip("+")
     paths = training.glob("metrics_epoch_*.json")
     epochs = sorted(paths, key=lambda path: int(path.stem.rpartition("_")[2]))
-    return [_read(path).get(f"validation_{metric}") for path in epochs]
+    return [_read(path).get(f"validation_{signed.lstrip('+')}") for path in epochs]
 
 
-def _numbers(metrics: Dict[str, Any]) -> Dict[str, float]:
-    return {name: value for name, value in metrics.items() if type(value) in (int, float)}
+def _numbers(path: Path) -> Dict[str, float]:
+    return {name: value for name, value in _read(path).items() if type(value) in (int, float)}
 
 
 def _versions() -> Dict[str, str]:
@@ -258,10 +245,8 @@ def _versions() -> Dict[str, str]:
     if torch.cuda.is_available():
         found["gpu"] = torch.cuda.get_device_name()
     for package in _PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return {**found, "source": _source_hash(_PACKAGE)}
 
 

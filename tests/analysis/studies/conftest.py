@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_plugin.analysis.studies.inputs import digest_and_files
-from elmo_plugin.analysis.studies.study import Run
+from elmo_plugin.analysis.studies.study import Run, digest_and_files
 
 
 class Fake:

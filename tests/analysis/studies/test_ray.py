@@ -58,7 +58,7 @@ def test_after_the_driver_is_killed_the_next_one_goes_on(fake, make_run):
     code = f"""
 from pathlib import Path
 import ray
-from elmo_plugin.analysis.studies.inputs import digest_and_files
+from elmo_plugin.analysis.studies.study import digest_and_files
 from elmo_plugin.analysis.studies.study import Run
 from elmo_plugin.analysis.studies.train_all import train_all_with_ray
 ray.init(num_cpus=2, include_dashboard=False)

@@ -144,7 +144,7 @@ def test_a_training_ends_with_the_process_that_started_it(fake):
     waiting = str(fake.folder / "never")
     code = f"""
 from pathlib import Path
-from elmo_plugin.analysis.studies.inputs import digest_and_files
+from elmo_plugin.analysis.studies.study import digest_and_files
 from elmo_plugin.analysis.studies.study import Run
 from elmo_plugin.analysis.studies.train_run import train_run
 experiment = {{"wait": {waiting!r}}}

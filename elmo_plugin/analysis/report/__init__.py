@@ -1,1 +1,0 @@
-"""A page of results: from studies, probes, layer weights and learning curves."""
