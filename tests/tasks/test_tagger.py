@@ -6,7 +6,7 @@ from allennlp.data import Vocabulary
 from allennlp.modules.text_field_embedders import BasicTextFieldEmbedder
 
 from elmo_plugin.modules.viterbi import decode
-from elmo_plugin.tasks.tagger import Scores, TaggerModel
+from elmo_plugin.tasks.model import Scores, TaggerModel
 
 LABELS = ["O", "B-A", "I-A", "I-B", "B-B"]
 

@@ -16,11 +16,15 @@ from elmo_plugin.tasks.coref.antecedents import (
     clusters_from,
     loss,
 )
+from elmo_plugin.tasks.coref.mentions import (
+    MentionScorer,
+    ScoringSettings,
+    Spans,
+    enumerate_spans,
+    prune_spans,
+)
 from elmo_plugin.tasks.coref.metric import CorefScores
-from elmo_plugin.tasks.coref.pruning import prune_spans
 from elmo_plugin.tasks.coref.reader import GENRES
-from elmo_plugin.tasks.coref.scoring import ScoringSettings
-from elmo_plugin.tasks.coref.spans import MentionScorer, Spans, enumerate_spans
 from elmo_plugin.tasks.model import TaskModel
 from elmo_plugin.util.errors import check_least
 
@@ -59,11 +63,6 @@ class CoreferenceResolver(TaskModel):
         In training, a longer document is cut to this many consecutive sentences, at random.
     **kwargs : `Any`
         Those of `TaskModel`.
-
-    # Raises
-
-    `ConfigurationError`
-        If `max_training_sentences` is below 1.
     """
 
     default_predictor = "elmo-coref"
@@ -108,14 +107,8 @@ class CoreferenceResolver(TaskModel):
         """
         # Parameters
 
-        sentences : `TextFieldTensors`
-            The sentences of each document, a `ListField` of `TextField`s.
         speakers : `torch.Tensor`
             Shape `(batch_size, num_document_tokens)`. The number of each token's speaker.
-        genre : `torch.Tensor`
-            Shape `(batch_size,)`.
-        metadata : `List[Dict[str, Any]]`
-            From `CorefReader`.
         gold_mentions : `Optional[torch.Tensor]`
             Shape `(batch_size, num_mentions, 3)`. First token, last token and cluster, -1 at
             padding.
@@ -146,7 +139,8 @@ class CoreferenceResolver(TaskModel):
                 [[spans[which] for which in cluster] for cluster in clusters_from(antecedents)]
                 for spans, (_, antecedents) in zip(outputs["top_spans"], linked)
             ]
-            self._score(outputs)
+            gold_clusters = [document["clusters"] for document in metadata]
+            self.score(outputs["clusters"], gold_clusters, outputs["top_spans"])
         return outputs
 
     def _documents(
@@ -232,12 +226,6 @@ class CoreferenceResolver(TaskModel):
             if not self.training:
                 antecedents.append(best_antecedents(block))
         return total, torch.cat(antecedents)
-
-    def _score(self, outputs: Dict[str, Any]) -> None:
-        gold = [metadata["clusters"] for metadata in outputs["metadata"]]
-        known = [number for number, clusters in enumerate(gold) if clusters is not None]
-        parts = (outputs["clusters"], gold, outputs["top_spans"])
-        self.metric(*([part[number] for number in known] for part in parts))
 
 
 def _gold_clusters(spans: Spans, mentions: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,7 @@ from allennlp.data.fields import LabelField, ListField, MetadataField, TensorFie
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import Document, read_documents
-from elmo_plugin.tasks.coref.measures import Clusters
+from elmo_plugin.tasks.coref.metric import Clusters
 from elmo_plugin.tasks.reader import TaskReader
 
 logger = logging.getLogger(__name__)
@@ -62,17 +62,12 @@ class CorefReader(TaskReader):
         """
         # Parameters
 
-        sentences : `List[List[Token]]`
-            Each with at least one token.
         speakers : `Optional[Sequence[Optional[str]]]`
             One per token of the document; `None` if unknown.
-        genre : `str`, optional (default = `"-"`)
         clusters : `Optional[List[List[Tuple[int, int]]]]`
             Positions in the document of the first and the last token of each mention; `None` if
             unknown. A mention may be in two clusters: the loss uses the later one, and the metric
             counts both, as the reference scorer does.
-        document_id : `str`, optional (default = `"-"`)
-        part : `int`, optional (default = `0`)
         begin_line : `Optional[str]`, optional (default = `None`)
             The line that begins the document in its file, for CoNLL output.
         """
@@ -112,22 +107,11 @@ def mentions_of(clusters: Clusters) -> TensorField:
 
 def genre_of(document_id: str) -> str:
     """
-    The genre in the name of a document.
-
-    # Parameters
-
-    document_id : `str`
-
-    # Returns
-
-    `str`
-        The first folder if it has two letters, as in OntoNotes: `nw` in `nw/xinhua/00/chtb_0001`.
-        Otherwise the last folder: `news` in `gum/news/GUM_news_asylum`, `litbank` in
-        `litbank/940`. A dash if the name has no folder.
+    The genre in the name of a document: its first folder if that has two letters, as in OntoNotes
+    (`nw` in `nw/xinhua/00/chtb_0001`), otherwise the last folder (`news` in
+    `gum/news/GUM_news_asylum`). A dash if the name has no folder.
     """
-    folders = [folder for folder in document_id.split("/")[:-1] if folder]
-    if not folders:
-        return UNKNOWN
+    folders = [folder for folder in document_id.split("/")[:-1] if folder] or [UNKNOWN]
     return folders[0] if len(folders[0]) == 2 else folders[-1]
 
 

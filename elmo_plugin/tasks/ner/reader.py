@@ -65,16 +65,7 @@ class NerReader(TaskReader):
         *,
         is_document_start: bool = False,
     ) -> Instance:
-        """
-        # Parameters
-
-        tokens : `List[Token]`
-            The sentence.
-        tags : `Optional[Sequence[str]]`
-            One tag per token in any of the schemes; `None` for a sentence without labels.
-        is_document_start : `bool`, optional (default = `False`)
-            Whether the sentence is the first of its document.
-        """
+        """A sentence, with one tag per token in any of the schemes, or `None` if unknown."""
         text = TextField(tokens)
         fields: Dict[str, Field] = {"tokens": text}
         gold = None

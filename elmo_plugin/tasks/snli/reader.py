@@ -42,15 +42,7 @@ class SnliReader(TaskReader):
         *,
         pair_id: Optional[str] = None,
     ) -> Instance:
-        """
-        # Parameters
-
-        premise, hypothesis : `List[Token]`
-        label : `Optional[str]`
-            `entailment`, `neutral` or `contradiction`; `None` if unknown.
-        pair_id : `Optional[str]`
-            The pair's identifier in its corpus.
-        """
+        """A pair, with one of `LABELS`, or `None` if unknown, and its identifier in the corpus."""
         fields: Dict[str, Field] = {
             "premise": TextField(premise),
             "hypothesis": TextField(hypothesis),

@@ -73,19 +73,8 @@ class SquadReader(TaskReader):
         question_id: Optional[str] = None,
     ) -> Instance:
         """
-        # Parameters
-
-        question, passage : `str`
-            Each with at least one word.
-        answers : `Sequence[Answer]`, optional (default = `()`)
-            The gold answers, none if unknown; the training target is the first.
-        question_id : `Optional[str]`
-            The question's identifier in its corpus.
-
-        # Raises
-
-        `ValueError`
-            If question or passage has no words, or the first answer is beyond the passage.
+        A question, with its gold answers, none if unknown, and its identifier in the corpus. Raises
+        `ValueError` if question or passage has no words, or the first answer is beyond the passage.
         """
         shared = self._tokenised(passage)
         question_words = [token.text for token in tokenize_with_spacy(question)]

@@ -34,10 +34,8 @@ class SrlReader(TaskReader):
 
     # Raises
 
-    `ValueError`
-        If a file is malformed; the message names file and line.
-    `ConfigurationError`
-        If a file holds no predicate.
+    `ValueError`, `ConfigurationError`
+        If a file is malformed, with file and line; if it holds no predicate.
     """
 
     def __init__(self, max_tokens: Optional[int] = None, **kwargs: Any) -> None:
@@ -74,8 +72,6 @@ class SrlReader(TaskReader):
         """
         # Parameters
 
-        tokens : `List[Token]`
-            The sentence.
         predicate_index : `int`
             Position of the predicate's first word.
         tags : `Optional[Sequence[str]]`
@@ -83,8 +79,7 @@ class SrlReader(TaskReader):
         lemma : `Optional[str]`
             Name of the predicate in CoNLL output; by default its word.
         is_last_of_sentence : `bool`, optional (default = `True`)
-            Whether this is the last predicate of its sentence; CoNLL output writes a sentence
-            after its last predicate.
+            CoNLL output writes a sentence after its last predicate.
         """
         text = TextField(tokens)
         indicator = [int(position == predicate_index) for position in range(len(tokens))]

@@ -66,14 +66,7 @@ class SstReader(TaskReader):
 
     @overrides(check_signature=False)
     def text_to_instance(self, tokens: List[Token], label: Optional[str] = None) -> Instance:
-        """
-        # Parameters
-
-        tokens : `List[Token]`
-            The sentence or phrase.
-        label : `Optional[str]`
-            The name of its class; `None` if unknown.
-        """
+        """A sentence or phrase, with the name of its class, or `None` if unknown."""
         fields: Dict[str, Field] = {
             "tokens": TextField(tokens),
             "metadata": MetadataField({"words": [token.text for token in tokens], "label": label}),

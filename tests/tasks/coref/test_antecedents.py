@@ -8,7 +8,7 @@ from elmo_plugin.tasks.coref.antecedents import (
     clusters_from,
     loss,
 )
-from elmo_plugin.tasks.coref.scoring import ScoringSettings
+from elmo_plugin.tasks.coref.mentions import ScoringSettings
 from tests.tasks.coref.oracle import bucket, linked, marginal_loss, pair_score, pair_scores
 
 

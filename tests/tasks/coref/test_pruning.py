@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from elmo_plugin.tasks.coref.pruning import prune_spans
-from elmo_plugin.tasks.coref.spans import Spans, enumerate_spans
+from elmo_plugin.tasks.coref.mentions import Spans, enumerate_spans, prune_spans
 from tests.tasks.coref.oracle import every_span, greedy
 
 

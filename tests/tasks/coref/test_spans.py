@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from elmo_plugin.tasks.coref.scoring import ScoringSettings
-from elmo_plugin.tasks.coref.spans import MentionScorer, enumerate_spans
+from elmo_plugin.tasks.coref.mentions import MentionScorer, ScoringSettings, enumerate_spans
 from tests.tasks.coref.oracle import every_span, network, span_vector
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from elmo_plugin.tasks.squad.spans import best_spans
+from elmo_plugin.tasks.squad.model import best_spans
 from tests.tasks.squad import oracle
 
 

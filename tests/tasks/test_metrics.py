@@ -1,4 +1,4 @@
-from elmo_plugin.metrics.span_f1 import SpanF1
+from elmo_plugin.tasks.metrics import SpanF1
 
 
 class Example(SpanF1):
