@@ -32,6 +32,8 @@ class TaskReader(DatasetReader):
 
     `ConfigurationError`
         If a setting is unknown or invalid, or the sample of a file is empty.
+    `ValueError`
+        If a file is malformed; the message names the file and the place.
     """
 
     #: The fields of an instance that hold text.

@@ -6,7 +6,12 @@ import torch
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding_bag
 
-from elmo_plugin.tasks.coref.mentions import ScoringFeedForward, ScoringSettings, new_embeddings
+from elmo_plugin.tasks.coref.mentions import (
+    ScoringFeedForward,
+    ScoringSettings,
+    Spans,
+    new_embeddings,
+)
 
 # The smallest distance of each bucket: 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64 and more.
 _DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)
@@ -30,6 +35,12 @@ class TopSpans(NamedTuple):
     speakers: torch.Tensor
     #: Shape `()`. The genre id of the document.
     genre: torch.Tensor
+    #: The position in `encoded` of the document's first token.
+    offset: int = 0
+
+    def positions(self) -> Spans:
+        """The spans in the document."""
+        return Spans(self.starts - self.offset, self.ends - self.offset)
 
     def representations(self) -> torch.Tensor:
         """Shape `(num_top_spans, 2 * encoded_dim + head_and_width_dim)`."""

@@ -25,11 +25,6 @@ class CorefReader(TaskReader):
     document, in the order of the file. A part without mentions counts as labelled, with no
     clusters. Only the columns of words, speakers and coreference are used (see `read_documents`).
     For its parameters see `TaskReader`.
-
-    # Raises
-
-    `ValueError`
-        If a file is malformed; the message names file and line.
     """
 
     text_fields = ("sentences",)
@@ -117,12 +112,12 @@ def genre_of(document_id: str) -> str:
 
 def _documents(file_path: str) -> Iterator[Document]:
     """All documents of a file; logs a warning at the end if they have no mentions."""
-    num_documents = num_mentions = 0
+    document = None
+    has_mentions = False
     for document in read_documents(file_path):
-        num_documents += 1
-        num_mentions += sum(len(sentence.mentions) for sentence in document.sentences)
+        has_mentions |= any(sentence.mentions for sentence in document.sentences)
         yield document
-    if num_documents and not num_mentions:
+    if document and not has_mentions:
         message = "%s: expected mentions in the last column, to train or evaluate, found none"
         logger.warning(message, file_path)
 

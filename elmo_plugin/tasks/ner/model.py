@@ -33,8 +33,6 @@ class NamedEntityRecognizer(TaggerModel):
         The two layers. Their `input_size` is set by the model.
     dropout : `float`, optional (default = `0.5`)
         On the input of each layer, with the same mask for all tokens of a sentence.
-    **kwargs : `Any`
-        Those of `TaskModel`.
     """
 
     default_predictor = "elmo-ner"

@@ -30,15 +30,6 @@ class NerReader(TaskReader):
     tag_column : `Optional[int]`, optional (default = `None`)
         The column of the tags, counted from 1: 3 for the chunks of CoNLL-2003. Default: the last
         one, where CoNLL-2003 has its entities and CoNLL-2000 its chunks.
-    **kwargs : `Any`
-        See `TaskReader`.
-
-    # Raises
-
-    `ConfigurationError`
-        If `tag_column` is not above 1.
-    `ValueError`
-        If a file is malformed; the message names file and line.
     """
 
     def __init__(self, tag_column: Optional[int] = None, **kwargs: Any) -> None:

@@ -39,8 +39,6 @@ class Esim(ClassifierModel):
         classifier's layers.
     attention_dropout : `float`, optional (default = `0.0`)
         On the comparisons.
-    **kwargs : `Any`
-        Those of `TaskModel`.
     """
 
     default_predictor = "elmo-snli"

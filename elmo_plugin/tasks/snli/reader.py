@@ -14,11 +14,6 @@ class SnliReader(TaskReader):
     Reads SNLI's JSON lines; one instance per pair, in the order of the file. Pairs whose annotators
     reached no majority are skipped; pairs without the label's field are read for prediction. For
     its parameters see `TaskReader`.
-
-    # Raises
-
-    `ValueError`
-        If a file is malformed or all its pairs are skipped; the message names file and line.
     """
 
     text_fields = ("premise", "hypothesis")

@@ -37,8 +37,6 @@ class BidafSelfAttention(TaskModel):
         Largest number of tokens of a predicted answer.
     num_best : `int`, optional (default = `20`)
         Number of answers returned.
-    **kwargs : `Any`
-        Those of `TaskModel`.
     """
 
     default_predictor = "elmo-squad"

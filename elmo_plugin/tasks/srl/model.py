@@ -27,8 +27,6 @@ class SemanticRoleLabeler(TaggerModel):
         Its `input_size` is set by the model: the widths of words, ELMo and predicate embedding.
     predicate_dim : `int`, optional (default = `100`)
         Width of the embedding that marks the predicate.
-    **kwargs : `Any`
-        Those of `TaskModel`.
     """
 
     default_predictor = "elmo-srl"

@@ -41,8 +41,6 @@ class SentimentClassifier(ClassifierModel):
         On the word vectors, and on ELMo at the input.
     pooled_dropout : `float`, optional (default = `0.1`)
         On the pooled vector.
-    **kwargs : `Any`
-        Those of `TaskModel`.
     """
 
     default_predictor = "elmo-sst"

@@ -34,15 +34,6 @@ class SstReader(TaskReader):
     min_phrase_tokens : `Optional[int]`, optional (default = `None`)
         Also read each phrase of at least this many words. Sentences are always read. The paper
         trains with 4.
-    **kwargs : `Any`
-        Those of `TaskReader`.
-
-    # Raises
-
-    `ValueError`
-        If a file is malformed; the message names file, line and column.
-    `ConfigurationError`
-        If a setting is invalid.
     """
 
     def __init__(
