@@ -25,7 +25,7 @@ from elmo_plugin.modules.recurrent.recurrence import recurrences
 from elmo_plugin.modules.recurrent.scan import LayerCall
 from elmo_plugin.modules.recurrent.weights import Weights
 from elmo_plugin.modules.seq2seq_encoders.bidirectional import BiGru
-from elmo_plugin.tasks.coref.pair_products import pair_products
+from elmo_plugin.tasks.coref.antecedents import pair_products
 
 # Spans, the offsets of their antecedents, and the embeddings of these.
 Pairs = Tuple[torch.Tensor, torch.Tensor, torch.Tensor]

@@ -46,7 +46,7 @@ from allennlp.modules.seq2seq_encoders import (
 from peer_parts import embedders, feedforward, label_vocabulary, lstm, their_tokens
 
 from elmo_plugin.corpora.snli import LABELS as SNLI_LABELS
-from elmo_plugin.tasks.coref.spans import enumerate_spans
+from elmo_plugin.tasks.coref.mentions import enumerate_spans
 
 CURE = (
     "pip install --no-deps --target FOLDER allennlp-models==2.10.1 word2number, and name the "

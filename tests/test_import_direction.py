@@ -1,8 +1,7 @@
 """
 Imports run one way: commands, serve, integrations, analysis, tasks, elmo, bilm, modules. A module
 may import what stands after it in this order, and `corpora`, `util` and top-level modules.
-`archives`, `corpora`, `metrics`, `training`, `util` and top-level modules import nothing of ours
-but `util`.
+`archives`, `corpora`, `training`, `util` and top-level modules import nothing of ours but `util`.
 
 Core modules import torch, NumPy, h5py, safetensors and the standard library only.
 """
@@ -25,7 +24,7 @@ DIRECTION = (
     "bilm",
     "modules",
 )
-INDEPENDENT = ("archives", "corpora", "metrics", "training", "util")
+INDEPENDENT = ("archives", "corpora", "training", "util")
 # Within a room, from top to bottom. A module belongs to the longest name that it begins with.
 SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
     "elmo": (
@@ -72,7 +71,6 @@ ALLENNLP_SIDE = (
     "elmo_plugin.integrations.flair",
     "elmo_plugin.integrations.sentence_transformers",
     "elmo_plugin.integrations.spacy",
-    "elmo_plugin.metrics",
     "elmo_plugin.modules.kernels.gpu.character_lookup",
     "elmo_plugin.modules.kernels.gpu.lstm_steps",
     "elmo_plugin.modules.kernels.gpu.probe",

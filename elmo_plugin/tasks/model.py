@@ -1,18 +1,21 @@
 import logging
 import re
 from contextlib import nullcontext
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 from allennlp.data import TextFieldTensors, Vocabulary
 from allennlp.models import Model
 from allennlp.modules import TextFieldEmbedder
+from allennlp.modules.conditional_random_field import allowed_transitions
 from allennlp.modules.seq2vec_encoders import CnnEncoder
 from allennlp.nn import RegularizerApplicator
 from allennlp.nn.util import get_text_field_mask
+from allennlp.training.metrics import CategoricalAccuracy
 from overrides import overrides
 
 from elmo_plugin.elmo.placement import PlacedText, Placement
+from elmo_plugin.modules.viterbi import decode
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.errors import ConfigurationError, check_no_settings, check_one_of
 from elmo_plugin.util.quantized import dequantize
@@ -20,6 +23,8 @@ from elmo_plugin.util.quantized import dequantize
 logger = logging.getLogger(__name__)
 
 DTYPES = ("float32", "bfloat16")
+#: Scores of starts, transitions and ends, see `decode`.
+Scores = Tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class InputLayer(torch.nn.Module):
@@ -46,25 +51,15 @@ class TaskModel(Model):
 
     # Parameters
 
-    vocab : `Vocabulary`
-    text_field_embedder : `TextFieldEmbedder`
-        Embeds the words.
     placement : `Optional[Placement]`, optional (default = `None`)
         Where ELMo is added; by default it is not.
     regularizer : `Optional[RegularizerApplicator]`
         For the paper's λ: `{regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
-    serialization_dir : `Optional[str]`
-        Given by AllenNLP.
     dtype : `str`, optional (default = `"float32"`)
         `"float32"` or `"bfloat16"`: the type of matrix products in evaluation and prediction,
         including the biLM's unless its layers are cached. A CPU without instructions for bfloat16
         uses float32 in both cases, see `autocast_bfloat16`. Training does not depend on this
         setting: set the trainer's `mixed_precision`.
-
-    # Raises
-
-    `ConfigurationError`
-        If `dtype` is another one, or a setting is unknown.
     """
 
     #: What a training corpus must have, and where; for the error.
@@ -122,17 +117,9 @@ class TaskModel(Model):
         self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None
     ) -> Tuple[PlacedText, torch.Tensor]:
         """
-        # Parameters
-
-        tokens : `TextFieldTensors`
-        sentences : `Optional[torch.Tensor]`
-            See `Placement.forward`.
-
-        # Returns
-
-        `Tuple[PlacedText, torch.Tensor]`
-            The text, whose `at_output` adds ELMo to an encoder's output, and its embedded tokens
-            with ELMo at the input, shape `(batch_size, num_tokens, input_dim)`.
+        The text, whose `at_output` adds ELMo to an encoder's output, and its embedded tokens with
+        ELMo at the input, shape `(batch_size, num_tokens, input_dim)`. For `sentences` see
+        `Placement.forward`.
         """
         text = self.placement(tokens, sentences)
         vectors = text.at_input(self.embed_words(text.words))
@@ -165,11 +152,8 @@ class TaskModel(Model):
 
     def require_labels(self, labels: Optional[Any]) -> None:
         """
-        # Raises
-
-        `ConfigurationError`
-            If the model is training and `labels` is `None`. AllenNLP's trainer would only report
-            that there is no loss.
+        Raises `ConfigurationError` if the model is training and `labels` is `None`. AllenNLP's
+        trainer would only report that there is no loss.
         """
         if self.training and labels is None:
             raise ConfigurationError(
@@ -177,18 +161,18 @@ class TaskModel(Model):
                 "have none. Set `train_data_path` to a corpus that has them."
             )
 
-    def score(self, predicted: Sequence[Any], gold: Sequence[Any]) -> None:
-        """Updates the metric with the predictions whose gold answers are known, if any are."""
-        labelled = [pair for pair in zip(predicted, gold) if pair[1]]
+    def score(self, predicted: Sequence[Any], gold: Sequence[Any], *others: Sequence[Any]) -> None:
+        """Calls the metric with the instances whose gold answers are not `None`, if any are."""
+        labelled = [each for each in zip(predicted, gold, *others) if each[1] is not None]
         if labelled:
             self.metric(*map(list, zip(*labelled)))
 
     @overrides
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """
-        With `reset`, which AllenNLP sets after the last batch, all metrics; if the metric has a
-        `table`, it is logged then. Without `reset`, only `running_metrics`. Empty while the model
-        trains, because nothing is decoded then, and for a corpus without labels.
+        With `reset`, which AllenNLP sets after the last batch, all metrics, and a `table` is
+        logged; without, only `running_metrics`. Empty while the model trains, because nothing is
+        decoded then, and for a corpus without labels.
         """
         if self.training:
             return {}
@@ -197,6 +181,99 @@ class TaskModel(Model):
         if metrics and table:
             logger.info("%s:\n%s", self.table_heading, table)
         return {n: v for n, v in metrics.items() if reset or n in self.running_metrics}
+
+
+class ClassifierModel(TaskModel):
+    """
+    The base of the models that choose one of several labels. A subclass sets `label_names`, the
+    name of each label by its index.
+    """
+
+    label_names: Union[Sequence[str], Mapping[int, str]]
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.metric = CategoricalAccuracy()
+
+    def outputs(
+        self, logits: torch.Tensor, label: Optional[torch.Tensor], metadata: List[Dict[str, Any]]
+    ) -> Dict[str, Any]:
+        """
+        What `forward` returns: `probabilities`, shape `(batch_size, num_labels)`; `metadata`; and
+        `loss` if there are labels.
+        """
+        logits = at_least_float32(logits)
+        outputs = {"probabilities": logits.softmax(dim=-1), "metadata": metadata}
+        if label is not None:
+            outputs["loss"] = torch.nn.functional.cross_entropy(logits, label)
+            self.metric(logits, label)
+        return outputs
+
+    @overrides(check_signature=False)
+    def make_output_human_readable(self, output_dict: Dict[str, Any]) -> Dict[str, Any]:
+        """Adds `label`, the name of the most probable label."""
+        best = output_dict["probabilities"].argmax(dim=-1).tolist()
+        return {**output_dict, "label": [self.label_names[index] for index in best]}
+
+    @overrides
+    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
+        """`accuracy`, also in training; empty for a corpus without labels."""
+        return {"accuracy": self.metric.get_metric(reset)} if self.metric.total_count else {}
+
+
+class TaggerModel(TaskModel):
+    """
+    The base of the models that give each token a tag. A subclass calls `set_tags`, and has `loss`
+    and `metric`, which compares sequences of tags.
+    """
+
+    #: The name of each tag by its index.
+    tags: Sequence[str]
+
+    def set_tags(self, tags: List[str], scheme: str) -> None:
+        """
+        Sets the tags by index, and the `scheme`, `BIO` or `BIOUL`, which says which sequences are
+        legal. Other tags, such as the vocabulary's padding and unknown label, are never legal.
+        """
+        self.tags = tags
+        # 0 if legal, else -inf. AllenNLP's indices of start and end come after those of the tags.
+        scores = torch.full((len(tags) + 2, len(tags) + 2), float("-inf"))
+        for row, column in allowed_transitions(scheme, dict(enumerate(tags))):
+            scores[row, column] = 0.0
+        self.register_buffer("start_scores", scores[-2, :-2], persistent=False)
+        self.register_buffer("transition_scores", scores[:-2, :-2], persistent=False)
+        self.register_buffer("end_scores", scores[:-2, -1], persistent=False)
+
+    def outputs(
+        self,
+        logits: torch.Tensor,
+        mask: torch.Tensor,
+        tags: Optional[torch.Tensor],
+        metadata: List[Dict[str, Any]],
+    ) -> Dict[str, Any]:
+        """
+        What `forward` returns: `loss` if there are gold `tags`, shape `(batch_size, num_tokens)`;
+        outside training also `metadata`, whose `gold_tags` are the names of the gold tags, and
+        `tags`, the best legal sequence of each instance.
+        """
+        logits = at_least_float32(logits)
+        outputs: Dict[str, Any] = {}
+        if tags is not None:
+            outputs["loss"] = self.loss(logits, mask, tags)
+        if not self.training:
+            sequences = decode(logits, mask, *self.scores_of_sequences())
+            predicted = [[self.tags[index] for index in sequence] for sequence in sequences]
+            self.score(predicted, [instance["gold_tags"] for instance in metadata])
+            outputs.update(tags=predicted, metadata=metadata)
+        return outputs
+
+    def loss(self, logits: torch.Tensor, mask: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
+        """The loss of a batch; the shapes are those of `outputs`."""
+        raise NotImplementedError
+
+    def scores_of_sequences(self) -> Scores:
+        """The scores that restrict `decode` to legal sequences: 0 if legal, else -inf."""
+        return self.start_scores, self.transition_scores, self.end_scores
 
 
 def at_least_float32(logits: torch.Tensor) -> torch.Tensor:

@@ -20,8 +20,6 @@ class TaskReader(DatasetReader):
 
     token_indexers : `Optional[Dict[str, TokenIndexer]]`
         Default: single ids. ELMo needs an `elmo-characters` indexer named `elmo`.
-    max_instances : `Optional[int]`, optional (default = `None`)
-        Read at most this many instances of a file.
     fraction : `float`, optional (default = `1.0`)
         Read a random sample of about this share of a file: each item that the reader yields (a
         predicate of SRL, a phrase of SST, a question of SQuAD, a sentence, a pair or a document) is
@@ -29,14 +27,13 @@ class TaskReader(DatasetReader):
         that of a smaller one.
     fraction_seed : `int`, optional (default = `0`)
         Another seed draws another sample.
-    serialization_dir : `Optional[str]`
-        Given by AllenNLP.
 
     # Raises
 
     `ConfigurationError`
-        If the fraction is not above 0 and at most 1, the sample of a file is empty, or a setting is
-        unknown.
+        If a setting is unknown or invalid, or the sample of a file is empty.
+    `ValueError`
+        If a file is malformed; the message names the file and the place.
     """
 
     #: The fields of an instance that hold text.

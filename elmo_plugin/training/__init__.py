@@ -2,9 +2,8 @@
 
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer
 from elmo_plugin.training.bootstrap_evaluator import BootstrapEvaluator
-from elmo_plugin.training.fused_optimizers import FusedAdagrad, FusedAdam
 from elmo_plugin.training.moving_average import RecoverableMovingAverage
-from elmo_plugin.training.muon import Muon
+from elmo_plugin.training.optimizers import FusedAdagrad, FusedAdam, Muon
 from elmo_plugin.training.recoverable_trainer import RecoverableTrainer
 from elmo_plugin.training.schedulers import DecayByBatches, LinearDecay, ReduceOnPlateau
 from elmo_plugin.util.weights import save_atomically

@@ -15,14 +15,8 @@ class RecoverableMovingAverage(ExponentialMovingAverage):
     AllenNLP's `exponential` moving average, whose checkpoints hold only the averages.
 
     AllenNLP also stores copies of the parameters, which it averages after `--recover`, although
-    they are no longer trained.
-
-    # Parameters
-
-    parameters : `Iterable[NamedParameter]`
-        Given by the trainer.
-    decay : `float`, optional (default = `0.999`)
-        The weight of the old average in each update; at most `(1 + steps) / (10 + steps)`.
+    they are no longer trained. `decay` is the weight of the old average in each update; it is at
+    most `(1 + steps) / (10 + steps)`.
     """
 
     def __init__(self, parameters: Iterable[NamedParameter], decay: float = 0.999) -> None:

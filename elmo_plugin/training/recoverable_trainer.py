@@ -1,6 +1,7 @@
 import inspect
 import json
 import os
+import random
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,6 @@ from overrides import overrides
 
 from elmo_plugin.training.atomic_checkpointer import AtomicCheckpointer
 from elmo_plugin.training.moving_average import make_recoverable
-from elmo_plugin.training.random_states import random_states, set_random_states
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.distributed import gathered, sum_over_processes
 from elmo_plugin.util.errors import ConfigurationError, check_no_settings
@@ -27,6 +27,31 @@ from elmo_plugin.util.weights import read_state, save_atomically
 _KEY = "elmo-recoverable"
 # The last one is an old name, which AllenNLP still reads.
 _SETTINGS = {*inspect.signature(GradientDescentTrainer.__init__).parameters, "run_sanity_checks"}
+
+
+def random_states(device: torch.device) -> Dict[str, Any]:
+    """
+    The states of the random generators of Python, NumPy, PyTorch and, if `device` is a GPU, of that
+    GPU. `torch.load` can read them with `weights_only`.
+    """
+    name, keys, *rest = numpy.random.get_state()  # type: ignore[misc]
+    states = {
+        "python": random.getstate(),
+        "numpy": (name, keys.tolist(), *rest),
+        "torch": torch.get_rng_state(),
+    }
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    return states
+
+
+def set_random_states(states: Dict[str, Any], device: torch.device) -> None:
+    """Restores `random_states`, the state of a GPU if `device` is one."""
+    random.setstate(states["python"])
+    numpy.random.set_state(states["numpy"])
+    torch.set_rng_state(states["torch"])
+    if device.type == "cuda" and "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"], device)
 
 
 @Trainer.register("elmo-recoverable", constructor="from_partial_objects")
@@ -58,11 +83,6 @@ class RecoverableTrainer(GradientDescentTrainer):
     mixed_precision : `bool`, optional (default = `False`)
         Compute products in training in bfloat16, see `autocast_bfloat16`; AllenNLP's `use_amp` is
         for GPUs only. Parameters and gradients are float32; validation is as without.
-
-    # Raises
-
-    `ConfigurationError`
-        If a setting does not exist. AllenNLP's trainer ignores it.
     """
 
     data_loader: DataLoader
@@ -71,6 +91,7 @@ class RecoverableTrainer(GradientDescentTrainer):
     _should_validate_this_epoch: bool
 
     def __init__(self, *args: Any, mixed_precision: bool = False, **kwargs: Any) -> None:
+        # AllenNLP's trainer ignores a setting that does not exist.
         check_no_settings(self, kwargs.keys() - _SETTINGS)
         super().__init__(*args, **kwargs)
         self._mixed_precision = mixed_precision

@@ -16,40 +16,26 @@ from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
 class _ByUpdates(LearningRateScheduler):
     """
-    Sets `get_values()` before each update. Torch's schedulers are stepped after the update; stepped
-    by AllenNLP before it, they warn.
+    Sets rates before each update. Torch's schedulers are stepped after the update; stepped by
+    AllenNLP before it, they warn.
     """
 
     @overrides
     def step(self, metric: Optional[float] = None) -> None:
         """Called after each epoch; does nothing."""
 
-    @overrides
-    def step_batch(self, batch_num_total: Optional[int] = None) -> None:
-        """Called before each update with its number, counted from 1."""
-        for group, rate in zip(self.optimizer.param_groups, self.get_values()):
+    def set_rates(self, rates: List[float]) -> None:
+        """Sets the learning rate of each parameter group."""
+        for group, rate in zip(self.optimizer.param_groups, rates):
             group["lr"] = rate
 
 
 @LearningRateScheduler.register("elmo-decay-by-batches")
 class DecayByBatches(_ByUpdates):
     """
-    Multiplies the learning rate by `factor` after every `num_batches` updates, as TensorFlow's
-    `exponential_decay` with `staircase=True`. AllenNLP's `step` and `exponential` count epochs.
-
-    # Parameters
-
-    optimizer : `torch.optim.Optimizer`
-        Given by the trainer.
-    factor : `float`
-        Above 0, at most 1.
-    num_batches : `int`
-        The number of updates; with gradient accumulation, several batches are one update.
-
-    # Raises
-
-    `ConfigurationError`
-        If an argument is out of range.
+    Multiplies the learning rate by `factor`, above 0 and at most 1, after every `num_batches`
+    updates, as TensorFlow's `exponential_decay` with `staircase=True`. With gradient accumulation,
+    several batches are one update. AllenNLP's `step` and `exponential` count epochs.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, factor: float, num_batches: int) -> None:
@@ -60,18 +46,13 @@ class DecayByBatches(_ByUpdates):
                 f"of at least 1, found {factor} and {num_batches}."
             )
         self.factor, self.num_batches = factor, num_batches
-        self._num_updates = 0
 
     @overrides
     def step_batch(self, batch_num_total: Optional[int] = None) -> None:
+        """Called before each update with its number, counted from 1."""
         assert batch_num_total is not None
-        self._num_updates = batch_num_total - 1
-        super().step_batch()
-
-    @overrides
-    def get_values(self) -> List[float]:
-        decay = self.factor ** (self._num_updates // self.num_batches)
-        return [rate * decay for rate in self.base_values]
+        decay = self.factor ** ((batch_num_total - 1) // self.num_batches)
+        self.set_rates([rate * decay for rate in self.base_values])
 
 
 @LearningRateScheduler.register("elmo-linear-decay")
@@ -85,22 +66,13 @@ class LinearDecay(_ByUpdates):
 
     # Parameters
 
-    optimizer : `torch.optim.Optimizer`
-        Given by the trainer.
-    minutes : `float`, optional (default = `None`)
-        The time budget.
-    steps : `int`, optional (default = `None`)
-        The number of updates, instead of `minutes`.
+    minutes, steps : `Optional[float]`, `Optional[int]`
+        The time budget, or the number of updates: exactly one of them.
     warmup_steps : `int`, optional (default = `0`)
         The number of updates over which the rate first increases linearly to its full value.
     end_factor : `float`, optional (default = `0.0`)
         The final rate as a fraction of the full rate. To split one schedule into two runs of equal
         length, set 0.5 in the first, and half of its learning rate in the second.
-
-    # Raises
-
-    `ConfigurationError`
-        Unless exactly one of `minutes` and `steps` is given, or if an argument is out of range.
     """
 
     def __init__(
@@ -125,8 +97,7 @@ class LinearDecay(_ByUpdates):
             )
         self._budget, self._is_timed = budgets[0], steps is None
         self.warmup_steps, self.end_factor = warmup_steps, end_factor
-        self._num_batches = 0
-        self._elapsed = 0.0
+        self._num_batches, self._elapsed = 0, 0.0
         self._last_time: Optional[float] = None
 
     @property
@@ -157,13 +128,9 @@ class LinearDecay(_ByUpdates):
             torch.distributed.broadcast(elapsed, src=0)
             self._elapsed = float(elapsed)
         self._num_batches += 1
-        super().step_batch()
-
-    @overrides
-    def get_values(self) -> List[float]:
         warmup = min(1.0, self._num_batches / self.warmup_steps) if self.warmup_steps else 1.0
         decay = 1.0 - self.progress * (1.0 - self.end_factor)
-        return [rate * warmup * decay for rate in self.base_values]
+        self.set_rates([rate * warmup * decay for rate in self.base_values])
 
     @overrides
     def state_dict(self) -> Dict[str, Any]:
@@ -177,29 +144,10 @@ class LinearDecay(_ByUpdates):
 @LearningRateScheduler.register("elmo-reduce-on-plateau")
 class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
     """
-    `torch.optim.lr_scheduler.ReduceLROnPlateau`: reduces the learning rate when the validation
-    metric stops improving. AllenNLP's `reduce_on_plateau` passes an argument that torch removed.
-
-    # Parameters
-
-    optimizer : `torch.optim.Optimizer`
-        Given by the trainer.
-    mode : `str`
-        `"max"` for metrics such as `"+f1"`, `"min"` for metrics such as `"-perplexity"`.
-    factor : `float`, optional (default = `0.5`)
-        Multiplies the learning rate; between 0 and 1.
-    patience : `int`, optional (default = `10`)
-        The rate is reduced after `patience + 1` epochs in a row without improvement.
-    threshold_mode : `str`, optional (default = `"rel"`)
-        Whether `threshold` is a fraction of the best value (`"rel"`) or a difference (`"abs"`).
-    threshold : `float`, optional (default = `1e-4`)
-        The smallest change that counts as an improvement.
-
-    # Raises
-
-    `ConfigurationError`
-        If an argument is out of range; after an epoch, if it has no validation metric or the sign
-        of the metric contradicts `mode`.
+    `torch.optim.lr_scheduler.ReduceLROnPlateau`, which see for the parameters: reduces the learning
+    rate when the validation metric stops improving. AllenNLP's `reduce_on_plateau` passes an
+    argument that torch removed. `mode` is `"max"` for metrics such as `"+f1"`, and `"min"` for
+    metrics such as `"-perplexity"`.
     """
 
     def __init__(
@@ -227,14 +175,12 @@ class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
     @overrides
     def step(self, metric: Optional[float] = None) -> None:
         """Called after each epoch with the validation metric, which is negated if it has a `-`."""
+        mode, threshold_mode = self.lr_scheduler.mode, self.lr_scheduler.threshold_mode
         if metric is None:
             raise ConfigurationError(
                 "elmo-reduce-on-plateau watches the validation metric, but this epoch has none: "
-                "set `validation_data_path` (and `validation_metric` in the trainer), validate "
-                "after every epoch if a `should_validate_callback` skips some, or use a scheduler "
-                "that needs no metric."
+                "set `validation_data_path`, and validate after every epoch."
             )
-        mode, threshold_mode = self.lr_scheduler.mode, self.lr_scheduler.threshold_mode
         if metric > 0 if mode == "min" else metric < 0 and threshold_mode == "rel":
             raise ConfigurationError(
                 f"elmo-reduce-on-plateau has mode {mode!r}, but received {metric} from a trainer "

@@ -50,11 +50,8 @@ def train_under_torchrun(
     `cuda_devices` are the devices of the processes of one machine (-1: CPU), by default its GPUs if
     it has any, and `ddp_accelerator` is as in AllenNLP; `torchrun` replaces its other settings.
 
-    # Raises
-
-    `ConfigurationError`
-        If process 0 cannot begin, this process finds other files than process 0, or a machine has
-        fewer devices than processes.
+    Raises `ConfigurationError` if process 0 cannot begin, this process finds other files than
+    process 0, or a machine has fewer devices than processes.
     """
     # If it outlived torchrun's agent, it would write into the folder of the repeated command.
     end_with_parent(os.getppid(), signal.SIGKILL)
@@ -63,13 +60,12 @@ def train_under_torchrun(
     if rank == 0:
         try:
             _prepare(params, folder, recover, force, dry_run, store)
+            experiment = params.as_dict(quiet=True)
+            start.set("begun", json.dumps({"experiment": experiment, "files": _files(folder)}))
         except BaseException as error:
             start.set("begun", json.dumps({"error": str(error)}))
             raise
-        experiment = params.as_dict(quiet=True)
-        start.set("begun", json.dumps({"experiment": experiment, "files": _files(folder)}))
-    else:
-        params = _experiment(start, folder)
+    params = _experiment(start, folder)
     include_in_archive = params.pop("include_in_archive", None)
     common_logging.prepare_global_logging(folder, rank=rank, world_size=world_size)
     prepare_environment(params)
@@ -118,12 +114,7 @@ def wait_for(store: distributed.Store, key: str) -> bytes:
 
 
 def _prepare(
-    params: Params,
-    folder: Path,
-    recover: bool,
-    force: bool,
-    dry_run: bool,
-    store: distributed.Store,
+    params: Params, folder: Path, recover: bool, force: bool, dry_run: bool, store: Any
 ) -> None:
     """Creates the folder of the training, or checks the one to continue in, as `train_model`."""
     key = f"continue {folder.resolve()} with"
@@ -147,7 +138,7 @@ def _prepare(
 
 
 def _experiment(start: distributed.Store, folder: Path) -> Params:
-    """The experiment that process 0 has prepared, for the other processes."""
+    """The experiment that process 0 has prepared, once this process sees its files."""
     begun = json.loads(wait_for(start, "begun"))
     if "error" in begun:
         raise ConfigurationError(f"Process 0 could not begin: {begun['error']}")
@@ -167,27 +158,21 @@ def _training(
     params: Params, folder: Path, rank: int, world_size: int, start: distributed.Store
 ) -> train.TrainModel:
     settings = params.pop("distributed", None) or Params({})
-    device = _device(settings.get("cuda_devices"))
-    params["trainer"]["cuda_device"] = device
-    accelerator = None
+    params["trainer"]["cuda_device"] = device = _device(settings.get("cuda_devices"))
+    accelerator, place = None, {"rank": rank, "world_size": world_size}
     if world_size > 1:
         if device >= 0:
             torch.cuda.set_device(device)
-        place: Any = {"rank": rank, "world_size": world_size}
         distributed.init_process_group("gloo" if device < 0 else "nccl", store=start, **place)
-        params["trainer"]["world_size"] = world_size
-        params["trainer"]["distributed"] = True
-        if "ddp_accelerator" in settings:
+        params["trainer"].update(world_size=world_size, distributed=True)
+        if chosen := settings.pop("ddp_accelerator", None):
             accelerator = DdpAccelerator.from_params(
-                settings.pop("ddp_accelerator"),
-                local_rank=rank,
-                world_size=world_size,
-                cuda_device=device,
+                chosen, local_rank=rank, world_size=world_size, cuda_device=device
             )
+    # The rank among all machines, so that only process 0 writes.
     return train.TrainModel.from_params(
         params=params,
         serialization_dir=str(folder),
-        # The rank among all machines, so that only process 0 writes.
         local_rank=rank,
         ddp_accelerator=accelerator,
     )

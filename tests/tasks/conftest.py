@@ -1,17 +1,28 @@
 from functools import lru_cache
-from typing import Callable
+from typing import Callable, List
 
 import pytest
-from allennlp.data import Vocabulary
+from allennlp.data import DatasetReader, Instance, Vocabulary
 from allennlp.models import Archive, load_archive
 
-import elmo_plugin.plugin  # noqa: F401
+from tests.tasks.small import make_reader, read
 from tests.trained import train_task
 
 
 @pytest.fixture(scope="module")
+def reader(request) -> DatasetReader:
+    """A reader of the task whose folder a test is in."""
+    return make_reader(request.path.parent.name)
+
+
+@pytest.fixture(scope="module")
+def instances(request) -> List[Instance]:
+    """The training corpus of the task whose folder a test is in."""
+    return read(request.path.parent.name)
+
+
+@pytest.fixture(scope="module")
 def vocab(instances) -> Vocabulary:
-    """Of the fixture `instances` of a test's own module."""
     return Vocabulary.from_instances(instances)
 
 

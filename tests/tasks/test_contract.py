@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +10,8 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.testing import ModelTestCase
 from allennlp.common.util import sanitize
-from allennlp.data import Batch, DatasetReader
+from allennlp.data import Batch, DatasetReader, Token, Vocabulary
+from allennlp.data.data_loaders import MultiProcessDataLoader
 from allennlp.data.dataset_readers.dataset_reader import WorkerInfo
 from allennlp.data.fields import ListField
 from allennlp.models import Model
@@ -22,16 +22,20 @@ from elmo_plugin.tasks.prediction import Prediction
 from elmo_plugin.util import bfloat16
 from tests.commands.running import run
 from tests.html import shown, text_of
+from tests.tasks.small import (
+    CORPORA,
+    FIXTURES,
+    RELU,
+    build,
+    experiment,
+    learn,
+    make_batch,
+    make_reader,
+    placement,
+    read,
+)
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
-DEV = {
-    "coref": FIXTURES / "corpora/coref/dev.gold_conll",
-    "ner": FIXTURES / "corpora/ner/dev.conll",
-    "snli": FIXTURES / "corpora/snli/snli_1.0_dev.jsonl",
-    "squad": FIXTURES / "corpora/squad/dev-v1.1.json",
-    "srl": FIXTURES / "corpora/srl/dev.gold_conll",
-    "sst": FIXTURES / "corpora/sst/dev.txt",
-}
+DEV = {task: paths["dev"] for task, paths in CORPORA.items()}
 each_task = pytest.mark.parametrize("task", DEV)
 # A constant added to all scores of a softmax changes nothing, so that its gradient is zero.
 WITHOUT_GRADIENT = {
@@ -40,14 +44,6 @@ WITHOUT_GRADIENT = {
     "start_projection.bias",
     "end_projection.bias",
 }
-
-
-def experiment(name: str) -> Params:
-    return Params.from_file(FIXTURES / f"experiments/{name}.jsonnet")
-
-
-def make_reader(task: str, **settings) -> DatasetReader:
-    return DatasetReader.by_name(f"elmo-{task}")(**settings)
 
 
 def metadata(instances):
@@ -167,48 +163,214 @@ def test_a_misspelt_setting_is_refused_by_name(task, trained):
 def test_workers_share_the_instances(task, settings):
     parts = []
     for number in (0, 1):
-        reader = make_reader(task, **settings)
+        reader = DatasetReader.by_name(f"elmo-{task}")(**settings)
         reader._set_worker_info(WorkerInfo(2, number))
         parts.append(metadata(reader.read(DEV[task])))
     assert abs(len(parts[0]) - len(parts[1])) <= 1
-    assert sorted(parts[0] + parts[1]) == sorted(
-        metadata(make_reader(task, **settings).read(DEV[task]))
-    )
+    assert sorted(parts[0] + parts[1]) == sorted(read_plain(task, **settings))
+
+
+def read_plain(task: str, split: str = "dev", **settings):
+    return metadata(DatasetReader.by_name(f"elmo-{task}")(**settings).read(CORPORA[task][split]))
 
 
 @each_task
 def test_at_most_max_instances_are_read(task):
-    every = metadata(make_reader(task).read(DEV[task]))
-    assert metadata(make_reader(task, max_instances=3).read(DEV[task])) == every[:3]
+    assert read_plain(task, max_instances=3) == read_plain(task)[:3]
+
+
+@each_task
+def test_a_fraction_is_a_sample_in_the_order_of_the_file(task):
+    everything = read_plain(task, "train")
+    samples = (read_plain(task, "train", fraction=part, fraction_seed=3) for part in (0.5, 0.3))
+    for sample in samples:
+        assert len(sample) < len(everything)
+        remaining = iter(everything)
+        assert all(each in remaining for each in sample)
+        # A smaller sample is a part of this one.
+        everything = sample
+
+
+def test_the_size_of_a_fraction_is_about_right_and_another_seed_draws_another():
+    everything = read_plain("sst", "train")
+    samples = [read_plain("sst", "train", fraction=0.25, fraction_seed=seed) for seed in range(8)]
+    assert sum(map(len, samples)) / 8 == pytest.approx(len(everything) / 4, rel=0.35)
+    assert samples[0] == read_plain("sst", "train", fraction=0.25) != samples[1]
+
+
+def test_a_fraction_does_not_depend_on_workers():
+    found = []
+    for num_workers in (0, 2):
+        reader = DatasetReader.by_name("elmo-ner")(fraction=0.5)
+        path = CORPORA["ner"]["train"]
+        loader = MultiProcessDataLoader(reader, path, batch_size=4, num_workers=num_workers)
+        found.append(sorted(metadata(loader.iter_instances())))
+    assert found[0] == found[1] and found[0]
+
+
+@pytest.mark.parametrize(
+    "fraction, message",
+    [
+        (0.0, "above 0 and at most 1, found 0.0"),
+        (1.5, "above 0 and at most 1, found 1.5"),
+        (1e-9, "A `fraction` of 1e-09 leaves nothing of"),
+    ],
+)
+def test_a_fraction_that_leaves_nothing_is_refused(fraction, message):
+    with pytest.raises(ConfigurationError, match=message):
+        read_plain("ner", fraction=fraction)
+
+
+MALFORMED = {
+    "coref": (
+        "#begin document (a); part 000\na 0 0 Hi UH * - - - - * (2\n",
+        "x:2: expected the",
+    ),
+    "ner": ("Ada I-PER\n\nLind PER\n", "x:3: expected a tag .* found 'PER'"),
+    "snli": ('{"sentence1": "A", "sentence2": "B", "gold_label": "maybe"}', 'x:1: .*"gold_label"'),
+    "squad": ('{"data": [{"paragraphs": [{"context": "A", "qas": [{"id": "q"}]}]}]}', "question q"),
+    "srl": ("x 0 0 Go VB (TOP*) go 01 - - * (V*) -\nx 0 1 to TO\n", "x:2: expected .* found 5"),
+    "sst": ("(2 A)\n(2 (7 x))\n", "x:2:5: expected a label from 0 to 4, found '7'"),
+}
+
+
+@each_task
+def test_what_is_malformed_in_a_file_is_named_by_its_place(task, tmp_path):
+    text, message = MALFORMED[task]
+    (tmp_path / "x").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        list(make_reader(task).read(tmp_path / "x"))
 
 
 @each_task
 def test_text_is_indexed_by_single_ids_by_default(task):
-    (instance,) = make_reader(task, max_instances=1).read(DEV[task])
-    for name in make_reader(task).text_fields:
+    reader = DatasetReader.by_name(f"elmo-{task}")(max_instances=1)
+    (instance,) = reader.read(DEV[task])
+    for name in reader.text_fields:
         field = instance[name]
         for text in field if isinstance(field, ListField) else [field]:
             assert set(text.token_indexers) == {"words"}
 
 
 @each_task
-def test_the_loss_is_the_mean_over_instances_whatever_the_padding(task, trained):
-    model = trained(task).model.eval()
-    instances = list(make_reader(task, max_instances=6).read(DEV[task]))
-    indexers = trained(task).validation_dataset_reader
-    for instance in instances:
-        indexers.apply_token_indexers(instance)
-
-    def loss(*chosen):
-        batch = Batch(chosen)
-        batch.index_instances(model.vocab)
-        return model(**batch.as_tensor_dict())["loss"]
-
+def test_the_loss_is_the_mean_over_instances_whatever_the_padding_and_the_order(task):
+    instances = read(task, "dev", max_instances=6)
+    vocab = Vocabulary.from_instances(instances)
+    model = build(task, vocab, placement=placement("both")).double().eval()
     with torch.no_grad():
-        mean = torch.stack([loss(instance) for instance in instances]).mean()
-        torch.testing.assert_close(loss(*instances), mean)
-        torch.testing.assert_close(loss(*instances[::-1]), mean)
-    model.get_metrics(reset=True)
+        losses = [model(**make_batch(vocab, [instance]))["loss"] for instance in instances]
+        for together in (instances, instances[::-1]):
+            loss = model(**make_batch(vocab, together))["loss"]
+            torch.testing.assert_close(loss, torch.stack(losses).mean())
+
+
+# The widths that ELMo at the input widens, and those that ELMo at the output does.
+WIDTHS = {
+    "coref": lambda m: (m.encoder.get_input_dim(), m.mention_scorer.feedforward.input_dims[1]),
+    "ner": lambda m: (m.lower_encoder.get_input_dim(), m.upper_encoder.get_input_dim()),
+    "snli": lambda m: (m.encoder.get_input_dim(), m.projection.in_features / 4),
+    "squad": lambda m: (m.encoder.get_input_dim(), m.bi_attention.merge.in_features / 4),
+    "srl": lambda m: (m.encoder.get_input_dim(), m.tag_projection.in_features),
+    "sst": lambda m: (m.feedforward.get_input_dim(), m.classifier.get_input_dim() / 4),
+}
+
+
+@each_task
+def test_widths_follow_the_placement(task):
+    vocab = Vocabulary.from_instances(read(task, "dev", max_instances=6))
+    narrow = WIDTHS[task](build(task, vocab))
+    for at, added in {"input": (32, 0), "output": (0, 32), "both": (32, 32)}.items():
+        widths = WIDTHS[task](build(task, vocab, placement=placement(at)))
+        assert widths == tuple(map(sum, zip(narrow, added)))
+
+
+def lstm(size: int):
+    return {"type": "elmo-bilstm", "hidden_size": size}
+
+
+# Settings, the instances of each batch, rate, number of epochs, and the metric that becomes 1.
+LEARNED = {
+    # Nothing is learned of spans that are not kept: many are, and none crosses a mention.
+    "coref": ({"encoder": lstm(32), "lexical_dropout": 0.0,
+               "scoring": {"max_span_width": 3, "spans_per_word": 2.0, "feedforward_dim": 32,
+                           "dropout": 0.0}},
+              [slice(2)], (0.01, 80), "coref_f1"),
+    "ner": ({"lower_encoder": lstm(32), "upper_encoder": lstm(16), "dropout": 0.0,
+             "placement": placement("input")},
+            [slice(first, first + 5) for first in range(0, 20, 5)], (0.02, 40),
+            "f1-measure-overall"),
+    "snli": ({"encoder": lstm(48), "composition_encoder": lstm(48), "feedforward_dim": 48,
+              "dropout": 0.0, "placement": placement("both", layer_norm=True)},
+             [slice(20)], (0.003, 40), "accuracy"),
+    "squad": ({"encoder": {"type": "elmo-bigru", "hidden_size": 24}, "dropout": 0.0,
+               "placement": placement("both")},
+              [slice(8)], (0.01, 50), "em"),
+    "srl": ({"encoder": {"type": "elmo-highway-lstm", "hidden_size": 64, "num_layers": 2,
+                         "recurrent_dropout": 0.0}, "placement": placement("input")},
+            [slice(20)], (0.01, 60), "f1-measure-overall"),
+    "sst": ({"feedforward": {**RELU, "hidden_dims": 32}, "encoder": lstm(16),
+             "integrator": lstm(16), "dropout": 0.0, "pooled_dropout": 0.0,
+             "classifier": {**RELU, "num_layers": 2, "hidden_dims": [64, 32]},
+             "placement": placement("both")},
+            [slice(0, 40, 2)], (0.005, 120), "accuracy"),
+}  # fmt: skip
+
+
+@each_task
+def test_a_small_model_can_learn_a_corpus_by_heart(task):
+    torch.manual_seed(1)
+    settings, batches, (rate, num_epochs), metric = LEARNED[task]
+    reader, instances = make_reader(task), read(task)
+    if task == "coref":
+        texts = {
+            "Anna closed the old ferry ./She said that it was no longer safe .": [
+                [(0, 0), (6, 6)],
+                [(4, 4), (9, 9)],
+            ],
+            "Peter said that he bought it ./Anna saw him .": [[(0, 0), (3, 3), (9, 9)]],
+        }
+        sentences = [
+            [[Token(word) for word in sentence.split()] for sentence in text.split("/")]
+            for text in texts
+        ]
+        instances = [
+            reader.text_to_instance(text, None, "nw", clusters)
+            for text, clusters in zip(sentences, texts.values())
+        ]
+        for instance in instances:
+            reader.apply_token_indexers(instance)
+    vocab = Vocabulary.from_instances(instances)
+    model = build(task, vocab, **settings)
+    elmo = "placement" in settings
+    batches = [make_batch(vocab, instances[chosen], elmo) for chosen in batches]
+    assert learn(model, batches, rate, num_epochs)[metric] == 1.0
+
+
+@pytest.mark.parametrize(
+    "task, encoders",
+    [
+        ("ner", ["lower_encoder", "upper_encoder"]),
+        ("snli", ["encoder", "composition_encoder"]),
+        ("squad", ["encoder", "residual_encoder"]),
+    ],
+)
+def test_dropout_silences_the_same_inputs_in_all_words_of_a_text(task, encoders):
+    instances = read(task, max_instances=8)
+    vocab = Vocabulary.from_instances(instances)
+    model, seen = build(task, vocab, dropout=0.5), []
+    for name in encoders:
+        getattr(model, name).register_forward_pre_hook(lambda _, inputs: seen.append(inputs))
+    with torch.no_grad():
+        # Nothing but dropout makes zeros.
+        for parameter in model.parameters():
+            parameter.fill_(0.1)
+    model.train()(**make_batch(vocab, instances, elmo=False))
+    assert len(seen) >= 2
+    for vectors, mask in seen:
+        silenced = vectors.eq(0).all(dim=1)
+        assert silenced.any() and not silenced.all()
+        for text, length, columns in zip(vectors, mask.sum(1).tolist(), silenced):
+            assert (text[:length, ~columns] != 0).all()
 
 
 @each_task
@@ -245,14 +407,30 @@ def test_unlabelled_input_has_neither_loss_nor_metrics(task, trained):
     assert model.get_metrics() == model.get_metrics(reset=True) == {}
 
 
-@each_task
-def test_training_without_labels_is_refused(task, trained):
-    predictor = Predictor.from_archive(trained(task))
-    inputs = [predictor.load_line(line) for line in lines(task)]
-    trained(task).model.train()
-    with pytest.raises(ConfigurationError, match=f"^elmo-{task}: training needs .*, but"):
-        predictor.predict_batch_json(inputs)
-    trained(task).model.eval()
+@pytest.mark.parametrize(
+    "task, field, expected",
+    [
+        ("srl", "tags", "roles (in CoNLL-2012, one column per predicate)"),
+        ("ner", "tags", "tags (the last column of CoNLL-2003)"),
+        ("sst", "label", "labels (at the nodes of the trees)"),
+        ("snli", "label", "labels (the field `gold_label`)"),
+        ("squad", "answer_span", "answers (the field `answers` of each question)"),
+        ("coref", "gold_mentions", "mentions (the last column of CoNLL-2012)"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+def test_training_without_labels_names_the_task_and_what_is_missing(task, field, expected):
+    instances = read(task, max_instances=2)
+    for instance in instances:
+        del instance.fields[field]
+    vocab = Vocabulary.from_instances(instances)
+    with pytest.raises(ConfigurationError) as error:
+        # NER's model needs tags to be built at all.
+        build(task, vocab)(**make_batch(vocab, instances, elmo=False))
+    assert str(error.value) == (
+        f"elmo-{task}: training needs {expected}, but the instances have none. Set "
+        "`train_data_path` to a corpus that has them."
+    )
 
 
 @each_task

@@ -8,7 +8,7 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.training.optimizers import Optimizer
 
-from elmo_plugin.training.muon import orthogonalised
+from elmo_plugin.training.optimizers import orthogonalised
 from elmo_plugin.util import bfloat16
 from tests.bilm.oracle import relative_error
 

@@ -3,7 +3,7 @@ import random
 import numpy
 import torch
 
-from elmo_plugin.training.random_states import random_states, set_random_states
+from elmo_plugin.training.recoverable_trainer import random_states, set_random_states
 
 CPU = torch.device("cpu")
 

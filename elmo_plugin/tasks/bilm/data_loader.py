@@ -1,4 +1,4 @@
-from typing import Any, Callable, Dict, Iterator, Optional, Union
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Union
 
 import torch
 from allennlp.data import DataLoader, DatasetReader, Instance, Vocabulary
@@ -16,10 +16,10 @@ from elmo_plugin.tasks.bilm.vocabulary import softmax_ids
 from elmo_plugin.util.distributed import rank_and_world_size
 from elmo_plugin.util.errors import ConfigurationError, check_least, check_one_of
 
-# The settings of each `order` and their defaults.
-_DEFAULTS: Dict[str, Dict[str, int]] = {
-    "sentences": {"tokens_per_batch": 4096},
-    "streams": {"batch_size": 128, "num_steps": 20},
+# The kind of batches of each `order`, its settings and their defaults.
+_ORDERS: Dict[str, Tuple[Any, Dict[str, int]]] = {
+    "sentences": (SentenceBatches, {"tokens_per_batch": 4096}),
+    "streams": (StreamBatches, {"batch_size": 128, "num_steps": 20}),
 }
 
 
@@ -35,10 +35,6 @@ class BilmDataLoader(DataLoader):
 
     # Parameters
 
-    reader : `DatasetReader`
-        An `elmo-bilm` reader. Given by AllenNLP, as is `data_path`.
-    data_path : `TextPath`
-        See `Text`.
     order : `str`, optional (default = `"sentences"`)
         `sentences`: see `SentenceBatches`. `streams`: see `StreamBatches`; the final state of each
         row is the initial state of its row in the next batch, as in bilm-tf.
@@ -55,11 +51,6 @@ class BilmDataLoader(DataLoader):
         Processes that build batches in the background; with 0, this process builds them.
     shuffle_lines : `int`, optional (default = `100_000`)
         See `Text`.
-
-    # Raises
-
-    `ConfigurationError`
-        If there is no such text, or a setting is impossible or belongs to another `order`.
     """
 
     def __init__(
@@ -164,9 +155,9 @@ class BilmDataLoader(DataLoader):
 
 
 def _batches(order: str, **settings: Optional[int]) -> Union[SentenceBatches, StreamBatches]:
-    check_one_of(_DEFAULTS, order=order)
+    check_one_of(_ORDERS, order=order)
     given = {name: value for name, value in settings.items() if value is not None}
-    defaults = _DEFAULTS[order]
+    kind, defaults = _ORDERS[order]
     for name, value in given.items():
         if name not in defaults:
             raise ConfigurationError(
@@ -174,6 +165,4 @@ def _batches(order: str, **settings: Optional[int]) -> Union[SentenceBatches, St
                 f"{value}. Remove it, or choose another `order`."
             )
     check_least(1, **given)
-    if order == "sentences":
-        return SentenceBatches(**{**defaults, **given})
-    return StreamBatches(**{**defaults, **given})
+    return kind(**{**defaults, **given})

@@ -1,17 +1,44 @@
+import logging
 from typing import Any, Dict, Optional, Union
 
 import torch
+from allennlp.common import FromParams
 from allennlp.data import Vocabulary
 from allennlp.models import Model
 from allennlp.nn import InitializerApplicator
+from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.bilm.io.pretrained import given_options
+from elmo_plugin.bilm.io.pretrained import given_options, read_weights_into
+from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE, find_softmax
 from elmo_plugin.bilm.pretraining.language_model import LanguageModel
-from elmo_plugin.tasks.bilm.initial_weights import InitialWeights, start_from
-from elmo_plugin.tasks.bilm.metric import PerplexityMetric
+from elmo_plugin.bilm.pretraining.perplexity import Perplexity
 from elmo_plugin.tasks.bilm.vocabulary import softmax_counts, softmax_ids
 from elmo_plugin.util.weights import stored_weights
+
+logger = logging.getLogger(__name__)
+
+
+class InitialWeights(FromParams):
+    """
+    The initial weights for fine-tuning a language model.
+
+    # Parameters
+
+    file : `str`
+        Weight file, archive or folder of a run, see `read_weights_into`. Its softmax is read too,
+        if the file contains it or `softmax.hdf5` is beside it.
+    vocabulary_file : `Optional[str]`, optional (default = `None`)
+        See `find_softmax`.
+    """
+
+    def __init__(self, file: str, vocabulary_file: Optional[str] = None) -> None:
+        self.file = file
+        self.vocabulary_file = vocabulary_file
+
+
+class PerplexityMetric(Perplexity, Metric):
+    """`Perplexity` as a metric of AllenNLP."""
 
 
 @Model.register("elmo-bilm")
@@ -22,7 +49,7 @@ class BilmModel(LanguageModel, Model):
     # Parameters
 
     vocab : `Vocabulary`
-        Of type `elmo-bilm`: the words to predict.
+        A vocabulary of type `elmo-bilm`: the words to predict.
     options, options_file : `Optional[Dict[str, Any]]`, `Optional[str]`
         Sizes of the biLM: the content of an options.json, or its file; default `ELMO_OPTIONS`.
     num_samples, dropout, mixed_precision, seed
@@ -32,8 +59,6 @@ class BilmModel(LanguageModel, Model):
     initial_weights : `Optional[Union[str, InitialWeights]]`, optional (default = `None`)
         Fine-tune these weights: a file, or `{ file, vocabulary_file }`, see `InitialWeights`. Not
         needed to load the trained model.
-    serialization_dir : `Optional[str]`
-        Given by AllenNLP.
 
     # Raises
 
@@ -82,3 +107,28 @@ class BilmModel(LanguageModel, Model):
     def forward(self, **batch: Any) -> Dict[str, torch.Tensor]:
         """A batch of the data loader `elmo-bilm`; see `LanguageModel.forward`."""
         return {"loss": super().forward(**batch)}
+
+
+def start_from(initial: InitialWeights, model: LanguageModel) -> None:
+    """
+    Copies trained weights into a language model. Words that the trained softmax lacks keep their
+    random initial weights.
+    """
+    read_weights_into(model.bilm, initial.file)
+    trained = find_softmax(initial.file, model.bilm.options, initial.vocabulary_file)
+    if trained is None:
+        logger.warning(
+            "%s comes without a softmax, and there is no %s beside it: the softmax starts "
+            "untrained, and the first perplexities will be high.",
+            initial.file,
+            SOFTMAX_FILE,
+        )
+        return
+    rows = {word: row for row, word in enumerate(trained.words)}
+    pairs = [(row, rows[word]) for row, word in enumerate(model.words) if word in rows]
+    ours, theirs = torch.tensor(pairs).t()
+    softmax = model.softmax
+    with torch.no_grad():
+        softmax.weight[ours] = trained.weight[theirs].to(softmax.weight.dtype)
+        softmax.bias[ours] = trained.bias[theirs].to(softmax.bias.dtype)
+    logger.info("%d of %d words have a trained softmax", len(pairs), len(softmax.weight))

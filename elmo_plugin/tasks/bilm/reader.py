@@ -29,11 +29,6 @@ class BilmReader(DatasetReader):
         Maximum number of instances; batches are not limited.
     serialization_dir : `Optional[str]`
         Given by AllenNLP: the folder of an unpacked archive, from which the options are read.
-
-    # Raises
-
-    `ConfigurationError`
-        If both `options` and `options_file` are given, or a setting is invalid.
     """
 
     def __init__(

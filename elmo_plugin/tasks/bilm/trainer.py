@@ -1,15 +1,24 @@
+import json
+import logging
 import os
 from typing import Any, Dict, Tuple
 
 import torch
+from allennlp.common.util import dump_metrics
+from allennlp.training.callbacks import TrainerCallback
+from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 from allennlp.training.trainer import Trainer
 from overrides import overrides
 
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.training import LinearDecay, RecoverableTrainer
+from elmo_plugin.training.recoverable_trainer import random_states, set_random_states
+from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.distributed import threads_per_process
 from elmo_plugin.util.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
 
 
 @Trainer.register("elmo-bilm", constructor="from_partial_objects")
@@ -42,14 +51,13 @@ class PretrainingTrainer(RecoverableTrainer):
     @overrides
     def _maybe_restore_checkpoint(self) -> None:
         # Checked here, so that a wrong setting fails now, not at the first checkpoint.
-        if not isinstance(self.model, BilmModel):
-            found = type(self.model).__name__
-            raise ConfigurationError(f"Trainer elmo-bilm needs the model elmo-bilm, found {found}.")
-        if not isinstance(self.data_loader, BilmDataLoader):
-            found = type(self.data_loader).__name__
-            raise ConfigurationError(
-                f"Trainer elmo-bilm needs the data loader elmo-bilm, found {found}."
-            )
+        kinds = (("model", BilmModel), ("data loader", BilmDataLoader))
+        for (name, kind), part in zip(kinds, (self.model, self.data_loader)):
+            if not isinstance(part, kind):
+                found = type(part).__name__
+                raise ConfigurationError(
+                    f"Trainer elmo-bilm needs the {name} elmo-bilm, found {found}."
+                )
         if self._mixed_precision or self._use_amp:
             found = "mixed_precision" if self._mixed_precision else "use_amp"
             raise ConfigurationError(
@@ -58,10 +66,8 @@ class PretrainingTrainer(RecoverableTrainer):
             )
         self._text = self.data_loader
         super()._maybe_restore_checkpoint()
-        epochs, batches = (
-            self._start_after_epochs_completed,
-            self._start_after_batches_in_epoch_completed,
-        )
+        epochs = self._start_after_epochs_completed
+        batches = self._start_after_batches_in_epoch_completed
         self._text.start_at(epochs, batches * self._num_gradient_accumulation_steps)
         self._text.stop_when(lambda: self._is_over)
         if isinstance(self._validation_data_loader, BilmDataLoader):
@@ -82,3 +88,57 @@ class PretrainingTrainer(RecoverableTrainer):
     @overrides
     def _should_stop_early(self) -> bool:
         return self._is_over or type(self._metric_tracker).should_stop_early(self._metric_tracker)
+
+
+@TrainerCallback.register("elmo-evaluate-before")
+class EvaluateBefore(TrainerCallback):
+    """
+    Also evaluates on the validation text before the first batch, to compare a fine-tuned biLM with
+    its initial weights (table 7 of the ELMo paper).
+
+    Writes `metrics_before.json` beside AllenNLP's `metrics_epoch_0.json`; a recovered run keeps
+    it. Logs both values of each metric after each epoch.
+    """
+
+    @overrides
+    def on_start(
+        self, trainer: GradientDescentTrainer, is_primary: bool = True, **kwargs: Any
+    ) -> None:
+        super().on_start(trainer, is_primary, **kwargs)
+        self._path = os.path.join(self.serialization_dir, "metrics_before.json")
+        if trainer._validation_data_loader is None:
+            raise ConfigurationError(
+                "elmo-evaluate-before needs a text to evaluate on: set `validation_data_path`."
+            )
+        if os.path.exists(self._path):
+            # The evaluation of the interrupted run advanced the loader's epoch number, which
+            # determines the shuffling: advance it here, too.
+            iter(trainer._validation_data_loader)
+            return
+        # A recovered run does not evaluate again, and must draw the same random numbers.
+        states = random_states(trainer.cuda_device)
+        with torch.no_grad():
+            trainer._validation_loss(-1)
+        set_random_states(states, trainer.cuda_device)
+        metrics = trainer.model.get_metrics(reset=True)
+        if is_primary:
+            with atomic_write(self._path) as unfinished:
+                dump_metrics(str(unfinished), metrics, log=True)
+
+    @overrides
+    def on_epoch(
+        self,
+        trainer: GradientDescentTrainer,
+        metrics: Dict[str, Any],
+        epoch: int,
+        is_primary: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        if not is_primary:
+            return
+        with open(self._path, encoding="utf-8") as opened:
+            before = json.load(opened)
+        for name, value in before.items():
+            after = metrics.get(f"validation_{name}")
+            if after is not None:
+                logger.info("%s: %.2f before, %.2f after epoch %d", name, value, after, epoch)

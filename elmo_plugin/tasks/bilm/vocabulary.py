@@ -45,11 +45,6 @@ class SoftmaxVocabulary(Vocabulary):
             See `choose_words`.
         decoding_errors : `str`, optional (default = `"strict"`)
             How to decode bytes of `text` that are not UTF-8, see `DecodedPath`.
-
-        # Raises
-
-        `ConfigurationError`
-            If not exactly one of `text` and `file` is given, or it cannot be used.
         """
         if (text is None) == (file is None):
             raise ConfigurationError(
@@ -86,11 +81,7 @@ def softmax_counts(vocab: Vocabulary) -> Optional[List[int]]:
 def softmax_ids(vocab: Vocabulary) -> Dict[str, int]:
     """
     The id of each word of a `SoftmaxVocabulary`; a function for the reason of `softmax_counts`.
-
-    # Raises
-
-    `ConfigurationError`
-        If the vocabulary is not of type `elmo-bilm`.
+    Raises `ConfigurationError` if the vocabulary is not of type `elmo-bilm`.
     """
     words: Dict[int, str] = {}
     # Without this check AllenNLP would add the namespace.

@@ -1,10 +1,17 @@
-from typing import Iterator, List, NamedTuple, Sequence
+"""Coreference scores of pairs of spans, and what follows from them."""
+
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding_bag
 
-from elmo_plugin.tasks.coref.pair_products import pair_products
-from elmo_plugin.tasks.coref.scoring import ScoringFeedForward, ScoringSettings
+from elmo_plugin.tasks.coref.mentions import (
+    ScoringFeedForward,
+    ScoringSettings,
+    Spans,
+    new_embeddings,
+)
 
 # The smallest distance of each bucket: 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64 and more.
 _DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)
@@ -28,6 +35,12 @@ class TopSpans(NamedTuple):
     speakers: torch.Tensor
     #: Shape `()`. The genre id of the document.
     genre: torch.Tensor
+    #: The position in `encoded` of the document's first token.
+    offset: int = 0
+
+    def positions(self) -> Spans:
+        """The spans in the document."""
+        return Spans(self.starts - self.offset, self.ends - self.offset)
 
     def representations(self) -> torch.Tensor:
         """Shape `(num_top_spans, 2 * encoded_dim + head_and_width_dim)`."""
@@ -63,26 +76,21 @@ class AntecedentScorer(torch.nn.Module):
         Widths of an encoded token, and of the other parts of a span representation.
     num_genres : `int`
         Number of genres, including the two entries for padding and unknown genres.
-    settings : `ScoringSettings`
     """
 
     _buckets: torch.Tensor
 
     def __init__(
-        self,
-        encoded_dim: int,
-        head_and_width_dim: int,
-        num_genres: int,
-        settings: ScoringSettings,
+        self, encoded_dim: int, head_and_width_dim: int, num_genres: int, settings: ScoringSettings
     ) -> None:
         super().__init__()
         self.max_antecedents = settings.max_antecedents
         feature_dim = settings.feature_dim
-        self.same_speaker_embeddings = _embeddings(2, feature_dim)
-        self.distance_embeddings = _embeddings(len(_DISTANCES), feature_dim)
-        self.genre_embeddings = _embeddings(num_genres, feature_dim)
+        self.same_speaker_embeddings = new_embeddings(2, feature_dim)
+        self.distance_embeddings = new_embeddings(len(_DISTANCES), feature_dim)
+        self.genre_embeddings = new_embeddings(num_genres, feature_dim)
         with torch.no_grad():
-            # Of padding and unknown genres, which do not occur in training.
+            # Padding and unknown genres do not occur in training.
             self.genre_embeddings[:2] = 0.0
         self.feature_dropout = torch.nn.Dropout(settings.dropout)
         self.part_dims = [encoded_dim, encoded_dim, head_and_width_dim]
@@ -96,15 +104,8 @@ class AntecedentScorer(torch.nn.Module):
     # Not `forward`: AllenNLP writes the outputs of modules as JSON, and this is an iterator.
     def blocks(self, top_spans: TopSpans) -> Iterator[AntecedentScores]:
         """
-        # Parameters
-
-        top_spans : `TopSpans`
-
-        # Returns
-
-        `Iterator[AntecedentScores]`
-            The scores of all spans, in order. Without gradients, memory does not grow with their
-            number unless the caller keeps the blocks.
+        The scores of all spans, in order. Without gradients, memory does not grow with their number
+        unless the caller keeps the blocks.
         """
         products = self._products(top_spans)
         num_top_spans = len(top_spans.starts)
@@ -181,26 +182,12 @@ class _Products(NamedTuple):
     feature_products: torch.Tensor
 
 
-def _embeddings(number: int, dim: int) -> torch.nn.Parameter:
-    return torch.nn.Parameter(torch.nn.init.xavier_uniform_(torch.empty(number, dim)))
-
-
 def loss(block: AntecedentScores, clusters: torch.Tensor) -> torch.Tensor:
     """
     The negative log of the summed probability of all gold antecedents, summed over the spans of a
     block (Lee et al. 2017, equation 5). The gold label is "no antecedent" for a span that is not a
-    mention, is the first of its cluster, or whose antecedents were all pruned.
-
-    # Parameters
-
-    block : `AntecedentScores`
-    clusters : `torch.Tensor`
-        Shape `(num_top_spans,)`. The gold cluster of each top span, -1 if it is not a mention.
-
-    # Returns
-
-    `torch.Tensor`
-        Shape `()`.
+    mention, is the first of its cluster, or whose antecedents were all pruned. `clusters`, shape
+    `(num_top_spans,)`, is the gold cluster of each top span, -1 if it is not a mention.
     """
     own, earlier = clusters[block.spans], clusters[block.antecedents]
     gold = (earlier.unsqueeze(1) == own) & (own >= 0) & (block.scores[1:] > float("-inf"))
@@ -222,16 +209,9 @@ def best_antecedents(block: AntecedentScores) -> torch.Tensor:
 
 def clusters_from(antecedents: torch.Tensor) -> List[List[int]]:
     """
-    # Parameters
-
-    antecedents : `torch.Tensor`
-        Shape `(num_top_spans,)`. The index of each span's antecedent, its own index if it has none.
-
-    # Returns
-
-    `List[List[int]]`
-        The indices of the spans of each cluster: spans linked directly or through other spans.
-        Single spans are left out.
+    The indices of the spans of each cluster: spans linked directly or through other spans. Single
+    spans are left out. `antecedents`, shape `(num_top_spans,)`, are as `best_antecedents` gives
+    them.
     """
     clusters: List[List[int]] = []
     cluster_of: List[List[int]] = []
@@ -244,3 +224,69 @@ def clusters_from(antecedents: torch.Tensor) -> List[List[int]]:
             cluster_of.append(cluster_of[antecedent])
         cluster_of[number].append(number)
     return [cluster for cluster in clusters if len(cluster) > 1]
+
+
+def pair_products(
+    vectors: torch.Tensor,
+    others: torch.Tensor,
+    other_weight: torch.Tensor,
+    product_weight: torch.Tensor,
+    biases: Optional[torch.Tensor] = None,
+) -> torch.Tensor:
+    """
+    A linear layer over `[other; vector * other]` for each pair of a vector with another one:
+    `other_weight @ other + product_weight @ (vector * other) + bias`.
+
+    Computed as one product of `others` with a weight matrix per vector, `other_weight +
+    product_weight * vector`, which is faster and needs much less memory than the elementwise
+    products of all pairs. The backward pass computes these matrices again instead of storing them.
+
+    Shapes: `(num_vectors, dim)`, `(num_others, dim)`, `(hidden_dim, dim)` twice, and `(num_vectors,
+    hidden_dim)` for one bias per vector; the result has `(num_others, num_vectors, hidden_dim)`.
+    """
+    return _PairProducts.apply(vectors, others, other_weight, product_weight, biases)
+
+
+class _PairProducts(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        vectors: torch.Tensor,
+        others: torch.Tensor,
+        other_weight: torch.Tensor,
+        product_weight: torch.Tensor,
+        biases: Optional[torch.Tensor],
+    ) -> torch.Tensor:
+        ctx.save_for_backward(vectors, others, other_weight, product_weight)
+        weights = _weights(vectors, other_weight, product_weight).flatten(0, 1)
+        if biases is None:
+            sums = others @ weights.t()
+        else:
+            sums = torch.addmm(biases.flatten(), others, weights.t())
+        return sums.view(len(others), len(vectors), len(other_weight))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
+        vectors, others, other_weight, product_weight = ctx.saved_tensors
+        gradient_of_biases = gradient.sum(dim=0) if ctx.needs_input_grad[4] else None
+        # Shape: (num_others, num_vectors * hidden_dim)
+        gradient = gradient.flatten(1)
+        # Shape: (num_vectors, hidden_dim, dim)
+        weights = _weights(vectors, other_weight, product_weight)
+        gradient_of_others = gradient @ weights.flatten(0, 1)
+        gradient_of_weights = (gradient.t() @ others).view_as(weights)
+        # Reuses the buffer of the weights: allocating a new one takes as long as the arithmetic.
+        torch.mul(gradient_of_weights, vectors.unsqueeze(1), out=weights)
+        gradient_of_product = weights.sum(dim=0)
+        gradient_of_other = gradient_of_weights.sum(dim=0)
+        gradient_of_vectors = gradient_of_weights.mul_(product_weight).sum(dim=1)
+        of_weights = (gradient_of_other, gradient_of_product)
+        return (gradient_of_vectors, gradient_of_others, *of_weights, gradient_of_biases)
+
+
+def _weights(
+    vectors: torch.Tensor, other_weight: torch.Tensor, product_weight: torch.Tensor
+) -> torch.Tensor:
+    """Shape `(num_vectors, hidden_dim, dim)`."""
+    return torch.addcmul(other_weight, vectors.unsqueeze(1), product_weight)

@@ -30,18 +30,9 @@ class InputDocument(NamedTuple):
 
 def document_of(line: Dict[str, Any], location: str) -> InputDocument:
     """
-    # Parameters
-
-    line : `Dict[str, Any]`
-        An object with `text`, or with `sentences` and optionally `speakers`, one per sentence;
-        optionally with `id` and `genre` (default: `genre_of` the `id`).
-    location : `str`
-        The location of the line, for error messages.
-
-    # Raises
-
-    `ValueError`
-        If the object does not have this form, or has no words.
+    The document of a line: an object with `text`, or with `sentences` and optionally `speakers`,
+    one per sentence; optionally with `id` and `genre` (default: `genre_of` the `id`). Raises
+    `ValueError`, which begins with the location, if it has another form or no words.
     """
     check = partial(_check, location)
     check(("text" in line) != ("sentences" in line), 'either "text" or "sentences"', line)

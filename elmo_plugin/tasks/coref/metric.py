@@ -1,18 +1,88 @@
+"""
+Coreference metrics as version 8.01 of the
+[reference scorer](https://github.com/conll/reference-coreference-scorers) of the CoNLL shared tasks
+computes them, by the definitions of [Pradhan et al. (2014)](https://aclanthology.org/P14-2006/).
+"""
+
 from collections import Counter
-from typing import Collection, Dict, Sequence, Tuple
+from typing import Collection, Dict, NamedTuple, Sequence, Tuple
 
+import numpy
 from overrides import overrides
+from scipy.optimize import linear_sum_assignment
 
-from elmo_plugin.metrics.f1 import precision_recall_f1, quotient
-from elmo_plugin.metrics.summed_metric import SummedMetric
-from elmo_plugin.tasks.coref.measures import (
-    Clusters,
-    Counts,
-    b_cubed,
-    ceaf_entities,
-    muc,
-    overlaps,
-)
+from elmo_plugin.tasks.metrics import SummedMetric, precision_recall_f1, quotient
+
+Mention = Tuple[int, int]
+Clusters = Sequence[Sequence[Mention]]
+# Numerator and denominator of precision, then of recall, see `precision_recall_f1`.
+Counts = Tuple[float, float, float, float]
+
+
+class Overlaps(NamedTuple):
+    """The numbers of mentions that two clusters share, by the indices of predicted and gold one."""
+
+    shared: Dict[Tuple[int, int], int]
+    #: The same, but a mention in several gold clusters counts for the last of them only. For MUC
+    #: and B³, the reference scorer assigns predicted mentions to gold clusters in this way.
+    matched: Dict[Tuple[int, int], int]
+
+
+def overlaps(predicted: Clusters, gold: Clusters) -> Overlaps:
+    """Of clusters as `CorefScores` is called with."""
+    owners = {mention: number for number, cluster in enumerate(predicted) for mention in cluster}
+    shared: Counter = Counter()
+    last: Dict[Mention, int] = {}
+    for number, cluster in enumerate(gold):
+        for mention in cluster:
+            if mention in owners:
+                shared[owners[mention], number] += 1
+                last[mention] = number
+    matched = Counter(
+        (number, last[mention]) for mention, number in owners.items() if mention in last
+    )
+    return Overlaps(shared, matched)
+
+
+def muc(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
+    """
+    Counts links: a cluster of n mentions has n - 1
+    ([Vilain et al., 1995](https://aclanthology.org/M95-1005/)).
+    """
+    # n mentions that share a predicted and a gold cluster have n - 1 correct links.
+    num_correct = sum(size - 1 for size in overlap.matched.values())
+    num_predicted, num_gold = (
+        sum(len(cluster) - 1 for cluster in side) for side in (predicted, gold)
+    )
+    return num_correct, num_predicted, num_correct, num_gold
+
+
+def b_cubed(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
+    """
+    Averages over mentions the share of a mention's cluster that is correct (Bagga and Baldwin,
+    1998). A mention that is missing in the other clustering scores 0, even as a singleton.
+    """
+    shared, matched = overlap
+    return (
+        sum(size * shared[pair] / len(predicted[pair[0]]) for pair, size in matched.items()),
+        sum(map(len, predicted)),
+        sum(size * shared[pair] / len(gold[pair[1]]) for pair, size in matched.items()),
+        sum(map(len, gold)),
+    )
+
+
+def ceaf_entities(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
+    """
+    Similarity of clusters under the best one-to-one mapping of predicted to gold clusters
+    ([Luo, 2005](https://aclanthology.org/H05-1004/)); the similarity of two clusters is the F1 of
+    their mentions (`phi_4`). Every cluster has the same weight, whatever its size.
+    """
+    matrix = numpy.zeros((len(predicted), len(gold)))
+    for (first, second), size in overlap.shared.items():
+        matrix[first, second] = 2 * size / (len(predicted[first]) + len(gold[second]))
+    similarity = float(matrix[linear_sum_assignment(matrix, maximize=True)].sum())
+    return similarity, len(predicted), similarity, len(gold)
+
 
 # The official score of the shared task is the mean of these.
 _MEASURES = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_entities}
@@ -21,12 +91,10 @@ _KINDS = ("precision", "recall", "f1")
 
 class CorefScores(SummedMetric):
     """
-    Scores clusters of mentions as version 8.01 of the
-    [reference scorer](https://github.com/conll/reference-coreference-scorers) does: a mention is
-    correct if both of its boundaries are, and counts are summed over documents before precision and
-    recall are computed. Singleton clusters count in all measures but MUC. A mention in two gold
-    clusters counts in both, or in the last one if the measure needs a single cluster. Quotients
-    with a zero denominator are 0.
+    Scores clusters of mentions. A mention is correct if both of its boundaries are; spurious
+    mentions lower precision, missing ones recall. Counts are summed over documents before precision
+    and recall are computed. Singleton clusters count in all measures but MUC. A mention in two gold
+    clusters counts in both, or in the last one if the measure needs a single cluster.
     """
 
     @overrides(check_signature=False)
@@ -34,7 +102,7 @@ class CorefScores(SummedMetric):
         self,
         predicted: Sequence[Clusters],
         gold: Sequence[Clusters],
-        spans: Sequence[Collection[Tuple[int, int]]],
+        spans: Sequence[Collection[Mention]],
     ) -> None:
         """
         # Parameters
@@ -45,36 +113,27 @@ class CorefScores(SummedMetric):
         spans : `Sequence[Collection[Tuple[int, int]]]`
             The spans of each document that pruning kept, for `mention_recall`.
         """
-        for document in zip(predicted, gold, spans):
-            self._count(*document)
-
-    def _count(
-        self, predicted: Clusters, gold: Clusters, spans: Collection[Tuple[int, int]]
-    ) -> None:
-        shared = overlaps(predicted, gold)
-        for name, measure in _MEASURES.items():
-            counts = measure(predicted, gold, shared)
-            self._sums.update({(name, field): n for field, n in counts._asdict().items()})
-        self._sums["documents", ""] += 1
-        mentions = {mention for cluster in gold for mention in cluster}
-        self._sums["mentions", "right"] += len(mentions.intersection(spans))
-        self._sums["mentions", "gold"] += len(mentions)
+        for of_predicted, of_gold, kept in zip(predicted, gold, spans):
+            overlap = overlaps(of_predicted, of_gold)
+            for name, measure in _MEASURES.items():
+                for number, count in enumerate(measure(of_predicted, of_gold, overlap)):
+                    self._sums[name, number] += count
+            mentions = {mention for cluster in of_gold for mention in cluster}
+            self._sums["documents", ""] += 1
+            self._sums["mentions", "right"] += len(mentions.intersection(kept))
+            self._sums["mentions", "gold"] += len(mentions)
 
     @overrides
     def scores(self, sums: Counter) -> Dict[str, float]:
         """
-        # Returns
-
-        `Dict[str, float]`
-            `coref_precision`, `coref_recall` and `coref_f1`, each the mean over MUC, B³ and CEAFe;
-            the same three for each of `muc`, `b3` and `ceafe`, for example `muc_f1`; and
-            `mention_recall`. Fractions, computed from the counts of all processes. Empty if there
-            were no documents.
+        `coref_precision`, `coref_recall` and `coref_f1`, each the mean over MUC, B³ and CEAFe; the
+        same three for each of `muc`, `b3` and `ceafe`, for example `muc_f1`; and `mention_recall`.
+        Fractions, computed from the counts of all processes. Empty if there were no documents.
         """
         if not sums["documents", ""]:
             return {}
         scores = {
-            name: precision_recall_f1(*(sums[name, field] for field in Counts._fields))
+            name: precision_recall_f1(*(sums[name, number] for number in range(4)))
             for name in _MEASURES
         }
         means = [sum(values) / len(scores) for values in zip(*scores.values())]

@@ -1,4 +1,4 @@
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from allennlp.common import Lazy
@@ -16,23 +16,17 @@ from elmo_plugin.tasks.coref.antecedents import (
     clusters_from,
     loss,
 )
+from elmo_plugin.tasks.coref.mentions import (
+    MentionScorer,
+    ScoringSettings,
+    Spans,
+    enumerate_spans,
+    prune_spans,
+)
 from elmo_plugin.tasks.coref.metric import CorefScores
-from elmo_plugin.tasks.coref.pruning import prune_spans
 from elmo_plugin.tasks.coref.reader import GENRES
-from elmo_plugin.tasks.coref.scoring import ScoringSettings
-from elmo_plugin.tasks.coref.spans import MentionScorer, Spans, enumerate_spans
 from elmo_plugin.tasks.model import TaskModel
 from elmo_plugin.util.errors import check_least
-
-
-class _Document(NamedTuple):
-    """
-    A document's top spans, whose positions count the tokens of the whole batch, and the same
-    positions counted from the beginning of the document.
-    """
-
-    top_spans: TopSpans
-    positions: Spans
 
 
 @Model.register("elmo-coref")
@@ -57,13 +51,6 @@ class CoreferenceResolver(TaskModel):
         On the word embeddings, not on ELMo, which has a dropout of its own.
     max_training_sentences : `int`, optional (default = `50`)
         In training, a longer document is cut to this many consecutive sentences, at random.
-    **kwargs : `Any`
-        Those of `TaskModel`.
-
-    # Raises
-
-    `ConfigurationError`
-        If `max_training_sentences` is below 1.
     """
 
     default_predictor = "elmo-coref"
@@ -108,14 +95,8 @@ class CoreferenceResolver(TaskModel):
         """
         # Parameters
 
-        sentences : `TextFieldTensors`
-            The sentences of each document, a `ListField` of `TextField`s.
         speakers : `torch.Tensor`
             Shape `(batch_size, num_document_tokens)`. The number of each token's speaker.
-        genre : `torch.Tensor`
-            Shape `(batch_size,)`.
-        metadata : `List[Dict[str, Any]]`
-            From `CorefReader`.
         gold_mentions : `Optional[torch.Tensor]`
             Shape `(batch_size, num_mentions, 3)`. First token, last token and cluster, -1 at
             padding.
@@ -141,12 +122,13 @@ class CoreferenceResolver(TaskModel):
         if gold_mentions is not None:
             outputs["loss"] = torch.stack([document_loss for document_loss, _ in linked]).mean()
         if not self.training:
-            outputs["top_spans"] = [_pairs(document.positions) for document in documents]
+            outputs["top_spans"] = [_pairs(top_spans.positions()) for top_spans in documents]
             outputs["clusters"] = [
                 [[spans[which] for which in cluster] for cluster in clusters_from(antecedents)]
                 for spans, (_, antecedents) in zip(outputs["top_spans"], linked)
             ]
-            self._score(outputs)
+            gold_clusters = [document["clusters"] for document in metadata]
+            self.score(outputs["clusters"], gold_clusters, outputs["top_spans"])
         return outputs
 
     def _documents(
@@ -156,7 +138,7 @@ class CoreferenceResolver(TaskModel):
         is_read: torch.Tensor,
         speakers: torch.Tensor,
         genre: torch.Tensor,
-    ) -> List[_Document]:
+    ) -> List[TopSpans]:
         """Prunes the spans of each document. `tokens` comes from `_encode`."""
         # Positions in `spans` count the tokens of all documents of the batch.
         spans = enumerate_spans(lengths[is_read], self.scoring.max_span_width)
@@ -173,11 +155,10 @@ class CoreferenceResolver(TaskModel):
             num_top_spans = max(1, int(self.scoring.spans_per_word * (stop - start)))
             own = spans.select(candidates)
             chosen = span_start + prune_spans(own, scores[candidates].detach(), num_top_spans)
-            found = spans.select(chosen)
-            positions = Spans(*(ends - start + num_skipped for ends in found))
-            features, ids = vectors.heads_and_widths(chosen), speakers[number][positions.starts]
-            top_spans = TopSpans(tokens[0], *found, features, scores[chosen], ids, genre[number])
-            documents.append(_Document(top_spans, positions))
+            found, offset = spans.select(chosen), start - num_skipped
+            features, ids = vectors.heads_and_widths(chosen), speakers[number]
+            parts = (features, scores[chosen], ids[found.starts - offset], genre[number], offset)
+            documents.append(TopSpans(tokens[0], *found, *parts))
             start, span_start = stop, span_stop
         return documents
 
@@ -220,24 +201,18 @@ class CoreferenceResolver(TaskModel):
         return encoded[mask].to(dtype), embedded[mask].to(dtype)
 
     def _link(
-        self, document: _Document, mentions: Optional[torch.Tensor]
+        self, top_spans: TopSpans, mentions: Optional[torch.Tensor]
     ) -> Tuple[torch.Tensor, torch.Tensor]:
         """The loss (0 without gold mentions), and each span's antecedent (empty in training)."""
-        gold = None if mentions is None else _gold_clusters(document.positions, mentions)
-        total = document.top_spans.scores.new_zeros(())
+        gold = None if mentions is None else _gold_clusters(top_spans.positions(), mentions)
+        total = top_spans.scores.new_zeros(())
         antecedents = [torch.empty(0, dtype=torch.long, device=total.device)]
-        for block in self.antecedent_scorer.blocks(document.top_spans):
+        for block in self.antecedent_scorer.blocks(top_spans):
             if gold is not None:
                 total = total + loss(block, gold)
             if not self.training:
                 antecedents.append(best_antecedents(block))
         return total, torch.cat(antecedents)
-
-    def _score(self, outputs: Dict[str, Any]) -> None:
-        gold = [metadata["clusters"] for metadata in outputs["metadata"]]
-        known = [number for number, clusters in enumerate(gold) if clusters is not None]
-        parts = (outputs["clusters"], gold, outputs["top_spans"])
-        self.metric(*([part[number] for number in known] for part in parts))
 
 
 def _gold_clusters(spans: Spans, mentions: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,7 @@ from allennlp.data.fields import LabelField, ListField, MetadataField, TensorFie
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import Document, read_documents
-from elmo_plugin.tasks.coref.measures import Clusters
+from elmo_plugin.tasks.coref.metric import Clusters
 from elmo_plugin.tasks.reader import TaskReader
 
 logger = logging.getLogger(__name__)
@@ -25,11 +25,6 @@ class CorefReader(TaskReader):
     document, in the order of the file. A part without mentions counts as labelled, with no
     clusters. Only the columns of words, speakers and coreference are used (see `read_documents`).
     For its parameters see `TaskReader`.
-
-    # Raises
-
-    `ValueError`
-        If a file is malformed; the message names file and line.
     """
 
     text_fields = ("sentences",)
@@ -62,17 +57,12 @@ class CorefReader(TaskReader):
         """
         # Parameters
 
-        sentences : `List[List[Token]]`
-            Each with at least one token.
         speakers : `Optional[Sequence[Optional[str]]]`
             One per token of the document; `None` if unknown.
-        genre : `str`, optional (default = `"-"`)
         clusters : `Optional[List[List[Tuple[int, int]]]]`
             Positions in the document of the first and the last token of each mention; `None` if
             unknown. A mention may be in two clusters: the loss uses the later one, and the metric
             counts both, as the reference scorer does.
-        document_id : `str`, optional (default = `"-"`)
-        part : `int`, optional (default = `0`)
         begin_line : `Optional[str]`, optional (default = `None`)
             The line that begins the document in its file, for CoNLL output.
         """
@@ -112,33 +102,22 @@ def mentions_of(clusters: Clusters) -> TensorField:
 
 def genre_of(document_id: str) -> str:
     """
-    The genre in the name of a document.
-
-    # Parameters
-
-    document_id : `str`
-
-    # Returns
-
-    `str`
-        The first folder if it has two letters, as in OntoNotes: `nw` in `nw/xinhua/00/chtb_0001`.
-        Otherwise the last folder: `news` in `gum/news/GUM_news_asylum`, `litbank` in
-        `litbank/940`. A dash if the name has no folder.
+    The genre in the name of a document: its first folder if that has two letters, as in OntoNotes
+    (`nw` in `nw/xinhua/00/chtb_0001`), otherwise the last folder (`news` in
+    `gum/news/GUM_news_asylum`). A dash if the name has no folder.
     """
-    folders = [folder for folder in document_id.split("/")[:-1] if folder]
-    if not folders:
-        return UNKNOWN
+    folders = [folder for folder in document_id.split("/")[:-1] if folder] or [UNKNOWN]
     return folders[0] if len(folders[0]) == 2 else folders[-1]
 
 
 def _documents(file_path: str) -> Iterator[Document]:
     """All documents of a file; logs a warning at the end if they have no mentions."""
-    num_documents = num_mentions = 0
+    document = None
+    has_mentions = False
     for document in read_documents(file_path):
-        num_documents += 1
-        num_mentions += sum(len(sentence.mentions) for sentence in document.sentences)
+        has_mentions |= any(sentence.mentions for sentence in document.sentences)
         yield document
-    if num_documents and not num_mentions:
+    if document and not has_mentions:
         message = "%s: expected mentions in the last column, to train or evaluate, found none"
         logger.warning(message, file_path)
 

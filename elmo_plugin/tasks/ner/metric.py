@@ -6,7 +6,7 @@ from typing import Dict, List
 from overrides import overrides
 
 from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
-from elmo_plugin.metrics.span_f1 import SpanF1
+from elmo_plugin.tasks.metrics import SpanF1
 
 
 class EntityF1(SpanF1):
@@ -29,42 +29,17 @@ class EntityF1(SpanF1):
 
     @overrides(check_signature=False)
     def __call__(self, predicted: List[List[str]], gold: List[List[str]]) -> None:
-        """
-        # Parameters
-
-        predicted : `List[List[str]]`
-            The tags of each sentence, in any of the schemes.
-        gold : `List[List[str]]`
-            The gold tags of the same sentences.
-
-        # Raises
-
-        `ValueError`
-            If the numbers of sentences differ.
-        """
-        for predicted_tags, gold_tags in zip(predicted, gold, strict=True):
-            predicted_entities, gold_entities = map(tags_to_spans, (predicted_tags, gold_tags))
-            self.add(
-                [(entity.label, entity) for entity in predicted_entities],
-                [(entity.label, entity) for entity in gold_entities],
-            )
-            num_tokens = len(gold_tags)
-            pairs = zip(
-                bio_tags(predicted_entities, num_tokens), bio_tags(gold_entities, num_tokens)
-            )
-            self._sums["", "tokens"] += num_tokens
+        """Counts the predicted and the gold tags of each sentence, in any of the schemes."""
+        for sides in zip(predicted, gold, strict=True):
+            entities = [tags_to_spans(tags) for tags in sides]
+            self.add(*([(entity.label, entity) for entity in side] for side in entities))
+            pairs = list(zip(*(bio_tags(side, len(sides[1])) for side in entities)))
+            self._sums["", "tokens"] += len(pairs)
             self._sums["", "correct"] += sum(one == other for one, other in pairs)
 
     @overrides
     def scores(self, sums: Counter) -> Dict[str, float]:
-        """
-        # Returns
-
-        `Dict[str, float]`
-            Token `accuracy`, `precision-overall`, `recall-overall` and `f1-measure-overall`, and
-            the same three for every type seen so far, for example `f1-measure-PER`. Fractions, not
-            percentages. Empty if there were no tokens.
-        """
+        """Token `accuracy`, and the scores of `SpanF1`. Empty if there were no tokens."""
         if not sums["", "tokens"]:
             return {}
         return {"accuracy": sums["", "correct"] / sums["", "tokens"], **super().scores(sums)}

@@ -2,16 +2,18 @@ from typing import Any, Dict, List, Optional
 
 import torch
 from allennlp.common import Lazy
-from allennlp.data import TextFieldTensors, Vocabulary
+from allennlp.data import TextFieldTensors
 from allennlp.models import Model
-from allennlp.modules import ConditionalRandomField, Seq2SeqEncoder
-from allennlp.modules.input_variational_dropout import InputVariationalDropout
+from allennlp.modules import ConditionalRandomField, InputVariationalDropout, Seq2SeqEncoder
 from allennlp.nn.util import get_text_field_mask
 from overrides import overrides
 
+from elmo_plugin.tasks.model import Scores, TaggerModel
 from elmo_plugin.tasks.ner.metric import EntityF1
 from elmo_plugin.tasks.ner.reader import ENTITIES
-from elmo_plugin.tasks.tagger import Scores, TaggerModel
+
+# Padding and the unknown tag come first in the vocabulary.
+_NUM_SPECIAL = 2
 
 
 @Model.register("elmo-ner")
@@ -31,13 +33,6 @@ class NamedEntityRecognizer(TaggerModel):
         The two layers. Their `input_size` is set by the model.
     dropout : `float`, optional (default = `0.5`)
         On the input of each layer, with the same mask for all tokens of a sentence.
-    **kwargs : `Any`
-        Those of `TaskModel`.
-
-    # Raises
-
-    `ConfigurationError`
-        If the training corpus has no tags.
     """
 
     default_predictor = "elmo-ner"
@@ -58,7 +53,8 @@ class NamedEntityRecognizer(TaggerModel):
         self.upper_encoder = upper_encoder.construct(
             input_size=self.lower_encoder.get_output_dim() + self.placement.output_dim
         )
-        tags = _known_tags(self.vocab)
+        names = self.vocab.get_index_to_token_vocabulary(ENTITIES)
+        tags = [names[index] for index in range(_NUM_SPECIAL, len(names))]
         # A CRF cannot be built without tags.
         self.require_labels(tags or None)
         self.set_tags(tags, "BIOUL")
@@ -73,20 +69,7 @@ class NamedEntityRecognizer(TaggerModel):
         metadata: List[Dict[str, Any]],
         tags: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
-        """
-        # Parameters
-
-        tokens : `TextFieldTensors`
-        metadata : `List[Dict[str, Any]]`
-            From `NerReader`.
-        tags : `Optional[torch.Tensor]`
-            Shape `(batch_size, num_tokens)`. Gold tags.
-
-        # Returns
-
-        `Dict[str, Any]`
-            See `TaggerModel.outputs`; the tags are in BIOUL.
-        """
+        """See `TaggerModel.outputs`; the tags are in BIOUL."""
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)
         text, embedded = self.embed(tokens)
@@ -108,20 +91,9 @@ class NamedEntityRecognizer(TaggerModel):
 
     @overrides
     def scores_of_sequences(self) -> Scores:
-        """Those of the CRF, -inf if not legal."""
+        """The scores of the CRF, -inf if not legal."""
         return (
             self.crf.start_transitions + self.start_scores,
             self.crf.transitions + self.transition_scores,
             self.crf.end_transitions + self.end_scores,
         )
-
-
-# Padding and the unknown tag come first in the vocabulary.
-_NUM_SPECIAL = 2
-
-
-def _known_tags(vocab: Vocabulary) -> List[str]:
-    """The vocabulary's tags, without padding and the unknown tag."""
-    assert vocab.is_padded(ENTITIES)
-    names = vocab.get_index_to_token_vocabulary(ENTITIES)
-    return [names[index] for index in range(_NUM_SPECIAL, len(names))]

@@ -30,15 +30,6 @@ class NerReader(TaskReader):
     tag_column : `Optional[int]`, optional (default = `None`)
         The column of the tags, counted from 1: 3 for the chunks of CoNLL-2003. Default: the last
         one, where CoNLL-2003 has its entities and CoNLL-2000 its chunks.
-    **kwargs : `Any`
-        See `TaskReader`.
-
-    # Raises
-
-    `ConfigurationError`
-        If `tag_column` is not above 1.
-    `ValueError`
-        If a file is malformed; the message names file and line.
     """
 
     def __init__(self, tag_column: Optional[int] = None, **kwargs: Any) -> None:
@@ -65,16 +56,7 @@ class NerReader(TaskReader):
         *,
         is_document_start: bool = False,
     ) -> Instance:
-        """
-        # Parameters
-
-        tokens : `List[Token]`
-            The sentence.
-        tags : `Optional[Sequence[str]]`
-            One tag per token in any of the schemes; `None` for a sentence without labels.
-        is_document_start : `bool`, optional (default = `False`)
-            Whether the sentence is the first of its document.
-        """
+        """A sentence, with one tag per token in any of the schemes, or `None` if unknown."""
         text = TextField(tokens)
         fields: Dict[str, Field] = {"tokens": text}
         gold = None

@@ -12,11 +12,10 @@ from allennlp.nn.util import (
     masked_softmax,
     weighted_sum,
 )
-from allennlp.training.metrics import CategoricalAccuracy
 from overrides import overrides
 
 from elmo_plugin.corpora.snli import LABELS
-from elmo_plugin.tasks.classifier import ClassifierModel
+from elmo_plugin.tasks.model import ClassifierModel
 
 
 @Model.register("elmo-snli")
@@ -40,8 +39,6 @@ class Esim(ClassifierModel):
         classifier's layers.
     attention_dropout : `float`, optional (default = `0.0`)
         On the comparisons.
-    **kwargs : `Any`
-        Those of `TaskModel`.
     """
 
     default_predictor = "elmo-snli"
@@ -67,11 +64,10 @@ class Esim(ClassifierModel):
             torch.nn.Linear(4 * self.composition_encoder.get_output_dim(), feedforward_dim),
             torch.nn.ReLU(),
             torch.nn.Dropout(dropout),
-            torch.nn.Linear(feedforward_dim, len(LABELS)),
+            torch.nn.Linear(feedforward_dim, len(self.label_names)),
         )
         self.input_dropout = InputVariationalDropout(dropout)
         self.attention_dropout = torch.nn.Dropout(attention_dropout)
-        self.metric = CategoricalAccuracy()
 
     @overrides(check_signature=False)
     def forward(
@@ -81,21 +77,7 @@ class Esim(ClassifierModel):
         metadata: List[Dict[str, Any]],
         label: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
-        """
-        # Parameters
-
-        premise, hypothesis : `TextFieldTensors`
-        metadata : `List[Dict[str, Any]]`
-            From `SnliReader`.
-        label : `Optional[torch.Tensor]`
-            Shape `(batch_size,)`. Indices into `LABELS`.
-
-        # Returns
-
-        `Dict[str, Any]`
-            `probabilities`, shape `(batch_size, num_labels)`; `metadata`; and `loss` if there are
-            labels.
-        """
+        """See `outputs`; `label`, shape `(batch_size,)`, holds indices into `label_names`."""
         # One batch of both texts needs half the recurrent steps and one pass of the biLM: first the
         # premises, then the hypotheses, so that `num_texts` is twice `batch_size`.
         tokens = _stacked(premise, hypothesis)
@@ -107,10 +89,7 @@ class Esim(ClassifierModel):
         return self.outputs(self._classify(encoded, mask), label, metadata)
 
     def _classify(self, encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """
-        The logits of each pair, shape `(batch_size, num_labels)`, from shape `(num_texts,
-        num_tokens, encoded_dim)`.
-        """
+        """The logits of each pair, shape `(batch_size, num_labels)`."""
         # Shape: (num_real_tokens, 4 * encoded_dim)
         comparisons = self.attention_dropout(_comparisons(encoded, mask))
         projected = torch.relu(self.projection(comparisons))
@@ -144,20 +123,9 @@ def _rows(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 def _comparisons(encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """
     `[a; ã; a - ã; a ⊙ ã]`, where `ã` is the mean of the other text's tokens, weighted by a softmax
-    over their dot products with `a` (equations 11 to 15).
-
-    # Parameters
-
-    encoded : `torch.Tensor`
-        Shape `(num_texts, num_tokens, encoded_dim)`, zero at padding: first all premises, then
-        all hypotheses.
-    mask : `torch.Tensor`
-        Shape `(num_texts, num_tokens)`.
-
-    # Returns
-
-    `torch.Tensor`
-        Shape `(num_real_tokens, 4 * encoded_dim)`, without padding, which need not be projected.
+    over their dot products with `a` (equations 11 to 15). `encoded` is zero at padding, and holds
+    first all premises, then all hypotheses. The comparisons, shape `(num_real_tokens, 4 *
+    encoded_dim)`, are without padding, which need not be projected.
     """
     batch_size = len(encoded) // 2
     others, others_mask = encoded.roll(batch_size, dims=0), mask.roll(batch_size, dims=0)

@@ -14,11 +14,6 @@ class SnliReader(TaskReader):
     Reads SNLI's JSON lines; one instance per pair, in the order of the file. Pairs whose annotators
     reached no majority are skipped; pairs without the label's field are read for prediction. For
     its parameters see `TaskReader`.
-
-    # Raises
-
-    `ValueError`
-        If a file is malformed or all its pairs are skipped; the message names file and line.
     """
 
     text_fields = ("premise", "hypothesis")
@@ -42,15 +37,7 @@ class SnliReader(TaskReader):
         *,
         pair_id: Optional[str] = None,
     ) -> Instance:
-        """
-        # Parameters
-
-        premise, hypothesis : `List[Token]`
-        label : `Optional[str]`
-            `entailment`, `neutral` or `contradiction`; `None` if unknown.
-        pair_id : `Optional[str]`
-            The pair's identifier in its corpus.
-        """
+        """A pair, with one of `LABELS`, or `None` if unknown, and its identifier in the corpus."""
         fields: Dict[str, Field] = {
             "premise": TextField(premise),
             "hypothesis": TextField(hypothesis),

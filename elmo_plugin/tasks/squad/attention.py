@@ -16,10 +16,6 @@ class BiAttention(torch.nn.Module):
     From these, `a` is the attended question vector of the passage token, and `q` the attended
     passage vector, which is the same for the whole passage. The output is
     `ReLU(linear([c; a; c ⊙ a; c ⊙ q]))`. Memory grows with the product of both lengths.
-
-    # Parameters
-
-    input_dim, output_dim : `int`
     """
 
     def __init__(self, input_dim: int, output_dim: int) -> None:
@@ -35,18 +31,8 @@ class BiAttention(torch.nn.Module):
         question_mask: torch.Tensor,
     ) -> torch.Tensor:
         """
-        # Parameters
-
-        passage, question : `torch.Tensor`
-            Shape `(batch_size, num_passage_tokens, input_dim)` and
-            `(batch_size, num_question_tokens, input_dim)`.
-        passage_mask, question_mask : `torch.Tensor`
-            Shape `(batch_size, num_passage_tokens)` and `(batch_size, num_question_tokens)`.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(batch_size, num_passage_tokens, output_dim)`.
+        From shapes `(batch_size, num_passage_tokens, input_dim)` and `(batch_size,
+        num_question_tokens, input_dim)` to `(batch_size, num_passage_tokens, output_dim)`.
         """
         # Shape: (batch_size, num_passage_tokens, num_question_tokens)
         scores = self.similarity(passage, question)
@@ -77,10 +63,6 @@ class SelfAttention(torch.nn.Module):
     more key: a learned `null_logit` whose value is the zero vector, so that a token may attend to
     no token. With `a` the attended vector of token `x`, the output is
     `ReLU(linear([x; a; x ⊙ a]))`. Without gradients, memory grows linearly with the length.
-
-    # Parameters
-
-    input_dim, output_dim : `int`
     """
 
     def __init__(self, input_dim: int, output_dim: int) -> None:
@@ -96,19 +78,7 @@ class SelfAttention(torch.nn.Module):
         self.merge = torch.nn.Linear(3 * input_dim, output_dim)
 
     def forward(self, text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """
-        # Parameters
-
-        text : `torch.Tensor`
-            Shape `(batch_size, num_tokens, input_dim)`.
-        mask : `torch.Tensor`
-            Shape `(batch_size, num_tokens)`.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(batch_size, num_tokens, output_dim)`.
-        """
+        """From `(batch_size, num_tokens, input_dim)` to `(batch_size, num_tokens, output_dim)`."""
         # A query's own projection is the same for all of its keys. Instead of adding it to the
         # scores of the tokens, it is subtracted from the score of the null key, the last one.
         # Shape: (batch_size, num_tokens, input_dim + 1)

@@ -7,8 +7,7 @@ from typing import Dict, List, Sequence
 
 from overrides import overrides
 
-from elmo_plugin.metrics.f1 import precision_recall_f1
-from elmo_plugin.metrics.summed_metric import SummedMetric
+from elmo_plugin.tasks.metrics import SummedMetric, precision_recall_f1
 
 # ASCII punctuation only: the official script keeps typographic dashes and quotation marks.
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -44,19 +43,7 @@ class SquadScores(SummedMetric):
 
     @overrides(check_signature=False)
     def __call__(self, answers: Sequence[str], gold_answers: Sequence[Sequence[str]]) -> None:
-        """
-        # Parameters
-
-        answers : `Sequence[str]`
-            The predicted answer to each question.
-        gold_answers : `Sequence[Sequence[str]]`
-            The gold answers to each question, at least one.
-
-        # Raises
-
-        `ValueError`
-            If the numbers of questions differ, or a question has no gold answer.
-        """
+        """Counts the predicted answer to each question, which has at least one gold answer."""
         for answer, golds in zip(answers, gold_answers, strict=True):
             self._sums["questions"] += 1
             self._sums["em"] += max(exact_match(answer, gold) for gold in golds)
@@ -64,13 +51,7 @@ class SquadScores(SummedMetric):
 
     @overrides
     def scores(self, sums: Counter) -> Dict[str, float]:
-        """
-        # Returns
-
-        `Dict[str, float]`
-            `em` and `f1` as fractions, not percentages: means over the questions of all processes.
-            Empty if there were no questions.
-        """
+        """Means over all questions, `em` and `f1`, as fractions. Empty if there were none."""
         if not sums["questions"]:
             return {}
         return {name: sums[name] / sums["questions"] for name in ("em", "f1")}

@@ -1,4 +1,4 @@
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from allennlp.common import Lazy
@@ -7,12 +7,11 @@ from allennlp.models import Model
 from allennlp.modules import InputVariationalDropout, Seq2SeqEncoder
 from allennlp.nn.util import get_text_field_mask
 from overrides import overrides
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, pad
 
 from elmo_plugin.tasks.model import TaskModel, at_least_float32
 from elmo_plugin.tasks.squad.attention import BiAttention, SelfAttention
 from elmo_plugin.tasks.squad.metric import SquadScores
-from elmo_plugin.tasks.squad.spans import best_spans
 from elmo_plugin.util.errors import check_least
 
 
@@ -38,13 +37,6 @@ class BidafSelfAttention(TaskModel):
         Largest number of tokens of a predicted answer.
     num_best : `int`, optional (default = `20`)
         Number of answers returned.
-    **kwargs : `Any`
-        Those of `TaskModel`.
-
-    # Raises
-
-    `ConfigurationError`
-        If `max_answer_length` or `num_best` is below 1.
     """
 
     default_predictor = "elmo-squad"
@@ -86,9 +78,6 @@ class BidafSelfAttention(TaskModel):
         """
         # Parameters
 
-        question, passage : `TextFieldTensors`
-        metadata : `List[Dict[str, Any]]`
-            From `SquadReader`.
         answer_span : `Optional[torch.Tensor]`
             Shape `(batch_size, 2)`. First and last token of the answer.
         passage_sentences : `Optional[torch.Tensor]`
@@ -122,7 +111,7 @@ class BidafSelfAttention(TaskModel):
         }
         if answer_span is not None:
             outputs["loss"] = sum(map(cross_entropy, logits, answer_span.unbind(dim=1)))
-        gold = [question["answers"] for question in metadata]
+        gold = [question["answers"] or None for question in metadata]
         self.score(_best_answers(spans, metadata), gold)
         return outputs
 
@@ -173,3 +162,37 @@ def _best_answers(spans: torch.Tensor, metadata: List[Dict[str, Any]]) -> List[s
         offsets = question["token_offsets"]
         answers.append(question["passage"][offsets[first][0] : offsets[last][1]])
     return answers
+
+
+def best_spans(
+    start_logits: torch.Tensor, end_logits: torch.Tensor, max_length: int, num_best: int
+) -> Tuple[torch.Tensor, torch.Tensor]:
+    """
+    The most probable answer spans of at most `max_length` tokens. The probability of a span is the
+    product of its start and end probabilities, normalised over all such spans.
+
+    Memory grows with `batch_size * num_tokens * max_length`. Logits have the shape `(batch_size,
+    num_tokens)`, and are minus infinity at padding.
+
+    # Returns
+
+    spans : `torch.Tensor`
+        Shape `(batch_size, num_best, 2)`. First and last token of each span, the most probable span
+        first; -1 if a text has fewer spans.
+    probabilities : `torch.Tensor`
+        Shape `(batch_size, num_best)`; 0 for missing spans, NaN if the model has diverged.
+    """
+    # Shape: (batch_size, num_tokens, max_length)
+    ends = pad(end_logits, (0, max_length - 1), value=-torch.inf).unfold(1, max_length, 1)
+    # Shape: (batch_size, num_tokens * max_length)
+    scores = (start_logits.unsqueeze(2) + ends).flatten(1)
+    # If the model has diverged, no span is found, and the trainer reports that its loss is NaN.
+    scores = scores.masked_fill(scores.isnan(), -torch.inf)
+    total = scores.logsumexp(dim=1, keepdim=True)
+    scores, indices = scores.topk(min(num_best, scores.size(1)), dim=1)
+    starts = indices.div(max_length, rounding_mode="floor")
+    # Shape: (batch_size, num_found, 2)
+    spans = torch.stack([starts, starts + indices % max_length], dim=2)
+    spans = spans.masked_fill(scores.isneginf().unsqueeze(2), -1)
+    missing = num_best - scores.size(1)
+    return pad(spans, (0, 0, 0, missing), value=-1), pad((scores - total).exp(), (0, missing))

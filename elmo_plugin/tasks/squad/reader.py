@@ -40,13 +40,6 @@ class SquadReader(TaskReader):
     by_sentence : `bool`, optional (default = `False`)
         Add the sentence number of each token of a passage, by spaCy's rules, so that the biLM
         processes each sentence separately instead of the whole passage.
-    **kwargs : `Any`
-        Those of `TaskReader`.
-
-    # Raises
-
-    `ValueError`
-        If a file is malformed; the message names article, paragraph and question.
     """
 
     text_fields = ("question", "passage")
@@ -73,27 +66,12 @@ class SquadReader(TaskReader):
         question_id: Optional[str] = None,
     ) -> Instance:
         """
-        # Parameters
-
-        question, passage : `str`
-            Each with at least one word.
-        answers : `Sequence[Answer]`, optional (default = `()`)
-            The gold answers, none if unknown; the training target is the first.
-        question_id : `Optional[str]`
-            The question's identifier in its corpus.
-
-        # Raises
-
-        `ValueError`
-            If question or passage has no words, or the first answer is beyond the passage.
+        A question, with its gold answers, none if unknown, and its identifier in the corpus.
+        Question and passage have words, and answers are within the passage.
         """
         shared = self._tokenised(passage)
         question_words = [token.text for token in tokenize_with_spacy(question)]
-        if not shared.offsets or not question_words:
-            raise ValueError(
-                f"expected a question and a passage with some words, found {question!r} and "
-                f"{passage!r}. Fill in the empty one."
-            )
+        assert shared.offsets and question_words, (question, passage)
         fields: Dict[str, Field] = {
             "question": TextField([Token(word) for word in question_words]),
             "passage": shared.field,
@@ -141,11 +119,7 @@ def _overlapping(offsets: Offsets, answer: Answer) -> Tuple[int, int]:
         for number, (start, stop) in enumerate(offsets)
         if start < end and answer.start < stop
     ]
-    if not tokens:
-        raise ValueError(
-            f"expected an answer within the passage, found {answer.text!r} at character "
-            f"{answer.start}. Correct its `answer_start`."
-        )
+    assert tokens, answer
     return tokens[0], tokens[-1]
 
 

@@ -1,35 +1,23 @@
 """Precision, recall and F1 of predicted arguments, by the rules of CoNLL-2005's `srl-eval.pl`."""
 
-from collections import Counter
 from typing import Dict, List, Tuple
 
 from overrides import overrides
 
 from elmo_plugin.corpora.tag_spans import tags_to_spans
-from elmo_plugin.metrics.span_f1 import SpanF1
+from elmo_plugin.tasks.metrics import SpanF1
 
 Span = Tuple[int, int]
 Argument = Tuple[str, Tuple[Span, ...]]
 
-VERB = "V"
-
 
 def arguments(tags: List[str]) -> List[Argument]:
     """
-    The arguments of one predicate, with continuations joined to the arguments that they continue.
+    The label and the spans of each argument of one predicate, from BIO tags.
 
-    A `C-X` belongs to the nearest `X` on its left. If there is none, it becomes an `X` itself,
-    which a later `C-X` may continue. `R-X` is treated like any other label.
-
-    # Parameters
-
-    tags : `List[str]`
-        One BIO tag per token. An `I-X` that does not follow an `X` starts a new span.
-
-    # Returns
-
-    `List[Argument]`
-        The label and the spans of each argument; a discontinuous one has several.
+    A discontinuous argument has several spans: a `C-X` belongs to the nearest `X` on its left. If
+    there is none, it becomes an `X` itself, which a later `C-X` may continue. `R-X` is treated like
+    any other label. An `I-X` that does not follow an `X` starts a new span.
     """
     found: List[Tuple[str, List[Span]]] = []
     latest: Dict[str, List[Span]] = {}
@@ -57,7 +45,7 @@ class SrlSpanF1(SpanF1):
     continuation as an argument.
     """
 
-    separate = (VERB,)
+    separate = ("V",)
     columns = {
         "corr.": lambda row: row.true_positives,
         "excess": lambda row: row.predicted - row.true_positives,
@@ -66,30 +54,6 @@ class SrlSpanF1(SpanF1):
 
     @overrides(check_signature=False)
     def __call__(self, predicted: List[List[str]], gold: List[List[str]]) -> None:
-        """
-        # Parameters
-
-        predicted : `List[List[str]]`
-            A sequence of BIO tags per predicate.
-        gold : `List[List[str]]`
-            The gold tags of the same predicates.
-
-        # Raises
-
-        `ValueError`
-            If the numbers of predicates differ.
-        """
+        """Counts the predicted and the gold BIO tags of each predicate."""
         for predicted_tags, gold_tags in zip(predicted, gold, strict=True):
             self.add(arguments(predicted_tags), arguments(gold_tags))
-
-    @overrides
-    def scores(self, sums: Counter) -> Dict[str, float]:
-        """
-        # Returns
-
-        `Dict[str, float]`
-            `precision-overall`, `recall-overall` and `f1-measure-overall`, and the same three for
-            every label seen so far, for example `f1-measure-ARG0`; fractions, not percentages.
-            Empty if there were no arguments.
-        """
-        return super().scores(sums) if sums else {}

@@ -8,9 +8,9 @@ from allennlp.modules import Seq2SeqEncoder
 from allennlp.nn.util import get_text_field_mask, sequence_cross_entropy_with_logits
 from overrides import overrides
 
+from elmo_plugin.tasks.model import TaggerModel
 from elmo_plugin.tasks.srl.metric import SrlSpanF1
 from elmo_plugin.tasks.srl.reader import ROLES
-from elmo_plugin.tasks.tagger import TaggerModel
 
 
 @Model.register("elmo-srl")
@@ -27,8 +27,6 @@ class SemanticRoleLabeler(TaggerModel):
         Its `input_size` is set by the model: the widths of words, ELMo and predicate embedding.
     predicate_dim : `int`, optional (default = `100`)
         Width of the embedding that marks the predicate.
-    **kwargs : `Any`
-        Those of `TaskModel`.
     """
 
     default_predictor = "elmo-srl"
@@ -62,20 +60,8 @@ class SemanticRoleLabeler(TaggerModel):
         tags: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
         """
-        # Parameters
-
-        tokens : `TextFieldTensors`
-        predicate_indicator : `torch.Tensor`
-            Shape `(batch_size, num_tokens)`, 1 on the predicate.
-        metadata : `List[Dict[str, Any]]`
-            From `SrlReader`.
-        tags : `Optional[torch.Tensor]`
-            Shape `(batch_size, num_tokens)`. Gold roles.
-
-        # Returns
-
-        `Dict[str, Any]`
-            See `TaggerModel.outputs`; the tags are roles in BIO.
+        See `TaggerModel.outputs`; the tags are roles in BIO. `predicate_indicator`, of the same
+        shape, is 1 on the predicate.
         """
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)

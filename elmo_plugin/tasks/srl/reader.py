@@ -29,15 +29,6 @@ class SrlReader(TaskReader):
 
     max_tokens : `Optional[int]`, optional (default = `None`)
         Skip longer sentences, as He et al. (2017) do in training; their number is logged.
-    **kwargs : `Any`
-        Those of `TaskReader`.
-
-    # Raises
-
-    `ValueError`
-        If a file is malformed; the message names file and line.
-    `ConfigurationError`
-        If a file holds no predicate.
     """
 
     def __init__(self, max_tokens: Optional[int] = None, **kwargs: Any) -> None:
@@ -74,8 +65,6 @@ class SrlReader(TaskReader):
         """
         # Parameters
 
-        tokens : `List[Token]`
-            The sentence.
         predicate_index : `int`
             Position of the predicate's first word.
         tags : `Optional[Sequence[str]]`
@@ -83,8 +72,7 @@ class SrlReader(TaskReader):
         lemma : `Optional[str]`
             Name of the predicate in CoNLL output; by default its word.
         is_last_of_sentence : `bool`, optional (default = `True`)
-            Whether this is the last predicate of its sentence; CoNLL output writes a sentence
-            after its last predicate.
+            CoNLL output writes a sentence after its last predicate.
         """
         text = TextField(tokens)
         indicator = [int(position == predicate_index) for position in range(len(tokens))]
@@ -107,23 +95,20 @@ class SrlReader(TaskReader):
         return Instance(fields)
 
     def _sentences(self, file_path: str) -> Iterator[Sentence]:
-        num_predicates = num_skipped = 0
-        # Whether there are predicate columns, and the first sentence that tells.
-        with_columns = first = None
+        # The first sentence with a predicate.
+        first: Optional[Sentence] = None
+        num_skipped = 0
         try:
             for sentence in read_sentences(file_path):
-                frames = _frames(sentence)
-                num_predicates += len(frames)
-                if frames and with_columns is None:
-                    with_columns, first = bool(sentence.frames), sentence.location
-                elif frames and with_columns != bool(sentence.frames):
-                    kind = "a column per predicate" if with_columns else "no predicate columns"
-                    raise ValueError(
-                        f"{sentence.location}: expected {kind}, as in the sentence of {first}, "
-                        f"found {len(sentence.frames)} predicate columns and "
-                        f"{sum(map(bool, sentence.framesets))} framesets. All sentences that have "
-                        "framesets need the columns, or none of them."
-                    )
+                if _frames(sentence):
+                    first = first or sentence
+                    if bool(first.frames) != bool(sentence.frames):
+                        kind = "a column per predicate" if first.frames else "no predicate columns"
+                        raise ValueError(
+                            f"{sentence.location}: expected {kind}, as in the sentence of "
+                            f"{first.location}, found {len(sentence.frames)} columns. All "
+                            "sentences that have framesets need the columns, or none of them."
+                        )
                 if self._max_tokens is not None and len(sentence.words) > self._max_tokens:
                     num_skipped += 1
                 else:
@@ -133,7 +118,7 @@ class SrlReader(TaskReader):
             if num_skipped:
                 message = "%s: skipped %d sentences of more than %d tokens"
                 logger.info(message, file_path, num_skipped, self._max_tokens)
-        if not num_predicates:
+        if first is None:
             raise ConfigurationError(
                 f"{file_path} holds no predicate. Expected CoNLL-2012 columns with a column per "
                 "predicate from column 12 on, or at least framesets in column 8."

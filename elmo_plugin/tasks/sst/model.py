@@ -12,10 +12,9 @@ from allennlp.nn.util import (
     masked_softmax,
     weighted_sum,
 )
-from allennlp.training.metrics import CategoricalAccuracy
 from overrides import overrides
 
-from elmo_plugin.tasks.classifier import ClassifierModel
+from elmo_plugin.tasks.model import ClassifierModel
 from elmo_plugin.tasks.sst.reader import LABELS
 
 
@@ -42,8 +41,6 @@ class SentimentClassifier(ClassifierModel):
         On the word vectors, and on ELMo at the input.
     pooled_dropout : `float`, optional (default = `0.1`)
         On the pooled vector.
-    **kwargs : `Any`
-        Those of `TaskModel`.
     """
 
     default_predictor = "elmo-sst"
@@ -73,7 +70,6 @@ class SentimentClassifier(ClassifierModel):
         self.output_projection = torch.nn.Linear(
             self.classifier.get_output_dim(), len(self.label_names)
         )
-        self.metric = CategoricalAccuracy()
 
     @overrides(check_signature=False)
     def forward(
@@ -82,21 +78,7 @@ class SentimentClassifier(ClassifierModel):
         metadata: List[Dict[str, Any]],
         label: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
-        """
-        # Parameters
-
-        tokens : `TextFieldTensors`
-        metadata : `List[Dict[str, Any]]`
-            From `SstReader`.
-        label : `Optional[torch.Tensor]`
-            Shape `(batch_size,)`. Gold classes.
-
-        # Returns
-
-        `Dict[str, Any]`
-            `probabilities`, shape `(batch_size, num_labels)`; `metadata`; and `loss` if there are
-            gold classes.
-        """
+        """See `ClassifierModel.outputs`; `label`, shape `(batch_size,)`, are the gold classes."""
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)
         text, embedded = self.embed(tokens)
@@ -126,18 +108,8 @@ class SentimentClassifier(ClassifierModel):
 
 def _with_context(encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """
-    # Parameters
-
-    encoded : `torch.Tensor`
-        Shape `(batch_size, num_tokens, dim)`.
-    mask : `torch.Tensor`
-        Shape `(batch_size, num_tokens)`.
-
-    # Returns
-
-    `torch.Tensor`
-        `[X; X - C; X ⊙ C]`, shape `(batch_size, num_tokens, 3 * dim)`, where `C` holds for each
-        token the mean of `X` weighted by the token's self-attention.
+    `[X; X - C; X ⊙ C]`, shape `(batch_size, num_tokens, 3 * dim)`, where `C` holds for each token
+    the mean of `X`, the encoded text, weighted by the token's self-attention.
     """
     # Shape: (batch_size, num_tokens, num_tokens)
     affinity = encoded.bmm(encoded.transpose(1, 2))

@@ -34,15 +34,6 @@ class SstReader(TaskReader):
     min_phrase_tokens : `Optional[int]`, optional (default = `None`)
         Also read each phrase of at least this many words. Sentences are always read. The paper
         trains with 4.
-    **kwargs : `Any`
-        Those of `TaskReader`.
-
-    # Raises
-
-    `ValueError`
-        If a file is malformed; the message names file, line and column.
-    `ConfigurationError`
-        If a setting is invalid.
     """
 
     def __init__(
@@ -66,14 +57,7 @@ class SstReader(TaskReader):
 
     @overrides(check_signature=False)
     def text_to_instance(self, tokens: List[Token], label: Optional[str] = None) -> Instance:
-        """
-        # Parameters
-
-        tokens : `List[Token]`
-            The sentence or phrase.
-        label : `Optional[str]`
-            The name of its class; `None` if unknown.
-        """
+        """A sentence or phrase, with the name of its class, or `None` if unknown."""
         fields: Dict[str, Field] = {
             "tokens": TextField(tokens),
             "metadata": MetadataField({"words": [token.text for token in tokens], "label": label}),

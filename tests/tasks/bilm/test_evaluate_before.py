@@ -58,7 +58,7 @@ def test_half_a_file_is_never_taken_for_a_whole_one(experiment, tmp_path, monkey
             opened.write('{"perple')
         raise KeyboardInterrupt
 
-    name = "elmo_plugin.tasks.bilm.evaluate_before.dump_metrics"
+    name = "elmo_plugin.tasks.bilm.trainer.dump_metrics"
     monkeypatch.setattr(name, write_half)
     with pytest.raises(KeyboardInterrupt):
         train(experiment, tmp_path / "run")

@@ -5,120 +5,67 @@ the reference scorer published along with it, to test it by.
 
 import itertools
 import random
+import re
 from fractions import Fraction
 
 import pytest
 
 from elmo_plugin.tasks.coref import CorefScores
-from tests.processes import in_two_processes
 
 MEASURES = ("muc", "b3", "ceafe")
-GOLD = "a bc def"
-# Name, predicted and gold clusters, each mention a letter; precision and recall of each measure.
-CASES = [
-    ("TC-A-1: all is right", GOLD, GOLD, {m: (1, 1) for m in MEASURES}),
-    (
-        "TC-A-2: mentions and clusters are missing",
-        "a de",
-        GOLD,
-        {"muc": (1, 1 / 3), "b3": (1, 7 / 18), "ceafe": (1.8 / 2, 1.8 / 3)},
-    ),
-    (
-        "TC-A-3: mentions and clusters are spurious",
-        "a bcx defy z",
-        GOLD,
-        {
-            "muc": (3 / 5, 1),
-            "b3": ((4 + 7 / 12) / 9, 1),
-            "ceafe": ((1 + 4 / 5 + 6 / 7) / 4, (1 + 4 / 5 + 6 / 7) / 3),
-        },
-    ),
-    (
-        "TC-A-4: some are missing, others spurious",
-        "a bcx dy z",
-        GOLD,
-        {
-            "muc": (1 / 3, 1 / 3),
-            "b3": (17 / 42, 5 / 9),
-            "ceafe": (2.2 / 4, 2.2 / 3),
-        },
-    ),
-    (
-        "TC-A-5: a mention with other bounds is another one",
-        "a bcxB dy z",
-        GOLD,
-        {
-            "muc": (1 / 4, 1 / 3),
-            "b3": (5 / 16, 5 / 9),
-            "ceafe": ((1 + 4 / 6 + 2 / 5) / 4, (1 + 4 / 6 + 2 / 5) / 3),
-        },
-    ),
-    (
-        "TC-A-6: in a cluster that is mapped to none",
-        "a bcx dy Bz",
-        GOLD,
-        {
-            "muc": (1 / 4, 1 / 3),
-            "b3": (17 / 48, 5 / 9),
-            "ceafe": (2.2 / 4, 2.2 / 3),
-        },
-    ),
-    ("TC-A-10: single mentions", "a b c d e f", GOLD, {"muc": (0, 0), "b3": (1, 3 / 6)}),
-    ("TC-A-11: one cluster", "abcdef", GOLD, {"muc": (3 / 5, 1), "b3": (7 / 18, 1)}),
-    (
-        "TC-A-12: single, some spurious",
-        "a x y c d e z",
-        GOLD,
-        {"muc": (0, 0), "b3": (4 / 7, 13 / 36)},
-    ),
-    (
-        "TC-A-13: one cluster, some spurious",
-        "axycdez",
-        GOLD,
-        {"muc": (1 / 6, 1 / 3), "b3": (6 / 49, 17 / 36)},
-    ),
-    # Of c, MUC and B³ see the last gold cluster only; B³ finds 3/3 + 3/3 + 1/3 + 1/2 of five
-    # predicted and 3/3 + 3/3 + 1/2 + 1/2 of five gold mentions.
-    (
-        "a mention in two gold clusters",
-        "abc de",
-        "abc cd",
-        {
-            "muc": (1 / 3, 1 / 3),
-            "b3": (17 / 30, 3 / 5),
-            "ceafe": (3 / 4, 3 / 4),
-        },
-    ),
-    (
-        "a mention in two gold clusters, the other one last",
-        "abc de",
-        "cd abc",
-        {
-            "muc": (2 / 3, 2 / 3),
-            "b3": (7 / 10, 7 / 10),
-            "ceafe": (3 / 4, 3 / 4),
-        },
-    ),
-    # The example of Bagga and Baldwin (1998).
-    ("TC-D-1", "12345 6789ABC", "12345 67 89ABC", {"muc": (9 / 10, 1), "b3": (16 / 21, 1)}),
-    ("TC-E-1", "1234589ABC 67", "12345 67 89ABC", {"muc": (9 / 10, 1), "b3": (7 / 12, 1)}),
-    # Those of Vilain et al. (1995).
-    ("TC-F-1", "AB CD", "ABCD", {"muc": (1, 2 / 3)}),
-    ("TC-G-1", "ABCD", "AB CD", {"muc": (2 / 3, 1)}),
-    ("TC-J-1", "AC", "ABC", {"muc": (1, 1 / 2)}),
-    ("TC-K-1", "ABC DEF GHI", "BCDEGHJ", {"muc": (3 / 6, 3 / 6)}),
-    ("TC-L-1", "AB CD FGH", "ABC DEFG", {"muc": (2 / 4, 2 / 5)}),
-    (
-        "TC-N-1: single mentions count in all but MUC",
-        "a b c",
-        "a b c",
-        {"muc": (0, 0), "b3": (1, 1), "ceafe": (1, 1)},
-    ),
-    ("nothing found", "", "ab cd", {m: (0, 0) for m in MEASURES}),
-    ("nothing to find", "ab cd", "", {m: (0, 0) for m in MEASURES}),
-    ("neither", "", "", {m: (0, 0) for m in MEASURES}),
-    ("nothing in common", "ab", "cd", {m: (0, 0) for m in MEASURES}),
-]
+# Predicted and gold clusters, each mention a letter; precision and recall of each measure. Of a
+# mention in two gold clusters, such as c, MUC and B³ see the last gold cluster only. TC-D and TC-E
+# are the example of Bagga and Baldwin (1998), TC-F to TC-L those of Vilain et al. (1995).
+CASES = """
+TC-A-1: all is right:
+    a bc def | a bc def | muc 1 1, b3 1 1, ceafe 1 1
+TC-A-2: mentions and clusters are missing:
+    a de | a bc def | muc 1 1/3, b3 1 7/18, ceafe 9/10 3/5
+TC-A-3: mentions and clusters are spurious:
+    a bcx defy z | a bc def | muc 3/5 1, b3 55/108 1, ceafe 93/140 31/35
+TC-A-4: some are missing, others spurious:
+    a bcx dy z | a bc def | muc 1/3 1/3, b3 17/42 5/9, ceafe 11/20 11/15
+TC-A-5: a mention with other bounds is another one:
+    a bcxB dy z | a bc def | muc 1/4 1/3, b3 5/16 5/9, ceafe 31/60 31/45
+TC-A-6: in a cluster that is mapped to none:
+    a bcx dy Bz | a bc def | muc 1/4 1/3, b3 17/48 5/9, ceafe 11/20 11/15
+TC-A-10: single mentions:
+    a b c d e f | a bc def | muc 0 0, b3 1 1/2
+TC-A-11: one cluster:
+    abcdef | a bc def | muc 3/5 1, b3 7/18 1
+TC-A-12: single, some spurious:
+    a x y c d e z | a bc def | muc 0 0, b3 4/7 13/36
+TC-A-13: one cluster, some spurious:
+    axycdez | a bc def | muc 1/6 1/3, b3 6/49 17/36
+a mention in two gold clusters:
+    abc de | abc cd | muc 1/3 1/3, b3 17/30 3/5, ceafe 3/4 3/4
+a mention in two gold clusters, the other one last:
+    abc de | cd abc | muc 2/3 2/3, b3 7/10 7/10, ceafe 3/4 3/4
+TC-D-1:
+    12345 6789ABC | 12345 67 89ABC | muc 9/10 1, b3 16/21 1
+TC-E-1:
+    1234589ABC 67 | 12345 67 89ABC | muc 9/10 1, b3 7/12 1
+TC-F-1:
+    AB CD | ABCD | muc 1 2/3
+TC-G-1:
+    ABCD | AB CD | muc 2/3 1
+TC-J-1:
+    AC | ABC | muc 1 1/2
+TC-K-1:
+    ABC DEF GHI | BCDEGHJ | muc 1/2 1/2
+TC-L-1:
+    AB CD FGH | ABC DEFG | muc 1/2 2/5
+TC-N-1: single mentions count in all but MUC:
+    a b c | a b c | muc 0 0, b3 1 1, ceafe 1 1
+nothing found:
+     | ab cd | muc 0 0, b3 0 0, ceafe 0 0
+nothing to find:
+    ab cd |  | muc 0 0, b3 0 0, ceafe 0 0
+neither:
+     |  | muc 0 0, b3 0 0, ceafe 0 0
+nothing in common:
+    ab | cd | muc 0 0, b3 0 0, ceafe 0 0
+"""
 
 
 def clusters(text):
@@ -132,13 +79,21 @@ def score(*documents):
     return metric.get_metric()
 
 
-@pytest.mark.parametrize("name, predicted, gold, figures", CASES, ids=[case[0] for case in CASES])
-def test_scores_are_those_of_the_reference_scorer_and_by_hand(name, predicted, gold, figures):
+def cases():
+    for name, case in re.findall(r"^(\S.*):\n    (.*)\n", CASES, re.MULTILINE):
+        predicted, gold, figures = case.split("|")
+        yield pytest.param(predicted, gold, figures.split(","), id=name)
+
+
+@pytest.mark.parametrize("predicted, gold, figures", cases())
+def test_scores_are_those_of_the_reference_scorer_and_by_hand(predicted, gold, figures):
     scores = score((clusters(predicted), clusters(gold)))
-    for measure, (precision, recall) in figures.items():
+    for figure in figures:
+        measure, *expected = figure.split()
+        precision, recall = map(Fraction, expected)
         f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0
         found = [scores[f"{measure}_{kind}"] for kind in ("precision", "recall", "f1")]
-        assert found == pytest.approx([precision, recall, f1])
+        assert found == pytest.approx([float(number) for number in (precision, recall, f1)])
 
 
 def random_clusters(generator, mentions):
@@ -233,34 +188,3 @@ def test_counts_are_summed_over_documents():
     assert scores["coref_f1"] == pytest.approx(means[0])
     assert scores["mention_recall"] == 3 / 7
     assert len(scores) == 13
-
-
-def test_the_official_score_is_the_mean_of_three_f1():
-    scores = score((clusters("a bcx dy z"), clusters(GOLD)))
-    mean = sum(scores[f"{measure}_f1"] for measure in ("muc", "b3", "ceafe")) / 3
-    assert scores["coref_f1"] == pytest.approx(mean)
-    from_means = 2 / (1 / scores["coref_precision"] + 1 / scores["coref_recall"])
-    assert scores["coref_f1"] != pytest.approx(from_means)
-
-
-def test_reset_forgets_everything():
-    metric = count_three_documents()
-    assert metric.get_metric()["coref_f1"] == metric.get_metric(reset=True)["coref_f1"] > 0
-    assert metric.get_metric() == {}
-
-
-def score_half(rank: int) -> None:
-    metric = CorefScores()
-    if rank == 0:
-        metric([clusters("ab cde")], [clusters("abc de")], [clusters("abcx")[0]])
-        metric([clusters("")], [clusters("fg")], [[]])
-    else:
-        metric([clusters("hi")], [clusters("")], [[(1, 1)]])
-    for _ in range(2):
-        scores = metric.get_metric()
-        assert scores["mention_recall"] == 3 / 7
-        assert abs(scores["coref_f1"] - (1 / 2 + 11 / 21 + 8 / 15) / 3) < 1e-12
-
-
-def test_processes_report_the_scores_of_all_documents(tmp_path):
-    in_two_processes(score_half, tmp_path)

@@ -1,54 +1,17 @@
-from pathlib import Path
-
 import pytest
 import torch
-from allennlp.common import Params
 from allennlp.data import Token
-from allennlp.data.token_indexers import SingleIdTokenIndexer
 from allennlp.models import Model
 
-from elmo_plugin.bilm.character_indexer import CharacterIndexer
-from elmo_plugin.tasks.coref import CorefReader
 from elmo_plugin.util.errors import ConfigurationError
-from tests.tasks.batches import learn, make_batch, placement
 from tests.tasks.coref.oracle import every_span, greedy, linked, marginal_loss, pair_scores
-
-FIXTURES = Path(__file__).parents[3] / "fixtures"
-CORPUS = FIXTURES / "corpora/coref"
-
-
-def build(vocab, **settings) -> Model:
-    """A small model of random weights."""
-    return Model.from_params(
-        vocab=vocab,
-        params=Params(
-            {
-                "type": "elmo-coref",
-                "text_field_embedder": {
-                    "token_embedders": {"words": {"type": "embedding", "embedding_dim": 6}}
-                },
-                "encoder": {"type": "elmo-bilstm", "hidden_size": 5},
-                "scoring": {"max_span_width": 4, "feedforward_dim": 7, "feature_dim": 3},
-                **settings,
-            }
-        ),
-    )
+from tests.tasks.small import build, make_batch, placement
 
 
 def linking(model: Model) -> None:
     """Makes a model that knows nothing link some spans."""
     torch.nn.init.constant_(model.antecedent_scorer.feedforward.output_layer.bias, 0.5)
     torch.nn.init.normal_(model.antecedent_scorer.feedforward.output_layer.weight)
-
-
-@pytest.fixture(scope="module")
-def reader():
-    return CorefReader({"words": SingleIdTokenIndexer(), "elmo": CharacterIndexer()})
-
-
-@pytest.fixture(scope="module")
-def instances(reader):
-    return list(reader.read(CORPUS / "train.gold_conll"))
 
 
 def tensors(model, instances):
@@ -77,13 +40,13 @@ def document(reader, *sentences, clusters=(), speakers=None, genre="nw"):
 )
 def test_settings_with_which_nothing_could_be_scored_are_refused(vocab, settings, message):
     with pytest.raises(ConfigurationError, match=message):
-        build(vocab, **settings)
+        build("coref", vocab, **settings)
 
 
 @pytest.mark.parametrize("at", [None, "input", "output", "both"])
 def test_spans_loss_and_clusters_are_those_of_plain_loops(vocab, instances, at):
     torch.manual_seed(0)
-    model = build(vocab, **({} if at is None else {"placement": placement(at)})).double().eval()
+    model = build("coref", vocab, placement=placement(at)).double().eval()
     linking(model)
     seen = []
     blocks = model.antecedent_scorer.blocks
@@ -114,20 +77,6 @@ def test_spans_loss_and_clusters_are_those_of_plain_loops(vocab, instances, at):
         ]
         clusters = [[kept[which] for which in cluster] for cluster in linked(antecedents)]
         assert output["clusters"] == [clusters] and clusters
-
-
-def test_documents_of_a_batch_are_read_one_by_one(vocab, instances):
-    model = build(vocab, placement=placement("both")).double().eval()
-    linking(model)
-    with torch.no_grad():
-        together = model(**tensors(model, instances))
-        alone = [model(**tensors(model, [instance])) for instance in instances]
-    for number, output in enumerate(alone):
-        assert together["clusters"][number] == output["clusters"][0]
-        assert together["top_spans"][number] == output["top_spans"][0]
-    mean = torch.stack([output["loss"] for output in alone]).mean()
-    torch.testing.assert_close(together["loss"], mean)
-    assert any(together["clusters"])
 
 
 def without_dropout(model: Model) -> Model:
@@ -161,7 +110,7 @@ def test_training_reads_consecutive_sentences_of_a_long_document(vocab, instance
     instance = max(instances, key=lambda one: len(one["metadata"]["sentences"]))
     number = len(instance["metadata"]["sentences"])
     most = number - 2
-    model = without_dropout(build(vocab, max_training_sentences=most)).double().train()
+    model = without_dropout(build("coref", vocab, max_training_sentences=most)).double().train()
     batch = tensors(model, [instance])
     with torch.no_grad():
         parts = [
@@ -171,7 +120,7 @@ def test_training_reads_consecutive_sentences_of_a_long_document(vocab, instance
         found = {round(model(**batch)["loss"].item(), 6) for _ in range(40)}
         assert found == {round(part, 6) for part in parts} and len(found) == 3
         # Not when it is asked for answers.
-        longer = without_dropout(build(vocab, max_training_sentences=number)).double()
+        longer = without_dropout(build("coref", vocab, max_training_sentences=number)).double()
         longer.load_state_dict(model.state_dict())
         assert model.eval()(**batch)["top_spans"] == longer.eval()(**batch)["top_spans"]
         assert model(**batch)["loss"] == longer.train()(**batch)["loss"]
@@ -189,7 +138,7 @@ def test_training_reads_consecutive_sentences_of_a_long_document(vocab, instance
 )
 def test_the_smallest_documents_give_numbers_and_gradients(vocab, reader, sentences, clusters):
     instance = document(reader, *sentences, clusters=clusters)
-    model = build(vocab, placement=placement("both")).train()
+    model = build("coref", vocab, placement=placement("both")).train()
     loss = model(**tensors(model, [instance]))["loss"]
     loss.backward()
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
@@ -200,7 +149,7 @@ def test_the_smallest_documents_give_numbers_and_gradients(vocab, reader, senten
 
 
 def test_a_genre_that_training_never_saw_is_the_unknown_one(vocab, reader):
-    model = build(vocab).eval()
+    model = build("coref", vocab).eval()
     outputs = [
         model(**tensors(model, [document(reader, "He saw him and her .", genre=genre)]))["loss"]
         for genre in ("zz", "yy", "nw")
@@ -209,7 +158,7 @@ def test_a_genre_that_training_never_saw_is_the_unknown_one(vocab, reader):
 
 
 def test_a_document_without_mentions_is_scored_and_teaches_that_there_are_none(vocab, reader):
-    model = build(vocab).eval()
+    model = build("coref", vocab).eval()
     batch = tensors(model, [document(reader, "He saw him .", "He slept .")])
     assert model(**batch)["loss"] > 0
     assert model.get_metrics().keys() == {"coref_f1"}
@@ -218,53 +167,6 @@ def test_a_document_without_mentions_is_scored_and_teaches_that_there_are_none(v
 
 
 def test_training_scores_nothing(vocab, instances):
-    model = build(vocab).train()
+    model = build("coref", vocab).train()
     assert model(**tensors(model, instances[:1])).keys() == {"loss", "metadata"}
     assert model.get_metrics() == {}
-
-
-@pytest.mark.parametrize("at, input_dim, span_dim", [(None, 6, 29), ("input", 38, 29)])
-def test_widths_follow_the_placement(vocab, at, input_dim, span_dim):
-    model = build(vocab, placement=placement(at)) if at else build(vocab)
-    assert model.encoder.get_input_dim() == input_dim
-    # Two ends of 10, a head of 6 without ELMo, 3 for the width.
-    assert sum(model.mention_scorer.feedforward.input_dims) == span_dim
-
-
-def test_half_precision_gives_nearly_the_same(vocab, instances):
-    model = build(vocab, placement=placement("both")).eval()
-    batch = tensors(model, instances[:2])
-    exact = model(**batch)["loss"]
-    dtypes = set()
-    model.antecedent_scorer.feedforward.hidden_layer.register_forward_hook(
-        lambda module, inputs, output: dtypes.add(output.dtype)
-    )
-    with torch.autocast("cpu", torch.bfloat16):
-        nearly = model(**batch)["loss"]
-    # What comes before the scores is rounded, scores are not.
-    assert dtypes == {torch.float32} and not torch.equal(nearly, exact)
-    nearly.backward()
-    torch.testing.assert_close(nearly.float(), exact, rtol=0.05, atol=0.0)
-    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
-
-
-def test_the_model_can_learn_clusters_by_heart(vocab, reader):
-    torch.manual_seed(1)
-    # Of spans that are not kept nothing is learned: many are, and nothing crosses a mention.
-    sizes = {"max_span_width": 3, "spans_per_word": 2.0, "feedforward_dim": 32, "dropout": 0.0}
-    encoder = {"type": "elmo-bilstm", "hidden_size": 32}
-    model = build(vocab, encoder=encoder, scoring=sizes, lexical_dropout=0.0)
-    first = document(
-        reader,
-        "Anna closed the old ferry .",
-        "She said that it was no longer safe .",
-        clusters=[[(0, 0), (6, 6)], [(4, 4), (9, 9)]],
-    )
-    second = document(
-        reader,
-        "Peter said that he bought it .",
-        "Anna saw him .",
-        clusters=[[(0, 0), (3, 3), (9, 9)]],
-    )
-    batch = tensors(model, [first, second])
-    assert learn(model, [batch], rate=0.01, num_epochs=80)["coref_f1"] == 1.0

@@ -1,6 +1,5 @@
 import logging
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +8,6 @@ from allennlp.data import Batch, Token, Vocabulary
 from elmo_plugin.tasks.coref import CorefReader
 from elmo_plugin.tasks.coref.reader import genre_of
 
-CORPUS = Path(__file__).parents[3] / "fixtures/corpora/coref/train.gold_conll"
 PART = """\
 #begin document (bc/talk/0001); part 001
 bc/talk/0001 1 0 Anna NNP * - - - Tom * (4)
@@ -76,22 +74,6 @@ def test_a_document_without_mentions_is_labelled_too(tmp_path):
     assert instance["metadata"].metadata["clusters"] == []
 
 
-def test_a_file_without_any_mention_is_read_with_a_warning(tmp_path, caplog):
-    text = "#begin document (a); part 000\na 0 0 Hello UH * - - - - * -\n#end document\n"
-    read(tmp_path, text)
-    assert f"{tmp_path}/x.gold_conll: expected mentions in the last column" in caplog.text
-    caplog.clear()
-    read(tmp_path, text + PART)
-    assert not caplog.text
-
-
-def test_parts_are_documents_of_their_own(tmp_path):
-    other = PART.replace("part 001", "part 002").replace("0001 1 ", "0001 2 ")
-    first, second = read(tmp_path, PART + other)
-    assert [instance["metadata"].metadata["part"] for instance in (first, second)] == [1, 2]
-    assert second["gold_mentions"] == first["gold_mentions"]
-
-
 def test_documents_of_a_batch_are_padded_apart_from_what_they_hold(tmp_path):
     long, short = (
         read(tmp_path, PART)[0],
@@ -154,15 +136,6 @@ def test_clusters_keep_the_order_in_which_the_scorer_numbers_them(tmp_path):
         [(2, 3)],
         [(2, 3), (6, 6)],
     ]
-
-
-def test_a_malformed_file_is_named_with_its_line(tmp_path):
-    with pytest.raises(ValueError, match=r"x.gold_conll:4: .* \(2 of column 12 to close within"):
-        read(tmp_path, PART.replace("* 2)", "* -"))
-    with pytest.raises(
-        ValueError, match=r"x.gold_conll:1: expected #end document for the document"
-    ):
-        read(tmp_path, PART.replace("#end document", ""))
 
 
 def test_a_file_without_mentions_is_named_but_not_a_sample_without_them(tmp_path, caplog):

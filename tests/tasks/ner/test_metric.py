@@ -1,75 +1,44 @@
 import random
-from typing import Dict, Iterable, List, Tuple
+from typing import Iterable, List, Tuple
 
 import pytest
 from seqeval.metrics import classification_report
 
 from elmo_plugin.corpora.conll2003 import format_sentence
 from elmo_plugin.tasks.ner.metric import EntityF1
-from tests.processes import in_two_processes
+from tests.tasks.span_tables import read_table, span_cases
 
-Counts = Dict[str, Tuple[int, int, int]]
 TYPES = ("PER", "LOC")
 
 # Rule, predicted tags, gold tags, and (correct, found, gold) per type; counted by hand.
-CASES = [
-    (
-        "an entity must be right at both ends",
-        "B-PER I-PER O     B-LOC O",
-        "B-PER I-PER I-PER B-LOC O",
-        {"overall": (1, 2, 2), "PER": (0, 1, 1), "LOC": (1, 1, 1)},
-    ),
-    (
-        "a wrong type is found too much and found too little",
-        "B-ORG O",
-        "B-LOC O",
-        {"overall": (0, 1, 1), "ORG": (0, 1, 0), "LOC": (0, 0, 1)},
-    ),
-    (
-        "an inside after nothing is an entity",
-        "O I-PER I-PER O",
-        "O B-PER I-PER O",
-        {"overall": (1, 1, 1), "PER": (1, 1, 1)},
-    ),
-    (
-        "a type that changes within is two entities",
-        "B-PER I-LOC I-LOC",
-        "B-PER B-LOC I-LOC",
-        {"overall": (2, 2, 2), "PER": (1, 1, 1), "LOC": (1, 1, 1)},
-    ),
-    (
-        "an end without a beginning is an entity",
-        "O E-PER O",
-        "O S-PER O",
-        {"overall": (1, 1, 1), "PER": (1, 1, 1)},
-    ),
-    (
-        "neighbours of one type are two entities, their union is none",
-        "B-PER I-PER",
-        "I-PER B-PER",
-        {"overall": (0, 1, 2), "PER": (0, 1, 2)},
-    ),
-    (
-        "the schemes of the two sides need not be one",
-        "B-PER L-PER U-PER O",
-        "I-PER I-PER B-PER O",
-        {"overall": (2, 2, 2), "PER": (2, 2, 2)},
-    ),
-    ("nothing found", "O O", "B-PER O", {"overall": (0, 0, 1), "PER": (0, 0, 1)}),
-    ("nothing to find", "B-PER O", "O O", {"overall": (0, 1, 0), "PER": (0, 1, 0)}),
-    ("no tokens", "", "", {"overall": (0, 0, 0)}),
-]
+CASES = """
+an entity must be right at both ends:
+    B-PER I-PER O B-LOC O | B-PER I-PER I-PER B-LOC O | overall 1 2 2, PER 0 1 1, LOC 1 1 1
+a wrong type is found too much and found too little:
+    B-ORG O | B-LOC O | overall 0 1 1, ORG 0 1 0, LOC 0 0 1
+an inside after nothing is an entity:
+    O I-PER I-PER O | O B-PER I-PER O | overall 1 1 1, PER 1 1 1
+a type that changes within is two entities:
+    B-PER I-LOC I-LOC | B-PER B-LOC I-LOC | overall 2 2 2, PER 1 1 1, LOC 1 1 1
+an end without a beginning is an entity:
+    O E-PER O | O S-PER O | overall 1 1 1, PER 1 1 1
+neighbours of one type are two entities, their union is none:
+    B-PER I-PER | I-PER B-PER | overall 0 1 2, PER 0 1 2
+the schemes of the two sides need not be one:
+    B-PER L-PER U-PER O | I-PER I-PER B-PER O | overall 2 2 2, PER 2 2 2
+nothing found:
+    O O | B-PER O | overall 0 0 1, PER 0 0 1
+nothing to find:
+    B-PER O | O O | overall 0 1 0, PER 0 1 0
+no tokens:
+     |  | overall 0 0 0
+"""
 
 
-def read_table(metric: EntityF1) -> Counts:
-    rows = [line.split() for line in metric.table().splitlines()[1:-1]]
-    return {row[0].replace("Overall", "overall"): tuple(map(int, row[1:4])) for row in rows}
-
-
-@pytest.mark.parametrize("rule, predicted, gold, counts", CASES, ids=[case[0] for case in CASES])
-def test_counts_by_hand(rule, predicted, gold, counts):
+@pytest.mark.parametrize("predicted, gold, counts", span_cases(CASES))
+def test_counts_by_hand(predicted, gold, counts):
     metric = EntityF1()
-    metric([predicted.split()], [gold.split()])
+    metric([predicted], [gold])
     assert read_table(metric) == counts
 
 
@@ -96,22 +65,6 @@ def test_agrees_with_seqeval_on_any_sequence(prefixes):
         assert scores[f"precision-{ours}"] == pytest.approx(report[theirs]["precision"])
         assert scores[f"recall-{ours}"] == pytest.approx(report[theirs]["recall"])
         assert scores[f"f1-measure-{ours}"] == pytest.approx(report[theirs]["f1-score"])
-
-
-def test_bioul_is_read_as_seqeval_reads_bioes():
-    predicted, gold = random_tags("BILUO", 40, seed=3), random_tags("BILUO", 40, seed=4)
-    metric = EntityF1()
-    metric(predicted, gold)
-    spelled = str.maketrans("LU", "ES")
-    # Types hold these letters too.
-    sides = [
-        [[tag[0].translate(spelled) + tag[1:] for tag in tags] for tags in side]
-        for side in (gold, predicted)
-    ]
-    report = classification_report(*sides, output_dict=True, zero_division=0)["micro avg"]
-    scores = metric.get_metric()
-    assert scores["precision-overall"] == pytest.approx(report["precision"])
-    assert scores["recall-overall"] == pytest.approx(report["recall"])
 
 
 def conlleval(lines: Iterable[str]) -> Tuple[int, int, int, float]:
@@ -181,13 +134,6 @@ def test_accuracy_does_not_depend_on_the_scheme():
     assert metric.get_metric()["accuracy"] == 1.0
 
 
-def test_reset_forgets_everything():
-    metric = count_two_batches()
-    assert metric.get_metric(reset=True)["f1-measure-overall"] > 0
-    assert metric.get_metric() == {}
-    assert read_table(metric) == {"overall": (0, 0, 0)}
-
-
 def test_table_has_the_overall_row_first_and_the_accuracy_last():
     assert count_two_batches().table().splitlines() == [
         "            correct   found    gold   prec.    rec.      F1",
@@ -196,19 +142,3 @@ def test_table_has_the_overall_row_first_and_the_accuracy_last():
         "       PER        1       1       1  100.00  100.00  100.00",
         "Accuracy 75.00 over 8 tokens.",
     ]
-
-
-def score_half(rank: int) -> None:
-    halves = [("B-PER O", "B-PER O"), ("B-ORG O", "B-LOC O")]
-    predicted, gold = halves[rank]
-    metric = EntityF1()
-    metric([predicted.split()], [gold.split()])
-    for _ in range(2):
-        scores = metric.get_metric()
-        assert scores["f1-measure-overall"] == 0.5 and scores["accuracy"] == 0.75
-        assert scores["f1-measure-PER"] == 1.0 and scores["f1-measure-LOC"] == 0.0
-    assert read_table(metric)["overall"] == (1, 2, 2)
-
-
-def test_processes_that_met_different_types_report_the_same_scores(tmp_path):
-    in_two_processes(score_half, tmp_path)

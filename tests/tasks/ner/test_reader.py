@@ -1,12 +1,8 @@
-from pathlib import Path
-
 import pytest
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Token
 
 from elmo_plugin.tasks.ner import NerReader
-
-CORPUS = Path(__file__).parents[3] / "fixtures/corpora/ner/train.conll"
 
 TEXT = """\
 -DOCSTART- -X- -X- O
@@ -60,10 +56,3 @@ def test_the_scheme_of_a_file_does_not_change_its_instances():
     for tags in ("I-A I-A B-A", "B-A I-A B-A", "B-A E-A S-A", "B-A L-A U-A"):
         instance = NerReader().text_to_instance(tokens, tags.split())
         assert instance["tags"].labels == ["B-A", "L-A", "U-A"]
-
-
-def test_a_malformed_line_is_named_by_file_and_number(tmp_path):
-    path = tmp_path / "x.conll"
-    path.write_text(TEXT.replace("B-PER", "PER"))
-    with pytest.raises(ValueError, match=r"x.conll:5: expected a tag .* found 'PER'"):
-        list(NerReader().read(path))

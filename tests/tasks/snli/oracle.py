@@ -2,27 +2,11 @@
 
 import torch
 
-
-def lstm(weights, direction, vectors):
-    """One direction of `torch.nn.LSTM`, a token at a time; the outputs in the text's order."""
-    suffix = "_l0" if direction == "forward" else "_l0_reverse"
-    size = weights["weight_hh" + suffix].size(1)
-    hidden = memory = torch.zeros(size, dtype=torch.float64)
-    outputs = []
-    for vector in vectors if direction == "forward" else reversed(vectors):
-        gates = weights["weight_ih" + suffix] @ vector + weights["bias_ih" + suffix]
-        gates = gates + weights["weight_hh" + suffix] @ hidden + weights["bias_hh" + suffix]
-        i, f, g, o = gates.split(size)
-        memory = f.sigmoid() * memory + i.sigmoid() * g.tanh()
-        hidden = o.sigmoid() * memory.tanh()
-        outputs.append(hidden)
-    return outputs if direction == "forward" else outputs[::-1]
+from tests.tasks.slow import bilstm
 
 
 def both_directions(encoder, vectors):
-    weights = dict(encoder._module.named_parameters())
-    pairs = zip(lstm(weights, "forward", vectors), lstm(weights, "backward", vectors))
-    return [torch.cat(pair) for pair in pairs]
+    return bilstm(dict(encoder.named_parameters()), vectors)
 
 
 def compared(model, own, other):

@@ -75,17 +75,6 @@ def test_gradients_equal_finite_differences():
     )
 
 
-def test_a_single_token_attends_to_no_token():
-    module = make(SelfAttention)
-    text = torch.randn(1, 1, 5, dtype=torch.float64, requires_grad=True)
-    merged = module(text, torch.ones(1, 1, dtype=torch.bool))
-    expected = torch.nn.functional.linear(text, module.merge.weight[:, :5], module.merge.bias)
-    torch.testing.assert_close(merged, expected.relu())
-    merged.sum().backward()
-    assert text.grad.isfinite().all()
-    assert all(parameter.grad.isfinite().all() for parameter in module.parameters())
-
-
 def test_a_large_null_logit_turns_attention_off():
     module = make(SelfAttention)
     text, mask = batch([6])

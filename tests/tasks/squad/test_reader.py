@@ -1,7 +1,6 @@
 import json
 from pathlib import Path
 
-import pytest
 import torch
 from allennlp.data import Batch, Vocabulary
 
@@ -123,22 +122,3 @@ def test_words_get_the_number_of_their_sentence():
     sentences = batch.as_tensor_dict()["passage_sentences"]
     assert sentences.dtype == torch.int64
     assert sentences[2].tolist() == [0] + [-1] * 16
-
-
-def test_a_malformed_question_is_named_by_its_place(tmp_path):
-    wrong = {"id": "q2", "question": " ", "answers": []}
-    message = 'x.json: article 1 "T", paragraph 1, question q2: expected "question" with some text'
-    with pytest.raises(ValueError, match=message):
-        read(tmp_path, article(asked("q1", "Zoë"), wrong))
-
-
-@pytest.mark.parametrize("question, passage", [("", "Ada"), (" ", "Ada"), ("Who?", " \n")])
-@pytest.mark.parametrize("by_sentence", [False, True])
-def test_a_text_without_words_is_refused(question, passage, by_sentence):
-    with pytest.raises(ValueError, match="with some words, found .*Fill in the empty one"):
-        SquadReader(by_sentence=by_sentence).text_to_instance(question, passage)
-
-
-def test_an_answer_beyond_the_passage_is_refused():
-    with pytest.raises(ValueError, match="found 'x' at character 50. Correct its `answer_start`"):
-        SquadReader().text_to_instance("Who?", "Ada", [Answer("x", 50)])

@@ -1,133 +1,64 @@
 """The counts expected here are those that `srl-eval.pl` prints for the same propositions."""
 
-from typing import Dict, Tuple
-
 import pytest
 
 from elmo_plugin.tasks.srl.metric import SrlSpanF1, arguments
-from tests.processes import in_two_processes
-
-Counts = Dict[str, Tuple[int, int, int]]
+from tests.tasks.span_tables import read_table, span_cases
 
 # Rule, predicted tags, gold tags, and (correct, excess, missed) per label.
-CASES = [
-    (
-        "a span must be right at both ends",
-        "B-A0 I-A0 B-V B-A1 O",
-        "B-A0 I-A0 B-V B-A1 I-A1",
-        {"overall": (1, 1, 1), "A0": (1, 0, 0), "A1": (0, 1, 1), "V": (1, 0, 0)},
-    ),
-    (
-        "a right span with a wrong label is one excess and one missed argument",
-        "B-A0 B-V B-A1 I-A1",
-        "B-A0 B-V B-A2 I-A2",
-        {"overall": (1, 1, 1), "A0": (1, 0, 0), "A1": (0, 1, 0), "A2": (0, 0, 1), "V": (1, 0, 0)},
-    ),
-    (
-        "a discontinuous argument is one argument",
-        "B-A1 B-V B-C-A1 I-C-A1 O B-C-A1",
-        "B-A1 B-V B-C-A1 I-C-A1 O B-C-A1",
-        {"overall": (1, 0, 0), "A1": (1, 0, 0), "V": (1, 0, 0)},
-    ),
-    (
-        "a discontinuous argument found in part is wrong",
-        "B-A1 B-V B-C-A1 O    B-A0",
-        "B-A1 B-V B-C-A1 I-C-A1 B-A0",
-        {"overall": (1, 1, 1), "A1": (0, 1, 1), "A0": (1, 0, 0), "V": (1, 0, 0)},
-    ),
-    (
-        "adjacent pieces are not the undivided span",
-        "B-A1 B-C-A1 B-V",
-        "B-A1 I-A1   B-V",
-        {"overall": (0, 1, 1), "A1": (0, 1, 1), "V": (1, 0, 0)},
-    ),
-    (
-        "other pieces within the same first and last token are wrong",
-        "B-A1 I-A1   B-V B-C-A1",
-        "B-A1 B-C-A1 B-V B-C-A1",
-        {"overall": (0, 1, 1), "A1": (0, 1, 1), "V": (1, 0, 0)},
-    ),
-    (
-        "a continuation of nothing is an argument",
-        "B-C-A1 B-V O",
-        "B-A1   B-V B-A0",
-        {"overall": (1, 0, 1), "A1": (1, 0, 0), "A0": (0, 0, 1), "V": (1, 0, 0)},
-    ),
-    (
-        "a continuation of nothing can be continued",
-        "B-C-A1 B-V B-C-A1 O",
-        "B-A1   B-V B-C-A1 O",
-        {"overall": (1, 0, 0), "A1": (1, 0, 0), "V": (1, 0, 0)},
-    ),
-    (
-        "a continuation belongs to the nearest argument on its left",
-        "B-A1 O B-A1 B-V B-C-A1",
-        "B-A1 O B-A1 B-V O",
-        {"overall": (1, 1, 1), "A1": (1, 1, 1), "V": (1, 0, 0)},
-    ),
-    (
-        "a continuation does not belong to what follows it",
-        "B-C-A1 B-V B-A1",
-        "B-A1   B-V B-C-A1",
-        {"overall": (0, 2, 1), "A1": (0, 2, 1), "V": (1, 0, 0)},
-    ),
-    (
-        "other arguments in between do not end a continued one",
-        "B-A0 B-V B-A1 B-C-A0 B-C-A1",
-        "B-A0 B-V B-A1 B-C-A0 B-C-A1",
-        {"overall": (2, 0, 0), "A0": (1, 0, 0), "A1": (1, 0, 0), "V": (1, 0, 0)},
-    ),
-    (
-        "the same label twice is two arguments",
-        "B-A1 B-A1 B-V B-A1",
-        "B-A1 I-A1 B-V B-A1",
-        {"overall": (1, 2, 1), "A1": (1, 2, 1), "V": (1, 0, 0)},
-    ),
-    (
-        "a reference is a label of its own",
-        "B-A0 B-R-A0 B-V B-C-R-A0",
-        "B-A0 B-A0   B-V B-C-A0",
-        {"overall": (1, 1, 1), "A0": (1, 0, 1), "R-A0": (0, 1, 0), "V": (1, 0, 0)},
-    ),
-    (
-        "a reference takes no continuation of its argument",
-        "B-R-A0 B-V B-C-A0",
-        "B-R-A0 B-V B-A0",
-        {"overall": (2, 0, 0), "A0": (1, 0, 0), "R-A0": (1, 0, 0), "V": (1, 0, 0)},
-    ),
-    (
-        "a verb continued is a verb, whole or wrong, and not in the overall score",
-        "B-V O B-C-V B-A1",
-        "B-V O O     B-A1",
-        {"overall": (1, 0, 0), "A1": (1, 0, 0), "V": (0, 1, 1)},
-    ),
-    (
-        "a twofold continuation continues what is left of its label",
-        "B-C-C-A1 B-A1 B-C-C-A1 B-V",
-        "B-A0     B-A1 B-A0     B-V",
-        {"overall": (1, 1, 2), "A1": (1, 0, 0), "A0": (0, 0, 2), "C-A1": (0, 1, 0), "V": (1, 0, 0)},
-    ),
-    (
-        "an inside without its beginning opens a span",
-        "I-A0 I-A0 B-V B-A1 I-A2 O I-A2",
-        "B-A0 I-A0 B-V B-A1 B-A2 O B-A2",
-        {"overall": (4, 0, 0), "A0": (1, 0, 0), "A1": (1, 0, 0), "A2": (2, 0, 0), "V": (1, 0, 0)},
-    ),
-    ("nothing found", "O O", "B-V B-A0", {"overall": (0, 0, 1), "A0": (0, 0, 1), "V": (0, 0, 1)}),
-    ("nothing to find", "B-A0 O", "O O", {"overall": (0, 1, 0), "A0": (0, 1, 0)}),
-    ("no tokens", "", "", {"overall": (0, 0, 0)}),
-]
+CASES = """
+a span must be right at both ends:
+    B-A0 I-A0 B-V B-A1 O | B-A0 I-A0 B-V B-A1 I-A1 | overall 1 1 1, A0 1 0 0, A1 0 1 1, V 1 0 0
+a right span with a wrong label is one excess and one missed argument:
+    B-A0 B-V B-A1 I-A1 | B-A0 B-V B-A2 I-A2 | overall 1 1 1, A0 1 0 0, A1 0 1 0, A2 0 0 1, V 1 0 0
+a discontinuous argument is one argument:
+    B-A1 B-V B-C-A1 I-C-A1 O B-C-A1 | B-A1 B-V B-C-A1 I-C-A1 O B-C-A1
+    | overall 1 0 0, A1 1 0 0, V 1 0 0
+a discontinuous argument found in part is wrong:
+    B-A1 B-V B-C-A1 O B-A0 | B-A1 B-V B-C-A1 I-C-A1 B-A0
+    | overall 1 1 1, A1 0 1 1, A0 1 0 0, V 1 0 0
+adjacent pieces are not the undivided span:
+    B-A1 B-C-A1 B-V | B-A1 I-A1 B-V | overall 0 1 1, A1 0 1 1, V 1 0 0
+other pieces within the same first and last token are wrong:
+    B-A1 I-A1 B-V B-C-A1 | B-A1 B-C-A1 B-V B-C-A1 | overall 0 1 1, A1 0 1 1, V 1 0 0
+a continuation of nothing is an argument:
+    B-C-A1 B-V O | B-A1 B-V B-A0 | overall 1 0 1, A1 1 0 0, A0 0 0 1, V 1 0 0
+a continuation of nothing can be continued:
+    B-C-A1 B-V B-C-A1 O | B-A1 B-V B-C-A1 O | overall 1 0 0, A1 1 0 0, V 1 0 0
+a continuation belongs to the nearest argument on its left:
+    B-A1 O B-A1 B-V B-C-A1 | B-A1 O B-A1 B-V O | overall 1 1 1, A1 1 1 1, V 1 0 0
+a continuation does not belong to what follows it:
+    B-C-A1 B-V B-A1 | B-A1 B-V B-C-A1 | overall 0 2 1, A1 0 2 1, V 1 0 0
+other arguments in between do not end a continued one:
+    B-A0 B-V B-A1 B-C-A0 B-C-A1 | B-A0 B-V B-A1 B-C-A0 B-C-A1
+    | overall 2 0 0, A0 1 0 0, A1 1 0 0, V 1 0 0
+the same label twice is two arguments:
+    B-A1 B-A1 B-V B-A1 | B-A1 I-A1 B-V B-A1 | overall 1 2 1, A1 1 2 1, V 1 0 0
+a reference is a label of its own:
+    B-A0 B-R-A0 B-V B-C-R-A0 | B-A0 B-A0 B-V B-C-A0 | overall 1 1 1, A0 1 0 1, R-A0 0 1 0, V 1 0 0
+a reference takes no continuation of its argument:
+    B-R-A0 B-V B-C-A0 | B-R-A0 B-V B-A0 | overall 2 0 0, A0 1 0 0, R-A0 1 0 0, V 1 0 0
+a verb continued is a verb, whole or wrong, and not in the overall score:
+    B-V O B-C-V B-A1 | B-V O O B-A1 | overall 1 0 0, A1 1 0 0, V 0 1 1
+a twofold continuation continues what is left of its label:
+    B-C-C-A1 B-A1 B-C-C-A1 B-V | B-A0 B-A1 B-A0 B-V
+    | overall 1 1 2, A1 1 0 0, A0 0 0 2, C-A1 0 1 0, V 1 0 0
+an inside without its beginning opens a span:
+    I-A0 I-A0 B-V B-A1 I-A2 O I-A2 | B-A0 I-A0 B-V B-A1 B-A2 O B-A2
+    | overall 4 0 0, A0 1 0 0, A1 1 0 0, A2 2 0 0, V 1 0 0
+nothing found:
+    O O | B-V B-A0 | overall 0 0 1, A0 0 0 1, V 0 0 1
+nothing to find:
+    B-A0 O | O O | overall 0 1 0, A0 0 1 0
+no tokens:
+     |  | overall 0 0 0
+"""
 
 
-def read_table(metric: SrlSpanF1) -> Counts:
-    rows = [line.split() for line in metric.table().splitlines()[1:]]
-    return {row[0].replace("Overall", "overall"): tuple(map(int, row[1:4])) for row in rows}
-
-
-@pytest.mark.parametrize("rule, predicted, gold, counts", CASES, ids=[case[0] for case in CASES])
-def test_counts_as_the_official_scorer(rule, predicted, gold, counts):
+@pytest.mark.parametrize("predicted, gold, counts", span_cases(CASES))
+def test_counts_as_the_official_scorer(predicted, gold, counts):
     metric = SrlSpanF1()
-    metric([predicted.split()], [gold.split()])
+    metric([predicted], [gold])
     assert read_table(metric) == counts
 
 
@@ -165,12 +96,6 @@ def test_scores_are_fractions_over_all_batches():
     }
 
 
-def test_reset_forgets_everything():
-    metric = count_two_batches()
-    assert metric.get_metric(reset=True)["f1-measure-overall"] > 0
-    assert metric.get_metric() == {}
-
-
 def test_table_has_the_overall_row_first_and_the_verb_last():
     assert count_two_batches().table().splitlines() == [
         "              corr.  excess  missed   prec.    rec.      F1",
@@ -179,19 +104,3 @@ def test_table_has_the_overall_row_first_and_the_verb_last():
         "      ARG1        1       1       2   50.00   33.33   40.00",
         "         V        3       0       0  100.00  100.00  100.00",
     ]
-
-
-def score_half(rank: int) -> None:
-    halves = [("B-A0 B-V", "B-A0 B-V"), ("B-A1 B-V", "B-A2 B-V")]
-    predicted, gold = halves[rank]
-    metric = SrlSpanF1()
-    metric([predicted.split()], [gold.split()])
-    for _ in range(2):
-        scores = metric.get_metric()
-        assert scores["f1-measure-overall"] == 0.5
-        assert scores["f1-measure-A0"] == 1.0 and scores["f1-measure-A2"] == 0.0
-    assert read_table(metric)["overall"] == (1, 1, 1)
-
-
-def test_processes_that_met_different_labels_report_the_same_scores(tmp_path):
-    in_two_processes(score_half, tmp_path)

@@ -1,13 +1,9 @@
-from collections import Counter
-from pathlib import Path
-
 import pytest
 from allennlp.common.checks import ConfigurationError
 
 import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.tasks.sst import SstReader
 
-CORPUS = Path(__file__).parents[3] / "fixtures/corpora/sst/train.txt"
 TREES = """\
 (4 (2 This) (4 (2 (2 quiet) (2 film)) (4 (2 is) (4 (2 a) (4 gem)))))
 (2 (2 Some) (2 (2 do) (2 not)))
@@ -69,35 +65,6 @@ def test_two_classes_join_degrees_and_leave_neutral_phrases_out(read):
         ("word4", "positive"),
     ]
     assert ("Some do not", "neutral") not in read(granularity="2-class", min_phrase_tokens=2)
-
-
-def test_five_classes_have_names_that_can_be_read(read):
-    lines = "".join(f"({label} word{label})\n" for label in range(5))
-    assert [label for _, label in read(lines)] == [
-        "very negative",
-        "negative",
-        "neutral",
-        "positive",
-        "very positive",
-    ]
-
-
-def test_a_phrase_that_occurs_twice_is_read_twice(read):
-    found = read("(3 (3 (2 so) (3 good)) (3 (2 so) (3 good)))", min_phrase_tokens=2)
-    assert Counter(found) == {("so good so good", "positive"): 1, ("so good", "positive"): 2}
-
-
-def test_a_sentence_without_a_label_is_an_instance_too():
-    from allennlp.data import Token
-
-    instance = SstReader().text_to_instance([Token("Dull")])
-    assert set(instance.fields) == {"tokens", "metadata"}
-    assert instance["metadata"].metadata == {"words": ["Dull"], "label": None}
-
-
-def test_a_malformed_tree_is_named_by_file_line_and_column(read):
-    with pytest.raises(ValueError, match=r"x.txt:4:7: expected a label from 0 to 4, found '7'"):
-        read(TREES + "(3 (2(7 x)))".replace("(2(", "  ("))
 
 
 @pytest.mark.parametrize(

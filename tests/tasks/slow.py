@@ -1,4 +1,4 @@
-"""The model's equations as plain loops over single numbers and rows, in float64."""
+"""The equations of layers as plain loops over single numbers and rows, in float64."""
 
 import itertools
 from typing import Dict, List
@@ -9,7 +9,7 @@ Parameters = Dict[str, torch.Tensor]
 
 
 def lstm(weights: Parameters, inputs: List[torch.Tensor]) -> List[torch.Tensor]:
-    """One direction, over one sentence."""
+    """One direction of `elmo-bilstm`, over one sentence."""
     hidden = cell_state = torch.zeros(weights["recurrent.weight"].size(1), dtype=torch.float64)
     outputs = []
     for vector in inputs:

@@ -1,10 +1,11 @@
+"""Optimizers that are faster than AllenNLP's."""
+
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
-from allennlp.training.optimizers import Optimizer, ParameterGroupsType
+from allennlp.training.optimizers import Optimizer, ParameterGroupsType, make_parameter_groups
 from overrides import overrides
 
-from elmo_plugin.training.fused_optimizers import FusedAdam
 from elmo_plugin.util.bfloat16 import bfloat16_if_fast
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -15,6 +16,52 @@ _NUM_STEPS = 5
 _UPDATE_SIZE = 0.2
 # What a group of matrices may set.
 _SETTINGS = {"blocks", "lr", "requires_grad"}
+
+
+@Optimizer.register("elmo-adam")
+class FusedAdam(Optimizer, torch.optim.Adam):
+    """
+    AllenNLP's `adam`, without `amsgrad`, with torch's fused kernel, which makes one pass over the
+    parameters instead of eight. On a CPU this saves half of the time of a biLM's training step,
+    since most parameters are those of a large softmax. See `torch.optim.Adam` for the parameters.
+    """
+
+    def __init__(
+        self,
+        model_parameters: List[Tuple[str, torch.nn.Parameter]],
+        parameter_groups: Optional[ParameterGroupsType] = None,
+        lr: float = 0.001,
+        betas: Tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        groups = make_parameter_groups(model_parameters, parameter_groups)
+        super().__init__(groups, lr, betas, eps, weight_decay, fused=True)
+
+
+@Optimizer.register("elmo-adagrad")
+class FusedAdagrad(Optimizer, torch.optim.Adagrad):
+    """
+    AllenNLP's `adagrad`, the optimizer of the ELMo paper's biLM, with torch's fused kernel on a
+    CPU. A fused kernel for a GPU is not used: of the versions of torch that this package allows,
+    only later ones have it. See `torch.optim.Adagrad` for the parameters.
+    """
+
+    def __init__(
+        self,
+        model_parameters: List[Tuple[str, torch.nn.Parameter]],
+        parameter_groups: Optional[ParameterGroupsType] = None,
+        lr: float = 0.01,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+    ) -> None:
+        on_cpu = all(parameter.device.type == "cpu" for _, parameter in model_parameters)
+        settings: Dict[str, Any] = {"fused": True} if on_cpu else {}
+        groups = make_parameter_groups(model_parameters, parameter_groups)
+        decays = (lr_decay, weight_decay, initial_accumulator_value)
+        super().__init__(groups, lr, *decays, eps, **settings)
 
 
 @Optimizer.register("elmo-muon")
@@ -32,22 +79,14 @@ class Muon(FusedAdam):
 
     # Parameters
 
-    model_parameters : `List[Tuple[str, torch.nn.Parameter]]`
-        Given by the trainer.
     parameter_groups : `ParameterGroupsType`
-        Of AllenNLP. A group that sets `blocks`, an integer, may also set `lr`, but nothing else.
+        AllenNLP's. A group that sets `blocks`, an integer, may also set `lr`, but nothing else.
     lr : `float`, optional (default = `0.001`)
         The learning rate of all groups that do not set their own.
     momentum : `float`, optional (default = `0.95`)
         Momentum of the matrices.
     betas, eps
         Settings of Adam, see `torch.optim.Adam`.
-
-    # Raises
-
-    `ConfigurationError`
-        If no group sets `blocks`, or such a group has settings of Adam, or a parameter that cannot
-        be cut into that number of matrices.
     """
 
     def __init__(
