@@ -11,8 +11,8 @@ from elmo_plugin.analysis.minimal_pairs import JudgedPair, PairAccuracy, judge
 from elmo_plugin.analysis.score_rows import UNITS, ScoreRows
 from elmo_plugin.analysis.score_text import ScoredText, score_text
 from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
+from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, find_softmax
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE, find_softmax
 from elmo_plugin.bilm.pretraining.text import decoded, find_shards
 from elmo_plugin.commands.bilm_arguments import (
     add_batch_arguments,

@@ -5,7 +5,7 @@ from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
 from elmo_plugin.analysis.score_rows import UNITS
 from elmo_plugin.analysis.surprisal import DIRECTIONS, Scorer
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.serve.requests import Limits
 from elmo_plugin.serve.worker import Outcome, model_failed

@@ -7,7 +7,7 @@ from elmo_plugin.analysis.report.page import Section
 from elmo_plugin.analysis.report.sections import mixes_section
 from elmo_plugin.analysis.studies.study import validation_metric
 from elmo_plugin.analysis.studies.tables import Table
-from elmo_plugin.bilm.io.archives import TrainedModel
+from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.util.errors import ConfigurationError
 
 

@@ -4,8 +4,8 @@ from typing import Optional
 import torch
 from allennlp.common import FromParams
 
-from elmo_plugin.bilm.io.pretrained import read_weights_into
-from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE, find_softmax
+from elmo_plugin.bilm.files.load import load_weights
+from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, find_softmax
 from elmo_plugin.bilm.pretraining.language_model import LanguageModel
 
 logger = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ class InitialWeights(FromParams):
     # Parameters
 
     file : `str`
-        Weight file, archive or folder of a run, see `read_weights_into`. Its softmax is read too,
+        Weight file, archive or folder of a run, see `load_weights`. Its softmax is read too,
         if the file contains it or `softmax.hdf5` is beside it.
     vocabulary_file : `Optional[str]`, optional (default = `None`)
         See `find_softmax`.
@@ -39,7 +39,7 @@ def start_from(initial: InitialWeights, model: LanguageModel) -> None:
     `ConfigurationError`
         If weights or softmax do not fit.
     """
-    read_weights_into(model.bilm, initial.file)
+    load_weights(model.bilm, initial.file)
     trained = find_softmax(initial.file, model.bilm.options, initial.vocabulary_file)
     if trained is None:
         logger.warning(

@@ -6,7 +6,7 @@ from allennlp.models import Model
 from allennlp.nn import InitializerApplicator
 from overrides import overrides
 
-from elmo_plugin.bilm.io.pretrained import given_options
+from elmo_plugin.bilm.files.load import given_options
 from elmo_plugin.bilm.pretraining.language_model import LanguageModel
 from elmo_plugin.tasks.bilm.initial_weights import InitialWeights, start_from
 from elmo_plugin.tasks.bilm.metric import PerplexityMetric
