@@ -10,7 +10,7 @@ from allennlp.modules.elmo import Elmo as AllenNlpElmo
 from common import Row
 
 from elmo_plugin import Bilm, BilmOptions, Elmo, save_weights
-from elmo_plugin.bilm.io.pretrained import COMPUTE_DTYPES
+from elmo_plugin.bilm.files.load import COMPUTE_DTYPES
 
 ELEMENT_SIZES = {"float32": 4, "bfloat16": 2, "int8": 1}
 # The largest allowed difference of a layer from AllenNLP's, relative to its norm.

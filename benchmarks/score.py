@@ -18,7 +18,7 @@ from common import Row, add_text, by_turns, measuring_parser, read_sentences, re
 
 from elmo_plugin.analysis.surprisal import Scorer
 from elmo_plugin.bilm import Bilm, load_bilm
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, find_softmax
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights, find_softmax
 from elmo_plugin.elmo import embed_sentences
 from elmo_plugin.environment import setting
 

@@ -35,16 +35,12 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
         ("elmo.token_batches",),
     ),
     "bilm": (
-        ("bilm.pretraining", "bilm.io", "bilm.character_indexer"),
-        # `Bilm` inherits its methods for files from `bilm.io.hub`.
+        ("bilm.pretraining", "bilm.files", "bilm.io", "bilm.unit_layers", "bilm.character_indexer"),
         ("bilm", "bilm.fingerprint"),
-        ("bilm.io.hub",),
-        ("bilm.io.weight_files",),
-        ("bilm.io.weight_fit", "bilm.io.array_files"),
         ("bilm.options",),
-        ("bilm.character_cnn_options",),
         ("bilm.settings_reader",),
         ("bilm.vocabulary_file",),
+        ("bilm.pretraining.text",),
     ),
     "modules": (
         ("modules.seq2seq_encoders", "modules.token_embedders", "modules"),
@@ -235,7 +231,7 @@ def test_every_module_on_the_allennlp_side_exists():
 
 
 def make(root: Path, files: Dict[str, str]) -> Path:
-    for name in DIRECTION + INDEPENDENT + ("tasks/srl", "tasks/ner", "bilm/io", "elmo/cache"):
+    for name in DIRECTION + INDEPENDENT + ("tasks/srl", "tasks/ner", "bilm/files", "elmo/cache"):
         files = {f"{name}/__init__.py": "", **files}
     files = {"__init__.py": "", "environment.py": "", "tasks/base.py": "", **files}
     files["plugin.py"] = "import elmo_plugin.tasks\n"
@@ -259,8 +255,8 @@ def make(root: Path, files: Dict[str, str]) -> Path:
         ("bilm/a.py", "def f():\n    import elmo_plugin.elmo", "points back"),
         ("bilm/a.py", "if TYPE_CHECKING:\n    from elmo_plugin.elmo import x", "points back"),
         ("bilm/__init__.py", "from elmo_plugin.elmo import x", "points back"),
-        ("bilm/a.py", "from elmo_plugin.bilm.io.b import x", "points back"),
-        ("bilm/a.py", "from elmo_plugin.bilm.io import b", "points back"),
+        ("bilm/a.py", "from elmo_plugin.bilm.files.b import x", "points back"),
+        ("bilm/a.py", "from elmo_plugin.bilm.files import b", "points back"),
         ("bilm/a.py", "from elmo_plugin.bilm.pretraining.b import x", "points back"),
         ("bilm/a.py", "from elmo_plugin.bilm import Bilm", "of which it is a part"),
         ("elmo/cache/a.py", "from elmo_plugin.elmo.elmo import Elmo", "points back"),
@@ -302,8 +298,8 @@ def test_an_arrow_that_points_back_is_found(tmp_path, name, line, reason):
         ("tasks/srl/a.py", "from elmo_plugin.tasks.base import c"),
         ("tasks/srl/a.py", "from elmo_plugin.corpora.b import c\nimport elmo_plugin.environment"),
         ("bilm/a.py", "import torch, elmo_plugin_of_another\nfrom elmo_plugin.bilm.b import c"),
-        ("bilm/io/a.py", "from elmo_plugin.bilm.b import c\nfrom elmo_plugin.bilm.io.b import c"),
-        ("bilm/__init__.py", "from elmo_plugin.bilm.io.b import c"),
+        ("bilm/files/a.py", "from elmo_plugin.bilm.b import c\nimport elmo_plugin.bilm.files.b"),
+        ("bilm/__init__.py", "from elmo_plugin.bilm.files.b import c"),
         ("elmo/elmo.py", "from elmo_plugin.elmo.cache.b import c"),
         ("corpora/a.py", "from elmo_plugin.corpora import b"),
         ("training/a.py", "from elmo_plugin.util import b"),

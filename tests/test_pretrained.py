@@ -8,7 +8,7 @@ from allennlp.modules.elmo import Elmo as AllenNlpElmo
 from allennlp.modules.elmo import batch_to_ids
 
 from elmo_plugin.bilm import BilmOptions, load_bilm, save_weights
-from elmo_plugin.bilm.io.softmax_files import find_softmax
+from elmo_plugin.bilm.files.softmax import find_softmax
 from elmo_plugin.bilm.pretraining.next_word_loss import next_word_loss
 from elmo_plugin.elmo import embed_sentences
 from elmo_plugin.environment import set_defaults

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Sequence, Union
 
 import torch
 
-from elmo_plugin.bilm.io.archives import TrainedModel, stored_options_by_prefix
+from elmo_plugin.bilm.files.trained import TrainedModel, stored_options_by_prefix
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.scalar_mix import ScalarMix

@@ -21,7 +21,7 @@ from elmo_plugin.analysis.studies.plots import panels
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import validation_metric
 from elmo_plugin.analysis.studies.tables import Table, score_tables
-from elmo_plugin.bilm.io.archives import TrainedModel
+from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.util.bootstrap import Difference
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.optional import optional_package

@@ -9,7 +9,7 @@ import numpy
 import torch
 
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.bilm.pretraining.next_word_loss import next_word_losses
 from elmo_plugin.bilm.pretraining.perplexity import perplexity_of
 from elmo_plugin.elmo.token_batches import map_in_batches
@@ -95,7 +95,7 @@ class Scorer:
 
         from elmo_plugin.analysis.surprisal import Scorer
         from elmo_plugin.bilm import load_bilm
-        from elmo_plugin.bilm.io.softmax_files import find_softmax
+        from elmo_plugin.bilm.files.softmax import find_softmax
         bilm = load_bilm("my-bilm/options.json", "my-bilm/weights.hdf5")
         scorer = Scorer(bilm, find_softmax("my-bilm/weights.hdf5", bilm.options))
         for score in scorer.score([["The", "play", "began", "."]]):

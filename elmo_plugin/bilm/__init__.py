@@ -2,8 +2,9 @@
 
 from elmo_plugin.bilm.bilm import Bilm, BilmOutput
 from elmo_plugin.bilm.characters import CharacterMap
-from elmo_plugin.bilm.io.pretrained import load_bilm, read_options
-from elmo_plugin.bilm.io.weight_files import load_weights, save_weights
+from elmo_plugin.bilm.files import folders
+from elmo_plugin.bilm.files.layout import save_weights
+from elmo_plugin.bilm.files.load import load_bilm, load_weights, read_options
 from elmo_plugin.bilm.options import BilmOptions
 
 __all__ = [
@@ -16,3 +17,8 @@ __all__ = [
     "read_options",
     "save_weights",
 ]
+
+# Files import the model and never the reverse, so its methods for files are added here.
+Bilm.from_pretrained = classmethod(folders.from_pretrained)  # type: ignore[assignment]
+Bilm.save_pretrained = folders.save_pretrained
+Bilm.push_to_hub = folders.push_to_hub

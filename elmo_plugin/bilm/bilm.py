@@ -1,19 +1,17 @@
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, ClassVar, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch.nn.functional import pad
 
 from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
-from elmo_plugin.bilm.character_encoder import CharacterEncoder
-from elmo_plugin.bilm.io.hub import PretrainedFiles
+from elmo_plugin.bilm.characters import map_of
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.stored_options import (
     STORED_OPTIONS,
     decode_stored_options,
     encode_stored_options,
 )
-from elmo_plugin.bilm.token_embeddings import TokenEmbeddings, map_of
-from elmo_plugin.bilm.token_layer_table import TokenLayerTable
+from elmo_plugin.bilm.token_layer import CharacterEncoder, TokenEmbeddings, TokenLayerTable
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
 from elmo_plugin.modules.linear.int8 import Int8Linear
 from elmo_plugin.modules.linear.packed import PackedLinear
@@ -35,7 +33,7 @@ class BilmOutput(NamedTuple):
     mask: torch.Tensor
 
 
-class Bilm(PretrainedFiles):
+class Bilm(torch.nn.Module):
     """
     The bidirectional language model of Peters et al. (2018), sections 3.1 and 3.4, without its
     softmax. Input: the character ids of a batch of sentences, or word ids if the options have token
@@ -69,6 +67,11 @@ class Bilm(PretrainedFiles):
 
     boundary_ids: torch.Tensor
     options_json: torch.Tensor
+    # The functions of these names in `bilm.files.folders`, which `bilm/__init__.py` makes methods:
+    # the model imports nothing from its files.
+    from_pretrained: ClassVar[Callable[..., "Bilm"]]
+    save_pretrained: ClassVar[Callable[..., None]]
+    push_to_hub: ClassVar[Callable[..., str]]
 
     def __init__(
         self,

@@ -7,8 +7,8 @@ from allennlp.data.token_indexers import ELMoTokenCharactersIndexer
 from allennlp.data.token_indexers.token_indexer import IndexedTokenList
 from overrides import overrides
 
-from elmo_plugin.bilm.io.pretrained import read_options
-from elmo_plugin.bilm.token_embeddings import map_of
+from elmo_plugin.bilm.characters import map_of
+from elmo_plugin.bilm.files.load import read_options
 
 
 class _Ids(numpy.ndarray):

@@ -5,7 +5,8 @@ import numpy
 import torch
 
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
+from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE, UNKNOWN
+from elmo_plugin.util.errors import ConfigurationError
 
 # Offsets of the special ids. They follow the ids of the ordinary characters: 256 bytes, or the code
 # points that fit into `n_characters`. In the end 1 is added to all ids, because 0 pads sentences.
@@ -47,7 +48,7 @@ class CharacterMap:
 
     @classmethod
     def from_options(cls, options: BilmOptions) -> "CharacterMap":
-        """The map of a biLM with these options."""
+        """The map of a biLM that reads characters, see `map_of`."""
         cnn = options.char_cnn
         assert cnn is not None
         return cls(cnn.max_characters_per_token, cnn.n_characters, cnn.character_unit)
@@ -67,14 +68,7 @@ class CharacterMap:
         return ids
 
     def sentence_ids(self, words: Sequence[str]) -> numpy.ndarray:
-        """
-        Shape `(num_tokens, max_characters_per_token)`.
-
-        # Raises
-
-        `TypeError`
-            If the sentence is a string instead of a list of words.
-        """
+        """Shape `(num_tokens, max_characters_per_token)`. `TypeError` if `words` is a string."""
         if isinstance(words, str):
             raise TypeError(
                 f"Expected a sentence as a list of words, found the string {words[:40]!r}."
@@ -116,3 +110,42 @@ class CharacterMap:
             ord(character) if ord(character) < self._first_special else unknown
             for character in word[:space]
         ]
+
+
+class WordMap(CharacterMap):
+    """
+    Converts words to ids for token embeddings. A word has one id in place of its character ids, so
+    that the same code handles both: shape `(batch_size, num_tokens, 1)`, 0 at padding.
+
+    The id of `words[i]` is `i + 1`; its embedding is row `i` of the weight file. All other words
+    have the id of `<UNK>`, which must be in `words`.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(max_characters_per_token=1, n_characters=len(words) + 1)
+        self._rows = {word: row for row, word in enumerate(words)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WordMap) and self._rows == other._rows
+
+    def _ids(self, word: str) -> numpy.ndarray:
+        row = self._rows.get(word, self._rows[UNKNOWN])
+        ids = numpy.array([row + 1], numpy.int32)
+        ids.flags.writeable = False
+        return ids
+
+
+def map_of(options: BilmOptions) -> CharacterMap:
+    """
+    The map from words to the ids that a biLM of these options reads, or a `ConfigurationError` if
+    the words of its token embeddings are not known.
+    """
+    if options.char_cnn is not None:
+        return CharacterMap.from_options(options)
+    if options.words is None:
+        raise ConfigurationError(
+            "The biLM options have no `char_cnn`, so they need the words of the token embeddings "
+            "in `vocabulary`, which is missing. Read the options from a file with vocabulary.txt "
+            "beside it."
+        )
+    return WordMap(options.words)

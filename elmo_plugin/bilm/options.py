@@ -1,23 +1,57 @@
+"""The shape of a biLM, read from bilm-tf's `options.json`."""
+
 import json
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from os import PathLike
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
-from elmo_plugin.bilm.character_cnn_options import (
-    MAX_LAYERS,
-    CharacterCnnOptions,
-    character_cnn_options,
+from elmo_plugin.bilm.settings_reader import (
+    BOOLEAN,
+    BOUND,
+    FILTERS,
+    WORDS,
+    one_of,
+    read_part,
+    read_setting,
+    setting,
+    whole_number,
 )
-from elmo_plugin.bilm.settings_reader import BOOLEAN, BOUND, WORDS, SettingsReader, whole_number
 from elmo_plugin.bilm.vocabulary_file import words_beside
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 
 OPTIONS_FILE = "options.json"
 
-# Building a larger model would use all RAM before it failed. The largest published model, that of
-# Jozefowicz et al. (2016), has a billion parameters.
-MAX_PARAMETERS = 10**10
+# Larger values are mistakes, and would use all RAM before they failed.
+_MAX_LAYERS, _MAX_CHARACTERS = 1_000, 10_000
+
+
+@dataclass(frozen=True)
+class CharacterCnnOptions:
+    """The character encoder of a biLM: the `char_cnn` part of an options file."""
+
+    #: Width of each convolution and its number of filters, `((1, 32), (2, 32), …)`.
+    filters: Tuple[Tuple[int, int], ...] = setting(FILTERS)
+    #: Width of a character embedding.
+    embedding_dim: int = setting(whole_number(), name="embedding.dim")
+    #: Number of character ids, padding (id 0) included: 262 for bytes.
+    n_characters: int = setting(whole_number())
+    #: Ids per word, the begin and end of the word included.
+    max_characters_per_token: int = setting(whole_number(maximum=_MAX_CHARACTERS))
+    #: `relu` or `tanh`, applied after the maximum over positions.
+    activation: str = setting(one_of("relu", "tanh"))
+    #: Number of highway layers, 0 for none.
+    n_highway: int = setting(whole_number(0, _MAX_LAYERS), default=0)
+    #: `byte`: characters are UTF-8 bytes, as in every published biLM; or `code_point`.
+    character_unit: str = setting(one_of("byte", "code_point"), default="byte")
+    #: Whether the features of a word are projected to the width of an LSTM layer's output. If
+    #: false, they are used as the token layer, as in Kim et al. (2016).
+    projection: bool = setting(BOOLEAN, default=True)
+
+    @property
+    def num_filters(self) -> int:
+        """Number of features of a word before the projection."""
+        return sum(number for _, number in self.filters)
 
 
 @dataclass(frozen=True)
@@ -25,18 +59,18 @@ class LstmOptions:
     """The recurrent layers of a biLM: the `lstm` part of an options file."""
 
     #: Width of the cell state, per direction.
-    dim: int
+    dim: int = setting(whole_number())
     #: Width to which the hidden state is projected, per direction; `None` (or absent from the file)
     #: for no projection.
-    projection_dim: Optional[int]
+    projection_dim: Optional[int] = setting(whole_number(), default=None)
     #: Number of recurrent layers; the token layer does not count.
-    n_layers: int
+    n_layers: int = setting(whole_number(maximum=_MAX_LAYERS), default=1)
     #: Bounds on the cell state and on the projection; `None` (or 0 in the file) for no bound.
     #: `proj_clip` is `None` without a projection.
-    cell_clip: Optional[float]
-    proj_clip: Optional[float]
+    cell_clip: Optional[float] = setting(BOUND, default=None)
+    proj_clip: Optional[float] = setting(BOUND, default=None)
     #: Whether layers above the first add their input to their output.
-    use_skip_connections: bool
+    use_skip_connections: bool = setting(BOOLEAN)
 
     @property
     def output_dim(self) -> int:
@@ -46,27 +80,17 @@ class LstmOptions:
 
 @dataclass(frozen=True)
 class BilmOptions:
-    """
-    The shape of a biLM, as in bilm-tf's `options.json`.
+    """The shape of a biLM, as in bilm-tf's `options.json`."""
 
-    # Parameters
-
-    char_cnn : `Optional[CharacterCnnOptions]`
-        `None` for a biLM that reads token embeddings instead of characters.
-    lstm : `LstmOptions`
-    source : `Dict[str, Any]`
-        The content of the whole file, including training settings.
-    bidirectional : `bool`
-        False for a forward-only language model.
-    words : `Optional[Tuple[str, ...]]`
-        For token embeddings, the word of each row: `<S>`, `</S>`, `<UNK>`, then the others. `None`
-        if they are not known yet, see `with_words`.
-    """
-
+    #: `None` for a biLM that reads token embeddings instead of characters.
     char_cnn: Optional[CharacterCnnOptions]
     lstm: LstmOptions
+    #: The content of the whole file, including training settings.
     source: Dict[str, Any] = field(compare=False, repr=False)
+    #: False for a forward-only language model.
     bidirectional: bool = True
+    #: For token embeddings, the word of each row: `<S>`, `</S>`, `<UNK>`, then the others. `None`
+    #: if they are not known yet, see `with_words`.
     words: Optional[Tuple[str, ...]] = field(default=None, repr=False)
 
     @property
@@ -85,20 +109,6 @@ class BilmOptions:
         if self.char_cnn is None or self.char_cnn.projection:
             return self.lstm.output_dim
         return self.char_cnn.num_filters
-
-    @property
-    def num_parameters(self) -> int:
-        """Number of parameters of the biLM, without a softmax."""
-        lstm, dim = self.lstm, self.lstm.output_dim
-        per_input = 4 * lstm.dim
-        layer = (dim + 1) * per_input + (lstm.projection_dim or 0) * lstm.dim
-        stack = lstm.n_layers * layer + (self.token_dim + (lstm.n_layers - 1) * dim) * per_input
-        if self.char_cnn is None:
-            # A row for padding too.
-            encoder = (len(self.words or ()) + 1) * dim
-        else:
-            encoder = self.char_cnn.num_parameters(dim)
-        return encoder + (2 if self.bidirectional else 1) * stack
 
     @classmethod
     def from_file(cls, options_file: Union[str, PathLike]) -> "BilmOptions":
@@ -130,34 +140,27 @@ class BilmOptions:
     @classmethod
     def from_dict(cls, source: Dict[str, Any], location: str = "biLM options") -> "BilmOptions":
         """
-        # Parameters
-
-        source : `Dict[str, Any]`
-            The content of an options file.
-        location : `str`
-            Its name in error messages.
-
-        # Raises
-
-        `ConfigurationError`
-            If a setting is missing or impossible.
+        Reads the content of an options file, which messages call `location`. Raises
+        `ConfigurationError` if a setting is missing or impossible.
         """
-        read = SettingsReader(source, location)
-        has_characters = isinstance(source, dict) and source.get("char_cnn") is not None
-        options = cls(
-            char_cnn=character_cnn_options(read) if has_characters else None,
-            lstm=_lstm_options(read),
-            source=source,
-            bidirectional=read("bidirectional", BOOLEAN, default=True),
-            words=None if has_characters else _words(read),
-        )
-        if options.num_parameters > MAX_PARAMETERS:
-            raise ConfigurationError(
-                f"{location}: expected a biLM of at most {MAX_PARAMETERS:,} parameters, found "
-                f"{options.num_parameters:,}. No biLM is that large; correct the widths in "
-                "`char_cnn` and `lstm`."
-            )
-        return options
+        cnn, words = None, None
+        if isinstance(source, dict) and source.get("char_cnn") is not None:
+            cnn = read_part(CharacterCnnOptions, source, "char_cnn", location)
+            _check_characters(cnn, location)
+        else:
+            words = read_setting(source, "vocabulary", location, WORDS, None)
+        lstm = read_part(LstmOptions, source, "lstm", location)
+        if lstm.projection_dim is None:
+            lstm = replace(lstm, proj_clip=None)
+        if words is not None:
+            expected = read_setting(source, "n_tokens_vocab", location, whole_number(), len(words))
+            if len(words) != expected:
+                raise ConfigurationError(
+                    f"{location}: expected {expected} words, which is `n_tokens_vocab`, found "
+                    f"{len(words)}. Use the vocabulary with which the biLM was trained."
+                )
+        bidirectional = read_setting(source, "bidirectional", location, BOOLEAN, True)
+        return cls(cnn, lstm, source, bidirectional, words)
 
     def with_words(self, words: Sequence[str], location: str = "biLM options") -> "BilmOptions":
         """
@@ -204,28 +207,31 @@ class BilmOptions:
             )
 
 
-def _lstm_options(read: SettingsReader) -> LstmOptions:
-    projection_dim = read("lstm.projection_dim", whole_number(), default=None)
-    # 0 stands for no bound.
-    proj_clip = read("lstm.proj_clip", BOUND, default=None) or None
-    return LstmOptions(
-        dim=read("lstm.dim", whole_number()),
-        projection_dim=projection_dim,
-        n_layers=read("lstm.n_layers", whole_number(maximum=MAX_LAYERS), default=1),
-        cell_clip=read("lstm.cell_clip", BOUND, default=None) or None,
-        proj_clip=None if projection_dim is None else proj_clip,
-        use_skip_connections=read("lstm.use_skip_connections", BOOLEAN),
-    )
-
-
-def _words(read: SettingsReader) -> Optional[Tuple[str, ...]]:
-    words = read("vocabulary", WORDS, default=None)
-    if words is None:
-        return None
-    expected = read("n_tokens_vocab", whole_number(), default=len(words))
-    if len(words) != expected:
-        raise ConfigurationError(
-            f"{read.location}: expected {expected} words, which is `n_tokens_vocab`, found "
-            f"{len(words)}. Use the vocabulary with which the biLM was trained."
+def _check_characters(cnn: CharacterCnnOptions, location: str) -> None:
+    """Raises `ConfigurationError` if settings of characters do not fit each other."""
+    found, longest = cnn.n_characters, cnn.max_characters_per_token
+    name = "n_characters"
+    if cnn.character_unit == "byte" and found != 262:
+        problem = f"262, found {found}. 256 bytes, 5 specials and padding make 262."
+        if found == 261:
+            problem = (
+                "262, found 261. bilm-tf trains with 261, without padding. Write 262; the weights "
+                "do not change."
+            )
+    elif found < 8:
+        problem = (
+            f"of at least 8 (a character, 5 specials, the unknown and padding), found {found}."
         )
-    return tuple(words)
+    elif longest < 3:
+        name = "max_characters_per_token"
+        problem = (
+            f"of at least 3 (a character, the begin and the end of the word), found {longest}."
+        )
+    elif max(width for width, _ in cnn.filters) > longest:
+        name = "filters"
+        problem = (
+            f"with widths up to `max_characters_per_token` ({longest}), found {list(cnn.filters)}."
+        )
+    else:
+        return
+    raise ConfigurationError(f"{location}: expected `char_cnn.{name}` {problem}")

@@ -1,21 +1,27 @@
+"""Settings in nested JSON: looked up by dotted names and checked."""
+
 import math
-from typing import Any, Callable, Dict, NamedTuple, Optional
+from dataclasses import field, fields
+from typing import Any, Callable, NamedTuple, Optional, Type, TypeVar
 
 from elmo_plugin.bilm.vocabulary_file import SPECIALS
 from elmo_plugin.util.errors import ConfigurationError
 
-_REQUIRED = object()
+_REQUIRED, _MISSING = object(), object()
+
+Part = TypeVar("Part")
 
 
 class Kind(NamedTuple):
-    """The values that a setting may have: their description in error messages, and a test."""
+    """The values that a setting may have: described in messages, tested, and converted."""
 
     description: str
     accepts: Callable[[Any], bool]
+    convert: Callable[[Any], Any] = lambda value: value
 
 
 def whole_number(minimum: int = 1, maximum: Optional[int] = None) -> Kind:
-    """Accepts a whole number from `minimum` to `maximum`."""
+    """A whole number within bounds."""
     upper = "" if maximum is None else f" and at most {maximum:,}"
     return Kind(
         f"a whole number of at least {minimum}{upper}",
@@ -27,7 +33,7 @@ def whole_number(minimum: int = 1, maximum: Optional[int] = None) -> Kind:
 
 
 def one_of(*choices: str) -> Kind:
-    """Accepts one of several words."""
+    """One of several words."""
     return Kind(f"one of {', '.join(choices)}", lambda value: value in choices)
 
 
@@ -50,45 +56,61 @@ def _is_vocabulary(value: Any) -> bool:
 
 
 BOOLEAN = Kind("true or false", lambda value: isinstance(value, bool))
+# 0 stands for no bound.
 BOUND = Kind(
-    "a number not below 0", lambda value: type(value) in (int, float) and 0 <= value < math.inf
+    "a number not below 0",
+    lambda value: type(value) in (int, float) and 0 <= value < math.inf,
+    lambda value: value or None,
 )
-FILTERS = Kind("a list of [width, number] pairs of whole numbers above 0", _is_filters)
-WORDS = Kind(f"a list of different words that begins with {', '.join(SPECIALS)}", _is_vocabulary)
+FILTERS = Kind(
+    "a list of [width, number] pairs of whole numbers above 0",
+    _is_filters,
+    lambda value: tuple((width, number) for width, number in value),
+)
+WORDS = Kind(
+    f"a list of different words that begins with {', '.join(SPECIALS)}", _is_vocabulary, tuple
+)
 
 
-class SettingsReader:
+def setting(kind: Kind, default: Any = _REQUIRED, name: str = "") -> Any:
+    """A field of a dataclass, with its kind, default and (if it is another) name in the JSON."""
+    return field(metadata={"kind": kind, "default": default, "name": name})
+
+
+def read_part(kind: Type[Part], source: Any, name: str, location: str) -> Part:
+    """A dataclass of `setting` fields, which are below `name` in the JSON; see `read_setting`."""
+    values = {
+        each.name: read_setting(
+            source,
+            f"{name}.{each.metadata['name'] or each.name}",
+            location,
+            each.metadata["kind"],
+            each.metadata["default"],
+        )
+        for each in fields(kind)  # type: ignore[arg-type]
+    }
+    return kind(**values)
+
+
+def read_setting(
+    source: Any, name: str, location: str, kind: Kind, default: Any = _REQUIRED
+) -> Any:
     """
-    Looks up dotted names in nested JSON and checks the values.
-
-    # Parameters
-
-    source : `Dict[str, Any]`
-        The JSON.
-    location : `str`
-        Its name in error messages.
+    The setting of a dotted name; `default` if it is missing or `null`. Raises `ConfigurationError`,
+    which calls the JSON `location`, if it is required or of another kind.
     """
-
-    def __init__(self, source: Dict[str, Any], location: str) -> None:
-        self.source = source
-        self.location = location
-
-    def __call__(self, name: str, kind: Kind, default: Any = _REQUIRED) -> Any:
-        """The value of a setting; `default` if it is missing or `null`."""
-        value: Any = self.source
-        for part in name.split("."):
-            if not isinstance(value, dict) or part not in value:
-                if default is _REQUIRED:
-                    raise ConfigurationError(
-                        f"{self.location}: `{name}` is missing; expected {kind.description}, as in "
-                        "the options.json of bilm-tf with which the biLM was trained."
-                    )
-                return default
-            value = value[part]
-        if value is None and default is not _REQUIRED:
-            return default
-        if not kind.accepts(value):
-            raise ConfigurationError(
-                f"{self.location}: expected {kind.description} for `{name}`, found {value!r:.80}."
-            )
-        return value
+    value = source
+    for part in name.split("."):
+        value = value.get(part, _MISSING) if isinstance(value, dict) else _MISSING
+    if default is not _REQUIRED and (value is _MISSING or value is None):
+        return default
+    if value is _MISSING:
+        raise ConfigurationError(
+            f"{location}: `{name}` is missing; expected {kind.description}, as in the options.json "
+            "of bilm-tf with which the biLM was trained."
+        )
+    if not kind.accepts(value):
+        raise ConfigurationError(
+            f"{location}: expected {kind.description} for `{name}`, found {value!r:.80}."
+        )
+    return kind.convert(value)

@@ -1,8 +1,15 @@
-"""The file of the words that a biLM predicts or has token embeddings of."""
+"""
+The words that a biLM predicts or has token embeddings of: chosen from a text, written into
+`vocabulary.txt`, and stored in the vocabulary of an archive.
+"""
 
 import os
-from typing import List, Optional, Sequence, Set, Tuple, Union
+from collections import Counter
+from pathlib import Path
+from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
 
+from elmo_plugin.bilm.pretraining.text import TextPath, find_shards
+from elmo_plugin.corpora.sentence_per_line import WordCounts, count_words
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError, check_least
 from elmo_plugin.util.text_files import find_file, numbered_lines
@@ -14,27 +21,62 @@ END_SENTENCE = "</S>"
 UNKNOWN = "<UNK>"
 SPECIALS = (BEGIN_SENTENCE, END_SENTENCE, UNKNOWN)
 
+# Namespaces of AllenNLP's `Vocabulary`, which writes a file for each.
+SOFTMAX_NAMESPACE = "softmax_labels"
+COUNTS_NAMESPACE = "softmax_counts_labels"
+
 # A word and its count; `None` if that is not known.
 Entry = Tuple[str, Optional[int]]
 
 
-def check_choice(size: Optional[int], min_count: int) -> None:
-    """Raises `ConfigurationError` if `size` is below 4 or `min_count` below 1."""
-    if size is not None and size <= len(SPECIALS):
-        raise ConfigurationError(
-            f"Expected a vocabulary `size` of at least {len(SPECIALS) + 1}, found {size}: "
-            f"it includes {', '.join(SPECIALS)}."
-        )
-    check_least(1, min_count=min_count)
+def count_and_choose(
+    text: TextPath,
+    size: Optional[int],
+    min_count: int,
+    on_progress: Callable[[int], object] = lambda num_lines: None,
+) -> List[Entry]:
+    """
+    Counts the words of a text and chooses those to predict; see `Text`, `count_words` and
+    `choose_words` for the parameters, and `numbered_lines` for its exceptions.
+
+    # Raises
+
+    `ConfigurationError`
+        If there is no such text, no word in it, or `size` or `min_count` is impossible.
+    """
+    _check_choice(size, min_count)
+    shards = find_shards(text)
+    counts = count_words(shards, on_progress)
+    if not counts.words:
+        raise ConfigurationError(f"Expected words, found none in {', '.join(map(str, shards))}.")
+    return choose_words(counts, size, min_count)
 
 
-def check_min_count(min_count: int, highest: int) -> None:
-    """Raises `ConfigurationError` if `min_count` leaves out even the word of the highest count."""
-    if min_count > highest:
-        raise ConfigurationError(
-            f"Expected `min_count` of at most {highest}, the count of the most frequent word, "
-            f"found {min_count}."
-        )
+def choose_words(counts: WordCounts, size: Optional[int] = None, min_count: int = 1) -> List[Entry]:
+    """
+    The words to predict: `<S>`, `</S>`, `<UNK>`, then the most frequent ones in descending order of
+    their counts, words of equal count in alphabetical order.
+
+    # Parameters
+
+    counts : `WordCounts`
+        The words of the training text.
+    size : `Optional[int]`, optional (default = `None`)
+        Maximum number of words, including the first three.
+    min_count : `int`, optional (default = `1`)
+        Leave out words that occur less often.
+
+    # Returns
+
+    `List[Entry]`
+        `<S>` and `</S>` are counted once per sentence, `<UNK>` once for each word left out.
+    """
+    given = Counter({BEGIN_SENTENCE: counts.num_sentences, END_SENTENCE: counts.num_sentences})
+    # The text itself may contain these words.
+    given.update({word: counts.words[word] for word in SPECIALS})
+    words = [item for item in counts.words.items() if item[0] not in SPECIALS]
+    words.sort(key=lambda item: (-item[1], item[0]))
+    return _chosen([*((word, given[word]) for word in SPECIALS), *words], size, min_count)
 
 
 def check_specials(words: Sequence[str], location: str) -> None:
@@ -60,13 +102,8 @@ def read_vocabulary(
     path: Union[str, os.PathLike], size: Optional[int] = None, min_count: int = 1
 ) -> List[Entry]:
     """
-    Reads a file of `write_vocabulary` or of bilm-tf (words without counts), plain or gzip.
-
-    # Parameters
-
-    path : `Union[str, os.PathLike]`
-    size, min_count : `Optional[int]`, `int`
-        Leave out words at the end of the file, see `choose_words`.
+    Reads a file of `write_vocabulary` or of bilm-tf (words without counts), plain or gzip. `size`
+    and `min_count` leave out words at its end, see `choose_words`.
 
     # Raises
 
@@ -75,28 +112,30 @@ def read_vocabulary(
         other word or a word twice, is not in descending order of the counts, or has no counts for
         `min_count`.
     """
-    check_choice(size, min_count)
-    entries: List[Entry] = []
-    seen: Set[str] = set()
+    entries: Dict[str, Optional[int]] = {}
     try:
         for number, line in numbered_lines(path, newline="\n"):
             # bilm-tf leaves this line out too.
             if line.strip() == "!!!MAXTERMID":
                 continue
-            location = f"{path}:{number}"
-            word, count = _entry(line, location)
-            _check_entry(word, count, entries, location)
-            if word in seen:
-                raise ConfigurationError(f"{location}: `{word}` occurs twice. Remove one of them.")
-            seen.add(word)
-            entries.append((word, count))
+            word, tab, count = line.rpartition("\t")
+            word = word if tab else line.strip()
+            problem = _problem(word, count if tab else None, entries)
+            if problem is not None:
+                raise ConfigurationError(f"{path}:{number}: {problem}")
+            entries[word] = int(count) if tab else None
     except FileNotFoundError:
         raise ConfigurationError(
             f"Vocabulary file {path} does not exist. Write one with `elmo vocabulary`."
         ) from None
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
-    return _cut(entries, size, min_count, path)
+    if len(entries) <= len(SPECIALS):
+        raise ConfigurationError(
+            f"{path}: expected {', '.join(SPECIALS)} and the words to predict, one per line, "
+            f"found {len(entries)} lines."
+        )
+    return _chosen(list(entries.items()), size, min_count, str(path))
 
 
 def words_beside(options_file: Union[str, os.PathLike]) -> List[str]:
@@ -115,62 +154,100 @@ def words_beside(options_file: Union[str, os.PathLike]) -> List[str]:
     return [word for word, _ in read_vocabulary(path)]
 
 
-def _entry(line: str, location: str) -> Entry:
-    word, tab, count = line.rpartition("\t")
-    if not tab:
-        word = line.strip()
-    elif not count.strip().isdecimal():
+def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[List[int]]]:
+    """
+    The words that a trained language model predicts, from its folder, and their counts. `None` for
+    words without a language model, and for counts that are not known.
+    """
+    words, entries = (_lines(folder, name) for name in (SOFTMAX_NAMESPACE, COUNTS_NAMESPACE))
+    if words is None or entries is None:
+        return words, None
+    return words, decode_counts(entries, len(words))
+
+
+def decode_counts(entries: List[str], num_words: int) -> List[int]:
+    """
+    The count of each word, from run-length encoded entries `"<id> <count>"`: all words from this id
+    up to that of the next entry, or up to `num_words`, have this count. Words are sorted by count,
+    so that there are few entries.
+    """
+    first_ids, counts = zip(*(map(int, entry.split()) for entry in entries))
+    ends = [*first_ids[1:], num_words]
+    return [c for first, end, c in zip(first_ids, ends, counts) for _ in range(first, end)]
+
+
+def encode_counts(counts: List[Optional[int]]) -> List[str]:
+    """The entries for `decode_counts`; none if counts are not known."""
+    starts = [i for i, count in enumerate(counts) if i == 0 or count != counts[i - 1]]
+    return [f"{start} {counts[start]}" for start in starts if counts[start] is not None]
+
+
+def _lines(folder: Path, namespace: str) -> Optional[List[str]]:
+    path = folder / "vocabulary" / f"{namespace}.txt"
+    if not path.is_file():
+        return None
+    # Words may contain other line ends than this one.
+    with open(path, encoding="utf-8", newline="\n") as lines:
+        return [line.removesuffix("\n") for line in lines]
+
+
+def _check_choice(size: Optional[int], min_count: int) -> None:
+    if size is not None and size <= len(SPECIALS):
         raise ConfigurationError(
-            f"{location}: expected `word<TAB>count` with a whole number, found {line[:80]!r}."
+            f"Expected a vocabulary `size` of at least {len(SPECIALS) + 1}, found {size}: "
+            f"it includes {', '.join(SPECIALS)}."
         )
-    if not word:
-        raise ConfigurationError(f"{location}: expected a word, found none.")
-    return word, int(count) if tab else None
+    check_least(1, min_count=min_count)
 
 
-def _check_entry(word: str, count: Optional[int], before: List[Entry], location: str) -> None:
-    """Raises `ConfigurationError` if an entry cannot follow those before it."""
+def _problem(word: str, count: Optional[str], before: Dict[str, Optional[int]]) -> Optional[str]:
+    """Why a line cannot follow those before it; `None` if it can."""
     number = len(before)
+    if count is not None and not count.strip().isdecimal():
+        line = f"{word}\t{count}"
+        return f"expected `word<TAB>count` with a whole number, found {line[:80]!r}."
+    if not word:
+        return "expected a word, found none."
     if number < len(SPECIALS) and word != SPECIALS[number]:
-        raise ConfigurationError(
-            f"{location}: expected `{SPECIALS[number]}`, found `{word}`. A vocabulary begins with "
+        return (
+            f"expected `{SPECIALS[number]}`, found `{word}`. A vocabulary begins with "
             f"{', '.join(SPECIALS)}; write one with `elmo vocabulary`."
         )
-    if before and (count is None) != (before[0][1] is None):
-        raise ConfigurationError(
-            f"{location}: expected a count after every word or after none, found "
-            f"{'none' if count is None else count} after `{word}`."
+    last, last_count = next(reversed(before.items()), (word, count))
+    if (count is None) != (last_count is None):
+        found = "none" if count is None else count
+        return f"expected a count after every word or after none, found {found} after `{word}`."
+    if number > len(SPECIALS) and int(count or 0) > int(last_count or 0):
+        return (
+            f"expected words in descending order of their counts, found `{word}` ({count}) after "
+            f"`{last}` ({last_count}). Sampled softmax would draw the wrong words; sort the file, "
+            "or write it with `elmo vocabulary`."
         )
-    if number > len(SPECIALS) and count is not None and count > (before[-1][1] or 0):
-        raise ConfigurationError(
-            f"{location}: expected words in descending order of their counts, found `{word}` "
-            f"({count}) after `{before[-1][0]}` ({before[-1][1]}). Sampled softmax would draw "
-            "the wrong words; sort the file, or write it with `elmo vocabulary`."
-        )
+    return f"`{word}` occurs twice. Remove one of them." if word in before else None
 
 
-def _cut(
-    entries: List[Entry], size: Optional[int], min_count: int, path: Union[str, os.PathLike]
+def _chosen(
+    entries: List[Entry], size: Optional[int], min_count: int, file: str = ""
 ) -> List[Entry]:
-    if len(entries) <= len(SPECIALS):
-        raise ConfigurationError(
-            f"{path}: expected {', '.join(SPECIALS)} and the words to predict, one per line, "
-            f"found {len(entries)} lines."
-        )
-    kept = entries[:size]
-    if entries[0][1] is None:
+    """The entries without the words to leave out, which the count of `<UNK>` includes."""
+    _check_choice(size, min_count)
+    words = entries[len(SPECIALS) : size]
+    highest = entries[len(SPECIALS)][1] if words else min_count
+    if highest is None:
         if min_count > 1:
             raise ConfigurationError(
-                f"{path} holds no counts, so `min_count` {min_count} cannot be applied. Leave "
+                f"{file} holds no counts, so `min_count` {min_count} cannot be applied. Leave "
                 "it out, or write the file again with `elmo vocabulary`."
             )
-        return kept
-    # Every word has a count; counts are in descending order. Words with a count of 0, which were
-    # added by hand, are left out on request only.
+        return entries[:size]
+    # A file may also have words with a count of 0, added by hand; these stay by default.
     least = min_count if min_count > 1 else 0
-    check_min_count(least, entries[len(SPECIALS)][1] or 0)
-    words = [entry for entry in kept[len(SPECIALS) :] if (entry[1] or 0) >= least]
-    *boundaries, unknown = kept[: len(SPECIALS)]
+    if least > highest:
+        raise ConfigurationError(
+            f"Expected `min_count` of at most {highest}, the count of the most frequent word, "
+            f"found {min_count}."
+        )
+    words = [entry for entry in words if (entry[1] or 0) >= least]
+    *boundaries, unknown = entries[: len(SPECIALS)]
     left_out = entries[len(SPECIALS) + len(words) :]
-    count = sum(each or 0 for _, each in [unknown, *left_out])
-    return [*boundaries, (UNKNOWN, count), *words]
+    return [*boundaries, (UNKNOWN, sum(count or 0 for _, count in [unknown, *left_out])), *words]

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import List, Optional
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.io.archives import TrainedModel
-from elmo_plugin.bilm.io.array_files import WRITABLE_DTYPES
-from elmo_plugin.bilm.io.export import allennlp_obstacle, check_export_folder, save_bilm
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, softmax_of
-from elmo_plugin.bilm.io.unit_layers import layer_magnitudes, unit_layers
+from elmo_plugin.bilm.files.arrays import WRITABLE_DTYPES
+from elmo_plugin.bilm.files.folders import allennlp_obstacle, check_export_folder, save_bilm
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights, softmax_of
+from elmo_plugin.bilm.files.trained import TrainedModel
+from elmo_plugin.bilm.unit_layers import layer_magnitudes, unit_layers
 from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import numbered_lines
 

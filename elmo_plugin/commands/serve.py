@@ -8,7 +8,7 @@ import torch
 
 import elmo_plugin
 from elmo_plugin.analysis.neighbours import ContextIndex
-from elmo_plugin.bilm.io.softmax_files import find_softmax
+from elmo_plugin.bilm.files.softmax import find_softmax
 from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, chosen_bilm, positive_number
 from elmo_plugin.commands.command import say
 from elmo_plugin.serve.allowed_hosts import AllowedHosts

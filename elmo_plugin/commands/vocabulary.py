@@ -3,8 +3,7 @@ from pathlib import Path
 from typing import List
 
 from elmo_plugin.bilm.pretraining.text import decoded, find_shards
-from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
-from elmo_plugin.bilm.vocabulary_file import Entry, write_vocabulary
+from elmo_plugin.bilm.vocabulary_file import Entry, count_and_choose, write_vocabulary
 from elmo_plugin.commands.command import add_decoding_errors, check_not_input
 from elmo_plugin.util.atomic_write import check_output
 from elmo_plugin.util.errors import ConfigurationError

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Union
 import torch
 
 from elmo_plugin.bilm import load_bilm
-from elmo_plugin.bilm.io.shipped import restore_shipped_bilm
+from elmo_plugin.bilm.files.trained import restore_shipped_bilm
 from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.environment import setting

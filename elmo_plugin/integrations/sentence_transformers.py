@@ -1,7 +1,7 @@
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Union
 
-from elmo_plugin.bilm.io.hub import CONFIG_FILE, SAFETENSORS_FILE
+from elmo_plugin.bilm.files.folders import CONFIG_FILE, SAFETENSORS_FILE
 from elmo_plugin.corpora.tokenizer import treebank_words
 from elmo_plugin.elmo.elmo import Elmo
 from elmo_plugin.util.errors import ConfigurationError

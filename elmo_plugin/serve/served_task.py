@@ -2,7 +2,7 @@ import os
 from typing import Any, Callable, Dict, Iterable, List, Sequence, Union
 
 from elmo_plugin.analysis.layer_weights import stored_layer_weights
-from elmo_plugin.bilm.io.archives import TrainedModel
+from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.elmo import Elmo
 from elmo_plugin.serve.requests import EXAMPLES, Limits
 from elmo_plugin.serve.worker import Outcome, model_failed

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
 from elmo_plugin.analysis.surprisal import DIRECTIONS, UNITS, Scorer
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.serve.requests import Limits
 from elmo_plugin.serve.worker import Outcome, model_failed

@@ -2,7 +2,7 @@
 
 import torch
 
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "play", "began", ".", "They", "a", "of"]
 

@@ -20,8 +20,7 @@ from allennlp.common.registrable import Registrable
 from allennlp.models import Archive, Model, archival
 
 from elmo_plugin import load_archive, load_task
-from elmo_plugin.bilm.io.archives import TrainedModel
-from elmo_plugin.bilm.io.shipped import shipped_bilm
+from elmo_plugin.bilm.files.trained import TrainedModel, shipped_bilm
 from elmo_plugin.util.unpacking import unpack
 from tests.tagger import CORPUS, answers, member, repack, saved
 

@@ -59,20 +59,6 @@ def test_null_means_what_it_means_to_bilm_tf(make_options):
     assert (options.char_cnn.n_highway, lstm.cell_clip, lstm.proj_clip) == (0, None, None)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        dict(),
-        dict(bidirectional=False, projection_dim=None),
-        dict(projection=False, n_highway=0, n_layers=1),
-    ],
-)
-def test_parameters_are_counted_without_a_model(make_options, make_bilm, changes):
-    bilm = make_bilm(**changes)
-    expected = sum(parameter.numel() for parameter in bilm.parameters())
-    assert bilm.options.num_parameters == expected
-
-
 def test_a_folder_is_named_as_one(tmp_path):
     with pytest.raises(ConfigurationError, match=r"is a folder. Set `options_file` \(or ELMO_OPT"):
         BilmOptions.from_file(tmp_path)
@@ -122,14 +108,6 @@ def test_training_settings_beside_are_kept(make_options):
         (
             dict(max_characters_per_token=10**12),
             ["at most 10,000 for `char_cnn.max_characters_per_token`, found 1000000000000"],
-        ),
-        (dict(dim=10**12), ["at most 10,000,000,000 parameters", "correct the widths"]),
-        (dict(projection_dim=10**9), ["at most 10,000,000,000 parameters"]),
-        (dict(embedding=10**9), ["at most 10,000,000,000 parameters"]),
-        (dict(filters=[[1, 10**9]]), ["at most 10,000,000,000 parameters"]),
-        (
-            dict(n_characters=10**11, character_unit="code_point"),
-            ["at most 10,000,000,000 parameters"],
         ),
         (dict(bidirectional=0), ["true or false for `bidirectional`, found 0"]),
     ],

@@ -6,7 +6,7 @@ from typing import Any, Dict
 import torch
 
 from elmo_plugin.bilm import Bilm, BilmOptions
-from elmo_plugin.bilm.io.export import save_bilm
+from elmo_plugin.bilm.files.folders import save_bilm
 from tests.bilm.trained import WORDS
 
 

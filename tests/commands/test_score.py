@@ -14,7 +14,7 @@ from allennlp.commands.train import train_model
 from allennlp.common import Params
 
 from elmo_plugin.bilm import load_bilm
-from elmo_plugin.bilm.io.export import save_bilm
+from elmo_plugin.bilm.files.folders import save_bilm
 from elmo_plugin.util.resumable_text import ResumableText
 from tests.analysis.language_model import WORDS, make_softmax
 from tests.bilm.pretraining.tiny import make_experiment
@@ -304,7 +304,7 @@ def test_a_full_disk_under_a_printed_table_keeps_nothing(folder, monkeypatch):
 
 
 def test_a_bilm_without_a_softmax_is_refused(folder, exported, monkeypatch):
-    monkeypatch.setattr("elmo_plugin.bilm.io.softmax_files.SOFTMAX_FILE", "none.hdf5")
+    monkeypatch.setattr("elmo_plugin.bilm.files.softmax.SOFTMAX_FILE", "none.hdf5")
     assert "comes without a softmax: expected it in the file" in failure("text.txt")
 
 

@@ -103,7 +103,7 @@ def test_interrupted_it_leaves_nothing(folder, monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("elmo_plugin.bilm.pretraining.vocabulary.choose_words", interrupted)
+    monkeypatch.setattr("elmo_plugin.bilm.vocabulary_file.choose_words", interrupted)
     shown = running.interruption(capsys, "elmo-vocabulary", "a.txt", "out.txt")
     assert shown.endswith("allennlp elmo-vocabulary: stopped, nothing was written.\n")
     assert not list(folder.glob("out*"))

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
-from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE
+from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE
 from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE
 from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError, jsonnet_message

@@ -12,9 +12,13 @@ from typing import Any, Dict, Optional, Set, Tuple, Union
 
 import torch
 
+from elmo_plugin.bilm.files.trained import (
+    FINGERPRINT,
+    TrainedModel,
+    shipped_bilm,
+    stored_options_by_prefix,
+)
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.io.archives import TrainedModel, stored_options_by_prefix
-from elmo_plugin.bilm.io.shipped import FINGERPRINT, shipped_bilm
 from elmo_plugin.bilm.stored_options import STORED_OPTIONS, encode_bytes, encode_stored_options
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError

@@ -9,7 +9,7 @@ from thinc.api import Model, Optimizer, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats1d, Floats2d
 from thinc.util import get_torch_default_device
 
-from elmo_plugin.bilm.io.hub import CONFIG_FILE, SAFETENSORS_FILE
+from elmo_plugin.bilm.files.folders import CONFIG_FILE, SAFETENSORS_FILE
 from elmo_plugin.elmo.elmo import Elmo
 from elmo_plugin.elmo.token_batches import map_in_batches
 from elmo_plugin.integrations.spacy.pipe import folder_of_bytes, folder_to_bytes, sentences_of

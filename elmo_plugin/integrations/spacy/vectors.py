@@ -8,7 +8,7 @@ from thinc.api import get_current_ops
 from thinc.util import get_torch_default_device
 
 from elmo_plugin.bilm import Bilm, load_bilm
-from elmo_plugin.bilm.io.hub import CONFIG_FILE, SAFETENSORS_FILE
+from elmo_plugin.bilm.files.folders import CONFIG_FILE, SAFETENSORS_FILE
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.integrations.spacy.pipe import BatchPipe, sentences_of

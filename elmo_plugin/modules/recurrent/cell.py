@@ -15,7 +15,7 @@ class Cell(ABC):
 
     The attribute `gates` defines the gate order of weights, biases, `formula` and compiled kernels.
     All LSTM cells begin with PyTorch's order: input, forget, candidate, output. (The weight
-    files of bilm-tf have another order, which `bilm/io/weight_files.py` converts.)
+    files of bilm-tf have another order, which `bilm/files/layout.py` converts.)
 
     The product with the previous hidden state is added to the first `num_recurrent_gates` gates,
     the product with the inputs to the last `num_input_gates`.

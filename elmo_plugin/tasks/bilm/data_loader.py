@@ -5,12 +5,12 @@ from allennlp.data import DataLoader, DatasetReader, Instance, Vocabulary
 from allennlp.nn.util import move_to_device
 from overrides import overrides
 
+from elmo_plugin.bilm.characters import map_of
 from elmo_plugin.bilm.pretraining.batches import SentenceBatches, StreamBatches
 from elmo_plugin.bilm.pretraining.language_model import options_for
 from elmo_plugin.bilm.pretraining.passes import TextPass
 from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
 from elmo_plugin.bilm.pretraining.text import TextPath
-from elmo_plugin.bilm.token_embeddings import map_of
 from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.vocabulary import softmax_ids
 from elmo_plugin.util.distributed import rank_and_world_size

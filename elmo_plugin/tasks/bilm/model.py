@@ -9,8 +9,8 @@ from allennlp.nn import InitializerApplicator
 from allennlp.training.metrics import Metric
 from overrides import overrides
 
-from elmo_plugin.bilm.io.pretrained import given_options, read_weights_into
-from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE, find_softmax
+from elmo_plugin.bilm.files.load import given_options, load_weights
+from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, find_softmax
 from elmo_plugin.bilm.pretraining.language_model import LanguageModel
 from elmo_plugin.bilm.pretraining.perplexity import Perplexity
 from elmo_plugin.tasks.bilm.vocabulary import softmax_counts, softmax_ids
@@ -26,7 +26,7 @@ class InitialWeights(FromParams):
     # Parameters
 
     file : `str`
-        Weight file, archive or folder of a run, see `read_weights_into`. Its softmax is read too,
+        Weight file, archive or folder of a run, see `load_weights`. Its softmax is read too,
         if the file contains it or `softmax.hdf5` is beside it.
     vocabulary_file : `Optional[str]`, optional (default = `None`)
         See `find_softmax`.
@@ -114,7 +114,7 @@ def start_from(initial: InitialWeights, model: LanguageModel) -> None:
     Copies trained weights into a language model. Words that the trained softmax lacks keep their
     random initial weights.
     """
-    read_weights_into(model.bilm, initial.file)
+    load_weights(model.bilm, initial.file)
     trained = find_softmax(initial.file, model.bilm.options, initial.vocabulary_file)
     if trained is None:
         logger.warning(

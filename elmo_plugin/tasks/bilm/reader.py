@@ -4,7 +4,7 @@ from allennlp.data import DatasetReader, Instance
 from allennlp.data.fields import MetadataField
 from overrides import overrides
 
-from elmo_plugin.bilm.io.pretrained import given_options
+from elmo_plugin.bilm.files.load import given_options
 from elmo_plugin.bilm.pretraining.text import Text, TextPath, decoded
 from elmo_plugin.util.errors import check_least
 

@@ -3,15 +3,17 @@ from typing import Dict, List, Optional, Union
 from allennlp.common.tqdm import Tqdm
 from allennlp.data import Vocabulary
 
-from elmo_plugin.bilm.io.predicted_words import (
+from elmo_plugin.bilm.pretraining.text import decoded
+from elmo_plugin.bilm.vocabulary_file import (
     COUNTS_NAMESPACE,
     SOFTMAX_NAMESPACE,
+    Entry,
+    check_specials,
+    count_and_choose,
     decode_counts,
     encode_counts,
+    read_vocabulary,
 )
-from elmo_plugin.bilm.pretraining.text import decoded
-from elmo_plugin.bilm.pretraining.vocabulary import count_and_choose
-from elmo_plugin.bilm.vocabulary_file import Entry, check_specials, read_vocabulary
 from elmo_plugin.util.errors import ConfigurationError
 
 

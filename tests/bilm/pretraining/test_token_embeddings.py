@@ -12,9 +12,9 @@ from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin import embed_sentences
 from elmo_plugin.bilm import load_bilm
-from elmo_plugin.bilm.io.archives import TrainedModel
-from elmo_plugin.bilm.io.export import save_bilm
-from elmo_plugin.bilm.io.softmax_files import softmax_of
+from elmo_plugin.bilm.files.folders import save_bilm
+from elmo_plugin.bilm.files.softmax import softmax_of
+from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays

@@ -8,9 +8,9 @@ import pytest
 from allennlp.commands.train import train_model
 from allennlp.common import Params
 
-from elmo_plugin.bilm.io.archives import TrainedModel
-from elmo_plugin.bilm.io.export import save_bilm
-from elmo_plugin.bilm.io.softmax_files import softmax_of
+from elmo_plugin.bilm.files.folders import save_bilm
+from elmo_plugin.bilm.files.softmax import softmax_of
+from elmo_plugin.bilm.files.trained import TrainedModel
 from tests.bilm.pretraining.tiny import make_experiment
 
 TEXT = Path(__file__).parents[3] / "fixtures" / "corpora" / "lm" / "large"

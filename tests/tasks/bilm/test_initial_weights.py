@@ -14,7 +14,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.models import Model, load_archive
 
 from elmo_plugin.bilm import save_weights
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, save_softmax
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights, save_softmax
 from elmo_plugin.tasks.bilm.model import BilmModel, InitialWeights
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary, softmax_counts
 from tests.bilm.pretraining.tiny import make_experiment, make_options, write_text

@@ -5,8 +5,7 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 
-from elmo_plugin.bilm.pretraining.vocabulary import choose_words
-from elmo_plugin.bilm.vocabulary_file import read_vocabulary, write_vocabulary
+from elmo_plugin.bilm.vocabulary_file import choose_words, read_vocabulary, write_vocabulary
 from elmo_plugin.corpora.sentence_per_line import count_words
 from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
 from elmo_plugin.tasks.bilm.reader import BilmReader

@@ -5,7 +5,7 @@ from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.util.errors import ConfigurationError
 

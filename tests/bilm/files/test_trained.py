@@ -10,9 +10,9 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 
 from elmo_plugin.bilm import Bilm, load_bilm, save_weights
-from elmo_plugin.bilm.io.archives import TrainedModel
-from elmo_plugin.bilm.io.pretrained import read_weights_into
-from elmo_plugin.bilm.io.softmax_files import find_softmax
+from elmo_plugin.bilm.files.load import load_weights
+from elmo_plugin.bilm.files.softmax import find_softmax
+from elmo_plugin.bilm.files.trained import TrainedModel
 from tests.bilm.trained import COUNTS, WORDS, StandIn, save_run, vocabulary
 
 
@@ -34,7 +34,7 @@ def run(model, tmp_path):
 @pytest.mark.parametrize("kind", ["folder", "archive"])
 def test_weights_and_softmax_come_from_a_trained_model(model, run, make_bilm, kind):
     bilm = make_bilm(seed=2)
-    read_weights_into(bilm, run[kind])
+    load_weights(bilm, run[kind])
     assert same(bilm, model.bilm)
     softmax = find_softmax(run[kind], bilm.options)
     assert torch.equal(softmax.weight, model.softmax.weight)
@@ -65,7 +65,7 @@ def test_a_recovered_run_reads_its_bilm_from_files_in_the_home_folder(
 def test_files_serve_where_an_archive_does(make_bilm, tmp_path, ending):
     bilm, read = make_bilm(seed=1, bidirectional=False), make_bilm(seed=2, bidirectional=False)
     save_weights(bilm, tmp_path / f"weights.{ending}")
-    read_weights_into(read, tmp_path / f"weights.{ending}")
+    load_weights(read, tmp_path / f"weights.{ending}")
     assert same(read, bilm)
 
 
@@ -128,7 +128,7 @@ def test_another_shape_is_named_by_its_first_setting(run, make_bilm, changes, ex
     bilm = make_bilm(**changes)
     before = [parameter.clone() for parameter in bilm.parameters()]
     with pytest.raises(ConfigurationError, match=f"run.tar.gz does not fit.*{expected}"):
-        read_weights_into(bilm, run["archive"])
+        load_weights(bilm, run["archive"])
     assert all(torch.equal(*pair) for pair in zip(before, bilm.parameters()))
 
 

@@ -1,4 +1,6 @@
-from typing import Any, List, Optional, Tuple
+"""The token layer of a biLM: the vector of each word, from its characters or from a table."""
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -7,9 +9,22 @@ from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.character_convolution import can_look_up, character_maxima
 from elmo_plugin.modules.linear.packed import PackedLinear
+from elmo_plugin.util.weight_state import WeightState
 
 
-class CharacterEncoder(torch.nn.Module):
+class _TokenLayer(torch.nn.Module):
+    """What both kinds have: embeddings, with a row for id 0, which pads sentences."""
+
+    embedding: torch.nn.Embedding
+    output_dim: int
+
+    def reset_padding(self) -> None:
+        """Sets the embedding of id 0 to 0: weight files have no row for it."""
+        with torch.no_grad():
+            self.embedding.weight[0].zero_()
+
+
+class CharacterEncoder(_TokenLayer):
     """
     Computes the token layer of a biLM from the characters of words: convolutions over character
     embeddings, the maximum over positions, an activation and highway layers
@@ -53,11 +68,6 @@ class CharacterEncoder(torch.nn.Module):
             torch.nn.init.zeros_(convolution.bias)
         if self.projection is not None:
             _reset_linear(self.projection)
-
-    def reset_padding(self) -> None:
-        """Sets the embedding of id 0 to 0: weight files have no row for it."""
-        with torch.no_grad():
-            self.embedding.weight[0].zero_()
 
     def forward(self, character_ids: torch.Tensor) -> torch.Tensor:
         """From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`."""
@@ -134,6 +144,70 @@ class Highway(torch.nn.Module):
         return torch.lerp(
             inputs, torch.relu(self.transform(inputs)), torch.sigmoid(self.gate(inputs))
         )
+
+
+class TokenEmbeddings(_TokenLayer):
+    """
+    The token layer of a biLM with one vector per word: "token embeddings" in section 3.1 of the
+    paper, `embedding` in bilm-tf's weight files.
+    """
+
+    def __init__(self, options: BilmOptions) -> None:
+        super().__init__()
+        self.output_dim = options.token_dim
+        assert options.words is not None
+        num_words = len(options.words)
+        self.embedding = torch.nn.Embedding(num_words + 1, self.output_dim, padding_idx=0)
+        # The bound of bilm-tf, whose matrix has no row for padding.
+        bound = (6.0 / (num_words + self.output_dim)) ** 0.5
+        torch.nn.init.uniform_(self.embedding.weight, -bound, bound)
+        self.reset_padding()
+
+    def forward(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """From shape `(num_words, 1)` to `(num_words, output_dim)`."""
+        return self.embedding(token_ids.squeeze(1))
+
+
+class TokenLayerTable:
+    """
+    Keeps the token layer of the given words; other words are computed by `encoder` at each call,
+    and all words once its weights have changed. `characters` converts words to the ids that
+    `encoder` reads.
+    """
+
+    def __init__(
+        self,
+        encoder: _TokenLayer,
+        characters: CharacterMap,
+        words: Sequence[str],
+    ) -> None:
+        self._encoder = encoder
+        self._weights = WeightState(list(encoder.parameters()))
+        weight = encoder.embedding.weight
+        words = list(dict.fromkeys(words))
+        self._vectors = weight.new_empty(len(words), encoder.output_dim)
+        self._rows: Dict[bytes, int] = {}
+        with torch.no_grad():
+            for first in range(0, len(words), tuning.WORDS_AT_ONCE):
+                # Shape: (num_words, max_characters_per_token)
+                ids = characters.batch_ids([words[first : first + tuning.WORDS_AT_ONCE]])[0]
+                self._vectors[first : first + len(ids)] = encoder(ids.to(weight.device))
+                for row, word_ids in enumerate(ids.numpy(), start=first):
+                    self._rows[word_ids.tobytes()] = row
+
+    def __call__(self, character_ids: torch.Tensor) -> torch.Tensor:
+        """From shape `(num_words, max_characters_per_token)` to `(num_words, output_dim)`."""
+        if not self._weights.is_current(list(self._encoder.parameters())):
+            return self._encoder(character_ids)
+        rows = torch.tensor(
+            [self._rows.get(ids.tobytes(), -1) for ids in character_ids.cpu().numpy()],
+            device=character_ids.device,
+        )
+        unknown = rows < 0
+        vectors = self._vectors[rows]
+        if bool(unknown.any()):
+            vectors[unknown] = self._encoder(character_ids[unknown]).to(vectors.dtype)
+        return vectors
 
 
 def _reset_linear(layer: torch.nn.Linear) -> None:

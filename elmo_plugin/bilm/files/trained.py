@@ -3,21 +3,28 @@
 import os
 import tarfile
 from dataclasses import dataclass
+from functools import lru_cache
 from os import PathLike
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.io.predicted_words import read_predicted_words
-from elmo_plugin.bilm.io.shipped import restore_shipped_bilm
+from elmo_plugin.bilm.files.layout import read_weights
+from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.stored_options import STORED_OPTIONS, decode_stored_options
+from elmo_plugin.bilm.stored_options import STORED_OPTIONS, decode_bytes, decode_stored_options
+from elmo_plugin.bilm.vocabulary_file import read_predicted_words
+from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 from elmo_plugin.util.quantized import dequantize
+from elmo_plugin.util.resources import shipped
 from elmo_plugin.util.unpacking import read_config, unpacked
 from elmo_plugin.util.weights import find_weights, read_trained_state, with_prefix
+
+#: In a state dict that leaves out a biLM: its fingerprint, under the name that the biLM has there.
+FINGERPRINT = "fingerprint"
 
 
 @dataclass(frozen=True)
@@ -62,18 +69,9 @@ class TrainedModel:
 
     def bilm(self, name: Optional[str] = None) -> Bilm:
         """
-        A biLM of the model, fine-tuned or not.
-
-        # Parameters
-
-        name : `Optional[str]`, optional (default = `None`)
-            Its name in the model, such as `text_field_embedder.token_embedder_elmo.bilm`; not
-            needed if there is only one.
-
-        # Raises
-
-        `ConfigurationError`
-            If there is no biLM, none of that name, or several and no name.
+        A biLM of the model, fine-tuned or not. `name` is its name in the model, such as
+        `text_field_embedder.token_embedder_elmo.bilm`; not needed if there is only one. Raises
+        `ConfigurationError` if there is no biLM, none of that name, or several and no name.
         """
         options, source, parameters = self._stored(name)
         bilm = Bilm(options, source=source)
@@ -82,12 +80,8 @@ class TrainedModel:
 
     def parameters_of(self, options: BilmOptions) -> Dict[str, torch.Tensor]:
         """
-        The state dict of the only biLM of the model.
-
-        # Raises
-
-        `ConfigurationError`
-            As `bilm`, and if its options are not these or a number is not finite.
+        The state dict of the only biLM of the model. Raises `ConfigurationError` as `bilm`, and if
+        its options are not these or a number is not finite.
         """
         found, _, parameters = self._stored()
         if found != options:
@@ -148,3 +142,34 @@ def is_archive(path: Union[str, PathLike]) -> bool:
     except EOFError:
         # A truncated compressed file; reading it raises the error for users.
         return True
+
+
+@lru_cache(maxsize=1)
+def shipped_bilm() -> Bilm:
+    """The biLM that comes with the package, whatever `ELMO_WEIGHTS` is. Not to be changed."""
+    options = BilmOptions.from_file(shipped(DEFAULTS["ELMO_OPTIONS"]))
+    bilm = Bilm(options)
+    bilm.load_state_dict(read_weights(options, shipped(DEFAULTS["ELMO_WEIGHTS"])), strict=False)
+    return bilm.eval()
+
+
+def restore_shipped_bilm(parameters: Dict[str, torch.Tensor], location: str) -> None:
+    """
+    Adds the weights of the biLM that comes with the package to a state dict that leaves them out.
+    Raises `ConfigurationError` if it belongs to another biLM; `location` is its name there.
+    """
+    for name in [name for name in parameters if name.split(".")[-1] == FINGERPRINT]:
+        prefix = name.removesuffix(FINGERPRINT)
+        # A parameter of another program may have this name.
+        if f"{prefix}{STORED_OPTIONS}" not in parameters:
+            continue
+        bilm = shipped_bilm()
+        expected, found = decode_bytes(parameters.pop(name)).hex(), fingerprint(bilm)
+        if expected != found:
+            raise ConfigurationError(
+                f"{location} was packed for the biLM {expected}, but {found} comes with this "
+                "version. Use the version of elmo_plugin with which it was packed."
+            )
+        for part, weight in bilm.state_dict().items():
+            if part != STORED_OPTIONS:
+                parameters[prefix + part] = weight

@@ -7,13 +7,13 @@ import os
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Dict, Iterable, List, Optional, Sequence, Union
+from typing import Dict, List, Optional, Sequence, Union
 
 import numpy
 import torch
 
-from elmo_plugin.bilm.io.archives import TrainedModel, is_archive
-from elmo_plugin.bilm.io.array_files import read_arrays, write_arrays
+from elmo_plugin.bilm.files.arrays import read_arrays, write_arrays
+from elmo_plugin.bilm.files.trained import TrainedModel, is_archive
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.vocabulary_file import (
     VOCABULARY_FILE,
@@ -26,6 +26,7 @@ from elmo_plugin.util.errors import ConfigurationError
 SOFTMAX_FILE = "softmax.hdf5"
 
 _WEIGHT, _BIAS = "softmax/W", "softmax/b"
+_TENSORS = frozenset((_WEIGHT, _BIAS))
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,7 @@ def find_softmax(
     # Parameters
 
     weight_file : `Union[str, PathLike]`
-        A weight file of a biLM, a `softmax.hdf5`, or a trained `elmo-bilm` model, see
-        `TrainedModel.read`.
+        A weight file of a biLM, a `softmax.hdf5`, or a trained `elmo-bilm` model.
     options : `BilmOptions`
         Options of that biLM.
     vocabulary_file : `Optional[Union[str, PathLike]]`, optional (default = `None`)
@@ -89,11 +89,11 @@ def find_softmax(
     if is_archive(weight_file):
         softmax = softmax_of(TrainedModel.read(weight_file))
     else:
-        arrays = read_arrays(weight_file, _of_softmax)
+        arrays = read_arrays(weight_file, _TENSORS.intersection)
         if not arrays:
             weight_file = os.path.join(os.path.dirname(weight_file), SOFTMAX_FILE)
             try:
-                arrays = read_arrays(weight_file, _of_softmax)
+                arrays = read_arrays(weight_file, _TENSORS.intersection)
             except FileNotFoundError:
                 return None
         softmax = _from_arrays(arrays, weight_file, vocabulary_file)
@@ -129,10 +129,6 @@ def save_softmax(
     write_arrays(arrays, Path(folder) / SOFTMAX_FILE, dtype)
     counts: Sequence[Optional[int]] = softmax.counts or [None] * len(softmax.words)
     write_vocabulary(list(zip(softmax.words, counts)), Path(folder) / VOCABULARY_FILE)
-
-
-def _of_softmax(names: Iterable[str]) -> List[str]:
-    return [name for name in names if name in (_WEIGHT, _BIAS)]
 
 
 def _from_arrays(

@@ -9,7 +9,7 @@ import torch
 from allennlp.common.checks import ConfigurationError
 
 from elmo_plugin.bilm import save_weights
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, find_softmax, save_softmax
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights, find_softmax, save_softmax
 from tests.bilm.trained import COUNTS, WORDS
 
 

@@ -16,13 +16,12 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 
 WRITABLE_DTYPES = ("float32", "float16")
-READABLE_DTYPES = ("float16", "float32", "float64")
-
-Shape = Tuple[int, ...]
-
+_READABLE_DTYPES = ("float16", "float32", "float64")
+_SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
 # Of groups in HDF5; weight files of bilm-tf have five.
 _MAX_DEPTH = 50
-_SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
+
+Shape = Tuple[int, ...]
 
 
 def read_arrays(
@@ -38,7 +37,8 @@ def read_arrays(
     `FileNotFoundError`
         If there is no such file.
     `ConfigurationError`
-        If it cannot be read, or an array is not of `READABLE_DTYPES` or not finite in float32.
+        If it cannot be read, or an array is not of float16, float32 or float64, or not finite in
+        float32.
     """
     path = local_path(file)
     if os.path.isdir(path):
@@ -73,11 +73,12 @@ class _StoredArray:
 
 @contextmanager
 def _opened(path: str) -> Iterator[Dict[str, _StoredArray]]:
-    # Names do not tell: a downloaded copy has no ending.
-    hdf5 = None
+    """The arrays of a file. Another format of arrays has its branch here."""
+    # Names do not tell the format: a downloaded copy has no ending.
     try:
         hdf5 = h5py.File(path, "r")
     except OSError:
+        hdf5 = None
         if h5py.is_hdf5(path):
             raise
     if hdf5 is not None:
@@ -112,18 +113,14 @@ def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
 
 def _of_safetensors(file: Any, name: str) -> _StoredArray:
     stored = file.get_slice(name)
-    dtype = stored.get_dtype()
-    return _StoredArray(
-        tuple(stored.get_shape()),
-        _SAFETENSORS_TYPES.get(dtype, dtype),
-        lambda: file.get_tensor(name),
-    )
+    dtype = _SAFETENSORS_TYPES.get(stored.get_dtype(), stored.get_dtype())
+    return _StoredArray(tuple(stored.get_shape()), dtype, lambda: file.get_tensor(name))
 
 
 def _as_float32(stored: _StoredArray, expected: str) -> numpy.ndarray:
-    if stored.dtype not in READABLE_DTYPES:
+    if stored.dtype not in _READABLE_DTYPES:
         raise ConfigurationError(
-            f"{expected} of type {', '.join(READABLE_DTYPES)}, found {stored.dtype}. Write the "
+            f"{expected} of type {', '.join(_READABLE_DTYPES)}, found {stored.dtype}. Write the "
             "weights as one of these."
         )
     array = stored.read()
@@ -153,36 +150,32 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
     """
     if dtype not in WRITABLE_DTYPES:
         raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")
-    converted = {name: _convert(name, array, dtype) for name, array in arrays.items()}
-    content = _content(converted, Path(file).suffix)
+    converted = {name: _converted(name, array, dtype) for name, array in arrays.items()}
     with atomic_write(file) as unfinished:
-        unfinished.write_bytes(content)
+        if Path(file).suffix == ".safetensors":
+            from safetensors.numpy import save
+
+            unfinished.write_bytes(save(converted))
+            return
+        # In memory, because HDF5 cannot be used any more after a write to a full disk has failed.
+        buffer = io.BytesIO()
+        with h5py.File(buffer, "w") as opened:
+            for name, array in converted.items():
+                opened.create_dataset(name, data=array)
+        unfinished.write_bytes(buffer.getbuffer())
 
 
-def _content(arrays: Dict[str, numpy.ndarray], suffix: str) -> Union[bytes, memoryview]:
-    if suffix == ".safetensors":
-        from safetensors.numpy import save
-
-        return save(arrays)
-    # In memory, because HDF5 cannot be used any more after a write to a full disk has failed.
-    buffer = io.BytesIO()
-    with h5py.File(buffer, "w") as opened:
-        for name, array in arrays.items():
-            opened.create_dataset(name, data=array)
-    return buffer.getbuffer()
-
-
-def _convert(name: str, array: numpy.ndarray, dtype: str) -> numpy.ndarray:
+def _converted(name: str, array: numpy.ndarray, dtype: str) -> numpy.ndarray:
+    with numpy.errstate(over="ignore"):
+        converted = numpy.ascontiguousarray(array.astype(dtype, copy=False))
     if not numpy.isfinite(array).all():
         raise ValueError(
             f"Expected finite numbers in {name}, found NaN or infinity. The training diverged; use "
             "another checkpoint."
         )
-    try:
-        with numpy.errstate(over="raise"):
-            return numpy.ascontiguousarray(array.astype(dtype, copy=False))
-    except FloatingPointError:
+    if not numpy.isfinite(converted).all():
         raise ValueError(
             f"Expected numbers up to 65504 for {dtype}, found {numpy.abs(array).max():.6g} in "
             f"{name}. Write float32."
-        ) from None
+        )
+    return converted

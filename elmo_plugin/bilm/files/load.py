@@ -1,11 +1,13 @@
+"""Finds the options and the weights of a biLM, checks that they fit, and builds it."""
+
 from os import PathLike
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Type, Union
 
 import torch
 
 from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.io.archives import TrainedModel, is_archive, stored_options_by_prefix
-from elmo_plugin.bilm.io.weight_files import read_weights
+from elmo_plugin.bilm.files.layout import read_weights
+from elmo_plugin.bilm.files.trained import TrainedModel, is_archive, stored_options_by_prefix
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.bilm.stored_options import STORED_OPTIONS
 from elmo_plugin.environment import bilm_files, setting
@@ -32,7 +34,7 @@ def load_bilm(
     options_file, weight_file : `Optional[Union[str, PathLike]]`
         The two files of a biLM: local paths or URLs, see `local_path`. Default: the environment
         variables `ELMO_OPTIONS` and `ELMO_WEIGHTS`, or the biLM that comes with the project.
-        `weight_file` may also be a trained model, see `read_weights_into`.
+        `weight_file` may also be a trained model, see `load_weights`.
     stateful, warm_up : `bool`
         See `Bilm`.
     dtype : `str`, optional (default = `"float32"`)
@@ -61,11 +63,8 @@ def load_bilm(
             f"{options_file}: `bidirectional` is false, but ELMo needs a model of both directions."
         )
     options.check_widths(str(options_file))
-    # Read before the model is built: wrong options could need any amount of memory.
-    parameters = None if archived else _read_parameters(options, weight_file)
-    bilm = Bilm(options, stateful=stateful, warm_up=warm_up, source=source)
-    if parameters is not None:
-        _load(bilm, parameters)
+    settings = {"stateful": stateful, "warm_up": warm_up, "source": source}
+    bilm = build(options, None if archived else weight_file, **settings)
     if dtype == "bfloat16":
         bilm.to(torch.bfloat16)
     elif dtype == "int8":
@@ -73,7 +72,25 @@ def load_bilm(
     return bilm.eval()
 
 
-def read_weights_into(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
+def build(
+    options: BilmOptions,
+    weight_file: Optional[Union[str, PathLike]],
+    cls: Type[Bilm] = Bilm,
+    **settings: Any,
+) -> Bilm:
+    """
+    A biLM in evaluation mode. `weight_file` is that of `load_weights`, or `None` if AllenNLP loads
+    the weights afterwards; `settings` are other arguments of `Bilm`.
+    """
+    # Read before the model is built: wrong options could need any amount of memory.
+    parameters = None if weight_file is None else read_parameters(options, weight_file)
+    bilm = cls(options, **settings)
+    if parameters is not None:
+        bilm.load_state_dict({STORED_OPTIONS: bilm.options_json, **parameters})
+    return bilm.eval()
+
+
+def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
     """
     Loads the weights of a biLM from a file of any kind: HDF5, `.safetensors`, or the `model.tar.gz`
     or serialization directory of any AllenNLP model that contains one biLM; a local path or a URL,
@@ -84,20 +101,20 @@ def read_weights_into(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
     `ConfigurationError`
         If it is missing, damaged, does not fit the options, or has numbers that are not finite.
     """
-    _load(bilm, _read_parameters(bilm.options, weight_file))
+    parameters = read_parameters(bilm.options, weight_file)
+    bilm.load_state_dict({STORED_OPTIONS: bilm.options_json, **parameters})
 
 
-def _read_parameters(
+def read_parameters(
     options: BilmOptions, weight_file: Union[str, PathLike]
 ) -> Dict[str, torch.Tensor]:
+    """
+    The parameters of a biLM from a file of any kind, see `load_weights`. The one place where the
+    kind is decided: another format is another branch, which checks the file against the options.
+    """
     if is_archive(weight_file):
         return TrainedModel.read(weight_file).parameters_of(options)
     return read_weights(options, weight_file)
-
-
-def _load(bilm: Bilm, parameters: Dict[str, torch.Tensor]) -> None:
-    # Only archives hold options beside parameters.
-    bilm.load_state_dict({STORED_OPTIONS: bilm.options_json, **parameters})
 
 
 def read_options(
@@ -136,7 +153,7 @@ def _archived_options(
     files: List[Union[str, PathLike]], serialization_dir: Optional[str], source: str
 ) -> Optional[BilmOptions]:
     """
-    The options that a `Bilm` has stored in the weights of a trained model, see `stored_weights`, or
+    The options that a `Bilm` has stored in the weights of a trained model, see `stored_state`, or
     `None`. They are preferred to `files`, which may have changed since.
     """
     parameters = stored_state(serialization_dir, *files) or {}

@@ -13,9 +13,9 @@ from allennlp.modules.elmo import Elmo as AllenNlpElmo
 from allennlp.modules.elmo import batch_to_ids
 
 from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, read_options
-from elmo_plugin.bilm.io.export import allennlp_obstacle, save_bilm
-from elmo_plugin.bilm.io.pretrained import read_weights_into
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights, find_softmax
+from elmo_plugin.bilm.files.folders import allennlp_obstacle, save_bilm
+from elmo_plugin.bilm.files.load import load_weights
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights, find_softmax
 from tests.bilm.oracle import assert_layers_equal, random_batch
 from tests.bilm.trained import COUNTS, WORDS
 
@@ -60,7 +60,7 @@ def test_an_exported_language_model_is_read_back_bit_for_bit(make_bilm, tmp_path
     options = read_options(tmp_path / "out" / "options.json")
     assert options == bilm.options
     read = Bilm(options)
-    read_weights_into(read, tmp_path / "out" / "weights.hdf5")
+    load_weights(read, tmp_path / "out" / "weights.hdf5")
     for name, parameter in bilm.named_parameters():
         assert torch.equal(read.get_parameter(name), parameter), name
     found = find_softmax(tmp_path / "out" / "softmax.hdf5", options)

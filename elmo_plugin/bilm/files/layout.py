@@ -1,11 +1,13 @@
 """
-The weights of a biLM in files: HDF5 in bilm-tf's layout, or safetensors with the same names.
+The weights of a biLM in bilm-tf's layout, in HDF5 or safetensors.
 
 One table (`_entries`) maps the tensors of a file to parameters, in reading and in writing, so that
 a file that is read and written again is the same bit for bit. The table has the tensor names of
-the published files; other names that bilm-tf uses are read too, see `weight_fit`.
+the published files; other names that bilm-tf uses are read too, see `_published_name`.
 """
 
+import json
+import re
 from dataclasses import dataclass
 from os import PathLike
 from typing import Callable, Collection, Dict, Iterator, List, Tuple, Union
@@ -13,20 +15,15 @@ from typing import Callable, Collection, Dict, Iterator, List, Tuple, Union
 import numpy
 import torch
 
-from elmo_plugin.bilm.character_cnn_options import CharacterCnnOptions
-from elmo_plugin.bilm.io.array_files import Shape, read_arrays, write_arrays
-from elmo_plugin.bilm.io.weight_fit import check_fit, published_name
-from elmo_plugin.bilm.options import BilmOptions, LstmOptions
-from elmo_plugin.modules.linear.int8 import Int8Linear
+from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.files.arrays import Shape, read_arrays, write_arrays
+from elmo_plugin.bilm.fingerprint import weights_type
+from elmo_plugin.bilm.options import BilmOptions, CharacterCnnOptions, LstmOptions
 from elmo_plugin.util.errors import ConfigurationError
 
 WEIGHT_FILE = "weights.hdf5"
 
-
-class ModuleWithOptions(torch.nn.Module):
-    """The base class of `Bilm`, which imports this module and so cannot be imported here."""
-
-    options: BilmOptions
+_PARTS = {"kernel": "W_0", "bias": "B", "projection/kernel": "W_P_0"}
 
 
 @dataclass(frozen=True)
@@ -43,14 +40,6 @@ class _Entry:
     to_file: Callable[[List[numpy.ndarray]], numpy.ndarray]
 
 
-def load_weights(bilm: ModuleWithOptions, weight_file: Union[str, PathLike]) -> None:
-    """Reads the parameters of a biLM from a file; for errors see `read_weights`."""
-    _check_no_int8(bilm)
-    bilm.load_state_dict(read_weights(bilm.options, weight_file), strict=False)
-    # Drops packed copies of the old weights, see `PackedLinear`.
-    bilm.train(bilm.training)
-
-
 def read_weights(
     options: BilmOptions, weight_file: Union[str, PathLike]
 ) -> Dict[str, torch.Tensor]:
@@ -64,13 +53,16 @@ def read_weights(
         If there is no such file, it cannot be read, or it does not fit the options; the message
         names the tensor, the expected shape and the found one.
     """
-    entries = list(_entries(options))
+    entries = {entry.name: entry for entry in _entries(options)}
+    # The names in the file, by the published ones.
+    stored: Dict[str, str] = {}
 
     def choose(shapes: Dict[str, Shape]) -> Collection[str]:
-        # The softmax, which a file may also contain, is read by `softmax_files`.
+        # The softmax, which a file may also contain, is read by `files.softmax`.
         weights = {n: shape for n, shape in shapes.items() if not n.startswith("softmax/")}
-        expected = {entry.name: entry.shape for entry in entries}
-        check_fit(weights, expected, options, str(weight_file))
+        expected = {name: entry.shape for name, entry in entries.items()}
+        for problem in _problems(weights, expected, options, stored):
+            raise ConfigurationError(f"{weight_file} {problem}")
         return weights
 
     try:
@@ -80,19 +72,16 @@ def read_weights(
             f"biLM weight file {weight_file} does not exist. Set `weight_file` (or ELMO_WEIGHTS) "
             "to the weights of the biLM."
         ) from None
-    names = {published_name(name): name for name in arrays}
     parameters = {}
-    for entry in entries:
-        # After `check_fit`, only projections that are the identity can be missing. `pop` frees RAM.
-        array = arrays.pop(names[entry.name]) if entry.name in names else _identity(entry.shape)
-        for name, part in zip(entry.parameters, entry.to_parameters(array)):
-            parameters[name] = torch.from_numpy(part)
+    for name, entry in entries.items():
+        # Only projections that are the identity can be missing. `pop` frees RAM.
+        array = arrays.pop(stored[name]) if name in stored else _identity(entry.shape)
+        for parameter, part in zip(entry.parameters, entry.to_parameters(array)):
+            parameters[parameter] = torch.from_numpy(part)
     return parameters
 
 
-def save_weights(
-    bilm: ModuleWithOptions, weight_file: Union[str, PathLike], dtype: str = "float32"
-) -> None:
+def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "float32") -> None:
     """
     Writes the parameters of a biLM in bilm-tf's layout; for file and `dtype` see `write_arrays`.
 
@@ -102,7 +91,11 @@ def save_weights(
         If `dtype` is wrong, a weight is not finite or too large for it, or the weights of `bilm`
         are int8.
     """
-    _check_no_int8(bilm)
+    if weights_type(bilm) == "int8":
+        raise ValueError(
+            "Weight files: expected a biLM of float32 or bfloat16, found int8. Load it with "
+            "another `dtype`."
+        )
     parameters = {
         name: parameter.detach().float().cpu().numpy()
         for name, parameter in bilm.named_parameters()
@@ -116,14 +109,6 @@ def save_weights(
 
 def _identity(shape: Shape) -> numpy.ndarray:
     return numpy.eye(*shape) if len(shape) == 2 else numpy.zeros(shape)
-
-
-def _check_no_int8(bilm: ModuleWithOptions) -> None:
-    if any(isinstance(module, Int8Linear) for module in bilm.modules()):
-        raise ValueError(
-            "Weight files: expected a biLM of float32 or bfloat16, found int8. Load it with "
-            "another `dtype`."
-        )
 
 
 def _entries(options: BilmOptions) -> Iterator[_Entry]:
@@ -217,3 +202,99 @@ def _lstm_cell(cell: str, parameter: str, input_dim: int, options: LstmOptions) 
     if options.projection_dim is not None:
         shape = (dim, options.projection_dim)
         yield _matrix(f"{cell}/W_P_0", shape, f"{parameter}.projection.weight")
+
+
+def _published_name(name: str) -> str:
+    """
+    The name of a tensor in the published files. In bilm-tf's files of biLMs with one layer the cell
+    has no number; files of forward-only models have TensorFlow's names for the parts of a cell.
+    """
+    cell = re.fullmatch(r"(RNN_\d+/RNN|rnn)/(?:MultiRNNCell/(Cell\d+)/)?LSTMCell/(.+)", name)
+    if cell is None:
+        return name
+    direction, number, part = cell.groups()
+    direction = "RNN_0/RNN" if direction == "rnn" else direction
+    return f"{direction}/MultiRNNCell/{number or 'Cell0'}/LSTMCell/{_PARTS.get(part, part)}"
+
+
+def _problems(
+    shapes: Dict[str, Shape],
+    expected: Dict[str, Shape],
+    options: BilmOptions,
+    stored: Dict[str, str],
+) -> Iterator[str]:
+    """
+    In what the tensors of a file, `shapes`, are not those that the options require. Fills `stored`
+    with the names in the file by the published names.
+    """
+    for name in shapes:
+        other = stored.setdefault(_published_name(name), name)
+        if other != name:
+            yield (
+                f"holds {other} and {name}, two names of the same weights. Leave one of them out."
+            )
+    location = "does not fit its options:"
+    for name, shape in expected.items():
+        if name not in stored:
+            if not _is_left_out(name, options, stored):
+                hint = _setting_of(name, options)
+                yield f"{location} tensor {name} of shape {shape} is missing.{hint}"
+        elif (found := shapes[stored[name]]) != shape:
+            hint = _hint_on_rows(name, found, shape)
+            wrong = f"expected shape {shape} for tensor {stored[name]}, found {found}."
+            yield f"{location} {wrong}{hint}"
+    for name, there in stored.items():
+        if name not in expected:
+            yield (
+                f"{location} it also holds tensor {there} of shape {shapes[there]}, which a biLM "
+                f"of these options does not have.{_setting_of(name, options)}"
+            )
+
+
+def _hint_on_rows(name: str, found: Shape, expected: Shape) -> str:
+    if name == "char_embed" and found[:1] == (expected[0] + 1,):
+        return (
+            " The file must not have a row for padding: 261 rows in the weights belong to "
+            "`n_characters` 262 in the options."
+        )
+    if name == "embedding":
+        return " It has a row for each word of the vocabulary, `<S>`, `</S>` and `<UNK>` first."
+    return ""
+
+
+def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bool:
+    """
+    True for a tensor of a projection that does not change the width, if the file has no such
+    projection: bilm-tf leaves them out, all or none. They are read as the identity. Hidden states
+    of an LSTM lie between -1 and 1, so only a `proj_clip` below 1 would change them.
+    """
+    cnn, lstm = options.char_cnn, options.lstm
+    if cnn is not None and name.startswith("CNN_proj/"):
+        is_same = cnn.num_filters == options.token_dim
+        return is_same and not any(other.startswith("CNN_proj/") for other in stored)
+    if name.endswith("/W_P_0"):
+        is_same = lstm.projection_dim == lstm.dim and (lstm.proj_clip or 1.0) >= 1.0
+        return is_same and not any(other.endswith("/W_P_0") for other in stored)
+    return False
+
+
+def _setting_of(name: str, options: BilmOptions) -> str:
+    """The setting that decides whether a weight file has this tensor; empty if none does."""
+    cnn, lstm = options.char_cnn, options.lstm
+    if name.startswith("RNN_1/") and "/Cell0/" in name:
+        return f" In the options, `bidirectional` is {str(options.bidirectional).lower()}."
+    if name in ("embedding", "char_embed"):
+        if cnn is None:
+            return " The options have no `char_cnn`: this biLM has token embeddings."
+        return " The options have `char_cnn`: this biLM reads characters."
+    if cnn is not None and name.startswith("CNN_proj/"):
+        return (
+            f" In the options, `char_cnn.projection` is {str(cnn.projection).lower()}; false is "
+            "for filters that are used as the token layer."
+        )
+    if name.endswith("/W_P_0") and "/Cell0/" in name:
+        return (
+            f" In the options, `lstm.projection_dim` is {json.dumps(lstm.projection_dim)}; null is "
+            "for no projection. bilm-tf projects only to fewer than `lstm.dim`."
+        )
+    return ""

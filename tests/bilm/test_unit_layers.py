@@ -3,9 +3,9 @@ import torch
 
 from elmo_plugin.analysis.surprisal import Scorer
 from elmo_plugin.bilm import load_bilm
-from elmo_plugin.bilm.io.export import save_bilm
-from elmo_plugin.bilm.io.softmax_files import SoftmaxWeights
-from elmo_plugin.bilm.io.unit_layers import Magnitudes, layer_magnitudes, unit_layers
+from elmo_plugin.bilm.files.folders import save_bilm
+from elmo_plugin.bilm.files.softmax import SoftmaxWeights
+from elmo_plugin.bilm.unit_layers import Magnitudes, layer_magnitudes, unit_layers
 from elmo_plugin.util.errors import ConfigurationError
 
 SENTENCES = [["They", "play"], ["the", "play", "began", "in", "the", "autumn"], ["chess"]]

@@ -1,0 +1,293 @@
+"""Folders with all files of a biLM, and repositories of the Hugging Face Hub."""
+
+import os
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Dict, List, Mapping, Optional, Type, Union
+
+from elmo_plugin.bilm.bilm import Bilm
+from elmo_plugin.bilm.files.layout import WEIGHT_FILE, save_weights
+from elmo_plugin.bilm.files.load import build
+from elmo_plugin.bilm.files.softmax import SOFTMAX_FILE, SoftmaxWeights, save_softmax
+from elmo_plugin.bilm.options import OPTIONS_FILE, BilmOptions
+from elmo_plugin.bilm.vocabulary_file import VOCABULARY_FILE, write_vocabulary
+from elmo_plugin.util.atomic_write import atomic_write, remove_abandoned, unfinished_suffix
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
+from elmo_plugin.util.optional import optional_package
+
+CONFIG_FILE = "config.json"
+SAFETENSORS_FILE = "model.safetensors"
+CARD_FILE = "README.md"
+# Names of options and weights. The first pair whose two files exist is read.
+_PAIRS = ((CONFIG_FILE, SAFETENSORS_FILE), (OPTIONS_FILE, WEIGHT_FILE))
+_EXPORTED = (OPTIONS_FILE, WEIGHT_FILE, SOFTMAX_FILE, VOCABULARY_FILE)
+
+_CARD = """\
+---
+library_name: elmo_plugin
+pipeline_tag: feature-extraction
+tags:
+- elmo
+---
+
+# A {directions} language model for ELMo
+
+It reads {reads} and has {options.num_layers} layers of {options.output_dim} numbers per token, \
+the token layer included, and {num_parameters:,} parameters \
+([Peters et al. 2018](https://arxiv.org/abs/1802.05365)).
+
+```python
+from elmo_plugin import Bilm, embed_sentences
+
+bilm = Bilm.from_pretrained("this folder, or the name of this repository")
+layers = next(embed_sentences(bilm, [["The", "play", "began"]]))
+```
+"""
+
+
+def from_pretrained(
+    cls: Type[Bilm],
+    name: Union[str, PathLike],
+    revision: Optional[str] = None,
+    token: Optional[str] = None,
+    **settings: Any,
+) -> Bilm:
+    """
+    Loads a biLM from a folder or from the Hugging Face Hub.
+
+    # Parameters
+
+    name : `Union[str, PathLike]`
+        A folder, or the name of a repository on the Hub, which needs the package huggingface_hub.
+        It holds `config.json` and `model.safetensors`, or `options.json` and `weights.hdf5`; with
+        token embeddings also `vocabulary.txt`.
+    revision, token : `Optional[str]`
+        Branch, tag or commit of the repository, and the access token for a private one.
+    **settings : `Any`
+        Other arguments of the constructor, such as `warm_up`.
+
+    # Raises
+
+    `ConfigurationError`
+        If there is no such folder or repository, a file is missing or damaged, or the two files
+        do not fit each other.
+    `ImportError`
+        If `name` is a repository and huggingface_hub is not installed.
+    """
+    folder = Path(os.path.expanduser(name))
+    if not folder.is_dir():
+        folder = _downloaded(str(name), revision, token)
+    # Other programs write a `config.json` too.
+    pairs = [pair for pair in _PAIRS if all((folder / file).exists() for file in pair)]
+    if not pairs:
+        for options, weights in _PAIRS:
+            if (folder / options).exists():
+                raise ConfigurationError(
+                    f"{name} holds {options}, but not {weights}: expected both."
+                )
+        expected = ", or ".join(" and ".join(pair) for pair in _PAIRS)
+        raise ConfigurationError(f"{name} holds no biLM: expected {expected} in it.")
+    options_file, weight_file = (folder / file for file in pairs[0])
+    options_read = BilmOptions.from_file(options_file)
+    return build(options_read, weight_file, cls, source=str(options_file), **settings)
+
+
+def save_pretrained(
+    bilm: Bilm,
+    folder: Union[str, PathLike],
+    metrics: Optional[Mapping[str, float]] = None,
+    dtype: str = "float32",
+) -> None:
+    """
+    Writes `config.json`, `model.safetensors`, with token embeddings `vocabulary.txt`, and a model
+    card, `README.md`. Replaces such files; a model card only if `metrics` are given.
+
+    # Parameters
+
+    folder : `Union[str, PathLike]`
+        Created if needed.
+    metrics : `Optional[Mapping[str, float]]`, optional (default = `None`)
+        For the model card, for example `{"perplexity on the held-out text": 39.7}`.
+    dtype : `str`, optional (default = `"float32"`)
+        See `save_weights`, also for errors.
+    """
+    folder = expanded(folder)
+    _save_files(bilm, folder / CONFIG_FILE, folder / SAFETENSORS_FILE, dtype)
+    if metrics is not None or not (folder / CARD_FILE).exists():
+        text = _CARD.format(
+            directions="bidirectional" if bilm.options.bidirectional else "forward-only",
+            reads="words" if bilm.options.char_cnn is None else "characters",
+            options=bilm.options,
+            num_parameters=sum(parameter.numel() for parameter in bilm.parameters()),
+        )
+        rows = [f"| {name} | {value:g} |\n" for name, value in (metrics or {}).items()]
+        table = "\n| measured | value |\n| --- | ---: |\n" if rows else ""
+        with atomic_write(folder / CARD_FILE) as card:
+            card.write_text("".join([text, table, *rows]), encoding="utf-8")
+
+
+def push_to_hub(
+    bilm: Bilm,
+    repo_id: str,
+    metrics: Optional[Mapping[str, float]] = None,
+    private: Optional[bool] = None,
+    token: Optional[str] = None,
+    commit_message: str = "Upload a biLM of elmo_plugin",
+) -> str:
+    """
+    Uploads the files of `save_pretrained` to the repository `repo_id`, which is created if needed,
+    and returns the URL of the commit. A model card that is there is replaced only if `metrics` are
+    given. For the other parameters see `huggingface_hub.HfApi.create_repo` and `upload_folder`.
+    """
+    api = _huggingface_hub(f"Uploading to {repo_id}").HfApi(token=token)
+    repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
+    keeps_card = metrics is None and api.file_exists(repo_id, CARD_FILE)
+    with TemporaryDirectory() as folder:
+        save_pretrained(bilm, folder, metrics)
+        commit = api.upload_folder(
+            repo_id=repo_id,
+            folder_path=folder,
+            commit_message=commit_message,
+            ignore_patterns=[CARD_FILE] if keeps_card else None,
+        )
+    return str(commit)
+
+
+def save_bilm(
+    bilm: Bilm,
+    folder: Union[str, PathLike],
+    softmax: Optional[SoftmaxWeights] = None,
+    dtype: str = "float32",
+    force: bool = False,
+) -> List[Path]:
+    """
+    Writes `options.json` and `weights.hdf5` in the layout of the published biLMs; with a softmax
+    also `softmax.hdf5`; with a softmax or token embeddings also `vocabulary.txt`. Returns the
+    files. No file appears before all of them are complete.
+
+    # Parameters
+
+    bilm : `Bilm`
+    folder : `Union[str, PathLike]`
+        Created if needed.
+    softmax : `Optional[SoftmaxWeights]`, optional (default = `None`)
+        The output layer of the language model.
+    dtype : `str`, optional (default = `"float32"`)
+        See `save_weights`, also for errors.
+    force : `bool`, optional (default = `False`)
+        Replace these files, including those of a softmax; other files in the folder are kept.
+
+    # Raises
+
+    `ConfigurationError`
+        If one of the files exists and `force` is false, or the softmax does not fit.
+    """
+    folder = expanded(folder)
+    check_export_folder(folder, force)
+    changes: Dict[str, Any] = {}
+    if softmax is not None:
+        softmax.check_fit(bilm.options, "The softmax")
+        if bilm.options.words not in (None, tuple(softmax.words)):
+            raise ConfigurationError(
+                "The softmax does not fit the token embeddings: expected the same words in the "
+                "same order, because one vocabulary.txt serves both, found others."
+            )
+        changes["n_tokens_vocab"] = len(softmax.words)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # A folder's parent may be on another disk, to which a file cannot be renamed.
+    above = folder if folder.is_dir() else folder.parent
+    remove_abandoned(above)
+    with TemporaryDirectory(unfinished_suffix(), "elmo-export-", above) as temporary:
+        # Not the temporary folder itself, which only its owner may read.
+        unfinished = Path(temporary, "files")
+        unfinished.mkdir()
+        _save_files(bilm, unfinished / OPTIONS_FILE, unfinished / WEIGHT_FILE, dtype, **changes)
+        if softmax is not None:
+            save_softmax(softmax, unfinished, dtype)
+        _move(unfinished, folder)
+    return [folder / name for name in _EXPORTED if (folder / name).exists()]
+
+
+def check_export_folder(folder: Union[str, PathLike], force: bool) -> None:
+    """Raises the `ConfigurationError` of `save_bilm` for the folder, before anything is written."""
+    folder = expanded(folder)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigurationError(f"{folder} is a file; expected a folder, existing or new.")
+    there = [name for name in _EXPORTED if (folder / name).exists()]
+    if there and not force:
+        raise ConfigurationError(
+            f"{folder} already holds {', '.join(there)}. Choose another folder, or replace them "
+            "with `force` (--force)."
+        )
+
+
+def allennlp_obstacle(options: BilmOptions) -> Optional[str]:
+    """The first setting that AllenNLP's `Elmo` does not support; `None` if it supports all."""
+    cnn, lstm = options.char_cnn, options.lstm
+    if cnn is None:
+        return "there is no `char_cnn`"
+    longest = cnn.max_characters_per_token
+    obstacles = [
+        (not options.bidirectional, "`bidirectional` is false"),
+        (not cnn.projection, "`char_cnn.projection` is false"),
+        (lstm.projection_dim is None, "`lstm.projection_dim` is null"),
+        (not lstm.use_skip_connections, "`lstm.use_skip_connections` is false"),
+        (cnn.character_unit != "byte", f"`char_cnn.character_unit` is {cnn.character_unit}"),
+        (longest != 50, f"`char_cnn.max_characters_per_token` is {longest}, not 50"),
+    ]
+    return next((setting for is_obstacle, setting in obstacles if is_obstacle), None)
+
+
+def _save_files(
+    bilm: Bilm, options_file: Path, weight_file: Path, dtype: str, **changes: Any
+) -> None:
+    """
+    Writes weights and options, and for token embeddings `vocabulary.txt` beside the options, each
+    through `atomic_write`; `changes` are settings to write in place of those of the options.
+    """
+    save_weights(bilm, weight_file, dtype)
+    if bilm.options.words is not None:
+        words = [(word, None) for word in bilm.options.words]
+        write_vocabulary(words, options_file.with_name(VOCABULARY_FILE))
+    with atomic_write(options_file) as unfinished:
+        unfinished.write_text(bilm.options.to_json(**changes), encoding="utf-8")
+
+
+def _move(unfinished: Path, folder: Path) -> None:
+    if not folder.exists():
+        # One rename, so that all files appear at once.
+        os.rename(unfinished, folder)
+        return
+    # A kill must not leave files of two biLMs side by side.
+    for name in _EXPORTED:
+        (folder / name).unlink(missing_ok=True)
+    # The options last, without which the others are not read.
+    for name in reversed(_EXPORTED):
+        if (unfinished / name).exists():
+            os.replace(unfinished / name, folder / name)
+
+
+def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Path:
+    if os.path.isabs(name) or name.startswith((".", "~")) or name.count("/") > 1:
+        raise ConfigurationError(f"Folder {name} does not exist (relative to {os.getcwd()}).")
+    hub = _huggingface_hub(
+        f"{name} is no folder (relative to {os.getcwd()}), and reading a repository"
+    )
+    patterns = [file for pair in _PAIRS for file in pair] + [VOCABULARY_FILE]
+    try:
+        return Path(
+            hub.snapshot_download(name, revision=revision, token=token, allow_patterns=patterns)
+        )
+    # The package raises errors of many classes, those of its HTTP library included.
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigurationError(
+            f"{name} is neither a folder (relative to {os.getcwd()}) nor a repository that can be "
+            f"read from the Hugging Face Hub ({reason})."
+        ) from error
+
+
+def _huggingface_hub(purpose: str) -> Any:
+    return optional_package("huggingface_hub", f"{purpose} on the Hugging Face Hub")
