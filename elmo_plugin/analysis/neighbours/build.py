@@ -6,8 +6,11 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Seq
 import numpy
 import torch
 
-from elmo_plugin.analysis.neighbours.context_index import FORMAT_VERSION, bilm_settings
-from elmo_plugin.analysis.neighbours.index_writer import IndexWriter
+from elmo_plugin.analysis.neighbours.context_index import (
+    FORMAT_VERSION,
+    IndexWriter,
+    bilm_settings,
+)
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import weights_type
 from elmo_plugin.bilm.pretraining.text import find_shards
@@ -88,18 +91,18 @@ def build_index(
         )
     lines = _Lines(text, folder, options)
     with closing(IndexWriter(folder, settings, force)) as writer:
-        num_resumed = writer.progress["num_lines"]
+        num_resumed = writer.state["num_lines"]
         sentences = lines.sentences()
-        lines.skip(sentences, num_resumed, writer.progress["text_sha256"], folder)
+        lines.skip(sentences, num_resumed, writer.state["text_sha256"], folder)
         on_progress(num_resumed)
         num_reported = num_resumed
         for group in sentence_groups(lines.with_contexts(sentences), options.batch_size):
             _add_group(bilm, group, lines, writer, options.batch_size)
-            writer.commit(lines.num_lines, lines.sha256)
+            writer.commit(num_lines=lines.num_lines, text_sha256=lines.sha256, complete=False)
             on_progress(lines.num_lines - num_reported)
             num_reported = lines.num_lines
-        writer.commit(lines.num_lines, lines.sha256, complete=True)
-        return IndexSummary(lines.num_lines, writer.progress["num_contexts"], num_resumed)
+        writer.commit(num_lines=lines.num_lines, text_sha256=lines.sha256, complete=True)
+        return IndexSummary(lines.num_lines, writer.state["num_contexts"], num_resumed)
 
 
 class _Lines(DigestedText):
@@ -135,7 +138,7 @@ class _Lines(DigestedText):
 def _add_group(
     bilm: Bilm, group: List[Sentence], lines: _Lines, writer: IndexWriter, batch_size: int
 ) -> None:
-    chosen = writer.progress["layers"]
+    chosen = writer.state["layers"]
     embedded = embed_sentences(bilm, [words for _, words in group], batch_size)
     for (number, words), layers in zip(group, embedded):
         positions = lines.positions(words)

@@ -18,7 +18,7 @@ from elmo_plugin.analysis.studies.inputs import digest_and_files
 from elmo_plugin.analysis.studies.study import Run, validation_metric
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
-from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
+from elmo_plugin.util.folder_lock import FolderLock, lock_folder, wait_for_lock
 from elmo_plugin.util.parent import end_with_parent
 
 #: What is kept of a run, as in `results.json`.
@@ -132,7 +132,7 @@ def train_run(
             "samples": samples,
         }
     finally:
-        os.close(lock)
+        lock.release()
 
 
 def _check_files(run: Run) -> Dict[str, str]:
@@ -176,7 +176,7 @@ class _Process:
     """Calls `allennlp` and adds up the seconds in a file, because this process may be killed."""
 
     def __init__(
-        self, folder: Path, lock: int, num_threads: int, should_stop: Callable[[], bool]
+        self, folder: Path, lock: FolderLock, num_threads: int, should_stop: Callable[[], bool]
     ) -> None:
         self._folder, self._lock, self._num_threads = folder, lock, num_threads
         self._should_stop = should_stop
@@ -200,7 +200,7 @@ class _Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                pass_fds=[self._lock],
+                pass_fds=[self._lock.descriptor],
                 preexec_fn=partial(end_with_parent, os.getpid(), signal.SIGTERM),
             )
             try:
