@@ -111,11 +111,12 @@ def dump_embeddings(
     num_workers: int = 0,
 ) -> DumpSummary:
     """
-    Writes the vectors of a text file in the format of the output's suffix, see `format_of`. In HDF5
-    and safetensors, a dataset per line: `(num_layers, num_tokens, output_dim)`, or `(num_tokens,
-    output_dim)` for one layer or the average; an empty line gives an empty dataset (none if
-    sentences are keys). In Parquet, a row per token. File attributes: the options, `bilm_options`,
-    `bilm_fingerprint`, `input`, `num_lines`, `text_sha256` (of sentences), `complete`, versions.
+    Writes the vectors of a text file, see `read_sentences`, in the format of the output's suffix.
+    In HDF5 and safetensors, a dataset per line: `(num_layers, num_tokens, output_dim)`, or
+    `(num_tokens, output_dim)` for one layer or the average; an empty line gives an empty dataset
+    (none if sentences are keys). In Parquet, a row per token. File attributes: the options,
+    `bilm_options`, `bilm_fingerprint`, `input`, `num_lines`, `text_sha256` (of sentences),
+    `complete`, versions.
 
     After a kill, the same call continues after the last commit and ends with the same file, see
     `sentence_groups`. Memory grows with `batch_size`, the longest line, the workers and, unless
@@ -125,11 +126,8 @@ def dump_embeddings(
 
     bilm : `Bilm`
         Not stateful: a resumed call could not restore its state.
-    input_path, output_path : `_Path`
-        See `read_sentences` and `DumpFile`.
-    options : `DumpOptions`
-    force : `bool`, optional (default = `False`)
-        See `ResumableFile`.
+    input_path, output_path, options, force
+        See `DumpOptions` and `ResumableFile`.
     on_progress : `Callable[[int], object]`
         Called with the number of lines done since the last call.
     num_workers : `int`, optional (default = `0`)
