@@ -22,8 +22,11 @@ from common import Row, by_turns, measuring_parser, report
 
 from elmo_plugin import Bilm, load_bilm
 from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
-from elmo_plugin.analysis.neighbours.context_index import FORMAT_VERSION, bilm_settings
-from elmo_plugin.analysis.neighbours.index_writer import IndexWriter
+from elmo_plugin.analysis.neighbours.context_index import (
+    FORMAT_VERSION,
+    IndexWriter,
+    bilm_settings,
+)
 
 FLOOR = "<= 1.5x"
 NUM_QUERIES = (1, 20)
@@ -49,8 +52,8 @@ def write_index(folder: Path, bilm: Bilm, num_contexts: int) -> None:
             vectors /= numpy.linalg.norm(vectors, axis=-1, keepdims=True)
             for line, layers in enumerate(vectors, start=first + 1):
                 writer.add(line, SENTENCE, range(len(SENTENCE)), layers)
-            writer.commit(first + number, "")
-        writer.commit(num_sentences, "", complete=True)
+            writer.commit(num_lines=first + number)
+        writer.commit(complete=True)
 
 
 def make_queries(number: int) -> List[Query]:

@@ -19,7 +19,6 @@ import elmo_plugin.bilm.character_indexer  # noqa: E402
 import elmo_plugin.commands.subcommands  # noqa: E402
 import elmo_plugin.elmo.cache.prefetch  # noqa: E402
 import elmo_plugin.elmo.placement  # noqa: E402
-import elmo_plugin.elmo.token_embedder  # noqa: E402
 import elmo_plugin.modules.seq2seq_encoders  # noqa: E402
 import elmo_plugin.modules.token_embedders  # noqa: E402
 import elmo_plugin.tasks  # noqa: E402

@@ -1,4 +1,4 @@
-"""What works where only torch, NumPy, h5py and safetensors are installed."""
+"""What works where only torch, NumPy, h5py, safetensors and filelock are installed."""
 
 import ast
 import json
@@ -15,7 +15,7 @@ import elmo_plugin
 from tests.test_import_direction import ALLENNLP_SIDE, modules
 
 PROJECT = Path(__file__).resolve().parent.parent
-# All that pyproject.toml names besides the four, and what these bring along.
+# All that pyproject.toml names besides these, and what these bring along.
 BLOCKED = (
     "allennlp cached_path datasets fairscale fastapi flair huggingface_hub jinja2 "
     "_jsonnet jsonnet lmdb nltk overrides packaging playwright prometheus_client pytest ray "
@@ -56,7 +56,7 @@ def note(event, arguments):
         name = os.fsdecode(arguments[0])
         if not name.endswith((".py", ".pyc", ".so")) and "__pycache__" not in name:
             opened.append(name)
-import h5py, numpy, safetensors.numpy, torch
+import filelock, h5py, numpy, safetensors.numpy, torch
 sys.addaudithook(note)
 from importlib import import_module
 for name in sys.argv[1:]:

@@ -3,7 +3,7 @@ Imports run one way: commands, serve, integrations, analysis, tasks, elmo, bilm,
 may import what stands after it in this order, and `corpora`, `util` and top-level modules.
 `archives`, `corpora`, `training`, `util` and top-level modules import nothing of ours but `util`.
 
-Core modules import torch, NumPy, h5py, safetensors and the standard library only.
+Core modules import torch, NumPy, h5py, safetensors, filelock and the standard library only.
 """
 
 import ast
@@ -28,8 +28,7 @@ INDEPENDENT = ("archives", "corpora", "training", "util")
 # Within a room, from top to bottom. A module belongs to the longest name that it begins with.
 SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
     "elmo": (
-        ("elmo.dump", "elmo.placement"),
-        ("elmo.token_embedder",),
+        ("elmo.store", "elmo.placement"),
         ("elmo",),
         ("elmo.cache",),
         ("elmo.token_batches",),
@@ -62,7 +61,6 @@ ALLENNLP_SIDE = (
     "elmo_plugin.dependencies",
     "elmo_plugin.elmo.cache.prefetch",
     "elmo_plugin.elmo.placement",
-    "elmo_plugin.elmo.token_embedder",
     "elmo_plugin.integrations.datasets",
     "elmo_plugin.integrations.flair",
     "elmo_plugin.integrations.sentence_transformers",
@@ -77,7 +75,15 @@ ALLENNLP_SIDE = (
     "elmo_plugin.tasks",
     "elmo_plugin.training",
 )
-CORE_PACKAGES = {"elmo_plugin", "h5py", "numpy", "safetensors", "torch", *sys.stdlib_module_names}
+CORE_PACKAGES = {
+    "elmo_plugin",
+    "filelock",
+    "h5py",
+    "numpy",
+    "safetensors",
+    "torch",
+    *sys.stdlib_module_names,
+}
 # Registers everything, and changes AllenNLP.
 PLUGIN = ("plugin", "allennlp_patches")
 
@@ -260,7 +266,7 @@ def make(root: Path, files: Dict[str, str]) -> Path:
         ("bilm/a.py", "from elmo_plugin.bilm.pretraining.b import x", "points back"),
         ("bilm/a.py", "from elmo_plugin.bilm import Bilm", "of which it is a part"),
         ("elmo/cache/a.py", "from elmo_plugin.elmo.elmo import Elmo", "points back"),
-        ("elmo/elmo.py", "import elmo_plugin.elmo.dump.b", "points back"),
+        ("elmo/elmo.py", "import elmo_plugin.elmo.store.b", "points back"),
         ("modules/recurrent/a.py", "import elmo_plugin.modules.seq2seq_encoders", "points back"),
         ("elmo/a.py", "def f():\n    from elmo_plugin.bilm import b", "inside a function"),
         ("modules/a.py", "from elmo_plugin.corpora import b", "only util"),

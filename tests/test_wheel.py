@@ -91,7 +91,7 @@ def test_its_metadata_needs_no_more_than_the_core(built):
         lines = wheel.read(name).decode().splitlines()
     needed = [line for line in lines if line.startswith("Requires-Dist: ") and "extra" not in line]
     names = [line.split()[1].split(">")[0] for line in needed]
-    assert sorted(names) == ["h5py", "numpy", "safetensors", "torch"]
+    assert sorted(names) == ["filelock", "h5py", "numpy", "safetensors", "torch"]
 
 
 def test_a_biLM_reads_sentences_from_python(installed):

@@ -2,25 +2,22 @@
 
 import hashlib
 import json
-import os
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, NamedTuple, Sequence, Tuple
+from typing import Callable, Iterable, List, NamedTuple, Sequence, Tuple
 
 import numpy
 
 from elmo_plugin.analysis.representations import Representation
+from elmo_plugin.elmo.store.rows import RowFile, Store
 from elmo_plugin.elmo.token_batches import groups
-from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
-from elmo_plugin.util.folder_lock import lock_folder
 
 # Must change with the layout of the files or the computation of rows.
 _FORMAT = "elmo_plugin features 1"
-_PROGRESS_FILE = "progress.json"
 # Maximum work between two commits, which is lost if the process is killed.
 _SENTENCES_PER_COMMIT, _WORDS_PER_COMMIT = 1024, 32_768
 
@@ -45,9 +42,7 @@ class Features:
 
     def layer(self, number: int) -> numpy.ndarray:
         """Shape `(num_rows, dim)`, half precision, mapped into memory: not read until used."""
-        shape = (self.num_rows, self.dim)
-        # Copy on write instead of read-only, of which torch warns. Nothing is written.
-        return numpy.memmap(_layer_file(self.folder, number), numpy.float16, "c", shape=shape)
+        return _layer_file(number, self.dim).mapped(self.folder, {"num_rows": self.num_rows})
 
 
 def compute_features(
@@ -79,56 +74,44 @@ def compute_features(
     # Raises
 
     `ConfigurationError`
-        If there are no spans, another process computes the same vectors, or some are not finite.
+        If there are no spans, another process computes the same vectors, files are damaged, or
+        vectors are not finite.
     `OSError`
         If reading or writing fails. What was done is kept.
     """
     path = expanded(folder) / _key(representation, texts)
-    files = [_layer_file(path, number) for number in range(len(representation.layers))]
-    lock = lock_folder(path)
-    try:
-        progress = _progress(path, files, representation.dim)
-        on_progress(progress["num_sentences"])
-        if not progress["complete"]:
-            _write(representation, texts, path, files, progress, on_progress)
-    finally:
-        os.close(lock)
-    if not progress["num_rows"]:
+    num_layers, dim = len(representation.layers), representation.dim
+    files = [_layer_file(number, dim) for number in range(num_layers)]
+    start = {"num_sentences": 0, "complete": False}
+    with closing(Store(path, files, {}, start, force=False)) as store:
+        done = store.state["num_sentences"]
+        on_progress(done)
+        if not store.state["complete"]:
+            for group in groups(
+                islice(iter(texts), done, None),
+                lambda text: len(text.words),
+                _SENTENCES_PER_COMMIT,
+                _WORDS_PER_COMMIT,
+            ):
+                _append(representation, group, store, files)
+                store.commit(num_sentences=store.state["num_sentences"] + len(group))
+                on_progress(len(group))
+            store.commit(complete=True)
+        num_rows = store.state["num_rows"]
+    if not num_rows:
         raise ConfigurationError("Expected a text with words to compute vectors of, found none.")
-    return Features(path, progress["num_rows"], len(files), representation.dim)
+    return Features(path, num_rows, num_layers, dim)
 
 
-def _write(
+def _append(
     representation: Representation,
-    texts: Iterable[SpannedSentence],
-    path: Path,
-    files: Sequence[Path],
-    progress: Dict[str, Any],
-    on_progress: Callable[[int], object],
+    group: List[SpannedSentence],
+    store: Store,
+    files: Sequence[RowFile],
 ) -> None:
-    """Appends to the files of the layers, from the sentence where `progress` ends."""
-    remaining = islice(iter(texts), progress["num_sentences"], None)
-    with ExitStack() as stack:
-        opened = [stack.enter_context(open(file, "ab")) for file in files]
-        for file in opened:
-            # Removes what was written after the last commit.
-            file.truncate(2 * representation.dim * progress["num_rows"])
-        for group in groups(
-            remaining, lambda text: len(text.words), _SENTENCES_PER_COMMIT, _WORDS_PER_COMMIT
-        ):
-            embedded = representation.embed([text.words for text in group])
-            for text, layers in zip(group, embedded):
-                for file, rows in zip(opened, _rows(layers, text.spans)):
-                    file.write(rows.tobytes())
-                progress["num_rows"] += len(text.spans)
-            for file in opened:
-                file.flush()
-                os.fsync(file.fileno())
-            progress["num_sentences"] += len(group)
-            write_json(path / _PROGRESS_FILE, progress)
-            on_progress(len(group))
-    progress["complete"] = True
-    write_json(path / _PROGRESS_FILE, progress)
+    for text, layers in zip(group, representation.embed([text.words for text in group])):
+        for file, rows in zip(files, _rows(layers, text.spans)):
+            store.append(file.name, rows)
 
 
 def _rows(layers: numpy.ndarray, spans: Sequence[Tuple[int, int]]) -> numpy.ndarray:
@@ -154,16 +137,5 @@ def _key(representation: Representation, texts: Iterable[SpannedSentence]) -> st
     return digest.hexdigest()
 
 
-def _progress(path: Path, files: Sequence[Path], dim: int) -> Dict[str, Any]:
-    """The last commit, or a new start if there is none or the files have lost rows since."""
-    file = path / _PROGRESS_FILE
-    if file.exists():
-        progress = json.loads(file.read_text(encoding="utf-8"))
-        num_bytes = 2 * dim * progress["num_rows"]
-        if all(each.exists() and each.stat().st_size >= num_bytes for each in files):
-            return progress
-    return {"num_sentences": 0, "num_rows": 0, "complete": False}
-
-
-def _layer_file(path: Path, number: int) -> Path:
-    return path / f"layer_{number}.float16"
+def _layer_file(number: int, dim: int) -> RowFile:
+    return RowFile(f"layer_{number}.float16", "<f2", dim, "num_rows")

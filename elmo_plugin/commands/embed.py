@@ -22,7 +22,7 @@ from elmo_plugin.commands.command import (
     check_ray_arguments,
     say,
 )
-from elmo_plugin.elmo.dump.dump import (
+from elmo_plugin.elmo.store.dump import (
     DumpOptions,
     DumpSummary,
     check_space,
@@ -30,8 +30,8 @@ from elmo_plugin.elmo.dump.dump import (
     dump_embeddings,
     vector_bytes,
 )
-from elmo_plugin.elmo.dump.formats import format_of
-from elmo_plugin.elmo.dump.shards import dump_shards, dump_shards_with_ray, shard_outputs
+from elmo_plugin.elmo.store.formats import format_of
+from elmo_plugin.elmo.store.shards import dump_shards, dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.atomic_write import UNFINISHED, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded, is_pipe

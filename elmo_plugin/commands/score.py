@@ -31,11 +31,11 @@ from elmo_plugin.commands.command import (
 from elmo_plugin.commands.markdown import markdown_table
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
+from elmo_plugin.elmo.store.resumable import ResumableText
 from elmo_plugin.elmo.token_batches import BATCHES_AHEAD
 from elmo_plugin.util.atomic_write import UNFINISHED, check_output, resumable_file
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
-from elmo_plugin.util.resumable_text import ResumableText
 from elmo_plugin.util.text_files import DecodedPath, find_file
 
 DESCRIPTION = """\

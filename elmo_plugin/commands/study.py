@@ -1,4 +1,3 @@
-import os
 import shlex
 import shutil
 from argparse import ArgumentParser, Namespace
@@ -123,7 +122,7 @@ def run(args: Namespace) -> str:
         failed = [] if study is None else _train(args, study, runs, results)
         report = _write_tables(args, results, out)
     finally:
-        os.close(lock)
+        lock.release()
     if failed:
         raise ConfigurationError(" ".join(failed))
     return report

@@ -9,13 +9,8 @@ from elmo_plugin.util.errors import ConfigurationError
 
 class DigestedText:
     """
-    Reads the sentences of a text, and computes a digest of those read so far, by which resumed work
-    checks that it continues with the same text.
-
-    # Parameters
-
-    paths : `Sequence[Union[str, os.PathLike]]`
-        Files, see `read_sentences`. Lines are numbered through all of them.
+    Reads the sentences of `paths`, see `read_sentences`, and computes a digest of those read so
+    far, by which resumed work checks that it continues with the same text.
     """
 
     def __init__(self, paths: Sequence[Union[str, os.PathLike]]) -> None:
@@ -30,7 +25,7 @@ class DigestedText:
         return self._digest.hexdigest()
 
     def sentences(self) -> Iterator[Tuple[int, Tuple[str, ...]]]:
-        """See `read_sentences`."""
+        """Lines and words as from `read_sentences`; lines are numbered through all files."""
         for path in self._paths:
             for _, words in read_sentences(path):
                 self._digest.update(f"{' '.join(words)}\n".encode())
@@ -50,16 +45,8 @@ class DigestedText:
         folder: Union[str, os.PathLike],
     ) -> None:
         """
-        Reads the finished lines; raises `ConfigurationError` if they are not those of `sha256`.
-
-        # Parameters
-
-        sentences : `Iterator[Tuple[int, Tuple[str, ...]]]`
-            A result of `sentences`, from its beginning.
-        num_lines, sha256 : `int`, `str`
-            The number of finished lines, and their digest.
-        folder : `Union[str, os.PathLike]`
-            Where the unfinished work is, for the message.
+        Reads the finished lines of `sentences`, a result of the method of this name; raises
+        `ConfigurationError`, which names the folder of the work, if their digest is not `sha256`.
         """
         for _ in islice(sentences, num_lines):
             pass

@@ -19,8 +19,8 @@ def embed_with_cove(
     batch_size: int = 64,
 ) -> Iterator[torch.Tensor]:
     """
-    Computes both layers of CoVe for tokenised sentences, of which at most `16 * batch_size` are in
-    memory at a time. `docs/cove.md` has an example.
+    Computes both layers of CoVe for tokenised sentences; `docs/cove.md` has an example. For
+    sentences, batches and errors see `embed_sentences`.
 
     # Parameters
 
@@ -29,10 +29,6 @@ def embed_with_cove(
     word_vectors : `Mapping[str, Vector]`
         The vectors, of shape `(input_dim,)`, with which the encoder was trained. A word that is not
         there has a vector of zeros, as in the authors' experiments.
-    sentences : `Iterable[Sequence[str]]`
-        The words of each sentence; a sentence may be empty.
-    batch_size : `int`, optional (default = `64`)
-        Maximum number of sentences per batch; see also `token_batches`.
 
     # Returns
 
@@ -43,9 +39,7 @@ def embed_with_cove(
     # Raises
 
     `ValueError`
-        If `batch_size` is not above 0, or a vector does not have the shape `(input_dim,)`.
-    `TypeError`
-        If a sentence is not a list of strings; the message names the sentence and the word.
+        If a vector does not have the shape `(input_dim,)`.
     """
     return map_in_batches(partial(_embed_batch, encoder, word_vectors), sentences, batch_size)
 

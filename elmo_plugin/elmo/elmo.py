@@ -84,7 +84,8 @@ class Elmo(torch.nn.Module):
             dtype=dtype,
             serialization_dir=serialization_dir,
         ).requires_grad_(trainable)
-        self._frozen_layers = FrozenLayers(self.bilm, _cache_folder(cache))
+        folder = setting("ELMO_CACHE") if cache is True else cache
+        self._frozen_layers = FrozenLayers(self.bilm, Path(folder) if folder else None)
         self.layers = chosen_layers(layers, self.bilm.num_layers)
         self.mixes = torch.nn.ModuleList(
             ScalarMix(len(self.layers), layer_norm, fixed_weights) for _ in range(num_mixes)
@@ -99,17 +100,14 @@ class Elmo(torch.nn.Module):
 
     def forward(self, elmo_tokens: torch.Tensor) -> torch.Tensor:
         """
+        The first scalar mix, 0 at padding: shape `(batch_size, ..., num_tokens, output_dim)`.
+
         # Parameters
 
         elmo_tokens : `torch.Tensor`
             Shape `(batch_size, ..., num_tokens, max_characters_per_token)`. Character ids:
             `elmo.bilm.characters.batch_ids(sentences)`, or those of AllenNLP's indexers
             `elmo-characters` and `elmo_characters`.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(batch_size, ..., num_tokens, output_dim)`. The first scalar mix, 0 at padding.
         """
         return self.representations(elmo_tokens)[0]
 
@@ -176,27 +174,14 @@ class Elmo(torch.nn.Module):
         self._frozen_layers.flush()
 
 
-def _cache_folder(cache: Union[bool, str]) -> Optional[Path]:
-    folder = setting("ELMO_CACHE") if cache is True else cache
-    return Path(folder) if folder else None
-
-
 def chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
     """
-    The numbers of the layers that the setting `layers` of `Elmo` names, in its order.
-
-    # Raises
-
-    `ConfigurationError`
-        If it is neither `"all"` nor `"last"` nor a list of different layers.
+    The numbers of the layers that the setting `layers` of `Elmo` names, in its order, or a
+    `ConfigurationError` if it is neither `"all"` nor `"last"` nor a list of different layers.
     """
-    if layers == "all":
-        return list(range(num_layers))
-    if layers == "last":
-        return [num_layers - 1]
-    numbers = layers if isinstance(layers, list) else []
-    known = set(numbers) <= set(range(num_layers))
-    if not numbers or not known or len(set(numbers)) != len(numbers):
+    known = list(range(num_layers))
+    numbers = {"all": known, "last": known[-1:]}.get(str(layers), layers)
+    if not numbers or not set(numbers) <= set(known) or len(set(numbers)) != len(numbers):
         raise ConfigurationError(
             'Expected `layers` to be "all", "last", or different numbers from 0 (the token layer) '
             f"to {num_layers - 1}, found {layers!r}."

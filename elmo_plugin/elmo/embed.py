@@ -11,16 +11,8 @@ def embed_sentences(
     bilm: Bilm, sentences: Iterable[Sequence[str]], batch_size: int = 64
 ) -> Iterator[torch.Tensor]:
     """
-    Computes the layers of a biLM for tokenised sentences. At most `16 * batch_size` sentences and
-    their layers are in memory at a time.
-
-    # Parameters
-
-    bilm : `Bilm`
-    sentences : `Iterable[Sequence[str]]`
-        The words of each sentence; a sentence may be empty.
-    batch_size : `int`, optional (default = `64`)
-        Maximum number of sentences per batch; see also `token_batches`.
+    Computes the layers of a biLM for tokenised sentences, in batches of at most `batch_size`. A
+    sentence may be empty. At most `16 * batch_size` sentences and their layers are in memory.
 
     # Returns
 
@@ -42,12 +34,9 @@ def embed_sentences(
             print(layers.mean(dim=0))
     """
     # A stateful biLM needs the given order.
+    is_sorted, device_type = not bilm.stateful, bilm.boundary_ids.device.type
     return map_in_batches(
-        partial(_embed_batch, bilm),
-        sentences,
-        batch_size,
-        sort=not bilm.stateful,
-        device_type=bilm.boundary_ids.device.type,
+        partial(_embed_batch, bilm), sentences, batch_size, is_sorted, device_type
     )
 
 

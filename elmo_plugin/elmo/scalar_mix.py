@@ -70,22 +70,10 @@ class ScalarMix(torch.nn.Module):
 
     def forward(self, layers: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """
-        # Parameters
-
-        layers : `torch.Tensor`
-            Shape `(num_layers, batch_size, num_tokens, dim)`, token layer first.
-        mask : `torch.Tensor`
-            Shape `(batch_size, num_tokens)`, True on real tokens.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(batch_size, num_tokens, dim)`.
-
-        # Raises
-
-        `ConfigurationError`
-            If `layers` does not hold the number of layers the mix was built for.
+        Mixes layers of shape `(num_layers, batch_size, num_tokens, dim)`, token layer first, into
+        vectors of shape `(batch_size, num_tokens, dim)`. The mask, of shape `(batch_size,
+        num_tokens)`, is true on real tokens. Raises `ConfigurationError` if there are more or fewer
+        layers than the mix was built for.
         """
         if len(layers) != self.num_layers:
             raise ConfigurationError(

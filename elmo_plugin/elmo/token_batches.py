@@ -24,21 +24,10 @@ def map_in_batches(
     device_type: str = "cpu",
 ) -> Iterator[Result]:
     """
-    Applies a function to batches of sentences, and yields its results in the order of the
-    sentences. At most `16 * batch_size` sentences and their results are in memory at a time.
-
-    # Parameters
-
-    function : `Callable[[List[Sequence[str]]], Sequence[Result]]`
-        One result for each of the sentences.
-    sentences : `Iterable[Sequence[str]]`
-        The words of each sentence; a sentence may be empty.
-    batch_size : `int`
-        Maximum number of sentences per batch; see also `token_batches`.
-    sort : `bool`, optional (default = `True`)
-        Put sentences of similar length into a batch. Otherwise batches have the given order.
-    device_type : `str`, optional (default = `"cpu"`)
-        See `token_batches`.
+    Applies a function to batches of sentences, each a sequence of words, and yields its results in
+    the order of the sentences. At most `16 * batch_size` sentences and their results are in memory.
+    Sentences of similar length are in one batch, or neighbours if `sort` is false; for the size of
+    a batch see `token_batches`.
 
     # Raises
 
@@ -81,34 +70,14 @@ def token_batches(
         yield slice(first, len(lengths))
 
 
-def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    for number, words in enumerate(sentences):
-        if isinstance(words, str) or not hasattr(words, "__len__"):
-            raise TypeError(
-                f"Expected a list of words as sentences[{number}], found {str(words)[:40]!r} "
-                f"({type(words).__name__}). Split the text into sentences and words first."
-            )
-        for position, word in enumerate(words):
-            if not isinstance(word, str):
-                raise TypeError(
-                    f"Expected a string as sentences[{number}][{position}], found {str(word)[:40]} "
-                    f"({type(word).__name__})."
-                )
-        yield words
-
-
 def sentence_groups(sentences: Iterable[Sentence], batch_size: int) -> Iterator[List[Sentence]]:
     """
     Divides a text into groups, each written in one commit: 16 full batches of sentences, or fewer
     with 32,768 tokens. The vectors of a group are in memory, and a kill loses at most one group.
     Groups depend on the text and `batch_size` only, so that a resumed run has the same batches.
     """
-    return groups(
-        sentences,
-        lambda sentence: len(sentence[1]),
-        BATCHES_AHEAD * batch_size,
-        _TOKENS_PER_GROUP,
-    )
+    max_items = BATCHES_AHEAD * batch_size
+    return groups(sentences, lambda sentence: len(sentence[1]), max_items, _TOKENS_PER_GROUP)
 
 
 def groups(
@@ -128,3 +97,19 @@ def groups(
             group, total = [], 0
     if group:
         yield group
+
+
+def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    for number, words in enumerate(sentences):
+        if isinstance(words, str) or not hasattr(words, "__len__"):
+            raise TypeError(
+                f"Expected a list of words as sentences[{number}], found {str(words)[:40]!r} "
+                f"({type(words).__name__}). Split the text into sentences and words first."
+            )
+        for position, word in enumerate(words):
+            if not isinstance(word, str):
+                raise TypeError(
+                    f"Expected a string as sentences[{number}][{position}], found {str(word)[:40]} "
+                    f"({type(word).__name__})."
+                )
+        yield words

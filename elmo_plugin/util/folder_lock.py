@@ -1,10 +1,11 @@
 """Keeps a second process out of a folder that is being written."""
 
-import fcntl
 import os
 import time
 from pathlib import Path
 from typing import Callable, TypeVar
+
+from filelock import FileLock, Timeout
 
 from elmo_plugin.util.atomic_write import UNFINISHED
 from elmo_plugin.util.errors import ConfigurationError
@@ -19,19 +20,20 @@ class FolderLocked(ConfigurationError):
     """Another process has locked the folder."""
 
 
-def lock_folder(folder: Path) -> int:
+class FolderLock(FileLock):
+    """The lock of a folder, held until `release` or the end of the process."""
+
+    @property
+    def descriptor(self) -> int:
+        """The file, for a child that keeps the lock if it outlives this process."""
+        descriptor = self._context.lock_file_fd
+        assert descriptor is not None
+        return descriptor
+
+
+def lock_folder(folder: Path) -> FolderLock:
     """
-    Creates a folder and locks the file `lock` in it, until the process ends or closes that file.
-
-    # Parameters
-
-    folder : `Path`
-        Created with its parents if needed.
-
-    # Returns
-
-    `int`
-        The file descriptor of the lock, to be closed by `os.close`.
+    Creates a folder, with its parents, and locks the file `lock` in it.
 
     # Raises
 
@@ -39,33 +41,24 @@ def lock_folder(folder: Path) -> int:
         If the folder cannot be created or written in.
     `FolderLocked`
     """
-    output = str(folder).removesuffix(UNFINISHED)
+    lock = FolderLock(folder / "lock", thread_local=False)
     try:
         # In two steps, so that the error names the folder above that cannot be created.
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{output} cannot be written: {error.filename} is not a folder, nor can it be created."
-        ) from error
-    try:
-        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{output} cannot be written: {error.strerror} ({error.filename})."
-        ) from error
-    is_locked = True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        is_locked = False
-    except OSError:
-        # A network file system without locks, where users must start one process only.
+        lock.acquire(timeout=0)
+        # Another process may have removed the file after it was opened here.
+        if os.fstat(lock.descriptor).st_nlink:
+            return lock
+        lock.release()
+    except Timeout:
         pass
-    # Another process may have removed the file after it was opened here.
-    if is_locked and os.fstat(descriptor).st_nlink:
-        return descriptor
-    os.close(descriptor)
+    except OSError as error:
+        output = str(folder).removesuffix(UNFINISHED)
+        reason = f"{error.strerror} ({error.filename})."
+        if isinstance(error, (FileExistsError, NotADirectoryError)):
+            reason = f"{error.filename} is not a folder, nor can it be created."
+        raise ConfigurationError(f"{output} cannot be written: {reason}") from error
     raise FolderLocked(
         f"{folder} is being written by another process. Wait until it ends, or name another output."
     )
@@ -73,8 +66,8 @@ def lock_folder(folder: Path) -> int:
 
 def wait_for_lock(function: Callable[[], T], timeout: float) -> T:
     """
-    Calls a function that locks a folder, again while it raises `FolderLocked`, for `timeout`
-    seconds: a process whose parent was killed takes some time to end.
+    Retries a function until the folder that it locks is free, for `timeout` seconds: a process
+    whose parent was killed takes some time to end.
     """
     deadline = time.monotonic() + timeout
     while True:

@@ -19,8 +19,8 @@ from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, load_weights, save_we
 from elmo_plugin.bilm.files.folders import allennlp_obstacle, save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights, find_softmax
 from elmo_plugin.bilm.files.trained import TrainedModel
-from elmo_plugin.elmo.cache.keys import bilm_key
-from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings
+from elmo_plugin.elmo.cache.layer_cache import bilm_key
+from elmo_plugin.elmo.store.dump import DumpOptions, dump_embeddings
 from tests.bilm.oracle import SlowBilm, assert_layers_equal, read_arrays, relative_error
 from tests.bilm.trained import COUNTS, WORDS, StandIn, save_run, vocabulary
 

@@ -1,12 +1,12 @@
 import os
 import signal
 
-from elmo_plugin.elmo.dump.parts import Parts
+from elmo_plugin.elmo.store.sentence_vectors import SentenceVectors
 
 LINE_NUMBER = 40
 
 
-class KilledParts(Parts):
+class KilledWorker(SentenceVectors):
     """Kills the worker that is to compute the group of a line. Its module is quick to import."""
 
     def __getitem__(self, group):

@@ -24,14 +24,13 @@ from allennlp.commands.subcommand import Subcommand
 from elmo_plugin import Bilm, embed_sentences, load_bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.commands.bilm_arguments import given_vocabulary
-from elmo_plugin.elmo.dump import parts
-from elmo_plugin.elmo.dump.dump import check_space
-from elmo_plugin.elmo.dump.dump_file import DumpFile
-from elmo_plugin.elmo.dump.parts import sentence_name
+from elmo_plugin.elmo.store import sentence_vectors
+from elmo_plugin.elmo.store.dump import DumpFile, check_space
+from elmo_plugin.elmo.store.sentence_vectors import sentence_name
 from elmo_plugin.util.errors import ConfigurationError
 from tests.bilm.token_files import save_token_bilm
 from tests.commands import running
-from tests.commands.killed_worker import KilledParts
+from tests.commands.killed_worker import KilledWorker
 
 PROJECT = Path(__file__).resolve().parents[2]
 LINES = ["The play began", "", "They play", "The play began", "and / or ."]
@@ -261,14 +260,14 @@ def write_random_lines(path):
 
 def run_for_commits(number, *arguments):
     """Runs a command that kills itself before the commit that follows so many."""
-    commit, left = DumpFile.commit, iter(range(number))
+    add, left = DumpFile.add, iter(range(number))
 
-    def counted(file, written):
+    def counted(*arguments):
         if next(left, None) is None:
             os.kill(os.getpid(), signal.SIGKILL)
-        commit(file, written)
+        add(*arguments)
 
-    DumpFile.commit = counted
+    DumpFile.add = counted
     run(*arguments)
 
 
@@ -283,7 +282,8 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, capsys):
         process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL
-    assert len(list(tmp_path.glob("killed.hdf5.unfinished/*.part"))) == 6 and not output.exists()
+    state = json.loads((tmp_path / "killed.hdf5.unfinished/progress.json").read_text())
+    assert state["num_lines"] == 6 * 16 and not output.exists()
     run(text, output, "--all", "--batch-size", "1")
     assert "of them earlier" in capsys.readouterr().out
     run(text, tmp_path / "alone.hdf5", "--all", "--batch-size", "1")
@@ -297,7 +297,7 @@ def test_workers_write_the_same_file_and_may_be_killed(tmp_path, monkeypatch):
     output = tmp_path / "workers.hdf5"
     settings = ("--all", "--batch-size", "1")
     with monkeypatch.context() as patched:
-        patched.setattr("elmo_plugin.elmo.dump.dump.Parts", KilledParts)
+        patched.setattr("elmo_plugin.elmo.store.dump.SentenceVectors", KilledWorker)
         message = failure(text, output, *settings, "--num-workers", "2")
     assert "worker" in message and "The lines done are kept." in message
     assert not output.exists()
@@ -311,18 +311,18 @@ def test_workers_write_the_same_file_and_may_be_killed(tmp_path, monkeypatch):
 def begun(tmp_path, monkeypatch, capsys):
     """A run that stopped after its first commit: text, output, and how to let it go on."""
     text = write(tmp_path / "text.txt", [f"line number {number}" for number in range(40)])
-    whole = parts._vectors
+    whole = sentence_vectors._vectors
 
     def stops(layers, options, place):
         if place.endswith(":25"):
             raise KeyboardInterrupt
         return whole(layers, options, place)
 
-    monkeypatch.setattr(parts, "_vectors", stops)
+    monkeypatch.setattr(sentence_vectors, "_vectors", stops)
     output = tmp_path / "out.hdf5"
     shown = running.interruption(capsys, "elmo", text, output, "--all", "--batch-size", "1")
     assert "Run the same command again to continue" in shown
-    monkeypatch.setattr(parts, "_vectors", whole)
+    monkeypatch.setattr(sentence_vectors, "_vectors", whole)
     return Namespace(text=text, output=output, arguments=["--all", "--batch-size", "1"])
 
 
@@ -370,7 +370,7 @@ def test_a_finished_output_is_left_alone_unless_forced(begun):
     run(begun.text, begun.output, *begun.arguments)
     before = begun.output.read_bytes()
     message = failure(begun.text, begun.output, "--top")
-    assert "exists and is finished, with 40 lines" in message and "--force" in message
+    assert "exists. Give --force" in message
     assert begun.output.read_bytes() == before
     run(begun.text, begun.output, "--top", "--force")
     with h5py.File(begun.output) as file:
@@ -378,9 +378,9 @@ def test_a_finished_output_is_left_alone_unless_forced(begun):
 
 
 def test_a_full_disk_costs_nothing_done(begun, capsys):
-    (part,) = Path(f"{begun.output}.unfinished").glob("*.part")
+    size = Path(f"{begun.output}.unfinished/vectors").stat().st_size
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (part.stat().st_size - 2000, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, limits[1]))
     try:
         message = failure(begun.text, begun.output, *begun.arguments)
     finally:
@@ -436,7 +436,7 @@ def test_vectors_too_large_for_float16_are_refused(tmp_path, monkeypatch):
     large = lambda bilm, sentences, batch_size: (  # noqa: E731
         torch.full((3, len(words), 32), 1e5) for words in sentences
     )
-    monkeypatch.setattr(parts, "embed_sentences", large)
+    monkeypatch.setattr(sentence_vectors, "embed_sentences", large)
     message = failure(text, tmp_path / "out.hdf5", "--all", "--half")
     assert f"{text}:1" in message and "float16" in message
 

@@ -12,12 +12,11 @@ from safetensors import safe_open
 from safetensors.numpy import load_file
 
 from elmo_plugin import load_bilm
-from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings
-from elmo_plugin.elmo.dump.dump_file import DumpFile
-from elmo_plugin.elmo.dump.formats import parquet, safetensors
+from elmo_plugin.elmo.store import formats
+from elmo_plugin.elmo.store.dump import DumpFile, DumpOptions, dump_embeddings
 from elmo_plugin.util.errors import ConfigurationError
 from tests.commands import running
-from tests.elmo.dump.reading import SUFFIXES, read, same
+from tests.elmo.store.reading import SUFFIXES, read, same
 
 run = partial(running.run, "elmo")
 failure = partial(running.failure, "elmo")
@@ -74,7 +73,7 @@ def test_a_tensor_of_safetensors_maps_sentences_to_lines(text, tmp_path):
 
 def test_parquet_has_a_row_for_each_token(text, tmp_path, monkeypatch):
     # Two tokens of 3 layers.
-    monkeypatch.setattr(parquet, "_BYTES_PER_ROW_GROUP", 2 * 3 * 32 * 4)
+    monkeypatch.setattr(formats, "_BYTES_PER_ROW_GROUP", 2 * 3 * 32 * 4)
     run(text, tmp_path / "out.parquet", "--all", "--batch-size", "1", "--compression", "zstd")
     file = pyarrow.parquet.ParquetFile(tmp_path / "out.parquet")
     sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
@@ -109,13 +108,13 @@ def test_a_text_without_words_gives_a_file(tmp_path, suffix):
 def test_work_that_was_stopped_goes_on_and_ends_the_same(tmp_path, suffix, monkeypatch, capsys):
     text, output = tmp_path / "text.txt", tmp_path / f"out{suffix}"
     text.write_text("".join(f"line number {number}\n" for number in range(40)))
-    commit = DumpFile.commit
+    add = DumpFile.add
 
-    def stops(file, part):
-        commit(file, part)
+    def stops(*arguments):
+        add(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DumpFile, "commit", stops)
+    monkeypatch.setattr(DumpFile, "add", stops)
     settings = ["--all", "--batch-size", "1"]
     shown = running.interruption(capsys, "elmo", text, output, *settings)
     assert "Run the same command again" in shown
@@ -126,7 +125,7 @@ def test_work_that_was_stopped_goes_on_and_ends_the_same(tmp_path, suffix, monke
     run(text, tmp_path / f"alone{suffix}", *settings)
     assert output.read_bytes() == (tmp_path / f"alone{suffix}").read_bytes()
     assert sorted(os.listdir(tmp_path)) == [f"alone{suffix}", output.name, "text.txt"]
-    assert "exists and is finished, with 40 lines" in failure(text, output, *settings)
+    assert "exists. Give --force" in failure(text, output, *settings)
 
 
 @pytest.mark.parametrize("suffix", NEW)
@@ -195,10 +194,10 @@ def test_without_pyarrow_its_extra_is_named(text, tmp_path, monkeypatch):
 
 
 def test_more_lines_than_safetensors_reads_are_refused_at_once(text, tmp_path, monkeypatch):
-    name_and_rest = len('"0"') + safetensors._BYTES_PER_ENTRY
-    monkeypatch.setattr(safetensors, "_MAX_BYTES_OF_ENTRIES", 7 * name_and_rest)
+    name_and_rest = len('"0"') + formats._BYTES_PER_ENTRY
+    monkeypatch.setattr(formats, "_MAX_BYTES_OF_ENTRIES", 7 * name_and_rest)
     run(text, tmp_path / "out.safetensors", "--all")
-    monkeypatch.setattr(safetensors, "_MAX_BYTES_OF_ENTRIES", 7 * name_and_rest - 1)
+    monkeypatch.setattr(formats, "_MAX_BYTES_OF_ENTRIES", 7 * name_and_rest - 1)
     monkeypatch.setattr("elmo_plugin.commands.embed.chosen_bilm", lambda *_: pytest.fail("late"))
     message = failure(text, tmp_path / "more.safetensors", "--all")
     assert "more.safetensors would have a header of more than 100 MB" in message
@@ -207,7 +206,7 @@ def test_more_lines_than_safetensors_reads_are_refused_at_once(text, tmp_path, m
 
 
 def test_a_pipe_with_too_many_lines_is_stopped_where_they_become_too_many(tmp_path, monkeypatch):
-    monkeypatch.setattr(safetensors, "_MAX_BYTES_OF_ENTRIES", 2_000)
+    monkeypatch.setattr(formats, "_MAX_BYTES_OF_ENTRIES", 2_000)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_text("a line\n" * 30), daemon=True)
@@ -223,7 +222,7 @@ def test_an_entry_of_the_header_is_no_longer_than_assumed():
         "shape": [9, 999_999, 9_999],
         "data_offsets": [10**15 - 2, 10**15 - 1],
     }
-    assert len(f",:{safetensors._json(longest)}") <= safetensors._BYTES_PER_ENTRY
+    assert len(f",:{formats._json(longest)}") <= formats._BYTES_PER_ENTRY
 
 
 def test_a_large_header_is_read_by_the_library(tmp_path):
@@ -231,7 +230,7 @@ def test_a_large_header_is_read_by_the_library(tmp_path):
     text.write_text("\n" * 20_000)
     run(text, tmp_path / "out.safetensors", "--top", "--forget-sentences")
     size = int.from_bytes((tmp_path / "out.safetensors").read_bytes()[:8], "little")
-    limit = sum(len(f'"{n}"') + safetensors._BYTES_PER_ENTRY for n in range(20_000))
+    limit = sum(len(f'"{n}"') + formats._BYTES_PER_ENTRY for n in range(20_000))
     assert 1_000_000 < size < limit
     with safe_open(tmp_path / "out.safetensors", "numpy") as file:
         assert len(file.keys()) == 20_000

@@ -15,7 +15,7 @@ from allennlp.common import Params
 
 from elmo_plugin.bilm import load_bilm
 from elmo_plugin.bilm.files.folders import save_bilm
-from elmo_plugin.util.resumable_text import ResumableText
+from elmo_plugin.elmo.store.resumable import ResumableText
 from tests.analysis.language_model import WORDS, make_softmax
 from tests.bilm.pretraining.tiny import make_experiment
 from tests.commands import running
@@ -27,7 +27,7 @@ failure = partial(running.failure, "elmo-score")
 KILLED = """
 import os, signal
 from elmo_plugin.commands.main import main
-from elmo_plugin.util.resumable_text import ResumableText
+from elmo_plugin.elmo.store.resumable import ResumableText
 commit, left = ResumableText.commit, [2]
 def counted(*arguments):
     commit(*arguments)

@@ -1,5 +1,4 @@
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -189,7 +188,7 @@ def test_a_study_can_be_shown_while_it_runs_and_its_results_are_not_written(fini
     try:
         run("elmo-study", finished / "named.jsonnet", "-s", finished / "out", "--show")
     finally:
-        os.close(lock)
+        lock.release()
     assert "| NER | baseline | 90.15 |" in capsys.readouterr().out
     after = kept.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)

@@ -21,7 +21,7 @@ from elmo_plugin.analysis.studies.study import Run, digest_and_files, validation
 from elmo_plugin.util.atomic_write import write_json
 from elmo_plugin.util.bfloat16 import CPU_HAS_BFLOAT16
 from elmo_plugin.util.distributed import end_with_parent
-from elmo_plugin.util.folder_lock import lock_folder, wait_for_lock
+from elmo_plugin.util.folder_lock import FolderLock, lock_folder, wait_for_lock
 
 #: What is kept of a run, as in `results.json`.
 Score = Dict[str, Any]
@@ -111,7 +111,7 @@ def train_run(
             "samples": samples,
         }
     finally:
-        os.close(lock)
+        lock.release()
 
 
 def _check_files(run: Run) -> Dict[str, str]:
@@ -158,7 +158,11 @@ def _evaluated(run: Run, folder: Path, call: Callable[..., None], metrics: List[
 
 
 def _call(
-    folder: Path, lock: int, num_threads: int, should_stop: Callable[[], bool], *arguments: str
+    folder: Path,
+    lock: FolderLock,
+    num_threads: int,
+    should_stop: Callable[[], bool],
+    *arguments: str,
 ) -> None:
     """Calls `allennlp`."""
     log = folder / "log.txt"
@@ -172,7 +176,7 @@ def _call(
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, **threads},
-            pass_fds=[lock],
+            pass_fds=[lock.descriptor],
             preexec_fn=partial(end_with_parent, os.getpid(), signal.SIGTERM),
         )
         try:

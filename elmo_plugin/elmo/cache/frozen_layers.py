@@ -1,34 +1,17 @@
 import logging
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
 from elmo_plugin.bilm import Bilm, BilmOutput
-from elmo_plugin.elmo.cache.keys import entry_width, sentence_key
-from elmo_plugin.elmo.cache.layer_cache import LayerCache
+from elmo_plugin.elmo.cache.layer_cache import LayerCache, entry_width, sentence_key
 from elmo_plugin.elmo.token_batches import token_batches
 from elmo_plugin.util.distinct_rows import distinct_rows
 from elmo_plugin.util.weight_state import WeightState
 
 logger = logging.getLogger(__name__)
-
-
-class _DistinctSentences(NamedTuple):
-    """The distinct sentences of a batch, the shortest first."""
-
-    #: Shape `(num_distinct, num_tokens, max_characters_per_token)`.
-    character_ids: torch.Tensor
-    #: Tokens of each.
-    lengths: List[int]
-    #: Shape `(batch_size,)`. For each sentence of the batch, its number among the distinct ones.
-    number_of: torch.Tensor
-
-    def keys(self) -> List[bytes]:
-        """The key of each in the cache."""
-        ids = self.character_ids.cpu().numpy()
-        return [sentence_key(words[:length]) for words, length in zip(ids, self.lengths)]
 
 
 class FrozenLayers:
@@ -37,8 +20,7 @@ class FrozenLayers:
 
     Each distinct sentence of a batch is computed once, in batches of similar length and bounded
     size. With a cache, sentences that it contains are not computed at all; all layers are then
-    rounded to half precision, so that results do not depend on what the cache contains. After
-    `leave_cache` they are rounded likewise, and nothing is read or stored.
+    rounded to half precision, so that results do not depend on what the cache contains.
 
     # Parameters
 
@@ -63,35 +45,32 @@ class FrozenLayers:
         return {**self.__dict__, "_cache": None, "_cached_for": None}
 
     def __call__(self, character_ids: torch.Tensor) -> BilmOutput:
-        """
-        As `Bilm.forward`, in float32 (float64 if the biLM is). Intermediate results are limited to
-        the batches of `token_batches`.
-        """
+        """As `Bilm.forward`, in float32 (float64 if the biLM is)."""
         mask = self._bilm.checked_mask(character_ids)
         cache = self._current_cache()
         with torch.no_grad():
-            sentences = _distinct_sentences(character_ids, mask)
-            batches = token_batches(sentences.lengths, device_type=mask.device.type)
-            in_one_batch = len(list(batches)) <= 1 and len(sentences.lengths) == len(mask)
+            # Shapes: (num_distinct, num_tokens, max_characters_per_token) and (batch_size,)
+            ids, lengths, number_of = _distinct_sentences(character_ids, mask)
+            batches = token_batches(lengths, device_type=mask.device.type)
+            in_one_batch = len(list(batches)) <= 1 and len(ids) == len(mask)
             if in_one_batch and not self._rounds:
                 output = self._bilm(character_ids)
                 return BilmOutput(output.layers.to(self._dtype()), output.mask)
             # Shape: (num_distinct, num_tokens + 2, entry_width)
             entries = torch.zeros(
-                len(sentences.lengths),
+                len(ids),
                 mask.size(1) + 2,
                 entry_width(self._bilm),
                 dtype=torch.float16 if self._rounds else self._dtype(),
                 device="cpu" if self._rounds else mask.device,
             )
-            keys = [] if cache is None else sentences.keys()
+            keys = [] if cache is None else _keys(ids, lengths)
             missing = range(len(entries)) if cache is None else _read(cache, keys, entries)
-            if not self._compute(sentences, missing, entries):
+            if not self._compute(ids, lengths, missing, entries):
                 return self._without_cache(character_ids)
             if cache is not None:
-                lengths = sentences.lengths
                 cache.write((keys[n], entries[n, : lengths[n] + 2].numpy()) for n in missing)
-            return self._output(entries.to(mask.device)[sentences.number_of], mask)
+            return self._output(entries.to(mask.device)[number_of], mask)
 
     def leave_cache(self) -> None:
         """Neither reads nor writes the cache from now on; layers are rounded as before."""
@@ -110,23 +89,21 @@ class FrozenLayers:
             self._cache.report()
 
     def _compute(
-        self, sentences: _DistinctSentences, missing: Sequence[int], entries: torch.Tensor
+        self, ids: torch.Tensor, lengths: List[int], missing: Sequence[int], entries: torch.Tensor
     ) -> bool:
         """Fills the missing entries; false if a number is not finite in half precision."""
+        lengths = [lengths[number] for number in missing]
         # Autocast must not change what the cache contains.
-        device_type = sentences.character_ids.device.type
-        lengths = [sentences.lengths[number] for number in missing]
-        for batch in token_batches(lengths, device_type=device_type):
-            numbers = list(missing[batch])
-            longest = lengths[batch][-1]
-            exact = not self._rounds
-            with nullcontext() if exact else torch.autocast(device_type, enabled=False):
-                layers = self._bilm(sentences.character_ids[numbers, :longest]).layers
+        exact = torch.autocast(ids.device.type, enabled=False) if self._rounds else nullcontext()
+        for batch in token_batches(lengths, device_type=ids.device.type):
+            numbers, longest = list(missing[batch]), lengths[batch][-1]
+            with exact:
+                layers = self._bilm(ids[numbers, :longest]).layers
             # Shape: (num_layers - 1, num_sentences, longest + 2, output_dim)
             tokens, hidden = layers[0, ..., : self._bilm.options.token_dim], layers[1:]
             # Shape: (num_sentences, longest + 2, entry_width)
             computed = torch.cat([tokens, *hidden], dim=-1).to(entries)
-            if not exact and not bool(computed.isfinite().all()):
+            if self._rounds and not bool(computed.isfinite().all()):
                 return False
             entries[numbers, : longest + 2] = computed
         return True
@@ -170,7 +147,10 @@ class FrozenLayers:
         return self(character_ids)
 
 
-def _distinct_sentences(character_ids: torch.Tensor, mask: torch.Tensor) -> _DistinctSentences:
+def _distinct_sentences(
+    character_ids: torch.Tensor, mask: torch.Tensor
+) -> Tuple[torch.Tensor, List[int], torch.Tensor]:
+    """The distinct sentences of a batch, the shortest first, their lengths, and which is where."""
     # Zeros at padding, so that equal sentences are equal rows.
     ids = character_ids.long() * mask.unsqueeze(dim=2)
     # Shape: (num_sentences, 1 + num_tokens * max_characters_per_token)
@@ -178,13 +158,17 @@ def _distinct_sentences(character_ids: torch.Tensor, mask: torch.Tensor) -> _Dis
     distinct, number_of = distinct_rows(rows)
     order = distinct[:, 0].argsort()
     ids = distinct[order][:, 1:].unflatten(1, ids.shape[1:])
-    return _DistinctSentences(ids, distinct[order, 0].tolist(), order.argsort()[number_of])
+    return ids, distinct[order, 0].tolist(), order.argsort()[number_of]
+
+
+def _keys(character_ids: torch.Tensor, lengths: List[int]) -> List[bytes]:
+    ids = character_ids.cpu().numpy()
+    return [sentence_key(words[:length]) for words, length in zip(ids, lengths)]
 
 
 def _read(cache: LayerCache, keys: List[bytes], entries: torch.Tensor) -> List[int]:
     """Copies the cached layers into the entries. Returns the numbers of the other entries."""
     numbers = {key: number for number, key in enumerate(keys)}
     for key, layers in cache.read(keys):
-        number = numbers.pop(key)
-        entries.numpy()[number, : len(layers)] = layers
+        entries.numpy()[numbers.pop(key), : len(layers)] = layers
     return list(numbers.values())

@@ -1,16 +1,15 @@
+import hashlib
 import logging
 import os
 import shutil
-import struct
-import zlib
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy
 
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.elmo.cache.keys import bilm_key, entry_width
+from elmo_plugin.bilm.fingerprint import fingerprint
 
 try:
     import lmdb
@@ -22,6 +21,10 @@ else:
 
 logger = logging.getLogger(__name__)
 
+# Must change with the layout or the computation of entries.
+_FORMAT = "elmo_plugin layers 2"
+# Entries begin with these bytes, which are not used. Their rest is layers, row by row.
+_HEADER = bytes(8)
 # Entries are written in groups of this size.
 _MAX_PENDING_BYTES = 16 * 2**20
 # Free space to leave on the disk for checkpoints, or a tenth of a smaller disk.
@@ -30,24 +33,22 @@ _MIN_FREE_BYTES = 20 * 2**30
 _MAP_SIZE = 2**40
 # Pages at the end of the file that LMDB counts although a failed commit did not write them.
 _MAX_UNUSED_BYTES = 2**20
-# The header of an entry: checksum and number of rows of its layers.
-_HEADER = struct.Struct("<II")
+
+_Entries = Iterator[Tuple[bytes, numpy.ndarray]]
 
 
 class LayerCache:
     """
     Layers of a frozen biLM on the disk, in half precision, one entry per sentence.
 
-    An entry takes `2 * (token_dim + n_layers * 2 * projection_dim)` bytes for each token and for
-    `<S>` and `</S>`: 5,120 for the published biLM (4096/512), 1,280 for 512/128. The token layer
-    is stored once, not doubled.
+    An entry takes `2 * entry_width` bytes for each token and for `<S>` and `</S>`: 5,120 for the
+    published biLM (4096/512), 1,280 for 512/128.
 
     The store is an LMDB file. Any number of processes can read it while one writes, and a kill or
     a power cut cannot damage it, because a commit is either complete or absent. Entries are
-    collected in memory and written in groups of 16 MB. Each entry has a checksum of its key and
-    layers; a damaged entry counts as missing. If the store cannot be read or written, a warning
-    is logged, and layers are computed as without a cache. It stops growing when 20 GB of the
-    disk, or a tenth of a smaller disk, are left. The locks of LMDB do not work on network file
+    collected in memory and written in groups of 16 MB. If the store cannot be read or written, a
+    warning is logged, and layers are computed as without a cache. It stops growing when 20 GB of
+    the disk, or a tenth of a smaller disk, are left. The locks of LMDB do not work on network file
     systems, nor between containers that share a folder but not their process numbers.
 
     Use `open` to create one, because a process must not have a store open twice.
@@ -79,9 +80,11 @@ class LayerCache:
         self._environment.reader_check()
         self._readable = True
         self._writable = not self._environment.flags()["readonly"]
-        self._check_length()
-        self._found_damage = False
-        self._pending: Dict[bytes, bytes] = {}
+        needed, found = self._num_bytes(), os.path.getsize(data)
+        if needed > found + _MAX_UNUSED_BYTES:
+            # The system would kill a process that reads what is missing.
+            raise OSError(f"expected {needed:,} bytes in data.mdb, found {found:,}")
+        self._pending: Dict[bytes, numpy.ndarray] = {}
         self._pending_bytes = 0
         # The entries that the last two calls of `prefetch` read.
         self._prefetched: Tuple[Dict[bytes, numpy.ndarray], ...] = ()
@@ -127,7 +130,7 @@ class LayerCache:
             cache.report()
             cache._environment.close()
 
-    def read(self, keys: Iterable[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
+    def read(self, keys: Iterable[bytes]) -> _Entries:
         """
         Keys, see `sentence_key`, and layers of the entries that exist: shape
         `(num_tokens + 2, width)`, half precision. The layers must not be changed, and are valid
@@ -141,7 +144,7 @@ class LayerCache:
 
     def prefetch(self, keys: Iterable[bytes]) -> None:
         """Reads the entries of `keys` into memory for the next calls of `read`."""
-        prefetched = {key: layers.copy() for key, layers in self._entries(list(keys))}
+        prefetched = {key: layers.copy() for key, layers in self._entries(keys)}
         # Keeps those of the last call, because the model still reads the current batch.
         self._prefetched = (prefetched, *self._prefetched[:1])
 
@@ -155,9 +158,8 @@ class LayerCache:
             return
         for key, layers in entries:
             if key not in self._pending:
-                payload = layers.tobytes()
-                self._pending[key] = _HEADER.pack(_checksum(key, payload), len(layers)) + payload
-                self._pending_bytes += len(payload)
+                self._pending[key] = layers.copy()
+                self._pending_bytes += layers.nbytes
         if self._pending_bytes >= _MAX_PENDING_BYTES:
             self.flush()
 
@@ -167,8 +169,8 @@ class LayerCache:
             if self._pending:
                 self._check_free_space()
                 with self._environment.begin(write=True) as transaction:
-                    for key, entry in self._pending.items():
-                        transaction.put(key, entry)
+                    for key, layers in self._pending.items():
+                        transaction.put(key, _HEADER + layers.tobytes())
         except (OSError, lmdb.Error) as error:
             self._writable = False
             logger.warning(
@@ -188,14 +190,12 @@ class LayerCache:
             )
         self._num_found = self._num_sought = 0
 
-    def _entries(self, keys: List[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
+    def _entries(self, keys: Iterable[bytes]) -> _Entries:
         on_disk = []
         for key in keys:
-            layers = next((p[key] for p in self._prefetched if key in p), None)
-            # A single look-up, because another thread may write the entry meanwhile.
-            pending = self._pending.get(key)
-            if layers is None and pending is not None:
-                layers = self._decoded(key, pending)
+            # A look-up in each, because another thread may write the entries meanwhile.
+            in_memory = (entries.get(key) for entries in (*self._prefetched, self._pending))
+            layers = next((found for found in in_memory if found is not None), None)
             if layers is None:
                 on_disk.append(key)
             else:
@@ -203,14 +203,13 @@ class LayerCache:
         if on_disk and self._readable:
             yield from self._on_disk(on_disk)
 
-    def _on_disk(self, keys: List[bytes]) -> Iterator[Tuple[bytes, numpy.ndarray]]:
+    def _on_disk(self, keys: List[bytes]) -> _Entries:
         try:
             with self._environment.begin(buffers=True) as transaction:
                 for key in keys:
-                    entry = transaction.get(key)
-                    layers = None if entry is None else self._decoded(key, entry)
-                    if layers is not None:
-                        yield key, layers
+                    if entry := transaction.get(key):
+                        layers = numpy.frombuffer(entry, numpy.float16, offset=len(_HEADER))
+                        yield key, layers.reshape(-1, self.width)
         except lmdb.Error as error:
             self._disable()
             logger.warning(
@@ -222,20 +221,6 @@ class LayerCache:
         self._readable = self._writable = False
         self._pending, self._pending_bytes, self._prefetched = {}, 0, ()
 
-    def _decoded(self, key: bytes, entry: Union[bytes, memoryview]) -> Optional[numpy.ndarray]:
-        if len(entry) >= _HEADER.size:
-            checksum, num_rows = _HEADER.unpack_from(entry)
-            payload = memoryview(entry)[_HEADER.size :]
-            if len(payload) == num_rows * self.width * 2 and checksum == _checksum(key, payload):
-                return numpy.frombuffer(payload, numpy.float16).reshape(num_rows, self.width)
-        if not self._found_damage:
-            logger.warning(
-                f"ELMo's cache {self.path} contains a damaged entry, which is computed and written "
-                "again. If the disk is failing, delete the folder."
-            )
-        self._found_damage = True
-        return None
-
     def _check_free_space(self) -> None:
         disk = shutil.disk_usage(self.path)
         reserve = min(_MIN_FREE_BYTES, disk.total // 10)
@@ -245,27 +230,29 @@ class LayerCache:
                 "must stay free"
             )
 
-    def _check_length(self) -> None:
-        # If the file was cut short, the system kills a process that reads the missing part.
-        needed = (self._environment.info()["last_pgno"] + 1) * self._environment.stat()["psize"]
-        found = os.path.getsize(self.path / "data.mdb")
-        if needed > found + _MAX_UNUSED_BYTES:
-            raise OSError(f"expected {needed:,} bytes in data.mdb, found {found:,}")
-        if needed > found and self._writable:
-            # Pages at the end were never used. This does not shorten the file, whatever another
-            # process writes at the same time.
-            with open(self.path / "data.mdb", "r+b") as file:
-                os.posix_fallocate(file.fileno(), 0, needed)
+    def _num_bytes(self) -> int:
+        pages = self._environment.info()["last_pgno"] + 1
+        return pages * self._environment.stat()["psize"]
 
     def _size(self) -> str:
-        pages = self._environment.info()["last_pgno"] + 1
-        size = pages * self._environment.stat()["psize"] / 2**20
-        return f"{self._environment.stat()['entries']:,} sentences, {size:,.0f} MB on disk"
+        num_entries = self._environment.stat()["entries"]
+        return f"{num_entries:,} sentences, {self._num_bytes() / 2**20:,.0f} MB on disk"
 
 
-def _checksum(key: bytes, payload: Union[bytes, memoryview]) -> int:
-    # The key is included: an entry must not be taken for that of another sentence.
-    return zlib.crc32(payload, zlib.crc32(key))
+def bilm_key(bilm: Bilm) -> str:
+    """A hash of the biLM's fingerprint, its initial state, and the layout of an entry."""
+    text = f"{_FORMAT} warm_up={bilm.warm_up} {fingerprint(bilm)}"
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def entry_width(bilm: Bilm) -> int:
+    """Numbers per token: the token layer once, not doubled, then each LSTM layer."""
+    return bilm.options.token_dim + (bilm.num_layers - 1) * bilm.output_dim
+
+
+def sentence_key(character_ids: numpy.ndarray) -> bytes:
+    """A hash of the character ids, shape `(num_tokens, max_characters_per_token)`."""
+    return hashlib.blake2b(character_ids.astype(numpy.int32).tobytes(), digest_size=16).digest()
 
 
 def _disable_in_child() -> None:

@@ -8,8 +8,7 @@ from allennlp.data.data_loaders import MultiProcessDataLoader, TensorDict
 from allennlp.nn.util import move_to_device
 from overrides import overrides
 
-from elmo_plugin.elmo.cache.keys import sentence_key
-from elmo_plugin.elmo.cache.layer_cache import LayerCache
+from elmo_plugin.elmo.cache.layer_cache import LayerCache, sentence_key
 
 
 @DataLoader.register("elmo-prefetch")
@@ -72,9 +71,7 @@ def _sentences(
     texts = character_ids.flatten(end_dim=-3).cpu().numpy()
     # Shape: (num_texts, num_tokens)
     mask: numpy.ndarray = numpy.any(texts > 0, axis=2)
-    if sentences is None:
-        yield from (text[is_token] for text, is_token in zip(texts, mask))
-        return
-    for text, is_token, numbers in zip(texts, mask, sentences.cpu().numpy()):
-        starts = numpy.flatnonzero(numpy.diff(numbers[is_token])) + 1
+    numbers = numpy.zeros_like(mask, int) if sentences is None else sentences.cpu().numpy()
+    for text, is_token, of_token in zip(texts, mask, numbers):
+        starts = numpy.flatnonzero(numpy.diff(of_token[is_token])) + 1
         yield from numpy.split(text[is_token], starts)

@@ -1,4 +1,3 @@
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -46,7 +45,7 @@ def test_an_interruption_stops_the_runs_and_the_next_call_goes_on(fake, make_run
         outcomes.throw(KeyboardInterrupt())
     # A training that goes on would keep its lock.
     for run in runs[:3]:
-        os.close(lock_folder(folder_of(run, fake.folder)))
+        lock_folder(folder_of(run, fake.folder)).release()
     assert not folder_of(runs[3], fake.folder).exists()
     go.touch()
     assert len(list(train_all(runs, fake.folder, ["f1"]))) == 4

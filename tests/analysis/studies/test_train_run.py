@@ -120,7 +120,7 @@ def test_a_stopped_run_leaves_no_process(fake, make_run):
     with pytest.raises(RunFailed, match="stopped"):
         train_run(run, fake.folder, ["f1"], should_stop=config.exists)
     # It would keep the lock.
-    os.close(lock_folder(folder_of(run, fake.folder)))
+    lock_folder(folder_of(run, fake.folder)).release()
     (fake.folder / "go").touch()
     train_run(run, fake.folder, ["f1"])
     assert fake.commands == ["train", "train --recover", "evaluate"]

@@ -13,8 +13,7 @@ from allennlp.data.token_indexers import ELMoTokenCharactersIndexer
 from elmo_plugin import Elmo
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 from elmo_plugin.elmo.cache.prefetch import _prefetch
-from elmo_plugin.elmo.placement import ElmoPlacement
-from elmo_plugin.elmo.token_embedder import ElmoTokenEmbedder
+from elmo_plugin.elmo.placement import ElmoPlacement, ElmoTokenEmbedder
 from elmo_plugin.tasks.squad.reader import SquadReader
 
 TAGGED = "".join(f"word{n}###A " * (n % 5 + 1) + "\n" for n in range(23))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from elmo_plugin.bilm import load_bilm
-from elmo_plugin.elmo.dump.dump import DumpOptions, dump_embeddings, finished_dump
-from elmo_plugin.elmo.dump.shards import dump_shards, dump_shards_with_ray, shard_outputs
+from elmo_plugin.elmo.store.dump import DumpOptions, dump_embeddings, finished_dump
+from elmo_plugin.elmo.store.shards import dump_shards, dump_shards_with_ray, shard_outputs
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
 from tests.commands import running
@@ -185,7 +185,7 @@ def test_a_task_waits_for_another_process_that_writes_its_file(cluster, texts, t
     lock = lock_folder(Path(f"{outputs[str(texts / 'a.txt')]}.unfinished"))
     outcomes = dump_shards_with_ray(load_bilm, outputs, options)
     first, second = next(outcomes), next(outcomes)
-    os.close(lock)
+    lock.release()
     found = dict([first, second, *outcomes])
     assert list(found)[2] == str(texts / "a.txt")
     assert [summary.num_lines for summary in found.values()] == [300] * 3

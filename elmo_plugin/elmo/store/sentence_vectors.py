@@ -1,17 +1,15 @@
-"""Computes the vectors of groups of sentences, here or in other processes, and writes them."""
+"""The vectors of groups of sentences as `elmo embed` writes them, computed here or in workers."""
 
 import signal
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Callable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy
 import torch
 from torch.utils.data import DataLoader, Dataset
 
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.elmo.dump.part_file import EmbeddedSentence, PartWriter
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence
 from elmo_plugin.util.distributed import threads_per_process
@@ -21,8 +19,6 @@ from elmo_plugin.util.errors import ConfigurationError, check_one_of
 _NOT_IN_KEYS = str.maketrans({"/": "\u2215", "\0": "\u2400"})
 # HDF5 takes the first for a group, and safetensors the second for its metadata.
 _NOT_KEYS = {".": "\u2024", "__metadata__": "\uff3f_metadata__"}
-_LAYERS = ("all", "top", "average")
-_DTYPES = ("float32", "float16")
 
 
 @dataclass(frozen=True)
@@ -42,12 +38,20 @@ class DumpOptions:
     forget_sentences: bool = False
 
     def __post_init__(self) -> None:
-        check_one_of(_LAYERS, layers=self.layers)
-        check_one_of(_DTYPES, dtype=self.dtype)
+        check_one_of(("all", "top", "average"), layers=self.layers)
+        check_one_of(("float32", "float16"), dtype=self.dtype)
 
 
-@dataclass(frozen=True)
-class SentenceGroup:
+class EmbeddedSentence(NamedTuple):
+    """A sentence, the name of its dataset, and its vectors."""
+
+    name: str
+    words: Sequence[str]
+    #: Shape `(num_layers, num_tokens, output_dim)` or `(num_tokens, output_dim)`.
+    vectors: numpy.ndarray
+
+
+class SentenceGroup(NamedTuple):
     """Sentences that are embedded together, and the state of the text after them."""
 
     sentences: List[Sentence]
@@ -55,62 +59,55 @@ class SentenceGroup:
     text_sha256: str
 
 
-class Parts(Dataset):
-    """Computes and writes the vectors of a group: what the workers do."""
+Embedded = Tuple[SentenceGroup, List[EmbeddedSentence]]
 
-    def __init__(
-        self,
-        bilm: Bilm,
-        options: DumpOptions,
-        input_path: str,
-        writer: PartWriter,
-        on_progress: Optional[Callable[[int], object]],
-    ) -> None:
-        self._bilm, self._options, self._input_path = bilm, options, input_path
-        self._writer, self._on_progress = writer, on_progress
 
-    def __getitem__(self, group: SentenceGroup) -> Tuple[SentenceGroup, Union[Path, Exception]]:
+@dataclass(frozen=True)
+class SentenceVectors(Dataset):
+    """Computes the vectors of a group: what the workers do."""
+
+    bilm: Bilm
+    options: DumpOptions
+    input_path: str
+
+    def __getitem__(self, group: SentenceGroup) -> Union[Embedded, Exception]:
         # An error is returned, because a `DataLoader` adds a traceback to its message.
         try:
-            sentences = list(self._embedded(group.sentences))
-            return group, self._writer.write(group.num_lines, group.text_sha256, sentences)
-        except (ConfigurationError, OSError) as error:
-            return group, error
+            return group, list(self._embedded(group.sentences))
+        except ConfigurationError as error:
+            return error
 
     def _embedded(self, sentences: List[Sentence]) -> Iterator[EmbeddedSentence]:
-        options = self._options
         embedded = embed_sentences(
-            self._bilm, [words for _, words in sentences], options.batch_size
+            self.bilm, [words for _, words in sentences], self.options.batch_size
         )
         for (line_number, words), layers in zip(sentences, embedded):
-            name = dataset_name(line_number, words, options)
+            name = dataset_name(line_number, words, self.options)
             if name:
-                vectors = _vectors(layers, options, f"{self._input_path}:{line_number}")
+                vectors = _vectors(layers, self.options, f"{self.input_path}:{line_number}")
                 yield EmbeddedSentence(name, words, vectors)
-            if self._on_progress is not None:
-                self._on_progress(1)
 
 
-def compute_parts(
-    parts: Parts, groups: Iterator[SentenceGroup], num_workers: int
-) -> Iterator[Tuple[SentenceGroup, Path]]:
-    """Yields each group with its part, in the order of the groups."""
-    num_threads = threads_per_process(num_workers or 1)
+def compute_vectors(
+    vectors: SentenceVectors, groups: Iterator[SentenceGroup], num_workers: int
+) -> Iterator[Embedded]:
+    """Yields each group with its sentences, in the order of the groups."""
     loader: DataLoader = DataLoader(
-        parts,
+        vectors,
         batch_size=None,
         # The loader passes what the sampler yields to `__getitem__`.
         sampler=groups,
         num_workers=num_workers,
+        collate_fn=_unchanged,
         # PyTorch's thread pools do not work in a forked process.
         multiprocessing_context="spawn" if num_workers else None,
-        worker_init_fn=partial(_start_worker, num_threads),
+        worker_init_fn=partial(_start_worker, threads_per_process(num_workers or 1)),
     )
     try:
-        for group, part in loader:
-            if isinstance(part, Exception):
-                raise part
-            yield group, part
+        for embedded in loader:
+            if isinstance(embedded, Exception):
+                raise embedded
+            yield embedded
     except RuntimeError as error:
         # The message for a killed worker; errors that a worker raised are returned.
         if not str(error).startswith("DataLoader worker"):
@@ -132,6 +129,10 @@ def sentence_name(words: Sequence[str]) -> str:
     """
     key = " ".join(words).translate(_NOT_IN_KEYS)
     return _NOT_KEYS.get(key, key)
+
+
+def _unchanged(embedded: Any) -> Any:
+    return embedded
 
 
 def _start_worker(num_threads: int, number: int) -> None:

@@ -9,8 +9,8 @@ from typing import Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
 import torch
 
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.elmo.dump.dump import DumpOptions, DumpSummary, dump_embeddings, finished_dump
-from elmo_plugin.elmo.dump.formats import format_of
+from elmo_plugin.elmo.store.dump import DumpOptions, DumpSummary, dump_embeddings, finished_dump
+from elmo_plugin.elmo.store.formats import format_of
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
 from elmo_plugin.util.folder_lock import wait_for_lock
@@ -27,12 +27,7 @@ _Outcomes = Iterator[Tuple[_Path, Outcome]]
 def shard_outputs(texts: Sequence[_Path], folder: _Path) -> Dict[_Path, Path]:
     """
     The file of each text: its name in `folder`, without `.gz` and with the suffix of the format for
-    which the suffix of `folder` stands.
-
-    # Raises
-
-    `ConfigurationError`
-        If two texts would be written to the same file.
+    which the suffix of `folder` stands. Raises `ConfigurationError` if two texts have the same.
     """
     texts_of: Dict[Path, _Path] = {}
     folder = expanded(folder)
@@ -54,15 +49,8 @@ def dump_shards(
     num_workers: int = 0,
 ) -> _Outcomes:
     """
-    Writes one file after the other; yields each text with its outcome. Finished files are not
-    written again, unless `force` is set.
-
-    # Parameters
-
-    bilm, options, force, num_workers
-        See `dump_embeddings`.
-    outputs : `Dict[str, Path]`
-        The file of each text.
+    Writes the file of each text, see `dump_embeddings`, one after the other; yields each text with
+    its outcome. Finished files are not written again, unless `force` is set.
     """
     for text, output in outputs.items():
         yield text, _outcome(lambda: bilm, text, output, options, force, num_workers)
@@ -77,19 +65,11 @@ def dump_shards_with_ray(
     num_cpus: float = 1,
 ) -> _Outcomes:
     """
-    As `dump_shards`, with a Ray task for each text. All machines of a cluster need the texts, files
-    of the biLM and the folder of the outputs at the same paths. Only paths and settings are sent. A
-    task whose worker dies is started again, and continues after the lines that are done. So does
-    the next call, if this process is killed.
-
-    # Parameters
-
-    load : `Callable[[], Bilm]`
-        Called once in each worker, to which it is sent.
-    outputs, options, force
-        See `dump_shards`.
-    address, num_cpus
-        See `run_with_ray`. A task uses `num_cpus` threads.
+    As `dump_shards`, with a Ray task for each text, see `run_with_ray`. All machines of a cluster
+    need the texts, files of the biLM and the folder of the outputs at the same paths. Only paths
+    and settings are sent, and `load`, which is called once in each worker. A task whose worker dies
+    is started again, and continues after the lines that are done. So does the next call, if this
+    process is killed.
     """
     texts = list(outputs)
     settings = (options, force, max(1, int(num_cpus)))

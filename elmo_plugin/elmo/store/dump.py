@@ -1,0 +1,288 @@
+"""Writes the layers of a biLM over a text into one file: HDF5, safetensors or Parquet."""
+
+import json
+import math
+import os
+import shutil
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
+from itertools import chain
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple, Union
+
+import numpy
+
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.bilm.fingerprint import fingerprint, weights_type
+from elmo_plugin.corpora.digested_text import DigestedText
+from elmo_plugin.elmo.store.formats import Dump, format_of
+from elmo_plugin.elmo.store.resumable import ResumableFile
+from elmo_plugin.elmo.store.rows import RowFile, settings_difference
+from elmo_plugin.elmo.store.sentence_vectors import (
+    DumpOptions,
+    EmbeddedSentence,
+    SentenceGroup,
+    SentenceVectors,
+    compute_vectors,
+    dataset_name,
+)
+from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
+from elmo_plugin.util.atomic_write import UNFINISHED
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
+from elmo_plugin.util.text_files import find_file
+
+FORMAT_VERSION = 1
+_Path = Union[str, os.PathLike]
+
+
+@dataclass(frozen=True)
+class DumpSummary:
+    """
+    The result of `dump_embeddings`. The first three numbers are of the whole file, which has fewer
+    datasets than lines only if sentences are keys; `num_resumed` lines are from an earlier call.
+    """
+
+    num_lines: int
+    num_tokens: int
+    num_datasets: int
+    num_resumed: int
+
+
+class DumpFile(ResumableFile):
+    """
+    The file that `dump_embeddings` writes, from rows that need the same disk space again.
+
+    # Parameters
+
+    path, force
+        See `ResumableFile`. The suffix of `path` is the format.
+    settings : `Dict[str, Any]`
+        Attributes of the file, see `Dump`.
+    """
+
+    def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
+        self._format = format_of(path)
+        self._dtype = numpy.dtype(settings["dtype"])
+        # The sentences of `vectors`, which has all numbers: JSON lists of name, shape and words.
+        files = [RowFile("vectors", self._dtype.str, 1, "num_numbers")]
+        files += [RowFile("sentences", "u1", 1, "num_bytes")]
+        progress = {"num_lines": 0, "text_sha256": ""}
+        self._attributes = [*settings, *progress]
+        super().__init__(path, files, settings, progress, force)
+
+    def add(self, group: SentenceGroup, sentences: List[EmbeddedSentence]) -> None:
+        """Commits the lines that follow those of the last commit."""
+        for name, words, vectors in sentences:
+            self.append("vectors", vectors)
+            self.append("sentences", f"{json.dumps([name, vectors.shape, words])}\n".encode())
+        self.commit(num_lines=group.num_lines, text_sha256=group.text_sha256)
+
+    def export(self, input_path: str, sentence_to_index: Optional[Dict[str, str]]) -> int:
+        """Writes the file. Returns the number of sentences in it."""
+        attributes = {name: self.state[name] for name in self._attributes}
+        attributes.update(input=input_path, complete=True, elmo_plugin_version=_version())
+        index = None if sentence_to_index is None else json.dumps(sentence_to_index)
+        dump = Dump(self._sentences, attributes, index)
+        return self.finish(lambda path: self._format.write(path, dump))
+
+    def _sentences(self) -> Iterator[EmbeddedSentence]:
+        """In the order of the lines; of several with one name the first."""
+        numbers = self.mapped("vectors")[:, 0]
+        names: Set[str] = set()
+        end = 0
+        with open(self.folder / "sentences", encoding="utf-8") as lines:
+            for name, shape, words in map(json.loads, lines):
+                start, end = end, end + math.prod(shape)
+                if name not in names:
+                    yield EmbeddedSentence(name, words, numbers[start:end].reshape(shape))
+                if self.state.get("sentence_keys"):
+                    names.add(name)
+
+
+def dump_embeddings(
+    bilm: Bilm,
+    input_path: _Path,
+    output_path: _Path,
+    options: DumpOptions,
+    force: bool = False,
+    on_progress: Callable[[int], object] = lambda num_lines: None,
+    num_workers: int = 0,
+) -> DumpSummary:
+    """
+    Writes the vectors of a text file, see `read_sentences`, in the format of the output's suffix.
+    In HDF5 and safetensors, a dataset per line: `(num_layers, num_tokens, output_dim)`, or
+    `(num_tokens, output_dim)` for one layer or the average; an empty line gives an empty dataset
+    (none if sentences are keys). In Parquet, a row per token. File attributes: the options,
+    `bilm_options`, `bilm_fingerprint`, `input`, `num_lines`, `text_sha256` (of sentences),
+    `complete`, versions.
+
+    After a kill, the same call continues after the last commit and ends with the same file, see
+    `sentence_groups`. Memory grows with `batch_size`, the longest line, the workers and, unless
+    `forget_sentences` is set, with the distinct sentences.
+
+    # Parameters
+
+    bilm : `Bilm`
+        Not stateful: a resumed call could not restore its state.
+    input_path, output_path, options, force
+        See `DumpOptions` and `ResumableFile`.
+    on_progress : `Callable[[int], object]`
+        Called with the number of lines done since the last call.
+    num_workers : `int`, optional (default = `0`)
+        Processes that compute vectors, which share the cores, unless `OMP_NUM_THREADS` is set; 0
+        for this process alone. The vectors are those of one process with as many threads.
+
+    # Raises
+
+    `ConfigurationError`
+        If the biLM is stateful, the input is empty, the format cannot do what the options ask for,
+        the output cannot be written (see `ResumableFile`) or was begun with another text, vectors
+        are not finite, or a worker is killed.
+    `ImportError`
+        If the output is Parquet and pyarrow is not installed.
+    `OSError`
+        If reading or writing fails. The lines done are kept.
+    """
+    if bilm.stateful:
+        raise ConfigurationError("`dump_embeddings` needs a biLM that is not stateful.")
+    output_path = expanded(output_path)
+    if os.path.exists(output_path) and os.path.samefile(find_file(input_path), output_path):
+        raise ConfigurationError(f"{output_path} is the input; name another output.")
+    format_of(output_path).check(options)
+    text = _Text(input_path, output_path, options)
+    sentences = text.sentences()
+    # Read before the output is opened, so that an empty or missing input is reported first.
+    first = next(sentences, None)
+    if first is None:
+        raise ConfigurationError(f"{input_path} is empty; expected a sentence per line.")
+    sentences = chain([first], sentences)
+    with closing(DumpFile(output_path, _settings(bilm, options), force)) as file:
+        num_resumed = file.state["num_lines"]
+        text.skip(sentences, num_resumed, file.state["text_sha256"], file.folder)
+        on_progress(num_resumed)
+        # `text` counts the lines that were read so far.
+        groups = (
+            SentenceGroup(group, text.num_lines, text.sha256)
+            for group in sentence_groups(sentences, options.batch_size)
+        )
+        vectors = SentenceVectors(bilm, options, str(input_path))
+        for group, embedded in compute_vectors(vectors, groups, num_workers):
+            file.add(group, embedded)
+            on_progress(len(group.sentences))
+        num_datasets = file.export(str(input_path), text.sentence_to_index)
+    return DumpSummary(text.num_lines, text.num_tokens, num_datasets, num_resumed)
+
+
+def finished_dump(
+    bilm: Bilm, input_path: _Path, output_path: _Path, options: DumpOptions
+) -> Optional[DumpSummary]:
+    """
+    The summary of a finished file, all lines as resumed; `None` if there is no such file. Raises
+    `ConfigurationError` if the file has another text or other settings.
+    """
+    found = finished_attributes(Path(output_path))
+    if found is None:
+        return None
+    settings = {name: str(value) for name, value in _settings(bilm, options).items()}
+    text = DigestedText([input_path])
+    text.read_all()
+    difference = settings_difference(found, settings)
+    if difference or text.sha256 != found["text_sha256"]:
+        kind = "with other settings" if difference else "of another text"
+        raise ConfigurationError(
+            f"{output_path} is finished, {kind}: {difference or f'{input_path} has changed'}. Name "
+            "another output, or add --force to replace it."
+        )
+    return DumpSummary(text.num_lines, text.num_tokens, int(found["num_datasets"]), text.num_lines)
+
+
+def finished_attributes(path: Path) -> Optional[Dict[str, str]]:
+    """The attributes of a finished file and `num_datasets`; `None` if there is none."""
+    found = format_of(path).read_attributes(path) if path.is_file() else None
+    return None if found is None else {name: str(value) for name, value in found.items()}
+
+
+def count_text(input_path: _Path, output_path: _Path, options: DumpOptions) -> Tuple[int, int]:
+    """
+    The numbers of lines and tokens of a text. Raises `ConfigurationError` if it has more lines than
+    a file of this format can hold.
+    """
+    text = _Text(input_path, Path(output_path), replace(options, forget_sentences=True))
+    text.read_all()
+    return text.num_lines, text.num_tokens
+
+
+def vector_bytes(bilm: Bilm, num_tokens: int, options: DumpOptions) -> int:
+    """The size of the vectors of `num_tokens` tokens, uncompressed."""
+    num_layers = bilm.num_layers if options.layers == "all" else 1
+    return num_tokens * num_layers * bilm.output_dim * numpy.dtype(options.dtype).itemsize
+
+
+def check_space(
+    output_path: _Path, num_bytes: int, files: Optional[Iterable[_Path]] = None
+) -> None:
+    """
+    Raises `ConfigurationError` if the free disk space is smaller than `num_bytes` minus what an
+    unfinished call has already written of the output, or of the `files` in it if it is a folder.
+    """
+    folder = Path(os.path.realpath(output_path))
+    unfinished = [Path(f"{os.path.realpath(file)}{UNFINISHED}") for file in files or [folder]]
+    done = sum(path.stat().st_size for each in unfinished for path in each.glob("*"))
+    while not folder.is_dir():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if num_bytes - done > free:
+        raise ConfigurationError(
+            f"{output_path} needs {num_bytes / 1e9:.1f} GB while it is written, and "
+            f"{free / 1e9:.1f} GB are free. Free some space, write fewer layers, or add --half."
+        )
+
+
+class _Text(DigestedText):
+    """
+    Also maps sentences to lines, if the options ask for it, and refuses more lines than the output
+    can hold.
+    """
+
+    def __init__(self, path: _Path, output_path: Path, options: DumpOptions) -> None:
+        super().__init__([path])
+        self._options, self._output_path = options, output_path
+        self._format = format_of(output_path)
+        keep = self._format.has_index and not (options.sentence_keys or options.forget_sentences)
+        self.sentence_to_index: Optional[Dict[str, str]] = {} if keep else None
+
+    def sentences(self) -> Iterator[Sentence]:
+        num_bytes = 0
+        for line_number, words in super().sentences():
+            name = dataset_name(line_number, words, self._options)
+            num_bytes += len(json.dumps(name, ensure_ascii=False).encode())
+            self._format.check_names(self._output_path, line_number, num_bytes)
+            if self.sentence_to_index is not None:
+                self.sentence_to_index.setdefault(" ".join(words), str(line_number - 1))
+            yield line_number, words
+
+
+def _settings(bilm: Bilm, options: DumpOptions) -> Dict[str, Any]:
+    # The words of token embeddings are too long for an attribute.
+    source = {name: value for name, value in bilm.options.source.items() if name != "vocabulary"}
+    if bilm.warm_up:
+        # Not a setting of its own, which files of earlier versions lack.
+        source["warm_up"] = True
+    return {
+        "format_version": FORMAT_VERSION,
+        **asdict(options),
+        "compression": options.compression or "none",
+        "computed_in": weights_type(bilm),
+        "computed_on": next(bilm.parameters()).device.type,
+        "bilm_options": json.dumps(source, sort_keys=True),
+        "bilm_fingerprint": fingerprint(bilm),
+    }
+
+
+def _version() -> str:
+    try:
+        return metadata.version("elmo-plugin")
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,296 @@
+"""The formats in which `elmo embed` writes vectors: HDF5, safetensors and Parquet."""
+
+import json
+import os
+from abc import ABC, abstractmethod
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+import h5py
+import numpy
+from safetensors import SafetensorError, safe_open
+
+from elmo_plugin.elmo.store.sentence_vectors import DumpOptions, EmbeddedSentence
+from elmo_plugin.elmo.token_batches import groups
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.optional import optional_package
+
+_INDEX = "sentence_to_index"
+
+# The file format of HDF5 1.10 (2016): names of any length, compact indexes of compressed datasets.
+_LIBVER = ("v110", "v110")
+_TOKENS_PER_CHUNK = 1024
+# More than HDF5 needs for a file and for each of its datasets, apart from names and content.
+_HDF5_BYTES, _HDF5_BYTES_PER_DATASET = 100_000, 1_000
+
+_SAFETENSORS_TYPES = {"float32": "F32", "float16": "F16"}
+# The library reads headers of at most 100,000,000 bytes; the rest is for the metadata.
+_MAX_BYTES_OF_ENTRIES = 99_000_000
+# Upper bound without the name: up to 9 layers, 999,999 tokens and offsets of 15 digits.
+_BYTES_PER_ENTRY = 90
+
+# Size of the vectors of a row group of Parquet, which is built in memory.
+_BYTES_PER_ROW_GROUP = 64_000_000
+_WORD_COLUMNS = ["sentence", "position", "word"]
+
+
+class Dump(NamedTuple):
+    """The content of a file."""
+
+    #: Iterates over the sentences. Their vectors are read when they are used.
+    sentences: Callable[[], Iterator[EmbeddedSentence]]
+    #: Strings, numbers and booleans; `dtype`, `compression` and `num_lines` among them.
+    attributes: Dict[str, Any]
+    #: The map from sentences to lines as JSON, if it is to be stored.
+    index: Optional[str]
+
+    def metadata(self) -> Dict[str, str]:
+        return {name: str(value) for name, value in self.attributes.items()}
+
+
+class DumpFormat(ABC):
+    """A format of files that `elmo embed` can write."""
+
+    #: The suffix of its files.
+    suffix: str
+    #: Whether the format stores the map from sentences to lines.
+    has_index = True
+    #: What its files can be compressed by.
+    compressions: Tuple[str, ...] = ()
+
+    def check(self, options: DumpOptions) -> None:
+        """
+        Raises `ConfigurationError` if the format cannot do what the options ask for, `ImportError`
+        if a package that writes it is not installed.
+        """
+        if options.compression not in (None, *self.compressions):
+            known = " or ".join(self.compressions)
+            advice = (
+                f"is compressed by {known}. Change it, or leave it out."
+                if known
+                else "has no compression. Leave it out, or replace it by --half."
+            )
+            raise ConfigurationError(f"--compression {options.compression}: {self.suffix} {advice}")
+
+    def check_names(self, path: Path, num_names: int, num_bytes: int) -> None:  # noqa: B027
+        """
+        Raises `ConfigurationError` if the file `path` could not hold so many sentences, whose names
+        have so many bytes as JSON.
+        """
+
+    @abstractmethod
+    def write(self, path: Path, dump: Dump) -> int:
+        """Writes a file; returns the number of sentences in it."""
+
+    @abstractmethod
+    def read_attributes(self, path: Path) -> Optional[Dict[str, Any]]:
+        """
+        The attributes, as they were or as strings, and what `write` returned as `num_datasets`;
+        `None` if the file was not written by `write`.
+        """
+
+
+class Hdf5(DumpFormat):
+    """A dataset per sentence, and the dataset `sentence_to_index`, a JSON string."""
+
+    suffix = ".hdf5"
+    compressions = ("gzip", "lzf")
+
+    def write(self, path: Path, dump: Dump) -> int:
+        # Reserves disk space, because HDF5 crashes when a write fails.
+        num_bytes = _HDF5_BYTES + len(dump.index or "")
+        for name, _, vectors in dump.sentences():
+            num_bytes += _HDF5_BYTES_PER_DATASET + 4 * len(name) + vectors.nbytes
+        h5py.File(path, "w", libver=_LIBVER, track_order=True).close()
+        with open(path, "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, num_bytes)
+        with h5py.File(path, "r+", libver=_LIBVER, track_order=True) as hdf5:
+            for name, _, vectors in dump.sentences():
+                _create_dataset(hdf5, name, vectors, dump.attributes["compression"])
+            num_sentences = len(hdf5)
+            if dump.index is not None:
+                hdf5.create_dataset(_INDEX, 1, h5py.string_dtype())[0] = dump.index
+            hdf5.attrs.update(dump.attributes)
+        return num_sentences
+
+    def read_attributes(self, path: Path) -> Optional[Dict[str, Any]]:
+        if not h5py.is_hdf5(path):
+            return None
+        with h5py.File(path, "r") as hdf5:
+            if not hdf5.attrs.get("complete", False):
+                return None
+            # If sentences are keys, it is the name of a sentence.
+            has_index = _INDEX in hdf5 and not hdf5.attrs.get("sentence_keys")
+            return {**hdf5.attrs, "num_datasets": len(hdf5) - has_index}
+
+
+def _create_dataset(hdf5: h5py.File, name: str, vectors: numpy.ndarray, compression: str) -> None:
+    if compression == "none" or vectors.size == 0:
+        hdf5.create_dataset(name, data=vectors)
+        return
+    *layers, num_tokens, dim = vectors.shape
+    chunks = (*layers, min(num_tokens, _TOKENS_PER_CHUNK), dim)
+    # Shuffled bytes compress better.
+    hdf5.create_dataset(name, data=vectors, chunks=chunks, compression=compression, shuffle=True)
+
+
+class Safetensors(DumpFormat):
+    """
+    A tensor per sentence, and the tensor `sentence_to_index`, the bytes of a JSON string.
+
+    The library's own writer needs all tensors in memory, so this one follows the
+    [description of the format](https://github.com/huggingface/safetensors#format): the size of the
+    header as 8 bytes, the header as JSON, and the bytes of the tensors.
+    """
+
+    suffix = ".safetensors"
+
+    def check_names(self, path: Path, num_names: int, num_bytes: int) -> None:
+        if num_bytes + num_names * _BYTES_PER_ENTRY > _MAX_BYTES_OF_ENTRIES:
+            raise ConfigurationError(
+                f"{path} would have a header of more than 100 MB, which safetensors does not "
+                f"read: expected fewer than {num_names:,} lines. Divide the text into files "
+                "and give their folder as INPUT, or write HDF5 or Parquet."
+            )
+
+    def write(self, path: Path, dump: Dump) -> int:
+        dtype = _SAFETENSORS_TYPES[dump.attributes["dtype"]]
+        content = (dump.index or "").encode()
+        num_sentences = num_bytes = 0
+
+        def entry(name: str, dtype: str, shape: Sequence[int], size: int) -> bytes:
+            nonlocal num_bytes
+            offsets = [num_bytes, num_bytes + size]
+            num_bytes += size
+            value = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+            return f",{_json(name)}:{_json(value)}".encode()
+
+        with open(path, "wb") as file:
+            file.write(bytes(8) + f'{{"__metadata__":{_json(dump.metadata())}'.encode())
+            for name, _, vectors in dump.sentences():
+                num_sentences += 1
+                file.write(entry(name, dtype, vectors.shape, vectors.nbytes))
+            if dump.index is not None:
+                file.write(entry(_INDEX, "U8", [len(content)], len(content)))
+            # Spaces, so that the vectors begin at a multiple of 8 bytes.
+            file.write(b"}" + b" " * (-(file.tell() + 1) % 8))
+            end = file.tell()
+            file.seek(0)
+            file.write((end - 8).to_bytes(8, "little"))
+            file.seek(end)
+            for _, _, vectors in dump.sentences():
+                file.write(vectors.data)
+            file.write(content)
+        return num_sentences
+
+    def read_attributes(self, path: Path) -> Optional[Dict[str, Any]]:
+        try:
+            with safe_open(path, "numpy") as file:
+                metadata, names = file.metadata() or {}, file.keys()
+        except SafetensorError:
+            return None
+        if "complete" not in metadata:
+            return None
+        # If sentences are keys, it is the name of a sentence.
+        has_index = _INDEX in names and metadata.get("sentence_keys") != "True"
+        return {**metadata, "num_datasets": len(names) - has_index}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class Parquet(DumpFormat):
+    """
+    A row per token: `sentence`, the number of its line from 0, `position` in it from 0, `word`, and
+    a column of vectors for each layer, or `vector`. An empty line has no rows.
+    """
+
+    suffix = ".parquet"
+    compressions = ("zstd",)
+    # Not needed: the words are a column.
+    has_index = False
+
+    def check(self, options: DumpOptions) -> None:
+        _pyarrow()
+        super().check(options)
+        if options.sentence_keys:
+            raise ConfigurationError(
+                "--use-sentence-keys is for HDF5 and safetensors. Leave it out: in Parquet the "
+                "words are a column."
+            )
+
+    def write(self, path: Path, dump: Dump) -> int:
+        schema = _schema(next(dump.sentences()).vectors).with_metadata(dump.metadata())
+        with (
+            open(path, "wb") as file,
+            _pyarrow().parquet.ParquetWriter(
+                file,
+                schema,
+                compression=dump.attributes["compression"],
+                # For vectors, dictionaries and statistics would take space and save nothing.
+                use_dictionary=_WORD_COLUMNS,
+                write_statistics=_WORD_COLUMNS,
+            ) as writer,
+        ):
+            written = (each for each in dump.sentences() if each.words)
+            for group in groups(
+                written, lambda each: each.vectors.nbytes, None, _BYTES_PER_ROW_GROUP
+            ):
+                writer.write_table(_table(group, schema))
+        return dump.attributes["num_lines"]
+
+    def read_attributes(self, path: Path) -> Optional[Dict[str, Any]]:
+        pyarrow = _pyarrow()
+        try:
+            found = pyarrow.parquet.read_schema(path).metadata or {}
+        except pyarrow.ArrowInvalid:
+            return None
+        if b"complete" not in found:
+            return None
+        metadata = {name.decode(): value.decode() for name, value in found.items()}
+        return {**metadata, "num_datasets": metadata["num_lines"]}
+
+
+def _pyarrow() -> Any:
+    optional_package("pyarrow.parquet", "Parquet", "'elmo-plugin[parquet]'")
+    return import_module("pyarrow")
+
+
+def _schema(vectors: numpy.ndarray) -> Any:
+    """The columns of a file of vectors such as those of any sentence."""
+    pyarrow = _pyarrow()
+    *layers, _, dim = vectors.shape
+    names = [f"layer_{layer}" for layer in range(layers[0])] if layers else ["vector"]
+    column = pyarrow.list_(pyarrow.from_numpy_dtype(vectors.dtype), dim)
+    types = [pyarrow.int64(), pyarrow.int32(), pyarrow.string()] + len(names) * [column]
+    return pyarrow.schema(zip(_WORD_COLUMNS + names, types))
+
+
+def _table(sentences: List[EmbeddedSentence], schema: Any) -> Any:
+    pyarrow = _pyarrow()
+    lengths = [len(sentence.words) for sentence in sentences]
+    columns = [
+        numpy.repeat([int(sentence.name) for sentence in sentences], lengths),
+        numpy.concatenate([numpy.arange(length) for length in lengths]),
+        [word for sentence in sentences for word in sentence.words],
+    ]
+    arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, schema)]
+    for layer, field in enumerate(list(schema)[len(columns) :]):
+        # Shape of one of them: (num_tokens, dim)
+        vectors = [
+            each.vectors.reshape(-1, len(each.words), field.type.list_size)[layer]
+            for each in sentences
+        ]
+        values = pyarrow.array(numpy.concatenate(vectors).reshape(-1))
+        arrays.append(pyarrow.FixedSizeListArray.from_arrays(values, type=field.type))
+    return pyarrow.Table.from_arrays(arrays, schema=schema)
+
+
+_FORMATS = {format.suffix: format for format in (Hdf5(), Safetensors(), Parquet())}
+
+
+def format_of(path: Path) -> DumpFormat:
+    """The format that the suffix of a file or folder stands for; HDF5 if it stands for no other."""
+    return _FORMATS.get(path.suffix.lower(), _FORMATS[Hdf5.suffix])

@@ -1,0 +1,97 @@
+"""Files that are complete or absent, made of rows that survive a kill."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Callable, Dict, Sequence, TypeVar
+
+from elmo_plugin.elmo.store.rows import RowFile, Store
+from elmo_plugin.util.atomic_write import UNFINISHED, atomic_write, check_output, resumable_file
+
+T = TypeVar("T")
+
+
+class ResumableFile(Store):
+    """
+    The rows from which a file is written at the end, in the folder `PATH.unfinished`. The file is
+    either complete or absent, whatever stops its writer.
+
+    # Parameters
+
+    path : `Path`
+        The file to write, or a symbolic link to it; its folder is created if needed.
+    files, settings, start
+        See `Store`.
+    force : `bool`
+        Replace a finished file, and unfinished work with other settings.
+
+    # Raises
+
+    `ConfigurationError`
+        If the file is finished, or a pipe or device; see also `Store`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        files: Sequence[RowFile],
+        settings: Dict[str, Any],
+        start: Dict[str, Any],
+        force: bool,
+    ) -> None:
+        self.path = resumable_file(path)
+        folder = Path(f"{self.path}{UNFINISHED}")
+        # The suffix may be that of a link.
+        self._whole = folder / f"whole{path.suffix}"
+        super().__init__(folder, files, settings, start, force)
+
+    def finish(self, write: Callable[[Path], T]) -> T:
+        """
+        Calls a function that writes the file, and removes the rows. Returns its result. If it
+        raises `OSError`, all commits are kept.
+        """
+        with atomic_write(self._whole) as path:
+            result = write(path)
+        self._publish()
+        return result
+
+    def _open(self, settings: Dict[str, Any], force: bool, anew: bool) -> None:
+        if self._whole.exists():
+            # A process was killed just before its end.
+            self._publish()
+        check_output(self.path, force)
+        super()._open(settings, force, anew)
+
+    def _publish(self) -> None:
+        self._remove()
+        os.replace(self._whole, self.path)
+        for left in self.folder.glob(f"*{UNFINISHED}"):
+            # By killed processes.
+            left.unlink()
+
+
+class ResumableText:
+    """A text file that is written in commits; for parameters and errors see `ResumableFile`."""
+
+    def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
+        lines = RowFile("lines", "u1", 1, "num_bytes")
+        self._rows = ResumableFile(Path(path), [lines], settings, {"progress": {}}, force)
+        self.folder = self._rows.folder
+
+    @property
+    def progress(self) -> Dict[str, Any]:
+        """The `progress` of the last commit."""
+        return self._rows.state["progress"]
+
+    def commit(self, text: str, progress: Dict[str, Any]) -> None:
+        """Adds text, and stores the `progress` from which work can continue after it."""
+        self._rows.append("lines", text.encode())
+        self._rows.commit(progress=progress)
+
+    def finish(self) -> None:
+        """Gives the file its name."""
+        self._rows.finish(lambda path: shutil.copyfile(self.folder / "lines", path))
+
+    def close(self) -> None:
+        """See `ResumableFile.close`."""
+        self._rows.close()

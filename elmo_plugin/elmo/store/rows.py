@@ -1,0 +1,236 @@
+"""
+Rows on the disk that grow by commits, so that work that was killed continues after the last one.
+
+The index of contexts, the features of probes, and what `elmo embed` and `elmo score` have not
+finished are stores.
+"""
+
+import json
+import os
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Dict, NamedTuple, Sequence, Union
+
+import numpy
+from numpy.lib import format as npy_format
+
+from elmo_plugin.util.atomic_write import UNFINISHED, write_json
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.folder_lock import lock_folder
+
+# The size does not depend on the number of rows.
+_NPY_HEADER_BYTES = 128
+
+
+class RowFile(NamedTuple):
+    """A file of a `Store`; with the suffix `.npy`, `numpy.load` reads it."""
+
+    name: str
+    #: Little-endian, in NumPy's notation, such as `<f2`.
+    dtype: str
+    #: Numbers per row.
+    width: int
+    #: What the number of its rows is called in the state. Files with as many rows share it.
+    count: str
+
+    def mapped(self, folder: Path, state: Dict[str, Any]) -> numpy.ndarray:
+        """
+        Its rows, shape `(num_rows, width)`, mapped into memory: not read until they are used.
+        Raises `ConfigurationError` if the file is damaged.
+        """
+        shape = (state[self.count], self.width)
+        if not shape[0]:
+            return numpy.zeros(shape, self.dtype)
+        try:
+            # Copy on write, since torch warns of read-only arrays. Nothing is written.
+            return numpy.memmap(folder / self.name, self.dtype, "c", self._header_bytes, shape)
+        except (OSError, ValueError) as error:
+            raise damaged(folder, f"{self.name} is missing or too short") from error
+
+    def open(self, folder: Path, num_rows: int) -> BinaryIO:
+        """Opens the file to append after so many rows; what follows them is cut off."""
+        path = folder / self.name
+        size = self._header_bytes + num_rows * self._row_bytes
+        if num_rows and not (path.exists() and path.stat().st_size >= size):
+            raise damaged(folder, f"{self.name} is missing or too short")
+        file = open(path, "r+b" if num_rows else "w+b")
+        self.write_header(file, num_rows)
+        file.seek(size)
+        file.truncate()
+        return file
+
+    def write_header(self, file: BinaryIO, num_rows: int) -> None:
+        """Writes the number of rows, if the format has it."""
+        if self._header_bytes:
+            file.seek(0)
+            shape = (num_rows, self.width)
+            header = {"descr": self.dtype, "fortran_order": False, "shape": shape}
+            npy_format.write_array_header_1_0(file, header)
+            assert file.tell() == _NPY_HEADER_BYTES
+
+    def num_rows(self, file: BinaryIO) -> int:
+        """The number of rows before the position in the opened file."""
+        return (file.tell() - self._header_bytes) // self._row_bytes
+
+    @property
+    def _header_bytes(self) -> int:
+        return _NPY_HEADER_BYTES if self.name.endswith(".npy") else 0
+
+    @property
+    def _row_bytes(self) -> int:
+        return self.width * numpy.dtype(self.dtype).itemsize
+
+
+class Store:
+    """
+    Files of rows in a folder, and a JSON file with their state. A commit appends to the files and
+    then replaces the state; what a killed process has appended since is cut off.
+
+    # Parameters
+
+    folder : `Path`
+        Created if needed. The rows in it are continued if they have the same settings.
+    files : `Sequence[RowFile]`
+    settings : `Dict[str, Any]`
+        What the rows depend on.
+    start : `Dict[str, Any]`
+        The rest of the state before the first commit, apart from the numbers of rows.
+    force, anew : `bool`
+        Begin anew if the settings are not the same, or in any case.
+
+    # Raises
+
+    `ConfigurationError`
+        If the folder holds something else, or rows with other settings or damaged ones; if it
+        cannot be created, or another process is writing it.
+    """
+
+    #: The name of the JSON file.
+    state_file = "progress.json"
+
+    def __init__(
+        self,
+        folder: Path,
+        files: Sequence[RowFile],
+        settings: Dict[str, Any],
+        start: Dict[str, Any],
+        force: bool,
+        anew: bool = False,
+    ) -> None:
+        self.folder = folder
+        self._files = {file.name: file for file in files}
+        self._start = {**settings, **start, **{file.count: 0 for file in files}}
+        #: Settings, progress and numbers of rows as of the last commit.
+        self.state = dict(self._start)
+        self._stack = ExitStack()
+        self._opened: Dict[str, BinaryIO] = {}
+        self._lock = lock_folder(folder)
+        try:
+            self._open(settings, force, anew)
+        except BaseException:
+            Store.close(self)
+            raise
+
+    def append(self, name: str, rows: Union[bytes, numpy.ndarray]) -> None:
+        """Adds rows to a file, which are lost unless `commit` follows."""
+        file = self._files[name]
+        if isinstance(rows, numpy.ndarray):
+            rows = numpy.ascontiguousarray(rows, file.dtype).tobytes()
+        self._opened[name].write(rows)
+
+    def num_rows(self, name: str) -> int:
+        """The number of rows of a file, those since the last commit included."""
+        return self._files[name].num_rows(self._opened[name])
+
+    def commit(self, **progress: Any) -> None:
+        """Keeps what was appended, together with this progress."""
+        counts = {file.count: self.num_rows(name) for name, file in self._files.items()}
+        for name, file in self._files.items():
+            opened = self._opened[name]
+            file.write_header(opened, counts[file.count])
+            opened.seek(0, os.SEEK_END)
+            opened.flush()
+            os.fsync(opened.fileno())
+        self.state = {**self.state, **counts, **progress}
+        write_json(self.folder / self.state_file, self.state)
+
+    def mapped(self, name: str) -> numpy.ndarray:
+        """See `RowFile.mapped`."""
+        return self._files[name].mapped(self.folder, self.state)
+
+    def close(self) -> None:
+        """Releases the folder. Nothing is left in it if nothing was ever committed."""
+        try:
+            # Writes what is buffered, which may fail again on a full disk.
+            self._stack.close()
+        finally:
+            if self._opened and self.state == self._start:
+                self._remove()
+            (self.folder / "lock").unlink(missing_ok=True)
+            with suppress(OSError):
+                # Succeeds if nothing else is in it.
+                self.folder.rmdir()
+            self._lock.release()
+
+    def _remove(self) -> None:
+        # The state first: without its files it would count as damaged.
+        for name in (self.state_file, *self._files):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _open(self, settings: Dict[str, Any], force: bool, anew: bool) -> None:
+        path = self.folder / self.state_file
+        if not path.exists():
+            self._check_empty()
+            anew = True
+        if not anew:
+            found = read_state(path)
+            difference = settings_difference(found, settings)
+            if difference and not force:
+                raise ConfigurationError(
+                    f"{self.folder} was begun with other settings: {difference}. Repeat that "
+                    "command to continue it, name another output, or add --force to begin anew."
+                )
+            anew = bool(difference)
+        if anew:
+            # First, so that rows of an earlier state are never taken for those of another.
+            write_json(path, self.state)
+        else:
+            self.state = {**self.state, **found}
+        for name, file in self._files.items():
+            opened = file.open(self.folder, self.state[file.count])
+            self._opened[name] = self._stack.enter_context(opened)
+
+    def _check_empty(self) -> None:
+        for name in sorted(os.listdir(self.folder)):
+            # What a process leaves that is killed before it has written the state.
+            if name != "lock" and not name.endswith(UNFINISHED):
+                raise ConfigurationError(
+                    f"{self.folder} holds other files ({name}), perhaps of another version of "
+                    "elmo_plugin; expected a new folder, or one that this command has written. "
+                    "Name another output, or delete it."
+                )
+
+
+def read_state(path: Path) -> Dict[str, Any]:
+    """The state in a JSON file; raises `ConfigurationError` if it is damaged."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise damaged(path.parent, f"{path.name} cannot be read") from error
+
+
+def settings_difference(found: Dict[str, Any], expected: Dict[str, Any]) -> str:
+    """Names the settings of earlier work that are not as expected; empty if there are none."""
+    return "; ".join(
+        # Long values, such as digests, would not help in the message.
+        f"{name} {found.get(name)}, now {value}" if len(str(value)) < 32 else f"another {name}"
+        for name, value in expected.items()
+        if found.get(name) != value
+    )
+
+
+def damaged(folder: Path, reason: str) -> ConfigurationError:
+    """The error for files in a state that a killed process cannot have left."""
+    return ConfigurationError(
+        f"{folder} is damaged: {reason}. Delete it and run the command that wrote it again."
+    )
