@@ -14,7 +14,7 @@ SHIPPED = {
 
 # `elmo_plugin.integrations` has no `__init__.py`: AllenNLP's `--include-package elmo_plugin` would
 # otherwise import these modules, whose libraries may be missing.
-INTEGRATIONS = ["elmo_plugin.integrations", "elmo_plugin.integrations.spacy"]
+INTEGRATIONS = ["elmo_plugin.integrations", "elmo_plugin.integrations.for_spacy"]
 
 setup(
     packages=find_packages(include=["elmo_plugin", "elmo_plugin.*"])

@@ -98,7 +98,7 @@ if __name__ == "__main__":
     import elmo_plugin  # noqa: F401
 
     # Which spaCy does itself where the package is installed.
-    import elmo_plugin.integrations.spacy  # noqa: F401
+    import elmo_plugin.integrations.for_spacy  # noqa: F401
     from elmo_plugin.commands.main import main
     from elmo_plugin.environment import set_defaults
 

@@ -39,9 +39,8 @@ def test_the_examples_of_the_server_are_answered_rightly_and_without_notices():
     """In a process of its own, because AllenNLP gives some notices once in a process."""
     script = """if True:
         import json, elmo_plugin
-        from elmo_plugin.serve.requests import EXAMPLES
-        tasks = ("ner", "srl", "coref", "squad", "snli")
-        answers = [elmo_plugin.load_task(task).predict_json(EXAMPLES[task]) for task in tasks]
+        tasks = map(elmo_plugin.load_task, ("ner", "srl", "coref", "squad", "snli"))
+        answers = [predictor.predict_json(predictor.example) for predictor in tasks]
         print(json.dumps(answers))"""
     ended = subprocess.run(
         [sys.executable, "-c", script],

@@ -121,7 +121,7 @@ def test_spacy_finds_the_components_and_the_architecture(installed):
         "print(spacy.registry.architectures.get('elmo.Tok2Vec.v1').__module__)"
     )
     shown = run(installed.bin / "python", "-c", script, **installed.options).splitlines()
-    module = "elmo_plugin.integrations.spacy.tok2vec"
+    module = "elmo_plugin.integrations.for_spacy.tok2vec"
     assert shown == ["(3, 3, 256)", "[True, True, True]", module]
 
 

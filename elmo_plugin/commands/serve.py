@@ -11,20 +11,18 @@ from elmo_plugin.analysis.neighbours import ContextIndex
 from elmo_plugin.bilm.files.softmax import find_softmax
 from elmo_plugin.commands.bilm_arguments import add_bilm_arguments, chosen_bilm, positive_number
 from elmo_plugin.commands.command import say
-from elmo_plugin.serve.allowed_hosts import AllowedHosts
 from elmo_plugin.serve.app import make_app
-from elmo_plugin.serve.requests import EXAMPLES, Limits
-from elmo_plugin.serve.served_task import load_tasks
-from elmo_plugin.serve.server import listen, serve
+from elmo_plugin.serve.served_task import Limits, load_tasks
+from elmo_plugin.serve.server import AllowedHosts, listen, serve
 from elmo_plugin.serve.word_analyzer import WordAnalyzer
 from elmo_plugin.util.optional import optional_package
 from elmo_plugin.util.resources import shipped_archives
 
-DESCRIPTION = f"""\
+DESCRIPTION = """\
 Serve trained models over HTTP, with a web page that shows their predictions.
 
 ARCHIVE is the model.tar.gz or the folder of a training run, at most one per task; by default those
-that come with the project. Nothing in it is executed. Tasks: {", ".join(EXAMPLES)}.
+that come with the project. Nothing in it is executed.
 
 POST /predict/TASK takes a line of JSON as `allennlp predict` reads it, and answers with the line
 that it writes. POST /word returns the surprisal of a word in its sentence, and its nearest
@@ -111,8 +109,8 @@ def run(args: Namespace) -> str:
     # Leaves a core to HTTP: if one thread of PyTorch shared a core with it, all would wait.
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, torch.get_num_threads() - 1))
-    for task in tasks.values():
-        say(f"{task.name}: warming up")
+    for name, task in tasks.items():
+        say(f"{name}: warming up")
         task.warm_up(args.batch_size)
     serve(app, args.host, args.port, tell)
     return ""

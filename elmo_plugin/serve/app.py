@@ -4,32 +4,23 @@ import hashlib
 import logging
 import re
 import time
-from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.resources import files
 from typing import Any, AsyncIterator, Dict, Optional, Tuple, Union
 
-from elmo_plugin.serve.requests import EXAMPLES, Limits, TooLarge, schema
-from elmo_plugin.serve.served_task import ServedTask
-from elmo_plugin.serve.server_metrics import ServerMetrics
+from elmo_plugin.serve.batches import Batches, Handler, Unavailable
+from elmo_plugin.serve.served_task import Limits, ServedTask, TooLarge
 from elmo_plugin.serve.word_analyzer import WordAnalyzer
-from elmo_plugin.serve.worker import Handler, QueueFull, Worker, WorkerEnded
 from elmo_plugin.util.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
 
-WORD = "word"
 # Seconds in which a client must have sent the body of its request.
 _TIME_TO_SEND = 30.0
-_SUMMARIES = {
-    "ner": "Names in a sentence",
-    "srl": "Who did what to whom: the roles of the predicates of a sentence",
-    "coref": "Which mentions of a text refer to the same entity",
-    "squad": "The answer to a question, in a passage",
-    "snli": "Whether a premise entails or contradicts a hypothesis",
-    "sst": "The sentiment of a sentence",
-    WORD: "Surprisal and nearest contexts of a word in its sentence",
-}
+# Upper bounds of the buckets of histograms: seconds, and requests in a batch.
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_SIZES = (1, 2, 4, 8, 16, 32, 64)
 _RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
     200: {"description": "The answer", "content": {"application/json": {}}},
     403: {"description": "Host or Origin of the request is not allowed"},
@@ -39,10 +30,6 @@ _RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
     500: {"description": "The model failed on this request; the server's log says why"},
     503: {"description": "Too many requests are waiting, or the server cannot answer any more"},
 }
-
-
-class _Disconnected(Exception):
-    """The client has disconnected before its answer."""
 
 
 def make_app(
@@ -55,9 +42,10 @@ def make_app(
     """
     The server as a FastAPI application.
 
-    `POST /predict/TASK` takes an input line of `allennlp predict` and answers with an output line;
-    for `POST /word` see `WordAnalyzer`. `GET /` is the page, `/models` lists the tasks, `/health`
-    whether requests can be answered; also `/metrics`, for Prometheus, and `/openapi.json`.
+    `POST /predict/TASK` takes an input line of `allennlp predict` and answers with an output line,
+    `POST /draw/TASK` with what the page draws; for `POST /word` see `WordAnalyzer`. `GET /` is the
+    page, `/models` lists the tasks, `/health` whether requests can be answered; also `/metrics`,
+    for Prometheus, and `/openapi.json`.
 
     # Parameters
 
@@ -66,59 +54,80 @@ def make_app(
     words : `Optional[WordAnalyzer]`, optional (default = `None`)
         Answers `POST /word`. By default the server has no such path.
     limits : `Limits`, optional (default = `Limits()`)
-        Bounds the size of the body of a request. The words are bounded by the limits of the tasks
-        and of `words`.
+        Here, of the size of the body of a request.
     batch_size, max_queue_size : `int`
-        See `Worker`.
+        See `Batches`.
     """
-    from fastapi import FastAPI, Request, Response
-    from fastapi.responses import HTMLResponse
+    from fastapi import FastAPI
 
-    server_metrics = ServerMetrics()
-    handlers: Dict[str, Handler] = {name: task.answer for name, task in tasks.items()}
+    handlers = {name: Handler(task.read, task.answer) for name, task in tasks.items()}
+    handlers |= {f"draw/{name}": Handler(task.read, task.draw) for name, task in tasks.items()}
     if words is not None:
-        handlers[WORD] = words.answer
-    worker = Worker(handlers, batch_size, max_queue_size, server_metrics.batch)
-    server_metrics.waiting.set_function(lambda: worker.num_waiting)
+        handlers["word"] = Handler(words.read, words.answer)
+    metrics = _Metrics()
+    batches = Batches(handlers, batch_size, max_queue_size, metrics.batch)
+    metrics.waiting.set_function(lambda: batches.num_waiting)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        worker.start()
+        batches.start()
         yield
-        worker.stop()
+        await batches.stop()
 
     app = FastAPI(
         title="elmo_plugin",
-        description="Trained models of ELMo's six tasks.",
+        description="Trained models with ELMo.",
         lifespan=lifespan,
         # FastAPI's pages of documentation load scripts from other servers.
         docs_url=None,
         redoc_url=None,
     )
-    app.state.worker = worker
+    app.state.batches = batches
+    add = partial(_add_answers, app, batches, metrics, limits)
+    for name, task in tasks.items():
+        add(f"/predict/{name}", name, **_described(task.predictor))
+        add(f"/draw/{name}", f"draw/{name}", include_in_schema=False)
+    if words is not None:
+        add("/word", "word", **_described(words))
+    models = {name: task.description for name, task in tasks.items()}
+    _add_pages(app, {"tasks": models, "word": words is not None}, batches, metrics)
+    return app
 
-    def answering(kind: str) -> Any:
-        async def answer(request: Request) -> Response:
-            start = time.perf_counter()
-            reply = await _reply(worker, kind, request, limits)
-            server_metrics.request(kind, reply.status_code, time.perf_counter() - start)
-            return reply
 
-        return answer
+def _add_answers(
+    app: Any,
+    batches: Batches,
+    metrics: "_Metrics",
+    limits: Limits,
+    path: str,
+    kind: str,
+    **described: Any,
+) -> None:
+    from fastapi import Request, Response
 
-    for kind in handlers:
-        app.post(
-            f"/{kind}" if kind == WORD else f"/predict/{kind}",
-            summary=_SUMMARIES[kind],
-            operation_id=kind,
-            responses=_RESPONSES,
-            openapi_extra={
-                "requestBody": {
-                    "required": True,
-                    "content": {"application/json": {"schema": schema(kind)}},
-                }
-            },
-        )(answering(kind))
+    async def answer(request: Request) -> Response:
+        start = time.perf_counter()
+        reply = await _reply(batches, kind, request, limits)
+        metrics.request(kind, reply.status_code, time.perf_counter() - start)
+        return reply
+
+    app.post(path, operation_id=kind, **described)(answer)
+
+
+def _described(answering: Any) -> Dict[str, Any]:
+    """What `/openapi.json` says about the requests of a task, or of a word."""
+    form = {"type": "object", "properties": answering.schema, "examples": [answering.example]}
+    body = {"required": True, "content": {"application/json": {"schema": form}}}
+    return {
+        "summary": answering.summary,
+        "responses": _RESPONSES,
+        "openapi_extra": {"requestBody": body},
+    }
+
+
+def _add_pages(app: Any, served: Dict[str, Any], batches: Batches, metrics: "_Metrics") -> None:
+    from fastapi import Response
+    from fastapi.responses import HTMLResponse
 
     page, policy = _page()
 
@@ -128,36 +137,38 @@ def make_app(
 
     @app.get("/models", summary="The tasks, an example of each, and its layer weights")
     async def models() -> Dict[str, Any]:
-        described = {
-            name: {"example": EXAMPLES[name], "layer_weights": task.layer_weights}
-            for name, task in tasks.items()
-        }
-        return {"tasks": described, "word": words is not None}
+        return served
 
     @app.get("/health", summary="Whether requests can be answered", responses={503: {}})
     async def health(response: Response) -> Dict[str, Any]:
-        response.status_code = 200 if worker.is_alive else 503
-        status = "ok" if worker.is_alive else "the model thread has ended; restart the server"
-        return {"status": status, "tasks": list(tasks), "waiting": worker.num_waiting}
+        response.status_code = 200 if batches.is_alive else 503
+        status = "ok" if batches.is_alive else "nothing is answered any more; restart the server"
+        return {"status": status, "tasks": [*served["tasks"]], "waiting": batches.num_waiting}
 
     @app.get("/metrics", summary="Metrics in the text format of Prometheus")
-    async def metrics() -> Response:
-        return Response(
-            server_metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8"
-        )
-
-    return app
+    async def show_metrics() -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Any:
+async def _reply(batches: Batches, kind: str, request: Any, limits: Limits) -> Any:
     """Reads a request, waits for its answer, and cancels it if the client disconnects."""
     from fastapi import Response
+    from starlette.requests import ClientDisconnect
 
     try:
-        text = await asyncio.wait_for(_body(request, limits.max_bytes), _TIME_TO_SEND)
-        answer = await _answer(worker.submit(kind, text), request)
-        return Response(answer, media_type="application/json")
-    except _Disconnected:
+        body = await asyncio.wait_for(_body(request, limits.max_bytes), _TIME_TO_SEND)
+        answer = asyncio.ensure_future(batches.answer(kind, body))
+        gone = asyncio.ensure_future(_gone(request))
+        try:
+            await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise ClientDisconnect
+            return Response(await answer, media_type="application/json")
+        finally:
+            gone.cancel()
+            # It is not computed if it still waits.
+            answer.cancel()
+    except ClientDisconnect:
         # Nobody reads it; the status is for `/metrics`.
         return Response(status_code=499)
     except TooLarge as error:
@@ -166,10 +177,8 @@ async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Any
         return _problem(422, str(error))
     except asyncio.TimeoutError:
         return _problem(408, f"the request was not sent within {_TIME_TO_SEND:.0f} seconds.")
-    except QueueFull:
-        return _problem(503, "too many requests are waiting. Try again later.")
-    except WorkerEnded:
-        return _problem(503, "the server cannot answer any more; restart it.")
+    except Unavailable as error:
+        return _problem(503, str(error))
     except asyncio.CancelledError:
         return _problem(503, "the server stops. Try again later.")
     except Exception:
@@ -178,34 +187,15 @@ async def _reply(worker: Worker, kind: str, request: Any, limits: Limits) -> Any
 
 
 async def _body(request: Any, max_bytes: int) -> str:
-    body, more = bytearray(), True
-    while more:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise _Disconnected
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
+    body = bytearray()
+    async for part in request.stream():
+        body += part
         if len(body) > max_bytes:
             raise TooLarge(f"the request: expected at most {max_bytes:,} bytes, found more.")
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"the request: expected UTF-8, found other bytes ({error}).") from error
-
-
-async def _answer(future: "Future[str]", request: Any) -> str:
-    """The answer. Raises `_Disconnected` if the client disconnects before it."""
-    answer: Any = asyncio.wrap_future(future)
-    gone: Any = asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            raise _Disconnected
-        return await answer
-    finally:
-        gone.cancel()
-        # Also cancels `future`, so that it is not computed if it still waits.
-        answer.cancel()
 
 
 async def _gone(request: Any) -> None:
@@ -229,3 +219,33 @@ def _page() -> Tuple[str, str]:
         sources.append(f"{element}-src 'sha256-{digest}'")
     policy = f"default-src 'none'; connect-src 'self'; img-src data:; {'; '.join(sources)}"
     return page, f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+
+class _Metrics:
+    """What `/metrics` shows, in the text format of Prometheus."""
+
+    def __init__(self) -> None:
+        import prometheus_client as prometheus
+
+        registry = prometheus.CollectorRegistry()
+        self.text = partial(prometheus.generate_latest, registry)
+        # RAM, processor time, open files.
+        prometheus.ProcessCollector(registry=registry)
+        counter = partial(prometheus.Counter, registry=registry)
+        histogram = partial(prometheus.Histogram, labelnames=["kind"], registry=registry)
+        self._requests = counter("elmo_requests", "Requests by their status", ["kind", "status"])
+        self._request_seconds = histogram(
+            "elmo_request_seconds", "From a request to its answer", buckets=_SECONDS
+        )
+        self._batch_seconds = histogram("elmo_batch_seconds", "Time of a batch", buckets=_SECONDS)
+        self._batch_size = histogram("elmo_batch_size", "Requests in a batch", buckets=_SIZES)
+        waiting = "Requests that wait for a batch"
+        self.waiting = prometheus.Gauge("elmo_waiting", waiting, registry=registry)
+
+    def request(self, kind: str, status: int, seconds: float) -> None:
+        self._requests.labels(kind, status).inc()
+        self._request_seconds.labels(kind).observe(seconds)
+
+    def batch(self, kind: str, size: int, seconds: float) -> None:
+        self._batch_seconds.labels(kind).observe(seconds)
+        self._batch_size.labels(kind).observe(size)

@@ -1,39 +1,64 @@
+import json
 import os
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, List, Sequence, Union
 
 from elmo_plugin.analysis.layer_weights import stored_layer_weights
 from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.elmo import Elmo
-from elmo_plugin.serve.requests import EXAMPLES, Limits
-from elmo_plugin.serve.worker import Outcome, model_failed
 from elmo_plugin.util.errors import ConfigurationError
 
-_PREFIX = "elmo-"
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a request, which bound memory and time."""
+
+    #: Size of its body.
+    max_bytes: int = 64 * 1024
+    #: Number of words a model reads to answer it; a sentence counts once for each predicate.
+    max_words: int = 1000
+    #: Length of a word.
+    max_characters: int = 200
+
+    def check_words(self, texts: Sequence[Sequence[str]]) -> None:
+        """Raises `TooLarge` if there are too many words, or one is too long."""
+        num_words = sum(map(len, texts))
+        if num_words > self.max_words:
+            raise TooLarge(
+                f"the request: expected at most {self.max_words} words for a model to read, found "
+                f"{num_words}. Send parts of the text, or fewer predicates of a sentence."
+            )
+        longest = max((len(word) for words in texts for word in words), default=0)
+        if longest > self.max_characters:
+            raise TooLarge(
+                f"the request: expected words of at most {self.max_characters} characters, found "
+                f"one of {longest}. Leave it out, or split it."
+            )
+
+
+class TooLarge(ValueError):
+    """A request is above a limit. The message says which."""
 
 
 class ServedTask:
     """
-    Answers requests with the predictor of a trained model: the lines of JSON that `allennlp
-    predict` reads and writes.
-
-    # Parameters
-
-    name : `str`
-        The name of the task.
-    predictor : `Any`
-        A `TaskPredictor` with the output format `json`.
-    layer_weights : `List[Dict[str, Any]]`
-        How the model mixes the layers of its biLM: `at`, `weights` and `gamma` of each mix.
-    limits : `Limits`
+    Answers requests with the predictor of a trained model, a `TaskPredictor`: the lines of JSON
+    that `allennlp predict` reads and writes. `layer_weights` says how the model mixes the layers of
+    its biLM: `at`, `weights` and `gamma` of each mix.
     """
 
     def __init__(
-        self, name: str, predictor: Any, layer_weights: List[Dict[str, Any]], limits: Limits
+        self, predictor: Any, limits: Limits, layer_weights: Sequence[Dict[str, Any]] = ()
     ) -> None:
-        self.name = name
+        self.predictor = predictor
         self.layer_weights = layer_weights
-        self._predictor = predictor
         self._limits = limits
+
+    @property
+    def description(self) -> Dict[str, Any]:
+        """What the page shows of the task."""
+        shown = {name: getattr(self.predictor, name) for name in ("title", "summary", "example")}
+        return {**shown, "layer_weights": self.layer_weights}
 
     def warm_up(self, batch_size: int) -> None:
         """
@@ -41,34 +66,26 @@ class ServedTask:
         model that cannot answer is noticed.
         """
         for size in (1, batch_size):
-            outputs = self._predictor.predict_batch_json([EXAMPLES[self.name]] * size)
-            self._predictor.dump_line(outputs[0])
+            outputs = self.predictor.predict_batch_json([self.predictor.example] * size)
+            self.predictor.dump_line(outputs[0])
 
-    def answer(self, requests: Sequence[str]) -> List[Outcome]:
-        """For each request its answer, or an error."""
-        read = [self._read(request) for request in requests]
-        outcomes = iter(self._predict([line for line in read if not isinstance(line, Exception)]))
-        return [line if isinstance(line, Exception) else next(outcomes) for line in read]
+    def read(self, request: str) -> Dict[str, Any]:
+        """Reads a request, and checks it and its length."""
+        line = self.predictor.load_request(request)
+        self._limits.check_words(self.predictor.texts(line))
+        return line
 
-    def _read(self, request: str) -> Union[Dict[str, Any], Exception]:
-        try:
-            line = self._predictor.load_request(request)
-            self._limits.check_words(self._predictor.texts(line))
-            return line
-        except Exception as error:
-            return error
+    def answer(self, lines: List[Dict[str, Any]]) -> List[str]:
+        """For each line what `allennlp predict` writes."""
+        return list(map(self.predictor.dump_line, self.predictor.predict_batch_json(lines)))
 
-    def _predict(self, lines: List[Dict[str, Any]]) -> List[Outcome]:
-        if not lines:
-            return []
-        try:
-            outputs = self._predictor.predict_batch_json(lines)
-            return [self._predictor.dump_line(output) for output in outputs]
-        except Exception as error:
-            if len(lines) == 1:
-                return [model_failed(error)]
-            # At least one line fails: answer each by itself, so that the others are answered.
-            return [outcome for line in lines for outcome in self._predict([line])]
+    def draw(self, lines: List[Dict[str, Any]]) -> List[str]:
+        """For each line what the page draws: the fields of each `Part`."""
+        outputs = self.predictor.predict_batch_json(lines)
+        return [
+            json.dumps([part._asdict() for part in self.predictor.draw(output)])
+            for output in outputs
+        ]
 
 
 def load_tasks(
@@ -77,44 +94,48 @@ def load_tasks(
     limits: Limits,
 ) -> Dict[str, ServedTask]:
     """
-    Loads a trained model of each task, without its cache of layers.
+    Loads trained models, without their caches of layers.
 
     # Parameters
 
     archives : `Iterable[Union[str, os.PathLike]]`
-        A `model.tar.gz` or the folder of a training run of each task.
+        A `model.tar.gz` or the folder of a training run, at most one of each task.
     load_predictor : `Callable`
         See `elmo_plugin.load_predictor`.
-    limits : `Limits`
+
+    # Returns
+
+    `Dict[str, ServedTask]`
+        By the name of the task: the registered one, without `elmo-`.
 
     # Raises
 
     `ConfigurationError`
-        If an archive cannot be loaded, is of no known task, or of the same task as another one.
+        If an archive cannot be loaded, is of no task, or of the same task as another one.
     """
     tasks: Dict[str, ServedTask] = {}
     archive_of: Dict[str, str] = {}
     for archive in archives:
         predictor = load_predictor(archive)
-        name = str(predictor.config["model"]["type"])
-        task = name.removeprefix(_PREFIX)
-        if task not in EXAMPLES or not name.startswith(_PREFIX):
+        model = predictor._model
+        task = str(model.default_predictor).removeprefix("elmo-")
+        if not hasattr(predictor, "example"):
             raise ConfigurationError(
-                f"{archive}: expected a model of one of the tasks {', '.join(EXAMPLES)}, found "
-                f"{name!r}. Leave it out."
+                f"{archive}: expected a model of one of the project's tasks, found "
+                f"{type(model).__name__}. Leave it out."
             )
         if task in tasks:
             raise ConfigurationError(
                 f"{archive} and {archive_of[task]} are both of the task {task}: name one of them."
             )
-        for module in predictor._model.modules():
+        for module in model.modules():
             if isinstance(module, Elmo):
                 # Requests must not be stored on the disk.
                 module.leave_cache()
-        state = predictor._model.state_dict()
+        trained = TrainedModel(model.state_dict(), str(archive), predictor.config)
         weights = [
             {"at": mix.at, "weights": mix.weights, "gamma": mix.gamma}
-            for mix in stored_layer_weights(TrainedModel(state, str(archive), predictor.config))
+            for mix in stored_layer_weights(trained)
         ]
-        archive_of[task], tasks[task] = str(archive), ServedTask(task, predictor, weights, limits)
-    return {name: tasks[name] for name in EXAMPLES if name in tasks}
+        archive_of[task], tasks[task] = str(archive), ServedTask(predictor, limits, weights)
+    return tasks

@@ -1,10 +1,11 @@
 import os
+import re
 import resource
 import signal
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, List, NoReturn, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Tuple
 
 from elmo_plugin.util.errors import INTERRUPTED, ConfigurationError
 
@@ -14,6 +15,54 @@ _MAX_CONNECTIONS = 4096
 _SECONDS_TO_WAIT = 60
 _SECONDS_TO_STOP = 6
 _MAX_HEADER_BYTES = 64 * 1024
+_LOCAL = ["localhost", "127.0.0.1", "[::1]"]
+
+
+class AllowedHosts:
+    """
+    ASGI middleware that refuses what a page of another site asks through a browser. The name of
+    such a site may lead to this server (DNS rebinding), but the browser sends it as `Host` or
+    `Origin`. An allowed `Host` is needed; an `Origin` must be the same or allowed. Any port is.
+
+    # Parameters
+
+    app : `Any`
+    hosts : `Iterable[str]`
+        What is allowed beside localhost, IPv6 in brackets. `*` allows everything; `0.0.0.0` and
+        `[::]` allow a `Host` that is an address, because no name led to it.
+    """
+
+    def __init__(self, app: Any, hosts: Iterable[str]) -> None:
+        self._app = app
+        self._allowed = list(dict.fromkeys((*_LOCAL, *map(str.lower, hosts))))
+        names = "|".join(map(re.escape, self._allowed))
+        addresses = r"|[\d.]+|\[[\da-f:.]+\]" if {"0.0.0.0", "[::]"} & {*self._allowed} else ""
+        self._host, self._origin = rf"({names}{addresses})(:\d+)?", rf"https?://({names})(:\d+)?"
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from fastapi.responses import JSONResponse
+
+        problem = None
+        if scope["type"] == "http" and "*" not in self._allowed:
+            problem = self._problem(scope["headers"])
+        app = JSONResponse({"detail": problem}, 403) if problem else self._app
+        await app(scope, receive, send)
+
+    def _problem(self, headers: List[Tuple[bytes, bytes]]) -> Optional[str]:
+        host, origin = (
+            b", ".join(value for name, value in headers if name == wanted).decode("latin-1").lower()
+            for wanted in (b"host", b"origin")
+        )
+        if not re.fullmatch(self._host, host):
+            found = f"Host {host or 'missing'}"
+        elif not origin or origin.endswith(f"//{host}") or re.fullmatch(self._origin, origin):
+            return None
+        else:
+            found = f"Origin {origin}"
+        return (
+            f"{found}: expected one of {', '.join(self._allowed)}, with any port. If you trust "
+            "this name, start the server with --allowed-host and the name."
+        )
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -37,23 +86,25 @@ def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> 
 
     app : `Any`
         See `make_app`.
-    host : `str`
-        The address to listen on.
-    port : `int`
-        0 for any free one.
+    host, port
+        See `listen`; port 0 is any free one.
     on_start : `Callable[[str], object]`
         Called with the URL when it listens.
-
-    # Raises
-
-    `ConfigurationError`
-        If the address cannot be used.
     """
     import uvicorn
+
+    # uvicorn's own handler raises the signal again in the end, and a second one leaves at once.
+    signals: List[int] = []
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            signals.append(sig)
+            self.should_exit = True
 
     with listen(host, port) as listening:
         shown = f"[{host}]" if listening.family == socket.AF_INET6 else host
         on_start(f"http://{shown}:{listening.getsockname()[1]}/")
+        connections = _InOrder()
         config = uvicorn.Config(
             app,
             http="h11",
@@ -61,22 +112,13 @@ def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> 
             ws="none",
             log_level="error",
             access_log=False,
+            # Called every second.
+            callback_notify=_closer(connections),
             timeout_notify=0,
             timeout_graceful_shutdown=_SECONDS_TO_STOP,
         )
-        server = uvicorn.Server(config)
-        connections = _InOrder()
+        server = Server(config)
         server.server_state.connections = connections  # type: ignore[assignment]
-        # Called every second.
-        config.callback_notify = _closer(connections)
-        # uvicorn's own raises the signal again in the end, and a second signal leaves at once.
-        signals: List[int] = []
-
-        def end(number: int, _: Any) -> None:
-            signals.append(number)
-            server.should_exit = True
-
-        server.handle_exit = end  # type: ignore
         server.run(sockets=[listening])
     print("stopped.", file=sys.stderr, flush=True)
     # A usual end waits for the models, and aborts the process in the middle of a batch.
@@ -103,8 +145,7 @@ def _closer(connections: _InOrder) -> Callable[[], Any]:
     since: Dict[Any, Tuple[Any, float]] = {}
 
     async def close() -> None:
-        now = time.monotonic()
-        before = since.copy()
+        now, before = time.monotonic(), since.copy()
         since.clear()
         for each in connections:
             cycle = each.cycle

@@ -1,33 +1,28 @@
 import json
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional
 
 from elmo_plugin.analysis.neighbours import ContextIndex, Query, find_neighbours
 from elmo_plugin.analysis.surprisal import DIRECTIONS, UNITS, Scorer
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.corpora.json_lines import parse_object
-from elmo_plugin.serve.requests import Limits
-from elmo_plugin.serve.worker import Outcome, model_failed
+from elmo_plugin.serve.served_task import Limits
 
 _NUM_NEIGHBOURS = 5
-_EXAMPLE = '{"words": ["They", "play", "chess"], "position": 1}'
-_BITS = UNITS["bits"]
 
 
 class WordAnalyzer:
     """
-    Answers requests about a word in its sentence with a biLM: its surprisal, and its nearest
-    contexts in a text.
-
-    # Parameters
-
-    bilm : `Bilm`
-    softmax : `Optional[SoftmaxWeights]`
-        That of the biLM; without it there are no surprisals.
-    index : `Optional[ContextIndex]`
-        Built with the biLM; without it there are no nearest contexts.
-    limits : `Limits`
+    Answers requests about a word in its sentence with a biLM: its surprisal, if the biLM has a
+    softmax, and its nearest contexts in a text, if there is an index that was built with the biLM.
     """
+
+    summary = "Surprisal and nearest contexts of a word in its sentence"
+    example = {"words": ["They", "play", "chess"], "position": 1}
+    schema = {
+        "words": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+        "position": {"type": "integer", "minimum": 0},
+    }
 
     def __init__(
         self,
@@ -43,28 +38,10 @@ class WordAnalyzer:
         if index is not None:
             index.check_bilm(bilm)
 
-    def answer(self, requests: Sequence[str]) -> List[Outcome]:
-        """
-        For each `{"words": […], "position": 1}`, positions from 0: `surprisal` in bits, forward,
-        backward and the mean of both; `known`, whether the word is in the vocabulary; and
-        `neighbours`, by layer, the contexts with their `cosine`, `line`, `position` and `words`.
-        Without a softmax, the first two are `null`; without an index, `neighbours` is.
-        """
-        return [self._answer_one(request) for request in requests]
-
-    def _answer_one(self, request: str) -> Outcome:
-        try:
-            query = self._read(request)
-        except Exception as error:
-            return error
-        try:
-            found = {**self._surprisal(query), "neighbours": self._neighbours(query)}
-            return json.dumps(found, ensure_ascii=False) + "\n"
-        except Exception as error:
-            return model_failed(error)
-
-    def _read(self, request: str) -> Query:
-        line = parse_object(request, "the request", _EXAMPLE)
+    def read(self, request: str) -> Query:
+        """Reads and checks a request such as the example; positions count from 0."""
+        example = json.dumps(self.example)
+        line = parse_object(request, "the request", example)
         words: Any = line.get("words")
         position = line.get("position")
         are_words = isinstance(words, list) and all(
@@ -73,16 +50,29 @@ class WordAnalyzer:
         if not are_words or type(position) is not int or not 0 <= position < len(words):
             raise ValueError(
                 'the request: expected "words", a list of words without white space, and the '
-                f'"position" of one of them, counted from 0, as in {_EXAMPLE}.'
+                f'"position" of one of them, counted from 0, as in {example}.'
             )
         self._limits.check_words([words])
         return Query(tuple(words), position)
+
+    def answer(self, queries: List[Query]) -> List[str]:
+        """
+        For each query `surprisal` in bits, forward, backward and the mean of both; `known`, whether
+        the word is in the vocabulary; and `neighbours`, by layer, the contexts with their `cosine`,
+        `line`, `position` and `words`. Without a softmax, the first two are `null`; without an
+        index, `neighbours` is.
+        """
+        found = [
+            {**self._surprisal(each), "neighbours": self._neighbours(each)} for each in queries
+        ]
+        return [json.dumps(each, ensure_ascii=False) + "\n" for each in found]
 
     def _surprisal(self, query: Query) -> Dict[str, Any]:
         if self._scorer is None:
             return {"surprisal": None, "known": None}
         (score,) = self._scorer.score([query.words])
-        bits = {name: float(getattr(score, name)[query.position]) * _BITS for name in DIRECTIONS}
+        nats = {name: float(getattr(score, name)[query.position]) for name in DIRECTIONS}
+        bits = {name: value * UNITS["bits"] for name, value in nats.items()}
         return {"surprisal": bits, "known": score.known[query.position]}
 
     def _neighbours(self, query: Query) -> Optional[Dict[str, Any]]:

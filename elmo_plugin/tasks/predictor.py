@@ -1,6 +1,6 @@
 import json
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Tuple
 
 import torch
 from allennlp.common.util import JsonDict, sanitize
@@ -12,14 +12,21 @@ from overrides import overrides
 
 from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.corpora.tokenizer import words_of_line
-from elmo_plugin.tasks.prediction import Prediction
-from elmo_plugin.util.errors import check_one_of
+from elmo_plugin.tasks.prediction import Part, Prediction
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
+
+#: JSON schemas of fields of input lines.
+TEXT: JsonDict = {"type": "string", "minLength": 1}
+WORDS: JsonDict = {"type": "array", "items": TEXT, "minItems": 1}
 
 
 class TaskPredictor(Predictor):
     """
     The base of the tasks' predictors: reads JSON lines, predicts in batches, and writes JSON lines
     or, where the task has one, the format of its official scorer.
+
+    It also holds what others show of the task: `elmo serve` and its page, notebooks, spaCy. Its
+    name there is its registered name without `elmo-`.
 
     # Parameters
 
@@ -34,8 +41,15 @@ class TaskPredictor(Predictor):
         If the output format is not one of these.
     """
 
-    #: A line of input, for the error.
-    example: str
+    #: The task on the page, in a few words, and what it finds, in one line.
+    title: str
+    summary: str
+    #: An input line. Its fields are those of the form on the page: texts, or lists of words.
+    example: JsonDict
+    #: The JSON schema of each field of an input line.
+    schema: Dict[str, JsonDict]
+    #: Whether an input line may be a document; otherwise it is at most a sentence.
+    reads_documents: bool = False
     output_formats: Tuple[str, ...] = ("json",)
 
     def __init__(
@@ -56,13 +70,12 @@ class TaskPredictor(Predictor):
             number of the line.
         """
         self._num_lines += 1
-        location = f"non-empty line {self._num_lines}"
-        return self._checked(parse_object(line, location, self.example), location)
+        return self._loaded(line, f"non-empty line {self._num_lines}")
 
     def load_request(self, text: str) -> JsonDict:
         """As `load_line`, for a single request: errors do not name the number of a line."""
-        self._num_lines, location = 1, "the request"
-        return self._checked(parse_object(text, location, self.example), location)
+        self._num_lines = 1
+        return self._loaded(text, "the request")
 
     def texts(self, line: JsonDict) -> List[List[str]]:
         """The words of each text that the model reads to answer a line, see `load_line`."""
@@ -70,6 +83,17 @@ class TaskPredictor(Predictor):
         for field in self._json_to_instance(line).fields.values():
             texts += field if isinstance(field, ListField) else [field]
         return [[token.text for token in text] for text in texts if isinstance(text, TextField)]
+
+    def line_of(self, sentences: List[List[str]]) -> JsonDict:
+        """The input line of a sentence's words; of several sentences if `reads_documents`."""
+        raise ConfigurationError(
+            f"{type(self).__name__} does not read sentences: it needs two texts."
+        )
+
+    @classmethod
+    def draw(cls, prediction: Prediction) -> Iterable[Part]:
+        """How a prediction is shown. Raises `KeyError` if it lacks fields that the task's have."""
+        raise NotImplementedError
 
     @overrides
     def predict_instance(self, instance: Instance) -> JsonDict:
@@ -115,6 +139,10 @@ class TaskPredictor(Predictor):
         finally:
             internals.__exit__(None, None, None)
 
+    def _loaded(self, text: str, location: str) -> JsonDict:
+        example = json.dumps(self.example, ensure_ascii=False)
+        return self._checked(parse_object(text, location, example), location)
+
     def _prediction(self, output: Dict[str, Any]) -> Prediction:
         described = self._described(output).items()
         return Prediction(sanitize({name: value for name, value in described if value is not None}))
@@ -139,9 +167,16 @@ class TaskPredictor(Predictor):
 class SentencePredictor(TaskPredictor):
     """The base of the predictors that read one sentence, as text or as a list of words."""
 
+    schema = {"sentence": TEXT, "tokens": WORDS}
+
     def predict(self, sentence: str) -> JsonDict:
         """The prediction for a raw sentence."""
         return self.predict_json({"sentence": sentence})
+
+    @overrides
+    def line_of(self, sentences: List[List[str]]) -> JsonDict:
+        (words,) = sentences
+        return {"tokens": words}
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:

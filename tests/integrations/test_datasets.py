@@ -2,7 +2,7 @@ import numpy
 import pytest
 
 from elmo_plugin.elmo import embed_sentences
-from elmo_plugin.integrations.datasets import embed_dataset
+from elmo_plugin.integrations.for_datasets import embed_dataset
 from elmo_plugin.util.errors import ConfigurationError
 
 # Its requirement fsspec < 2026.2.1 does not fit the constraints of these tests.

@@ -14,7 +14,7 @@ from flair.embeddings import StackedEmbeddings  # noqa: E402
 from flair.models import SequenceTagger  # noqa: E402
 from flair.trainers import ModelTrainer  # noqa: E402
 
-from elmo_plugin.integrations.flair import ElmoEmbeddings  # noqa: E402
+from elmo_plugin.integrations.for_flair import ElmoEmbeddings  # noqa: E402
 
 WORDS = [["They", "play", "chess", "."], ["Chess", "began"]]
 

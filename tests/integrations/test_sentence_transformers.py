@@ -12,7 +12,7 @@ sentence_transformers = pytest.importorskip("sentence_transformers", reason=reas
 from sentence_transformers import SentenceTransformer  # noqa: E402
 from sentence_transformers.sentence_transformer.modules import Pooling  # noqa: E402
 
-from elmo_plugin.integrations.sentence_transformers import ElmoTokens  # noqa: E402
+from elmo_plugin.integrations.for_sentence_transformers import ElmoTokens  # noqa: E402
 
 TEXTS = ["They play chess.", "Chess began in the park, didn't it?", ""]
 WORDS = [["They", "play", "chess", "."], "Chess began in the park , did n't it ?".split(), []]

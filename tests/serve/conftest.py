@@ -10,10 +10,9 @@ from typing import Callable, Dict, Iterator
 import pytest
 
 from elmo_plugin import load_predictor
-from elmo_plugin.serve.requests import EXAMPLES, Limits
-from elmo_plugin.serve.served_task import ServedTask, load_tasks
+from elmo_plugin.serve.served_task import Limits, ServedTask, load_tasks
 from tests.guide import FIXTURES, PROJECT
-from tests.trained import train_task
+from tests.trained import NUM_EPOCHS, train_task
 
 
 @pytest.fixture(scope="session")
@@ -70,5 +69,5 @@ def server(start_server, archive_of, tmp_path_factory) -> Dict[str, object]:
     build = ["neighbours", "build", text, index, *of_bilm]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     subprocess.run([sys.executable, "-c", script, *map(str, build)], check=True, env=environment)
-    archives = [archive_of(task) for task in EXAMPLES]
+    archives = [archive_of(task) for task in NUM_EPOCHS]
     return start_server(*archives, "--neighbours", index, *of_bilm)

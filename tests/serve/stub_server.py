@@ -12,16 +12,20 @@ import uvicorn
 
 from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.serve import app, server
-from elmo_plugin.serve.allowed_hosts import AllowedHosts
 from elmo_plugin.serve.app import make_app
-from elmo_plugin.serve.requests import EXAMPLES, Limits
-from elmo_plugin.serve.served_task import ServedTask
-from elmo_plugin.serve.server import serve
+from elmo_plugin.serve.served_task import Limits, ServedTask
+from elmo_plugin.serve.server import AllowedHosts, serve
 
 
-class Predictor:
+class StubPredictor:
+    """What a server needs of a predictor: of words, without a model."""
+
+    title, summary = "Words", "The words of a sentence"
+    example = {"tokens": ["0"]}
+    schema = {"tokens": {"type": "array"}}
+
     def load_request(self, text):
-        return parse_object(text, "the request", EXAMPLES["ner"])
+        return parse_object(text, "the request", '{"tokens": ["0"]}')
 
     def texts(self, line):
         return [line["tokens"]]
@@ -39,7 +43,7 @@ def main(seconds_to_wait, loop):
     app._TIME_TO_SEND = float(seconds_to_wait) / 2
     of_uvicorn = uvicorn.Config
     uvicorn.Config = lambda *args, **settings: of_uvicorn(*args, **settings, loop=loop)
-    served = make_app({"ner": ServedTask("ner", Predictor(), [], Limits())})
+    served = make_app({"ner": ServedTask(StubPredictor(), Limits())})
     served.add_middleware(AllowedHosts, hosts=[])
     serve(served, "127.0.0.1", 0, lambda url: print(f"{url} answers", file=sys.stderr, flush=True))
 

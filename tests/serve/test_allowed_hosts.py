@@ -2,7 +2,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from elmo_plugin.serve.allowed_hosts import AllowedHosts
+from elmo_plugin.serve.server import AllowedHosts
 
 ANY = ["0.0.0.0"]
 

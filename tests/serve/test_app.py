@@ -2,40 +2,37 @@ import asyncio
 import json
 import re
 import threading
-from unittest.mock import patch
 
 import pytest
 from fastapi.testclient import TestClient
 
 from elmo_plugin import load_predictor
 from elmo_plugin.analysis.neighbours import ContextIndex, IndexOptions, build_index
-from elmo_plugin.corpora.json_lines import parse_object
 from elmo_plugin.serve.app import make_app
-from elmo_plugin.serve.requests import EXAMPLES, Limits
-from elmo_plugin.serve.served_task import ServedTask, load_tasks
+from elmo_plugin.serve.served_task import Limits, ServedTask, load_tasks
 from elmo_plugin.serve.word_analyzer import WordAnalyzer
+from elmo_plugin.tasks.prediction import MarkedWords
 from elmo_plugin.util.errors import ConfigurationError
 from tests.analysis.language_model import make_softmax
 from tests.commands import running
 from tests.guide import FIXTURES
+from tests.serve.stub_server import StubPredictor
+from tests.trained import NUM_EPOCHS
 from tests.waiting import wait_until
 
 LIMITS = Limits(max_bytes=4000, max_words=100, max_characters=50)
 
 
-class Predictor:
-    """One of words, which fails at some of them; it waits for permission if it has to."""
+each_task = pytest.mark.parametrize("task", NUM_EPOCHS)
+
+
+class Predictor(StubPredictor):
+    """One that fails at some words, and waits for permission if it has to."""
 
     def __init__(self):
         self.may_answer = threading.Event()
         self.may_answer.set()
         self.batches = []
-
-    def load_request(self, text):
-        return parse_object(text, "the request", EXAMPLES["ner"])
-
-    def texts(self, line):
-        return [line["tokens"]]
 
     def predict_batch_json(self, lines):
         self.batches.append([line["tokens"] for line in lines])
@@ -43,12 +40,10 @@ class Predictor:
         if any("fail" in line["tokens"] for line in lines):
             # The model's, not one of a request that it refuses.
             raise ValueError("cannot read this")
-        if any("die" in line["tokens"] for line in lines):
-            raise SystemExit
         return [{"tokens": line["tokens"]} for line in lines]
 
-    def dump_line(self, output):
-        return json.dumps(output) + "\n"
+    def draw(self, output):
+        return [MarkedWords(output["tokens"], [(0, 0, "first")])]
 
 
 @pytest.fixture
@@ -59,7 +54,7 @@ def predictor():
 @pytest.fixture
 def make_client(predictor):
     def make(**options):
-        task = ServedTask("ner", predictor, [], LIMITS)
+        task = ServedTask(predictor, LIMITS)
         return TestClient(make_app({"ner": task}, limits=LIMITS, **options))
 
     return make
@@ -91,6 +86,8 @@ def test_the_answer_is_the_line_of_the_predictor(client):
     assert answer.status_code == 200
     assert answer.content == b'{"tokens": ["a", "b"]}\n'
     assert answer.headers["content-type"] == "application/json"
+    drawn = client.post("/draw/ner", content='{"tokens": ["a", "b"]}').json()
+    assert drawn == [{"words": ["a", "b"], "spans": [[0, 0, "first"]], "title": ""}]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +140,7 @@ def test_a_model_that_cannot_answer_the_example_is_noticed_before_requests(predi
         return lines
 
     predictor.predict_batch_json = predict
-    task = ServedTask("ner", predictor, [], LIMITS)
+    task = ServedTask(predictor, LIMITS)
     task.warm_up(2)
     assert sizes == [1, 2]
     with pytest.raises(RuntimeError, match="out of memory"):
@@ -165,14 +162,15 @@ def test_a_full_queue_answers_503_at_once(make_client, predictor):
         assert [answer.status_code for answer in answers] == [200, 200]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_health_says_that_the_thread_has_died(client):
-    assert client.get("/health").json() == {"status": "ok", "tasks": ["ner"], "waiting": 0}
-    assert ask(client, "die").status_code == 503
-    wait_until(lambda: not client.app.state.worker.is_alive)
-    health = client.get("/health")
-    assert health.status_code == 503 and "has ended" in health.json()["status"]
-    assert "restart it" in ask(client, "a").json()["detail"]
+def test_health_says_that_nothing_is_answered_any_more(make_client, monkeypatch):
+    # An error of ours.
+    monkeypatch.setattr("elmo_plugin.serve.app._Metrics.batch", lambda *_: [][0])
+    with make_client() as client:
+        assert client.get("/health").json() == {"status": "ok", "tasks": ["ner"], "waiting": 0}
+        assert ask(client, "a").status_code == 503
+        health = client.get("/health")
+        assert health.status_code == 503 and "restart the server" in health.json()["status"]
+        assert "restart it" in ask(client, "a").json()["detail"]
 
 
 def test_metrics_count_requests_and_batches(client):
@@ -189,8 +187,8 @@ def test_openapi_describes_each_task_with_its_example(client):
     described = client.get("/openapi.json").json()
     operation = described["paths"]["/predict/ner"]["post"]
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
-    assert schema["examples"] == [EXAMPLES["ner"]]
-    assert set(EXAMPLES["ner"]) <= set(schema["properties"])
+    assert schema["examples"] == [Predictor.example]
+    assert schema["properties"] == Predictor.schema and operation["summary"] == Predictor.summary
     assert {"200", "408", "413", "422", "500", "503"} <= set(operation["responses"])
     assert set(described["paths"]) == {"/", "/models", "/health", "/metrics", "/predict/ner"}
 
@@ -203,9 +201,9 @@ def test_the_page_may_load_nothing_from_elsewhere(client):
     assert "://" not in page.text and " src=" not in page.text
 
 
-@pytest.mark.parametrize("task", EXAMPLES)
+@each_task
 def test_the_answer_to_a_line_is_that_of_predict(task, task_of, archive_of, tmp_path):
-    lines = [json.dumps(EXAMPLES[task])]
+    lines = [json.dumps(task_of(task).predictor.example)]
     lines += (FIXTURES / f"predict/{task}.jsonl").read_text(encoding="utf-8").splitlines()
     with TestClient(make_app({task: task_of(task)})) as client:
         for number, line in enumerate(lines):
@@ -225,44 +223,47 @@ def approximately(value):
     return pytest.approx(value, abs=1e-5) if isinstance(value, float) else value
 
 
-@pytest.mark.parametrize("task", EXAMPLES)
+@each_task
 def test_an_answer_does_not_depend_on_the_batch_but_for_rounding(task, task_of):
     lines = (FIXTURES / f"predict/{task}.jsonl").read_text(encoding="utf-8").splitlines()
-    lines.append(json.dumps(EXAMPLES[task]))
-    together = [json.loads(answer) for answer in task_of(task).answer(lines * 4)]
-    alone = [json.loads(task_of(task).answer([line])[0]) for line in lines] * 4
+    served = task_of(task)
+    read = [*map(served.read, lines), served.predictor.example]
+    together = [json.loads(answer) for answer in served.answer(read * 4)]
+    alone = [json.loads(served.answer([line])[0]) for line in read] * 4
     for found, expected in zip(together, alone):
         found.pop("n_best", None)
         assert found == approximately(expected)
 
 
-@pytest.mark.parametrize("task", EXAMPLES)
+@each_task
 @pytest.mark.parametrize(
     "request_",
     ["{}", '{"tokens": []}', '{"sentence": 1, "text": 1, "passage": 1, "premise": 1}', "null"],
 )
 def test_no_task_fails_on_another_form(task, request_, task_of):
-    (error,) = task_of(task).answer([request_])
-    assert isinstance(error, (ValueError, ConfigurationError)), error
+    with pytest.raises((ValueError, ConfigurationError)):
+        task_of(task).read(request_)
 
 
-def test_a_sentence_counts_once_for_each_of_its_predicates(task_of):
-    request = {"tokens": ["a"] * 40, "predicates": "all"}
-    (error,) = task_of("srl").answer([json.dumps(request)])
-    assert "at most 1000 words for a model to read, found 1600" in str(error)
-
-
-def test_the_words_of_all_sentences_of_a_document_count(task_of):
-    requests = [{"sentences": [["a"] * 501] * 2}, {"text": "a " * 1002}]
-    for error in task_of("coref").answer([json.dumps(request) for request in requests]):
-        assert "at most 1000 words for a model to read, found 1002" in str(error)
+@pytest.mark.parametrize(
+    "task, request_, found",
+    [
+        # A sentence counts once for each of its predicates.
+        ("srl", {"tokens": ["a"] * 40, "predicates": "all"}, 1600),
+        ("coref", {"sentences": [["a"] * 501] * 2}, 1002),
+        ("coref", {"text": "a " * 1002}, 1002),
+    ],
+)
+def test_all_words_that_a_model_reads_count(task, request_, found, task_of):
+    with pytest.raises(ValueError, match=f"at most 1000 words for a model to read, found {found}"):
+        task_of(task).read(json.dumps(request_))
 
 
 def test_layers_are_rounded_as_by_the_cache_and_none_is_kept(archive_of, tmp_path, monkeypatch):
     monkeypatch.setenv("ELMO_CACHE", str(tmp_path / "cache"))
-    line = json.dumps(EXAMPLES["sst"])
     cached = load_predictor(archive_of("sst"))
-    expected = cached.dump_line(cached.predict_json(cached.load_request(line)))
+    line = cached.example
+    expected = cached.dump_line(cached.predict_json(line))
     assert list((tmp_path / "cache").rglob("data.mdb"))
     monkeypatch.setenv("ELMO_CACHE", str(tmp_path / "other"))
     task = load_tasks([archive_of("sst")], load_predictor, Limits())["sst"]
@@ -274,10 +275,8 @@ def test_archives_of_one_task_or_of_none_are_refused(archive_of, monkeypatch):
     ner = archive_of("ner")
     with pytest.raises(ConfigurationError, match="are both of the task ner"):
         load_tasks([ner, ner], load_predictor, Limits())
-    # As if it were of another task, such as a language model.
-    others = {name: example for name, example in EXAMPLES.items() if name != "ner"}
-    monkeypatch.setattr("elmo_plugin.serve.served_task.EXAMPLES", others)
-    with pytest.raises(ConfigurationError, match="one of the tasks srl, .* found 'elmo-ner'"):
+    monkeypatch.delattr("elmo_plugin.tasks.ner.NerPredictor.example")
+    with pytest.raises(ConfigurationError, match="one of the project's tasks, found NamedEntity"):
         load_tasks([ner], load_predictor, Limits())
 
 
@@ -307,7 +306,8 @@ def test_a_word_has_its_surprisal_and_nearest_contexts(words, bilm):
 
 
 def test_without_softmax_and_index_a_word_has_neither(bilm):
-    (answer,) = WordAnalyzer(bilm, None, None, LIMITS).answer(['{"words": ["a"], "position": 0}'])
+    words = WordAnalyzer(bilm, None, None, LIMITS)
+    (answer,) = words.answer([words.read('{"words": ["a"], "position": 0}')])
     assert json.loads(answer) == {"surprisal": None, "known": None, "neighbours": None}
 
 
@@ -324,57 +324,62 @@ def test_without_softmax_and_index_a_word_has_neither(bilm):
     ],
 )
 def test_a_word_outside_of_its_sentence_is_refused(bilm, request_):
-    (error,) = WordAnalyzer(bilm, None, None, LIMITS).answer([request_])
-    assert 'expected "words", a list of words without white space, and the "position"' in str(error)
+    message = 'expected "words", a list of words without white space, and the "position"'
+    with pytest.raises(ValueError, match=message):
+        WordAnalyzer(bilm, None, None, LIMITS).read(request_)
 
 
-def test_an_error_of_the_bilm_is_no_error_of_the_request(bilm, monkeypatch):
-    words = WordAnalyzer(bilm, None, None, LIMITS)
-    monkeypatch.setattr(words, "_surprisal", lambda query: [][query.position])
-    (error,) = words.answer(['{"words": ["a"], "position": 0}'])
-    assert isinstance(error, RuntimeError) and isinstance(error.__cause__, IndexError)
-
-
-def test_a_client_that_went_away_is_not_answered(predictor):
-    """Driven by hand, because the test client never goes away."""
-    app = make_app({"ner": ServedTask("ner", predictor, [], LIMITS)}, limits=LIMITS)
-    body = json.dumps({"tokens": ["gone"]}).encode()
+def drive(app, messages, last):
+    """
+    Sends a request by hand, because the test client never goes away; `last` is awaited after its
+    messages. Returns what is answered.
+    """
     scope = {
         "type": "http", "method": "POST", "path": "/predict/ner", "raw_path": b"/predict/ner",
         "query_string": b"", "headers": [], "http_version": "1.1", "scheme": "http",
     }  # fmt: skip
+    sent, remaining = [], [{"type": "http.request", **message} for message in messages]
 
-    async def request(went_away):
-        messages = [{"type": "http.request", "body": body, "more_body": False}]
+    async def receive():
+        return remaining.pop(0) if remaining else await last()
 
-        async def receive():
-            if messages:
-                return messages.pop()
-            await went_away.wait()
-            return {"type": "http.disconnect"}
+    async def send(message):
+        sent.append(message)
 
-        async def send(message):
-            pass
-
+    async def run():
         await app(scope, receive, send)
+        return sent
+
+    return run()
+
+
+async def disconnect():
+    return {"type": "http.disconnect"}
+
+
+def test_a_client_that_went_away_is_not_answered(make_client, predictor):
+    app = make_client().app
+    body = {"body": b'{"tokens": ["gone"]}', "more_body": False}
 
     async def play():
-        worker = app.state.worker
-        worker.start()
-        first = asyncio.create_task(request(asyncio.Event()))
+        batches, went_away = app.state.batches, asyncio.Event()
+
+        async def leave():
+            await went_away.wait()
+            return await disconnect()
+
+        batches.start()
+        first = asyncio.create_task(drive(app, [body], asyncio.Event().wait))
         while not predictor.batches:
             await asyncio.sleep(0.001)
-        went_away = asyncio.Event()
-        second = asyncio.create_task(request(went_away))
-        while not worker.num_waiting:
+        second = asyncio.create_task(drive(app, [body], leave))
+        while not batches.num_waiting:
             await asyncio.sleep(0.001)
         went_away.set()
         await second
         predictor.may_answer.set()
-        await first
-        while worker.num_waiting:
-            await asyncio.sleep(0.001)
-        worker.stop()
+        assert (await first)[0]["status"] == 200
+        await batches.stop()
 
     predictor.may_answer.clear()
     asyncio.run(asyncio.wait_for(play(), 20))
@@ -383,40 +388,13 @@ def test_a_client_that_went_away_is_not_answered(predictor):
 
 def test_a_client_that_goes_away_while_it_sends_is_no_failure(make_client, caplog):
     client = make_client()
-    messages = [
-        {"type": "http.request", "body": b'{"tokens": [', "more_body": True},
-        {"type": "http.disconnect"},
-    ]
-
-    async def receive():
-        return messages.pop(0)
-
-    async def send(message):
-        pass
-
-    scope = {
-        "type": "http", "method": "POST", "path": "/predict/ner", "raw_path": b"/predict/ner",
-        "query_string": b"", "headers": [], "http_version": "1.1", "scheme": "http",
-    }  # fmt: skip
-    asyncio.run(client.app(scope, receive, send))
+    messages = [{"body": b'{"tokens": [', "more_body": True}]
+    asyncio.run(drive(client.app, messages, disconnect))
     assert 'elmo_requests_total{kind="ner",status="499"} 1.0' in client.get("/metrics").text
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-def test_a_body_that_does_not_come_in_time_is_refused(predictor):
-    app = make_app({"ner": ServedTask("ner", predictor, [], LIMITS)}, limits=LIMITS)
-    sent = []
-
-    async def receive():
-        await asyncio.sleep(60)
-
-    async def send(message):
-        sent.append(message)
-
-    scope = {
-        "type": "http", "method": "POST", "path": "/predict/ner", "raw_path": b"/predict/ner",
-        "query_string": b"", "headers": [], "http_version": "1.1", "scheme": "http",
-    }  # fmt: skip
-    with patch("elmo_plugin.serve.app._TIME_TO_SEND", 0.05):
-        asyncio.run(app(scope, receive, send))
+def test_a_body_that_does_not_come_in_time_is_refused(make_client, monkeypatch):
+    monkeypatch.setattr("elmo_plugin.serve.app._TIME_TO_SEND", 0.05)
+    sent = asyncio.run(drive(make_client().app, [], asyncio.Event().wait))
     assert sent[0]["status"] == 408

@@ -8,15 +8,23 @@ import httpx
 import pytest
 
 from elmo_plugin.archives import load_archive
-from elmo_plugin.serve.requests import EXAMPLES
 from elmo_plugin.util.errors import ConfigurationError
-from tests.commands.running import failure
+from tests.commands.running import failure, run
+from tests.trained import NUM_EPOCHS
 
 
-@pytest.mark.parametrize("task", EXAMPLES)
-def test_a_server_answers_each_task(server, task):
-    answer = httpx.post(f"{server['url']}predict/{task}", json=EXAMPLES[task], timeout=60)
-    assert answer.status_code == 200, answer.text
+def test_the_models_are_described_and_answer_their_examples(server):
+    models = httpx.get(f"{server['url']}models").json()
+    assert list(models["tasks"]) == list(NUM_EPOCHS) and models["word"] is True
+    for name, task in models["tasks"].items():
+        assert task["title"] and task["summary"]
+        for mix in task["layer_weights"]:
+            assert sum(mix["weights"]) == pytest.approx(1.0, abs=1e-5)
+            assert json.dumps(mix["gamma"])
+        for kind in ("predict", "draw"):
+            url = f"{server['url']}{kind}/{name}"
+            answer = httpx.post(url, json=task["example"], timeout=60)
+            assert answer.status_code == 200 and answer.json(), answer.text
 
 
 def test_many_clients_get_their_own_answers(server):
@@ -70,8 +78,6 @@ def test_archives_that_ship_are_found(monkeypatch, tmp_path, archive_of):
     monkeypatch.setattr(
         "elmo_plugin.commands.serve.serve", lambda app, *_: served.extend(app.openapi()["paths"])
     )
-    from tests.commands.running import run
-
     run("elmo-serve")
     assert "/predict/ner" in served and "/predict/srl" not in served
 
@@ -114,13 +120,3 @@ def test_an_address_in_use_is_an_error_before_a_model_is_loaded(server):
 
 def test_a_missing_archive_is_an_error(tmp_path):
     assert "missing.tar.gz" in failure("elmo-serve", tmp_path / "missing.tar.gz")
-
-
-def test_the_models_are_described(server):
-    models = httpx.get(f"{server['url']}models").json()
-    assert list(models["tasks"]) == list(EXAMPLES) and models["word"] is True
-    for name, task in models["tasks"].items():
-        assert task["example"] == EXAMPLES[name]
-        for mix in task["layer_weights"]:
-            assert sum(mix["weights"]) == pytest.approx(1.0, abs=1e-5)
-            assert json.dumps(mix["gamma"])

@@ -1,6 +1,6 @@
 from bisect import bisect_right
 from itertools import accumulate
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 from allennlp.common.util import JsonDict
 from allennlp.data import Field, Instance, Token
@@ -8,9 +8,10 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import Mention, check_columns, format_coreference
-from elmo_plugin.tasks.coref.input import EXAMPLE, document_of
+from elmo_plugin.tasks.coref.input import document_of
 from elmo_plugin.tasks.coref.reader import mentions_of
-from elmo_plugin.tasks.predictor import TaskPredictor
+from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
+from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
 
 
 @Predictor.register("elmo-coref")
@@ -35,12 +36,38 @@ class CorefPredictor(TaskPredictor):
     are kept, since the scorer finds documents by them. For the parameters see `TaskPredictor`.
     """
 
-    example = EXAMPLE
+    title = "Coreference"
+    summary = "Which mentions of a text refer to the same entity"
+    example = {
+        "text": "The company said that it would sell its factories. The workers fear that they "
+        "will lose their jobs."
+    }
+    schema = {
+        "text": TEXT,
+        "sentences": {"type": "array", "items": WORDS, "minItems": 1},
+        "speakers": {"type": "array", "items": {"type": "string"}},
+        "id": TEXT,
+        "genre": TEXT,
+    }
+    reads_documents = True
     output_formats = ("json", "conll")
 
     def predict(self, text: str) -> JsonDict:
         """The prediction for a raw text."""
         return self.predict_json({"text": text})
+
+    @overrides
+    def line_of(self, sentences: List[List[str]]) -> JsonDict:
+        return {"sentences": sentences}
+
+    @classmethod
+    @overrides
+    def draw(cls, prediction: Prediction) -> Iterable[Part]:
+        spans: List[List[Tuple[int, int, str]]] = [[] for _ in prediction["sentences"]]
+        for number, cluster in enumerate(prediction["clusters"]):
+            for each in cluster:
+                spans[each["sentence"]].append((each["start"], each["end"], str(number)))
+        return map(MarkedWords, prediction["sentences"], spans)
 
     @overrides
     def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:

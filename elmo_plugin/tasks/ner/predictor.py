@@ -1,4 +1,4 @@
-from typing import Any, Dict
+from typing import Any, Dict, Iterable
 
 from allennlp.common.util import JsonDict
 from allennlp.data import Field, Instance
@@ -10,6 +10,7 @@ from elmo_plugin.corpora.conll2003 import check_word, format_sentence
 from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.ner.reader import ENTITIES
+from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import SentencePredictor
 
 
@@ -30,8 +31,16 @@ class NerPredictor(SentencePredictor):
     `TaskPredictor`.
     """
 
-    example = '{"sentence": "Ada lives in London."}'
+    title = "Named entities"
+    summary = "Names in a sentence"
+    example = {"sentence": "Ada Lovelace met Charles Babbage in London."}
     output_formats = ("json", "conll")
+
+    @classmethod
+    @overrides
+    def draw(cls, prediction: Prediction) -> Iterable[Part]:
+        spans = [(each["start"], each["end"], each["type"]) for each in prediction["entities"]]
+        return [MarkedWords(prediction["tokens"], spans)]
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:

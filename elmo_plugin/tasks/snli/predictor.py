@@ -1,5 +1,5 @@
 import json
-from typing import Any, Dict
+from typing import Any, Dict, Iterable
 
 from allennlp.common.util import JsonDict
 from allennlp.data import Field, Instance, Token
@@ -10,7 +10,8 @@ from overrides import overrides
 from elmo_plugin.corpora.json_lines import excerpt
 from elmo_plugin.corpora.snli import LABELS, words_of_sentence
 from elmo_plugin.corpora.tokenizer import words_of_line
-from elmo_plugin.tasks.predictor import TaskPredictor
+from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
+from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
 
 
 @Predictor.register("elmo-snli")
@@ -27,11 +28,31 @@ class SnliPredictor(TaskPredictor):
     known. For the parameters see `TaskPredictor`.
     """
 
-    example = '{"premise": "A dog runs.", "hypothesis": "An animal moves."}'
+    title = "Textual entailment"
+    summary = "Whether a premise entails or contradicts a hypothesis"
+    example = {
+        "premise": "Two dogs run across a green field.",
+        "hypothesis": "Some animals are outside.",
+    }
+    schema = {
+        "premise": TEXT,
+        "hypothesis": TEXT,
+        "premise_tokens": WORDS,
+        "hypothesis_tokens": WORDS,
+    }
 
     def predict(self, premise: str, hypothesis: str) -> JsonDict:
         """The prediction for a pair of raw texts."""
         return self.predict_json({"premise": premise, "hypothesis": hypothesis})
+
+    @classmethod
+    @overrides
+    def draw(cls, prediction: Prediction) -> Iterable[Part]:
+        return [
+            MarkedWords(prediction["premise_tokens"], title="Premise"),
+            MarkedWords(prediction["hypothesis_tokens"], title="Hypothesis"),
+            Bars(list(prediction["probabilities"].items()), "Probabilities"),
+        ]
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:

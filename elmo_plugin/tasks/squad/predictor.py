@@ -1,6 +1,6 @@
 import json
 import os
-from typing import Any, BinaryIO, Dict, Optional, Set
+from typing import Any, BinaryIO, Dict, Iterable, Optional, Set
 
 from allennlp.common.util import JsonDict
 from allennlp.data import DatasetReader, Field, Instance
@@ -9,8 +9,9 @@ from allennlp.models import Model
 from allennlp.predictors import Predictor
 from overrides import overrides
 
-from elmo_plugin.tasks.prediction import Prediction
-from elmo_plugin.tasks.predictor import TaskPredictor
+from elmo_plugin.corpora.tokenizer import sentences_by_rules, tokenize_with_spacy
+from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
+from elmo_plugin.tasks.predictor import TEXT, TaskPredictor
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
 
@@ -46,7 +47,14 @@ class SquadPredictor(TaskPredictor):
         If the folder of `official_file` does not exist.
     """
 
-    example = '{"passage": "Ada lives in London.", "question": "Where does Ada live?"}'
+    title = "Question answering"
+    summary = "The answer to a question, in a passage"
+    example = {
+        "passage": "Ada Lovelace was born in London in 1815. She wrote the first program for a "
+        "machine that Charles Babbage had designed.",
+        "question": "Where was Ada Lovelace born?",
+    }
+    schema = {"passage": TEXT, "question": TEXT, "id": {"type": "string"}}
 
     def __init__(
         self,
@@ -61,6 +69,22 @@ class SquadPredictor(TaskPredictor):
     def predict(self, question: str, passage: str) -> JsonDict:
         """The prediction for a question and a passage."""
         return self.predict_json({"passage": passage, "question": question})
+
+    @classmethod
+    @overrides
+    def draw(cls, prediction: Prediction) -> Iterable[Part]:
+        """The sentences of the passage with the answer marked, and the best answers."""
+        start, end = prediction["start"], prediction["end"]
+        tokens = tokenize_with_spacy(prediction.passage)
+        for sentence in sentences_by_rules(tokens[0].doc) if tokens else ():
+            words = [token for token in sentence if not token.is_space]
+            marked = [n for n, w in enumerate(words) if w.idx < end and start < w.idx + len(w)]
+            spans = [(marked[0], marked[-1], "")] if marked else []
+            yield MarkedWords([token.text for token in words], spans)
+        if not tokens:
+            yield MarkedWords([prediction["answer"]], [(0, 0, "")])
+        best = [(each["answer"], each["probability"]) for each in prediction["n_best"]]
+        yield Bars(best, "Answers and their probabilities")
 
     @overrides
     def load_line(self, line: str) -> JsonDict:
@@ -83,7 +107,7 @@ class SquadPredictor(TaskPredictor):
                 found = json.dumps(text) if key in line else f"the fields {sorted(line)}"
                 raise ValueError(
                     f'{location}: expected a "{key}" with some text, found {found}. Fill it in, as '
-                    f"in {self.example}, or leave the line out."
+                    f"in {json.dumps(self.example)}, or leave the line out."
                 )
         if not isinstance(line.get("id", ""), str):
             raise ValueError(

@@ -1,6 +1,7 @@
 import json
 import sys
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from itertools import chain, islice
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import spacy
 from allennlp.common.util import JsonDict
@@ -11,9 +12,11 @@ from allennlp.predictors import Predictor
 from overrides import overrides
 
 from elmo_plugin.corpora.conll2012 import format_propositions
+from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.corpora.tokenizer import verb_positions
-from elmo_plugin.tasks.prediction import Prediction
-from elmo_plugin.tasks.predictor import TaskPredictor
+from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
+from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
+from elmo_plugin.tasks.srl.input import check_form, load_spacy, positions_of, words_of
 from elmo_plugin.tasks.srl.reader import ROLES
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -29,8 +32,8 @@ class SrlPredictor(TaskPredictor):
     Labels the arguments of the predicates of sentences.
 
     A line of input is JSON: `{"sentence": "The play began."}` or `{"tokens": ["The", …]}`, with
-    `"predicates": [2]` for the positions of the predicates or `"predicates": "all"` for every
-    token. Without `predicates`, they are the verbs that a spaCy model finds. With
+    `"predicates": [2]` for the positions of the predicates, `["began"]` for their words, or `"all"`
+    for every token. Without `predicates`, they are the verbs that a spaCy model finds. With
     `--use-dataset-reader` the input is a CoNLL-2012 file.
 
     The output format `json` has for each sentence its `tokens`, and `frames`: for each predicate
@@ -41,8 +44,6 @@ class SrlPredictor(TaskPredictor):
 
     # Parameters
 
-    model : `Model`
-    dataset_reader : `DatasetReader`
     spacy_model : `Optional[str]`, optional (default = `None`)
         Name or path of a spaCy pipeline that tags verbs (`token.tag_` begins with `VB`, or without
         tags, `token.pos_` is `VERB` or `AUX`); it then also tokenises text. By default text is
@@ -53,11 +54,25 @@ class SrlPredictor(TaskPredictor):
     # Raises
 
     `ConfigurationError`
-        If the spaCy model cannot be loaded; when it has to find the verbs of a sentence, if it does
-        not tag words.
+        If the spaCy model cannot be loaded, or has to find verbs and does not tag words.
     """
 
-    example = '{"sentence": "The play began.", "predicates": [2]}'
+    title = "Semantic roles"
+    summary = "Who did what to whom: the roles of the predicates of a sentence"
+    example = {
+        "sentence": "The girl gave her brother a book and left.",
+        "predicates": ["gave", "left"],
+    }
+    schema = {
+        "sentence": TEXT,
+        "tokens": WORDS,
+        "predicates": {
+            "anyOf": [
+                {"type": "array", "items": {"anyOf": [{"type": "integer", "minimum": 0}, TEXT]}},
+                {"const": "all"},
+            ]
+        },
+    }
     output_formats = ("json", "conll")
 
     def __init__(
@@ -69,7 +84,7 @@ class SrlPredictor(TaskPredictor):
     ) -> None:
         super().__init__(model, dataset_reader, **kwargs)
         self._spacy_model = spacy_model
-        self._spacy = _load_spacy(spacy_model) if spacy_model else spacy.blank("en")
+        self._spacy = load_spacy(spacy_model) if spacy_model else spacy.blank("en")
         if not spacy_model:
             # spaCy's limit is for the memory of parsers, and this pipeline only tokenises.
             self._spacy.max_length = sys.maxsize
@@ -79,6 +94,19 @@ class SrlPredictor(TaskPredictor):
     def predict(self, sentence: str, predicates: Any = None) -> JsonDict:
         """The prediction for a raw sentence; see the class for `predicates`."""
         return self.predict_json({"sentence": sentence, "predicates": predicates})
+
+    @overrides
+    def line_of(self, sentences: List[List[str]]) -> JsonDict:
+        (words,) = sentences
+        return {"tokens": words, "predicates": "all"}
+
+    @classmethod
+    @overrides
+    def draw(cls, prediction: Prediction) -> Iterable[Part]:
+        words = prediction["tokens"]
+        for frame in prediction["frames"] if "frames" in prediction else [prediction]:
+            spans = [(e.start, e.end, e.label) for e in tags_to_spans(frame["tags"])]
+            yield MarkedWords(words, spans, words[frame["predicate"]])
 
     @overrides
     def predict_json(self, inputs: JsonDict) -> JsonDict:
@@ -98,7 +126,7 @@ class SrlPredictor(TaskPredictor):
             [self._instance(tokens, position) for position in self._predicates(line, tokens)]
             for line, tokens in zip(inputs, sentences)
         ]
-        together = [instance for of_sentence in instances for instance in of_sentence]
+        together = list(chain.from_iterable(instances))
         batch_size = max(len(inputs), _MIN_BATCH_SIZE)
         frames: List[JsonDict] = []
         for first in range(0, len(together), batch_size):
@@ -106,23 +134,22 @@ class SrlPredictor(TaskPredictor):
         for frame in frames:
             del frame["tokens"]
             frame.pop(_IS_LAST, None)
-        outputs, remaining = [], iter(frames)
-        for tokens, of_sentence in zip(sentences, instances):
-            own = [next(remaining) for _ in of_sentence]
-            outputs.append(Prediction(tokens=[token.text for token in tokens], frames=own))
-        return outputs
+        remaining = iter(frames)
+        return [
+            Prediction(tokens=words_of(tokens), frames=list(islice(remaining, len(of_sentence))))
+            for tokens, of_sentence in zip(sentences, instances)
+        ]
 
     @overrides
     def texts(self, line: JsonDict) -> List[List[str]]:
         """The sentence, once for each of its predicates, but at least once."""
         tokens = self._tokens(line)
-        words = [token.text for token in tokens]
-        return [words] * max(1, len(self._predicates(line, tokens)))
+        return [words_of(tokens)] * max(1, len(self._predicates(line, tokens)))
 
     @overrides
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
         try:
-            predicates = _check_form(line).get("predicates")
+            predicates = check_form(line).get("predicates")
             if predicates is None and not self._spacy_model:
                 raise ValueError(
                     'expected "predicates", their positions or "all", or a spaCy pipeline that '
@@ -132,7 +159,8 @@ class SrlPredictor(TaskPredictor):
                 self._predicates(line, self._tokens(line, tag=False))
             return line
         except ValueError as error:
-            raise ValueError(f"{location}: {error}. A line is like {self.example}") from error
+            example = json.dumps(self.example)
+            raise ValueError(f"{location}: {error}. A line is like {example}") from error
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
@@ -174,23 +202,13 @@ class SrlPredictor(TaskPredictor):
         if predicates == "all":
             return list(range(len(tokens)))
         if predicates is not None:
-            # A spaCy pipeline may have merged tokens since the line was checked.
-            outside = [position for position in predicates if not 0 <= position < len(tokens)]
-            if outside:
-                allowed = f"positions from 0 to {len(tokens) - 1}" if tokens else "an empty list"
-                words = [token.text for token in tokens]
-                raise ValueError(
-                    f'expected "predicates" to be {allowed}, found {outside[0]} for '
-                    f"{json.dumps(words)}"
-                )
-            return sorted(set(predicates))
+            return positions_of(predicates, words_of(tokens))
         verbs = verb_positions(tokens)
         if verbs is None:
-            text = " ".join(token.text for token in tokens)
             raise ConfigurationError(
                 f"To find verbs, expected the spaCy model {self._spacy_model!r} to tag words, "
-                f"found no tags in {text[:40]!r}. Name a model with a tagger, such as "
-                'en_core_web_sm, or give the positions of the predicates, "predicates": [2].'
+                f"found no tags in {tokens[0].doc.text[:40]!r}. Name a model with a tagger, such "
+                'as en_core_web_sm, or give the predicates, "predicates": [2].'
             )
         return verbs
 
@@ -223,34 +241,6 @@ class SrlPredictor(TaskPredictor):
             return ""
         frames, self._frames = self._frames, []
         return _propositions(outputs["tokens"], frames)
-
-
-def _check_form(line: JsonDict) -> JsonDict:
-    """Returns the line. Raises a `ValueError` if its text or its predicates have another form."""
-    if not ("sentence" in line or "tokens" in line):
-        raise ValueError('expected an object with "sentence" or "tokens"')
-    words = line.get("tokens", [line.get("sentence")])
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise ValueError('expected "sentence" to be text, or "tokens" a list of words')
-    if "tokens" in line and "" in words:
-        raise ValueError('expected "tokens" to hold no empty word')
-    predicates = line.get("predicates")
-    if predicates is not None and predicates != "all":
-        if not isinstance(predicates, list) or any(
-            type(number) is not int for number in predicates
-        ):
-            raise ValueError('expected "predicates" to be a list of whole numbers, or "all"')
-    return line
-
-
-def _load_spacy(spacy_model: str) -> Any:
-    try:
-        return spacy.load(spacy_model)
-    except OSError as error:
-        raise ConfigurationError(
-            f"spaCy cannot load {spacy_model!r} ({error}). Install it with `python -m spacy "
-            "download NAME`, correct its path, or give the positions of the predicates."
-        ) from error
 
 
 def _description(words: List[str], tags: List[str]) -> str:

@@ -1,4 +1,4 @@
-from typing import Any, Dict
+from typing import Any, Dict, Iterable
 
 from allennlp.common.util import JsonDict
 from allennlp.data import Field, Instance
@@ -6,6 +6,7 @@ from allennlp.data.fields import LabelField
 from allennlp.predictors import Predictor
 from overrides import overrides
 
+from elmo_plugin.tasks.prediction import Bars, MarkedWords, Part, Prediction
 from elmo_plugin.tasks.predictor import SentencePredictor
 from elmo_plugin.tasks.sst.reader import LABELS, in_order
 
@@ -23,7 +24,15 @@ class SstPredictor(SentencePredictor):
     `TaskPredictor`.
     """
 
-    example = '{"sentence": "A quiet triumph."}'
+    title = "Sentiment"
+    summary = "The sentiment of a sentence"
+    example = {"sentence": "A quiet film, and a joy from beginning to end."}
+
+    @classmethod
+    @overrides
+    def draw(cls, prediction: Prediction) -> Iterable[Part]:
+        bars = list(prediction["probabilities"].items())
+        return [MarkedWords(prediction["tokens"]), Bars(bars, "Probabilities")]
 
     @overrides
     def _labels(self, instance: Instance, outputs: Dict[str, Any]) -> Dict[str, Field]:

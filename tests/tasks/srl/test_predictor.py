@@ -157,10 +157,19 @@ def test_a_predicate_outside_the_tokens_that_spacy_has_merged_is_refused(make):
         predictor.predict("They play games", [2])
 
 
-@pytest.mark.parametrize("position", [-1, 2])
-def test_a_predicate_outside_the_sentence_is_refused(make, position):
-    with pytest.raises(ValueError, match=f"positions from 0 to 1, found {position} for"):
-        make().predict_json({"tokens": ["They", "play"], "predicates": [position]})
+@pytest.mark.parametrize(
+    "predicates, positions", [(["saw", "saw", 0], [0, 1, 3]), (["saw", "I"], [0, 1]), ([3, 3], [3])]
+)
+def test_predicates_can_be_given_by_their_words(make, predicates, positions):
+    words = ["I", "saw", "a", "saw"]
+    output = make().predict_json({"tokens": words, "predicates": predicates})
+    assert [frame["predicate"] for frame in output["frames"]] == positions
+
+
+@pytest.mark.parametrize("place, shown", [(-1, "-1"), (2, "2"), ("plays", '"plays"')])
+def test_a_predicate_outside_the_sentence_is_refused(make, place, shown):
+    with pytest.raises(ValueError, match=f"words or positions from 0 to 1, found {shown} for"):
+        make().predict_json({"tokens": ["They", "play"], "predicates": [place]})
 
 
 def test_a_line_without_text_is_refused(make):
@@ -178,9 +187,9 @@ def test_a_line_without_text_is_refused(make):
         ({"tokens": "They play"}, "a list of words"),
         ({"tokens": ["They", ""]}, "no empty word"),
         ({"sentence": None}, "to be text"),
-        ({"sentence": "They play", "predicates": [True]}, "whole numbers"),
-        ({"sentence": "They play", "predicates": 2}, "whole numbers"),
-        ({"sentence": "They play", "predicates": ""}, "whole numbers"),
+        ({"sentence": "They play", "predicates": [True]}, "numbers or words in a list"),
+        ({"sentence": "They play", "predicates": 2}, "numbers or words in a list"),
+        ({"sentence": "They play", "predicates": ""}, "numbers or words in a list"),
         ({"sentence": "They play", "predicates": [1, 2]}, "positions from 0 to 1, found 2 for"),
         ({"tokens": ["They"], "predicates": [-1]}, "positions from 0 to 0, found -1 for"),
         ({"sentence": " ", "predicates": [0]}, "to be an empty list, found 0"),

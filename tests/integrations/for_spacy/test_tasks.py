@@ -70,7 +70,7 @@ def test_the_model_that_comes_with_the_project_is_the_default(pipeline, tmp_path
 
 
 def test_a_model_that_does_not_come_with_the_project_must_be_named(pipeline, monkeypatch):
-    module = "elmo_plugin.integrations.spacy.archive_pipe"
+    module = "elmo_plugin.integrations.for_spacy.tasks"
     monkeypatch.setattr(f"{module}.shipped_archives", dict)
     with pytest.raises(ConfigurationError, match="no trained model of elmo-coref comes with"):
         pipeline("elmo_coref")("Ada lost her keys.")

@@ -23,17 +23,7 @@ class ElmoTokens(InputModule):
     ELMo as the first module of a `SentenceTransformer`; a `Pooling` module comes next. Training it
     trains its scalar mix; the biLM is frozen, and saved with the model.
 
-    # Parameters
-
-    options_file, weight_file : `Optional[str]`
-        See `load_bilm`.
-
-    # Examples
-
-        from sentence_transformers import SentenceTransformer
-        from sentence_transformers.sentence_transformer.modules import Pooling
-        tokens = ElmoTokens()
-        model = SentenceTransformer(modules=[tokens, Pooling(tokens.get_embedding_dimension())])
+    For the files see `load_bilm`.
     """
 
     save_in_root = False
@@ -49,25 +39,15 @@ class ElmoTokens(InputModule):
         return self.elmo.get_output_dim()
 
     def preprocess(
-        self,
-        inputs: Sequence[Any],
-        prompt: Optional[str] = None,
-        **kwargs: Any,
+        self, inputs: Sequence[Any], prompt: Optional[str] = None, **kwargs: Any
     ) -> Dict[str, Any]:
         """
-        # Parameters
+        Reads texts, which are split into words by the rules of the Penn Treebank, or lists of
+        words; before each, a `prompt`.
 
-        inputs : `Sequence[Union[str, Sequence[str]]]`
-            Texts, which are split into words by the rules of the Penn Treebank, or lists of words.
-        prompt : `Optional[str]`, optional (default = `None`)
-            A text to put before each.
-
-        # Returns
-
-        `Dict[str, Any]`
-            `input_ids`, the character ids of shape `(batch_size, num_tokens,
-            max_characters_per_token)`, and `attention_mask`, of shape `(batch_size, num_tokens)`.
-            With a prompt also `prompt_length`, its number of words, which `Pooling` can leave out.
+        Returns `input_ids`, the character ids of shape `(batch_size, num_tokens,
+        max_characters_per_token)`, and `attention_mask`, of shape `(batch_size, num_tokens)`. With
+        a prompt also `prompt_length`, its number of words, which `Pooling` can leave out.
         """
         before = _words(prompt or "")
         words = [before + _words(each) for each in inputs]

@@ -6,7 +6,7 @@ import spacy
 from spacy.language import Language
 
 # As an installation does by its entry points.
-import elmo_plugin.integrations.spacy  # noqa: F401
+import elmo_plugin.integrations.for_spacy  # noqa: F401
 import elmo_plugin.plugin  # noqa: F401
 from tests.trained import train_task
 

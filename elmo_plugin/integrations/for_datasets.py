@@ -21,12 +21,11 @@ def embed_dataset(
     batch_size: int = 1024,
 ) -> "Data":
     """
-    Adds vectors of tokens to a data set of the library `datasets`, by its `map`, which writes them
-    to a cache on disk: memory grows with the batch only.
+    Adds vectors of tokens to a data set of the library `datasets`, of whatever kind, by its `map`,
+    which writes them to a cache on disk: memory grows with the batch only.
 
     # Parameters
 
-    dataset : `Union[Dataset, DatasetDict, IterableDataset]`
     bilm : `Optional[Bilm]`, optional (default = `None`)
         By default what `load_bilm` returns without arguments.
     column : `str`, optional (default = `"tokens"`)
@@ -37,11 +36,6 @@ def embed_dataset(
         The column to add: in each row a list of vectors in float32.
     batch_size : `int`, optional (default = `1024`)
         Rows that are in memory at a time.
-
-    # Returns
-
-    `Union[Dataset, DatasetDict, IterableDataset]`
-        A data set of the same kind.
 
     # Raises
 

@@ -14,7 +14,7 @@ from thinc.api import SGD, set_dropout_rate
 from elmo_plugin.corpora.conll2003 import read_sentences
 from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.elmo import Elmo
-from elmo_plugin.integrations.spacy import elmo_tok2vec
+from elmo_plugin.integrations.for_spacy import elmo_tok2vec
 from elmo_plugin.util.errors import ConfigurationError
 from tests.trained import FIXTURES
 

@@ -1,9 +1,9 @@
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, cast
+from typing import Any, Callable, List, Optional, Sequence, Tuple, cast
 
 import torch
-from spacy.tokens import Doc, Token
+from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model, Optimizer, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats1d, Floats2d
@@ -12,16 +12,13 @@ from thinc.util import get_torch_default_device
 from elmo_plugin.bilm.files.folders import CONFIG_FILE, SAFETENSORS_FILE
 from elmo_plugin.elmo.elmo import Elmo
 from elmo_plugin.elmo.token_batches import map_in_batches
-from elmo_plugin.integrations.spacy.pipe import folder_of_bytes, folder_to_bytes, sentences_of
+from elmo_plugin.integrations.for_spacy.pipes import folder_of_bytes, folder_to_bytes, sentences_of
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import read_state, save_atomically
 
 _MIX_FILE = "mix.th"
 # Maximum number of sentences in a batch outside training; see also `token_batches`.
 _BATCH_SIZE = 64
-
-#: The sentences of each document.
-Sentences = List[List[List[Token]]]
 
 
 @registry.architectures("elmo.Tok2Vec.v1")
@@ -67,12 +64,7 @@ def elmo_tok2vec(
 class ElmoShim(PyTorchShim):
     """
     Thinc's wrapper of `Elmo`. The biLM is loaded later: before training from its files, or from the
-    bytes of a trained pipeline.
-
-    # Parameters
-
-    trainable, cache : `bool`
-        See `elmo_tok2vec`.
+    bytes of a trained pipeline. For the settings see `elmo_tok2vec`.
     """
 
     def __init__(self, trainable: bool, cache: bool) -> None:
@@ -81,12 +73,7 @@ class ElmoShim(PyTorchShim):
 
     @property
     def elmo(self) -> Elmo:
-        """
-        # Raises
-
-        `ConfigurationError`
-            If nothing has been loaded.
-        """
+        """A `ConfigurationError` if nothing has been loaded."""
         if self._model is None:
             raise ConfigurationError(
                 "elmo.Tok2Vec.v1 has no biLM yet: call `nlp.initialize()` before training, or load "
@@ -149,7 +136,7 @@ class ElmoShim(PyTorchShim):
 def _init(
     options_file: Optional[str], weight_file: Optional[str], model: Model, X: Any, Y: Any
 ) -> None:
-    shim = _shim(model)
+    shim = cast(ElmoShim, model.shims[0])
     shim.load(options_file, weight_file)
     model.set_dim("nO", shim.elmo.get_output_dim())
 
@@ -157,54 +144,37 @@ def _init(
 def _forward(
     model: Model[List[Doc], List[Floats2d]], docs: Sequence[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
-    shim = _shim(model)
-    sentences = [sentences_of(doc) for doc in docs]
-    words = [[token.text for token in tokens] for of_doc in sentences for tokens in of_doc]
-    if not is_train:
-        read = partial(_predict, shim)
-        return _of_docs(model, docs, sentences, map_in_batches(read, words, _BATCH_SIZE)), _no_grad
-    shim.elmo.dropout.p = model.attrs["dropout_rate"]
-    output = shim.vectors(words, is_train)
+    shim = cast(ElmoShim, model.shims[0])
+    # Of each sentence, the number of its document, and the positions of its tokens there.
+    places, words = [], []
+    for number, doc in enumerate(docs):
+        for tokens in sentences_of(doc):
+            places.append((number, [token.i for token in tokens]))
+            words.append([token.text for token in tokens])
+
+    def read(batch: Sequence[Sequence[str]]) -> List[Any]:
+        return _rows(shim.vectors(batch, is_train=False), batch)
+
+    if is_train:
+        shim.elmo.dropout.p = model.attrs["dropout_rate"]
+        output = shim.vectors(words, is_train)
+    vectors = _rows(output, words) if is_train else map_in_batches(read, words, _BATCH_SIZE)
+    # Shape of each: (num_tokens, dim)
+    found = [model.ops.alloc2f(len(doc), shim.elmo.get_output_dim()) for doc in docs]
+    for (number, positions), rows in zip(places, vectors):
+        found[number][positions] = rows
 
     def backprop(gradients: List[Floats2d]) -> List[Doc]:
         gradient = torch.zeros_like(output)
-        rows = iter(gradient)
-        for of_doc, own in zip(sentences, gradients):
-            for tokens in of_doc:
-                next(rows)[: len(tokens)] = xp2torch(own[_places(tokens)], device=output.device)
+        for (number, positions), row in zip(places, gradient):
+            own = gradients[number][positions]
+            row[: len(positions)] = xp2torch(own, device=output.device)
         output.backward(gradient)
         return []
 
-    vectors = (torch2xp(row[: len(each)].detach()) for row, each in zip(output, words))
-    return _of_docs(model, docs, sentences, vectors), backprop
+    return found, backprop
 
 
-def _shim(model: Model) -> ElmoShim:
-    return cast(ElmoShim, model.shims[0])
-
-
-def _predict(shim: ElmoShim, sentences: List[Sequence[str]]) -> List[Any]:
-    """Of each sentence, an array of shape `(num_tokens, dim)`."""
-    vectors = shim.vectors(sentences, is_train=False)
-    return [torch2xp(row[: len(words)].clone()) for row, words in zip(vectors, sentences)]
-
-
-def _of_docs(
-    model: Model, docs: Sequence[Doc], sentences: Sentences, vectors: Iterator[Any]
-) -> List[Floats2d]:
-    found, width = [], _shim(model).elmo.get_output_dim()
-    for doc, of_doc in zip(docs, sentences):
-        # Shape: (num_tokens, dim)
-        rows = model.ops.alloc2f(len(doc), width)
-        for tokens in of_doc:
-            rows[_places(tokens)] = next(vectors)
-        found.append(rows)
-    return found
-
-
-def _places(tokens: List[Token]) -> List[int]:
-    return [token.i for token in tokens]
-
-
-def _no_grad(gradients: List[Floats2d]) -> List[Doc]:
-    return []
+def _rows(vectors: torch.Tensor, sentences: Sequence[Sequence[str]]) -> List[Any]:
+    """For each sentence, an array of shape `(num_tokens, dim)`."""
+    return [torch2xp(row[: len(words)].detach()) for row, words in zip(vectors, sentences)]

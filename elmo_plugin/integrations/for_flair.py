@@ -48,7 +48,6 @@ class ElmoEmbeddings(TokenEmbeddings):
 
     @property
     def embedding_length(self) -> int:
-        """Width of a vector."""
         return self.bilm.output_dim
 
     def _add_embeddings_internal(self, sentences: List[Sentence]) -> None:

@@ -1,9 +1,19 @@
+"""The base of our components of spaCy, and the component `elmo`."""
+
+import os
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
-from typing import Any, List, Optional, Sequence, Union, cast
+from tarfile import TarFile
+from tempfile import TemporaryDirectory
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Union, cast
 
 import numpy
+import torch
 from spacy.language import Language
+from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span, Token
+from spacy.util import minibatch
 from thinc.api import get_current_ops
 from thinc.util import get_torch_default_device
 
@@ -11,9 +21,58 @@ from elmo_plugin.bilm import Bilm, load_bilm
 from elmo_plugin.bilm.files.folders import CONFIG_FILE, SAFETENSORS_FILE
 from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.embed import embed_sentences
-from elmo_plugin.integrations.spacy.pipe import BatchPipe, sentences_of
+from elmo_plugin.util.unpacking import unpack
+
+# For `nlp.pipe(…, n_process=2)`, which forks: PyTorch's thread pool does not work in the
+# child, which would wait for it forever.
+os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 Doc.set_extension("elmo", default=None, force=True)
+
+
+class BatchPipe(Pipe):
+    """
+    The base of the components: annotates documents in batches, and is stored in the folder or the
+    bytes of its pipeline. A subclass has `annotate`, which changes documents in place; `to_disk`,
+    which writes all that it needs into a folder; and `from_disk`, which reads that in place of the
+    files that its settings name.
+
+    # Parameters
+
+    name : `str`
+        The name of the component in its pipeline.
+    """
+
+    annotate: Callable[[Sequence[Doc]], None]
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Annotates a document."""
+        self.annotate([doc])
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 64) -> Iterator[Doc]:
+        """Annotates a stream of documents, `batch_size` of them at a time."""
+        handle_error = self.get_error_handler()
+        for docs in minibatch(stream, size=batch_size):
+            try:
+                self.annotate(docs)
+            # The handler is the user's: by default it raises the error.
+            except Exception as error:
+                handle_error(self.name, self, docs, error)
+            else:
+                yield from docs
+
+    def to_bytes(self, *, exclude: Any = ()) -> bytes:
+        """The files of `to_disk`, as a tar file."""
+        return folder_to_bytes(self.to_disk)
+
+    def from_bytes(self, data: bytes, *, exclude: Any = ()) -> "BatchPipe":
+        """Reads what `to_bytes` has returned."""
+        with folder_of_bytes(data) as folder:
+            return self.from_disk(folder)
 
 
 @Language.factory("elmo", assigns=["doc._.elmo", "doc.tensor"])
@@ -29,10 +88,6 @@ class ElmoVectors(BatchPipe):
 
     # Parameters
 
-    nlp : `Language`
-        The pipeline.
-    name : `str`
-        The name of the component in it.
     options_file, weight_file, dtype
         See `load_bilm`. The files are read when the first document comes.
     layers : `Union[str, List[int]]`, optional (default = `"all"`)
@@ -62,11 +117,9 @@ class ElmoVectors(BatchPipe):
     @property
     def bilm(self) -> Bilm:
         """The biLM, which is loaded at the first access."""
-        return self._loaded or self._load()
-
-    def _load(self) -> Bilm:
-        bilm = load_bilm(*self._files, dtype=self._dtype)
-        self._loaded = bilm.to(get_torch_default_device())
+        if self._loaded is None:
+            self._loaded = load_bilm(*self._files, dtype=self._dtype)
+            self._loaded.to(get_torch_default_device())
         return self._loaded
 
     def annotate(self, docs: Sequence[Doc]) -> None:
@@ -86,31 +139,22 @@ class ElmoVectors(BatchPipe):
                 hooks.update(vector=_vector, has_vector=_has_vector, similarity=_similarity)
 
     def to_disk(self, path: Any, *, exclude: Any = ()) -> None:
-        """
-        Writes the biLM, in the form of `Bilm.save_pretrained`.
-
-        # Raises
-
-        `ValueError`
-            If its `dtype` is int8.
-        """
+        """Writes the biLM, see `Bilm.save_pretrained`; a `ValueError` if its `dtype` is int8."""
         self.bilm.save_pretrained(path)
 
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "ElmoVectors":
-        """Reads what `to_disk` has written, in place of the files that the settings name."""
+        """Reads what `to_disk` has written."""
         self._files = (str(Path(path, CONFIG_FILE)), str(Path(path, SAFETENSORS_FILE)))
         # Loaded now, because the folder may be a temporary one.
-        self._load()
+        self._loaded = None
+        assert self.bilm
         return self
 
 
 def _vector(part: Union[Doc, Span, Token]) -> Any:
     if isinstance(part, Token):
         return part.doc.tensor[part.i]
-    if isinstance(part, Span):
-        rows = part.doc.tensor[part.start : part.end]
-    else:
-        rows = part.tensor
+    rows = part.tensor if isinstance(part, Doc) else part.doc.tensor[part.start : part.end]
     return rows.mean(axis=0) if len(rows) else get_current_ops().alloc1f(rows.shape[1])
 
 
@@ -123,3 +167,35 @@ def _similarity(part: Union[Doc, Span, Token], other: Any) -> float:
     one, two = _vector(part), other.vector
     norms = float(((one**2).sum() * (two**2).sum()) ** 0.5)
     return float((one * two).sum()) / norms if norms else 0.0
+
+
+def sentences_of(doc: Doc) -> List[List[Token]]:
+    """
+    The tokens of each sentence, or of the whole document if no component has marked the beginnings
+    of sentences; without those of white space alone, which are in no corpus.
+    """
+    parts = doc.sents if doc.has_annotation("SENT_START") else [doc]
+    sentences = [[token for token in part if not token.is_space] for part in parts]
+    return [tokens for tokens in sentences if tokens]
+
+
+def folder_to_bytes(write: Callable[[Path], object]) -> bytes:
+    """The files that a function writes into a folder, as a tar file."""
+    packed = BytesIO()
+    with TemporaryDirectory() as folder:
+        write(Path(folder))
+        with TarFile(fileobj=packed, mode="w") as archive:
+            archive.add(folder, arcname=".")
+    return packed.getvalue()
+
+
+@contextmanager
+def folder_of_bytes(data: bytes) -> Iterator[Path]:
+    """Yields a temporary folder with the files of `folder_to_bytes`; for errors see `unpack`."""
+    with TemporaryDirectory() as folder:
+        packed, unpacked = Path(folder, "bytes.tar"), Path(folder, "files")
+        packed.write_bytes(data)
+        unpacked.mkdir()
+        unpack(packed, unpacked, "The bytes of a pipeline")
+        packed.unlink()
+        yield unpacked

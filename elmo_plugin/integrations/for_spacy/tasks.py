@@ -1,0 +1,277 @@
+"""The components of spaCy that predict with trained models of the tasks."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Dict, Iterable, List, NamedTuple, Sequence, Tuple
+
+from spacy.language import Language
+from spacy.scorer import get_ner_prf
+from spacy.tokens import Doc, Span, Token
+from spacy.training import Example
+from thinc.util import get_torch_default_device
+
+import elmo_plugin
+from elmo_plugin.corpora.tag_spans import tags_to_spans
+from elmo_plugin.corpora.tokenizer import verb_positions
+from elmo_plugin.elmo.token_batches import token_batches
+from elmo_plugin.integrations.for_spacy.pipes import BatchPipe, sentences_of
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError, check_one_of
+from elmo_plugin.util.resources import shipped_archives
+from elmo_plugin.util.weights import save_atomically
+
+_ARCHIVE = "model.tar.gz"
+# Maximum number of sentences, or documents, in a batch; see also `token_batches`.
+_BATCH_SIZE = 64
+_PREDICATES = ("verbs", "all")
+_VERB = "V"
+
+#: What a predictor reads together: a sentence, or the sentences of a document.
+Text = List[List[Token]]
+
+
+class Frame(NamedTuple):
+    """A predicate and its arguments, in `doc._.srl`."""
+
+    #: Its label is `V`.
+    verb: Span
+    #: In the order of the text; their labels are the roles, such as `ARG0`.
+    arguments: List[Span]
+
+
+def _frames(doc: Doc) -> List[Frame]:
+    spans = [[Span(doc, *span) for span in of_frame] for of_frame in doc.user_data.get("srl", ())]
+    return [Frame(verb, arguments) for verb, *arguments in spans]
+
+
+def _clusters(doc: Doc) -> List[List[Span]]:
+    clusters = doc.user_data.get("coref_clusters", ())
+    return [[Span(doc, *span) for span in cluster] for cluster in clusters]
+
+
+# `user_data` has numbers, because a document with spans in it could not be stored.
+Doc.set_extension("srl", getter=_frames, force=True)
+Doc.set_extension("coref_clusters", getter=_clusters, force=True)
+Doc.set_extension("elmo_task", default=(), force=True)
+
+
+@Language.factory("elmo_task", assigns=["doc._.elmo_task"])
+class ElmoTask(BatchPipe):
+    """
+    The component `elmo_task`: the predictions of a trained model of any task, in
+    `doc._.elmo_task`, a list with what its predictor writes for each sentence, or for the document
+    if the predictor reads documents.
+
+    It reads spaCy's tokens, except white space. A document without sentence boundaries is read as
+    one sentence.
+
+    # Parameters
+
+    archive : `str`, optional (default = `""`)
+        An archive for `elmo_plugin.load_archive`, read when the first document comes. Empty: the
+        trained model of the component's task that comes with the project.
+
+    # Raises
+
+    `ConfigurationError`
+        When the first document comes: if the archive cannot be read, is of another task than the
+        component's or of one that does not read sentences, or if none comes with the project.
+    """
+
+    #: The registered name of the task; empty for any.
+    task: str = ""
+
+    def __init__(self, nlp: Language, name: str, archive: str = "") -> None:
+        super().__init__(name)
+        self._file = archive
+        self._predictor: Any = None
+
+    def load(self) -> Any:
+        """The predictor; the archive is read at the first call."""
+        if self._predictor is None:
+            device = get_torch_default_device()
+            number = (device.index or 0) if device.type == "cuda" else -1
+            predictor = elmo_plugin.load_predictor(self._file or self._shipped_file(), number)
+            model: Any = predictor._model
+            found = model.default_predictor
+            if self.task not in ("", found):
+                raise ConfigurationError(
+                    f"{self.name}: expected an archive of {self.task}, found {self._file} of "
+                    f"{found or type(model).__name__}. Correct `archive`."
+                )
+            self._predictor = predictor
+        return self._predictor
+
+    def _shipped_file(self) -> str:
+        path = shipped_archives().get(self.task.removeprefix("elmo-"))
+        if path is None:
+            raise ConfigurationError(
+                f"{self.name}: no trained model of {self.task or 'any task'} comes with the "
+                "project. Set `archive` to one that `allennlp train` wrote."
+            )
+        return str(path)
+
+    def annotate(self, docs: Sequence[Doc]) -> None:
+        """Sets the predictions of documents."""
+        whole = self.load().reads_documents
+        texts = [_texts(doc, whole) for doc in docs]
+        predictions = iter(self._predict([text for of_doc in texts for text in of_doc]))
+        for doc, of_doc in zip(docs, texts):
+            self.set(doc, [(text, next(predictions)) for text in of_doc])
+
+    def line_of(self, text: Text) -> Dict[str, Any]:
+        """The input line of a text."""
+        return self.load().line_of([[token.text for token in tokens] for tokens in text])
+
+    def set(self, doc: Doc, predictions: List[Tuple[Text, Dict[str, Any]]]) -> None:
+        """Sets the predictions for the texts of a document."""
+        doc._.elmo_task = [dict(prediction) for _, prediction in predictions]
+
+    def _predict(self, texts: List[Text]) -> List[Dict[str, Any]]:
+        """In batches of similar length."""
+        lengths = [sum(map(len, text)) for text in texts]
+        order = sorted(range(len(texts)), key=lengths.__getitem__)
+        predictions: Dict[int, Dict[str, Any]] = {}
+        for batch in token_batches([lengths[number] for number in order], _BATCH_SIZE):
+            lines = [self.line_of(texts[number]) for number in order[batch]]
+            predictions.update(zip(order[batch], self._predictor.predict_batch_json(lines)))
+        return [predictions[number] for number in range(len(texts))]
+
+    def to_disk(self, path: Any, *, exclude: Any = ()) -> None:
+        """Writes the trained model as `model.tar.gz`, which `allennlp predict` reads, too."""
+        predictor = self.load()
+        # Not at the top: AllenNLP takes seconds to import.
+        from allennlp.common.meta import Meta
+        from allennlp.models.archival import archive_model
+
+        with TemporaryDirectory() as folder:
+            Path(folder, "config.json").write_text(json.dumps(predictor.config, indent=2))
+            predictor._model.vocab.save_to_files(str(Path(folder, "vocabulary")))
+            save_atomically(predictor._model.state_dict(), Path(folder, "best.th"))
+            Meta.new().to_file(Path(folder, "meta.json"))
+            with atomic_write(Path(path, _ARCHIVE)) as unfinished:
+                archive_model(folder, archive_path=unfinished)
+
+    def from_disk(self, path: Any, *, exclude: Any = ()) -> "ElmoTask":
+        """Reads what `to_disk` has written, in place of the archive that the settings name."""
+        self._file, self._predictor = str(Path(path, _ARCHIVE)), None
+        # Loaded now, since the folder may be a temporary one.
+        self.load()
+        return self
+
+
+def _texts(doc: Doc, whole: bool) -> List[Text]:
+    """The sentences of a document, together or each by itself; none of an empty one."""
+    sentences = sentences_of(doc)
+    if whole:
+        return [sentences] if sentences else []
+    return [[tokens] for tokens in sentences]
+
+
+@Language.factory("elmo_ner", assigns=["doc.ents", "token.ent_iob", "token.ent_type"])
+class ElmoNer(ElmoTask):
+    """
+    The component `elmo_ner`: named entities, in `doc.ents`. Keeps the entities that the document
+    already has, and leaves out those that overlap with them. For the parameters see `ElmoTask`.
+    """
+
+    task = "elmo-ner"
+
+    def set(self, doc: Doc, predictions: List[Tuple[Text, Dict[str, Any]]]) -> None:
+        """Adds the entities of a document."""
+        taken = {token.i for entity in doc.ents for token in entity}
+        new = [
+            Span(doc, *_positions(tokens, entity["start"], entity["end"]), entity["type"])
+            for (tokens,), prediction in predictions
+            for entity in prediction["entities"]
+        ]
+        doc.ents = [*doc.ents, *(s for s in new if taken.isdisjoint(range(s.start, s.end)))]
+
+    def score(self, examples: Iterable[Example], **settings: Any) -> Dict[str, Any]:
+        """Precision, recall and F1 of the entities, for `nlp.evaluate` and `spacy evaluate`."""
+        return get_ner_prf(examples)
+
+
+@Language.factory("elmo_srl", assigns=["doc._.srl"])
+class ElmoSrl(ElmoTask):
+    """
+    The component `elmo_srl`: semantic roles, in `doc._.srl`, a list of `Frame`s.
+
+    # Parameters
+
+    archive
+        See `ElmoTask`.
+    predicates : `str`, optional (default = `"verbs"`)
+        The tokens whose arguments are labelled: those that a component before this one has tagged
+        as verbs (`token.tag_` begins with `VB`, or without tags, `token.pos_` is `VERB` or `AUX`),
+        or `all`.
+
+    # Raises
+
+    `ConfigurationError`
+        If `predicates` is neither; when a document comes, if it has no tags to find verbs by. See
+        also `ElmoTask`.
+    """
+
+    task = "elmo-srl"
+
+    def __init__(
+        self, nlp: Language, name: str, archive: str = "", predicates: str = "verbs"
+    ) -> None:
+        super().__init__(nlp, name, archive)
+        check_one_of(_PREDICATES, predicates=predicates)
+        self._predicates = predicates
+
+    def line_of(self, text: Text) -> Dict[str, Any]:
+        """The input line of a sentence."""
+        line = super().line_of(text)
+        if self._predicates == "all":
+            return line
+        (tokens,) = text
+        verbs = verb_positions(tokens)
+        if verbs is None:
+            raise ConfigurationError(
+                f"{self.name}: expected a document with tags, to find its verbs, found one "
+                f"without: {tokens[0].doc.text[:40]!r}. Add a tagger before this component, or set "
+                "`predicates` to 'all'."
+            )
+        return {**line, "predicates": verbs}
+
+    def set(self, doc: Doc, predictions: List[Tuple[Text, Dict[str, Any]]]) -> None:
+        """Sets the frames of a document."""
+        doc.user_data["srl"] = []
+        for (tokens,), prediction in predictions:
+            for frame in prediction["frames"]:
+                verb = frame["predicate"]
+                spans = [(*_positions(tokens, verb, verb), _VERB)]
+                for found in tags_to_spans(frame["tags"]):
+                    if found.label != _VERB:
+                        spans.append((*_positions(tokens, found.start, found.end), found.label))
+                doc.user_data["srl"].append(spans)
+
+
+@Language.factory("elmo_coref", assigns=["doc._.coref_clusters"])
+class ElmoCoref(ElmoTask):
+    """
+    The component `elmo_coref`: coreference, in `doc._.coref_clusters`, a list of clusters, each a
+    list of spans in the order of the text. For the parameters see `ElmoTask`.
+    """
+
+    task = "elmo-coref"
+
+    def set(self, doc: Doc, predictions: List[Tuple[Text, Dict[str, Any]]]) -> None:
+        """Sets the clusters of a document."""
+        doc.user_data["coref_clusters"] = [
+            [
+                _positions(sentences[mention["sentence"]], mention["start"], mention["end"])
+                for mention in cluster
+            ]
+            for sentences, prediction in predictions
+            for cluster in prediction["clusters"]
+        ]
+
+
+def _positions(tokens: Sequence[Token], first: int, last: int) -> Tuple[int, int]:
+    """Start and end of the `Span` from one token to another, both included."""
+    return tokens[first].i, tokens[last].i + 1

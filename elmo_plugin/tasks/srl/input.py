@@ -1,0 +1,57 @@
+"""Reads input lines of the predictor of semantic roles."""
+
+import json
+from typing import Any, Dict, List, Sequence, Union
+
+import spacy
+
+from elmo_plugin.util.errors import ConfigurationError
+
+
+def check_form(line: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns the line. Raises a `ValueError` if its text or its predicates have another form."""
+    words, predicates = line.get("tokens", [line.get("sentence")]), line.get("predicates")
+    if not ("sentence" in line or "tokens" in line):
+        raise ValueError('expected an object with "sentence" or "tokens"')
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ValueError('expected "sentence" to be text, or "tokens" a list of words')
+    if "tokens" in line and "" in words:
+        raise ValueError('expected "tokens" to hold no empty word')
+    is_list = isinstance(predicates, list) and {*map(type, predicates)} <= {int, str}
+    if not is_list and predicates not in (None, "all"):
+        raise ValueError('expected "predicates" to be whole numbers or words in a list, or "all"')
+    return line
+
+
+def positions_of(predicates: List[Union[int, str]], words: List[str]) -> List[int]:
+    """The positions of predicates, which are given as such or as words."""
+    found: List[int] = []
+    for predicate in predicates:
+        if isinstance(predicate, str):
+            # Of a word that is given twice, the second one.
+            places = [n for n, word in enumerate(words) if word == predicate and n not in found]
+        else:
+            # A spaCy pipeline may have merged tokens since the line was checked.
+            places = [predicate] if 0 <= predicate < len(words) else []
+        if not places:
+            allowed = f"words or positions from 0 to {len(words) - 1}" if words else "an empty list"
+            raise ValueError(
+                f'expected "predicates" to be {allowed}, found {json.dumps(predicate)} for '
+                f"{json.dumps(words)}"
+            )
+        found.append(places[0])
+    return sorted(set(found))
+
+
+def words_of(tokens: Sequence[Any]) -> List[str]:
+    return [token.text for token in tokens]
+
+
+def load_spacy(spacy_model: str) -> Any:
+    try:
+        return spacy.load(spacy_model)
+    except OSError as error:
+        raise ConfigurationError(
+            f"spaCy cannot load {spacy_model!r} ({error}). Install it with `python -m spacy "
+            "download NAME`, correct its path, or give the predicates."
+        ) from error
