@@ -10,7 +10,7 @@ from typing import Dict, List, Optional
 
 from common import Row, argument_parser, read_rows
 
-from elmo_plugin.commands.markdown import replace_tables
+from elmo_plugin.commands.tables import replace_tables
 
 FOLDER = Path(__file__).resolve().parent
 HEAD = [

@@ -2,13 +2,14 @@
 
 import os
 import stat
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Iterator, List, Optional, Sequence, Union
 
 import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
+from elmo_plugin.commands.arguments import flag, option, positive_number
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.environment import bilm_files
 from elmo_plugin.util.errors import ConfigurationError
@@ -16,65 +17,49 @@ from elmo_plugin.util.files import NO_SPACE, is_pipe
 from elmo_plugin.util.text_files import DecodedPath, numbered_lines
 
 
-def add_bilm_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--options-file",
-        help="options of the biLM, path or URL (default: ELMO_OPTIONS)",
-    )
-    parser.add_argument(
-        "--weight-file",
-        help="weights of the biLM, path or URL (default: ELMO_WEIGHTS)",
-    )
-    parser.add_argument(
-        "--cuda-device",
-        type=int,
-        default=-1,
-        metavar="N",
-        help="number of the GPU (default: -1, the CPU)",
-    )
-    parser.add_argument(
-        "--bfloat16",
-        action="store_true",
-        help="compute in bfloat16: faster where the processor has it, within 1 %% of float32",
+@dataclass(kw_only=True)
+class BilmArguments:
+    """The biLM. Files that were not named become those of the default when it is loaded."""
+
+    options_file: Optional[str] = option("options of the biLM, path or URL (default: ELMO_OPTIONS)")
+    weight_file: Optional[str] = option("weights of the biLM, path or URL (default: ELMO_WEIGHTS)")
+    cuda_device: int = option("number of the GPU (default: -1, the CPU)", -1, metavar="N")
+    bfloat16: bool = flag(
+        "compute in bfloat16: faster where the processor has it, within 1 %% of float32"
     )
 
+    def load(self, words: Sequence[str] = ()) -> Bilm:
+        """The biLM, with the token layer of these words computed in advance."""
+        if not -1 <= self.cuda_device < torch.cuda.device_count():
+            raise ConfigurationError(
+                f"--cuda-device {self.cuda_device}: PyTorch finds {torch.cuda.device_count()} CUDA "
+                "devices, numbered from 0; -1 is the CPU. Leave it out to run on the CPU."
+            )
+        dtype = "bfloat16" if self.bfloat16 else "float32"
+        options, weights = bilm_files(self.options_file, self.weight_file)
+        self.options_file, self.weight_file = str(options), str(weights)
+        bilm = load_bilm(options, weights, dtype=dtype)
+        if self.cuda_device >= 0:
+            bilm = bilm.to(torch.device("cuda", self.cuda_device))
+        bilm.precompute(words)
+        return bilm
 
-def add_batch_arguments(parser: ArgumentParser) -> None:
-    """For commands that read whole texts; they also have `add_decoding_errors`."""
-    parser.add_argument(
-        "--vocab-path",
-        help="file with one word per line, whose token layer is computed in advance",
+
+@dataclass(kw_only=True)
+class TextBilmArguments(BilmArguments):
+    """The biLM of a command that reads whole texts."""
+
+    vocab_path: Optional[str] = option(
+        "file with one word per line, whose token layer is computed in advance"
     )
-    parser.add_argument(
-        "--batch-size", type=positive_number, default=64, help="sentences per batch (default: 64)"
-    )
+    batch_size: int = option("sentences per batch (default: 64)", default=64, type=positive_number)
 
-
-def chosen_bilm(args: Namespace, words: Sequence[str] = ()) -> Bilm:
-    """
-    The biLM of `add_bilm_arguments`, with the token layer of these words computed. Also sets the
-    arguments that were left out to the files of the default.
-    """
-    if not -1 <= args.cuda_device < torch.cuda.device_count():
-        raise ConfigurationError(
-            f"--cuda-device {args.cuda_device}: PyTorch finds {torch.cuda.device_count()} CUDA "
-            "devices, numbered from 0; -1 is the CPU. Leave it out to run on the CPU."
-        )
-    dtype = "bfloat16" if args.bfloat16 else "float32"
-    args.options_file, args.weight_file = bilm_files(args.options_file, args.weight_file)
-    bilm = load_bilm(args.options_file, args.weight_file, dtype=dtype)
-    if args.cuda_device >= 0:
-        bilm = bilm.to(torch.device("cuda", args.cuda_device))
-    bilm.precompute(words)
-    return bilm
-
-
-def given_vocabulary(args: Namespace) -> List[str]:
-    """The words of `--vocab-path`, without the counts that `elmo vocabulary` writes beside them."""
-    if args.vocab_path is None:
-        return []
-    lines = numbered_lines(DecodedPath(args.vocab_path, args.decoding_errors), newline="\n")
-    return [word for _, line in lines if (word := line.partition("\t")[0].strip())]
+    def words(self, decoding_errors: str) -> List[str]:
+        """Those of `--vocab-path`, without the counts that `elmo vocabulary` writes beside them."""
+        if self.vocab_path is None:
+            return []
+        lines = numbered_lines(DecodedPath(self.vocab_path, decoding_errors), newline="\n")
+        return [word for _, line in lines if (word := line.partition("\t")[0].strip())]
 
 
 def text_path(name: str) -> str:
@@ -107,7 +92,7 @@ def counted(paths: Sequence[Union[str, os.PathLike]]) -> Optional[DigestedText]:
 
 
 @contextmanager
-def explained_limits(output: str, kept: str) -> Iterator[None]:
+def explained_limits(output: object, kept: str) -> Iterator[None]:
     """
     Raises an error that says what to do if the GPU is out of memory or the disk is full. `kept`
     says where the finished part is.
@@ -126,10 +111,3 @@ def explained_limits(output: str, kept: str) -> Iterator[None]:
             f"no space left to write {output} ({error.strerror}). {kept}: free some space and run "
             "the same command again."
         ) from error
-
-
-def positive_number(text: str) -> int:
-    """A type for `add_argument`: a whole number above 0."""
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"expected a whole number above 0, found {text}")
-    return int(text)

@@ -1,44 +1,4 @@
-import os
-from argparse import ArgumentParser, Namespace
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
-from typing import Optional, Tuple, Union
-
-from elmo_plugin.bilm import Bilm
-from elmo_plugin.bilm.pretraining.text import find_shards
-from elmo_plugin.commands.bilm_arguments import (
-    add_batch_arguments,
-    add_bilm_arguments,
-    chosen_bilm,
-    explained_limits,
-    given_vocabulary,
-    positive_number,
-    text_path,
-)
-from elmo_plugin.commands.command import (
-    add_decoding_errors,
-    add_ray_arguments,
-    check_ray_arguments,
-    say,
-)
-from elmo_plugin.elmo.store.dump import (
-    DumpOptions,
-    DumpSummary,
-    check_space,
-    count_text,
-    dump_embeddings,
-    vector_bytes,
-)
-from elmo_plugin.elmo.store.formats import format_of
-from elmo_plugin.elmo.store.shards import dump_shards, dump_shards_with_ray, shard_outputs
-from elmo_plugin.util.atomic_write import UNFINISHED, resumable_file
-from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import expanded, is_pipe
-from elmo_plugin.util.progress import progress
-from elmo_plugin.util.text_files import DecodedPath
-
-DESCRIPTION = """\
+"""
 Write the layers of a biLM over a text into one file of HDF5, safetensors or Parquet.
 
 INPUT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
@@ -71,60 +31,125 @@ If the command is interrupted, even by kill -9 or a full disk, run the same comm
 continues after the lines that are done, which are kept in the folder OUTPUT.unfinished. From
 these, OUTPUT is written at the end, so the disk needs space for the vectors twice. If it has
 less, the command stops before it computes anything.
-"""
 
-EPILOG = """\
 example:
     %(prog)s sentences.txt vectors.hdf5 --all
     python -c 'import h5py; print(h5py.File("vectors.hdf5")["0"].shape)'
     %(prog)s texts vectors.parquet --top --half --ray
 """
 
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional, Tuple, Union
+
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.bilm.pretraining.text import find_shards
+from elmo_plugin.commands.arguments import (
+    EXACTLY_ONE,
+    check_ray_options,
+    cpus_option,
+    decoding_errors_option,
+    flag,
+    option,
+    positional,
+    positive_number,
+    ray_option,
+)
+from elmo_plugin.commands.bilm_arguments import TextBilmArguments, explained_limits, text_path
+from elmo_plugin.commands.command import say
+from elmo_plugin.elmo.store.dump import (
+    DumpOptions,
+    DumpSummary,
+    check_space,
+    count_text,
+    dump_embeddings,
+    vector_bytes,
+)
+from elmo_plugin.elmo.store.formats import format_of
+from elmo_plugin.elmo.store.shards import dump_shards, dump_shards_with_ray, shard_outputs
+from elmo_plugin.util.atomic_write import UNFINISHED, resumable_file
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import is_pipe
+from elmo_plugin.util.progress import progress
+from elmo_plugin.util.text_files import DecodedPath
+
 STOPPED = "stopped. Run the same command again to continue."
 
 _Path = Union[str, os.PathLike]
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "input_file", metavar="INPUT", help="a sentence per line, or -; or a folder"
+@dataclass(kw_only=True)
+class Options:
+    """The arguments of `elmo embed`."""
+
+    input_file: str = positional("INPUT", "a sentence per line, or -; or a folder")
+    output_file: Path = positional("OUTPUT", "file, or a folder")
+    all: bool = flag("write every layer", EXACTLY_ONE)
+    top: bool = flag("write the last layer", EXACTLY_ONE)
+    average: bool = flag("write the average of the layers", EXACTLY_ONE)
+    decoding_errors: str = decoding_errors_option()
+    bilm: TextBilmArguments
+    half: bool = flag("write float16: half the size")
+    compression: str = option(
+        "compress losslessly: gzip for HDF5, or lzf, which is faster and for h5py only; zstd "
+        "for Parquet; safetensors has none (default: none)",
+        "none",
+        choices=["none", "gzip", "lzf", "zstd"],
     )
-    parser.add_argument("output_file", type=expanded, metavar="OUTPUT", help="file, or a folder")
-    layers = parser.add_mutually_exclusive_group(required=True)
-    for name, what in (
-        ("all", "every layer"),
-        ("top", "the last layer"),
-        ("average", "the average of the layers"),
-    ):
-        layers.add_argument(
-            f"--{name}", dest="layers", action="store_const", const=name, help=f"write {what}"
+    forget_sentences: bool = flag("leave out `sentence_to_index`, which Parquet never has")
+    use_sentence_keys: bool = flag(
+        "name each dataset by its sentence instead of its line, with '\u2215' (U+2215) for "
+        "'/', '\u2400' (U+2400) for NUL and '\u2024' (U+2024) for a lone full stop; a repeated "
+        "sentence is written once, an empty one not at all. Leaves out `sentence_to_index`. Not "
+        "for Parquet, where words are a column"
+    )
+    force: bool = flag("replace OUTPUT, or unfinished work that was begun with other options")
+    num_workers: int = option(
+        "compute in N processes, which share the cores; the same file as one process with as "
+        "many threads writes (default: this process alone)",
+        0,
+        type=positive_number,
+        metavar="N",
+    )
+    ray: Optional[str] = ray_option("compute each text of a folder as a task")
+    cpus: Optional[float] = cpus_option()
+
+    def for_dump(self) -> DumpOptions:
+        """How vectors are written."""
+        return DumpOptions(
+            layers="all" if self.all else "top" if self.top else "average",
+            dtype="float16" if self.half else "float32",
+            compression=None if self.compression == "none" else self.compression,
+            batch_size=self.bilm.batch_size,
+            sentence_keys=self.use_sentence_keys,
+            forget_sentences=self.forget_sentences,
         )
-    add_decoding_errors(parser)
-    add_bilm_arguments(parser)
-    add_batch_arguments(parser)
-    _add_output_arguments(parser)
+
+    def load(self) -> Bilm:
+        """The biLM with the words of `--vocab-path`."""
+        return self.bilm.load(self.bilm.words(self.decoding_errors))
 
 
-def run(args: Namespace) -> str:
-    _check(args)
+def run(args: Options) -> str:
     is_folder = os.path.isdir(args.input_file)
+    _check(args, is_folder)
     # Refuses a pipe before the text is counted.
     output = resumable_file(args.output_file)
     kept = f"The lines done are kept in {output}{UNFINISHED}"
     with explained_limits(args.output_file, "The files done are kept" if is_folder else kept):
-        if is_folder:
-            return _embed_folder(args)
-        return f"{args.output_file}: {_report(_embed(args), args.output_file)}"
+        report = _embed_folder(args) if is_folder else _embed(args)
+    return f"{args.output_file}: {report}"
 
 
-def _check(args: Namespace) -> None:
+def _check(args: Options, is_folder: bool) -> None:
     in_processes = "--ray" if args.ray is not None else "--num-workers"
-    if (args.num_workers or args.ray is not None) and args.cuda_device >= 0:
+    if (args.num_workers or args.ray is not None) and args.bilm.cuda_device >= 0:
         raise ConfigurationError(
             f"{in_processes} is for CPUs. Leave it out, or leave out --cuda-device."
         )
-    check_ray_arguments(args)
-    is_folder = os.path.isdir(args.input_file)
+    check_ray_options(args)
     if is_folder and os.path.realpath(args.input_file) == os.path.realpath(args.output_file):
         raise ConfigurationError(
             f"{args.output_file} is the folder of the texts; name another output."
@@ -134,25 +159,14 @@ def _check(args: Namespace) -> None:
             f"--ray needs a folder of texts as INPUT, found {args.input_file}. Divide the text "
             "into files, each of which becomes a task."
         )
-    format_of(Path(args.output_file)).check(_options(args))
+    format_of(args.output_file).check(args.for_dump())
 
 
-def _options(args: Namespace) -> DumpOptions:
-    return DumpOptions(
-        layers=args.layers,
-        dtype="float16" if args.half else "float32",
-        compression=None if args.compression == "none" else args.compression,
-        batch_size=args.batch_size,
-        sentence_keys=args.use_sentence_keys,
-        forget_sentences=args.forget_sentences,
-    )
-
-
-def _embed(args: Namespace) -> DumpSummary:
-    options = _options(args)
-    input_path = DecodedPath(text_path(args.input_file), args.decoding_errors)
-    counted = _count(input_path, args.output_file, options)
-    bilm = _load(args)
+def _embed(args: Options) -> str:
+    options = args.for_dump()
+    text = DecodedPath(text_path(args.input_file), args.decoding_errors)
+    counted = _count(text, args.output_file, options)
+    bilm = args.load()
     total = None
     if counted is not None:
         total, num_tokens = counted
@@ -161,40 +175,30 @@ def _embed(args: Namespace) -> DumpSummary:
         # Twice, because OUTPUT is written from the unfinished files at the end.
         check_space(args.output_file, 2 * num_bytes)
     with progress("sentences", total) as advance:
-        return dump_embeddings(
-            bilm,
-            input_path,
-            args.output_file,
-            options,
-            force=args.force,
-            on_progress=advance,
-            num_workers=args.num_workers,
-        )
+        output, workers = args.output_file, args.num_workers
+        summary = dump_embeddings(bilm, text, output, options, args.force, advance, workers)
+    return _report(summary, args.output_file)
 
 
-def _embed_folder(args: Namespace) -> str:
+def _embed_folder(args: Options) -> str:
     texts = find_shards(DecodedPath(args.input_file, args.decoding_errors))
     outputs = shard_outputs(texts, args.output_file)
-    options = _options(args)
+    options = args.for_dump()
     # The workers of Ray load their own biLM, and the vectors of its vocabulary with it.
-    bilm = _load(args) if args.ray is None else chosen_bilm(args)
-    sizes = {}
+    bilm = args.load() if args.ray is None else args.bilm.load()
+    sizes = [0]
     for text, output in outputs.items():
-        is_finished = output.exists() and not args.force
         # An error is the outcome of this text, below, and does not stop the others.
         with suppress(ConfigurationError, OSError, ValueError):
-            counted = None if is_finished else _count(text, output, options)
-            sizes[text] = 0 if counted is None else vector_bytes(bilm, counted[1], options)
-    num_bytes = sum(sizes.values())
-    _say_size(num_bytes)
-    check_space(args.output_file, num_bytes + max(sizes.values(), default=0), outputs.values())
+            if (args.force or not output.exists()) and (counted := _count(text, output, options)):
+                sizes.append(vector_bytes(bilm, counted[1], options))
+    _say_size(sum(sizes))
+    check_space(args.output_file, sum(sizes) + max(sizes), outputs.values())
     if args.ray is None:
         outcomes = dump_shards(bilm, outputs, options, args.force, args.num_workers)
     else:
-        # `func` is this module, which cannot be sent to a worker.
-        sent = Namespace(**{name: value for name, value in vars(args).items() if name != "func"})
-        load, address = partial(_load, sent), args.ray or None
-        outcomes = dump_shards_with_ray(load, outputs, options, args.force, address, args.cpus or 1)
+        ray = (args.ray or None, args.cpus or 1)
+        outcomes = dump_shards_with_ray(args.load, outputs, options, args.force, *ray)
     failed = 0
     for number, (text, outcome) in enumerate(outcomes, start=1):
         failed += isinstance(outcome, Exception)
@@ -205,65 +209,23 @@ def _embed_folder(args: Namespace) -> str:
             f"{failed} of {len(outputs)} texts failed, see above. The same command leaves out "
             "those that are finished."
         )
-    return f"{args.output_file}: {len(outputs)} files."
-
-
-def _load(args: Namespace) -> Bilm:
-    return chosen_bilm(args, given_vocabulary(args))
+    return f"{len(outputs)} files."
 
 
 def _say_size(num_bytes: int) -> None:
     say(f"{num_bytes / 1e6:,.1f} MB of vectors to write.")
 
 
-def _count(path: _Path, output_path: _Path, options: DumpOptions) -> Optional[Tuple[int, int]]:
+def _count(path: _Path, output: Path, options: DumpOptions) -> Optional[Tuple[int, int]]:
     """The numbers of lines and tokens, or `None` for a pipe, which can be read only once."""
-    return None if is_pipe(path) else count_text(path, output_path, options)
+    return None if is_pipe(path) else count_text(path, output, options)
 
 
-def _report(summary: DumpSummary, output_path: _Path) -> str:
-    size = Path(output_path).stat().st_size / 1e6
+def _report(summary: DumpSummary, output: Path) -> str:
+    size = output.stat().st_size / 1e6
     resumed = f" ({summary.num_resumed} of them earlier)" if summary.num_resumed else ""
     left_out = summary.num_lines - summary.num_datasets
     without = f" {left_out} lines were empty or repeated and have no key." if left_out else ""
     return (
         f"{summary.num_lines} lines{resumed}, {summary.num_tokens} tokens, {size:.1f} MB.{without}"
     )
-
-
-def _add_output_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--half", action="store_true", help="write float16: half the size")
-    parser.add_argument(
-        "--compression",
-        choices=["none", "gzip", "lzf", "zstd"],
-        default="none",
-        help="compress losslessly: gzip for HDF5, or lzf, which is faster and for h5py only; zstd "
-        "for Parquet; safetensors has none (default: none)",
-    )
-    parser.add_argument(
-        "--forget-sentences",
-        action="store_true",
-        help="leave out `sentence_to_index`, which Parquet never has",
-    )
-    parser.add_argument(
-        "--use-sentence-keys",
-        action="store_true",
-        help="name each dataset by its sentence instead of its line, with '\u2215' (U+2215) for "
-        "'/', '\u2400' (U+2400) for NUL and '\u2024' (U+2024) for a lone full stop; a repeated "
-        "sentence is written once, an empty one not at all. Leaves out `sentence_to_index`. Not "
-        "for Parquet, where words are a column",
-    )
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="replace OUTPUT, or unfinished work that was begun with other options",
-    )
-    parser.add_argument(
-        "--num-workers",
-        type=positive_number,
-        default=0,
-        metavar="N",
-        help="compute in N processes, which share the cores; the same file as one process with as "
-        "many threads writes (default: this process alone)",
-    )
-    add_ray_arguments(parser, "compute each text of a folder as a task")

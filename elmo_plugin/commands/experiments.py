@@ -1,35 +1,36 @@
-import shutil
-from argparse import ArgumentParser, Namespace
-from pathlib import Path
-
-from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import expanded
-from elmo_plugin.util.resources import shipped
-
-DESCRIPTION = """\
+"""
 Copy the experiments to a folder of your own, to edit and to train from there.
 
 OUT receives a jsonnet file per experiment, the folders `ablations/`, `ladder/` and `studies/`, the
 settings that they share in `lib/`, and README.md with an overview. Every import is relative, so
 OUT may be moved. The environment variables ELMO_DATA, ELMO_OPTIONS, ELMO_WEIGHTS and ELMO_GLOVE
 name corpora, biLM and word vectors; the defaults are small ones that come with elmo_plugin.
-"""
 
-EPILOG = """\
 example:
     %(prog)s experiments
     allennlp train experiments/sst_elmo.jsonnet -s out/sst_elmo --include-package elmo_plugin
 """
 
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmo_plugin.commands.arguments import positional
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped
+
 STOPPED = "stopped. The copy is incomplete: delete it and run the command again."
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("out_dir", type=expanded, metavar="OUT", help="folder, new or empty")
+@dataclass(kw_only=True)
+class Options:
+    """The arguments of `elmo experiments`."""
+
+    out_dir: Path = positional("OUT", "folder, new or empty")
 
 
-def run(args: Namespace) -> str:
-    out = Path(args.out_dir)
+def run(args: Options) -> str:
+    out = args.out_dir
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigurationError(f"{out} exists; expected a folder that is new or empty.")
     # A checkout has our scores there, too.

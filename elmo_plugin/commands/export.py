@@ -1,19 +1,4 @@
-import os
-from argparse import ArgumentParser, Namespace
-from itertools import islice
-from pathlib import Path
-from typing import List, Optional
-
-from elmo_plugin.bilm.bilm import Bilm
-from elmo_plugin.bilm.files.arrays import WRITABLE_DTYPES
-from elmo_plugin.bilm.files.folders import allennlp_obstacle, check_export_folder, save_bilm
-from elmo_plugin.bilm.files.softmax import SoftmaxWeights, softmax_of
-from elmo_plugin.bilm.files.trained import TrainedModel
-from elmo_plugin.bilm.unit_layers import layer_magnitudes, unit_layers
-from elmo_plugin.util.files import expanded
-from elmo_plugin.util.text_files import numbered_lines
-
-DESCRIPTION = """\
+"""
 Write the biLM of a trained model as the files of the published biLMs.
 
 ARCHIVE is a model.tar.gz or the folder of a training run: of a language model (elmo-bilm), or of
@@ -25,14 +10,26 @@ OUT_DIR receives
                                      if both of its projections reduce the width
     softmax.hdf5, vocabulary.txt     of a language model only: its output layer and words
 The files appear together, when all of them are complete.
-"""
 
-EPILOG = """\
 example:
     %(prog)s runs/bilm/model.tar.gz my-bilm
     elmo embed text.txt vectors.hdf5 --all \\
         --options-file my-bilm/options.json --weight-file my-bilm/weights.hdf5
 """
+
+import os
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Optional
+
+from elmo_plugin.bilm.files.arrays import WRITABLE_DTYPES
+from elmo_plugin.bilm.files.folders import allennlp_obstacle, check_export_folder, save_bilm
+from elmo_plugin.bilm.files.softmax import softmax_of
+from elmo_plugin.bilm.files.trained import TrainedModel
+from elmo_plugin.bilm.unit_layers import layer_magnitudes, unit_layers
+from elmo_plugin.commands.arguments import flag, option, positional
+from elmo_plugin.util.text_files import numbered_lines
 
 STOPPED = "stopped, nothing was written."
 
@@ -40,27 +37,28 @@ STOPPED = "stopped, nothing was written."
 _NUM_SENTENCES = 1000
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("archive", metavar="ARCHIVE", help="model.tar.gz or folder")
-    parser.add_argument("out_dir", type=expanded, metavar="OUT_DIR", help="folder to write")
-    parser.add_argument(
-        "--dtype",
+@dataclass(kw_only=True)
+class Options:
+    """The arguments of `elmo export`."""
+
+    archive: str = positional("ARCHIVE", "model.tar.gz or folder")
+    out_dir: Path = positional("OUT_DIR", "folder to write")
+    dtype: str = option(
+        "float16 is half the size and exact to three digits (default: float32)",
+        "float32",
         choices=WRITABLE_DTYPES,
-        default="float32",
-        help="float16 is half the size and exact to three digits (default: float32)",
     )
-    parser.add_argument(
-        "--unit-layers",
-        metavar="TEXT",
-        help="scale the layers to a root mean square of 1 on the first 1,000 sentences of TEXT, "
+    unit_layers: Optional[str] = option(
+        "scale the layers to a root mean square of 1 on the first 1,000 sentences of TEXT, "
         "one per line: the language model predicts the same, and task models may learn faster "
         "than from small layers",
+        metavar="TEXT",
     )
-    parser.add_argument("--bilm", metavar="NAME", help="the biLM, if the model contains several")
-    parser.add_argument("--force", action="store_true", help="replace such files in OUT_DIR")
+    bilm: Optional[str] = option("the biLM, if the model contains several", metavar="NAME")
+    force: bool = flag("replace such files in OUT_DIR")
 
 
-def run(args: Namespace) -> str:
+def run(args: Options) -> str:
     check_export_folder(args.out_dir, args.force)
     model = TrainedModel.read(args.archive)
     bilm, softmax, scaled = model.bilm(args.bilm), softmax_of(model), ""
@@ -73,13 +71,9 @@ def run(args: Namespace) -> str:
             f"{magnitudes.recurrent:.3f}."
         )
     files = save_bilm(bilm, args.out_dir, softmax, args.dtype, args.force)
-    return _report(bilm, softmax, args.out_dir, files) + scaled
-
-
-def _report(bilm: Bilm, softmax: Optional[SoftmaxWeights], out_dir: str, files: List[Path]) -> str:
     size = sum(os.path.getsize(file) for file in files) / 1e6
     names = ", ".join(file.name for file in files)
     words = "" if softmax is None else f", {len(softmax.words)} words"
     obstacle = allennlp_obstacle(bilm.options)
     unread = f" AllenNLP's own Elmo cannot read it: {obstacle}." if obstacle else ""
-    return f"{out_dir}: {names} ({size:.1f} MB{words}).{unread}"
+    return f"{args.out_dir}: {names} ({size:.1f} MB{words}).{unread}{scaled}"

@@ -1,7 +1,18 @@
-from argparse import ArgumentParser, Namespace
-from dataclasses import asdict
+"""
+Show how trained models mix the layers of their biLM (equation 1 and figure 2 of the paper): the
+softmax-normalised weight of each layer, and gamma, for each place where ELMo is added.
+
+ARCHIVE is the model.tar.gz or the folder of a training run. Nothing in it is executed. Layer 0 is
+the token layer. The weights are those of the best epoch; those of each epoch are in the metrics
+of a training run (training_elmo_input_layer_0, …).
+
+example:
+    %(prog)s out/srl_elmo/model.tar.gz out/snli_elmo/model.tar.gz --plot weights.svg weights.png
+"""
+
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import List
+from typing import List, Optional
 
 from elmo_plugin.analysis.layer_weights import (
     LayerWeights,
@@ -10,67 +21,45 @@ from elmo_plugin.analysis.layer_weights import (
     model_label,
     weight_table,
 )
-from elmo_plugin.commands.markdown import markdown_table
+from elmo_plugin.commands.arguments import option, positional
+from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.util.atomic_write import check_output, write_json
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.plotting import new_figure, save_picture
 
-DESCRIPTION = """\
-Show how trained models mix the layers of their biLM (equation 1 and figure 2 of the paper): the
-softmax-normalised weight of each layer, and gamma, for each place where ELMo is added.
-
-ARCHIVE is the model.tar.gz or the folder of a training run. Nothing in it is executed. Layer 0 is
-the token layer. The weights are those of the best epoch; those of each epoch are in the metrics
-of a training run (training_elmo_input_layer_0, …).
-"""
-
-EPILOG = """\
-example:
-    %(prog)s out/srl_elmo/model.tar.gz out/snli_elmo/model.tar.gz --plot weights.svg weights.png
-"""
-
-STOPPED = "stopped."
-
 _PICTURES = (".svg", ".png", ".pdf")
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("archive", metavar="ARCHIVE", nargs="+", help="model.tar.gz or folder")
-    parser.add_argument("--json", metavar="FILE", help="also write the numbers to this file")
-    parser.add_argument(
-        "--plot",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="draw a heat map: SVG, PNG or PDF",
-    )
+@dataclass(kw_only=True)
+class Options:
+    """The arguments of `elmo layer-weights`."""
+
+    archive: List[str] = positional("ARCHIVE", "model.tar.gz or folder")
+    json: Optional[Path] = option("also write the numbers to this file", metavar="FILE")
+    plot: Optional[List[Path]] = option("draw a heat map: SVG, PNG or PDF", metavar="FILE")
 
 
-def run(args: Namespace) -> str:
-    for picture in args.plot:
-        if Path(picture).suffix not in _PICTURES:
+def run(args: Options) -> str:
+    pictures = args.plot or []
+    for picture in pictures:
+        if picture.suffix not in _PICTURES:
             raise ConfigurationError(
                 f"--plot {picture}: expected a name that ends with {', '.join(_PICTURES)}."
             )
-    for output in (args.json, *args.plot):
-        if output is not None:
-            check_output(output, force=True)
+    outputs = [*pictures, args.json] if args.json else pictures
+    for output in outputs:
+        check_output(output, force=True)
     mixes = [mix for archive in args.archive for mix in layer_weights(archive)]
     if args.json is not None:
         write_json(args.json, [asdict(mix) for mix in mixes])
-    for picture in args.plot:
-        draw(mixes, Path(picture))
-    return _table(mixes)
-
-
-def _table(mixes: List[LayerWeights]) -> str:
+    for picture in pictures:
+        _draw(mixes, picture)
     head, *weights = weight_table(mixes)
     rows = [[mix.archive, mix.model, mix.at, *row] for mix, row in zip(mixes, weights)]
     return markdown_table(["archive", "model", "at", *head], rows, num_left=3)
 
 
-def draw(mixes: List[LayerWeights], picture: Path) -> None:
+def _draw(mixes: List[LayerWeights], picture: Path) -> None:
     """A heat map with a row for each mix, and a panel for each place, as figure 2 of the paper."""
     positions = list(dict.fromkeys(mix.at for mix in mixes))
     heights = [sum(mix.at == at for mix in mixes) for at in positions]

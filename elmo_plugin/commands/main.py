@@ -2,8 +2,6 @@
 
 import sys
 from argparse import ArgumentParser
-from importlib import import_module
-from types import ModuleType
 from typing import Dict, List, Optional
 
 import elmo_plugin
@@ -31,14 +29,7 @@ EPILOG = "`elmo COMMAND --help` describes a command."
 
 
 def main(arguments: Optional[List[str]] = None) -> None:
-    """
-    Runs one of `COMMANDS`.
-
-    # Parameters
-
-    arguments : `Optional[List[str]]`, optional (default = `None`)
-        By default those of the process.
-    """
+    """Runs one of `COMMANDS`. By default, `arguments` are those of the process."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         args = _parser(arguments).parse_args(arguments)
@@ -49,11 +40,6 @@ def main(arguments: Optional[List[str]] = None) -> None:
         sys.exit(INTERRUPTED)
 
 
-def import_command(name: str) -> ModuleType:
-    """The module of one of `COMMANDS`."""
-    return import_module(f"elmo_plugin.commands.{name.replace('-', '_')}")
-
-
 def _parser(arguments: List[str]) -> ArgumentParser:
     parser = ArgumentParser(prog="elmo", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=elmo_plugin.__version__)
@@ -61,5 +47,5 @@ def _parser(arguments: List[str]) -> ArgumentParser:
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary)
         if arguments[:1] == [name]:
-            prepare_parser(command, import_command(name))
+            prepare_parser(command, name)
     return parser

@@ -1,11 +1,23 @@
+"""
+Print the contexts of an index that are nearest to a word in its sentence, by cosine, per layer.
+
+A SENTENCE must be tokenised like the indexed text, with one word in brackets. All contexts of the
+index are candidates (with --same-word, those of the same word), except those of the same sentence.
+The search is exact. The index is read once for up to 512 queries; a result does not depend on the
+other queries.
+
+example:
+    %(prog)s contexts 'They walked along the [bank] of the river .'
+    %(prog)s contexts --file queries.txt --format markdown > table.md
+"""
+
 import json
 import re
 import sys
-from argparse import ArgumentParser, Namespace
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from elmo_plugin.analysis.neighbours import (
     ContextIndex,
@@ -14,89 +26,63 @@ from elmo_plugin.analysis.neighbours import (
     find_neighbours,
     read_query,
 )
-from elmo_plugin.commands.bilm_arguments import (
-    add_bilm_arguments,
-    chosen_bilm,
-    explained_limits,
-    positive_number,
-)
+from elmo_plugin.commands.arguments import flag, option, positional, positive_number
+from elmo_plugin.commands.bilm_arguments import BilmArguments, explained_limits
+from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.progress import progress
 from elmo_plugin.util.text_files import numbered_lines
 
-DESCRIPTION = """\
-Print the contexts of an index that are nearest to a word in its sentence, by cosine, per layer.
-
-A SENTENCE must be tokenised like the indexed text, with one word in brackets. All contexts of the
-index are candidates (with --same-word, those of the same word), except those of the same sentence.
-The search is exact. The index is read once for up to 512 queries; a result does not depend on the
-other queries.
-"""
-
-EPILOG = """\
-example:
-    %(prog)s contexts 'They walked along the [bank] of the river .'
-    %(prog)s contexts --file queries.txt --format markdown > table.md
-"""
-
-STOPPED = "stopped."
-
 # Words before and after the marked one in a cell of a table.
 _WORDS_AROUND = 5
-_MARKDOWN = re.compile(r"([\\`*_|<>\[\]])")
+_MARKDOWN = re.compile(r"([\\`*_<>\[\]])")
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="FOLDER", help="what `build` wrote")
-    sentences = parser.add_argument(
-        "sentences", metavar="SENTENCE", nargs="+", help="with one word in brackets"
+@dataclass(kw_only=True)
+class Options:
+    """The arguments of `elmo neighbours query`."""
+
+    folder: Path = positional("FOLDER", "what `build` wrote")
+    # With `nargs="*"`, an option before them would end their list.
+    sentences: Optional[List[str]] = positional(
+        "SENTENCE", "with one word in brackets", required=False
     )
-    # May be left out. With `nargs="*"`, an option before them would end their list.
-    sentences.required = False
-    parser.add_argument("--file", help="sentences, one per line; - for standard input")
-    parser.add_argument(
-        "--top-k",
-        type=positive_number,
-        default=5,
-        metavar="K",
-        help="contexts per layer (default: 5)",
-    )
-    parser.add_argument(
-        "--same-word", action="store_true", help="only contexts of the same word, case-sensitive"
-    )
-    parser.add_argument(
-        "--format",
-        choices=["text", "jsonl", "markdown"],
-        default="text",
-        help="text; a JSON object per query (words, position, and for each layer the contexts); or "
+    file: Optional[str] = option("sentences, one per line; - for standard input")
+    top_k: int = option("contexts per layer (default: 5)", 5, type=positive_number, metavar="K")
+    same_word: bool = flag("only contexts of the same word, case-sensitive")
+    format: str = option(
+        "text; a JSON object per query (words, position, and for each layer the contexts); or "
         "a table of Markdown (default: text)",
+        "text",
+        choices=["text", "jsonl", "markdown"],
     )
-    add_bilm_arguments(parser)
+    bilm: BilmArguments
 
 
-def run(args: Namespace) -> str:
+def run(args: Options) -> str:
     queries = list(_queries(args))
     if not queries:
         raise ConfigurationError(
             "Expected a sentence with one word in brackets, as in 'the [bank] of the river', or a "
             "file of such sentences (--file)."
         )
-    show = {"text": _as_text, "jsonl": _as_json, "markdown": _as_row}[args.format]
     with (
-        closing(ContextIndex(Path(args.folder))) as index,
+        closing(ContextIndex(args.folder)) as index,
         explained_limits("the output", "Nothing is kept"),
         progress("contexts") as advance,
     ):
-        bilm = chosen_bilm(args)
+        bilm = args.bilm.load()
         found = find_neighbours(index, bilm, queries, args.top_k, args.same_word, advance)
-        for number, (query, neighbours) in enumerate(zip(queries, found)):
-            if args.format == "markdown" and number == 0:
-                print(_head(neighbours))
+        answers = zip(queries, found)
+        if args.format == "markdown":
+            return _as_table(answers)
+        show = _as_json if args.format == "jsonl" else _as_text
+        for query, neighbours in answers:
             print(show(query, neighbours))
     return ""
 
 
-def _queries(args: Namespace) -> Iterator[Query]:
+def _queries(args: Options) -> Iterator[Query]:
     for sentence in args.sentences or ():
         yield read_query(sentence)
     if args.file is not None:
@@ -113,9 +99,8 @@ def _as_text(query: Query, neighbours: Neighbours) -> str:
     for layer, contexts in neighbours.items():
         lines.append(f"  layer {layer}" + ("" if contexts else ": no context"))
         lines += [
-            f"    {context.cosine:.4f}  line {context.line}: "
-            f"{_marked(context.words, context.position)}"
-            for context in contexts
+            f"    {each.cosine:.4f}  line {each.line}: {_marked(each.words, each.position)}"
+            for each in contexts
         ]
     return "\n".join(lines)
 
@@ -124,16 +109,15 @@ def _as_json(query: Query, neighbours: Neighbours) -> str:
     return json.dumps({**asdict(query), "layers": neighbours.to_json()}, ensure_ascii=False)
 
 
-def _as_row(query: Query, neighbours: Neighbours) -> str:
-    cells = [_excerpt(query.words, query.position)]
-    for contexts in neighbours.values():
-        cells.append(" · ".join(_excerpt(each.words, each.position) for each in contexts))
-    return f"| {' | '.join(cells)} |"
-
-
-def _head(neighbours: Neighbours) -> str:
-    cells = ["in the sentence", *(f"nearest in layer {layer}" for layer in neighbours)]
-    return f"| {' | '.join(cells)} |\n|{' --- |' * len(cells)}"
+def _as_table(answers: Iterable[Tuple[Query, Neighbours]]) -> str:
+    head, rows = ["in the sentence"], []
+    for query, neighbours in answers:
+        head = [head[0], *(f"nearest in layer {layer}" for layer in neighbours)]
+        cells = [_excerpt(query.words, query.position)]
+        for contexts in neighbours.values():
+            cells.append(" · ".join(_excerpt(each.words, each.position) for each in contexts))
+        rows.append(cells)
+    return markdown_table(head, rows, num_left=len(head))
 
 
 def _marked(words: Sequence[str], position: int) -> str:

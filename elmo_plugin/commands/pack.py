@@ -1,11 +1,4 @@
-import os
-from argparse import ArgumentParser, Namespace
-
-from elmo_plugin.bilm.io.pack import pack
-from elmo_plugin.util.atomic_write import check_output
-from elmo_plugin.util.errors import ConfigurationError
-
-DESCRIPTION = """\
+"""
 Pack a trained model into a small archive, to publish it or to send it.
 
 ARCHIVE is the model.tar.gz or the folder of a training run; nothing in it is executed. In OUT, a
@@ -14,33 +7,38 @@ ARCHIVE is the model.tar.gz or the folder of a training run; nothing in it is ex
 loads OUT has it. Another biLM, or one that was fine-tuned, stays in. With --extra-words, of the
 words that were not in the training data only the most frequent ones keep their vectors: evaluate
 OUT before you publish it. OUT is read like any other archive.
-"""
 
-EPILOG = """\
 example:
     %(prog)s out/ner_elmo/model.tar.gz ner.tar.gz
     allennlp predict ner.tar.gz sentences.jsonl
 """
 
+import os
+from dataclasses import dataclass
+from typing import Optional
+
+from elmo_plugin.bilm.io.pack import pack
+from elmo_plugin.commands.arguments import flag, option, positional
+from elmo_plugin.util.atomic_write import check_output
+from elmo_plugin.util.errors import ConfigurationError
+
 STOPPED = "stopped, nothing was written."
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("archive", metavar="ARCHIVE", help="model.tar.gz or folder")
-    parser.add_argument("output_file", metavar="OUT", help="the .tar.gz to write")
-    parser.add_argument(
-        "--extra-words",
-        type=int,
-        metavar="N",
-        help="how many words outside the training data keep their vectors (default: all)",
+@dataclass(kw_only=True)
+class Options:
+    """The arguments of `elmo pack`."""
+
+    archive: str = positional("ARCHIVE", "model.tar.gz or folder")
+    output_file: str = positional("OUT", "the .tar.gz to write")
+    extra_words: Optional[int] = option(
+        "how many words outside the training data keep their vectors (default: all)", metavar="N"
     )
-    parser.add_argument(
-        "--int8", action="store_true", help="store matrices as 8-bit integers; for task models only"
-    )
-    parser.add_argument("--force", action="store_true", help="replace OUT")
+    int8: bool = flag("store matrices as 8-bit integers; for task models only")
+    force: bool = flag("replace OUT")
 
 
-def run(args: Namespace) -> str:
+def run(args: Options) -> str:
     if args.extra_words is not None and args.extra_words < 0:
         raise ConfigurationError(f"--extra-words {args.extra_words}: expected 0 or more.")
     out = check_output(args.output_file, args.force)

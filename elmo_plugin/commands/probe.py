@@ -1,18 +1,189 @@
-from elmo_plugin.commands import probe_pos, probe_wsd
-
-DESCRIPTION = """\
+"""
 Measure what the layers of a frozen biLM encode, compared with static word vectors and a random
 biLM.
-"""
 
-EPILOG = """\
 example:
     %(prog)s pos --tag xpos
     %(prog)s wsd --json senses.json
 `%(prog)s pos --help` and `%(prog)s wsd --help` describe them.
 """
 
+import shlex
+import sys
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
+
+import torch
+
+from elmo_plugin.analysis.representations import (
+    RANDOM_BILM,
+    BilmLayers,
+    CoveLayers,
+    Representation,
+    StaticVectors,
+    random_bilm,
+)
+from elmo_plugin.bilm import Bilm
+from elmo_plugin.bilm.fingerprint import fingerprint
+from elmo_plugin.commands.arguments import option
+from elmo_plugin.commands.bilm_arguments import BilmArguments, explained_limits
+from elmo_plugin.environment import setting
+from elmo_plugin.modules.cove_files import read_cove_encoder
+from elmo_plugin.util.atomic_write import check_output, write_json_rows
+from elmo_plugin.util.errors import ConfigurationError
+
 SUBCOMMANDS = {
-    "pos": (probe_pos, "parts of speech, by a linear classifier on each layer"),
-    "wsd": (probe_wsd, "word senses, by the nearest mean vector of a sense"),
+    "pos": "parts of speech, by a linear classifier on each layer",
+    "wsd": "word senses, by the nearest mean vector of a sense",
 }
+# Below, what they have in common.
+STOPPED = "stopped. With --cache, the same command continues where it was."
+
+# What can be probed, in the order of the table, and the option that names its file.
+_REPRESENTATIONS = {"static": "glove", "cove": "cove", "random": None, "bilm": None}
+
+
+@dataclass(kw_only=True)
+class ProbeArguments:
+    """What is probed, and where results are written."""
+
+    bilm: BilmArguments
+    glove: Optional[str] = option(
+        "static word vectors, path or URL; empty: none (default: ELMO_GLOVE)", metavar="FILE"
+    )
+    cove: Optional[str] = option(
+        "an encoder of CoVe that reads these vectors, path or URL (default: none)", metavar="FILE"
+    )
+    representations: Optional[List[str]] = option(
+        "what to probe: static word vectors, CoVe if --cove names it, a random biLM of "
+        "the same shape, the biLM (default: all)",
+        choices=tuple(_REPRESENTATIONS),
+    )
+    seed: int = option("of the random biLM's weights (default: 0)", 0)
+    cache: Optional[Path] = option(
+        "keep the vectors there, to continue after an interruption and to use them again",
+        metavar="FOLDER",
+    )
+    json: Optional[str] = option("write all numbers there, too", metavar="FILE")
+
+    def __post_init__(self) -> None:
+        if self.glove is None:
+            self.glove = setting("ELMO_GLOVE")
+
+    @contextmanager
+    def vector_folder(self) -> Iterator[Path]:
+        """`--cache`, or a temporary folder. For errors see `explained_limits`."""
+        if self.cache is not None:
+            with explained_limits(self.cache, "The vectors done are kept"):
+                yield self.cache
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            with explained_limits(folder, "Nothing is kept without --cache"):
+                yield Path(folder)
+
+    def chosen(self, bilm: Bilm, find_words: Callable[[], Set[str]]) -> Iterator[Representation]:
+        """The chosen representations, in turn. `find_words` returns all words of the corpus."""
+        chosen = self.representations or [
+            name for name, file in _REPRESENTATIONS.items() if file is None or getattr(self, file)
+        ]
+        for name, file in (*_REPRESENTATIONS.items(), ("cove", "glove")):
+            if name in chosen and file is not None and not getattr(self, file):
+                raise ConfigurationError(f"--representations {name} needs --{file} with a file.")
+        if "static" in chosen or "cove" in chosen:
+            # Read before the static vectors are computed, which takes long.
+            encoder = read_cove_encoder(str(self.cove)) if "cove" in chosen else None
+            static = StaticVectors(str(self.glove), find_words())
+            if "static" in chosen:
+                yield static
+            if encoder is not None:
+                yield CoveLayers(encoder, static)
+        if "random" in chosen:
+            random = random_bilm(bilm.options, self.seed)
+            if self.bilm.bfloat16:
+                random.to(torch.bfloat16)
+            yield BilmLayers(random.to(bilm.boundary_ids.device), RANDOM_BILM)
+        if "bilm" in chosen:
+            yield BilmLayers(bilm)
+
+
+def run_probe(
+    args: Any,
+    folder: str,
+    patterns: Mapping[str, str],
+    probe: Callable[[Dict[str, str], Bilm, Path], Tuple[Dict[str, Any], str]],
+) -> str:
+    """
+    Runs a probe and writes `--json`. Returns the table.
+
+    # Parameters
+
+    args : `Any`
+        Options of a command, with `probe: ProbeArguments`.
+    folder, patterns
+        See `_corpus_files`.
+    probe : `Callable[[Dict[str, str], Bilm, Path], Tuple[Dict[str, Any], str]]`
+        Gets the corpus files, the biLM and a folder for vectors; returns results and their table.
+    """
+    options: ProbeArguments = args.probe
+    if options.json is not None:
+        check_output(options.json, force=True)
+    bilm = options.bilm.load()
+    files = _corpus_files(args, folder, patterns)
+    with options.vector_folder() as vectors:
+        results, table = probe(files, bilm, vectors)
+    if options.json is not None:
+        named = {
+            "options_file": options.bilm.options_file,
+            "weight_file": options.bilm.weight_file,
+            "glove": options.glove,
+            "cove": options.cove,
+        }
+        probed = {
+            # `allennlp elmo-probe` as `elmo probe`.
+            "command": shlex.join(["elmo", *sys.argv[1:]]).replace("elmo elmo-", "elmo "),
+            # Without the folders of this machine, if the files are below the working directory.
+            **{n: str(path or "").removeprefix(f"{Path.cwd()}/") for n, path in named.items()},
+            "bilm_fingerprint": fingerprint(bilm),
+            "seed": options.seed,
+            "files": files,
+        }
+        write_json_rows(options.json, {**probed, **results}, "representation")
+    return table
+
+
+def _corpus_files(args: Any, folder: str, patterns: Mapping[str, str]) -> Dict[str, str]:
+    """
+    The files of a corpus: those that the options name, or else those in a folder of `ELMO_DATA`.
+    `patterns` has for each option, `train` for `--train`, the name of its file in the folder.
+
+    # Raises
+
+    `ConfigurationError`
+        If only some of the options are given: files of two corpora would be mixed. If the folder
+        has no file, or several, for a pattern.
+    """
+    given = {name: getattr(args, name.replace("-", "_")) for name in patterns}
+    missing = [f"--{name}" for name in patterns if not given[name]]
+    if missing and len(missing) < len(patterns):
+        raise ConfigurationError(
+            f"Expected all of {', '.join(f'--{name}' for name in patterns)}, or none of them for "
+            f"the corpus in ELMO_DATA; found no {', '.join(missing)}."
+        )
+    return given if not missing else {n: _found(folder, p, n) for n, p in patterns.items()}
+
+
+def _found(folder: str, pattern: str, option: str) -> str:
+    """The only file with such a name in a folder of `ELMO_DATA`, without `.gz`."""
+    path = Path(setting("ELMO_DATA"), folder).expanduser()
+    paths = [*path.glob(pattern), *path.glob(f"{pattern}.gz")]
+    found = sorted({str(found).removesuffix(".gz") for found in paths})
+    if len(found) != 1:
+        names = f": {', '.join(found)}" if found else ""
+        raise ConfigurationError(
+            f"Expected one file {path / pattern}, found {len(found)}{names}. Name it with "
+            f"--{option}, or set ELMO_DATA."
+        )
+    return found[0]

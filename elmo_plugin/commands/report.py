@@ -1,15 +1,4 @@
-import re
-from argparse import ArgumentParser, Namespace
-from itertools import count
-from pathlib import Path
-from typing import Iterator, List, Set
-
-from elmo_plugin.analysis.report import Section, models_section, page, read_section
-from elmo_plugin.util.atomic_write import atomic_write, check_output
-from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import expanded
-
-DESCRIPTION = """\
+"""
 Write one page of HTML about results. It shows, for each study, probe, table of layer weights,
 trained model and learning curve, the plots and the numbers behind them beside those of the paper;
 for studies and probes, also the command that made them.
@@ -18,42 +7,47 @@ OUT is searched for JSON files: results.json of `allennlp elmo-study`, what `elm
 probe wsd` and `elmo layer-weights` write with --json, and those of scripts/learning_curve.py; and
 for model.tar.gz of training runs that are not of a study. Other files are ignored. The page,
 OUT/report.html, contains its pictures and needs no network.
-"""
 
-EPILOG = """\
 example:
     %(prog)s out
     %(prog)s experiments/results --output report.html --title "My biLM" --pictures pictures
 """
 
-STOPPED = "stopped."
+import re
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Iterator, List, Optional, Set
+
+from elmo_plugin.analysis.report import Section, models_section, page, read_section
+from elmo_plugin.commands.arguments import option, positional
+from elmo_plugin.util.atomic_write import atomic_write, check_output
+from elmo_plugin.util.errors import ConfigurationError
 
 # Of the name of a picture; file systems take 255 bytes.
 _MAX_NAME_LENGTH = 80
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("out", type=expanded, metavar="OUT", help="folder with results")
-    parser.add_argument("--output", metavar="FILE", help="the page (default: OUT/report.html)")
-    parser.add_argument(
-        "--title", default="ELMo: results", help="title of the page (default: ELMo: results)"
-    )
-    parser.add_argument(
-        "--pictures", type=expanded, metavar="FOLDER", help="write each picture there, as SVG, too"
-    )
+@dataclass(kw_only=True)
+class Options:
+    """The arguments of `elmo report`."""
+
+    out: Path = positional("OUT", "folder with results")
+    output: Optional[Path] = option("the page (default: OUT/report.html)", metavar="FILE")
+    title: str = option("title of the page (default: ELMo: results)", "ELMo: results")
+    pictures: Optional[Path] = option("write each picture there, as SVG, too", metavar="FOLDER")
 
 
-def run(args: Namespace) -> str:
-    folder = Path(args.out)
+def run(args: Options) -> str:
+    folder = args.out
     if not folder.is_dir():
         raise ConfigurationError(f"{folder} is not a folder; expected one with results.")
     output = check_output(args.output or folder / "report.html", force=True)
-    if args.pictures and Path(args.pictures).exists() and not Path(args.pictures).is_dir():
+    if args.pictures and args.pictures.exists() and not args.pictures.is_dir():
         raise ConfigurationError(f"--pictures {args.pictures}: expected a folder, found a file.")
     sections = [section for path in _files(folder, "*.json") if (section := read_section(path))]
     sections.sort(key=lambda section: section.title)
-    archives = list(_files(folder, "model.tar.gz"))
-    if archives:
+    if archives := list(_files(folder, "model.tar.gz")):
         sections.append(models_section(archives))
     if not sections:
         raise ConfigurationError(
@@ -63,7 +57,7 @@ def run(args: Namespace) -> str:
     with atomic_write(output) as unfinished:
         unfinished.write_text(page(args.title, sections), encoding="utf-8")
     if args.pictures:
-        _write_pictures(sections, Path(args.pictures))
+        _write_pictures(sections, args.pictures)
     return f"{output}: {len(sections)} section{'' if len(sections) == 1 else 's'}."
 
 
@@ -93,9 +87,6 @@ def _short_name(section: Section) -> str:
 def _files(folder: Path, pattern: str) -> Iterator[Path]:
     """The files of this name, except those in the folders of a study's runs."""
     for path in sorted(folder.rglob(pattern)):
-        folders = path.relative_to(folder).parents
-        if not any(
-            each.name == "runs" and (folder / each.parent / "results.json").exists()
-            for each in folders
-        ):
+        folders = [folder / each for each in path.relative_to(folder).parents]
+        if not any(f.name == "runs" and (f.parent / "results.json").exists() for f in folders):
             yield path

@@ -1,27 +1,4 @@
-import shlex
-import shutil
-from argparse import ArgumentParser, Namespace
-from pathlib import Path
-from typing import Iterator, List, Optional, Tuple
-
-from elmo_plugin.analysis.studies.checks import check_experiments
-from elmo_plugin.analysis.studies.plots import draw_scores
-from elmo_plugin.analysis.studies.results import Results
-from elmo_plugin.analysis.studies.study import Run, Study, check_inputs, read_study
-from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_table
-from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
-from elmo_plugin.analysis.studies.train_run import folder_of
-from elmo_plugin.commands.bilm_arguments import positive_number
-from elmo_plugin.commands.command import add_ray_arguments, check_ray_arguments, say
-from elmo_plugin.commands.latex import latex_table
-from elmo_plugin.commands.markdown import around_tables, markdown_table, replace_tables
-from elmo_plugin.util.atomic_write import atomic_write
-from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import expanded
-from elmo_plugin.util.folder_lock import lock_folder
-from elmo_plugin.util.progress import progress
-
-DESCRIPTION = """\
+"""
 Train and evaluate the experiments of a study, each with several seeds, and write the tables and
 plots that compare them.
 
@@ -34,9 +11,7 @@ not stop the others. Seeds and rows can be added later; the same command then tr
 OUT receives results.json, tables.md, tables.tex, scores.svg and scores.png. The interval of a
 difference is at 95 %, by a paired bootstrap over the evaluated instances and, for several seeds,
 Student's t distribution.
-"""
 
-EPILOG = """\
 example:
     %(prog)s experiments/studies/table1.jsonnet -s out/table1
     %(prog)s experiments/studies/table1.jsonnet -s out/table1 --num-workers 2 --only NER SST
@@ -44,65 +19,83 @@ example:
     %(prog)s experiments/studies/figure2.jsonnet -s out/figure2 --reuse out/table1/results.json
 """
 
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterator, List, Optional, Tuple
+
+from elmo_plugin.analysis.studies.checks import check_experiments
+from elmo_plugin.analysis.studies.plots import draw_scores
+from elmo_plugin.analysis.studies.results import Results
+from elmo_plugin.analysis.studies.study import Run, Study, check_inputs, read_study
+from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_table
+from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
+from elmo_plugin.analysis.studies.train_run import folder_of
+from elmo_plugin.commands.arguments import (
+    check_ray_options,
+    cpus_option,
+    flag,
+    option,
+    positional,
+    positive_number,
+    ray_option,
+)
+from elmo_plugin.commands.command import say
+from elmo_plugin.commands.tables import (
+    around_tables,
+    latex_table,
+    markdown_table,
+    replace_tables,
+)
+from elmo_plugin.util.atomic_write import atomic_write
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.folder_lock import lock_folder
+from elmo_plugin.util.progress import progress
+
 STOPPED = "stopped. Run the same command again to continue."
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="jsonnet file of the study")
-    parser.add_argument(
-        "-s",
-        "--serialization-dir",
-        type=expanded,
-        metavar="OUT",
-        required=True,
-        help="folder for results, logs and trained models",
+@dataclass(kw_only=True)
+class Options:
+    """The arguments of `allennlp elmo-study`."""
+
+    study: str = positional("STUDY", "jsonnet file of the study")
+    serialization_dir: Path = option(
+        "folder for results, logs and trained models", short="-s", metavar="OUT", required=True
     )
-    parser.add_argument(
-        "--only",
-        metavar="TEXT",
-        nargs="+",
-        action="extend",
-        help="train only runs whose name contains one of these; the name of a run has its row, "
+    only: Optional[List[str]] = option(
+        "train only runs whose name contains one of these; the name of a run has its row, "
         "column, share of the data if it is not all, and seed: 'NER, ELMo, 10 %%, seed 3'",
+        metavar="TEXT",
     )
-    parser.add_argument(
-        "--num-workers",
-        type=positive_number,
-        metavar="N",
-        help="train N runs in parallel (default: 1)",
+    num_workers: Optional[int] = option(
+        "train N runs in parallel (default: 1)", type=positive_number, metavar="N"
     )
-    parser.add_argument(
-        "--discard", action="store_true", help="delete the folder of a run once it has a score"
-    )
-    parser.add_argument(
-        "--reuse",
+    discard: bool = flag("delete the folder of a run once it has a score")
+    reuse: Optional[List[Path]] = option(
+        "results.json of other studies; runs with the same settings and data are not trained again",
         metavar="RESULTS",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="results.json of other studies; runs with the same settings and data are not trained "
-        "again",
     )
-    parser.add_argument("--show", action="store_true", help="train nothing, only write tables")
-    parser.add_argument(
-        "--update",
-        type=expanded,
-        metavar="FILE",
-        help="also replace the tables of the study in a Markdown file, between the lines "
+    show: bool = flag("train nothing, only write tables")
+    update: Optional[Path] = option(
+        "also replace the tables of the study in a Markdown file, between the lines "
         "<!-- study NAME --> and <!-- /study -->; between <!-- summary NAME --> and "
         "<!-- /summary -->, a table of each row's baseline and best model",
+        metavar="FILE",
     )
-    ray = add_ray_arguments(parser, "train each run as a task")
-    ray.add_argument("--gpus", type=float, help="GPUs reserved for each task (default: 0)")
+    ray: Optional[str] = ray_option("train each run as a task")
+    cpus: Optional[float] = cpus_option()
+    gpus: Optional[float] = option("GPUs reserved for each task (default: 0)", group="Ray")
 
 
-def run(args: Namespace) -> str:
-    check_ray_arguments(args)
+def run(args: Options) -> str:
+    check_ray_options(args)
     if args.update is not None:
-        if not Path(args.update).is_file():
+        if not args.update.is_file():
             raise ConfigurationError(f"--update {args.update}: no such file.")
-        _tables_in(Path(args.update), Path(args.study).stem)
-    out = Path(args.serialization_dir)
+        _tables_in(args.update, Path(args.study).stem)
+    out = args.serialization_dir
     if "," in str(out):
         raise ConfigurationError(
             f"-s {out}: expected a path without commas: `allennlp evaluate` would split it there."
@@ -110,7 +103,7 @@ def run(args: Namespace) -> str:
     is_kept = args.show and (out / "results.json").exists()
     if is_kept and not args.reuse:
         # Writes no results, so a study can be shown while it runs.
-        return _write_tables(args, Results(out / "results.json"), out)
+        return _write_tables(args, Results(out / "results.json"))
     # Kept results can be shown without the corpora.
     study = None if is_kept else read_study(args.study)
     lock = lock_folder(out)
@@ -119,45 +112,42 @@ def run(args: Namespace) -> str:
         runs = [] if args.show or study is None else _checked_runs(args, study, results)
         # A study that cannot be trained changes nothing.
         results.save()
-        failed = [] if study is None else _train(args, study, runs, results)
-        report = _write_tables(args, results, out)
+        failed = "" if study is None else _train(args, study, runs, results)
+        report = _write_tables(args, results)
     finally:
         lock.release()
     if failed:
-        raise ConfigurationError(" ".join(failed))
+        raise ConfigurationError(failed)
     return report
 
 
-def _results(args: Namespace, study: Optional[Study]) -> Results:
+def _results(args: Options, study: Optional[Study]) -> Results:
     """The results in the folder, with those to reuse; without a study, of the runs known there."""
-    results = Results(Path(args.serialization_dir) / "results.json")
+    results = Results(args.serialization_dir / "results.json")
     if study is not None:
         command = ["allennlp", "elmo-study", args.study, "-s", str(args.serialization_dir)]
         results.set_study(study, shlex.join(command))
-        unused = results.num_unused()
-        if unused:
+        if unused := results.num_unused():
             say(
                 f"{results.path}: scores of other settings or data than those of the study now, "
                 f"which are kept but not shown: {unused}"
             )
-    for path in map(Path, args.reuse):
+    for path in args.reuse or ():
         if not path.is_file():
             raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")
         other = Results(path)
         results.reuse(other)
-        refused = results.num_refused(other)
-        if refused:
-            hint = (
-                "" if study else f" Without --show, they are compared with {args.study} as it is."
-            )
+        if refused := results.num_refused(other):
+            compared = args.study if study else results.path
+            as_it_is = f" Without --show, they are compared with {args.study} as it is."
             say(
-                f"--reuse {path}: scores of other settings or data than the runs of "
-                f"{args.study if study else results.path}, which are left out: {refused}.{hint}"
+                f"--reuse {path}: scores of other settings or data than the runs of {compared}, "
+                f"which are left out: {refused}.{'' if study else as_it_is}"
             )
     return results
 
 
-def _checked_runs(args: Namespace, study: Study, results: Results) -> List[Run]:
+def _checked_runs(args: Options, study: Study, results: Results) -> List[Run]:
     """The runs to train: those without a score, if their experiments can be built."""
     chosen = [
         run
@@ -166,7 +156,8 @@ def _checked_runs(args: Namespace, study: Study, results: Results) -> List[Run]:
     ]
     if not chosen:
         raise ConfigurationError(
-            f"--only {' '.join(args.only)}: found in no run's name, such as {study.runs[0].name!r}."
+            f"--only {' '.join(args.only or ())}: found in no run's name, such as "
+            f"{study.runs[0].name!r}."
         )
     runs = results.missing(chosen)
     for run in chosen:
@@ -180,55 +171,49 @@ def _checked_runs(args: Namespace, study: Study, results: Results) -> List[Run]:
     return runs
 
 
-def _train(args: Namespace, study: Study, runs: List[Run], results: Results) -> List[str]:
-    """Trains and evaluates runs. Returns a sentence about those that failed, if there are any."""
-    out = Path(args.serialization_dir)
+def _train(args: Options, study: Study, runs: List[Run], results: Results) -> str:
+    """Trains and evaluates runs. Returns what is to be said about those that failed."""
+    out = args.serialization_dir
     failed, unmeasured = [], []
-    for number, (run, outcome) in enumerate(_outcomes(args, study, runs, out), start=1):
+    for number, (run, outcome) in enumerate(_outcomes(args, study, runs), start=1):
+        place = f"{number} of {len(runs)}: {run.name}"
         if isinstance(outcome, Exception):
             failed.append(run.name)
-            say(f"{number} of {len(runs)}: {run.name}: {outcome}")
+            say(f"{place}: {outcome}")
             continue
         results.add(outcome)
         results.save()
         if unknown := results.unknown_metrics(run.digest):
             unmeasured.append(run.name)
-            say(f"{number} of {len(runs)}: {run.name}: {unknown} The model is kept.")
+            say(f"{place}: {unknown} The model is kept.")
             continue
-        say(f"{number} of {len(runs)}: {run.name}: finished, {outcome['minutes']:.1f} minutes")
+        say(f"{place}: finished, {outcome['minutes']:.1f} minutes")
         if args.discard:
             shutil.rmtree(folder_of(run, out))
-    sentences = []
-    if failed:
-        sentences.append(
-            f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in "
-            f"{out}/runs; the same command continues them."
-        )
-    if unmeasured:
-        sentences.append(
-            f"{len(unmeasured)} of the runs lack the metric of the study "
-            f"({'; '.join(unmeasured)}). Correct it in {args.study}."
-        )
-    return sentences
+    sentences = {
+        f"{len(failed)} of the runs failed ({'; '.join(failed)}). Their logs are in "
+        f"{out}/runs; the same command continues them.": failed,
+        f"{len(unmeasured)} of the runs lack the metric of the study "
+        f"({'; '.join(unmeasured)}). Correct it in {args.study}.": unmeasured,
+    }
+    return " ".join(sentence for sentence, names in sentences.items() if names)
 
 
-def _outcomes(
-    args: Namespace, study: Study, runs: List[Run], out: Path
-) -> Iterator[Tuple[Run, Outcome]]:
+def _outcomes(args: Options, study: Study, runs: List[Run]) -> Iterator[Tuple[Run, Outcome]]:
+    out = args.serialization_dir
     metrics = sorted({column.metric for row in study.rows for column in row.columns})
     if args.ray is not None:
-        address = args.ray or None
-        yield from train_all_with_ray(runs, out, metrics, address, args.cpus or 1, args.gpus or 0)
-    else:
+        ray = (args.ray or None, args.cpus or 1, args.gpus or 0)
+        return train_all_with_ray(runs, out, metrics, *ray)
 
-        def tell(run: Run) -> None:
-            say(f"{run.name}: {folder_of(run, out)}")
+    def tell(run: Run) -> None:
+        say(f"{run.name}: {folder_of(run, out)}")
 
-        yield from train_all(runs, out, metrics, args.num_workers or 1, tell)
+    return train_all(runs, out, metrics, args.num_workers or 1, tell)
 
 
-def _write_tables(args: Namespace, results: Results, out: Path) -> str:
-    tables = score_tables(results)
+def _write_tables(args: Options, results: Results) -> str:
+    out, tables = args.serialization_dir, score_tables(results)
     markdown = "\n\n".join(map(_markdown, tables))
     latex = "\n\n".join(latex_table(t.head, t.lines, t.num_left) for t in tables)
     contents = {"tables.md": f"# {results.title}\n\n{markdown}\n", "tables.tex": f"{latex}\n"}
@@ -238,9 +223,10 @@ def _write_tables(args: Namespace, results: Results, out: Path) -> str:
     draw_scores(results, [out / "scores.svg", out / "scores.png"])
     if args.update is not None:
         texts = {"study": markdown, "summary": _markdown(summary_table(results))}
-        path, name = Path(args.update), Path(args.study).stem
-        for kind in _tables_in(path, name):
-            replace_tables(path, f"<!-- {kind} {name} -->", f"<!-- /{kind} -->", texts[kind])
+        name = Path(args.study).stem
+        for kind in _tables_in(args.update, name):
+            marks = (f"<!-- {kind} {name} -->", f"<!-- /{kind} -->")
+            replace_tables(args.update, *marks, texts[kind])
     missing = results.num_missing()
     return f"{markdown}\n\n{out}: runs without a score yet: {missing}" if missing else markdown
 

@@ -9,7 +9,7 @@ from allennlp.commands.subcommand import Subcommand
 from overrides import overrides
 
 from elmo_plugin.commands.command import prepare_parser
-from elmo_plugin.commands.main import COMMANDS, import_command
+from elmo_plugin.commands.main import COMMANDS
 
 # Sub-commands that are not commands of `elmo`, because they need AllenNLP.
 _ALLENNLP_COMMANDS = {"study": "train the experiments of a study, and compare them in tables"}
@@ -33,7 +33,7 @@ class _CoreCommand(Subcommand):
             subparser = parser.add_parser(self.name, help=_SUMMARIES[self.command])
         finally:
             parser._parser_class = before
-        prepare_parser(subparser, import_command(self.command))
+        prepare_parser(subparser, self.command)
         return subparser
 
 

@@ -1,16 +1,4 @@
-from argparse import ArgumentParser, Namespace
-from pathlib import Path
-from typing import List
-
-from elmo_plugin.bilm.pretraining.text import decoded, find_shards
-from elmo_plugin.bilm.vocabulary_file import Entry, count_and_choose, write_vocabulary
-from elmo_plugin.commands.command import add_decoding_errors, check_not_input
-from elmo_plugin.util.atomic_write import check_output
-from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.files import expanded
-from elmo_plugin.util.progress import progress
-
-DESCRIPTION = """\
+"""
 Count the words of a text and write the ones a biLM is to predict, most frequent first.
 
 TEXT is tokenised text, one sentence per line, words separated by white space; plain or gzip, a
@@ -21,39 +9,45 @@ URL, a folder or a pattern in quotes. OUT receives one word<TAB>count per line:
 Sampled softmax draws words by their rank in this order, so a model refuses a file without it.
 
 The text is read once, line by line: RAM grows only with the number of distinct words.
-"""
 
-EPILOG = """\
 example:
     %(prog)s 'corpus/train-*.txt.gz' vocabulary.txt --size 100000
 and in the configuration of the biLM:
     "vocabulary": { "type": "elmo-bilm", "file": "vocabulary.txt" }
 """
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import List, Optional
+
+from elmo_plugin.bilm.pretraining.text import decoded, find_shards
+from elmo_plugin.bilm.vocabulary_file import count_and_choose, write_vocabulary
+from elmo_plugin.commands.arguments import decoding_errors_option, flag, option, positional
+from elmo_plugin.commands.command import check_not_input
+from elmo_plugin.util.atomic_write import check_output
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.progress import progress
+
 STOPPED = "stopped, nothing was written."
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("text", metavar="TEXT", nargs="+", help="a sentence per line")
-    parser.add_argument("output_file", type=expanded, metavar="OUT", help="the file to write")
-    parser.add_argument(
-        "--size",
-        type=int,
-        metavar="N",
-        help="at most N lines, <S>, </S> and <UNK> included (default: all words)",
+@dataclass(kw_only=True)
+class Options:
+    """The arguments of `elmo vocabulary`."""
+
+    text: List[str] = positional("TEXT", "a sentence per line")
+    output_file: Path = positional("OUT", "the file to write")
+    size: Optional[int] = option(
+        "at most N lines, <S>, </S> and <UNK> included (default: all words)", metavar="N"
     )
-    parser.add_argument(
-        "--min-count",
-        type=int,
-        default=1,
-        metavar="K",
-        help="leave out words that occur fewer than K times (default: 1)",
+    min_count: int = option(
+        "leave out words that occur fewer than K times (default: 1)", 1, metavar="K"
     )
-    add_decoding_errors(parser)
-    parser.add_argument("--force", action="store_true", help="replace OUT")
+    decoding_errors: str = decoding_errors_option()
+    force: bool = flag("replace OUT")
 
 
-def run(args: Namespace) -> str:
+def run(args: Options) -> str:
     # Checked before the text is read, which may take hours.
     out = args.output_file
     shards = find_shards(decoded(args.text, args.decoding_errors))
@@ -66,14 +60,9 @@ def run(args: Namespace) -> str:
             f"Expected words besides <S>, </S> and <UNK> in {', '.join(args.text)}, found none."
         )
     write_vocabulary(entries, out)
-    return _report(entries, out)
-
-
-def _report(entries: List[Entry], out: Path) -> str:
     # Entries of a counted text always have counts.
-    counts = [count or 0 for _, count in entries]
-    num_sentences, _, num_unknown, *_ = counts
-    num_tokens = sum(counts[2:])
+    num_sentences, _, num_unknown, *others = [count or 0 for _, count in entries]
+    num_tokens = num_unknown + sum(others)
     return (
         f"{out}: {len(entries)} words. Of {num_tokens} tokens in {num_sentences} sentences they "
         f"cover {1 - num_unknown / num_tokens:.2%}."

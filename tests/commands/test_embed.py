@@ -23,7 +23,7 @@ from allennlp.commands.subcommand import Subcommand
 
 from elmo_plugin import Bilm, embed_sentences, load_bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.commands.bilm_arguments import given_vocabulary
+from elmo_plugin.commands.bilm_arguments import TextBilmArguments
 from elmo_plugin.elmo.store import sentence_vectors
 from elmo_plugin.elmo.store.dump import DumpFile, check_space
 from elmo_plugin.elmo.store.sentence_vectors import sentence_name
@@ -499,8 +499,7 @@ def test_workers_are_for_this_machine(tmp_path):
 def test_the_counts_of_a_vocabulary_are_no_part_of_its_words(tmp_path):
     path = tmp_path / "vocabulary.txt"
     path.write_text("<S>\t9\nthe\t7\n\ncafé\n")
-    args = Namespace(vocab_path=str(path), decoding_errors="strict")
-    assert given_vocabulary(args) == ["<S>", "the", "café"]
+    assert TextBilmArguments(vocab_path=str(path)).words("strict") == ["<S>", "the", "café"]
 
 
 def test_space_counts_what_unfinished_files_of_a_folder_hold(tmp_path, monkeypatch):

@@ -198,7 +198,9 @@ def test_more_lines_than_safetensors_reads_are_refused_at_once(text, tmp_path, m
     monkeypatch.setattr(formats, "_MAX_BYTES_OF_ENTRIES", 7 * name_and_rest)
     run(text, tmp_path / "out.safetensors", "--all")
     monkeypatch.setattr(formats, "_MAX_BYTES_OF_ENTRIES", 7 * name_and_rest - 1)
-    monkeypatch.setattr("elmo_plugin.commands.embed.chosen_bilm", lambda *_: pytest.fail("late"))
+    monkeypatch.setattr(
+        "elmo_plugin.commands.bilm_arguments.load_bilm", lambda *_: pytest.fail("late")
+    )
     message = failure(text, tmp_path / "more.safetensors", "--all")
     assert "more.safetensors would have a header of more than 100 MB" in message
     assert "expected fewer than 7 lines" in message and "or write HDF5 or Parquet" in message

@@ -1,4 +1,4 @@
-from elmo_plugin.commands.latex import latex_table
+from elmo_plugin.commands.tables import latex_table
 
 
 def test_what_latex_would_take_for_a_command_is_escaped():

@@ -13,7 +13,7 @@ import torch
 from elmo_plugin import load_bilm
 from elmo_plugin.analysis.representations import BilmLayers
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.commands import probe_arguments
+from elmo_plugin.commands import probe
 from elmo_plugin.commands.main import main
 from tests.commands import running
 
@@ -153,7 +153,7 @@ def test_it_computes_in_bfloat16_when_asked(capsys, monkeypatch):
             super().__init__(bilm, *arguments)
             dtypes.append(next(bilm.parameters()).dtype)
 
-    monkeypatch.setattr(probe_arguments, "BilmLayers", Recorded)
+    monkeypatch.setattr(probe, "BilmLayers", Recorded)
     chosen = ["wsd", "--representations", "random", "bilm"]
     rows = table(capsys, *chosen, "--bfloat16")
     assert [row[:2] for row in rows] == [row[:2] for row in table(capsys, *chosen)]
@@ -271,7 +271,7 @@ def test_help_of_a_probe_has_an_example(probe, capsys):
         (["pos", "--options-file", "none.json"], "none.json"),
         (["pos", "--glove", "none.txt"], "looked for none.txt"),
         (["pos", "--cove", "none.pth"], "none.pth does not exist"),
-        (["pos", "--cove", "none.pth", "--glove", ""], "--cove needs its word vectors"),
+        (["pos", "--cove", "none.pth", "--glove", ""], "--representations cove needs --glove"),
         (files_of("wsd", test="x.jsonl"), "x.jsonl:1: expected a JSON object"),
         (files_of("wsd", first_senses="x.jsonl"), "x.jsonl:1: expected lemma"),
         (files_of("wsd", train="x.jsonl"), "x.jsonl:1: expected a JSON object"),

@@ -298,7 +298,7 @@ def test_a_full_disk_under_a_printed_table_keeps_nothing(folder, monkeypatch):
     def print_to_full_disk(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("elmo_plugin.commands.score._print", print_to_full_disk)
+    monkeypatch.setattr("elmo_plugin.commands.score._Printed.commit", print_to_full_disk)
     message = failure("text.txt")
     assert "to write the output" in message and "Nothing is kept without --output" in message
 

@@ -25,7 +25,7 @@ from elmo_plugin import load_predictor
 from elmo_plugin.bilm.io.pack import pack
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.served_task import Limits, load_tasks
-from elmo_plugin.tasks.classifier import ClassifierModel
+from elmo_plugin.tasks.model import ClassifierModel
 from elmo_plugin.tasks.prediction import MarkedWords, Prediction
 from elmo_plugin.tasks.predictor import SentencePredictor
 from elmo_plugin.tasks.reader import TaskReader

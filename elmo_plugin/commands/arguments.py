@@ -1,0 +1,140 @@
+"""
+The arguments of a command, declared once: `argparse` gets them from the fields of a dataclass.
+
+The annotation of a field says what `argparse` has to know: a `bool` is a flag, a `List` takes one
+or more values (an option can then be given several times), `~` in a `Path` is expanded. The
+arguments of a field whose type is such a dataclass, too, stand in its place.
+"""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from dataclasses import MISSING, field, fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Dict, Type, TypeVar, Union, get_args, get_origin
+
+from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.files import expanded
+from elmo_plugin.util.text_files import DECODING_ERRORS
+
+T = TypeVar("T")
+#: Groups of options that exclude each other.
+EXACTLY_ONE, AT_MOST_ONE = "exactly one", "at most one"
+
+
+def positional(metavar: str, help: str, **settings: Any) -> Any:
+    """A field for a positional argument. `settings` are those of `add_argument`."""
+    return field(metadata={"metavar": metavar, "help": help, **settings})
+
+
+def option(help: str, default: Any = None, group: str = "", **settings: Any) -> Any:
+    """
+    A field for an option `--like-its-name`.
+
+    # Parameters
+
+    help : `str`
+        Says the default, too.
+    default : `Any`, optional (default = `None`)
+    group : `str`, optional (default = `""`)
+        A title to stand under, `EXACTLY_ONE` or `AT_MOST_ONE`.
+    settings : `Any`
+        `short`, another name such as `-s`, and those of `add_argument`.
+    """
+    return field(default=default, metadata={"help": help, "group": group, **settings})
+
+
+def flag(help: str, group: str = "") -> Any:
+    """A field for an option that is given or not."""
+    return option(help, False, group)
+
+
+def add_arguments(parser: ArgumentParser, options: type) -> None:
+    """Declares the fields of a dataclass to a parser, in their order."""
+    groups: Dict[str, Any] = {"": parser}
+    for each in fields(options):
+        if is_dataclass(each.type):
+            add_arguments(parser, each.type)  # type: ignore[arg-type]
+            continue
+        names, settings = [each.name], {**_of_annotation(each.type), **each.metadata}
+        if each.default is not MISSING:
+            names = [*settings.pop("short", "").split(), f"--{each.name.replace('_', '-')}"]
+            settings["default"] = each.default
+            if settings.get("nargs") == "+":
+                settings["action"] = "extend"
+        group = settings.pop("group", "")
+        if group not in groups:
+            is_choice = group in (EXACTLY_ONE, AT_MOST_ONE)
+            groups[group] = (
+                parser.add_mutually_exclusive_group(required=group == EXACTLY_ONE)
+                if is_choice
+                else parser.add_argument_group(group)
+            )
+        required = settings.pop("required", None)
+        action = groups[group].add_argument(*names, **settings)
+        # A positional argument may be left out, too.
+        action.required = action.required if required is None else required
+
+
+def read_options(options: Type[T], args: Namespace) -> T:
+    """What was parsed, as the dataclass that `add_arguments` declared."""
+    values = {
+        each.name: read_options(each.type, args)  # type: ignore[arg-type]
+        if is_dataclass(each.type)
+        else getattr(args, each.name)
+        for each in fields(options)  # type: ignore[arg-type]
+    }
+    return options(**values)
+
+
+def _of_annotation(hint: Any) -> Dict[str, Any]:
+    if hint is bool:
+        return {"action": "store_true"}
+    if get_origin(hint) is Union:
+        return _of_annotation(get_args(hint)[0])
+    if get_origin(hint) is list:
+        return {**_of_annotation(get_args(hint)[0]), "nargs": "+"}
+    return {"type": expanded if hint is Path else hint}
+
+
+def whole_number(text: str, allowed: range, expected: str) -> int:
+    """For the `type` of an option."""
+    if not text.isdecimal() or int(text) not in allowed:
+        raise ArgumentTypeError(f"expected a whole number {expected}, found {text}")
+    return int(text)
+
+
+positive_number = partial(whole_number, allowed=range(1, 2**63), expected="above 0")
+
+
+def decoding_errors_option() -> Any:
+    """The option `--decoding-errors` of the commands that read text."""
+    return option(
+        "bytes that are not UTF-8: stop and name their place, or read each as U+FFFD "
+        "(default: strict)",
+        "strict",
+        choices=DECODING_ERRORS,
+    )
+
+
+def ray_option(task: str) -> Any:
+    """The option `--ray`; `task` says what its tasks do. `cpus_option` stands beside it."""
+    help = f"{task} of Ray, on a cluster or (without ADDRESS) on this machine"
+    return option(help, group="Ray", metavar="ADDRESS", nargs="?", const="")
+
+
+def cpus_option() -> Any:
+    """The option `--cpus`."""
+    return option("CPU cores reserved for each Ray task (default: 1)", group="Ray")
+
+
+def check_ray_options(args: Any) -> None:
+    """Refuses options of Ray's tasks without `--ray`, and `--num-workers` with it."""
+    if args.ray is not None and args.num_workers:
+        raise ConfigurationError(
+            "--num-workers is for this machine. With --ray, --cpus is the number of CPUs of a task."
+        )
+    for name in ("cpus", "gpus"):
+        if args.ray is None and getattr(args, name, None) is not None:
+            raise ConfigurationError(
+                f"--{name} is for the tasks of --ray. Leave it out, or add --ray."
+            )
