@@ -113,11 +113,7 @@ class BilmDataLoader(DataLoader):
 
     @overrides
     def __iter__(self) -> Iterator[Dict[str, Any]]:
-        if self._builder is None:
-            raise ValueError(
-                "The elmo-bilm data loader expected a vocabulary before the first iteration. Call "
-                "`index_with` first."
-            )
+        assert self._builder is not None, "call `index_with` first"
         epoch, self._epoch = self._epoch, self._epoch + 1
         return self._epoch_batches(epoch)
 
