@@ -81,7 +81,7 @@ class BootstrapEvaluator(SimpleEvaluator):
     def _samples(self, model: Any, counts: "_InstanceCounts") -> Dict[str, List[float]]:
         """The metrics of each sample."""
         values: Dict[str, List[float]] = {}
-        # No table per sample: that of all instances is in the log.
+        # No table per sample: the log has the table of all instances.
         model.table_heading = ""
         try:
             for attributes in counts.of_samples(self._num_samples, self._seed):

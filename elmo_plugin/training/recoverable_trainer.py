@@ -175,7 +175,7 @@ class RecoverableTrainer(GradientDescentTrainer):
         # AllenNLP counts the skipped batches of the interrupted epoch again.
         self._total_batches_completed = ours["total_batches_completed"] - batches
         for epoch in range(epochs):
-            # An epoch may lack a metric, such as that of a rare label; the one before stays then.
+            # An epoch may lack the metric of a rare label; the one before stays then.
             path = os.path.join(self._serialization_dir, f"metrics_epoch_{epoch}.json")
             self._recovered_metrics.update(json.loads(Path(path).read_text(encoding="utf-8")))
         if self._best_model_filename:

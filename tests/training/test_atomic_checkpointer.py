@@ -1,8 +1,6 @@
 """Checkpoints that are there whole or not at all, and when they are written."""
 
-import os
 import resource
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,11 +9,8 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import TrainerCheckpoint
 
-from elmo_plugin.training import AtomicCheckpointer, save_atomically
-
-
-class Killed(Exception):
-    """Simulates that the process is killed."""
+from elmo_plugin.training import AtomicCheckpointer
+from elmo_plugin.util.weights import save_atomically
 
 
 class ScriptedTrainer:
@@ -86,43 +81,6 @@ def test_old_checkpoints_of_a_sharded_model_are_removed(tmp_path):
                 (tmp_path / f"{kind}_state_e0_b{batch}_w{worker}.th").touch()
     checkpointer._remove_checkpoint(0, 1)
     assert len(names(tmp_path)) == 4 and all("_b10_w" in name for name in names(tmp_path))
-
-
-@pytest.mark.parametrize("event", ["write", "rename"])
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_kill_leaves_the_checkpoint_before(tmp_path, monkeypatch, event, number):
-    checkpointer, trainer = make(tmp_path), ScriptedTrainer()
-    train(checkpointer, trainer, range(1, 6))
-    left = SimpleNamespace(events=number)
-
-    def die(*_):
-        left.events -= 1
-        return left.events == 0
-
-    save, replace = torch.save, os.replace
-
-    def save_half(state, opened):
-        if event == "write" and die():
-            opened.write(b"half a file")
-            raise Killed
-        save(state, opened)
-
-    def no_rename(*paths):
-        if event == "rename" and die():
-            raise Killed
-        replace(*paths)
-
-    monkeypatch.setattr("torch.save", save_half)
-    monkeypatch.setattr("os.replace", no_rename)
-    with pytest.raises(Killed):
-        train(checkpointer, trainer, [6])
-    monkeypatch.undo()
-    recovered = make(tmp_path)
-    assert recovered.load_checkpoint().trainer_state["batches_in_epoch_completed"] == 3
-    # Comes to the same moment and leaves no rubbish.
-    assert train(recovered, ScriptedTrainer(), range(4, 8)) == [6]
-    assert len(names(tmp_path)) == 4 and all(name.endswith(".th") for name in names(tmp_path))
-    assert make(tmp_path).load_checkpoint().trainer_state["batches_in_epoch_completed"] == 6
 
 
 def test_all_processes_are_asked_for_their_part_at_the_same_moments(tmp_path):

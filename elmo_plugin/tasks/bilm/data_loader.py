@@ -135,12 +135,8 @@ class BilmDataLoader(DataLoader):
         start_epoch, start_batch = self._start
         first = start_batch if epoch == start_epoch else 0
         yield from ({} for _ in range(first))
-        batches = self._built(epoch, first)
+        batches = iter(self._pass(epoch, first).batches(self._num_workers))
         while not self._is_over() and (batch := next(batches, None)) is not None:
-            yield batch
-
-    def _built(self, epoch: int, first: int) -> Iterator[Dict[str, Any]]:
-        for batch in self._pass(epoch, first).batches(self._num_workers):
             yield batch if self._device is None else move_to_device(batch, self._device)
 
     def _pass(self, epoch: int, first: int = 0) -> TextPass:
