@@ -30,7 +30,7 @@ def precision_recall_f1(
 
 class SummedMetric(Metric):
     """
-    A metric that is computed from sums over instances, those of all processes. A subclass adds to
+    A metric that is computed from sums over the instances of all processes. A subclass adds to
     `self._sums` when it is called, and computes `scores`.
     """
 

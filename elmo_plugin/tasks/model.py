@@ -236,7 +236,7 @@ class TaggerModel(TaskModel):
         legal. Other tags, such as the vocabulary's padding and unknown label, are never legal.
         """
         self.tags = tags
-        # 0 if legal, else -inf. AllenNLP's indices of start and end come after those of the tags.
+        # 0 if legal, else -inf. AllenNLP numbers the tags first, then start and end.
         scores = torch.full((len(tags) + 2, len(tags) + 2), float("-inf"))
         for row, column in allowed_transitions(scheme, dict(enumerate(tags))):
             scores[row, column] = 0.0
@@ -268,7 +268,7 @@ class TaggerModel(TaskModel):
         return outputs
 
     def loss(self, logits: torch.Tensor, mask: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
-        """The loss of a batch; the shapes are those of `outputs`."""
+        """The loss of a batch. Arguments have the shapes that `outputs` names."""
         raise NotImplementedError
 
     def scores_of_sequences(self) -> Scores:

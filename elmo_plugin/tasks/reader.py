@@ -23,8 +23,7 @@ class TaskReader(DatasetReader):
     fraction : `float`, optional (default = `1.0`)
         Read a random sample of about this share of a file: each item that the reader yields (a
         predicate of SRL, a phrase of SST, a question of SQuAD, a sentence, a pair or a document) is
-        sampled with this probability. With the same seed, the sample of a larger fraction contains
-        that of a smaller one.
+        sampled with this probability. With the same seed, a larger sample contains a smaller one.
     fraction_seed : `int`, optional (default = `0`)
         Another seed draws another sample.
 

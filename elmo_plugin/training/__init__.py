@@ -6,7 +6,6 @@ from elmo_plugin.training.moving_average import RecoverableMovingAverage
 from elmo_plugin.training.optimizers import FusedAdagrad, FusedAdam, Muon
 from elmo_plugin.training.recoverable_trainer import RecoverableTrainer
 from elmo_plugin.training.schedulers import DecayByBatches, LinearDecay, ReduceOnPlateau
-from elmo_plugin.util.weights import save_atomically
 
 __all__ = [
     "AtomicCheckpointer",
@@ -19,5 +18,4 @@ __all__ = [
     "RecoverableMovingAverage",
     "RecoverableTrainer",
     "ReduceOnPlateau",
-    "save_atomically",
 ]

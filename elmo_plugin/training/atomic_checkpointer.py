@@ -17,12 +17,7 @@ class AtomicCheckpointer(Checkpointer):
     """
     AllenNLP's `Checkpointer`, but a run that is killed while it saves can still be recovered. Each
     file is complete or absent, and the model state, by which AllenNLP finds the latest checkpoint,
-    is written last. The parameters are AllenNLP's.
-
-    # Raises
-
-    `ConfigurationError`
-        If the latest checkpoint cannot be read, or lacks one of its files.
+    is written last. A latest checkpoint that cannot be read, or lacks one of its files, is refused.
     """
 
     @overrides

@@ -35,10 +35,8 @@ class BootstrapEvaluator(SimpleEvaluator):
 
     # Parameters
 
-    num_samples : `int`, optional (default = `1000`)
     seed : `int`, optional (default = `0`)
         Seed of the samples and of the order of the batches.
-    cuda_device : `int`, optional (default = `-1`)
     """
 
     def __init__(self, num_samples: int = 1000, seed: int = 0, cuda_device: int = -1) -> None:
@@ -54,13 +52,7 @@ class BootstrapEvaluator(SimpleEvaluator):
         metrics_output_file: Optional[Union[str, PathLike]] = None,
         predictions_output_file: Optional[Union[str, PathLike]] = None,
     ) -> Dict[str, Any]:
-        """
-        # Raises
-
-        `ConfigurationError`
-            If the attribute `metric` of the model is no `Metric`, or if samples are to be written
-            and no instance has labels.
-        """
+        """Evaluates; writes the metrics of samples to `predictions_output_file`."""
         metric = getattr(model, "metric", None)
         if not isinstance(metric, Metric):
             raise ConfigurationError(
@@ -89,7 +81,7 @@ class BootstrapEvaluator(SimpleEvaluator):
     def _samples(self, model: Any, counts: "_InstanceCounts") -> Dict[str, List[float]]:
         """The metrics of each sample."""
         values: Dict[str, List[float]] = {}
-        # No table per sample: that of all instances is in the log.
+        # No table per sample: the log has the table of all instances.
         model.table_heading = ""
         try:
             for attributes in counts.of_samples(self._num_samples, self._seed):
@@ -102,15 +94,7 @@ class BootstrapEvaluator(SimpleEvaluator):
 
 
 class _InstanceCounts(Metric):
-    """
-    Calls a metric, and records the counts of each instance, scored alone: numbers among the
-    metric's attributes, also in dictionaries and tensors.
-
-    # Parameters
-
-    metric : `Metric`
-        Its arguments are sequences or tensors, one entry per instance.
-    """
+    """Calls a metric, and records the counts of each instance, scored alone."""
 
     def __init__(self, metric: Metric) -> None:
         self._metric, self._single = metric, copy.deepcopy(metric)
@@ -151,37 +135,24 @@ class _InstanceCounts(Metric):
         # Shape: (num_instances, num_places)
         added = numpy.array(rows).reshape(len(rows), len(places)) - empty
         for sums in sums_of_samples(added, num_samples, seed):
-            counts = dict(zip(places, (empty + sums).tolist()))
-            yield {name: _with_counts(name, value, counts) for name, value in self._whole.items()}
-
-
-def _parts(value: Any) -> List[Tuple[Any, Any]]:
-    if isinstance(value, dict):
-        return list(value.items())
-    return list(enumerate(value.flatten().tolist() if isinstance(value, torch.Tensor) else [value]))
+            attributes = copy.deepcopy(self._whole)
+            for (name, key), count in zip(places, (empty + sums).tolist()):
+                value = attributes[name]
+                if isinstance(value, dict):
+                    value[key] = count
+                elif isinstance(value, torch.Tensor):
+                    value.view(-1)[key] = count
+                else:
+                    attributes[name] = count
+            yield attributes
 
 
 def _counts(attributes: Dict[str, Any]) -> _Counts:
-    """The numbers by the attribute and the key or number in it."""
-    return {
-        (name, key): float(part)
-        for name, value in attributes.items()
-        for key, part in _parts(value)
-        if isinstance(part, (int, float))
-    }
-
-
-def _with_counts(name: str, value: Any, counts: _Counts) -> Any:
-    """A value of an attribute with other numbers."""
-    parts = {
-        key: type(part)(counts[name, key]) if (name, key) in counts else part
-        for key, part in _parts(value)
-    }
-    if isinstance(value, torch.Tensor):
-        return value.new_tensor(list(parts.values())).view_as(value)
-    if not isinstance(value, dict):
-        return parts[0]
-    mapping = copy.copy(value)
-    for key, part in parts.items():
-        mapping[key] = part
-    return mapping
+    """Numbers among attributes, also in dictionaries and tensors, by attribute and key in it."""
+    counts = {}
+    for name, value in attributes.items():
+        parts = value.flatten().tolist() if isinstance(value, torch.Tensor) else [value]
+        for key, part in value.items() if isinstance(value, dict) else enumerate(parts):
+            if isinstance(part, (int, float)):
+                counts[name, key] = float(part)
+    return counts

@@ -12,7 +12,7 @@ from elmo_plugin.util.errors import ConfigurationError
 # A quintic that moves all singular values from (0, 1] to about 1 in five steps (Jordan et al.).
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _NUM_STEPS = 5
-# Updates of matrices are scaled to this root mean square, that of Adam's updates (Liu et al. 2025).
+# Updates of matrices are scaled to the root mean square of Adam's updates (Liu et al. 2025).
 _UPDATE_SIZE = 0.2
 # What a group of matrices may set.
 _SETTINGS = {"blocks", "lr", "requires_grad"}

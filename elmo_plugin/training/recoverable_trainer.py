@@ -3,6 +3,7 @@ import json
 import os
 import random
 from collections import Counter
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -34,7 +35,9 @@ def random_states(device: torch.device) -> Dict[str, Any]:
     The states of the random generators of Python, NumPy, PyTorch and, if `device` is a GPU, of that
     GPU. `torch.load` can read them with `weights_only`.
     """
-    name, keys, *rest = numpy.random.get_state()  # type: ignore[misc]
+    # `Any`, because the annotation of `get_state` also allows a dictionary.
+    of_numpy: Any = numpy.random.get_state()
+    name, keys, *rest = of_numpy
     states = {
         "python": random.getstate(),
         "numpy": (name, keys.tolist(), *rest),
@@ -66,17 +69,17 @@ class RecoverableTrainer(GradientDescentTrainer):
     skipped here; in the interrupted one, the batches before the checkpoint are loaded again, but
     not trained on.
 
-    Before a checkpoint, the trainer calls `before_checkpoint()` on each module of the model that
-    has this method, which may write data that is not in its `state_dict`, such as ELMo's cache.
-    After an epoch, it adds the numbers that `epoch_metrics()` of a module returns, such as the
-    weights of ELMo's layers, to the metrics of training.
+    The trainer calls two methods of the model's modules that have them: `before_checkpoint()`,
+    which may write data that is not in the `state_dict`, such as ELMo's cache, and, after an epoch,
+    `epoch_metrics()`, whose numbers, such as the weights of ELMo's layers, are added to the metrics
+    of training.
 
     Not restored are states that a model carries between batches outside of its `state_dict`, such
     as those of a `stateful` ELMo, random numbers drawn by the workers of a lazy data loader, and
     what a loader carries from epoch to epoch (`batches_per_epoch`; `simple` with `shuffle`).
 
-    Parameters are those of AllenNLP's `GradientDescentTrainer` and one more. Use it with the
-    checkpointer `elmo-atomic`, which distributed training requires.
+    Parameters are AllenNLP's and one more. Use the checkpointer `elmo-atomic`, which distributed
+    training requires.
 
     # Parameters
 
@@ -105,10 +108,9 @@ class RecoverableTrainer(GradientDescentTrainer):
 
     @overrides
     def batch_outputs(self, batch: TensorDict, for_training: bool) -> Dict[str, torch.Tensor]:
-        if not (for_training and self._mixed_precision):
-            # Even `autocast_bfloat16(..., False)` would disable AllenNLP's `use_amp`.
-            return super().batch_outputs(batch, for_training)
-        with autocast_bfloat16(self.cuda_device):
+        is_mixed = for_training and self._mixed_precision
+        # `autocast_bfloat16(..., False)` would disable AllenNLP's `use_amp`.
+        with autocast_bfloat16(self.cuda_device) if is_mixed else nullcontext():
             return super().batch_outputs(batch, for_training)
 
     @overrides
@@ -173,7 +175,7 @@ class RecoverableTrainer(GradientDescentTrainer):
         # AllenNLP counts the skipped batches of the interrupted epoch again.
         self._total_batches_completed = ours["total_batches_completed"] - batches
         for epoch in range(epochs):
-            # An epoch may lack a metric, such as that of a rare label; the one before stays then.
+            # An epoch may lack the metric of a rare label; the one before stays then.
             path = os.path.join(self._serialization_dir, f"metrics_epoch_{epoch}.json")
             self._recovered_metrics.update(json.loads(Path(path).read_text(encoding="utf-8")))
         if self._best_model_filename:
@@ -191,16 +193,13 @@ class RecoverableTrainer(GradientDescentTrainer):
         if self._recovered_metrics["best_epoch"] == epochs - 1:
             self._best_model_filename = self._best_path
             if self._primary:
-                self._save_best()
+                if self._moving_average:
+                    self._moving_average.assign_average_value()
+                self._save_model_state(self._best_path)
+                if self._moving_average:
+                    self._moving_average.restore()
         if self._should_stop_early():
             self._num_epochs = epochs
-
-    def _save_best(self) -> None:
-        if self._moving_average:
-            self._moving_average.assign_average_value()
-        self._save_model_state(self._best_path)
-        if self._moving_average:
-            self._moving_average.restore()
 
     @overrides
     def _save_model_state(self, path: str) -> None:

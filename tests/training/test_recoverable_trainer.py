@@ -72,6 +72,14 @@ class NoisyModel(Model):
         return metrics
 
 
+@Model.register("elmo-test-numpy")
+class NumpyModel(NoisyModel):
+    """Its metrics are numbers of NumPy."""
+
+    def get_metrics(self, reset=False):
+        return {name: numpy.float64(value) for name, value in super().get_metrics(reset).items()}
+
+
 @pytest.fixture
 def experiment(tmp_path):
     draw = random.Random(0)
@@ -135,7 +143,7 @@ def uninterrupted(tmp_path_factory):
     found = {}
 
     def results_of(experiment):
-        key = json.dumps(experiment["trainer"])
+        key = json.dumps([experiment["trainer"], experiment["data_loader"], experiment["model"]])
         if key not in found:
             found[key] = run(experiment, tmp_path_factory.mktemp("whole") / "run")
         return found[key]
@@ -155,6 +163,7 @@ def test_a_recovered_run_ends_like_an_uninterrupted_one(
     assert_same(run(experiment, folder, killed_at), whole)
 
 
+# What changes in the experiment, or in its trainer.
 VARIANTS = {
     "averages, a schedule and several batches a step": {
         "moving_average": {"type": "elmo-exponential", "decay": 0.9},
@@ -178,6 +187,16 @@ VARIANTS = {
         "callbacks": ["elmo-test-kill", {"type": "should_validate_callback",
                                          "validation_start": 0, "validation_interval": 2}],
     },
+    # AllenNLP's sampler shuffles to count its batches.
+    "a loader whose length draws random numbers": {
+        "data_loader": {"batch_sampler": {"type": "max_tokens_sampler", "max_tokens": 12,
+                                          "sorting_keys": ["tokens"]}},
+        "checkpointer": {"type": "elmo-atomic", "save_every_num_batches": 4},
+    },
+    "metrics that are numbers of NumPy, and a state that holds a counter": {
+        "model": {"type": "elmo-test-numpy"},
+        "learning_rate_scheduler": {"type": "multi_step", "milestones": [1, 2]},
+    },
 }  # fmt: skip
 
 
@@ -186,40 +205,14 @@ VARIANTS = {
 def test_recovery_is_exact_with_other_settings_of_the_trainer(
     folder, experiment, uninterrupted, variant, killed_at
 ):
-    experiment["trainer"].update(VARIANTS[variant])
+    for name, value in VARIANTS[variant].items():
+        (experiment if name in experiment else experiment["trainer"])[name] = value
     if "num_gradient_accumulation_steps" in VARIANTS[variant]:
         killed_at = [-(-batch // 2) for batch in killed_at]
+    if "data_loader" in VARIANTS[variant]:
+        # Its epochs are longer.
+        killed_at = [batch + 9 for batch in killed_at]
     assert_same(run(experiment, folder, killed_at), uninterrupted(experiment))
-
-
-def test_recovery_is_exact_with_a_loader_whose_length_draws_random_numbers(
-    tmp_path, experiment, monkeypatch
-):
-    # AllenNLP's sampler shuffles to count its batches.
-    sampler = {"type": "max_tokens_sampler", "max_tokens": 12, "sorting_keys": ["tokens"]}
-    experiment["data_loader"] = {"batch_sampler": sampler}
-    experiment["trainer"]["checkpointer"] = {"type": "elmo-atomic"}
-    whole = run(experiment, tmp_path / "whole")
-    with monkeypatch.context() as killed:
-        killed.setattr(Kill, "at", 20)
-        with pytest.raises(Killed):
-            train_model(Params(copy.deepcopy(experiment)), tmp_path / "killed")
-    # The second epoch begins from the checkpoint at its start.
-    assert (tmp_path / "killed" / "model_state_e1_b0.th").exists()
-    train_model(Params(copy.deepcopy(experiment)), tmp_path / "killed", recover=True)
-    assert_same(results(tmp_path / "killed"), whole)
-
-
-@pytest.mark.parametrize("killed_at", [1, 4])
-def test_recovery_is_exact_if_the_first_evaluation_draws_random_numbers(
-    tmp_path, experiment, killed_at
-):
-    experiment["trainer"]["callbacks"].insert(0, "elmo-evaluate-before")
-    _, whole = run(experiment, tmp_path / "whole")
-    _, recovered = run(experiment, tmp_path / "recovered", [killed_at])
-    # It counts evaluations, and the recovered run needs no second one before the first batch.
-    del whole["num_validated"], recovered["num_validated"]
-    assert all(torch.equal(recovered[name], whole[name]) for name in whole)
 
 
 def test_losses_of_a_recovered_epoch_are_means_over_the_batches_after_the_checkpoint(
@@ -242,30 +235,6 @@ def test_losses_of_a_recovered_epoch_are_means_over_the_batches_after_the_checkp
     assert len(found) == 3 + NUM_BATCHES - 2
     means = numpy.mean(found[3:], axis=0)
     assert [metrics["training_loss"], metrics["training_reg_loss"]] == pytest.approx(means)
-
-
-def test_allennlps_average_keeps_its_parameters_and_their_device(folder, experiment, monkeypatch):
-    experiment["trainer"]["moving_average"] = {"type": "exponential"}
-    restore = RecoverableTrainer._maybe_restore_checkpoint
-    found = []
-
-    def restore_elsewhere(trainer):
-        average = trainer._moving_average
-        parameters = [id(parameter) for _, parameter in average._parameters]
-        # `meta` stands for a GPU: checkpoints are loaded to the CPU.
-        for name, value in average._shadows.items():
-            average._shadows[name] = value.to("meta")
-        restore(trainer)
-        assert parameters == [id(parameter) for _, parameter in average._parameters]
-        found.extend(value.device.type for value in average._shadows.values())
-        raise Killed
-
-    Kill.at = 3
-    for recover in (False, True):
-        with pytest.raises(Killed):
-            train_model(Params(copy.deepcopy(experiment)), folder, recover=recover)
-        monkeypatch.setattr(RecoverableTrainer, "_maybe_restore_checkpoint", restore_elsewhere)
-    assert set(found) == {"meta"}
 
 
 def test_a_checkpoint_of_the_version_before_is_recovered(folder, experiment, uninterrupted):
@@ -302,28 +271,6 @@ def test_mixed_precision_is_for_training_only(folder, experiment, monkeypatch, w
     _, best = run(experiment, folder)
     assert found == {True: {torch.bfloat16}, False: {torch.float32}}
     assert {value.dtype for name, value in best.items() if "weight" in name} == {torch.float32}
-
-
-def test_autocast_of_allennlp_is_left_alone(experiment, folder, monkeypatch):
-    found = set()
-    forward = NoisyModel.forward
-
-    def record(model, *args, **tensors):
-        found.add(model.linear(torch.ones(1, 3)).dtype)
-        return forward(model, *args, **tensors)
-
-    monkeypatch.setattr(NoisyModel, "forward", record)
-    # As with `use_amp` on a GPU.
-    with torch.autocast("cpu", torch.bfloat16):
-        run(experiment, folder)
-    assert found == {torch.bfloat16}
-
-
-def test_mixed_precision_is_float32_where_bfloat16_is_slow(tmp_path, experiment, without_bfloat16):
-    _, exact = run(experiment, tmp_path / "exact")
-    experiment["trainer"]["mixed_precision"] = True
-    _, mixed = run(experiment, tmp_path / "mixed")
-    assert all(torch.equal(exact[name], mixed[name]) for name in exact)
 
 
 def test_recovering_a_finished_run_trains_nothing_and_keeps_all_metrics(folder, experiment):
@@ -372,17 +319,6 @@ def test_hooks_that_check_the_first_batch_do_not_stay_on_a_recovered_model(folde
     assert not any(module._forward_hooks for module in model.modules())
 
 
-def test_an_epoch_that_was_not_validated_is_not_taken_for_the_best(folder, experiment):
-    experiment["trainer"]["callbacks"].append(
-        {"type": "should_validate_callback", "validation_start": 0, "validation_interval": 2}
-    )
-    experiment["trainer"]["num_epochs"] = 2
-    whole = run(experiment, folder)
-    assert whole[0]["best_epoch"] == 0
-    train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
-    assert_same(results(folder), whole)
-
-
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -400,52 +336,16 @@ def test_a_checkpoint_of_another_trainer_is_refused(folder, experiment, change, 
         train_model(Params(copy.deepcopy(experiment)), folder, recover=True)
 
 
-@Model.register("elmo-test-numpy")
-class NumpyModel(NoisyModel):
-    """Its metrics are numbers of numpy, and a part of it never trains once it has been used."""
-
-    def __init__(self, vocab: Vocabulary, **kwargs) -> None:
-        super().__init__(vocab, **kwargs)
-        self.frozen = FrozenPart()
-
-    def forward(self, *args, **kwargs):
-        self.frozen()
-        return super().forward(*args, **kwargs)
-
-    def get_metrics(self, reset=False):
-        return {name: numpy.float64(value) for name, value in super().get_metrics(reset).items()}
-
-
-class FrozenPart(torch.nn.Module):
-    modes = []
-
-    def forward(self) -> None:
-        self.eval()
-
-    def before_checkpoint(self) -> None:
-        FrozenPart.modes.append(self.training)
-
-
-def test_a_metric_may_return_numbers_of_numpy(tmp_path, experiment):
-    experiment["model"]["type"] = "elmo-test-numpy"
-    # Its state holds a `Counter`, which has to stay one.
-    experiment["trainer"]["learning_rate_scheduler"] = {"type": "multi_step", "milestones": [1, 2]}
-    whole = run(experiment, tmp_path / "whole")
-    assert_same(run(experiment, tmp_path / "killed", [9]), whole)
-
-
 def test_modules_are_notified_of_a_checkpoint_and_keep_their_mode(folder, experiment, monkeypatch):
-    experiment["model"]["type"] = "elmo-test-numpy"
-    monkeypatch.setattr(FrozenPart, "modes", [])
-    modes_after = []
-    get_state = RecoverableTrainer.get_checkpoint_state
+    modes = []
+    forward = NoisyModel.forward
 
-    def get_checkpoint_state(trainer):
-        checkpoint = get_state(trainer)
-        modes_after.append(trainer.model.frozen.training)
-        return checkpoint
+    def with_frozen_part(model, *args, **tensors):
+        model.embedding.eval()
+        return forward(model, *args, **tensors)
 
-    monkeypatch.setattr(RecoverableTrainer, "get_checkpoint_state", get_checkpoint_state)
+    monkeypatch.setattr(NoisyModel, "forward", with_frozen_part)
+    notify = lambda model: modes.append(model.embedding.training)  # noqa: E731
+    monkeypatch.setattr(NoisyModel, "before_checkpoint", notify, raising=False)
     run(experiment, folder)
-    assert len(FrozenPart.modes) == len(modes_after) > NUM_EPOCHS
-    assert not any(FrozenPart.modes + modes_after)
+    assert len(modes) > NUM_EPOCHS and not any(modes)

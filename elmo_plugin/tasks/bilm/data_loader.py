@@ -113,11 +113,7 @@ class BilmDataLoader(DataLoader):
 
     @overrides
     def __iter__(self) -> Iterator[Dict[str, Any]]:
-        if self._builder is None:
-            raise ValueError(
-                "The elmo-bilm data loader expected a vocabulary before the first iteration. Call "
-                "`index_with` first."
-            )
+        assert self._builder is not None, "call `index_with` first"
         epoch, self._epoch = self._epoch, self._epoch + 1
         return self._epoch_batches(epoch)
 
@@ -139,12 +135,8 @@ class BilmDataLoader(DataLoader):
         start_epoch, start_batch = self._start
         first = start_batch if epoch == start_epoch else 0
         yield from ({} for _ in range(first))
-        batches = self._built(epoch, first)
+        batches = iter(self._pass(epoch, first).batches(self._num_workers))
         while not self._is_over() and (batch := next(batches, None)) is not None:
-            yield batch
-
-    def _built(self, epoch: int, first: int) -> Iterator[Dict[str, Any]]:
-        for batch in self._pass(epoch, first).batches(self._num_workers):
             yield batch if self._device is None else move_to_device(batch, self._device)
 
     def _pass(self, epoch: int, first: int = 0) -> TextPass:

@@ -28,7 +28,7 @@ class PretrainingTrainer(RecoverableTrainer):
     model, and a recovered run does not read finished batches again. Training also ends when the
     budget of the learning rate scheduler `elmo-linear-decay` is used up.
 
-    Parameters are those of `RecoverableTrainer`, which needs the checkpointer `elmo-atomic`, but
+    Takes the parameters of `RecoverableTrainer`, and needs the checkpointer `elmo-atomic`, but
     `mixed_precision` is a parameter of the model.
     """
 

@@ -14,8 +14,8 @@ from elmo_plugin.util.errors import ConfigurationError, check_dropout, check_lea
 @dataclass
 class ScoringSettings(FromParams):
     """
-    Sizes and limits of the mention scorer and the antecedent scorer; by default those of Lee et al.
-    (2017).
+    Sizes and limits of the mention scorer and the antecedent scorer. The defaults are from Lee et
+    al. (2017).
 
     # Parameters
 

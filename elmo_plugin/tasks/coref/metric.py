@@ -29,7 +29,7 @@ class Overlaps(NamedTuple):
 
 
 def overlaps(predicted: Clusters, gold: Clusters) -> Overlaps:
-    """Of clusters as `CorefScores` is called with."""
+    """Counts what predicted and gold clusters share, see `CorefScores.__call__` for both."""
     owners = {mention: number for number, cluster in enumerate(predicted) for mention in cluster}
     shared: Counter = Counter()
     last: Dict[Mention, int] = {}

@@ -69,7 +69,7 @@ class NamedEntityRecognizer(TaggerModel):
         metadata: List[Dict[str, Any]],
         tags: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
-        """See `TaggerModel.outputs`; the tags are in BIOUL."""
+        """Returns `TaggerModel.outputs`; the tags are in BIOUL."""
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)
         text, embedded = self.embed(tokens)

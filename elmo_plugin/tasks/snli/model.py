@@ -77,7 +77,7 @@ class Esim(ClassifierModel):
         metadata: List[Dict[str, Any]],
         label: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
-        """See `outputs`; `label`, shape `(batch_size,)`, holds indices into `label_names`."""
+        """Returns `outputs`; `label`, shape `(batch_size,)`, holds indices into `label_names`."""
         # One batch of both texts needs half the recurrent steps and one pass of the biLM: first the
         # premises, then the hypotheses, so that `num_texts` is twice `batch_size`.
         tokens = _stacked(premise, hypothesis)
@@ -104,7 +104,7 @@ class Esim(ClassifierModel):
 
 
 def _stacked(first: TextFieldTensors, second: TextFieldTensors) -> TextFieldTensors:
-    """Two batches of texts as one: the texts of `first`, then those of `second`."""
+    """Joins two batches of texts: first the texts of `first`, then the texts of `second`."""
     return {
         indexer: {name: _rows(tensor, second[indexer][name]) for name, tensor in tensors.items()}
         for indexer, tensors in first.items()

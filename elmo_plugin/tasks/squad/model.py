@@ -128,8 +128,8 @@ class BidafSelfAttention(TaskModel):
         metadata: List[Dict[str, Any]],
     ) -> torch.Tensor:
         """
-        As `_encode`. A passage with several questions in the batch is encoded once, but not in
-        training, where each question has its own dropout.
+        Encodes a passage with several questions in the batch once, but not in training, where each
+        question has its own dropout.
         """
         if self.training:
             return self._encode(mask, passage, sentences)

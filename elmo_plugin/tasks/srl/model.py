@@ -60,8 +60,8 @@ class SemanticRoleLabeler(TaggerModel):
         tags: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
         """
-        See `TaggerModel.outputs`; the tags are roles in BIO. `predicate_indicator`, of the same
-        shape, is 1 on the predicate.
+        Returns `TaggerModel.outputs`; the tags are roles in BIO. `predicate_indicator`, which has
+        the shape of `tags`, is 1 on the predicate.
         """
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)

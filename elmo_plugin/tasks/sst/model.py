@@ -78,7 +78,7 @@ class SentimentClassifier(ClassifierModel):
         metadata: List[Dict[str, Any]],
         label: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
-        """See `ClassifierModel.outputs`; `label`, shape `(batch_size,)`, are the gold classes."""
+        """Returns `ClassifierModel.outputs`; `label`, shape `(batch_size,)`, is the gold class."""
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)
         text, embedded = self.embed(tokens)

@@ -15,7 +15,7 @@ from allennlp.models import Model, load_archive
 
 from elmo_plugin.bilm import save_weights
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights, save_softmax
-from elmo_plugin.tasks.bilm.model import BilmModel, InitialWeights
+from elmo_plugin.tasks.bilm.model import BilmModel
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary, softmax_counts
 from tests.bilm.pretraining.tiny import make_experiment, make_options, write_text
 from tests.bilm.trained import save_run
@@ -105,18 +105,6 @@ def test_the_words_of_a_softmax_may_stand_elsewhere(trained, vocab, tmp_path):
     assert torch.equal(model.softmax.weight[ours], trained.softmax.weight[theirs])
 
 
-def test_words_that_are_named_come_before_those_beside_the_weights(trained, vocab, tmp_path):
-    path = save_as_one_file(trained, tmp_path)
-    lines = (tmp_path / "vocabulary.txt").read_text().splitlines()
-    words = [line.split("\t")[0] for line in lines]
-    (tmp_path / "words.txt").write_text("\n".join([*words[:3], *reversed(words[3:])]) + "\n")
-    initial = InitialWeights(str(path), str(tmp_path / "words.txt"))
-    model = BilmModel(vocab, make_options(), initial_weights=initial)
-    assert words[3] == "b"
-    ours, theirs = row_of(model, "b"), row_of(trained, words[-1])
-    assert torch.equal(model.softmax.weight[ours], trained.softmax.weight[theirs])
-
-
 def test_a_softmax_whose_words_are_missing_or_others_is_refused(trained, vocab, tmp_path):
     path = str(save_as_one_file(trained, tmp_path))
     words = tmp_path / "vocabulary.txt"
@@ -144,19 +132,6 @@ def test_weights_without_a_softmax_are_taken_with_a_warning(trained, vocab, tmp_
     )
     counts = torch.tensor(softmax_counts(vocab), dtype=torch.float32).clamp_min(0.5)
     torch.testing.assert_close(model.softmax.bias.detach(), (counts / counts.sum()).log())
-
-
-def test_weights_of_another_shape_are_refused(trained, vocab, tmp_path):
-    path = save_as_files(trained, tmp_path)
-    options = make_options()
-    options["lstm"]["dim"] = 9
-    with pytest.raises(ConfigurationError, match="weights.hdf5"):
-        BilmModel(vocab, options, initial_weights=str(path))
-
-
-def test_a_missing_file_is_named(vocab):
-    with pytest.raises(ConfigurationError, match="nowhere.hdf5"):
-        BilmModel(vocab, make_options(), initial_weights="nowhere.hdf5")
 
 
 def test_once_trained_a_model_does_without_them(trained, tmp_path):

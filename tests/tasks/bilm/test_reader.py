@@ -19,11 +19,6 @@ def test_the_options_are_given_or_read_from_a_file(make_options, options_file, t
     assert BilmReader().options == BilmOptions.from_file(options_file)
 
 
-def test_it_knows_whether_both_directions_are_wanted(make_options):
-    assert BilmReader(options=make_options()).options.bidirectional
-    assert not BilmReader(options={**make_options(), "bidirectional": False}).options.bidirectional
-
-
 def test_it_is_built_from_a_configuration(make_options, tmp_path):
     params = Params({"type": "elmo-bilm", "options": make_options(), "max_tokens": 7})
     reader = DatasetReader.from_params(params, serialization_dir=None)

@@ -1,5 +1,3 @@
-import pickle
-
 import pytest
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
@@ -7,8 +5,6 @@ from allennlp.data import Vocabulary
 
 from elmo_plugin.bilm.vocabulary_file import choose_words, read_vocabulary, write_vocabulary
 from elmo_plugin.corpora.sentence_per_line import count_words
-from elmo_plugin.tasks.bilm.data_loader import BilmDataLoader
-from elmo_plugin.tasks.bilm.reader import BilmReader
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary, softmax_counts, softmax_ids
 
 TEXT = "the owl saw the owl\n\nthe cat saw it\n"
@@ -49,21 +45,35 @@ def from_params(**params):
     return Vocabulary.from_params(Params({"type": "elmo-bilm", **params}), instances=iter([]))
 
 
-def test_words_come_by_count_and_then_by_their_letters(text):
-    assert choose_words(count_words([text])) == ENTRIES
-    vocabulary = from_params(text=str(text))
-    assert isinstance(vocabulary, SoftmaxVocabulary)
-    assert words(vocabulary) == [word for word, _ in ENTRIES]
-    assert softmax_counts(vocabulary) == [count for _, count in ENTRIES]
+def saved_and_loaded(vocabulary, folder):
+    """As an archive gives it, and as a process of a distributed training gets it."""
+    vocabulary.save_to_files(str(folder))
+    archived, _ = Vocabulary.resolve_class_name("elmo-bilm")
+    as_one_of_ours = archived.from_files(str(folder), None, None)
+    as_one_of_allennlp = Vocabulary.from_params(
+        Params({"type": "from_files", "directory": str(folder)})
+    )
+    return as_one_of_ours, as_one_of_allennlp
 
 
-def test_words_left_out_are_counted_as_unknown(text):
-    five = from_params(text=str(text), size=5)
-    assert words(five) == ["<S>", "</S>", "<UNK>", "the", "owl"]
-    assert softmax_counts(five) == [2, 2, 4, 3, 2]
-    frequent = from_params(text=str(text), min_count=2)
-    assert words(frequent) == ["<S>", "</S>", "<UNK>", "the", "owl", "saw"]
-    assert softmax_counts(frequent) == [2, 2, 2, 3, 2, 2]
+@pytest.mark.parametrize(
+    "settings, expected",
+    [
+        ({}, ENTRIES),
+        # Words that are left out are counted as unknown.
+        ({"size": 5}, [*ENTRIES[:2], ("<UNK>", 4), *ENTRIES[3:5]]),
+        ({"min_count": 2}, [*ENTRIES[:2], ("<UNK>", 2), *ENTRIES[3:6]]),
+    ],
+)
+def test_words_come_by_count_and_then_by_their_letters_also_when_loaded(text, settings, expected):
+    if not settings:
+        assert choose_words(count_words([text])) == expected
+    vocabulary = from_params(text=str(text), **settings)
+    ours, theirs = saved_and_loaded(vocabulary, text.parent / "vocabulary")
+    assert isinstance(vocabulary, SoftmaxVocabulary) and isinstance(ours, SoftmaxVocabulary)
+    for each in (vocabulary, ours, theirs):
+        assert words(each) == list(softmax_ids(each)) == [word for word, _ in expected]
+        assert softmax_counts(each) == [count for _, count in expected]
 
 
 def test_special_words_that_stand_in_the_text_are_counted_where_they_belong(tmp_path):
@@ -85,11 +95,12 @@ def test_a_file_is_read_back_as_it_was_written(text, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.txt", "vocabulary.txt"]
 
 
-def test_a_file_of_bilm_tf_has_no_counts(vocabulary_file):
+def test_a_file_of_bilm_tf_has_no_counts(vocabulary_file, tmp_path):
     file = vocabulary_file("<S>", "</S>", "<UNK>", "the", "!!!MAXTERMID", "a\u00a0b", "of")
     vocabulary = from_params(file=file, size=5)
     assert words(vocabulary) == ["<S>", "</S>", "<UNK>", "the", "a\u00a0b"]
-    assert softmax_counts(vocabulary) is None
+    for each in (vocabulary, *saved_and_loaded(vocabulary, tmp_path / "vocabulary")):
+        assert softmax_counts(each) is None
     with pytest.raises(ConfigurationError, match="holds no counts, so `min_count` 2 cannot"):
         from_params(file=file, min_count=2)
 
@@ -126,63 +137,29 @@ def test_a_file_that_cannot_be_one_is_refused(vocabulary_file, lines, message):
         from_params(file=vocabulary_file(*lines))
 
 
-def test_impossible_settings_are_refused(text, tmp_path):
-    with pytest.raises(ConfigurationError, match="found neither"):
-        from_params()
-    with pytest.raises(ConfigurationError, match="found both"):
-        from_params(text=str(text), file=str(text))
-    with pytest.raises(ConfigurationError, match="found both"):
-        from_params(text="", file=str(text))
-    with pytest.raises(ConfigurationError, match="`size` of at least 4, found 3"):
-        from_params(text=str(text), size=3)
-    with pytest.raises(ConfigurationError, match="`min_count` of at least 1, found 0"):
-        from_params(text=str(text), min_count=0)
-    with pytest.raises(ConfigurationError, match="`min_count` of at most 3, .* found 4"):
-        from_params(text=str(text), min_count=4)
-    write_vocabulary(choose_words(count_words([text])), tmp_path / "file.txt")
-    with pytest.raises(ConfigurationError, match="`min_count` of at most 3, .* found 4"):
-        from_params(file=str(tmp_path / "file.txt"), min_count=4)
-    with pytest.raises(ConfigurationError, match="nowhere.txt does not exist"):
-        from_params(file="nowhere.txt")
-    with pytest.raises(ConfigurationError, match="`nowhere.txt` is no file"):
-        from_params(text="nowhere.txt")
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({}, "found neither"),
+        ({"text": "text.txt", "file": "text.txt"}, "found both"),
+        ({"text": "", "file": "text.txt"}, "found both"),
+        ({"text": "text.txt", "size": 3}, "`size` of at least 4, found 3"),
+        ({"text": "text.txt", "min_count": 0}, "`min_count` of at least 1, found 0"),
+        ({"text": "text.txt", "min_count": 4}, "`min_count` of at most 3, .* found 4"),
+        ({"file": "vocabulary.txt", "min_count": 4}, "`min_count` of at most 3, .* found 4"),
+        ({"file": "nowhere.txt"}, "nowhere.txt does not exist"),
+        ({"text": "nowhere.txt"}, "`nowhere.txt` is no file"),
+        ({"file": "latin.txt"}, "latin.txt:2: expected UTF-8"),
+        ({"text": "empty.txt"}, "Expected words, found none in .*empty.txt"),
+    ],
+)
+def test_impossible_settings_are_refused(text, tmp_path, monkeypatch, settings, message):
+    monkeypatch.chdir(tmp_path)
+    write_vocabulary(choose_words(count_words([text])), tmp_path / "vocabulary.txt")
     (tmp_path / "latin.txt").write_bytes(b"<S>\ncaf\xe9\n")
-    with pytest.raises(ConfigurationError, match="latin.txt:2: expected UTF-8"):
-        from_params(file=str(tmp_path / "latin.txt"))
     (tmp_path / "empty.txt").write_text("\n\n")
-    with pytest.raises(ConfigurationError, match="Expected words, found none in .*empty.txt"):
-        from_params(text=str(tmp_path / "empty.txt"))
-
-
-def saved_and_loaded(vocabulary, folder):
-    """As an archive gives it, and as a process of a distributed training gets it."""
-    vocabulary.save_to_files(str(folder))
-    archived, _ = Vocabulary.resolve_class_name("elmo-bilm")
-    as_one_of_ours = archived.from_files(str(folder), None, None)
-    as_one_of_allennlp = Vocabulary.from_params(
-        Params({"type": "from_files", "directory": str(folder)})
-    )
-    return as_one_of_ours, as_one_of_allennlp
-
-
-@pytest.mark.parametrize("size", [None, 5])
-def test_saving_and_loading_keeps_words_and_counts(text, tmp_path, size):
-    vocabulary = from_params(text=str(text), size=size)
-    for loaded in saved_and_loaded(vocabulary, tmp_path / "vocabulary"):
-        assert words(loaded) == words(vocabulary)
-        assert softmax_counts(loaded) == softmax_counts(vocabulary)
-        assert softmax_ids(loaded) == softmax_ids(vocabulary)
-    ours, _ = saved_and_loaded(vocabulary, tmp_path / "again")
-    assert isinstance(ours, SoftmaxVocabulary)
-    assert softmax_counts(ours) == softmax_counts(vocabulary)
-
-
-def test_without_counts_none_are_loaded(vocabulary_file, tmp_path):
-    vocabulary = from_params(file=vocabulary_file("<S>", "</S>", "<UNK>", "the"))
-    for loaded in saved_and_loaded(vocabulary, tmp_path / "vocabulary"):
-        assert softmax_counts(loaded) is None
-        assert softmax_ids(loaded) == softmax_ids(vocabulary)
-        assert loaded.get_namespaces() == {"softmax_labels"}
+    with pytest.raises(ConfigurationError, match=message):
+        from_params(**settings)
 
 
 def test_odd_words_survive_saving_and_loading(tmp_path):
@@ -204,32 +181,9 @@ def test_no_word_holds_white_space(tmp_path, space):
     assert words(vocabulary)[3:] == ["left", "right"]
 
 
-def test_a_loaded_vocabulary_gives_the_same_batches(text, tmp_path):
-    vocabulary = from_params(text=str(text))
-    targets = []
-    for vocab in (vocabulary, *saved_and_loaded(vocabulary, tmp_path / "vocabulary")):
-        loader = BilmDataLoader(BilmReader(), text)
-        loader.index_with(vocab)
-        targets.append([batch["forward_targets"].tolist() for batch in loader])
-    assert targets[0] == targets[1] == targets[2]
-
-
-def test_a_vocabulary_can_be_sent_to_a_worker(text):
-    vocabulary = from_params(text=str(text))
-    sent = pickle.loads(pickle.dumps(vocabulary))
-    assert softmax_ids(sent) == softmax_ids(vocabulary)
-    assert softmax_counts(sent) == softmax_counts(vocabulary)
-
-
 def test_the_counts_of_another_vocabulary_are_unknown():
     other = Vocabulary()
     assert softmax_counts(other) is None
     with pytest.raises(ConfigurationError, match="`softmax_labels` .* begin with <S>, </S>, <UNK>"):
         softmax_ids(other)
     assert not other.get_namespaces()
-
-
-def test_a_file_that_could_not_be_written_leaves_nothing(tmp_path):
-    with pytest.raises(UnicodeEncodeError):
-        write_vocabulary([("\ud800", 1)], tmp_path / "vocabulary.txt")
-    assert list(tmp_path.iterdir()) == []

@@ -79,23 +79,6 @@ def count_two_batches() -> SrlSpanF1:
     return metric
 
 
-def test_scores_are_fractions_over_all_batches():
-    assert count_two_batches().get_metric() == {
-        "precision-overall": pytest.approx(2 / 3),
-        "recall-overall": pytest.approx(2 / 4),
-        "f1-measure-overall": pytest.approx(4 / 7),
-        "precision-ARG0": 1.0,
-        "recall-ARG0": 1.0,
-        "f1-measure-ARG0": 1.0,
-        "precision-ARG1": pytest.approx(1 / 2),
-        "recall-ARG1": pytest.approx(1 / 3),
-        "f1-measure-ARG1": pytest.approx(2 / 5),
-        "precision-V": 1.0,
-        "recall-V": 1.0,
-        "f1-measure-V": 1.0,
-    }
-
-
 def test_table_has_the_overall_row_first_and_the_verb_last():
     assert count_two_batches().table().splitlines() == [
         "              corr.  excess  missed   prec.    rec.      F1",
