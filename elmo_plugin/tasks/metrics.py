@@ -1,5 +1,3 @@
-"""What the metrics of several tasks share."""
-
 from collections import Counter
 from typing import Any, Callable, Collection, Dict, Iterable, NamedTuple, Tuple
 
@@ -12,7 +10,7 @@ OVERALL = "overall"
 
 
 def quotient(part: float, whole: float) -> float:
-    """`part / whole`, or 0 if `whole` is."""
+    """`part / whole`, or 0 if `whole` is 0."""
     return part / whole if whole else 0.0
 
 
@@ -30,15 +28,14 @@ def precision_recall_f1(
 
 class SummedMetric(Metric):
     """
-    A metric that is computed from sums over the instances of all processes. A subclass adds to
-    `self._sums` when it is called, and computes `scores`.
+    A metric of sums over all processes. Subclasses add to `_sums` when called, and define `scores`.
     """
 
     def __init__(self) -> None:
         self._sums: Any = Counter()
 
     def sums(self) -> Counter:
-        """The sums over all processes, each of which has to call this."""
+        """The sums over all processes. Every process must call this."""
         # Processes may have different keys, so that their sums cannot be added as one tensor.
         of_processes = gathered(self._sums)
         if len(of_processes) == 1:
@@ -47,12 +44,11 @@ class SummedMetric(Metric):
         return sum(of_processes, Counter())
 
     def scores(self, sums: Counter) -> Dict[str, float]:
-        """The scores from the sums over all processes."""
         raise NotImplementedError
 
     @overrides
     def get_metric(self, reset: bool = False) -> Dict[str, float]:
-        """The scores of the instances so far. Each process has to call this."""
+        """The scores of the instances so far. Every process must call this."""
         scores = self.scores(self.sums())
         if reset:
             self.reset()
@@ -64,7 +60,7 @@ class SummedMetric(Metric):
 
 
 class Counts(NamedTuple):
-    """Numbers of spans: those predicted that are gold, all predicted and all gold ones."""
+    """Numbers of spans."""
 
     true_positives: int
     predicted: int
@@ -78,9 +74,9 @@ class Counts(NamedTuple):
 
 class SpanF1(SummedMetric):
     """
-    Precision, recall and F1 by label, for metrics that differ in what a span is: a subclass gives
-    the spans of each sentence to `add`. AllenNLP's `SpanBasedF1Measure` counts otherwise than the
-    official scorers, and has no table.
+    Precision, recall and F1 by label. A subclass defines what a span is: it passes the spans of
+    each sentence to `add`. AllenNLP's `SpanBasedF1Measure` counts differently from the official
+    scorers.
     """
 
     #: Labels that have their own scores but are not counted in the overall scores.
@@ -90,8 +86,7 @@ class SpanF1(SummedMetric):
 
     def add(self, predicted: Iterable[Tuple[str, Any]], gold: Iterable[Tuple[str, Any]]) -> None:
         """
-        Counts label and position of each span of a sentence. A predicted span is a true positive if
-        a gold span has the same label and position.
+        Counts the spans of a sentence, given by label and position. True positives match in both.
         """
         predicted, gold = set(predicted), set(gold)
         for field, spans in zip(Counts._fields, (predicted & gold, predicted, gold)):
@@ -112,9 +107,9 @@ class SpanF1(SummedMetric):
     @overrides
     def scores(self, sums: Counter) -> Dict[str, float]:
         """
-        `precision-overall`, `recall-overall` and `f1-measure-overall`, and the same three for every
-        label seen so far, such as `f1-measure-PER`. Fractions, not percentages. Empty if nothing
-        was counted.
+        `precision-overall`, `recall-overall`, `f1-measure-overall`, and the same for every label
+        seen so far, such as `f1-measure-PER`. Fractions, not percentages. Empty if nothing was
+        counted.
         """
         return {
             f"{name}-{label}": score
@@ -125,8 +120,8 @@ class SpanF1(SummedMetric):
 
     def table(self) -> str:
         """
-        A heading, a line for all spans and one for each label: `columns`, and precision, recall and
-        F1 in percent. Counts are summed over all processes, so every process must call this.
+        A heading, a line for all spans and one per label: `columns`, and precision, recall and F1
+        in percent. Every process must call this.
         """
         rows = self.rows(self.sums())
         width = max(10, *map(len, rows))

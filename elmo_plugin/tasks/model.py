@@ -29,11 +29,11 @@ Scores = Tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 class InputLayer(torch.nn.Module):
     """
-    The layer that AllenNLP's interpreters observe and change: it returns the vectors of one text,
-    ELMo included. Given token ids, as by Hotflip, it embeds each token as a text of its own.
+    Returns the vectors of one text, ELMo included, where AllenNLP's interpreters observe and change
+    them. Hotflip passes token ids instead: each token is then embedded as a text of its own.
     """
 
-    #: `TaskModel.embed`, set by predictors: a model that holds itself is freed late.
+    #: `TaskModel.embed`. Predictors set it, because a model that refers to itself is freed late.
     embed: Callable[[TextFieldTensors], Tuple[Any, torch.Tensor]]
 
     def forward(self, text: Union[torch.Tensor, TextFieldTensors]) -> torch.Tensor:
@@ -46,23 +46,22 @@ class InputLayer(torch.nn.Module):
 
 class TaskModel(Model):
     """
-    The base of the tasks' models: embeds text, with ELMo where a `Placement` adds it, and reports
-    the metrics of evaluation. A subclass sets `metric`.
+    Base of the task models. Embeds text, with ELMo where `placement` adds it, and reports the
+    scores of `metric`, which a subclass sets.
 
     # Parameters
 
-    placement : `Optional[Placement]`, optional (default = `None`)
-        Where ELMo is added; by default it is not.
+    placement : `Optional[Placement]`
+        Where ELMo is added. Default: nowhere.
     regularizer : `Optional[RegularizerApplicator]`
         For the paper's λ: `{regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
-    dtype : `str`, optional (default = `"float32"`)
-        `"float32"` or `"bfloat16"`: the type of matrix products in evaluation and prediction,
-        including the biLM's unless its layers are cached. A CPU without instructions for bfloat16
-        uses float32 in both cases, see `autocast_bfloat16`. Training does not depend on this
-        setting: set the trainer's `mixed_precision`.
+    dtype : `str`
+        `"float32"` or `"bfloat16"`: the type of matrix products in evaluation and prediction, also
+        in the biLM unless its layers are cached. A CPU without bfloat16 instructions uses float32.
+        For training, set the trainer's `mixed_precision` instead.
     """
 
-    #: What a training corpus must have, and where; for the error.
+    #: For an error: what a training corpus must have, and where.
     needed_labels: str
     #: Set by the subclass's constructor.
     metric: Any
@@ -117,16 +116,16 @@ class TaskModel(Model):
         self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None
     ) -> Tuple[PlacedText, torch.Tensor]:
         """
-        The text, whose `at_output` adds ELMo to an encoder's output, and its embedded tokens with
-        ELMo at the input, shape `(batch_size, num_tokens, input_dim)`. For `sentences` see
-        `Placement.forward`.
+        Returns the text, whose `at_output` adds ELMo to an encoder's output, and its embedded
+        tokens with ELMo at the input, shape `(batch_size, num_tokens, input_dim)`. For `sentences`
+        see `Placement.forward`.
         """
         text = self.placement(tokens, sentences)
         vectors = text.at_input(self.embed_words(text.words))
         return text, self.interpreted(vectors, get_text_field_mask(tokens))
 
     def interpreted(self, vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """The same vectors; interpreters, which need gradients in evaluation, see each row."""
+        """Shows each text to interpreters, which need gradients outside training."""
         if torch.is_grad_enabled() and not self.training:
             vectors = vectors.clone()
             for row, tokens in enumerate(mask):
@@ -135,8 +134,8 @@ class TaskModel(Model):
 
     def embed_words(self, words: TextFieldTensors) -> torch.Tensor:
         """
-        The vectors of `text_field_embedder`, shape `(batch_size, num_tokens, embedding_dim)`. Under
-        `torch.autocast`, AllenNLP's `CnnEncoder` would give -3e38 for words shorter than a filter.
+        Returns shape `(batch_size, num_tokens, embedding_dim)`. Turns autocast off for AllenNLP's
+        `CnnEncoder`, which would give -3e38 for words shorter than a filter.
         """
         exact = any(isinstance(each, CnnEncoder) for each in self.text_field_embedder.modules())
         device = next(self.parameters()).device.type
@@ -152,8 +151,7 @@ class TaskModel(Model):
 
     def require_labels(self, labels: Optional[Any]) -> None:
         """
-        Raises `ConfigurationError` if the model is training and `labels` is `None`. AllenNLP's
-        trainer would only report that there is no loss.
+        Raises `ConfigurationError` in training without labels. AllenNLP would only miss a loss.
         """
         if self.training and labels is None:
             raise ConfigurationError(
@@ -162,7 +160,7 @@ class TaskModel(Model):
             )
 
     def score(self, predicted: Sequence[Any], gold: Sequence[Any], *others: Sequence[Any]) -> None:
-        """Calls the metric with the instances whose gold answers are not `None`, if any are."""
+        """Calls the metric with the instances that have a gold answer, if any do."""
         labelled = [each for each in zip(predicted, gold, *others) if each[1] is not None]
         if labelled:
             self.metric(*map(list, zip(*labelled)))
@@ -170,9 +168,8 @@ class TaskModel(Model):
     @overrides
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """
-        With `reset`, which AllenNLP sets after the last batch, all metrics, and a `table` is
-        logged; without, only `running_metrics`. Empty while the model trains, because nothing is
-        decoded then, and for a corpus without labels.
+        Returns `running_metrics`. With `reset`, after the last batch, returns all metrics and logs
+        the `table`. Empty in training, where nothing is decoded, and for a corpus without labels.
         """
         if self.training:
             return {}
@@ -184,10 +181,7 @@ class TaskModel(Model):
 
 
 class ClassifierModel(TaskModel):
-    """
-    The base of the models that choose one of several labels. A subclass sets `label_names`, the
-    name of each label by its index.
-    """
+    """Base of the models that choose one label. A subclass sets `label_names`, by index."""
 
     label_names: Union[Sequence[str], Mapping[int, str]]
 
@@ -198,10 +192,7 @@ class ClassifierModel(TaskModel):
     def outputs(
         self, logits: torch.Tensor, label: Optional[torch.Tensor], metadata: List[Dict[str, Any]]
     ) -> Dict[str, Any]:
-        """
-        What `forward` returns: `probabilities`, shape `(batch_size, num_labels)`; `metadata`; and
-        `loss` if there are labels.
-        """
+        """The result of `forward`; `probabilities` has the shape `(batch_size, num_labels)`."""
         logits = at_least_float32(logits)
         outputs = {"probabilities": logits.softmax(dim=-1), "metadata": metadata}
         if label is not None:
@@ -223,8 +214,8 @@ class ClassifierModel(TaskModel):
 
 class TaggerModel(TaskModel):
     """
-    The base of the models that give each token a tag. A subclass calls `set_tags`, and has `loss`
-    and `metric`, which compares sequences of tags.
+    Base of the models that tag each token. Subclasses call `set_tags`, and have `loss` and
+    `metric`.
     """
 
     #: The name of each tag by its index.
@@ -232,8 +223,8 @@ class TaggerModel(TaskModel):
 
     def set_tags(self, tags: List[str], scheme: str) -> None:
         """
-        Sets the tags by index, and the `scheme`, `BIO` or `BIOUL`, which says which sequences are
-        legal. Other tags, such as the vocabulary's padding and unknown label, are never legal.
+        Sets the tags by index. `scheme`, `BIO` or `BIOUL`, decides which sequences are legal. Tags
+        outside it, such as the vocabulary's padding, never are.
         """
         self.tags = tags
         # 0 if legal, else -inf. AllenNLP numbers the tags first, then start and end.
@@ -252,9 +243,9 @@ class TaggerModel(TaskModel):
         metadata: List[Dict[str, Any]],
     ) -> Dict[str, Any]:
         """
-        What `forward` returns: `loss` if there are gold `tags`, shape `(batch_size, num_tokens)`;
-        outside training also `metadata`, whose `gold_tags` are the names of the gold tags, and
-        `tags`, the best legal sequence of each instance.
+        Returns the result of `forward`: `loss`, if there are gold `tags` of shape
+        `(batch_size, num_tokens)`. Outside training also `tags`, the best legal sequence of each
+        instance, and `metadata`, whose `gold_tags` are names.
         """
         logits = at_least_float32(logits)
         outputs: Dict[str, Any] = {}
@@ -268,7 +259,7 @@ class TaggerModel(TaskModel):
         return outputs
 
     def loss(self, logits: torch.Tensor, mask: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
-        """The loss of a batch. Arguments have the shapes that `outputs` names."""
+        """The loss of a batch. `logits` has the shape `(batch_size, num_tokens, num_tags)`."""
         raise NotImplementedError
 
     def scores_of_sequences(self) -> Scores:
@@ -277,5 +268,5 @@ class TaggerModel(TaskModel):
 
 
 def at_least_float32(logits: torch.Tensor) -> torch.Tensor:
-    """Converts logits to float32: half precision, as in `torch.autocast`, is too coarse."""
+    """Converts logits to float32: half precision, as under `torch.autocast`, is too coarse."""
     return logits.to(torch.promote_types(logits.dtype, torch.float32))

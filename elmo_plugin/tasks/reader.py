@@ -13,19 +13,16 @@ _T = TypeVar("_T")
 
 class TaskReader(DatasetReader):
     """
-    The base of the tasks' readers. A reader distributes its instances over processes and workers
-    itself, with `shard_iterable`, so that a process builds only the instances it needs.
+    Base of the task readers. Readers distribute instances over processes themselves, with
+    `shard_iterable`, so that each process builds only its own.
 
     # Parameters
 
     token_indexers : `Optional[Dict[str, TokenIndexer]]`
         Default: single ids. ELMo needs an `elmo-characters` indexer named `elmo`.
-    fraction : `float`, optional (default = `1.0`)
-        Read a random sample of about this share of a file: each item that the reader yields (a
-        predicate of SRL, a phrase of SST, a question of SQuAD, a sentence, a pair or a document) is
-        sampled with this probability. With the same seed, a larger sample contains a smaller one.
-    fraction_seed : `int`, optional (default = `0`)
-        Another seed draws another sample.
+    fraction, fraction_seed : `float`, `int`
+        Read a random sample of a file: each instance with probability `fraction`. With the same
+        seed, a larger sample contains a smaller one.
 
     # Raises
 

@@ -15,9 +15,9 @@ from elmo_plugin.util.weights import read_state, save_atomically
 @Checkpointer.register("elmo-atomic")
 class AtomicCheckpointer(Checkpointer):
     """
-    AllenNLP's `Checkpointer`, but a run that is killed while it saves can still be recovered. Each
-    file is complete or absent, and the model state, by which AllenNLP finds the latest checkpoint,
-    is written last. A latest checkpoint that cannot be read, or lacks one of its files, is refused.
+    AllenNLP's `Checkpointer`, but a run that is killed while it saves can be recovered. Files are
+    complete or absent. The model state, by which AllenNLP finds the latest checkpoint, is written
+    last. An unreadable or incomplete latest checkpoint is refused.
     """
 
     @overrides

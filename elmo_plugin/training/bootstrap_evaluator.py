@@ -21,22 +21,17 @@ _Counts = Dict[Tuple[str, Any], float]
 @Evaluator.register("elmo-bootstrap")
 class BootstrapEvaluator(SimpleEvaluator):
     """
-    AllenNLP's evaluator, which writes the metrics of bootstrap samples of the instances in place of
-    predictions:
+    AllenNLP's evaluator, but writes metrics of bootstrap samples of the instances, not predictions:
 
         allennlp evaluate ARCHIVE TEST --predictions-output-file samples.json \\
             -o '{"evaluation": {"type": "elmo-bootstrap"}}'
 
-    The samples of two models have the same instances, if their data loaders read the same text in
-    the same order: the differences of their metrics, sample by sample, are those of a paired
-    bootstrap. The model needs an attribute `metric` whose counts are sums over instances: numbers,
-    tensors or dictionaries of numbers among its attributes. The model calls it with positional
-    arguments, each a sequence or tensor with an entry per instance.
+    Two models get the same samples if their data loaders read the same text in the same order: the
+    differences of their metrics per sample are a paired bootstrap. `seed` also orders the batches.
 
-    # Parameters
-
-    seed : `int`, optional (default = `0`)
-        Seed of the samples and of the order of the batches.
+    The model needs an attribute `metric`, which it calls with positional arguments: sequences or
+    tensors with an entry per instance. Its counts are sums over instances: numbers, tensors or
+    dictionaries of numbers among its attributes.
     """
 
     def __init__(self, num_samples: int = 1000, seed: int = 0, cuda_device: int = -1) -> None:
@@ -52,7 +47,7 @@ class BootstrapEvaluator(SimpleEvaluator):
         metrics_output_file: Optional[Union[str, PathLike]] = None,
         predictions_output_file: Optional[Union[str, PathLike]] = None,
     ) -> Dict[str, Any]:
-        """Evaluates; writes the metrics of samples to `predictions_output_file`."""
+        """Writes the metrics of samples to `predictions_output_file`."""
         metric = getattr(model, "metric", None)
         if not isinstance(metric, Metric):
             raise ConfigurationError(
@@ -79,7 +74,6 @@ class BootstrapEvaluator(SimpleEvaluator):
         return metrics
 
     def _samples(self, model: Any, counts: "_InstanceCounts") -> Dict[str, List[float]]:
-        """The metrics of each sample."""
         values: Dict[str, List[float]] = {}
         # No table per sample: the log has the table of all instances.
         model.table_heading = ""

@@ -12,11 +12,9 @@ from overrides import overrides
 @MovingAverage.register("elmo-exponential")
 class RecoverableMovingAverage(ExponentialMovingAverage):
     """
-    AllenNLP's `exponential` moving average, whose checkpoints hold only the averages.
-
-    AllenNLP also stores copies of the parameters, which it averages after `--recover`, although
-    they are no longer trained. `decay` is the weight of the old average in each update; it is at
-    most `(1 + steps) / (10 + steps)`.
+    AllenNLP's `exponential`, but checkpoints hold only the averages. AllenNLP also stores copies of
+    the parameters, and averages the copies after `--recover`, although training no longer changes
+    them. `decay`, the weight of the old average, is at most `(1 + steps) / (10 + steps)`.
     """
 
     def __init__(self, parameters: Iterable[NamedParameter], decay: float = 0.999) -> None:
@@ -33,7 +31,7 @@ class RecoverableMovingAverage(ExponentialMovingAverage):
 
 
 def make_recoverable(average: MovingAverage) -> None:
-    """Lets a moving average whose state is AllenNLP's be stored and restored as above."""
+    """Gives a moving average with AllenNLP's state the two methods above."""
     ours: Any = RecoverableMovingAverage
     if type(average).load_state_dict is MovingAverage.load_state_dict:
         for name in ("state_dict", "load_state_dict"):

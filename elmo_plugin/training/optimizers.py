@@ -1,5 +1,3 @@
-"""Optimizers that are faster than AllenNLP's."""
-
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
@@ -21,9 +19,9 @@ _SETTINGS = {"blocks", "lr", "requires_grad"}
 @Optimizer.register("elmo-adam")
 class FusedAdam(Optimizer, torch.optim.Adam):
     """
-    AllenNLP's `adam`, without `amsgrad`, with torch's fused kernel, which makes one pass over the
-    parameters instead of eight. On a CPU this saves half of the time of a biLM's training step,
-    since most parameters are those of a large softmax. See `torch.optim.Adam` for the parameters.
+    AllenNLP's `adam`, without `amsgrad`, with torch's fused kernel: one pass over the parameters,
+    not eight. On a CPU this halves a biLM's training step, since most parameters are in a large
+    softmax. See `torch.optim.Adam` for the parameters.
     """
 
     def __init__(
@@ -43,8 +41,8 @@ class FusedAdam(Optimizer, torch.optim.Adam):
 class FusedAdagrad(Optimizer, torch.optim.Adagrad):
     """
     AllenNLP's `adagrad`, the optimizer of the ELMo paper's biLM, with torch's fused kernel on a
-    CPU. A fused kernel for a GPU is not used: of the versions of torch that this package allows,
-    only later ones have it. See `torch.optim.Adagrad` for the parameters.
+    CPU. The oldest torch that this package allows has none for a GPU. See `torch.optim.Adagrad` for
+    the parameters.
     """
 
     def __init__(
@@ -70,23 +68,20 @@ class Muon(FusedAdam):
     Muon ([Jordan et al. 2024](https://kellerjordan.github.io/posts/muon/)) for the matrices of the
     parameter groups that set `blocks`, and `elmo-adam` for all other parameters.
 
-    The update of a matrix is its Nesterov momentum with all singular values replaced by about 1,
-    computed by five Newton-Schulz steps, in bfloat16 if it is fast. It is scaled to the root mean
-    square of an update of Adam ([Liu et al. 2025](https://arxiv.org/abs/2502.16982), equation 4),
-    so that all parameters can share a learning rate. The gates of a recurrent layer lie below each
-    other in one parameter: each of its `blocks` is a matrix of its own. `torch.optim.Muon` has
-    neither blocks nor Adam.
+    The update of a matrix is its Nesterov momentum with all singular values set to about 1, by five
+    Newton-Schulz steps, in bfloat16 if it is fast. It is scaled to the root mean square of Adam's
+    updates ([Liu et al. 2025](https://arxiv.org/abs/2502.16982), equation 4), so all parameters can
+    share a learning rate. A recurrent layer stacks its gates in one parameter: each of the `blocks`
+    is a matrix of its own. `torch.optim.Muon` has neither blocks nor Adam.
 
     # Parameters
 
     parameter_groups : `ParameterGroupsType`
         AllenNLP's. A group that sets `blocks`, an integer, may also set `lr`, but nothing else.
-    lr : `float`, optional (default = `0.001`)
-        The learning rate of all groups that do not set their own.
-    momentum : `float`, optional (default = `0.95`)
-        Momentum of the matrices.
+    momentum : `float`
+        For the matrices.
     betas, eps
-        Settings of Adam, see `torch.optim.Adam`.
+        For Adam, see `torch.optim.Adam`.
     """
 
     def __init__(
@@ -170,8 +165,8 @@ class Muon(FusedAdam):
 
 def orthogonalised(matrices: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """
-    The matrices with all singular values replaced by values near 1 (0.7 to 1.2), computed in
-    `dtype`. Shape `(num_matrices, rows, columns)`; the result is of the same shape and type.
+    Sets all singular values to about 1 (0.7 to 1.2), computing in `dtype`. Shape and type stay:
+    `(num_matrices, rows, columns)`.
     """
     values = matrices.to(dtype)
     is_tall = values.size(1) > values.size(2)

@@ -32,8 +32,8 @@ _SETTINGS = {*inspect.signature(GradientDescentTrainer.__init__).parameters, "ru
 
 def random_states(device: torch.device) -> Dict[str, Any]:
     """
-    The states of the random generators of Python, NumPy, PyTorch and, if `device` is a GPU, of that
-    GPU. `torch.load` can read them with `weights_only`.
+    The random states of Python, NumPy, PyTorch and a GPU. `torch.load` reads them with
+    `weights_only`.
     """
     # `Any`, because the annotation of `get_state` also allows a dictionary.
     of_numpy: Any = numpy.random.get_state()
@@ -49,7 +49,7 @@ def random_states(device: torch.device) -> Dict[str, Any]:
 
 
 def set_random_states(states: Dict[str, Any], device: torch.device) -> None:
-    """Restores `random_states`, the state of a GPU if `device` is one."""
+    """Restores `random_states`; for a GPU, if `device` is one."""
     random.setstate(states["python"])
     numpy.random.set_state(states["numpy"])
     torch.set_rng_state(states["torch"])
@@ -62,30 +62,24 @@ class RecoverableTrainer(GradientDescentTrainer):
     """
     AllenNLP's trainer, but a run that is killed and recovered ends with the same parameters and
     validation metrics as an uninterrupted one, bit for bit on a CPU. The training metrics of the
-    interrupted epoch are those of the batches after the checkpoint.
+    interrupted epoch cover only the batches after the checkpoint.
 
-    AllenNLP's checkpoints lack the states of the random generators (for dropout and the order of
-    batches), and the best weights if an epoch was interrupted at its end. Finished epochs are
-    skipped here; in the interrupted one, the batches before the checkpoint are loaded again, but
-    not trained on.
+    AllenNLP's checkpoints lack the states of the random generators, and the best weights if an
+    epoch was interrupted at its end. Finished epochs are skipped here. In the interrupted one, the
+    batches before the checkpoint are loaded again, but not trained on.
 
-    The trainer calls two methods of the model's modules that have them: `before_checkpoint()`,
-    which may write data that is not in the `state_dict`, such as ELMo's cache, and, after an epoch,
-    `epoch_metrics()`, whose numbers, such as the weights of ELMo's layers, are added to the metrics
-    of training.
+    The trainer calls two methods of the model's modules that have them. `before_checkpoint()` may
+    write data that is not in the `state_dict`, such as ELMo's cache. After an epoch, the numbers of
+    `epoch_metrics()`, such as ELMo's layer weights, are added to the training metrics.
 
-    Not restored are states that a model carries between batches outside of its `state_dict`, such
-    as those of a `stateful` ELMo, random numbers drawn by the workers of a lazy data loader, and
-    what a loader carries from epoch to epoch (`batches_per_epoch`; `simple` with `shuffle`).
+    Not restored: states that a model carries between batches outside its `state_dict`, such as a
+    `stateful` ELMo's; random numbers drawn by the workers of a lazy data loader; what a loader
+    carries between epochs (`batches_per_epoch`; `simple` with `shuffle`).
 
-    Parameters are AllenNLP's and one more. Use the checkpointer `elmo-atomic`, which distributed
-    training requires.
-
-    # Parameters
-
-    mixed_precision : `bool`, optional (default = `False`)
-        Compute products in training in bfloat16, see `autocast_bfloat16`; AllenNLP's `use_amp` is
-        for GPUs only. Parameters and gradients are float32; validation is as without.
+    Use the checkpointer `elmo-atomic`, which distributed training requires. One parameter is not
+    AllenNLP's: `mixed_precision` computes products in training in bfloat16, see
+    `autocast_bfloat16`; parameters, gradients and validation stay float32. AllenNLP's `use_amp` is
+    for GPUs only.
     """
 
     data_loader: DataLoader
@@ -252,8 +246,8 @@ class RecoverableTrainer(GradientDescentTrainer):
 
 class _ResumedLoader:
     """
-    Iterates over a loader, and calls `resume` after `num_batches`, before it requests the next
-    batch, so that a prefetching loader draws from the restored random states.
+    Iterates over a loader. Calls `resume` after `num_batches`, before the next batch is requested,
+    so that a prefetching loader draws from the restored random states.
     """
 
     def __init__(self, loader: DataLoader, num_batches: int, resume: Callable[[], None]) -> None:
@@ -270,7 +264,7 @@ class _ResumedLoader:
 
 
 def _without_numpy(value: Any) -> Any:
-    """Replaces NumPy scalars, which metrics may return, but `torch.load` refuses."""
+    """Replaces NumPy scalars, which metrics may return and `torch.load` refuses."""
     if isinstance(value, numpy.generic):
         return value.item()
     if isinstance(value, dict):

@@ -1,5 +1,3 @@
-"""Learning rates by the number of updates, by time, and by the validation metric."""
-
 import time
 from typing import Any, Dict, List, Optional
 
@@ -15,17 +13,13 @@ from elmo_plugin.util.errors import ConfigurationError, check_one_of
 
 
 class _ByUpdates(LearningRateScheduler):
-    """
-    Sets rates before each update. Torch's schedulers are stepped after the update; stepped by
-    AllenNLP before it, they warn.
-    """
+    """Sets rates before each update. Torch's schedulers expect to be stepped after it, and warn."""
 
     @overrides
     def step(self, metric: Optional[float] = None) -> None:
         """Called after each epoch; does nothing."""
 
     def set_rates(self, rates: List[float]) -> None:
-        """Sets the learning rate of each parameter group."""
         for group, rate in zip(self.optimizer.param_groups, rates):
             group["lr"] = rate
 
@@ -34,8 +28,8 @@ class _ByUpdates(LearningRateScheduler):
 class DecayByBatches(_ByUpdates):
     """
     Multiplies the learning rate by `factor`, above 0 and at most 1, after every `num_batches`
-    updates, as TensorFlow's `exponential_decay` with `staircase=True`. With gradient accumulation,
-    several batches are one update. AllenNLP's `step` and `exponential` count epochs.
+    updates, like TensorFlow's `exponential_decay` with `staircase=True`. With gradient
+    accumulation, several batches are one update. AllenNLP's `step` and `exponential` count epochs.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, factor: float, num_batches: int) -> None:
@@ -59,18 +53,16 @@ class DecayByBatches(_ByUpdates):
 class LinearDecay(_ByUpdates):
     """
     Decays the learning rate linearly over a time budget or a number of updates. The trainer
-    `elmo-bilm` stops at the end of it.
-
-    Only the time of training counts, not of validation; a recovered run continues with the time
-    used so far. Results depend on the speed of the machine, unless updates are counted.
+    `elmo-bilm` stops at its end. Time counts in training only, not in validation, and continues in
+    a recovered run. With a time budget, results depend on the speed of the machine.
 
     # Parameters
 
     minutes, steps : `Optional[float]`, `Optional[int]`
         The time budget, or the number of updates: exactly one of them.
-    warmup_steps : `int`, optional (default = `0`)
+    warmup_steps : `int`
         The number of updates over which the rate first increases linearly to its full value.
-    end_factor : `float`, optional (default = `0.0`)
+    end_factor : `float`
         The final rate as a fraction of the full rate. To split one schedule into two runs of equal
         length, set 0.5 in the first, and half of its learning rate in the second.
     """
@@ -99,7 +91,6 @@ class LinearDecay(_ByUpdates):
 
     @property
     def is_over(self) -> bool:
-        """True if the budget is used up."""
         return self.progress >= 1.0
 
     @property
@@ -141,10 +132,10 @@ class LinearDecay(_ByUpdates):
 @LearningRateScheduler.register("elmo-reduce-on-plateau")
 class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
     """
-    `torch.optim.lr_scheduler.ReduceLROnPlateau`, which see for the parameters: reduces the learning
-    rate when the validation metric stops improving. AllenNLP's `reduce_on_plateau` passes an
-    argument that torch removed. `mode` is `"max"` for metrics such as `"+f1"`, and `"min"` for
-    metrics such as `"-perplexity"`.
+    Reduces the learning rate when the validation metric stops improving. AllenNLP's
+    `reduce_on_plateau` passes an argument that torch removed. `mode` is `"max"` for metrics such as
+    `"+f1"`, `"min"` for metrics such as `"-perplexity"`. For the other parameters see
+    `torch.optim.lr_scheduler.ReduceLROnPlateau`.
     """
 
     def __init__(
@@ -171,7 +162,7 @@ class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
 
     @overrides
     def step(self, metric: Optional[float] = None) -> None:
-        """Called after each epoch with the validation metric, which is negated if it has a `-`."""
+        """Called after each epoch. The trainer negates metrics that begin with `-`."""
         if metric is not None:
             mode, threshold_mode = self.lr_scheduler.mode, self.lr_scheduler.threshold_mode
             if metric > 0 if mode == "min" else metric < 0 and threshold_mode == "rel":

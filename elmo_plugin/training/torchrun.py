@@ -1,8 +1,8 @@
 """
-Training with AllenNLP in processes that `torchrun` has started: all train one model together, in
-place of the processes that AllenNLP's `distributed` would start.
+Training with AllenNLP in processes that `torchrun` has started, instead of AllenNLP's
+`distributed`.
 
-Process 0 counts the vocabulary and writes; the others get its experiment and read its checkpoints
+Process 0 counts the vocabulary and writes. The others get its experiment and read its checkpoints
 from the same folder. Processes that `torchrun` starts again continue from the last checkpoint.
 """
 
@@ -46,12 +46,12 @@ def train_under_torchrun(
     **_: Any,
 ) -> None:
     """
-    AllenNLP's `train_model` in one process of `torchrun`. Of the experiment's `distributed`,
-    `cuda_devices` are the devices of the processes of one machine (-1: CPU), by default its GPUs if
-    it has any, and `ddp_accelerator` is as in AllenNLP; `torchrun` replaces its other settings.
+    AllenNLP's `train_model` in one process of `torchrun`. In the experiment's `distributed`,
+    `cuda_devices` are the devices of this machine's processes (-1: CPU; default: its GPUs, if any),
+    and `ddp_accelerator` is as in AllenNLP; other settings are ignored.
 
-    Raises `ConfigurationError` if process 0 cannot begin, this process finds other files than
-    process 0, or a machine has fewer devices than processes.
+    Raises `ConfigurationError` if process 0 cannot begin, this process does not see its files, or
+    the machine has fewer devices than processes.
     """
     # If it outlived torchrun's agent, it would write into the folder of the repeated command.
     end_with_parent(os.getppid(), signal.SIGKILL)
@@ -86,9 +86,9 @@ def train_under_torchrun(
 
 def meet(store: distributed.Store, rank: int, world_size: int) -> distributed.Store:
     """
-    Waits for all processes. Returns a part of the store that is new in each start of the processes:
-    `torchrun` keeps the store when it starts them again, so the rest may contain keys of dead
-    processes, such as their addresses. Its count of restarts differs between machines.
+    Waits for all processes. Returns a part of the store that is new at each start: `torchrun` keeps
+    the store when it restarts processes, so it may hold keys of dead ones, such as their addresses.
+    Its count of restarts differs between machines.
     """
     mine = uuid.uuid4().hex
     if rank:
@@ -107,7 +107,7 @@ def meet(store: distributed.Store, rank: int, world_size: int) -> distributed.St
 
 
 def wait_for(store: distributed.Store, key: str) -> bytes:
-    """The value of a key, as soon as a process has set it."""
+    """The value of a key, once a process has set it."""
     while not store.check([key]):
         time.sleep(_INTERVAL)
     return store.get(key)
@@ -116,7 +116,7 @@ def wait_for(store: distributed.Store, key: str) -> bytes:
 def _prepare(
     params: Params, folder: Path, recover: bool, force: bool, dry_run: bool, store: Any
 ) -> None:
-    """Creates the folder of the training, or checks the one to continue in, as `train_model`."""
+    """Creates the folder, or checks the one to continue in, like `train_model`."""
     key = f"continue {folder.resolve()} with"
     if store.check([key]):
         recover = store.get(key) == b"recover"

@@ -26,30 +26,24 @@ _ORDERS: Dict[str, Tuple[Any, Dict[str, int]]] = {
 @DataLoader.register("elmo-bilm")
 class BilmDataLoader(DataLoader):
     """
-    Batches of text for the training and the evaluation of a biLM. The text is never in memory as a
-    whole.
+    Batches of text to train and evaluate a biLM. The text is never in memory as a whole.
 
-    An epoch is one pass over the text. Its batches depend only on `seed` and the number of the
-    epoch, so that a run can be resumed at any batch (`start_at`) with any number of workers. In
-    distributed training, each process gets some rows of every batch.
+    An epoch is one pass over the text. Its batches depend only on `seed` and its number, so a run
+    can be resumed at any batch with any number of workers. In distributed training, each process
+    gets some rows of every batch.
 
     # Parameters
 
-    order : `str`, optional (default = `"sentences"`)
-        `sentences`: see `SentenceBatches`. `streams`: see `StreamBatches`; the final state of each
-        row is the initial state of its row in the next batch, as in bilm-tf.
-    tokens_per_batch : `Optional[int]`
-        Only with `order` `sentences`, see `SentenceBatches`; default 4096.
-    batch_size, num_steps : `Optional[int]`
-        Only with `order` `streams`, see `StreamBatches`; defaults 128 and 20.
-    shuffle : `bool`, optional (default = `True`)
-        Shuffle files, their lines and, with `order` `sentences`, batches. Otherwise they are in the
-        order of the text.
-    seed : `int`, optional (default = `13370`)
-        Seed of the order of all epochs.
-    num_workers : `int`, optional (default = `0`)
+    order : `str`
+        `sentences`: see `SentenceBatches`. `streams`: see `StreamBatches`; the final state of a row
+        is its initial state in the next batch, as in bilm-tf.
+    tokens_per_batch, batch_size, num_steps : `Optional[int]`
+        The first is only for `sentences` (default 4096), the others for `streams` (128 and 20).
+    shuffle : `bool`
+        Shuffle files, their lines and, with `sentences`, batches.
+    num_workers : `int`
         Processes that build batches in the background; with 0, this process builds them.
-    shuffle_lines : `int`, optional (default = `100_000`)
+    shuffle_lines : `int`
         See `Text`.
     """
 
@@ -91,16 +85,15 @@ class BilmDataLoader(DataLoader):
 
     def start_at(self, epoch: int, batch: int) -> None:
         """
-        Resumes a run: the next iteration is epoch number `epoch`, counted from 0, and its first
-        `batch` batches are empty placeholders. All others are those of an uninterrupted run.
+        Resumes a run in an epoch, counted from 0, whose first `batch` batches are empty
+        placeholders. All others equal the batches of an uninterrupted run.
         """
         self._epoch = epoch
         self._start = (epoch, batch)
 
     def stop_when(self, is_over: Callable[[], bool]) -> None:
         """
-        Ends an epoch when `is_over`, which is called before each batch that is no placeholder, is
-        true.
+        Ends an epoch when `is_over`, called before each batch that is no placeholder, is true.
         """
         self._is_over = is_over
 

@@ -26,9 +26,9 @@ class InitialWeights(FromParams):
     # Parameters
 
     file : `str`
-        Weight file, archive or folder of a run, see `load_weights`. Its softmax is read too,
-        if the file contains it or `softmax.hdf5` is beside it.
-    vocabulary_file : `Optional[str]`, optional (default = `None`)
+        Weight file, archive or folder of a run, see `load_weights`. Its softmax is read too, from
+        the file or from `softmax.hdf5` beside it.
+    vocabulary_file : `Optional[str]`
         See `find_softmax`.
     """
 
@@ -44,26 +44,20 @@ class PerplexityMetric(Perplexity, Metric):
 @Model.register("elmo-bilm")
 class BilmModel(LanguageModel, Model):
     """
-    `LanguageModel` as a model of AllenNLP.
+    `LanguageModel` as a model of AllenNLP. Raises `ConfigurationError` if the vocabulary has
+    another type than `elmo-bilm`, or `initial_weights` does not fit `options`.
 
     # Parameters
 
-    vocab : `Vocabulary`
-        A vocabulary of type `elmo-bilm`: the words to predict.
     options, options_file : `Optional[Dict[str, Any]]`, `Optional[str]`
-        Sizes of the biLM: the content of an options.json, or its file; default `ELMO_OPTIONS`.
+        Sizes of the biLM: the content of an options.json, or its file. Default: `ELMO_OPTIONS`.
     num_samples, dropout, mixed_precision, seed
         See `LanguageModel`.
-    initializer : `Optional[InitializerApplicator]`, optional (default = `None`)
-        Initialises parameters. Default: as in bilm-tf.
-    initial_weights : `Optional[Union[str, InitialWeights]]`, optional (default = `None`)
-        Fine-tune these weights: a file, or `{ file, vocabulary_file }`, see `InitialWeights`. Not
-        needed to load the trained model.
-
-    # Raises
-
-    `ConfigurationError`
-        If the vocabulary is of another type, or `initial_weights` does not fit `options`.
+    initializer : `Optional[InitializerApplicator]`
+        Default: as in bilm-tf.
+    initial_weights : `Optional[Union[str, InitialWeights]]`
+        Weights to fine-tune: a file, or `{ file, vocabulary_file }`. Not needed to load the trained
+        model.
     """
 
     def __init__(
@@ -105,15 +99,12 @@ class BilmModel(LanguageModel, Model):
 
     @overrides(check_signature=False)
     def forward(self, **batch: Any) -> Dict[str, torch.Tensor]:
-        """A batch of the data loader `elmo-bilm`; see `LanguageModel.forward`."""
+        """Takes a batch of the data loader `elmo-bilm`; see `LanguageModel.forward`."""
         return {"loss": super().forward(**batch)}
 
 
 def start_from(initial: InitialWeights, model: LanguageModel) -> None:
-    """
-    Copies trained weights into a language model. Words that the trained softmax lacks keep their
-    random initial weights.
-    """
+    """Copies trained weights. Words that the trained softmax lacks keep random initial weights."""
     load_weights(model.bilm, initial.file)
     trained = find_softmax(initial.file, model.bilm.options, initial.vocabulary_file)
     if trained is None:

@@ -12,23 +12,19 @@ from elmo_plugin.util.errors import check_least
 @DatasetReader.register("elmo-bilm")
 class BilmReader(DatasetReader):
     """
-    The training text of a biLM: tokenised, one sentence per line. The data loader `elmo-bilm`
-    reads the text itself and takes only the settings of this reader; its instances are for tools
-    that show sentences.
+    Reads the training text of a biLM: tokenised, one sentence per line. The data loader `elmo-bilm`
+    takes only the settings of this reader; its instances are for tools that show sentences.
 
     # Parameters
 
     options, options_file : `Optional[Dict[str, Any]]`, `Optional[str]`
-        See `BilmModel`.
-    max_tokens : `int`, optional (default = `500`)
-        Longer lines are cut into sentences of this number of words, which bounds the memory of a
-        batch.
-    decoding_errors : `str`, optional (default = `"strict"`)
+        See `BilmModel`. By default, AllenNLP passes the folder of an archive to read them from.
+    max_tokens : `int`
+        Longer lines are cut into sentences of this many words, which bounds the memory of a batch.
+    decoding_errors : `str`
         See `DecodedPath`.
-    max_instances : `Optional[int]`, optional (default = `None`)
-        Maximum number of instances; batches are not limited.
-    serialization_dir : `Optional[str]`
-        Given by AllenNLP: the folder of an unpacked archive, from which the options are read.
+    max_instances : `Optional[int]`
+        Does not limit batches.
     """
 
     def __init__(
@@ -47,7 +43,7 @@ class BilmReader(DatasetReader):
         self._decoding_errors = decoding_errors
 
     def text(self, data_path: TextPath, shuffle_lines: int = 1) -> Text:
-        """The text at a path, read with the settings of this reader; see `Text`."""
+        """The text at a path, read with the settings of this reader."""
         return Text(decoded(data_path, self._decoding_errors), shuffle_lines, self._max_tokens)
 
     @overrides
@@ -57,5 +53,4 @@ class BilmReader(DatasetReader):
 
     @overrides(check_signature=False)
     def text_to_instance(self, tokens: Sequence[str]) -> Instance:
-        """The words of a sentence as a `MetadataField`."""
         return Instance({"words": MetadataField(list(tokens))})

@@ -24,12 +24,10 @@ logger = logging.getLogger(__name__)
 @Trainer.register("elmo-bilm", constructor="from_partial_objects")
 class PretrainingTrainer(RecoverableTrainer):
     """
-    `RecoverableTrainer` for language models: checkpoints also contain `training_state` of the
-    model, and a recovered run does not read finished batches again. Training also ends when the
-    budget of the learning rate scheduler `elmo-linear-decay` is used up.
-
-    Takes the parameters of `RecoverableTrainer`, and needs the checkpointer `elmo-atomic`, but
-    `mixed_precision` is a parameter of the model.
+    `RecoverableTrainer` for language models. Checkpoints also contain `training_state` of the
+    model; a recovered run does not read finished batches again. Training also ends with the budget
+    of the learning rate scheduler `elmo-linear-decay`. `mixed_precision` is a parameter of the
+    model instead.
     """
 
     @overrides
@@ -93,11 +91,9 @@ class PretrainingTrainer(RecoverableTrainer):
 @TrainerCallback.register("elmo-evaluate-before")
 class EvaluateBefore(TrainerCallback):
     """
-    Also evaluates on the validation text before the first batch, to compare a fine-tuned biLM with
-    its initial weights (table 7 of the ELMo paper).
-
-    Writes `metrics_before.json` beside AllenNLP's `metrics_epoch_0.json`; a recovered run keeps
-    it. Logs both values of each metric after each epoch.
+    Also evaluates before the first batch, to compare a fine-tuned biLM with its initial weights
+    (table 7 of the ELMo paper). Writes `metrics_before.json`, which a recovered run keeps, and logs
+    both values of each metric after each epoch.
     """
 
     @overrides

@@ -20,11 +20,9 @@ from elmo_plugin.util.errors import ConfigurationError
 @Vocabulary.register("elmo-bilm", constructor="from_text")
 class SoftmaxVocabulary(Vocabulary):
     """
-    The words that a biLM predicts: `<S>`, `</S>`, `<UNK>`, then the others, the most frequent
-    first. If the biLM has token embeddings, they are of the same words.
-
-    The words are in the namespace `softmax_labels`, their counts in `softmax_counts_labels`, so
-    that both are saved and loaded.
+    The words that a biLM predicts: `<S>`, `</S>`, `<UNK>`, then the others by descending frequency.
+    They are saved in the namespace `softmax_labels`, their counts in `softmax_counts_labels`. Token
+    embeddings of the biLM, if any, are of the same words.
     """
 
     @classmethod
@@ -45,7 +43,7 @@ class SoftmaxVocabulary(Vocabulary):
             Instead of `text`: a vocabulary file, see `read_vocabulary`.
         size, min_count : `Optional[int]`, `int`
             See `choose_words`.
-        decoding_errors : `str`, optional (default = `"strict"`)
+        decoding_errors : `str`
             How to decode bytes of `text` that are not UTF-8, see `DecodedPath`.
         """
         if (text is None) == (file is None):
@@ -71,8 +69,8 @@ class SoftmaxVocabulary(Vocabulary):
 
 def softmax_counts(vocab: Vocabulary) -> Optional[List[int]]:
     """
-    The count of each word of a `SoftmaxVocabulary`; `None` if counts are not known. A function,
-    because in distributed training AllenNLP reloads the vocabulary as a plain `Vocabulary`.
+    The count of each word, or `None` if unknown. A function, because in distributed training
+    AllenNLP reloads a `SoftmaxVocabulary` as a plain `Vocabulary`.
     """
     if COUNTS_NAMESPACE not in vocab.get_namespaces():
         return None
@@ -82,8 +80,7 @@ def softmax_counts(vocab: Vocabulary) -> Optional[List[int]]:
 
 def softmax_ids(vocab: Vocabulary) -> Dict[str, int]:
     """
-    The id of each word of a `SoftmaxVocabulary`; a function for the reason of `softmax_counts`.
-    Raises `ConfigurationError` if the vocabulary is not of type `elmo-bilm`.
+    The id of each word. Raises `ConfigurationError` if the type of `vocab` is not `elmo-bilm`.
     """
     words: Dict[int, str] = {}
     # Without this check AllenNLP would add the namespace.

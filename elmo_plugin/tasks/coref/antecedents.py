@@ -1,5 +1,3 @@
-"""Coreference scores of pairs of spans, and what follows from them."""
-
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
@@ -39,7 +37,7 @@ class TopSpans(NamedTuple):
     offset: int = 0
 
     def positions(self) -> Spans:
-        """The spans in the document."""
+        """The spans, counted from the document's first token."""
         return Spans(self.starts - self.offset, self.ends - self.offset)
 
     def representations(self) -> torch.Tensor:
@@ -49,7 +47,7 @@ class TopSpans(NamedTuple):
 
 
 class AntecedentScores(NamedTuple):
-    """Antecedent scores of a block of consecutive spans."""
+    """Scores of the antecedents of a block of consecutive spans."""
 
     #: The indices of these spans and of their candidate antecedents among the top spans.
     spans: slice
@@ -61,21 +59,19 @@ class AntecedentScores(NamedTuple):
 
 class AntecedentScorer(torch.nn.Module):
     """
-    Coreference scores of pairs of spans, s_m(i) + s_m(j) + s_a(i, j) (Lee et al. 2017, equations 2
-    to 4). The input of s_a is both span representations, their elementwise product, and embeddings
-    of whether both have the same speaker, of their distance in top spans, and of the genre.
+    Scores pairs of spans: s_m(i) + s_m(j) + s_a(i, j) (Lee et al. 2017, equations 2 to 4). s_a
+    reads both span representations, their elementwise product, and embeddings of same speaker, of
+    the distance in top spans, and of the genre.
 
-    To save time and memory, the inputs of pairs are not concatenated. The input layer's product
-    with the span's own representation is computed once per span, and with an embedding once per
-    value. Spans that start (or end) at the same token share the products with the antecedent's
-    token and with the elementwise product.
+    These inputs are never concatenated, which saves time and memory. The input layer's products are
+    computed once per span, per embedding, and per pair of start tokens or end tokens.
 
     # Parameters
 
     encoded_dim, head_and_width_dim : `int`
         Widths of an encoded token, and of the other parts of a span representation.
     num_genres : `int`
-        Number of genres, including the two entries for padding and unknown genres.
+        Includes the two entries for padding and unknown genres.
     """
 
     _buckets: torch.Tensor
@@ -103,10 +99,7 @@ class AntecedentScorer(torch.nn.Module):
 
     # Not `forward`: AllenNLP writes the outputs of modules as JSON, and this is an iterator.
     def blocks(self, top_spans: TopSpans) -> Iterator[AntecedentScores]:
-        """
-        The scores of all spans, in order. Without gradients, memory does not grow with their number
-        unless the caller keeps the blocks.
-        """
+        """Scores all spans in order. Without gradients, only one block is in memory at a time."""
         products = self._products(top_spans)
         num_top_spans = len(top_spans.starts)
         for first in range(0, num_top_spans, _SPANS_AT_ONCE):
@@ -170,10 +163,9 @@ class AntecedentScorer(torch.nn.Module):
 
 class _Products(NamedTuple):
     """
-    What all pairs share of the input layer: the weights for the three parts of the antecedent's
-    representation and of the elementwise product; the product with each span's representation,
-    shape `(num_top_spans, feedforward_dim)`; and those with each pair of same-speaker and distance
-    embeddings.
+    What all pairs share: the weights for the three parts of the antecedent's representation and of
+    the elementwise product, and the input layer's products with each span, shape
+    `(num_top_spans, feedforward_dim)`, and with each pair of same-speaker and distance embeddings.
     """
 
     antecedent_weights: Sequence[torch.Tensor]
@@ -185,9 +177,9 @@ class _Products(NamedTuple):
 def loss(block: AntecedentScores, clusters: torch.Tensor) -> torch.Tensor:
     """
     The negative log of the summed probability of all gold antecedents, summed over the spans of a
-    block (Lee et al. 2017, equation 5). The gold label is "no antecedent" for a span that is not a
-    mention, is the first of its cluster, or whose antecedents were all pruned. `clusters`, shape
-    `(num_top_spans,)`, is the gold cluster of each top span, -1 if it is not a mention.
+    block (Lee et al. 2017, equation 5). "No antecedent" is gold for a span that is not a mention,
+    is the first of its cluster, or has no gold antecedent left after pruning. `clusters`, shape
+    `(num_top_spans,)`, holds the gold cluster of each top span, -1 for none.
     """
     own, earlier = clusters[block.spans], clusters[block.antecedents]
     gold = (earlier.unsqueeze(1) == own) & (own >= 0) & (block.scores[1:] > float("-inf"))
@@ -199,8 +191,8 @@ def loss(block: AntecedentScores, clusters: torch.Tensor) -> torch.Tensor:
 
 def best_antecedents(block: AntecedentScores) -> torch.Tensor:
     """
-    The highest-scoring antecedent of each span of a block, shape `(num_spans,)`: its index among
-    the top spans, or the span's own index if having no antecedent scores at least as high.
+    The index of each span's best antecedent among the top spans, shape `(num_spans,)`; the span's
+    own index if having no antecedent scores at least as high.
     """
     best = block.scores.argmax(dim=0)
     own = torch.arange(block.spans.start, block.spans.stop, device=best.device)
@@ -208,11 +200,7 @@ def best_antecedents(block: AntecedentScores) -> torch.Tensor:
 
 
 def clusters_from(antecedents: torch.Tensor) -> List[List[int]]:
-    """
-    The indices of the spans of each cluster: spans linked directly or through other spans. Single
-    spans are left out. `antecedents`, shape `(num_top_spans,)`, are as `best_antecedents` gives
-    them.
-    """
+    """Clusters of linked spans, by index; no single spans. See `best_antecedents` for the input."""
     clusters: List[List[int]] = []
     cluster_of: List[List[int]] = []
     for number, antecedent in enumerate(antecedents.tolist()):
@@ -237,12 +225,13 @@ def pair_products(
     A linear layer over `[other; vector * other]` for each pair of a vector with another one:
     `other_weight @ other + product_weight @ (vector * other) + bias`.
 
-    Computed as one product of `others` with a weight matrix per vector, `other_weight +
-    product_weight * vector`, which is faster and needs much less memory than the elementwise
-    products of all pairs. The backward pass computes these matrices again instead of storing them.
+    Multiplies `others` by one matrix per vector, `other_weight + product_weight * vector`. This is
+    faster than elementwise products of all pairs, and needs much less memory. The backward pass
+    computes these matrices again.
 
-    Shapes: `(num_vectors, dim)`, `(num_others, dim)`, `(hidden_dim, dim)` twice, and `(num_vectors,
-    hidden_dim)` for one bias per vector; the result has `(num_others, num_vectors, hidden_dim)`.
+    Shapes: `(num_vectors, dim)`, `(num_others, dim)`, `(hidden_dim, dim)` twice, and
+    `(num_vectors, hidden_dim)` for one bias per vector. The result has
+    `(num_others, num_vectors, hidden_dim)`.
     """
     return _PairProducts.apply(vectors, others, other_weight, product_weight, biases)
 

@@ -1,5 +1,3 @@
-"""Parses input lines of the coreference predictor."""
-
 import json
 from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
@@ -30,9 +28,9 @@ class InputDocument(NamedTuple):
 
 def document_of(line: Dict[str, Any], location: str) -> InputDocument:
     """
-    The document of a line: an object with `text`, or with `sentences` and optionally `speakers`,
-    one per sentence; optionally with `id` and `genre` (default: `genre_of` the `id`). Raises
-    `ValueError`, which begins with the location, if it has another form or no words.
+    Reads a line: an object with `text`, or with `sentences` and optionally `speakers`, one per
+    sentence; optionally with `id` and `genre` (default: `genre_of` the `id`). Another form, or no
+    words, raises a `ValueError` that begins with the location.
     """
     check = partial(_check, location)
     check(("text" in line) != ("sentences" in line), 'either "text" or "sentences"', line)
@@ -59,10 +57,7 @@ def document_of(line: Dict[str, Any], location: str) -> InputDocument:
 
 
 def split_sentences(text: str) -> List[List[Token]]:
-    """
-    The sentences of a text by spaCy's rules for English, which need no trained model. An empty line
-    also ends a sentence, since headings have no full stop.
-    """
+    """Splits by spaCy's rules for English, and at empty lines: headings have no full stop."""
     tokens = tokenize_with_spacy(text)
     if not tokens:
         return []

@@ -1,5 +1,3 @@
-"""The spans of a document: which there are, what they score as mentions, and which are kept."""
-
 from dataclasses import dataclass
 from typing import Dict, List, NamedTuple, Sequence, Tuple, Union
 
@@ -14,23 +12,21 @@ from elmo_plugin.util.errors import ConfigurationError, check_dropout, check_lea
 @dataclass
 class ScoringSettings(FromParams):
     """
-    Sizes and limits of the mention scorer and the antecedent scorer. The defaults are from Lee et
-    al. (2017).
+    Sizes and limits of the mention and antecedent scorers. The defaults are from Lee et al. (2017).
 
     # Parameters
 
-    max_span_width : `int`, optional (default = `10`)
+    max_span_width : `int`
         Number of tokens of the longest candidate span.
-    spans_per_word : `float`, optional (default = `0.4`)
+    spans_per_word : `float`
         Number of spans that pruning keeps, per token of the document.
-    max_antecedents : `int`, optional (default = `250`)
-        Number of preceding top spans that are considered as antecedents of a span.
-    feedforward_dim : `int`, optional (default = `150`)
+    max_antecedents : `int`
+        Number of preceding top spans considered as antecedents of a span.
+    feedforward_dim : `int`
         Width of both hidden layers of both scorers.
-    feature_dim : `int`, optional (default = `20`)
-        Width of the embeddings of span width, distance, genre and same speaker.
-    dropout : `float`, optional (default = `0.2`)
-        Dropout of hidden layers and of these embeddings.
+    feature_dim, dropout : `int`, `float`
+        Width of the embeddings of span width, distance, genre and same speaker. Dropout of these
+        and of hidden layers.
     """
 
     max_span_width: int = 10
@@ -52,9 +48,9 @@ class ScoringSettings(FromParams):
 
 class ScoringFeedForward(torch.nn.Module):
     """
-    A feed-forward network with two hidden layers that maps a concatenation of vectors, of widths
-    `input_dims`, to a score. The caller computes the input layer, as a sum of one product per
-    vector, so that the product of a vector that occurs in many inputs is computed once.
+    Maps concatenated vectors, of widths `input_dims`, to a score, with two hidden layers. The
+    caller computes the input layer as a sum of one product per vector, so that a vector that occurs
+    in many inputs is multiplied once.
     """
 
     def __init__(self, input_dims: Sequence[int], settings: ScoringSettings) -> None:
@@ -74,10 +70,7 @@ class ScoringFeedForward(torch.nn.Module):
         return self.input_layer.weight.split(self.input_dims, dim=1)
 
     def forward(self, sums: torch.Tensor) -> torch.Tensor:
-        """
-        From the input layer's output, bias included, before its ReLU, shape `(..., hidden_dim)`, to
-        scores, shape `(...,)`.
-        """
+        """Scores, shape `(...,)`, from the input layer's sums before ReLU, `(..., hidden_dim)`."""
         hidden = self.dropout(sums.relu())
         hidden = self.dropout(self.hidden_layer(hidden).relu())
         return self.output_layer(hidden).squeeze(-1)
@@ -85,9 +78,8 @@ class ScoringFeedForward(torch.nn.Module):
 
 class _Dropout(torch.nn.Dropout):
     """
-    `torch.nn.Dropout` with its rate rounded to a multiple of 1/65536, three times as fast on a CPU:
-    it draws one random 64-bit integer for four values. The hidden layers of span pairs are the
-    largest tensors of the model.
+    Dropout for span pairs, the model's largest tensors. Three times as fast on a CPU, because it
+    draws one random 64-bit integer for four values; its rate is rounded to a multiple of 1/65536.
     """
 
     @overrides(check_signature=False)
@@ -110,15 +102,14 @@ class Spans(NamedTuple):
     ends: torch.Tensor
 
     def select(self, which: Union[torch.Tensor, slice]) -> "Spans":
-        """The spans at some indices or of a slice."""
         return Spans(self.starts[which], self.ends[which])
 
 
 def enumerate_spans(lengths: torch.Tensor, max_width: int) -> Spans:
     """
     Every span of at most `max_width` tokens within one sentence, sorted by start, then by length.
-    `lengths`, shape `(num_sentences,)`, are the numbers of tokens of consecutive sentences.
-    Positions are relative to the first token of the first one.
+    `lengths` are the numbers of tokens of consecutive sentences. Positions count from the first
+    token of the first one.
     """
     tokens = torch.arange(int(lengths.sum()), device=lengths.device)
     # The number of tokens from here to the end of the sentence, this one included.
@@ -132,12 +123,10 @@ def enumerate_spans(lengths: torch.Tensor, max_width: int) -> Spans:
 
 class MentionScorer(torch.nn.Module):
     """
-    Span representations `[h_start; h_end; head; width]` (Lee et al. 2017, section 3.2) and mention
-    scores. `h` is an encoded token; the head is an attention-weighted mean of the embedded tokens;
-    the width is an embedding.
-
-    Scores of all spans are computed without their representations: the input layer is a sum of
-    products that are computed once per token or width.
+    Mention scores and span representations `[h_start; h_end; head; width]` (Lee et al. 2017,
+    section 3.2). `h` is an encoded token; the head is an attention-weighted mean of the embedded
+    tokens; the width is an embedding. Scores do not need the representations: the input layer is a
+    sum of products that are computed once per token or width.
     """
 
     def __init__(self, encoded_dim: int, embedded_dim: int, settings: ScoringSettings) -> None:
@@ -153,8 +142,9 @@ class MentionScorer(torch.nn.Module):
         self, encoded: torch.Tensor, embedded: torch.Tensor, spans: Spans
     ) -> Tuple[torch.Tensor, "SpanRepresentations"]:
         """
-        Mention scores, shape `(num_spans,)`, and what computes the representations of selected
-        spans, from tokens of shapes `(num_tokens, encoded_dim)` and `(num_tokens, embedded_dim)`.
+        Returns mention scores, shape `(num_spans,)`, and what computes the representations of
+        selected spans. Tokens have the shapes `(num_tokens, encoded_dim)` and
+        `(num_tokens, embedded_dim)`.
         """
         widths = self.feature_dropout(self.width_embeddings)
         offsets = torch.arange(self.max_width, device=encoded.device)
@@ -189,8 +179,8 @@ class MentionScorer(torch.nn.Module):
 
 class SpanRepresentations(NamedTuple):
     """
-    The tensors from which representations of selected spans are computed. Representations of all
-    spans of a long document would take gigabytes.
+    Computes representations of selected spans: those of all spans of a long document take
+    gigabytes.
     """
 
     #: Shapes `(num_tokens, encoded_dim)` and `(num_tokens, embedded_dim)`.
@@ -205,10 +195,7 @@ class SpanRepresentations(NamedTuple):
     weights: torch.Tensor
 
     def heads_and_widths(self, which: torch.Tensor) -> torch.Tensor:
-        """
-        The head and width parts of the representations of the spans at some indices: from shape
-        `(num_chosen,)` to shape `(num_chosen, embedded_dim + feature_dim)`.
-        """
+        """Head and width of selected spans, shape `(num_chosen, embedded_dim + feature_dim)`."""
         starts, ends = self.spans.select(which)
         heads = _weighted_sums(self.positions[which], self.embedded, self.weights[which])
         return torch.cat([heads, self.widths[ends - starts]], dim=1)
@@ -220,24 +207,15 @@ def new_embeddings(number: int, dim: int) -> torch.nn.Parameter:
 
 
 def _weighted_sums(rows: torch.Tensor, table: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """
-    Weighted sums of rows of a table of shape `(num_rows, dim)`; row indices and weights have shape
-    `(num_sums, num_summands)`. The summands are not stored.
-    """
+    """Weighted sums of rows of a table, shape `(num_sums, dim)`, without storing the summands."""
     return embedding_bag(rows, table, mode="sum", per_sample_weights=weights.to(table.dtype))
 
 
 def prune_spans(spans: Spans, scores: torch.Tensor, number: int) -> torch.Tensor:
     """
-    Selects spans greedily by score, and skips spans that cross a selected span, that is overlap it
-    without one of them containing the other (Lee et al. 2017, section 5).
-    Ties are broken in favour of the first span.
-
-    # Returns
-
-    `torch.Tensor`
-        Shape `(num_selected,)`. Indices into `spans`, ascending; fewer than `number` if all other
-        spans cross selected ones.
+    Selects up to `number` spans by score. Skips spans that cross a selected one: they overlap, and
+    neither contains the other (Lee et al. 2017, section 5). Ties go to the first span. Returns
+    ascending indices into `spans`, shape `(num_selected,)`.
     """
     starts, ends = spans.starts.tolist(), spans.ends.tolist()
     # The last end of the selected spans that start at a token, the first start of those that end

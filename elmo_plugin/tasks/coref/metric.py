@@ -1,7 +1,7 @@
 """
-Coreference metrics as version 8.01 of the
-[reference scorer](https://github.com/conll/reference-coreference-scorers) of the CoNLL shared tasks
-computes them, by the definitions of [Pradhan et al. (2014)](https://aclanthology.org/P14-2006/).
+Coreference metrics, computed as in version 8.01 of the CoNLL [reference
+scorer](https://github.com/conll/reference-coreference-scorers), by the definitions of [Pradhan et
+al. (2014)](https://aclanthology.org/P14-2006/).
 """
 
 from collections import Counter
@@ -20,7 +20,9 @@ Counts = Tuple[float, float, float, float]
 
 
 class Overlaps(NamedTuple):
-    """The numbers of mentions that two clusters share, by the indices of predicted and gold one."""
+    """
+    Numbers of mentions that two clusters share, by the indices of the predicted and the gold one.
+    """
 
     shared: Dict[Tuple[int, int], int]
     #: The same, but a mention in several gold clusters counts for the last of them only. For MUC
@@ -29,7 +31,6 @@ class Overlaps(NamedTuple):
 
 
 def overlaps(predicted: Clusters, gold: Clusters) -> Overlaps:
-    """Counts what predicted and gold clusters share, see `CorefScores.__call__` for both."""
     owners = {mention: number for number, cluster in enumerate(predicted) for mention in cluster}
     shared: Counter = Counter()
     last: Dict[Mention, int] = {}
@@ -59,8 +60,8 @@ def muc(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
 
 def b_cubed(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
     """
-    Averages over mentions the share of a mention's cluster that is correct (Bagga and Baldwin,
-    1998). A mention that is missing in the other clustering scores 0, even as a singleton.
+    Averages over mentions the correct share of a mention's cluster (Bagga and Baldwin, 1998). A
+    mention that is missing in the other clustering scores 0, even as a singleton.
     """
     shared, matched = overlap
     return (
@@ -73,9 +74,8 @@ def b_cubed(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
 
 def ceaf_entities(predicted: Clusters, gold: Clusters, overlap: Overlaps) -> Counts:
     """
-    Similarity of clusters under the best one-to-one mapping of predicted to gold clusters
-    ([Luo, 2005](https://aclanthology.org/H05-1004/)); the similarity of two clusters is the F1 of
-    their mentions (`phi_4`). Every cluster has the same weight, whatever its size.
+    Similarity of clusters, the F1 of their mentions (`phi_4`), under the best one-to-one mapping
+    ([Luo, 2005](https://aclanthology.org/H05-1004/)). Small and large clusters weigh the same.
     """
     matrix = numpy.zeros((len(predicted), len(gold)))
     for (first, second), size in overlap.shared.items():
@@ -91,9 +91,8 @@ _KINDS = ("precision", "recall", "f1")
 
 class CorefScores(SummedMetric):
     """
-    Scores clusters of mentions. A mention is correct if both of its boundaries are; spurious
-    mentions lower precision, missing ones recall. Counts are summed over documents before precision
-    and recall are computed. Singleton clusters count in all measures but MUC. A mention in two gold
+    Scores clusters of mentions, from counts summed over documents. A mention is correct if both of
+    its boundaries are. Singleton clusters count in all measures but MUC. A mention in two gold
     clusters counts in both, or in the last one if the measure needs a single cluster.
     """
 
@@ -105,13 +104,9 @@ class CorefScores(SummedMetric):
         spans: Sequence[Collection[Mention]],
     ) -> None:
         """
-        # Parameters
-
-        predicted, gold : `Sequence[List[List[Tuple[int, int]]]]`
-            The clusters of each document, each a list of mentions `(first token, last token)`. A
-            mention is in one predicted cluster at most, and at most once in a gold cluster.
-        spans : `Sequence[Collection[Tuple[int, int]]]`
-            The spans of each document that pruning kept, for `mention_recall`.
+        Takes the clusters of each document, and the spans that pruning kept, for `mention_recall`.
+        Mentions are `(first token, last token)`. A mention is in one predicted cluster at most, and
+        at most once in a gold cluster.
         """
         for of_predicted, of_gold, kept in zip(predicted, gold, spans):
             overlap = overlaps(of_predicted, of_gold)
@@ -126,9 +121,9 @@ class CorefScores(SummedMetric):
     @overrides
     def scores(self, sums: Counter) -> Dict[str, float]:
         """
-        `coref_precision`, `coref_recall` and `coref_f1`, each the mean over MUC, B³ and CEAFe; the
-        same three for each of `muc`, `b3` and `ceafe`, for example `muc_f1`; and `mention_recall`.
-        Fractions, computed from the counts of all processes. Empty if there were no documents.
+        `coref_precision`, `coref_recall` and `coref_f1`, the means over MUC, B³ and CEAFe; the same
+        for each of them, such as `muc_f1`, `b3_f1` and `ceafe_f1`; and `mention_recall`. Fractions.
+        Empty if there were no documents.
         """
         if not sums["documents", ""]:
             return {}

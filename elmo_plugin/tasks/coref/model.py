@@ -32,24 +32,23 @@ from elmo_plugin.util.errors import check_least
 @Model.register("elmo-coref")
 class CoreferenceResolver(TaskModel):
     """
-    The end-to-end model of [Lee et al. (2017)](https://aclanthology.org/D17-1018/): all spans up to
-    a maximum width are scored as mentions, the best are kept, and each of these is linked to an
-    earlier one, its antecedent, or to none. Linked spans form a cluster. Sentences are encoded
-    separately.
+    The end-to-end model of [Lee et al. (2017)](https://aclanthology.org/D17-1018/). It scores all
+    spans up to a maximum width as mentions, keeps the best, and links each of these to an earlier
+    one, its antecedent, or to none. Linked spans form a cluster. Sentences are encoded separately.
 
-    ELMo is concatenated with the words, with the encoder's output, or both. The head vector of a
-    span is a weighted mean of its word embeddings, without ELMo.
+    ELMo is concatenated with the words, the encoder's output, or both. The head vector of a span is
+    a weighted mean of its word embeddings, without ELMo.
 
     # Parameters
 
     encoder : `Lazy[Seq2SeqEncoder]`
-        Encodes a sentence. Its `input_size` is set by the model.
+        Encodes a sentence. The model sets its `input_size`.
     scoring : `Optional[ScoringSettings]`
-        Sizes and limits of the span scorers, by default those of Lee et al. Its `dropout` is also
-        applied to the encoder's output, with the same mask for all tokens of a sentence.
-    lexical_dropout : `float`, optional (default = `0.5`)
-        On the word embeddings, not on ELMo, which has a dropout of its own.
-    max_training_sentences : `int`, optional (default = `50`)
+        Sizes and limits of the span scorers. Its `dropout` is also applied to the encoder's output,
+        with one mask for all tokens of a sentence.
+    lexical_dropout : `float`
+        On the word embeddings, not on ELMo, which has its own.
+    max_training_sentences : `int`
         In training, a longer document is cut to this many consecutive sentences, at random.
     """
 
@@ -93,21 +92,13 @@ class CoreferenceResolver(TaskModel):
         gold_mentions: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
         """
-        # Parameters
+        Takes the number of each token's speaker, shape `(batch_size, num_document_tokens)`, and
+        first token, last token and cluster of the gold mentions, shape
+        `(batch_size, num_mentions, 3)`, -1 at padding.
 
-        speakers : `torch.Tensor`
-            Shape `(batch_size, num_document_tokens)`. The number of each token's speaker.
-        gold_mentions : `Optional[torch.Tensor]`
-            Shape `(batch_size, num_mentions, 3)`. First token, last token and cluster, -1 at
-            padding.
-
-        # Returns
-
-        `Dict[str, Any]`
-            `metadata`; `loss` if there are gold mentions, summed over the spans of a document and
-            averaged over documents; and outside training, for each document, `clusters`, lists of
-            first and last tokens, and `top_spans`, the first and last tokens of the spans that
-            were kept.
+        Returns `metadata`, and with gold mentions `loss`, summed over the spans of a document and
+        averaged over documents. Outside training also `clusters` and the kept `top_spans` of each
+        document, as pairs of first and last token.
         """
         # Shape: (batch_size, num_sentences)
         lengths = get_text_field_mask(sentences, num_wrapping_dims=1).sum(dim=-1)
@@ -176,10 +167,7 @@ class CoreferenceResolver(TaskModel):
     def _encode(
         self, sentences: TextFieldTensors, is_read: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
-        """
-        The encoded and the embedded tokens of all documents, concatenated: shapes
-        `(num_tokens, encoded_dim)` and `(num_tokens, embedded_dim)`.
-        """
+        """Encoded and embedded tokens of all documents, concatenated: `(num_tokens, ..._dim)`."""
         # The sentences of all documents form one batch.
         tokens = {
             indexer: {name: tensor[is_read] for name, tensor in tensors.items()}
@@ -203,7 +191,7 @@ class CoreferenceResolver(TaskModel):
     def _link(
         self, top_spans: TopSpans, mentions: Optional[torch.Tensor]
     ) -> Tuple[torch.Tensor, torch.Tensor]:
-        """The loss (0 without gold mentions), and each span's antecedent (empty in training)."""
+        """The loss, 0 without gold mentions, and each span's antecedent, empty in training."""
         gold = None if mentions is None else _gold_clusters(top_spans.positions(), mentions)
         total = top_spans.scores.new_zeros(())
         antecedents = [torch.empty(0, dtype=torch.long, device=total.device)]
@@ -216,10 +204,7 @@ class CoreferenceResolver(TaskModel):
 
 
 def _gold_clusters(spans: Spans, mentions: torch.Tensor) -> torch.Tensor:
-    """
-    The cluster of each span, -1 for none: shape `(num_spans,)`. Mentions have shape
-    `(num_mentions, 3)`.
-    """
+    """The cluster of each span, -1 for none. Mentions have the shape `(num_mentions, 3)`."""
     starts, ends, clusters = mentions[mentions[:, 2] >= 0].unbind(dim=1)
     # Shape: (num_spans, num_mentions)
     same = (spans.starts.unsqueeze(1) == starts) & (spans.ends.unsqueeze(1) == ends)

@@ -21,10 +21,9 @@ UNKNOWN = "-"
 @DatasetReader.register("elmo-coref")
 class CorefReader(TaskReader):
     """
-    Reads CoNLL-2012 columns of a file or folder, see `read_rows`; one instance per part of a
-    document, in the order of the file. A part without mentions counts as labelled, with no
-    clusters. Only the columns of words, speakers and coreference are used (see `read_documents`).
-    For its parameters see `TaskReader`.
+    Reads words, speakers and coreference from CoNLL-2012 columns of a file or folder (see
+    `read_rows`), one instance per part of a document, in the order of the file. A part without
+    mentions is labelled, with no clusters. For its parameters see `TaskReader`.
     """
 
     text_fields = ("sentences",)
@@ -55,16 +54,10 @@ class CorefReader(TaskReader):
         begin_line: Optional[str] = None,
     ) -> Instance:
         """
-        # Parameters
-
-        speakers : `Optional[Sequence[Optional[str]]]`
-            One per token of the document; `None` if unknown.
-        clusters : `Optional[List[List[Tuple[int, int]]]]`
-            Positions in the document of the first and the last token of each mention; `None` if
-            unknown. A mention may be in two clusters: the loss uses the later one, and the metric
-            counts both, as the reference scorer does.
-        begin_line : `Optional[str]`, optional (default = `None`)
-            The line that begins the document in its file, for CoNLL output.
+        `speakers` has one per token. `clusters` holds first and last token of each mention, counted
+        in the document. If a mention is in two clusters, the loss uses the later one, and the
+        metric counts both, as the reference scorer does. `begin_line` begins the document in CoNLL
+        output.
         """
         names = [speaker or UNKNOWN for speaker in speakers or [None] * sum(map(len, sentences))]
         # Numbered by first occurrence.
@@ -102,9 +95,8 @@ def mentions_of(clusters: Clusters) -> TensorField:
 
 def genre_of(document_id: str) -> str:
     """
-    The genre in the name of a document: its first folder if that has two letters, as in OntoNotes
-    (`nw` in `nw/xinhua/00/chtb_0001`), otherwise the last folder (`news` in
-    `gum/news/GUM_news_asylum`). A dash if the name has no folder.
+    The genre in a document's name: its first folder if that has two letters (`nw` in OntoNotes'
+    `nw/xinhua/00/chtb_0001`), else its last (`news` in `gum/news/GUM_news_asylum`), else a dash.
     """
     folders = [folder for folder in document_id.split("/")[:-1] if folder] or [UNKNOWN]
     return folders[0] if len(folders[0]) == 2 else folders[-1]

@@ -1,5 +1,3 @@
-"""Precision, recall and F1 of predicted entities, as CoNLL's `conlleval` counts them."""
-
 from collections import Counter
 from typing import Dict, List
 
@@ -11,14 +9,13 @@ from elmo_plugin.tasks.metrics import SpanF1
 
 class EntityF1(SpanF1):
     """
-    Counts entities as the scorer of the
-    [CoNLL-2003 shared task](https://www.clips.uantwerpen.be/conll2003/ner/), `conlleval`, does.
+    Counts entities like `conlleval`, the scorer of the [CoNLL-2003 shared
+    task](https://www.clips.uantwerpen.be/conll2003/ner/).
 
     An entity is correct if its type, first and last word are. `tags_to_spans` documents how
     ill-formed sequences are read, and the tags `S`, `E`, `U` and `L`, which `conlleval` does not
-    know. Token accuracy compares tags converted to BIO, so it does not depend on the scheme.
-    AllenNLP's `SpanBasedF1Measure` differs: it needs to know the scheme, drops entities that are
-    not well-formed in BIOUL, and has no accuracy.
+    know. Accuracy compares tags converted to BIO. AllenNLP's `SpanBasedF1Measure` must know the
+    scheme, drops ill-formed BIOUL entities, and has no accuracy.
     """
 
     columns = {
@@ -46,7 +43,6 @@ class EntityF1(SpanF1):
 
     @overrides
     def table(self) -> str:
-        """The table of `conlleval`, see `SpanF1.table`."""
         sums = self.sums()
         correct, num_tokens = sums["", "correct"], sums["", "tokens"]
         accuracy = 100 * correct / max(num_tokens, 1)

@@ -18,18 +18,17 @@ ENTITIES = "entities"
 @DatasetReader.register("elmo-ner")
 class NerReader(TaskReader):
     """
-    Reads CoNLL-2003 columns; one instance per sentence, in the order of the file.
+    Reads CoNLL-2003 columns, one instance per sentence in the order of the file.
 
-    Tags may follow IOB1, BIO, BIOES or BIOUL: the reader finds the entities as the shared task's
-    scorer does, whatever the scheme, and writes them as BIOUL. A file of words alone gives
-    instances without tags. A `-DOCSTART-` line ends a sentence; the metadata keeps its position,
-    for output in columns.
+    Tags may follow IOB1, BIO, BIOES or BIOUL. The reader finds the entities as the shared task's
+    scorer does, and writes BIOUL. A file of words alone gives instances without tags. A
+    `-DOCSTART-` line ends a sentence; the metadata keeps its position for output in columns.
 
     # Parameters
 
-    tag_column : `Optional[int]`, optional (default = `None`)
-        The column of the tags, counted from 1: 3 for the chunks of CoNLL-2003. Default: the last
-        one, where CoNLL-2003 has its entities and CoNLL-2000 its chunks.
+    tag_column : `Optional[int]`
+        Column of the tags, counted from 1; 3 for the chunks of CoNLL-2003. Default: the last, where
+        CoNLL-2003 has entities and CoNLL-2000 chunks.
     """
 
     def __init__(self, tag_column: Optional[int] = None, **kwargs: Any) -> None:
@@ -56,7 +55,7 @@ class NerReader(TaskReader):
         *,
         is_document_start: bool = False,
     ) -> Instance:
-        """A sentence, with one tag per token in any of the schemes, or `None` if unknown."""
+        """`tags` has one tag per token in any of the schemes, or is `None` if unknown."""
         text = TextField(tokens)
         fields: Dict[str, Field] = {"tokens": text}
         gold = None

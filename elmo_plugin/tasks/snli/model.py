@@ -21,23 +21,23 @@ from elmo_plugin.tasks.model import ClassifierModel
 @Model.register("elmo-snli")
 class Esim(ClassifierModel):
     """
-    The sequential model of [Chen et al. (2017)](https://aclanthology.org/P17-1152/) as Peters et
-    al. (2018) use it. One encoder reads premise and hypothesis; each token is compared with its
-    soft alignment in the other text; a second encoder, the inference composition, reads the
-    comparisons; and a classifier reads mean and maximum over the tokens of both texts. ELMo is
-    concatenated with the words, with the first encoder's output, or both; both texts share its
-    layer weights.
+    The sequential model of [Chen et al. (2017)](https://aclanthology.org/P17-1152/), as Peters et
+    al. (2018) use it.
+
+    An encoder reads premise and hypothesis. Each token is compared with its soft alignment in the
+    other text. A second encoder, the inference composition, reads the comparisons. A classifier
+    reads mean and maximum over the tokens of both texts. ELMo is concatenated with the words, the
+    first encoder's output, or both; both texts share its layer weights.
 
     # Parameters
 
     encoder, composition_encoder : `Lazy[Seq2SeqEncoder]`
-        The encoders of words and of comparisons. Their `input_size` is set by the model.
-    feedforward_dim : `int`, optional (default = `300`)
-        Width of the two ReLU layers: the projection of the comparisons, and the classifier's.
-    dropout : `float`, optional (default = `0.5`)
-        On the inputs of the encoders, with the same mask for all tokens of a text, and of the
-        classifier's layers.
-    attention_dropout : `float`, optional (default = `0.0`)
+        Encoders of words and of comparisons. The model sets their `input_size`.
+    feedforward_dim : `int`
+        Width of both ReLU layers: the projection of the comparisons, and the classifier's.
+    dropout : `float`
+        On the encoders' inputs, with one mask for all tokens of a text, and in the classifier.
+    attention_dropout : `float`
         On the comparisons.
     """
 
@@ -77,7 +77,7 @@ class Esim(ClassifierModel):
         metadata: List[Dict[str, Any]],
         label: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
-        """Returns `outputs`; `label`, shape `(batch_size,)`, holds indices into `label_names`."""
+        """`label`, shape `(batch_size,)`, holds indices into `label_names`."""
         # One batch of both texts needs half the recurrent steps and one pass of the biLM: first the
         # premises, then the hypotheses, so that `num_texts` is twice `batch_size`.
         tokens = _stacked(premise, hypothesis)
@@ -104,7 +104,7 @@ class Esim(ClassifierModel):
 
 
 def _stacked(first: TextFieldTensors, second: TextFieldTensors) -> TextFieldTensors:
-    """Joins two batches of texts: first the texts of `first`, then the texts of `second`."""
+    """Joins two batches of texts, first `first`, then `second`."""
     return {
         indexer: {name: _rows(tensor, second[indexer][name]) for name, tensor in tensors.items()}
         for indexer, tensors in first.items()
@@ -122,10 +122,10 @@ def _rows(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 
 def _comparisons(encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """
-    `[a; ã; a - ã; a ⊙ ã]`, where `ã` is the mean of the other text's tokens, weighted by a softmax
-    over their dot products with `a` (equations 11 to 15). `encoded` is zero at padding, and holds
-    first all premises, then all hypotheses. The comparisons, shape `(num_real_tokens, 4 *
-    encoded_dim)`, are without padding, which need not be projected.
+    Returns `[a; ã; a - ã; a ⊙ ã]` for each real token `a`, shape
+    `(num_real_tokens, 4 * encoded_dim)`. `ã` is the mean of the other text's tokens, weighted by a
+    softmax over their dot products with `a` (equations 11 to 15). `encoded` holds all premises,
+    then all hypotheses, and is zero at padding.
     """
     batch_size = len(encoded) // 2
     others, others_mask = encoded.roll(batch_size, dims=0), mask.roll(batch_size, dims=0)
@@ -140,10 +140,7 @@ def _comparisons(encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 def _pooled(composed: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """
-    Mean and maximum over the tokens, shape `(num_texts, 2 * composition_dim)`; zero for an empty
-    text.
-    """
+    """Mean and maximum over tokens, shape `(num_texts, 2 * composition_dim)`; 0 for empty texts."""
     mask = mask.unsqueeze(-1)
     maximum = masked_max(composed, mask, dim=1).masked_fill(~mask.any(dim=1), 0.0)
     return torch.cat([masked_mean(composed, mask, dim=1), maximum], dim=-1)

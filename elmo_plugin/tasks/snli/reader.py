@@ -11,9 +11,9 @@ from elmo_plugin.tasks.reader import TaskReader
 @DatasetReader.register("elmo-snli")
 class SnliReader(TaskReader):
     """
-    Reads SNLI's JSON lines; one instance per pair, in the order of the file. Pairs whose annotators
-    reached no majority are skipped; pairs without the label's field are read for prediction. For
-    its parameters see `TaskReader`.
+    Reads SNLI's JSON lines, one instance per pair in the order of the file. Skips pairs whose
+    annotators reached no majority. Pairs without the label's field are read for prediction. For its
+    parameters see `TaskReader`.
     """
 
     text_fields = ("premise", "hypothesis")
@@ -37,7 +37,7 @@ class SnliReader(TaskReader):
         *,
         pair_id: Optional[str] = None,
     ) -> Instance:
-        """A pair, with one of `LABELS`, or `None` if unknown, and its identifier in the corpus."""
+        """`label` is one of `LABELS`, or `None` if unknown."""
         fields: Dict[str, Field] = {
             "premise": TextField(premise),
             "hypothesis": TextField(hypothesis),

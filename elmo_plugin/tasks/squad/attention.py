@@ -9,13 +9,12 @@ _MAX_SCORES = 2**24
 
 class BiAttention(torch.nn.Module):
     """
-    The bidirectional attention between passage and question of
-    [Seo et al. (2017)](https://arxiv.org/abs/1611.01603).
+    Attention between passage and question ([Seo et al., 2017](https://arxiv.org/abs/1611.01603)).
 
     A passage token `c` and a question token have the similarity `w · [c; question token; product]`.
-    From these, `a` is the attended question vector of the passage token, and `q` the attended
-    passage vector, which is the same for the whole passage. The output is
-    `ReLU(linear([c; a; c ⊙ a; c ⊙ q]))`. Memory grows with the product of both lengths.
+    From these follow `a`, the attended question vector of each passage token, and `q`, one attended
+    passage vector. The output is `ReLU(linear([c; a; c ⊙ a; c ⊙ q]))`. Memory grows with the
+    product of both lengths.
     """
 
     def __init__(self, input_dim: int, output_dim: int) -> None:
@@ -30,10 +29,7 @@ class BiAttention(torch.nn.Module):
         passage_mask: torch.Tensor,
         question_mask: torch.Tensor,
     ) -> torch.Tensor:
-        """
-        From shapes `(batch_size, num_passage_tokens, input_dim)` and `(batch_size,
-        num_question_tokens, input_dim)` to `(batch_size, num_passage_tokens, output_dim)`.
-        """
+        """From `(batch_size, num_passage_tokens, input_dim)` to `(..., output_dim)`."""
         # Shape: (batch_size, num_passage_tokens, num_question_tokens)
         scores = self.similarity(passage, question)
         scores = scores.masked_fill(~question_mask.unsqueeze(1), -torch.inf)
@@ -56,12 +52,11 @@ class BiAttention(torch.nn.Module):
 
 class SelfAttention(torch.nn.Module):
     """
-    The self-attention of [Clark and Gardner (2017)](https://arxiv.org/abs/1710.10723).
+    Self-attention of a text ([Clark and Gardner, 2017](https://arxiv.org/abs/1710.10723)).
 
-    Scores are those of `BiAttention`, of a token (query) and the other tokens (keys) of the same
-    text. A token does not attend to itself. As in the authors' program, each softmax includes one
-    more key: a learned `null_logit` whose value is the zero vector, so that a token may attend to
-    no token. With `a` the attended vector of token `x`, the output is
+    Scores are computed as in `BiAttention`. A token does not attend to itself, but may attend to
+    nothing: as in the authors' program, each softmax includes a learned `null_logit`, whose value
+    is the zero vector. With `a` the attended vector of token `x`, the output is
     `ReLU(linear([x; a; x ⊙ a]))`. Without gradients, memory grows linearly with the length.
     """
 

@@ -1,5 +1,3 @@
-"""Exact match and F1 of answers, by the rules of the official SQuAD 1.1 script."""
-
 import re
 import string
 from collections import Counter
@@ -20,10 +18,7 @@ def exact_match(answer: str, gold: str) -> float:
 
 
 def f1(answer: str, gold: str) -> float:
-    """
-    The harmonic mean of precision and recall of the words (as multisets), ignoring articles, case
-    and punctuation. 0 without a common word, even if both are empty.
-    """
+    """F1 of the words as multisets; 0 without a common word, even if both have none."""
     found, wanted = _words(answer), _words(gold)
     num_common = sum((Counter(found) & Counter(wanted)).values())
     return precision_recall_f1(num_common, len(found), num_common, len(wanted))[2]
@@ -36,14 +31,13 @@ def _words(text: str) -> List[str]:
 
 class SquadScores(SummedMetric):
     """
-    Exact match and F1, computed as by the official script of
-    [SQuAD 1.1](https://rajpurkar.github.io/SQuAD-explorer/): if a question has several gold
-    answers, each score is the maximum over them.
+    Exact match and F1 by the official [SQuAD 1.1](https://rajpurkar.github.io/SQuAD-explorer/)
+    script. If a question has several gold answers, each score is the maximum over them.
     """
 
     @overrides(check_signature=False)
     def __call__(self, answers: Sequence[str], gold_answers: Sequence[Sequence[str]]) -> None:
-        """Counts the predicted answer to each question, which has at least one gold answer."""
+        """Counts the answer to each question; each has at least one gold answer."""
         for answer, golds in zip(answers, gold_answers, strict=True):
             self._sums["questions"] += 1
             self._sums["em"] += max(exact_match(answer, gold) for gold in golds)

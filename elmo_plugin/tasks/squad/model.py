@@ -19,24 +19,23 @@ from elmo_plugin.util.errors import check_least
 class BidafSelfAttention(TaskModel):
     """
     The model of [Clark and Gardner (2017)](https://arxiv.org/abs/1710.10723) for one paragraph, as
-    Peters et al. (2018) use it. One encoder reads passage and question; bidirectional attention
-    joins the question to the passage; a residual block of an encoder and self-attention follows;
-    and two more encoders predict the answer's start and, also from the start encoder's output, its
-    end. ELMo is concatenated with the words, with the first encoder's output, or both; passage and
-    question share its layer weights.
+    Peters et al. (2018) use it.
+
+    An encoder reads passage and question. Bidirectional attention joins the question to the
+    passage. A residual block of an encoder and self-attention follows. Two more encoders predict
+    the answer's start and end; the last reads the start encoder's output, too. ELMo is concatenated
+    with the words, the first encoder's output, or both; passage and question share its layer
+    weights.
 
     # Parameters
 
     encoder : `Lazy[Seq2SeqEncoder]`
-        All four encoders are built from it; their `input_size` is set by the model. Both attention
-        layers have its output width.
-    dropout : `float`, optional (default = `0.2`)
+        All four encoders are built from it; the model sets their `input_size`.
+    dropout : `float`
         On input and output of the first two encoders, and on the output of the residual block, with
-        the same mask for all tokens of a text.
-    max_answer_length : `int`, optional (default = `17`)
-        Largest number of tokens of a predicted answer.
-    num_best : `int`, optional (default = `20`)
-        Number of answers returned.
+        one mask for all tokens of a text.
+    max_answer_length, num_best : `int`
+        Tokens of the longest predicted answer, and number of answers returned.
     """
 
     default_predictor = "elmo-squad"
@@ -76,18 +75,10 @@ class BidafSelfAttention(TaskModel):
         passage_sentences: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
         """
-        # Parameters
-
-        answer_span : `Optional[torch.Tensor]`
-            Shape `(batch_size, 2)`. First and last token of the answer.
-        passage_sentences : `Optional[torch.Tensor]`
-            Shape `(batch_size, num_passage_tokens)`. Sentence number of each token, for the biLM.
-
-        # Returns
-
-        `Dict[str, Any]`
-            `best_spans` and `best_span_probabilities`, see `best_spans`; `metadata`; and `loss` if
-            there are answers.
+        `answer_span`, shape `(batch_size, 2)`, is the first and last token of the answer.
+        `passage_sentences`, shape `(batch_size, num_passage_tokens)`, numbers the sentences for the
+        biLM. Returns `best_spans` and `best_span_probabilities` (see the function `best_spans`),
+        `metadata`, and `loss` if there are answers.
         """
         question_mask, passage_mask = get_text_field_mask(question), get_text_field_mask(passage)
         encoded_question = self._encode(question_mask, question)
@@ -128,8 +119,7 @@ class BidafSelfAttention(TaskModel):
         metadata: List[Dict[str, Any]],
     ) -> torch.Tensor:
         """
-        Encodes a passage with several questions in the batch once, but not in training, where each
-        question has its own dropout.
+        Encodes a repeated passage once, except in training: each question has its own dropout.
         """
         if self.training:
             return self._encode(mask, passage, sentences)
@@ -168,19 +158,13 @@ def best_spans(
     start_logits: torch.Tensor, end_logits: torch.Tensor, max_length: int, num_best: int
 ) -> Tuple[torch.Tensor, torch.Tensor]:
     """
-    The most probable answer spans of at most `max_length` tokens. The probability of a span is the
-    product of its start and end probabilities, normalised over all such spans.
+    Returns the most probable spans of at most `max_length` tokens, shape
+    `(batch_size, num_best, 2)`, and their probabilities, shape `(batch_size, num_best)`.
 
-    Memory grows with `batch_size * num_tokens * max_length`. Logits have the shape `(batch_size,
-    num_tokens)`, and are minus infinity at padding.
-
-    # Returns
-
-    spans : `torch.Tensor`
-        Shape `(batch_size, num_best, 2)`. First and last token of each span, the most probable span
-        first; -1 if a text has fewer spans.
-    probabilities : `torch.Tensor`
-        Shape `(batch_size, num_best)`; 0 for missing spans, NaN if the model has diverged.
+    A probability is the product of start and end probabilities, normalised over all such spans.
+    Logits have the shape `(batch_size, num_tokens)`, and are -inf at padding. Missing spans are -1,
+    with probability 0. Probabilities are NaN if the model has diverged. Memory grows with
+    `batch_size * num_tokens * max_length`.
     """
     # Shape: (batch_size, num_tokens, max_length)
     ends = pad(end_logits, (0, max_length - 1), value=-torch.inf).unfold(1, max_length, 1)

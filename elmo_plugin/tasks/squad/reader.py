@@ -27,19 +27,18 @@ class _Passage:
 @DatasetReader.register("elmo-squad")
 class SquadReader(TaskReader):
     """
-    Reads SQuAD's JSON; one instance per question, in the order of the file. Text is tokenised by
-    spaCy's English rules, which split words at hyphens: 1.4 % of the answers in SQuAD's dev set
-    then begin or end inside a token, against 2.6 % with the Penn Treebank's rules. Paragraphs are
-    never truncated. Questions without answers are read for prediction.
+    Reads SQuAD's JSON, one instance per question in the order of the file. Paragraphs are never
+    truncated. Questions without answers are read for prediction.
 
-    The training target is the first answer to a question. If it begins or ends inside a token, the
-    target is the tokens that it overlaps.
+    spaCy's English rules split words at hyphens: 1.4 % of the answers in SQuAD's dev set then begin
+    or end inside a token, against 2.6 % with the Penn Treebank's rules. The training target is the
+    tokens that the first answer overlaps.
 
     # Parameters
 
-    by_sentence : `bool`, optional (default = `False`)
-        Add the sentence number of each token of a passage, by spaCy's rules, so that the biLM
-        processes each sentence separately instead of the whole passage.
+    by_sentence : `bool`
+        Add the sentence number of each passage token, by spaCy's rules, so that the biLM reads each
+        sentence separately.
     """
 
     text_fields = ("question", "passage")
@@ -65,10 +64,7 @@ class SquadReader(TaskReader):
         *,
         question_id: Optional[str] = None,
     ) -> Instance:
-        """
-        A question, with its gold answers, none if unknown, and its identifier in the corpus.
-        Question and passage have words, and answers are within the passage.
-        """
+        """Question and passage have words. Answers lie in the passage; none if unknown."""
         shared = self._tokenised(passage)
         question_words = [token.text for token in tokenize_with_spacy(question)]
         assert shared.offsets and question_words, (question, passage)

@@ -1,5 +1,3 @@
-"""Reads input lines of the predictor of semantic roles."""
-
 import json
 from typing import Any, Dict, List, Sequence, Union
 
@@ -9,7 +7,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 
 def check_form(line: Dict[str, Any]) -> Dict[str, Any]:
-    """Returns the line. Raises a `ValueError` if its text or its predicates have another form."""
+    """Returns the line. Raises `ValueError` if its text or its predicates have another form."""
     words, predicates = line.get("tokens", [line.get("sentence")]), line.get("predicates")
     if not ("sentence" in line or "tokens" in line):
         raise ValueError('expected an object with "sentence" or "tokens"')
@@ -24,11 +22,11 @@ def check_form(line: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def positions_of(predicates: List[Union[int, str]], words: List[str]) -> List[int]:
-    """The positions of predicates, which are given as such or as words."""
+    """The positions of predicates, which are given as positions or as words."""
     found: List[int] = []
     for predicate in predicates:
         if isinstance(predicate, str):
-            # Of a word that is given twice, the second one.
+            # A word that is given twice means two places.
             places = [n for n, word in enumerate(words) if word == predicate and n not in found]
         else:
             # A spaCy pipeline may have merged tokens since the line was checked.

@@ -1,5 +1,3 @@
-"""Precision, recall and F1 of predicted arguments, by the rules of CoNLL-2005's `srl-eval.pl`."""
-
 from typing import Dict, List, Tuple
 
 from overrides import overrides
@@ -13,11 +11,11 @@ Argument = Tuple[str, Tuple[Span, ...]]
 
 def arguments(tags: List[str]) -> List[Argument]:
     """
-    The label and the spans of each argument of one predicate, from BIO tags.
+    The label and spans of each argument of one predicate, from BIO tags.
 
-    A discontinuous argument has several spans: a `C-X` belongs to the nearest `X` on its left. If
-    there is none, it becomes an `X` itself, which a later `C-X` may continue. `R-X` is treated like
-    any other label. An `I-X` that does not follow an `X` starts a new span.
+    A discontinuous argument has several spans: `C-X` continues the nearest `X` on its left. Without
+    one it is an `X` itself, which a later `C-X` may continue. `R-X` is a label like any other. An
+    `I-X` that does not follow an `X` starts a new span.
     """
     found: List[Tuple[str, List[Span]]] = []
     latest: Dict[str, List[Span]] = {}
@@ -35,14 +33,13 @@ def arguments(tags: List[str]) -> List[Argument]:
 
 class SrlSpanF1(SpanF1):
     """
-    Counts arguments as the official scorer of the
-    [CoNLL-2005 shared task](https://www.cs.upc.edu/~srlconll/soft.html), `srl-eval.pl`, does.
+    Counts arguments like `srl-eval.pl`, the scorer of the [CoNLL-2005 shared
+    task](https://www.cs.upc.edu/~srlconll/soft.html).
 
-    An argument is correct if its label and all of its spans are: a partly found discontinuous
-    argument counts as one excess and one missed argument, and so does a correct span with a wrong
-    label. The verb (`V`, with its continuations) has its own scores and is excluded from the
-    overall ones, since it is given. AllenNLP's `SpanBasedF1Measure` differs: it counts every
-    continuation as an argument.
+    An argument is correct if its label and all of its spans are. A partly found discontinuous
+    argument counts as one excess and one missed argument; so does a correct span with a wrong
+    label. The verb (`V` and its continuations) is given: it has its own scores and is not in the
+    overall ones. AllenNLP's `SpanBasedF1Measure` counts every continuation as an argument.
     """
 
     separate = ("V",)

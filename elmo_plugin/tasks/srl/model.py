@@ -16,16 +16,16 @@ from elmo_plugin.tasks.srl.reader import ROLES
 @Model.register("elmo-srl")
 class SemanticRoleLabeler(TaggerModel):
     """
-    The SRL model of [He et al. (2017)](https://aclanthology.org/P17-1044/): a deep encoder reads
-    word embeddings, each concatenated with an embedding that marks the predicate, a linear layer
-    scores the roles of each token, and Viterbi decoding finds the best legal BIO sequence. ELMo is
-    concatenated with the words, with the encoder's output, or both.
+    The SRL model of [He et al. (2017)](https://aclanthology.org/P17-1044/). A deep encoder reads
+    word embeddings, concatenated with an embedding that marks the predicate. A linear layer scores
+    the roles of each token. Viterbi decoding finds the best legal BIO sequence. ELMo is
+    concatenated with the words, the encoder's output, or both.
 
     # Parameters
 
     encoder : `Lazy[Seq2SeqEncoder]`
-        Its `input_size` is set by the model: the widths of words, ELMo and predicate embedding.
-    predicate_dim : `int`, optional (default = `100`)
+        The model sets its `input_size`.
+    predicate_dim : `int`
         Width of the embedding that marks the predicate.
     """
 
@@ -60,8 +60,7 @@ class SemanticRoleLabeler(TaggerModel):
         tags: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
         """
-        Returns `TaggerModel.outputs`; the tags are roles in BIO. `predicate_indicator`, which has
-        the shape of `tags`, is 1 on the predicate.
+        The tags are BIO roles. `predicate_indicator`, shaped like `tags`, is 1 on the predicate.
         """
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)

@@ -19,16 +19,14 @@ ROLES = "roles"
 @DatasetReader.register("elmo-srl")
 class SrlReader(TaskReader):
     """
-    Reads CoNLL-2012 columns of a file or folder, see `read_rows`; one instance per predicate, in
-    the order of the file.
-
-    In a file without predicate columns, the predicates are the words that have a frameset, and the
-    instances have no tags.
+    Reads CoNLL-2012 columns of a file or folder (see `read_rows`), one instance per predicate in
+    the order of the file. In a file without predicate columns, the predicates are the words with a
+    frameset, and the instances have no tags.
 
     # Parameters
 
-    max_tokens : `Optional[int]`, optional (default = `None`)
-        Skip longer sentences, as He et al. (2017) do in training; their number is logged.
+    max_tokens : `Optional[int]`
+        Skip longer sentences, as He et al. (2017) do in training, and log their number.
     """
 
     def __init__(self, max_tokens: Optional[int] = None, **kwargs: Any) -> None:
@@ -63,16 +61,9 @@ class SrlReader(TaskReader):
         is_last_of_sentence: bool = True,
     ) -> Instance:
         """
-        # Parameters
-
-        predicate_index : `int`
-            Position of the predicate's first word.
-        tags : `Optional[Sequence[str]]`
-            BIO tags; `None` if unknown.
-        lemma : `Optional[str]`
-            Name of the predicate in CoNLL output; by default its word.
-        is_last_of_sentence : `bool`, optional (default = `True`)
-            CoNLL output writes a sentence after its last predicate.
+        `predicate_index` is the position of the predicate's first word. `tags` are BIO, `None` if
+        unknown. CoNLL output names the predicate by `lemma` (default: its word), and writes a
+        sentence after its last predicate.
         """
         text = TextField(tokens)
         indicator = [int(position == predicate_index) for position in range(len(tokens))]
@@ -126,7 +117,7 @@ class SrlReader(TaskReader):
 
 
 def _frames(sentence: Sentence) -> Sequence[Frame]:
-    """The frames of a sentence; without tags if the file marks predicates only."""
+    """The frames of a sentence, without tags if the file marks predicates only."""
     if sentence.frames:
         return sentence.frames
     return [

@@ -22,25 +22,21 @@ from elmo_plugin.tasks.sst.reader import LABELS
 class SentimentClassifier(ClassifierModel):
     """
     The biattentive classification network of [McCann et al.
-    (2017)](https://arxiv.org/abs/1708.00107), section 5, with ReLU layers in place of maxout as in
-    Peters et al. (2018). The encoded text `X` attends to itself, with the result `C`; an integrator
-    reads `[X; X - C; X ⊙ C]`; its output is pooled to the maximum, mean, minimum and a weighted sum
-    over the tokens, which are classified.
+    (2017)](https://arxiv.org/abs/1708.00107), section 5, with ReLU layers instead of maxout, as in
+    Peters et al. (2018).
 
-    ELMo is concatenated with the words, with the integrator's output before pooling, or both.
+    The encoded text `X` attends to itself, which gives `C`. An integrator reads
+    `[X; X - C; X ⊙ C]`. A classifier reads the maximum, mean, minimum and weighted sum of its
+    output over the tokens. ELMo is concatenated with the words, the integrator's output, or both.
 
     # Parameters
 
-    feedforward : `Lazy[FeedForward]`
-        The layer before the encoder; its `input_dim` is set by the model.
+    feedforward, classifier : `Lazy[FeedForward]`
+        Layers before the encoder and after pooling. The model sets their `input_dim`.
     encoder, integrator : `Lazy[Seq2SeqEncoder]`
-        Their `input_size` is set by the model.
-    classifier : `Lazy[FeedForward]`
-        The layers between pooling and the output layer; its `input_dim` is set by the model.
-    dropout : `float`, optional (default = `0.25`)
-        On the word vectors, and on ELMo at the input.
-    pooled_dropout : `float`, optional (default = `0.1`)
-        On the pooled vector.
+        The model sets their `input_size`.
+    dropout, pooled_dropout : `float`
+        On the embedded words, ELMo included, and on the pooled vector.
     """
 
     default_predictor = "elmo-sst"
@@ -78,7 +74,7 @@ class SentimentClassifier(ClassifierModel):
         metadata: List[Dict[str, Any]],
         label: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
-        """Returns `ClassifierModel.outputs`; `label`, shape `(batch_size,)`, is the gold class."""
+        """Returns `ClassifierModel.outputs`. `label` has the shape `(batch_size,)`."""
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)
         text, embedded = self.embed(tokens)
@@ -108,8 +104,8 @@ class SentimentClassifier(ClassifierModel):
 
 def _with_context(encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """
-    `[X; X - C; X ⊙ C]`, shape `(batch_size, num_tokens, 3 * dim)`, where `C` holds for each token
-    the mean of `X`, the encoded text, weighted by the token's self-attention.
+    `[X; X - C; X ⊙ C]`, shape `(batch_size, num_tokens, 3 * dim)`. For each token, `C` is the mean
+    of the encoded text `X`, weighted by self-attention.
     """
     # Shape: (batch_size, num_tokens, num_tokens)
     affinity = encoded.bmm(encoded.transpose(1, 2))

@@ -20,20 +20,18 @@ _CLASSES = {
 @DatasetReader.register("elmo-sst")
 class SstReader(TaskReader):
     """
-    Reads trees of the Stanford Sentiment Treebank; one instance per sentence and, if
-    `min_phrase_tokens` is set, one per phrase of the trees.
+    Reads trees of the Stanford Sentiment Treebank, one instance per sentence or also per phrase.
 
-    A phrase is an instance of its own, without the rest of the sentence. A phrase that occurs twice
-    gives two instances: of the 93,567 phrases of four words or more in the treebank's training
-    part, 405 repeat another one, always with the same label.
+    A phrase is an instance without the rest of its sentence. Repeated phrases are kept: of the
+    treebank's 93,567 training phrases of four words or more, 405 repeat another, always with the
+    same label.
 
     # Parameters
 
-    granularity : `str`, optional (default = `"5-class"`)
+    granularity : `str`
         `5-class`, or `2-class`: positive or negative, without neutral phrases (SST-2).
-    min_phrase_tokens : `Optional[int]`, optional (default = `None`)
-        Also read each phrase of at least this many words. Sentences are always read. The paper
-        trains with 4.
+    min_phrase_tokens : `Optional[int]`
+        Also read each phrase of at least this many words. The paper trains with 4.
     """
 
     def __init__(
@@ -57,7 +55,7 @@ class SstReader(TaskReader):
 
     @overrides(check_signature=False)
     def text_to_instance(self, tokens: List[Token], label: Optional[str] = None) -> Instance:
-        """A sentence or phrase, with the name of its class, or `None` if unknown."""
+        """`label` is the name of a class, or `None` if unknown."""
         fields: Dict[str, Field] = {
             "tokens": TextField(tokens),
             "metadata": MetadataField({"words": [token.text for token in tokens], "label": label}),
@@ -76,6 +74,6 @@ class SstReader(TaskReader):
 
 
 def in_order(names: Iterable[str]) -> List[str]:
-    """The names of classes, from the most negative to the most positive; then others."""
+    """Sorts names of classes from the most negative to the most positive; others come last."""
     order = _CLASSES["5-class"]
     return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
