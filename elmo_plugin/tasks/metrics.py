@@ -27,9 +27,7 @@ def precision_recall_f1(
 
 
 class SummedMetric(Metric):
-    """
-    A metric of sums over all processes. Subclasses add to `_sums` when called, and define `scores`.
-    """
+    """A metric of sums over all processes. Subclasses add to `_sums`, and define `scores`."""
 
     def __init__(self) -> None:
         self._sums: Any = Counter()
@@ -74,9 +72,8 @@ class Counts(NamedTuple):
 
 class SpanF1(SummedMetric):
     """
-    Precision, recall and F1 by label. A subclass defines what a span is: it passes the spans of
-    each sentence to `add`. AllenNLP's `SpanBasedF1Measure` counts differently from the official
-    scorers.
+    Precision, recall and F1 by label. A subclass passes what it counts as spans to `add`.
+    AllenNLP's `SpanBasedF1Measure` counts differently from the official scorers.
     """
 
     #: Labels that have their own scores but are not counted in the overall scores.
@@ -85,9 +82,7 @@ class SpanF1(SummedMetric):
     columns: Dict[str, Callable[[Counts], int]]
 
     def add(self, predicted: Iterable[Tuple[str, Any]], gold: Iterable[Tuple[str, Any]]) -> None:
-        """
-        Counts the spans of a sentence, given by label and position. True positives match in both.
-        """
+        """Counts a sentence's spans by label and position; a true positive matches in both."""
         predicted, gold = set(predicted), set(gold)
         for field, spans in zip(Counts._fields, (predicted & gold, predicted, gold)):
             self._sums.update((label, field) for label, _ in spans)
@@ -107,9 +102,8 @@ class SpanF1(SummedMetric):
     @overrides
     def scores(self, sums: Counter) -> Dict[str, float]:
         """
-        `precision-overall`, `recall-overall`, `f1-measure-overall`, and the same for every label
-        seen so far, such as `f1-measure-PER`. Fractions, not percentages. Empty if nothing was
-        counted.
+        `precision-overall`, `recall-overall`, `f1-measure-overall`, and the same by label, such as
+        `f1-measure-PER`. Fractions, not percentages. Empty if nothing was counted.
         """
         return {
             f"{name}-{label}": score
@@ -120,8 +114,8 @@ class SpanF1(SummedMetric):
 
     def table(self) -> str:
         """
-        A heading, a line for all spans and one per label: `columns`, and precision, recall and F1
-        in percent. Every process must call this.
+        `columns`, and precision, recall and F1 in percent: a heading, a line for all spans, and one
+        per label. Every process must call this.
         """
         rows = self.rows(self.sums())
         width = max(10, *map(len, rows))

@@ -46,19 +46,18 @@ class InputLayer(torch.nn.Module):
 
 class TaskModel(Model):
     """
-    Base of the task models. Embeds text, with ELMo where `placement` adds it, and reports the
-    scores of `metric`, which a subclass sets.
+    Base of the task models. Embeds text, with ELMo where `placement` adds it (default: nowhere),
+    and reports the scores of `metric`, which a subclass sets. A model sets the input width of each
+    layer that it takes as `Lazy`.
 
     # Parameters
 
-    placement : `Optional[Placement]`
-        Where ELMo is added. Default: nowhere.
     regularizer : `Optional[RegularizerApplicator]`
         For the paper's λ: `{regexes: [['layer_scores', {type: 'l2', alpha: 0.001}]]}`.
     dtype : `str`
         `"float32"` or `"bfloat16"`: the type of matrix products in evaluation and prediction, also
         in the biLM unless its layers are cached. A CPU without bfloat16 instructions uses float32.
-        For training, set the trainer's `mixed_precision` instead.
+        For training, set the trainer's `mixed_precision`.
     """
 
     #: For an error: what a training corpus must have, and where.
@@ -116,9 +115,8 @@ class TaskModel(Model):
         self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None
     ) -> Tuple[PlacedText, torch.Tensor]:
         """
-        Returns the text, whose `at_output` adds ELMo to an encoder's output, and its embedded
-        tokens with ELMo at the input, shape `(batch_size, num_tokens, input_dim)`. For `sentences`
-        see `Placement.forward`.
+        Returns the text, whose `at_output` adds ELMo to an encoder's output, and its vectors with
+        ELMo, shape `(batch_size, num_tokens, input_dim)`. For `sentences` see `Placement.forward`.
         """
         text = self.placement(tokens, sentences)
         vectors = text.at_input(self.embed_words(text.words))
@@ -134,8 +132,8 @@ class TaskModel(Model):
 
     def embed_words(self, words: TextFieldTensors) -> torch.Tensor:
         """
-        Returns shape `(batch_size, num_tokens, embedding_dim)`. Turns autocast off for AllenNLP's
-        `CnnEncoder`, which would give -3e38 for words shorter than a filter.
+        The vectors of `text_field_embedder`. AllenNLP's `CnnEncoder` runs without autocast, under
+        which words shorter than a filter would give -3e38.
         """
         exact = any(isinstance(each, CnnEncoder) for each in self.text_field_embedder.modules())
         device = next(self.parameters()).device.type
@@ -150,9 +148,7 @@ class TaskModel(Model):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def require_labels(self, labels: Optional[Any]) -> None:
-        """
-        Raises `ConfigurationError` in training without labels. AllenNLP would only miss a loss.
-        """
+        """Raises a clear error when training lacks labels; AllenNLP would report a missing loss."""
         if self.training and labels is None:
             raise ConfigurationError(
                 f"{self.default_predictor}: training needs {self.needed_labels}, but the instances "
@@ -213,10 +209,7 @@ class ClassifierModel(TaskModel):
 
 
 class TaggerModel(TaskModel):
-    """
-    Base of the models that tag each token. Subclasses call `set_tags`, and have `loss` and
-    `metric`.
-    """
+    """Base of the taggers. A subclass calls `set_tags`, and has `loss` and `metric`."""
 
     #: The name of each tag by its index.
     tags: Sequence[str]
@@ -243,9 +236,8 @@ class TaggerModel(TaskModel):
         metadata: List[Dict[str, Any]],
     ) -> Dict[str, Any]:
         """
-        Returns the result of `forward`: `loss`, if there are gold `tags` of shape
-        `(batch_size, num_tokens)`. Outside training also `tags`, the best legal sequence of each
-        instance, and `metadata`, whose `gold_tags` are names.
+        Returns `loss` if there are gold `tags`, shape `(batch_size, num_tokens)`. Outside training
+        also `tags`, the best legal sequence of each instance, and `metadata`.
         """
         logits = at_least_float32(logits)
         outputs: Dict[str, Any] = {}

@@ -13,8 +13,9 @@ _T = TypeVar("_T")
 
 class TaskReader(DatasetReader):
     """
-    Base of the task readers. Readers distribute instances over processes themselves, with
-    `shard_iterable`, so that each process builds only its own.
+    Base of the task readers, which distribute instances over processes with `shard_iterable`.
+    Raises `ConfigurationError` if a setting is unknown or invalid, or the sample of a file is
+    empty, and `ValueError` with file and place if a file is malformed.
 
     # Parameters
 
@@ -23,13 +24,6 @@ class TaskReader(DatasetReader):
     fraction, fraction_seed : `float`, `int`
         Read a random sample of a file: each instance with probability `fraction`. With the same
         seed, a larger sample contains a smaller one.
-
-    # Raises
-
-    `ConfigurationError`
-        If a setting is unknown or invalid, or the sample of a file is empty.
-    `ValueError`
-        If a file is malformed; the message names the file and the place.
     """
 
     #: The fields of an instance that hold text.

@@ -13,8 +13,8 @@ from overrides import overrides
 class RecoverableMovingAverage(ExponentialMovingAverage):
     """
     AllenNLP's `exponential`, but checkpoints hold only the averages. AllenNLP also stores copies of
-    the parameters, and averages the copies after `--recover`, although training no longer changes
-    them. `decay`, the weight of the old average, is at most `(1 + steps) / (10 + steps)`.
+    the parameters, which it averages after `--recover` instead of the trained ones. `decay`, the
+    weight of the old average, is at most `(1 + steps) / (10 + steps)`.
     """
 
     def __init__(self, parameters: Iterable[NamedParameter], decay: float = 0.999) -> None:

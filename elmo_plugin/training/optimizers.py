@@ -20,8 +20,7 @@ _SETTINGS = {"blocks", "lr", "requires_grad"}
 class FusedAdam(Optimizer, torch.optim.Adam):
     """
     AllenNLP's `adam`, without `amsgrad`, with torch's fused kernel: one pass over the parameters,
-    not eight. On a CPU this halves a biLM's training step, since most parameters are in a large
-    softmax. See `torch.optim.Adam` for the parameters.
+    not eight. On a CPU this halves a biLM's training step: most parameters are in a large softmax.
     """
 
     def __init__(
@@ -41,8 +40,7 @@ class FusedAdam(Optimizer, torch.optim.Adam):
 class FusedAdagrad(Optimizer, torch.optim.Adagrad):
     """
     AllenNLP's `adagrad`, the optimizer of the ELMo paper's biLM, with torch's fused kernel on a
-    CPU. The oldest torch that this package allows has none for a GPU. See `torch.optim.Adagrad` for
-    the parameters.
+    CPU. The oldest torch that this package allows has none for a GPU.
     """
 
     def __init__(
@@ -79,9 +77,7 @@ class Muon(FusedAdam):
     parameter_groups : `ParameterGroupsType`
         AllenNLP's. A group that sets `blocks`, an integer, may also set `lr`, but nothing else.
     momentum : `float`
-        For the matrices.
-    betas, eps
-        For Adam, see `torch.optim.Adam`.
+        For the matrices. `betas` and `eps` are for Adam.
     """
 
     def __init__(
@@ -164,10 +160,7 @@ class Muon(FusedAdam):
 
 
 def orthogonalised(matrices: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """
-    Sets all singular values to about 1 (0.7 to 1.2), computing in `dtype`. Shape and type stay:
-    `(num_matrices, rows, columns)`.
-    """
+    """Sets singular values to 0.7 to 1.2, in `dtype`. Shape `(num_matrices, rows, columns)`."""
     values = matrices.to(dtype)
     is_tall = values.size(1) > values.size(2)
     if is_tall:

@@ -31,10 +31,7 @@ _SETTINGS = {*inspect.signature(GradientDescentTrainer.__init__).parameters, "ru
 
 
 def random_states(device: torch.device) -> Dict[str, Any]:
-    """
-    The random states of Python, NumPy, PyTorch and a GPU. `torch.load` reads them with
-    `weights_only`.
-    """
+    """Random states of Python, NumPy, PyTorch and a GPU, which `weights_only` loading allows."""
     # `Any`, because the annotation of `get_state` also allows a dictionary.
     of_numpy: Any = numpy.random.get_state()
     name, keys, *rest = of_numpy
@@ -62,7 +59,8 @@ class RecoverableTrainer(GradientDescentTrainer):
     """
     AllenNLP's trainer, but a run that is killed and recovered ends with the same parameters and
     validation metrics as an uninterrupted one, bit for bit on a CPU. The training metrics of the
-    interrupted epoch cover only the batches after the checkpoint.
+    interrupted epoch cover only the batches after the checkpoint. Use the checkpointer
+    `elmo-atomic`, which distributed training requires.
 
     AllenNLP's checkpoints lack the states of the random generators, and the best weights if an
     epoch was interrupted at its end. Finished epochs are skipped here. In the interrupted one, the
@@ -76,10 +74,8 @@ class RecoverableTrainer(GradientDescentTrainer):
     `stateful` ELMo's; random numbers drawn by the workers of a lazy data loader; what a loader
     carries between epochs (`batches_per_epoch`; `simple` with `shuffle`).
 
-    Use the checkpointer `elmo-atomic`, which distributed training requires. One parameter is not
-    AllenNLP's: `mixed_precision` computes products in training in bfloat16, see
-    `autocast_bfloat16`; parameters, gradients and validation stay float32. AllenNLP's `use_amp` is
-    for GPUs only.
+    `mixed_precision` computes products in training in bfloat16, see `autocast_bfloat16`. Parameters
+    and gradients stay float32. AllenNLP's `use_amp` is for GPUs only.
     """
 
     data_loader: DataLoader

@@ -27,9 +27,9 @@ class _ByUpdates(LearningRateScheduler):
 @LearningRateScheduler.register("elmo-decay-by-batches")
 class DecayByBatches(_ByUpdates):
     """
-    Multiplies the learning rate by `factor`, above 0 and at most 1, after every `num_batches`
-    updates, like TensorFlow's `exponential_decay` with `staircase=True`. With gradient
-    accumulation, several batches are one update. AllenNLP's `step` and `exponential` count epochs.
+    Multiplies the learning rate by `factor` after every `num_batches` updates, like TensorFlow's
+    `exponential_decay` with `staircase=True`. With gradient accumulation, several batches are one
+    update. AllenNLP's `step` and `exponential` count epochs.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, factor: float, num_batches: int) -> None:
@@ -52,9 +52,9 @@ class DecayByBatches(_ByUpdates):
 @LearningRateScheduler.register("elmo-linear-decay")
 class LinearDecay(_ByUpdates):
     """
-    Decays the learning rate linearly over a time budget or a number of updates. The trainer
-    `elmo-bilm` stops at its end. Time counts in training only, not in validation, and continues in
-    a recovered run. With a time budget, results depend on the speed of the machine.
+    Decays the learning rate linearly over a time budget or a number of updates, after which the
+    trainer `elmo-bilm` stops. The time of validation does not count; a recovered run continues with
+    the time used so far. With a time budget, results depend on the speed of the machine.
 
     # Parameters
 
@@ -132,10 +132,9 @@ class LinearDecay(_ByUpdates):
 @LearningRateScheduler.register("elmo-reduce-on-plateau")
 class ReduceOnPlateau(_PyTorchLearningRateSchedulerWithMetricsWrapper):
     """
-    Reduces the learning rate when the validation metric stops improving. AllenNLP's
+    `torch.optim.lr_scheduler.ReduceLROnPlateau` on the validation metric. AllenNLP's
     `reduce_on_plateau` passes an argument that torch removed. `mode` is `"max"` for metrics such as
-    `"+f1"`, `"min"` for metrics such as `"-perplexity"`. For the other parameters see
-    `torch.optim.lr_scheduler.ReduceLROnPlateau`.
+    `"+f1"`, `"min"` for metrics such as `"-perplexity"`.
     """
 
     def __init__(

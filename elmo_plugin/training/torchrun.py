@@ -1,9 +1,7 @@
 """
-Training with AllenNLP in processes that `torchrun` has started, instead of AllenNLP's
-`distributed`.
-
-Process 0 counts the vocabulary and writes. The others get its experiment and read its checkpoints
-from the same folder. Processes that `torchrun` starts again continue from the last checkpoint.
+Training with AllenNLP in processes that `torchrun` has started, in place of AllenNLP's own. Process
+0 counts the vocabulary and writes. The others get its experiment and read its checkpoints from the
+same folder. Processes that `torchrun` starts again continue from the last checkpoint.
 """
 
 import json
@@ -46,12 +44,10 @@ def train_under_torchrun(
     **_: Any,
 ) -> None:
     """
-    AllenNLP's `train_model` in one process of `torchrun`. In the experiment's `distributed`,
-    `cuda_devices` are the devices of this machine's processes (-1: CPU; default: its GPUs, if any),
-    and `ddp_accelerator` is as in AllenNLP; other settings are ignored.
-
-    Raises `ConfigurationError` if process 0 cannot begin, this process does not see its files, or
-    the machine has fewer devices than processes.
+    AllenNLP's `train_model` in one process of `torchrun`, which replaces the experiment's
+    `distributed` except `ddp_accelerator` and `cuda_devices`, the devices of this machine's
+    processes (-1: CPU; default: its GPUs, if any). Raises `ConfigurationError` if process 0 cannot
+    begin, this process does not see its files, or the machine has fewer devices than processes.
     """
     # If it outlived torchrun's agent, it would write into the folder of the repeated command.
     end_with_parent(os.getppid(), signal.SIGKILL)

@@ -29,22 +29,19 @@ class BilmDataLoader(DataLoader):
     Batches of text to train and evaluate a biLM. The text is never in memory as a whole.
 
     An epoch is one pass over the text. Its batches depend only on `seed` and its number, so a run
-    can be resumed at any batch with any number of workers. In distributed training, each process
-    gets some rows of every batch.
+    can be resumed at any batch with any number of workers. Distributed processes share the rows of
+    a batch.
 
     # Parameters
 
     order : `str`
-        `sentences`: see `SentenceBatches`. `streams`: see `StreamBatches`; the final state of a row
-        is its initial state in the next batch, as in bilm-tf.
+        `sentences` or `streams`, see `SentenceBatches` and `StreamBatches`.
     tokens_per_batch, batch_size, num_steps : `Optional[int]`
         The first is only for `sentences` (default 4096), the others for `streams` (128 and 20).
-    shuffle : `bool`
-        Shuffle files, their lines and, with `sentences`, batches.
+    shuffle, shuffle_lines : `bool`, `int`
+        Shuffle files, their lines (see `Text`) and, with `sentences`, batches.
     num_workers : `int`
         Processes that build batches in the background; with 0, this process builds them.
-    shuffle_lines : `int`
-        See `Text`.
     """
 
     def __init__(
@@ -84,17 +81,12 @@ class BilmDataLoader(DataLoader):
         self._is_over: Callable[[], bool] = lambda: False
 
     def start_at(self, epoch: int, batch: int) -> None:
-        """
-        Resumes a run in an epoch, counted from 0, whose first `batch` batches are empty
-        placeholders. All others equal the batches of an uninterrupted run.
-        """
+        """Resumes in epoch `epoch`, counted from 0. Its first `batch` batches are empty."""
         self._epoch = epoch
         self._start = (epoch, batch)
 
     def stop_when(self, is_over: Callable[[], bool]) -> None:
-        """
-        Ends an epoch when `is_over`, called before each batch that is no placeholder, is true.
-        """
+        """Ends an epoch once `is_over`, called before each batch to train on, is true."""
         self._is_over = is_over
 
     @overrides

@@ -21,15 +21,8 @@ logger = logging.getLogger(__name__)
 
 class InitialWeights(FromParams):
     """
-    The initial weights for fine-tuning a language model.
-
-    # Parameters
-
-    file : `str`
-        Weight file, archive or folder of a run, see `load_weights`. Its softmax is read too, from
-        the file or from `softmax.hdf5` beside it.
-    vocabulary_file : `Optional[str]`
-        See `find_softmax`.
+    Initial weights for fine-tuning. `file` is as in `load_weights`; its softmax is read too, if it
+    is in the file or in `softmax.hdf5` beside it. For `vocabulary_file` see `find_softmax`.
     """
 
     def __init__(self, file: str, vocabulary_file: Optional[str] = None) -> None:
@@ -56,8 +49,7 @@ class BilmModel(LanguageModel, Model):
     initializer : `Optional[InitializerApplicator]`
         Default: as in bilm-tf.
     initial_weights : `Optional[Union[str, InitialWeights]]`
-        Weights to fine-tune: a file, or `{ file, vocabulary_file }`. Not needed to load the trained
-        model.
+        Fine-tune these: a file, or `{ file, vocabulary_file }`. A trained model loads without them.
     """
 
     def __init__(

@@ -15,16 +15,8 @@ class BilmReader(DatasetReader):
     Reads the training text of a biLM: tokenised, one sentence per line. The data loader `elmo-bilm`
     takes only the settings of this reader; its instances are for tools that show sentences.
 
-    # Parameters
-
-    options, options_file : `Optional[Dict[str, Any]]`, `Optional[str]`
-        See `BilmModel`. By default, AllenNLP passes the folder of an archive to read them from.
-    max_tokens : `int`
-        Longer lines are cut into sentences of this many words, which bounds the memory of a batch.
-    decoding_errors : `str`
-        See `DecodedPath`.
-    max_instances : `Optional[int]`
-        Does not limit batches.
+    Lines of more than `max_tokens` words are cut into sentences of this length, which bounds the
+    memory of a batch. For the options see `BilmModel`, for `decoding_errors` see `DecodedPath`.
     """
 
     def __init__(

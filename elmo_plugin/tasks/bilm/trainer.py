@@ -24,10 +24,9 @@ logger = logging.getLogger(__name__)
 @Trainer.register("elmo-bilm", constructor="from_partial_objects")
 class PretrainingTrainer(RecoverableTrainer):
     """
-    `RecoverableTrainer` for language models. Checkpoints also contain `training_state` of the
-    model; a recovered run does not read finished batches again. Training also ends with the budget
-    of the learning rate scheduler `elmo-linear-decay`. `mixed_precision` is a parameter of the
-    model instead.
+    `RecoverableTrainer` for language models, whose `training_state` is in checkpoints. A recovered
+    run does not read finished batches again. Training also ends with the budget of the scheduler
+    `elmo-linear-decay`. Set `mixed_precision` in the model, not here.
     """
 
     @overrides

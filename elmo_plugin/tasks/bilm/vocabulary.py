@@ -20,9 +20,8 @@ from elmo_plugin.util.errors import ConfigurationError
 @Vocabulary.register("elmo-bilm", constructor="from_text")
 class SoftmaxVocabulary(Vocabulary):
     """
-    The words that a biLM predicts: `<S>`, `</S>`, `<UNK>`, then the others by descending frequency.
-    They are saved in the namespace `softmax_labels`, their counts in `softmax_counts_labels`. Token
-    embeddings of the biLM, if any, are of the same words.
+    The words that a biLM predicts and, if it has token embeddings, reads: `<S>`, `</S>`, `<UNK>`,
+    then the most frequent first. Saved in `softmax_labels`, counts in `softmax_counts_labels`.
     """
 
     @classmethod
@@ -35,16 +34,8 @@ class SoftmaxVocabulary(Vocabulary):
         decoding_errors: str = "strict",
     ) -> "SoftmaxVocabulary":
         """
-        # Parameters
-
-        text : `Optional[Union[str, List[str]]]`
-            Text whose words are counted, see `Text`.
-        file : `Optional[str]`
-            Instead of `text`: a vocabulary file, see `read_vocabulary`.
-        size, min_count : `Optional[int]`, `int`
-            See `choose_words`.
-        decoding_errors : `str`
-            How to decode bytes of `text` that are not UTF-8, see `DecodedPath`.
+        Counts the words of `text` (see `Text`, and `DecodedPath` for `decoding_errors`), or reads a
+        vocabulary `file` (see `read_vocabulary`). For `size` and `min_count` see `choose_words`.
         """
         if (text is None) == (file is None):
             raise ConfigurationError(
@@ -79,9 +70,7 @@ def softmax_counts(vocab: Vocabulary) -> Optional[List[int]]:
 
 
 def softmax_ids(vocab: Vocabulary) -> Dict[str, int]:
-    """
-    The id of each word. Raises `ConfigurationError` if the type of `vocab` is not `elmo-bilm`.
-    """
+    """The id of each word. Raises `ConfigurationError` for a vocabulary of another type."""
     words: Dict[int, str] = {}
     # Without this check AllenNLP would add the namespace.
     if SOFTMAX_NAMESPACE in vocab.get_namespaces():

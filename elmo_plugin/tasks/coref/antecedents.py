@@ -65,13 +65,6 @@ class AntecedentScorer(torch.nn.Module):
 
     These inputs are never concatenated, which saves time and memory. The input layer's products are
     computed once per span, per embedding, and per pair of start tokens or end tokens.
-
-    # Parameters
-
-    encoded_dim, head_and_width_dim : `int`
-        Widths of an encoded token, and of the other parts of a span representation.
-    num_genres : `int`
-        Includes the two entries for padding and unknown genres.
     """
 
     _buckets: torch.Tensor
@@ -163,9 +156,8 @@ class AntecedentScorer(torch.nn.Module):
 
 class _Products(NamedTuple):
     """
-    What all pairs share: the weights for the three parts of the antecedent's representation and of
-    the elementwise product, and the input layer's products with each span, shape
-    `(num_top_spans, feedforward_dim)`, and with each pair of same-speaker and distance embeddings.
+    Shared by all pairs: weights for the three parts of the antecedent and of the elementwise
+    product, and the input layer's products with spans and with pairs of feature embeddings.
     """
 
     antecedent_weights: Sequence[torch.Tensor]
@@ -176,10 +168,9 @@ class _Products(NamedTuple):
 
 def loss(block: AntecedentScores, clusters: torch.Tensor) -> torch.Tensor:
     """
-    The negative log of the summed probability of all gold antecedents, summed over the spans of a
-    block (Lee et al. 2017, equation 5). "No antecedent" is gold for a span that is not a mention,
-    is the first of its cluster, or has no gold antecedent left after pruning. `clusters`, shape
-    `(num_top_spans,)`, holds the gold cluster of each top span, -1 for none.
+    The negative log of the summed probability of gold antecedents, summed over the spans of a block
+    (Lee et al. 2017, equation 5). "No antecedent" is gold for a span with no gold antecedent among
+    its candidates. `clusters`, shape `(num_top_spans,)`, holds gold clusters, -1 for no mention.
     """
     own, earlier = clusters[block.spans], clusters[block.antecedents]
     gold = (earlier.unsqueeze(1) == own) & (own >= 0) & (block.scores[1:] > float("-inf"))
@@ -190,10 +181,7 @@ def loss(block: AntecedentScores, clusters: torch.Tensor) -> torch.Tensor:
 
 
 def best_antecedents(block: AntecedentScores) -> torch.Tensor:
-    """
-    The index of each span's best antecedent among the top spans, shape `(num_spans,)`; the span's
-    own index if having no antecedent scores at least as high.
-    """
+    """The index of each span's best antecedent among all spans; its own index if it has none."""
     best = block.scores.argmax(dim=0)
     own = torch.arange(block.spans.start, block.spans.stop, device=best.device)
     return torch.where(best > 0, best - 1 + block.antecedents.start, own)
@@ -222,16 +210,12 @@ def pair_products(
     biases: Optional[torch.Tensor] = None,
 ) -> torch.Tensor:
     """
-    A linear layer over `[other; vector * other]` for each pair of a vector with another one:
-    `other_weight @ other + product_weight @ (vector * other) + bias`.
+    A linear layer over `[other; vector * other]` for each pair: `other_weight @ other +
+    product_weight @ (vector * other) + bias`, shape `(num_others, num_vectors, hidden_dim)`.
 
     Multiplies `others` by one matrix per vector, `other_weight + product_weight * vector`. This is
     faster than elementwise products of all pairs, and needs much less memory. The backward pass
-    computes these matrices again.
-
-    Shapes: `(num_vectors, dim)`, `(num_others, dim)`, `(hidden_dim, dim)` twice, and
-    `(num_vectors, hidden_dim)` for one bias per vector. The result has
-    `(num_others, num_vectors, hidden_dim)`.
+    computes these matrices again. `biases` has one row per vector.
     """
     return _PairProducts.apply(vectors, others, other_weight, product_weight, biases)
 

@@ -28,9 +28,8 @@ class InputDocument(NamedTuple):
 
 def document_of(line: Dict[str, Any], location: str) -> InputDocument:
     """
-    Reads a line: an object with `text`, or with `sentences` and optionally `speakers`, one per
-    sentence; optionally with `id` and `genre` (default: `genre_of` the `id`). Another form, or no
-    words, raises a `ValueError` that begins with the location.
+    Reads an object with `text`, or with `sentences` and optionally `speakers`, one for each. It may
+    have `id` and `genre`, by default `genre_of` the `id`. Another form raises a `ValueError`.
     """
     check = partial(_check, location)
     check(("text" in line) != ("sentences" in line), 'either "text" or "sentences"', line)

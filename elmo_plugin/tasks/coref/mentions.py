@@ -11,29 +11,19 @@ from elmo_plugin.util.errors import ConfigurationError, check_dropout, check_lea
 
 @dataclass
 class ScoringSettings(FromParams):
-    """
-    Sizes and limits of the mention and antecedent scorers. The defaults are from Lee et al. (2017).
+    """Sizes and limits of both span scorers. The defaults are from Lee et al. (2017)."""
 
-    # Parameters
-
-    max_span_width : `int`
-        Number of tokens of the longest candidate span.
-    spans_per_word : `float`
-        Number of spans that pruning keeps, per token of the document.
-    max_antecedents : `int`
-        Number of preceding top spans considered as antecedents of a span.
-    feedforward_dim : `int`
-        Width of both hidden layers of both scorers.
-    feature_dim, dropout : `int`, `float`
-        Width of the embeddings of span width, distance, genre and same speaker. Dropout of these
-        and of hidden layers.
-    """
-
+    #: Number of tokens of the longest candidate span.
     max_span_width: int = 10
+    #: Number of spans that pruning keeps, per token of the document.
     spans_per_word: float = 0.4
+    #: Number of preceding top spans considered as antecedents of a span.
     max_antecedents: int = 250
+    #: Width of both hidden layers of both scorers.
     feedforward_dim: int = 150
+    #: Width of the embeddings of span width, distance, genre and same speaker.
     feature_dim: int = 20
+    #: Dropout of hidden layers and of these embeddings.
     dropout: float = 0.2
 
     def __post_init__(self) -> None:
@@ -48,9 +38,8 @@ class ScoringSettings(FromParams):
 
 class ScoringFeedForward(torch.nn.Module):
     """
-    Maps concatenated vectors, of widths `input_dims`, to a score, with two hidden layers. The
-    caller computes the input layer as a sum of one product per vector, so that a vector that occurs
-    in many inputs is multiplied once.
+    Scores concatenated vectors of widths `input_dims` with two hidden layers. The caller sums the
+    input layer's product of each vector, to multiply a vector that many inputs share only once.
     """
 
     def __init__(self, input_dims: Sequence[int], settings: ScoringSettings) -> None:
@@ -70,7 +59,7 @@ class ScoringFeedForward(torch.nn.Module):
         return self.input_layer.weight.split(self.input_dims, dim=1)
 
     def forward(self, sums: torch.Tensor) -> torch.Tensor:
-        """Scores, shape `(...,)`, from the input layer's sums before ReLU, `(..., hidden_dim)`."""
+        """From the input layer's output before ReLU, `(..., hidden_dim)`, to scores, `(...,)`."""
         hidden = self.dropout(sums.relu())
         hidden = self.dropout(self.hidden_layer(hidden).relu())
         return self.output_layer(hidden).squeeze(-1)
@@ -107,9 +96,8 @@ class Spans(NamedTuple):
 
 def enumerate_spans(lengths: torch.Tensor, max_width: int) -> Spans:
     """
-    Every span of at most `max_width` tokens within one sentence, sorted by start, then by length.
-    `lengths` are the numbers of tokens of consecutive sentences. Positions count from the first
-    token of the first one.
+    All spans of at most `max_width` tokens within a sentence, sorted by start, then by length.
+    Positions count from the first token of consecutive sentences of the given lengths.
     """
     tokens = torch.arange(int(lengths.sum()), device=lengths.device)
     # The number of tokens from here to the end of the sentence, this one included.
@@ -123,10 +111,9 @@ def enumerate_spans(lengths: torch.Tensor, max_width: int) -> Spans:
 
 class MentionScorer(torch.nn.Module):
     """
-    Mention scores and span representations `[h_start; h_end; head; width]` (Lee et al. 2017,
-    section 3.2). `h` is an encoded token; the head is an attention-weighted mean of the embedded
-    tokens; the width is an embedding. Scores do not need the representations: the input layer is a
-    sum of products that are computed once per token or width.
+    Scores spans as mentions, and represents them by `[h_start; h_end; head; width]` (Lee et al.
+    2017, section 3.2): encoded tokens, an attention-weighted mean of the embedded tokens, and an
+    embedding. Scores need no representations: products per token and per width are summed.
     """
 
     def __init__(self, encoded_dim: int, embedded_dim: int, settings: ScoringSettings) -> None:
@@ -141,11 +128,7 @@ class MentionScorer(torch.nn.Module):
     def forward(
         self, encoded: torch.Tensor, embedded: torch.Tensor, spans: Spans
     ) -> Tuple[torch.Tensor, "SpanRepresentations"]:
-        """
-        Returns mention scores, shape `(num_spans,)`, and what computes the representations of
-        selected spans. Tokens have the shapes `(num_tokens, encoded_dim)` and
-        `(num_tokens, embedded_dim)`.
-        """
+        """Returns scores, shape `(num_spans,)`. For other shapes see `SpanRepresentations`."""
         widths = self.feature_dropout(self.width_embeddings)
         offsets = torch.arange(self.max_width, device=encoded.device)
         # Shape: (num_spans, max_width)
@@ -178,10 +161,7 @@ class MentionScorer(torch.nn.Module):
 
 
 class SpanRepresentations(NamedTuple):
-    """
-    Computes representations of selected spans: those of all spans of a long document take
-    gigabytes.
-    """
+    """Represents selected spans: representations of all spans would take gigabytes."""
 
     #: Shapes `(num_tokens, encoded_dim)` and `(num_tokens, embedded_dim)`.
     encoded: torch.Tensor
@@ -213,9 +193,8 @@ def _weighted_sums(rows: torch.Tensor, table: torch.Tensor, weights: torch.Tenso
 
 def prune_spans(spans: Spans, scores: torch.Tensor, number: int) -> torch.Tensor:
     """
-    Selects up to `number` spans by score. Skips spans that cross a selected one: they overlap, and
-    neither contains the other (Lee et al. 2017, section 5). Ties go to the first span. Returns
-    ascending indices into `spans`, shape `(num_selected,)`.
+    Selects up to `number` spans by score, the first if tied. Skips spans that overlap a selected
+    one, unless one contains the other (Lee et al. 2017, section 5). Returns sorted indices.
     """
     starts, ends = spans.starts.tolist(), spans.ends.tolist()
     # The last end of the selected spans that start at a token, the first start of those that end

@@ -20,9 +20,7 @@ Counts = Tuple[float, float, float, float]
 
 
 class Overlaps(NamedTuple):
-    """
-    Numbers of mentions that two clusters share, by the indices of the predicted and the gold one.
-    """
+    """Numbers of mentions that two clusters share, by the indices of predicted and gold cluster."""
 
     shared: Dict[Tuple[int, int], int]
     #: The same, but a mention in several gold clusters counts for the last of them only. For MUC
@@ -104,9 +102,8 @@ class CorefScores(SummedMetric):
         spans: Sequence[Collection[Mention]],
     ) -> None:
         """
-        Takes the clusters of each document, and the spans that pruning kept, for `mention_recall`.
-        Mentions are `(first token, last token)`. A mention is in one predicted cluster at most, and
-        at most once in a gold cluster.
+        Takes the clusters of each document, and the spans that pruning kept. A mention is in one
+        predicted cluster at most, and at most once in a gold cluster.
         """
         for of_predicted, of_gold, kept in zip(predicted, gold, spans):
             overlap = overlaps(of_predicted, of_gold)
@@ -121,9 +118,8 @@ class CorefScores(SummedMetric):
     @overrides
     def scores(self, sums: Counter) -> Dict[str, float]:
         """
-        `coref_precision`, `coref_recall` and `coref_f1`, the means over MUC, B³ and CEAFe; the same
-        for each of them, such as `muc_f1`, `b3_f1` and `ceafe_f1`; and `mention_recall`. Fractions.
-        Empty if there were no documents.
+        `coref_precision`, `coref_recall` and `coref_f1`, the means over MUC, B³ and CEAFe; these
+        also by measure, such as `muc_f1`; `mention_recall`. Fractions. Empty without documents.
         """
         if not sums["documents", ""]:
             return {}

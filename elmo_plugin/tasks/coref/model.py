@@ -35,17 +35,13 @@ class CoreferenceResolver(TaskModel):
     The end-to-end model of [Lee et al. (2017)](https://aclanthology.org/D17-1018/). It scores all
     spans up to a maximum width as mentions, keeps the best, and links each of these to an earlier
     one, its antecedent, or to none. Linked spans form a cluster. Sentences are encoded separately.
-
-    ELMo is concatenated with the words, the encoder's output, or both. The head vector of a span is
-    a weighted mean of its word embeddings, without ELMo.
+    ELMo is concatenated with the words, the encoder's output, or both, but not in the head vector
+    of a span, which is a weighted mean of word embeddings.
 
     # Parameters
 
-    encoder : `Lazy[Seq2SeqEncoder]`
-        Encodes a sentence. The model sets its `input_size`.
     scoring : `Optional[ScoringSettings]`
-        Sizes and limits of the span scorers. Its `dropout` is also applied to the encoder's output,
-        with one mask for all tokens of a sentence.
+        For the span scorers. Its `dropout` is also on the encoder's output, one mask per sentence.
     lexical_dropout : `float`
         On the word embeddings, not on ELMo, which has its own.
     max_training_sentences : `int`
@@ -92,13 +88,12 @@ class CoreferenceResolver(TaskModel):
         gold_mentions: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
         """
-        Takes the number of each token's speaker, shape `(batch_size, num_document_tokens)`, and
-        first token, last token and cluster of the gold mentions, shape
-        `(batch_size, num_mentions, 3)`, -1 at padding.
+        `speakers`, shape `(batch_size, num_document_tokens)`, numbers each token's speaker.
+        `gold_mentions`, shape `(batch_size, num_mentions, 3)`, holds first token, last token and
+        cluster, -1 at padding.
 
-        Returns `metadata`, and with gold mentions `loss`, summed over the spans of a document and
-        averaged over documents. Outside training also `clusters` and the kept `top_spans` of each
-        document, as pairs of first and last token.
+        Returns `metadata`; with gold mentions `loss`, summed over a document's spans, averaged over
+        documents; outside training `clusters` and the kept `top_spans`, as first and last tokens.
         """
         # Shape: (batch_size, num_sentences)
         lengths = get_text_field_mask(sentences, num_wrapping_dims=1).sum(dim=-1)

@@ -21,9 +21,8 @@ UNKNOWN = "-"
 @DatasetReader.register("elmo-coref")
 class CorefReader(TaskReader):
     """
-    Reads words, speakers and coreference from CoNLL-2012 columns of a file or folder (see
-    `read_rows`), one instance per part of a document, in the order of the file. A part without
-    mentions is labelled, with no clusters. For its parameters see `TaskReader`.
+    Reads words, speakers and clusters from CoNLL-2012 columns (see `read_rows`), one instance per
+    part of a document, in the order of the file. A part without mentions counts as labelled.
     """
 
     text_fields = ("sentences",)
@@ -56,8 +55,7 @@ class CorefReader(TaskReader):
         """
         `speakers` has one per token. `clusters` holds first and last token of each mention, counted
         in the document. If a mention is in two clusters, the loss uses the later one, and the
-        metric counts both, as the reference scorer does. `begin_line` begins the document in CoNLL
-        output.
+        metric counts both, as the reference scorer does. `begin_line` is for CoNLL output.
         """
         names = [speaker or UNKNOWN for speaker in speakers or [None] * sum(map(len, sentences))]
         # Numbered by first occurrence.

@@ -9,12 +9,10 @@ from elmo_plugin.tasks.metrics import SpanF1
 
 class EntityF1(SpanF1):
     """
-    Counts entities like `conlleval`, the scorer of the [CoNLL-2003 shared
-    task](https://www.clips.uantwerpen.be/conll2003/ner/).
-
-    An entity is correct if its type, first and last word are. `tags_to_spans` documents how
-    ill-formed sequences are read, and the tags `S`, `E`, `U` and `L`, which `conlleval` does not
-    know. Accuracy compares tags converted to BIO. AllenNLP's `SpanBasedF1Measure` must know the
+    Counts entities like [`conlleval`](https://www.clips.uantwerpen.be/conll2003/ner/) of
+    CoNLL-2003: an entity is correct if its type, first and last word are. `tags_to_spans` documents
+    how ill-formed sequences are read, and the tags `S`, `E`, `U` and `L`, which `conlleval` does
+    not know. Accuracy compares tags converted to BIO. AllenNLP's `SpanBasedF1Measure` must know the
     scheme, drops ill-formed BIOUL entities, and has no accuracy.
     """
 

@@ -19,19 +19,11 @@ _NUM_SPECIAL = 2
 @Model.register("elmo-ner")
 class NamedEntityRecognizer(TaggerModel):
     """
-    The NER model of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365), section 4, after
-    [Peters et al. (2017)](https://arxiv.org/abs/1705.00108): two BiLSTM layers, and a conditional
-    random field over BIOUL tags, which predicts the best legal sequence.
-
+    The NER model of [Peters et al. (2018)](https://arxiv.org/abs/1802.05365), section 4: two BiLSTM
+    layers, and a conditional random field over BIOUL tags, which predicts the best legal sequence.
     ELMo is concatenated with the words, the lower BiLSTM's output, or both. With ELMo's last layer
-    alone at the output, this is the TagLM of Peters et al. (2017).
-
-    # Parameters
-
-    lower_encoder, upper_encoder : `Lazy[Seq2SeqEncoder]`
-        The model sets their `input_size`.
-    dropout : `float`
-        On the input of each layer, with one mask for all tokens of a sentence.
+    alone at the output, this is TagLM ([Peters et al. 2017](https://arxiv.org/abs/1705.00108)).
+    `dropout` is on the input of each layer, with one mask for all tokens of a sentence.
     """
 
     default_predictor = "elmo-ner"

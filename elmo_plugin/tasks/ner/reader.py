@@ -18,17 +18,11 @@ ENTITIES = "entities"
 @DatasetReader.register("elmo-ner")
 class NerReader(TaskReader):
     """
-    Reads CoNLL-2003 columns, one instance per sentence in the order of the file.
-
-    Tags may follow IOB1, BIO, BIOES or BIOUL. The reader finds the entities as the shared task's
-    scorer does, and writes BIOUL. A file of words alone gives instances without tags. A
-    `-DOCSTART-` line ends a sentence; the metadata keeps its position for output in columns.
-
-    # Parameters
-
-    tag_column : `Optional[int]`
-        Column of the tags, counted from 1; 3 for the chunks of CoNLL-2003. Default: the last, where
-        CoNLL-2003 has entities and CoNLL-2000 chunks.
+    Reads CoNLL-2003 columns, one instance per sentence in the order of the file. Tags may follow
+    IOB1, BIO, BIOES or BIOUL. The reader finds the entities as the shared task's scorer does, and
+    writes BIOUL. A file of words alone gives instances without tags. The metadata keeps the
+    positions of `-DOCSTART-` lines for output in columns. `tag_column`, counted from 1, is by
+    default the last one; 3 has the chunks of CoNLL-2003.
     """
 
     def __init__(self, tag_column: Optional[int] = None, **kwargs: Any) -> None:

@@ -21,18 +21,14 @@ from elmo_plugin.tasks.model import ClassifierModel
 @Model.register("elmo-snli")
 class Esim(ClassifierModel):
     """
-    The sequential model of [Chen et al. (2017)](https://aclanthology.org/P17-1152/), as Peters et
-    al. (2018) use it.
-
-    An encoder reads premise and hypothesis. Each token is compared with its soft alignment in the
-    other text. A second encoder, the inference composition, reads the comparisons. A classifier
-    reads mean and maximum over the tokens of both texts. ELMo is concatenated with the words, the
-    first encoder's output, or both; both texts share its layer weights.
+    The sequential model of [Chen et al. (2017)](https://aclanthology.org/P17-1152/), as in Peters
+    et al. (2018). `encoder` reads premise and hypothesis. Each token is compared with its soft
+    alignment in the other text. `composition_encoder` reads the comparisons. A classifier reads
+    mean and maximum over the tokens of both texts. ELMo is concatenated with the words, the first
+    encoder's output, or both; both texts share its layer weights.
 
     # Parameters
 
-    encoder, composition_encoder : `Lazy[Seq2SeqEncoder]`
-        Encoders of words and of comparisons. The model sets their `input_size`.
     feedforward_dim : `int`
         Width of both ReLU layers: the projection of the comparisons, and the classifier's.
     dropout : `float`
@@ -122,10 +118,9 @@ def _rows(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 
 def _comparisons(encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """
-    Returns `[a; ã; a - ã; a ⊙ ã]` for each real token `a`, shape
-    `(num_real_tokens, 4 * encoded_dim)`. `ã` is the mean of the other text's tokens, weighted by a
-    softmax over their dot products with `a` (equations 11 to 15). `encoded` holds all premises,
-    then all hypotheses, and is zero at padding.
+    `[a; ã; a - ã; a ⊙ ã]`, shape `(num_real_tokens, 4 * encoded_dim)`. `ã` is the mean of the other
+    text's tokens, weighted by a softmax over their dot products with `a` (equations 11 to 15).
+    `encoded` is zero at padding, and has all premises first, then all hypotheses.
     """
     batch_size = len(encoded) // 2
     others, others_mask = encoded.roll(batch_size, dims=0), mask.roll(batch_size, dims=0)

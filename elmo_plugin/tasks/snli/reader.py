@@ -12,8 +12,7 @@ from elmo_plugin.tasks.reader import TaskReader
 class SnliReader(TaskReader):
     """
     Reads SNLI's JSON lines, one instance per pair in the order of the file. Skips pairs whose
-    annotators reached no majority. Pairs without the label's field are read for prediction. For its
-    parameters see `TaskReader`.
+    annotators reached no majority. Pairs without the label's field are read for prediction.
     """
 
     text_fields = ("premise", "hypothesis")

@@ -9,12 +9,11 @@ _MAX_SCORES = 2**24
 
 class BiAttention(torch.nn.Module):
     """
-    Attention between passage and question ([Seo et al., 2017](https://arxiv.org/abs/1611.01603)).
-
-    A passage token `c` and a question token have the similarity `w · [c; question token; product]`.
-    From these follow `a`, the attended question vector of each passage token, and `q`, one attended
-    passage vector. The output is `ReLU(linear([c; a; c ⊙ a; c ⊙ q]))`. Memory grows with the
-    product of both lengths.
+    Attention between passage and question ([Seo et al., 2017](https://arxiv.org/abs/1611.01603)). A
+    passage token `c` and a question token have the similarity `w · [c; question token; product]`.
+    From these follow `a`, the attended question vector of `c`, and `q`, one attended passage
+    vector. The output is `ReLU(linear([c; a; c ⊙ a; c ⊙ q]))`. Memory grows with both lengths'
+    product.
     """
 
     def __init__(self, input_dim: int, output_dim: int) -> None:
@@ -52,11 +51,10 @@ class BiAttention(torch.nn.Module):
 
 class SelfAttention(torch.nn.Module):
     """
-    Self-attention of a text ([Clark and Gardner, 2017](https://arxiv.org/abs/1710.10723)).
-
-    Scores are computed as in `BiAttention`. A token does not attend to itself, but may attend to
-    nothing: as in the authors' program, each softmax includes a learned `null_logit`, whose value
-    is the zero vector. With `a` the attended vector of token `x`, the output is
+    Self-attention of a text ([Clark and Gardner, 2017](https://arxiv.org/abs/1710.10723)). Scores
+    are computed as in `BiAttention`. A token does not attend to itself, but may attend to nothing:
+    as in the authors' program, each softmax includes a learned `null_logit`, whose value is the
+    zero vector. With `a` the attended vector of token `x`, the output is
     `ReLU(linear([x; a; x ⊙ a]))`. Without gradients, memory grows linearly with the length.
     """
 

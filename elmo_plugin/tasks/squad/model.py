@@ -19,20 +19,18 @@ from elmo_plugin.util.errors import check_least
 class BidafSelfAttention(TaskModel):
     """
     The model of [Clark and Gardner (2017)](https://arxiv.org/abs/1710.10723) for one paragraph, as
-    Peters et al. (2018) use it.
-
-    An encoder reads passage and question. Bidirectional attention joins the question to the
-    passage. A residual block of an encoder and self-attention follows. Two more encoders predict
-    the answer's start and end; the last reads the start encoder's output, too. ELMo is concatenated
-    with the words, the first encoder's output, or both; passage and question share its layer
-    weights.
+    in Peters et al. (2018). An encoder reads passage and question. Bidirectional attention joins
+    the question to the passage. A residual block of an encoder and self-attention follows. Two more
+    encoders predict the answer's start and end; the last reads the start encoder's output, too.
+    ELMo is concatenated with the words, the first encoder's output, or both; passage and question
+    share its layer weights.
 
     # Parameters
 
     encoder : `Lazy[Seq2SeqEncoder]`
-        All four encoders are built from it; the model sets their `input_size`.
+        All four encoders are built from it. Both attention layers have its output width.
     dropout : `float`
-        On input and output of the first two encoders, and on the output of the residual block, with
+        On input and output of the first two encoders and on the output of the residual block, with
         one mask for all tokens of a text.
     max_answer_length, num_best : `int`
         Tokens of the longest predicted answer, and number of answers returned.
@@ -118,9 +116,7 @@ class BidafSelfAttention(TaskModel):
         sentences: Optional[torch.Tensor],
         metadata: List[Dict[str, Any]],
     ) -> torch.Tensor:
-        """
-        Encodes a repeated passage once, except in training: each question has its own dropout.
-        """
+        """Encodes a repeated passage once. In training, each question has its own dropout."""
         if self.training:
             return self._encode(mask, passage, sentences)
         texts = [question["passage"] for question in metadata]
@@ -158,12 +154,10 @@ def best_spans(
     start_logits: torch.Tensor, end_logits: torch.Tensor, max_length: int, num_best: int
 ) -> Tuple[torch.Tensor, torch.Tensor]:
     """
-    Returns the most probable spans of at most `max_length` tokens, shape
-    `(batch_size, num_best, 2)`, and their probabilities, shape `(batch_size, num_best)`.
-
-    A probability is the product of start and end probabilities, normalised over all such spans.
-    Logits have the shape `(batch_size, num_tokens)`, and are -inf at padding. Missing spans are -1,
-    with probability 0. Probabilities are NaN if the model has diverged. Memory grows with
+    The most probable spans of at most `max_length` tokens, shape `(batch_size, num_best, 2)`, and
+    their probabilities: products of start and end, normalised over all such spans. Logits have the
+    shape `(batch_size, num_tokens)`, -inf at padding. Missing spans are -1, with probability 0.
+    Probabilities are NaN if the model has diverged. Memory grows with
     `batch_size * num_tokens * max_length`.
     """
     # Shape: (batch_size, num_tokens, max_length)

@@ -28,17 +28,10 @@ class _Passage:
 class SquadReader(TaskReader):
     """
     Reads SQuAD's JSON, one instance per question in the order of the file. Paragraphs are never
-    truncated. Questions without answers are read for prediction.
-
-    spaCy's English rules split words at hyphens: 1.4 % of the answers in SQuAD's dev set then begin
-    or end inside a token, against 2.6 % with the Penn Treebank's rules. The training target is the
-    tokens that the first answer overlaps.
-
-    # Parameters
-
-    by_sentence : `bool`
-        Add the sentence number of each passage token, by spaCy's rules, so that the biLM reads each
-        sentence separately.
+    truncated. Questions without answers are read for prediction. spaCy's English rules split words
+    at hyphens: 1.4 % of the answers in SQuAD's dev set then begin or end inside a token, against
+    2.6 % with the Penn Treebank's rules. The training target is the tokens that the first answer
+    overlaps. With `by_sentence`, the biLM reads each sentence of a passage separately.
     """
 
     text_fields = ("question", "passage")

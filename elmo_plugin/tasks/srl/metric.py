@@ -11,11 +11,10 @@ Argument = Tuple[str, Tuple[Span, ...]]
 
 def arguments(tags: List[str]) -> List[Argument]:
     """
-    The label and spans of each argument of one predicate, from BIO tags.
-
-    A discontinuous argument has several spans: `C-X` continues the nearest `X` on its left. Without
-    one it is an `X` itself, which a later `C-X` may continue. `R-X` is a label like any other. An
-    `I-X` that does not follow an `X` starts a new span.
+    The label and spans of each argument of a predicate. In a discontinuous argument, `C-X`
+    continues the nearest `X` on its left. Without one it is an `X` itself, which a later `C-X` may
+    continue. `R-X` is a label like any other. An `I-X` that does not follow an `X` starts a new
+    span.
     """
     found: List[Tuple[str, List[Span]]] = []
     latest: Dict[str, List[Span]] = {}
@@ -33,9 +32,7 @@ def arguments(tags: List[str]) -> List[Argument]:
 
 class SrlSpanF1(SpanF1):
     """
-    Counts arguments like `srl-eval.pl`, the scorer of the [CoNLL-2005 shared
-    task](https://www.cs.upc.edu/~srlconll/soft.html).
-
+    Counts arguments like [CoNLL-2005's](https://www.cs.upc.edu/~srlconll/soft.html) `srl-eval.pl`.
     An argument is correct if its label and all of its spans are. A partly found discontinuous
     argument counts as one excess and one missed argument; so does a correct span with a wrong
     label. The verb (`V` and its continuations) is given: it has its own scores and is not in the

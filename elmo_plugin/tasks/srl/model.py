@@ -17,16 +17,9 @@ from elmo_plugin.tasks.srl.reader import ROLES
 class SemanticRoleLabeler(TaggerModel):
     """
     The SRL model of [He et al. (2017)](https://aclanthology.org/P17-1044/). A deep encoder reads
-    word embeddings, concatenated with an embedding that marks the predicate. A linear layer scores
-    the roles of each token. Viterbi decoding finds the best legal BIO sequence. ELMo is
-    concatenated with the words, the encoder's output, or both.
-
-    # Parameters
-
-    encoder : `Lazy[Seq2SeqEncoder]`
-        The model sets its `input_size`.
-    predicate_dim : `int`
-        Width of the embedding that marks the predicate.
+    word embeddings, concatenated with an embedding of width `predicate_dim` that marks the
+    predicate. A linear layer scores the roles of each token. Viterbi decoding finds the best legal
+    BIO sequence. ELMo is concatenated with the words, the encoder's output, or both.
     """
 
     default_predictor = "elmo-srl"
@@ -59,9 +52,7 @@ class SemanticRoleLabeler(TaggerModel):
         metadata: List[Dict[str, Any]],
         tags: Optional[torch.Tensor] = None,
     ) -> Dict[str, Any]:
-        """
-        The tags are BIO roles. `predicate_indicator`, shaped like `tags`, is 1 on the predicate.
-        """
+        """Tags are BIO roles. `predicate_indicator`, of the same shape, is 1 on the predicate."""
         mask = get_text_field_mask(tokens)
         # Shape: (batch_size, num_tokens, input_dim)
         text, embedded = self.embed(tokens)

@@ -20,13 +20,8 @@ ROLES = "roles"
 class SrlReader(TaskReader):
     """
     Reads CoNLL-2012 columns of a file or folder (see `read_rows`), one instance per predicate in
-    the order of the file. In a file without predicate columns, the predicates are the words with a
-    frameset, and the instances have no tags.
-
-    # Parameters
-
-    max_tokens : `Optional[int]`
-        Skip longer sentences, as He et al. (2017) do in training, and log their number.
+    the order of the file. Without predicate columns, words with a frameset are predicates, without
+    tags. Skips sentences of more than `max_tokens`, like He et al. (2017) in training.
     """
 
     def __init__(self, max_tokens: Optional[int] = None, **kwargs: Any) -> None:
@@ -61,9 +56,9 @@ class SrlReader(TaskReader):
         is_last_of_sentence: bool = True,
     ) -> Instance:
         """
-        `predicate_index` is the position of the predicate's first word. `tags` are BIO, `None` if
-        unknown. CoNLL output names the predicate by `lemma` (default: its word), and writes a
-        sentence after its last predicate.
+        `predicate_index` is the position of the predicate's first word. `tags` are BIO. CoNLL
+        output names a predicate by `lemma` (default: its word), and has a sentence after its last
+        one.
         """
         text = TextField(tokens)
         indicator = [int(position == predicate_index) for position in range(len(tokens))]

@@ -23,18 +23,14 @@ class SentimentClassifier(ClassifierModel):
     """
     The biattentive classification network of [McCann et al.
     (2017)](https://arxiv.org/abs/1708.00107), section 5, with ReLU layers instead of maxout, as in
-    Peters et al. (2018).
-
-    The encoded text `X` attends to itself, which gives `C`. An integrator reads
-    `[X; X - C; X ⊙ C]`. A classifier reads the maximum, mean, minimum and weighted sum of its
+    Peters et al. (2018). The encoded text `X` attends to itself, which gives `C`. An integrator
+    reads `[X; X - C; X ⊙ C]`. A classifier reads the maximum, mean, minimum and weighted sum of its
     output over the tokens. ELMo is concatenated with the words, the integrator's output, or both.
 
     # Parameters
 
     feedforward, classifier : `Lazy[FeedForward]`
-        Layers before the encoder and after pooling. The model sets their `input_dim`.
-    encoder, integrator : `Lazy[Seq2SeqEncoder]`
-        The model sets their `input_size`.
+        The layers before the encoder, and the layers after pooling.
     dropout, pooled_dropout : `float`
         On the embedded words, ELMo included, and on the pooled vector.
     """
@@ -103,10 +99,7 @@ class SentimentClassifier(ClassifierModel):
 
 
 def _with_context(encoded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """
-    `[X; X - C; X ⊙ C]`, shape `(batch_size, num_tokens, 3 * dim)`. For each token, `C` is the mean
-    of the encoded text `X`, weighted by self-attention.
-    """
+    """`[X; X - C; X ⊙ C]`, where `C` is the mean of `X` by each token's self-attention."""
     # Shape: (batch_size, num_tokens, num_tokens)
     affinity = encoded.bmm(encoded.transpose(1, 2))
     # Without `memory_efficient`, AllenNLP sets scores of padding to 0, which exceeds real scores

@@ -20,11 +20,9 @@ _CLASSES = {
 @DatasetReader.register("elmo-sst")
 class SstReader(TaskReader):
     """
-    Reads trees of the Stanford Sentiment Treebank, one instance per sentence or also per phrase.
-
-    A phrase is an instance without the rest of its sentence. Repeated phrases are kept: of the
-    treebank's 93,567 training phrases of four words or more, 405 repeat another, always with the
-    same label.
+    Reads trees of the Stanford Sentiment Treebank, one instance per sentence or also per phrase. A
+    phrase is an instance without the rest of its sentence. Repeated phrases are kept: of 93,567
+    training phrases of four words or more, 405 repeat another, always with the same label.
 
     # Parameters
 
