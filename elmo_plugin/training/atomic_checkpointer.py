@@ -61,7 +61,7 @@ class AtomicCheckpointer(Checkpointer):
 
     @overrides
     def _remove_checkpoint(self, epochs_completed: int, batches_in_epoch_completed: int) -> None:
-        # AllenNLP would also remove the checkpoint of batch 10 with that of batch 1.
+        # With the checkpoint of batch 1, AllenNLP would also remove the one of batch 10.
         folder = Path(self._serialization_dir)
         for name in ("model_state", "training_state"):
             stem = f"{name}_e{epochs_completed}_b{batches_in_epoch_completed}"

@@ -160,7 +160,7 @@ class Muon(FusedAdam):
 
 
 def orthogonalised(matrices: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Sets singular values to 0.7 to 1.2, in `dtype`. Shape `(num_matrices, rows, columns)`."""
+    """Sets singular values to about 1 (0.7 to 1.2). Shape `(num_matrices, rows, columns)`."""
     values = matrices.to(dtype)
     is_tall = values.size(1) > values.size(2)
     if is_tall:

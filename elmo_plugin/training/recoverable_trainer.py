@@ -229,7 +229,7 @@ class RecoverableTrainer(GradientDescentTrainer):
         metrics = super()._train_epoch(epoch)
         self.data_loader = loader
         if num_batches and "loss" in metrics:
-            # AllenNLP divides by the number of all batches, also of those before the checkpoint.
+            # AllenNLP divides by the number of all batches, also the ones before the checkpoint.
             of_all = sum_over_processes(self._batches_in_epoch_completed)
             of_these = of_all - num_batches * self._world_size
             for name in {"loss", "reg_loss"}.intersection(metrics):

@@ -49,7 +49,7 @@ def train_under_torchrun(
     processes (-1: CPU; default: its GPUs, if any). Raises `ConfigurationError` if process 0 cannot
     begin, this process does not see its files, or the machine has fewer devices than processes.
     """
-    # If it outlived torchrun's agent, it would write into the folder of the repeated command.
+    # A process that outlived torchrun's agent would write into the folder of the repeated command.
     end_with_parent(os.getppid(), signal.SIGKILL)
     store, rank, world_size = next(distributed.rendezvous("env://"))
     start = meet(store, rank, world_size)
@@ -95,7 +95,7 @@ def meet(store: distributed.Store, rank: int, world_size: int) -> distributed.St
     others = range(1, world_size)
     while not all(store.check([f"{mine}/{other}"]) for other in others):
         for other in others:
-            # The key may be of a dead process: nobody reads that answer.
+            # The key may come from a dead process: then nobody reads the answer.
             if store.check([f"here/{other}"]):
                 store.set("start/" + store.get(f"here/{other}").decode(), mine)
         time.sleep(_INTERVAL)

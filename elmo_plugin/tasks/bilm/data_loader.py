@@ -28,9 +28,9 @@ class BilmDataLoader(DataLoader):
     """
     Batches of text to train and evaluate a biLM. The text is never in memory as a whole.
 
-    An epoch is one pass over the text. Its batches depend only on `seed` and its number, so a run
-    can be resumed at any batch with any number of workers. Distributed processes share the rows of
-    a batch.
+    An epoch is one pass over the text. Only `seed` and the epoch's number decide its batches, so a
+    run can be resumed at any batch with any number of workers. In distributed training, each
+    process gets some rows of every batch.
 
     # Parameters
 

@@ -21,7 +21,8 @@ from elmo_plugin.util.errors import ConfigurationError
 class SoftmaxVocabulary(Vocabulary):
     """
     The words that a biLM predicts and, if it has token embeddings, reads: `<S>`, `</S>`, `<UNK>`,
-    then the most frequent first. Saved in `softmax_labels`, counts in `softmax_counts_labels`.
+    then the most frequent first. Words are saved in the namespace `softmax_labels`, their counts in
+    `softmax_counts_labels`.
     """
 
     @classmethod

@@ -181,7 +181,7 @@ def loss(block: AntecedentScores, clusters: torch.Tensor) -> torch.Tensor:
 
 
 def best_antecedents(block: AntecedentScores) -> torch.Tensor:
-    """The index of each span's best antecedent among all spans; its own index if it has none."""
+    """The index of each span's best antecedent among top spans; its own index if it has none."""
     best = block.scores.argmax(dim=0)
     own = torch.arange(block.spans.start, block.spans.stop, device=best.device)
     return torch.where(best > 0, best - 1 + block.antecedents.start, own)

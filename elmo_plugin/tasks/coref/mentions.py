@@ -38,8 +38,8 @@ class ScoringSettings(FromParams):
 
 class ScoringFeedForward(torch.nn.Module):
     """
-    Scores concatenated vectors of widths `input_dims` with two hidden layers. The caller sums the
-    input layer's product of each vector, to multiply a vector that many inputs share only once.
+    Scores concatenated vectors of widths `input_dims` with two hidden layers. The caller computes
+    the input layer as a sum over vectors: a vector that many inputs share is multiplied only once.
     """
 
     def __init__(self, input_dims: Sequence[int], settings: ScoringSettings) -> None:
@@ -197,8 +197,8 @@ def prune_spans(spans: Spans, scores: torch.Tensor, number: int) -> torch.Tensor
     one, unless one contains the other (Lee et al. 2017, section 5). Returns sorted indices.
     """
     starts, ends = spans.starts.tolist(), spans.ends.tolist()
-    # The last end of the selected spans that start at a token, the first start of those that end
-    # there.
+    # By token: the last end of the selected spans that start there, the first start of the ones
+    # that end there.
     last_end: Dict[int, int] = {}
     first_start: Dict[int, int] = {}
     chosen: List[int] = []

@@ -18,7 +18,7 @@ def exact_match(answer: str, gold: str) -> float:
 
 
 def f1(answer: str, gold: str) -> float:
-    """F1 of the words as multisets; 0 without a common word, even if both have none."""
+    """F1 of the words as multisets, compared as in `exact_match`; 0 if no word is common."""
     found, wanted = _words(answer), _words(gold)
     num_common = sum((Counter(found) & Counter(wanted)).values())
     return precision_recall_f1(num_common, len(found), num_common, len(wanted))[2]
