@@ -82,8 +82,6 @@ _Path = Union[str, os.PathLike]
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo embed`."""
-
     input_file: str = positional("INPUT", "a sentence per line, or -; or a folder")
     output_file: Path = positional("OUTPUT", "file, or a folder")
     all: bool = flag("write every layer", EXACTLY_ONE)

@@ -27,8 +27,6 @@ _PICTURES = (".svg", ".png", ".pdf")
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo layer-weights`."""
-
     archive: List[str] = positional("ARCHIVE", "model.tar.gz or folder")
     json: Optional[Path] = option("also write the numbers to this file", metavar="FILE")
     plot: Optional[List[Path]] = option("draw a heat map: SVG, PNG or PDF", metavar="FILE")

@@ -40,8 +40,6 @@ _MARKDOWN = re.compile(r"([\\`*_<>\[\]])")
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo neighbours query`."""
-
     folder: Path = positional("FOLDER", "what `build` wrote")
     # With `nargs="*"`, an option before them would end their list.
     sentences: Optional[List[str]] = positional(

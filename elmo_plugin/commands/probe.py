@@ -33,6 +33,7 @@ from elmo_plugin.commands.bilm_arguments import BilmArguments, explained_limits
 from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
 from elmo_plugin.util.atomic_write import check_output, write_json_rows
+from elmo_plugin.util.bootstrap import Difference
 from elmo_plugin.util.errors import ConfigurationError
 
 SUBCOMMANDS = {
@@ -187,3 +188,8 @@ def _found(folder: str, pattern: str, option: str) -> str:
             f"--{option}, or set ELMO_DATA."
         )
     return found[0]
+
+
+def in_percent(difference: Optional[Difference], num_decimals: int) -> str:
+    """A difference from the row above with its interval; empty for the first layer."""
+    return "" if difference is None else difference.in_percent(num_decimals)

@@ -30,7 +30,7 @@ from elmo_plugin.analysis.representations import BILM
 from elmo_plugin.analysis.tag_probe import SPLITS, Accuracy, TagProbe, TagScore
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands.arguments import option, positive_number
-from elmo_plugin.commands.probe import STOPPED, ProbeArguments, run_probe  # noqa: F401
+from elmo_plugin.commands.probe import STOPPED, ProbeArguments, in_percent, run_probe  # noqa: F401
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.tagged_words import CONLLU_TAGS, read_conllu, read_tag_columns
 from elmo_plugin.util.errors import ConfigurationError
@@ -39,8 +39,6 @@ from elmo_plugin.util.progress import progress
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo probe pos`."""
-
     train: Optional[str] = option("sentences of the train part", metavar="FILE")
     dev: Optional[str] = option("sentences of the dev part", metavar="FILE")
     test: Optional[str] = option("sentences of the test part", metavar="FILE")
@@ -110,20 +108,18 @@ def _probe(
 
 def _cells(score: TagScore) -> Dict[str, str]:
     low, high = score.test.overall.interval()
-    fitted = score.classifier
+    iterations = "" if score.classifier is None else str(score.classifier.num_iterations)
+    if score.classifier is not None and not score.classifier.converged:
+        iterations += ", not converged"
     return {
         "representation": score.representation,
         "layer": score.layer,
         "dev": _percent(score.dev.overall.value),
         "test": _percent(score.test.overall.value),
         "test, 95 %": f"{_percent(low)} to {_percent(high)}",
-        "from the row above, 95 %": score.from_previous.in_percent(2)
-        if score.from_previous
-        else "",
+        "from the row above, 95 %": in_percent(score.from_previous, 2),
         "test, unseen words": _percent(score.test.unseen),
-        "iterations": f"{fitted.num_iterations}{'' if fitted.converged else ', not converged'}"
-        if fitted
-        else "",
+        "iterations": iterations,
     }
 
 

@@ -32,8 +32,6 @@ _MAX_NAME_LENGTH = 80
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo report`."""
-
     out: Path = positional("OUT", "folder with results")
     output: Optional[Path] = option("the page (default: OUT/report.html)", metavar="FILE")
     title: str = option("title of the page (default: ELMo: results)", "ELMo: results")

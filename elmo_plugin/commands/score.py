@@ -35,7 +35,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from os.path import samefile
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from elmo_plugin.analysis.minimal_pairs import JudgedPair, PairAccuracy, judge
 from elmo_plugin.analysis.score_rows import UNITS, ScoreRows
@@ -74,8 +75,6 @@ STOPPED = "stopped. With --output, the same command continues where it stopped."
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo score`."""
-
     input: List[str] = positional("INPUT", "text, or minimal pairs")
     output: Optional[Path] = option("the file to write (default: print)", metavar="FILE")
     format: str = option(
@@ -92,25 +91,6 @@ class Options:
     force: bool = flag("replace FILE, or unfinished work that was begun with other options")
 
 
-class _Printed:
-    """Without --output, what `ResumableText` is with it; pairs print only a table."""
-
-    folder = ""
-
-    def __init__(self, is_shown: bool) -> None:
-        self._is_shown = is_shown
-        self.progress: Dict[str, Any] = {}
-
-    def commit(self, text: str, progress: Dict[str, Any]) -> None:
-        if self._is_shown:
-            print(text, end="", flush=True)
-
-    def finish(self) -> None:
-        pass
-
-    close = finish
-
-
 def run(args: Options) -> str:
     kept = "Nothing is kept without --output"
     if args.output:
@@ -120,10 +100,22 @@ def run(args: Options) -> str:
         return _score_pairs(args) if args.pairs else _score_text(args)
 
 
-def _opened(args: Options, settings: Dict[str, Any]) -> Union[ResumableText, _Printed]:
-    if args.output is None:
-        return _Printed(is_shown=not args.pairs)
-    return ResumableText(args.output, settings, args.force)
+def _opened(args: Options, settings: Dict[str, Any]) -> Any:
+    """A `ResumableText`, or without --output what prints; of pairs only a table is printed."""
+    if args.output is not None:
+        return ResumableText(args.output, settings, args.force)
+    commit = _do_nothing if args.pairs else _print
+    return SimpleNamespace(
+        progress={}, folder="", commit=commit, finish=_do_nothing, close=_do_nothing
+    )
+
+
+def _print(text: str, progress: Dict[str, Any]) -> None:
+    print(text, end="", flush=True)
+
+
+def _do_nothing(*_: object) -> None:
+    pass
 
 
 def _score_text(args: Options) -> str:
@@ -202,7 +194,7 @@ def _judge(
     args: Options,
     scorer: Scorer,
     pairs: List[MinimalPair],
-    file: Union[ResumableText, _Printed],
+    file: Any,
     advance: Callable[[int], object],
 ) -> PairAccuracy:
     """Judges the pairs after those that are done, with a commit for each group of batches."""

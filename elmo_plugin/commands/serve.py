@@ -43,8 +43,6 @@ example:
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo serve`."""
-
     archive: List[str] = positional("ARCHIVE", "model.tar.gz or folder", nargs="*")
     host: str = option(
         "address to listen on; 0.0.0.0: reachable from other machines (default: 127.0.0.1)",

@@ -59,8 +59,6 @@ STOPPED = "stopped. Run the same command again to continue."
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `allennlp elmo-study`."""
-
     study: str = positional("STUDY", "jsonnet file of the study")
     serialization_dir: Path = option(
         "folder for results, logs and trained models", short="-s", metavar="OUT", required=True
