@@ -10,7 +10,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import MISSING, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, Type, TypeVar, Union, get_args, get_origin
+from typing import Any, Dict, Mapping, Type, TypeVar, Union, get_args, get_origin
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
@@ -127,14 +127,24 @@ def cpus_option() -> Any:
     return option("CPU cores reserved for each Ray task (default: 1)", group="Ray")
 
 
-def check_ray_options(args: Any) -> None:
-    """Refuses options of Ray's tasks without `--ray`, and `--num-workers` with it."""
-    if args.ray is not None and args.num_workers:
-        raise ConfigurationError(
-            "--num-workers is for this machine. With --ray, --cpus is the number of CPUs of a task."
-        )
-    for name in ("cpus", "gpus"):
-        if args.ray is None and getattr(args, name, None) is not None:
-            raise ConfigurationError(
-                f"--{name} is for the tasks of --ray. Leave it out, or add --ray."
+def ray_mistakes(args: Any) -> Dict[str, bool]:
+    """For `refuse`: options of Ray's tasks without `--ray`, and `--num-workers` with it."""
+    of_tasks = {name: getattr(args, name, None) is not None for name in ("cpus", "gpus")}
+    return {
+        "--num-workers is for this machine. With --ray, --cpus is the number of CPUs of a task.": (
+            args.ray is not None and bool(args.num_workers)
+        ),
+        **{
+            f"--{name} is for the tasks of --ray. Leave it out, or add --ray.": (
+                args.ray is None and is_given
             )
+            for name, is_given in of_tasks.items()
+        },
+    }
+
+
+def refuse(mistakes: Mapping[str, bool]) -> None:
+    """Raises `ConfigurationError` with the first of these sentences that is true."""
+    for sentence, is_made in mistakes.items():
+        if is_made:
+            raise ConfigurationError(sentence)

@@ -28,7 +28,7 @@ from elmo_plugin.analysis.representations import (
 )
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.commands.arguments import option
+from elmo_plugin.commands.arguments import option, refuse
 from elmo_plugin.commands.bilm_arguments import BilmArguments, explained_limits
 from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
@@ -90,9 +90,14 @@ class ProbeArguments:
         chosen = self.representations or [
             name for name, file in _REPRESENTATIONS.items() if file is None or getattr(self, file)
         ]
-        for name, file in (*_REPRESENTATIONS.items(), ("cove", "glove")):
-            if name in chosen and file is not None and not getattr(self, file):
-                raise ConfigurationError(f"--representations {name} needs --{file} with a file.")
+        refuse(
+            {
+                f"--representations {name} needs --{file} with a file.": (
+                    name in chosen and not getattr(self, file)
+                )
+                for name, file in (("static", "glove"), ("cove", "cove"), ("cove", "glove"))
+            }
+        )
         if "static" in chosen or "cove" in chosen:
             # Read before the static vectors are computed, which takes long.
             encoder = read_cove_encoder(str(self.cove)) if "cove" in chosen else None

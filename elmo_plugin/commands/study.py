@@ -34,13 +34,14 @@ from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_tab
 from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.arguments import (
-    check_ray_options,
     cpus_option,
     flag,
     option,
     positional,
     positive_number,
+    ray_mistakes,
     ray_option,
+    refuse,
 )
 from elmo_plugin.commands.command import say
 from elmo_plugin.commands.tables import (
@@ -89,16 +90,23 @@ class Options:
 
 
 def run(args: Options) -> str:
-    check_ray_options(args)
-    if args.update is not None:
-        if not args.update.is_file():
-            raise ConfigurationError(f"--update {args.update}: no such file.")
-        _tables_in(args.update, Path(args.study).stem)
     out = args.serialization_dir
-    if "," in str(out):
-        raise ConfigurationError(
-            f"-s {out}: expected a path without commas: `allennlp evaluate` would split it there."
-        )
+    refuse(
+        {
+            **ray_mistakes(args),
+            f"--update {args.update}: no such file.": (
+                args.update is not None and not args.update.is_file()
+            ),
+            f"-s {out}: expected a path without commas: `allennlp evaluate` would split it "
+            "there.": "," in str(out),
+            **{
+                f"--reuse {path}: expected a results.json, found none.": not path.is_file()
+                for path in args.reuse or ()
+            },
+        }
+    )
+    if args.update is not None:
+        _tables_in(args.update, Path(args.study).stem)
     is_kept = args.show and (out / "results.json").exists()
     if is_kept and not args.reuse:
         # Writes no results, so a study can be shown while it runs.
@@ -132,8 +140,6 @@ def _results(args: Options, study: Optional[Study]) -> Results:
                 f"which are kept but not shown: {unused}"
             )
     for path in args.reuse or ():
-        if not path.is_file():
-            raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")
         other = Results(path)
         results.reuse(other)
         if refused := results.num_refused(other):

@@ -5,7 +5,6 @@ import os
 import shutil
 from argparse import Namespace
 from functools import partial
-from pathlib import Path
 
 import h5py
 import numpy
@@ -247,18 +246,6 @@ def test_the_ending_of_a_folder_is_the_format_of_its_files(text, tmp_path, capsy
     assert "b.txt has changed" in capsys.readouterr().err
     assert "2 of 2 texts failed" in failure(texts, out, "--all")
     assert "layers top, now all" in capsys.readouterr().err
-
-
-def test_another_bilm_is_no_part_of_a_finished_file(text, tmp_path):
-    (tmp_path / "texts").mkdir()
-    text.rename(tmp_path / "texts/text.txt")
-    weights = tmp_path / "weights.hdf5"
-    weights.write_bytes(Path(os.environ["ELMO_WEIGHTS"]).read_bytes())
-    with h5py.File(weights, "r+") as file:
-        file["char_embed"][0, 0] += 1
-    run(tmp_path / "texts", tmp_path / "out", "--top")
-    files = ("--options-file", os.environ["ELMO_OPTIONS"], "--weight-file", weights)
-    assert "1 of 1 texts failed" in failure(tmp_path / "texts", tmp_path / "out", "--top", *files)
 
 
 def test_nothing_is_begun_that_the_disk_cannot_hold(text, tmp_path, monkeypatch, capsys):

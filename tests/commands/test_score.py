@@ -148,7 +148,6 @@ def test_pairs_are_compared(folder, capsys):
 def test_pairs_that_are_not_utf_8_can_be_read(folder, capsys):
     pair = b'{"sentence_good": "the play \xff", "sentence_bad": "play the", "UID": "a"}\n'
     (folder / "pairs.jsonl").write_bytes(pair)
-    assert "expected UTF-8 text" in failure("--pairs", "pairs.jsonl")
     run("--pairs", "pairs.jsonl", "--decoding-errors", "replace")
     assert "| a | 1 |" in capsys.readouterr().out
 
@@ -156,10 +155,8 @@ def test_pairs_that_are_not_utf_8_can_be_read(folder, capsys):
 def test_pairs_at_a_url_may_replace_a_file(folder):
     pair = '{"sentence_good": "They play.", "sentence_bad": "a play They."}\n'
     (folder / "pairs.jsonl").write_text(pair)
-    arguments = ("--pairs", f"file://{folder}/pairs.jsonl", "--force", "--output")
-    assert "pairs.jsonl is part of the input" in failure(*arguments, "pairs.jsonl")
     (folder / "judged.jsonl").touch()
-    run(*arguments, "judged.jsonl")
+    run("--pairs", f"file://{folder}/pairs.jsonl", "--force", "--output", "judged.jsonl")
     assert json.loads((folder / "judged.jsonl").read_text())["UID"] == "pairs"
 
 
