@@ -2,21 +2,23 @@
 The arguments of a command, declared once: `argparse` gets them from the fields of a dataclass.
 
 The annotation of a field says what `argparse` has to know: a `bool` is a flag, a `List` takes one
-or more values (an option can then be given several times), `~` in a `Path` is expanded. The
-arguments of a field whose type is such a dataclass, too, stand in its place.
+or more values (an option can then be given several times), `~` in a `Path` is expanded, a
+`PositiveInt` is above 0. The arguments of a field whose type is such a dataclass, too, stand in its
+place.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import MISSING, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, Mapping, Type, TypeVar, Union, get_args, get_origin
+from typing import Any, Dict, Mapping, NewType, Type, TypeVar, Union, get_args, get_origin
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import DECODING_ERRORS
 
 T = TypeVar("T")
+PositiveInt = NewType("PositiveInt", int)
 #: Groups of options that exclude each other.
 EXACTLY_ONE, AT_MOST_ONE = "exactly one", "at most one"
 
@@ -93,7 +95,7 @@ def _of_annotation(hint: Any) -> Dict[str, Any]:
         return _of_annotation(get_args(hint)[0])
     if get_origin(hint) is list:
         return {**_of_annotation(get_args(hint)[0]), "nargs": "+"}
-    return {"type": expanded if hint is Path else hint}
+    return {"type": {Path: expanded, PositiveInt: positive_number}.get(hint, hint)}
 
 
 def whole_number(text: str, allowed: range, expected: str) -> int:

@@ -48,12 +48,12 @@ from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.commands.arguments import (
     EXACTLY_ONE,
+    PositiveInt,
     cpus_option,
     decoding_errors_option,
     flag,
     option,
     positional,
-    positive_number,
     ray_mistakes,
     ray_option,
     refuse,
@@ -105,11 +105,10 @@ class Options:
         "for Parquet, where words are a column"
     )
     force: bool = flag("replace OUTPUT, or unfinished work that was begun with other options")
-    num_workers: int = option(
+    num_workers: PositiveInt = option(
         "compute in N processes, which share the cores; the same file as one process with as "
         "many threads writes (default: this process alone)",
         0,
-        type=positive_number,
         metavar="N",
     )
     ray: Optional[str] = ray_option("compute each text of a folder as a task")

@@ -22,14 +22,13 @@ example:
 """
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from elmo_plugin.analysis.representations import BILM
 from elmo_plugin.analysis.tag_probe import SPLITS, Accuracy, TagProbe, TagScore
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.commands.arguments import option, positive_number
+from elmo_plugin.commands.arguments import PositiveInt, option
 from elmo_plugin.commands.probe import STOPPED, ProbeArguments, in_percent, run_probe  # noqa: F401
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.tagged_words import CONLLU_TAGS, read_conllu, read_tag_columns
@@ -54,17 +53,15 @@ class Options:
         "to the mean loss of a word (default: 1e-4)",
         1e-4,
     )
-    max_iterations: int = option(
-        "iterations of L-BFGS; a row that has not converged by then is marked (default: 1000)",
-        1000,
-        type=positive_number,
+    max_iterations: PositiveInt = option(
+        "iterations of L-BFGS; a row that has not converged by then is marked (default: 1000)", 1000
     )
     probe: ProbeArguments
 
 
 def run(args: Options) -> str:
     patterns = {split: f"*{split}.conllu" for split in SPLITS}
-    return run_probe(args, "pos", patterns, partial(_probe, args))
+    return run_probe(args, "pos", patterns, _probe)
 
 
 def _probe(

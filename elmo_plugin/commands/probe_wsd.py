@@ -28,7 +28,6 @@ example:
 """
 
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
@@ -64,7 +63,7 @@ class _Row(NamedTuple):
 
 
 def run(args: Options) -> str:
-    return run_probe(args, "wsd", _FILES, partial(_probe, args))
+    return run_probe(args, "wsd", _FILES, _probe)
 
 
 def _probe(

@@ -47,11 +47,11 @@ from elmo_plugin.bilm.io.softmax_files import SOFTMAX_FILE, find_softmax
 from elmo_plugin.bilm.pretraining.text import decoded, find_shards
 from elmo_plugin.commands.arguments import (
     AT_MOST_ONE,
+    PositiveInt,
     decoding_errors_option,
     flag,
     option,
     positional,
-    positive_number,
 )
 from elmo_plugin.commands.bilm_arguments import (
     TextBilmArguments,
@@ -82,9 +82,7 @@ class Options:
     )
     unit: str = option("of surprisal (default: bits)", "bits", choices=list(UNITS))
     sentences: bool = flag("sums of sentences, not words", AT_MOST_ONE)
-    top_k: int = option(
-        "add the K most probable words", 0, AT_MOST_ONE, type=positive_number, metavar="K"
-    )
+    top_k: PositiveInt = option("add the K most probable words", 0, AT_MOST_ONE, metavar="K")
     pairs: bool = flag("INPUT has minimal pairs", AT_MOST_ONE)
     bilm: TextBilmArguments
     decoding_errors: str = decoding_errors_option()
@@ -169,10 +167,7 @@ def _score_pairs(args: Options) -> str:
     scorer, settings = _scorer(args)
     settings |= {"unit": args.unit, "batch": args.bilm.batch_size}
     settings["pairs_sha256"] = hashlib.sha256(repr(pairs).encode()).hexdigest()
-    with (
-        progress("pairs", len(pairs)) as advance,
-        closing(_opened(args, settings)) as file,
-    ):
+    with progress("pairs", len(pairs)) as advance, closing(_opened(args, settings)) as file:
         rows = _judge(args, scorer, pairs, file, advance).table()
         file.finish()
     if args.format == "jsonl":

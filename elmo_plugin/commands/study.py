@@ -34,22 +34,17 @@ from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_tab
 from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.arguments import (
+    PositiveInt,
     cpus_option,
     flag,
     option,
     positional,
-    positive_number,
     ray_mistakes,
     ray_option,
     refuse,
 )
 from elmo_plugin.commands.command import say
-from elmo_plugin.commands.tables import (
-    around_tables,
-    latex_table,
-    markdown_table,
-    replace_tables,
-)
+from elmo_plugin.commands.tables import around_tables, latex_table, markdown_table, replace_tables
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
@@ -69,8 +64,8 @@ class Options:
         "column, share of the data if it is not all, and seed: 'NER, ELMo, 10 %%, seed 3'",
         metavar="TEXT",
     )
-    num_workers: Optional[int] = option(
-        "train N runs in parallel (default: 1)", type=positive_number, metavar="N"
+    num_workers: Optional[PositiveInt] = option(
+        "train N runs in parallel (default: 1)", metavar="N"
     )
     discard: bool = flag("delete the folder of a run once it has a score")
     reuse: Optional[List[Path]] = option(
