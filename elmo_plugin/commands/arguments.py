@@ -65,10 +65,9 @@ def add_arguments(parser: ArgumentParser, options: type) -> None:
                 settings["action"] = "extend"
         group = settings.pop("group", "")
         if group not in groups:
-            is_choice = group in (EXACTLY_ONE, AT_MOST_ONE)
             groups[group] = (
                 parser.add_mutually_exclusive_group(required=group == EXACTLY_ONE)
-                if is_choice
+                if group in (EXACTLY_ONE, AT_MOST_ONE)
                 else parser.add_argument_group(group)
             )
         required = settings.pop("required", None)
