@@ -55,8 +55,8 @@ _LAST_OF_TRACEBACK = re.compile(r"^\s*(?:\w+\.)*(\w+(?:Error|Exception)): ", re.
 
 def quieten_command() -> None:
     """
-    Configures logging, warnings and uncaught exceptions, if this process is the `allennlp` command
-    (or one of its workers) and the user has not set another log level.
+    Configures logging, warnings and uncaught exceptions, if this process is the command `allennlp`
+    or one of its workers, and the user has not set another log level.
     """
     program = Path(sys.argv[0])
     is_command = program.stem == "allennlp" or program.parts[-2:] == ("allennlp", "__main__.py")
@@ -73,14 +73,9 @@ def quieten_command() -> None:
 
 def explanation(error: BaseException) -> Optional[str]:
     """
-    The message for an uncaught exception.
-
-    # Returns
-
-    `Optional[str]`
-        One line for errors that a user can cause, in this process or a worker: wrong settings or
-        files, a malformed corpus, invalid jsonnet, an interruption. `None` for errors that need
-        their traceback.
+    One line for an uncaught exception that a user can cause, in this process or a worker: wrong
+    settings or files, a malformed corpus, invalid jsonnet, an interruption. `None` for errors that
+    need their traceback.
     """
     if is_interruption(error):
         return "stopped"

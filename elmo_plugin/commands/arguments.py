@@ -2,21 +2,23 @@
 The arguments of a command, declared once: `argparse` gets them from the fields of a dataclass.
 
 The annotation of a field says what `argparse` has to know: a `bool` is a flag, a `List` takes one
-or more values (an option can then be given several times), `~` in a `Path` is expanded. The
-arguments of a field whose type is such a dataclass, too, stand in its place.
+or more values (an option can then be given several times), `~` in a `Path` is expanded, a
+`PositiveInt` is above 0. The arguments of a field whose type is such a dataclass, too, stand in its
+place.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import MISSING, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, Type, TypeVar, Union, get_args, get_origin
+from typing import Any, Dict, Mapping, NewType, Type, TypeVar, Union, get_args, get_origin
 
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded
 from elmo_plugin.util.text_files import DECODING_ERRORS
 
 T = TypeVar("T")
+PositiveInt = NewType("PositiveInt", int)
 #: Groups of options that exclude each other.
 EXACTLY_ONE, AT_MOST_ONE = "exactly one", "at most one"
 
@@ -63,10 +65,9 @@ def add_arguments(parser: ArgumentParser, options: type) -> None:
                 settings["action"] = "extend"
         group = settings.pop("group", "")
         if group not in groups:
-            is_choice = group in (EXACTLY_ONE, AT_MOST_ONE)
             groups[group] = (
                 parser.add_mutually_exclusive_group(required=group == EXACTLY_ONE)
-                if is_choice
+                if group in (EXACTLY_ONE, AT_MOST_ONE)
                 else parser.add_argument_group(group)
             )
         required = settings.pop("required", None)
@@ -93,7 +94,7 @@ def _of_annotation(hint: Any) -> Dict[str, Any]:
         return _of_annotation(get_args(hint)[0])
     if get_origin(hint) is list:
         return {**_of_annotation(get_args(hint)[0]), "nargs": "+"}
-    return {"type": expanded if hint is Path else hint}
+    return {"type": {Path: expanded, PositiveInt: positive_number}.get(hint, hint)}
 
 
 def whole_number(text: str, allowed: range, expected: str) -> int:
@@ -127,14 +128,24 @@ def cpus_option() -> Any:
     return option("CPU cores reserved for each Ray task (default: 1)", group="Ray")
 
 
-def check_ray_options(args: Any) -> None:
-    """Refuses options of Ray's tasks without `--ray`, and `--num-workers` with it."""
-    if args.ray is not None and args.num_workers:
-        raise ConfigurationError(
-            "--num-workers is for this machine. With --ray, --cpus is the number of CPUs of a task."
-        )
-    for name in ("cpus", "gpus"):
-        if args.ray is None and getattr(args, name, None) is not None:
-            raise ConfigurationError(
-                f"--{name} is for the tasks of --ray. Leave it out, or add --ray."
+def ray_mistakes(args: Any) -> Dict[str, bool]:
+    """For `refuse`: options of Ray's tasks without `--ray`, and `--num-workers` with it."""
+    of_tasks = {name: getattr(args, name, None) is not None for name in ("cpus", "gpus")}
+    return {
+        "--num-workers is for this machine. With --ray, --cpus is the number of CPUs of a task.": (
+            args.ray is not None and bool(args.num_workers)
+        ),
+        **{
+            f"--{name} is for the tasks of --ray. Leave it out, or add --ray.": (
+                args.ray is None and is_given
             )
+            for name, is_given in of_tasks.items()
+        },
+    }
+
+
+def refuse(mistakes: Mapping[str, bool]) -> None:
+    """Raises `ConfigurationError` with the first of these sentences that is true."""
+    for sentence, is_made in mistakes.items():
+        if is_made:
+            raise ConfigurationError(sentence)

@@ -9,7 +9,7 @@ from typing import Iterator, List, Optional, Sequence, Union
 import torch
 
 from elmo_plugin.bilm import Bilm, load_bilm
-from elmo_plugin.commands.arguments import flag, option, positive_number
+from elmo_plugin.commands.arguments import PositiveInt, flag, option
 from elmo_plugin.corpora.digested_text import DigestedText
 from elmo_plugin.environment import bilm_files
 from elmo_plugin.util.errors import ConfigurationError
@@ -52,7 +52,7 @@ class TextBilmArguments(BilmArguments):
     vocab_path: Optional[str] = option(
         "file with one word per line, whose token layer is computed in advance"
     )
-    batch_size: int = option("sentences per batch (default: 64)", default=64, type=positive_number)
+    batch_size: PositiveInt = option("sentences per batch (default: 64)", default=64)
 
     def words(self, decoding_errors: str) -> List[str]:
         """Those of `--vocab-path`, without the counts that `elmo vocabulary` writes beside them."""

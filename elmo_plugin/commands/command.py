@@ -34,7 +34,7 @@ def prepare_parser(parser: ArgumentParser, name: str) -> None:
     """Gives a parser the texts and arguments of a command, and runs the command as its `func`."""
     command = import_module(f"elmo_plugin.commands.{name.replace('-', '_')}")
     parser.formatter_class = RawDescriptionHelpFormatter
-    parser.description, example, rest = str(command.__doc__).partition("\nexample:\n")
+    parser.description, example, rest = (command.__doc__ or "").partition("\nexample:\n")
     parser.epilog = example + rest
     if hasattr(command, "SUBCOMMANDS"):
         parsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -48,14 +48,15 @@ from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.pretraining.text import find_shards
 from elmo_plugin.commands.arguments import (
     EXACTLY_ONE,
-    check_ray_options,
+    PositiveInt,
     cpus_option,
     decoding_errors_option,
     flag,
     option,
     positional,
-    positive_number,
+    ray_mistakes,
     ray_option,
+    refuse,
 )
 from elmo_plugin.commands.bilm_arguments import TextBilmArguments, explained_limits, text_path
 from elmo_plugin.commands.command import say
@@ -82,8 +83,6 @@ _Path = Union[str, os.PathLike]
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo embed`."""
-
     input_file: str = positional("INPUT", "a sentence per line, or -; or a folder")
     output_file: Path = positional("OUTPUT", "file, or a folder")
     all: bool = flag("write every layer", EXACTLY_ONE)
@@ -106,11 +105,10 @@ class Options:
         "for Parquet, where words are a column"
     )
     force: bool = flag("replace OUTPUT, or unfinished work that was begun with other options")
-    num_workers: int = option(
+    num_workers: PositiveInt = option(
         "compute in N processes, which share the cores; the same file as one process with as "
         "many threads writes (default: this process alone)",
         0,
-        type=positive_number,
         metavar="N",
     )
     ray: Optional[str] = ray_option("compute each text of a folder as a task")
@@ -134,32 +132,28 @@ class Options:
 
 def run(args: Options) -> str:
     is_folder = os.path.isdir(args.input_file)
-    _check(args, is_folder)
+    has_ray, on_gpu = args.ray is not None, args.bilm.cuda_device >= 0
+    is_output = os.path.realpath(args.input_file) == os.path.realpath(args.output_file)
+    for_cpus = "is for CPUs. Leave it out, or leave out --cuda-device."
+    refuse(
+        {
+            f"--ray {for_cpus}": has_ray and on_gpu,
+            f"--num-workers {for_cpus}": args.num_workers > 0 and on_gpu,
+            **ray_mistakes(args),
+            f"{args.output_file} is the folder of the texts; name another output.": (
+                is_folder and is_output
+            ),
+            f"--ray needs a folder of texts as INPUT, found {args.input_file}. Divide the text "
+            "into files, each of which becomes a task.": has_ray and not is_folder,
+        }
+    )
+    format_of(args.output_file).check(args.for_dump())
     # Refuses a pipe before the text is counted.
     output = resumable_file(args.output_file)
     kept = f"The lines done are kept in {output}{UNFINISHED}"
     with explained_limits(args.output_file, "The files done are kept" if is_folder else kept):
         report = _embed_folder(args) if is_folder else _embed(args)
     return f"{args.output_file}: {report}"
-
-
-def _check(args: Options, is_folder: bool) -> None:
-    in_processes = "--ray" if args.ray is not None else "--num-workers"
-    if (args.num_workers or args.ray is not None) and args.bilm.cuda_device >= 0:
-        raise ConfigurationError(
-            f"{in_processes} is for CPUs. Leave it out, or leave out --cuda-device."
-        )
-    check_ray_options(args)
-    if is_folder and os.path.realpath(args.input_file) == os.path.realpath(args.output_file):
-        raise ConfigurationError(
-            f"{args.output_file} is the folder of the texts; name another output."
-        )
-    if args.ray is not None and not is_folder:
-        raise ConfigurationError(
-            f"--ray needs a folder of texts as INPUT, found {args.input_file}. Divide the text "
-            "into files, each of which becomes a task."
-        )
-    format_of(args.output_file).check(args.for_dump())
 
 
 def _embed(args: Options) -> str:

@@ -12,14 +12,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 
 class CheckedEvaluator:
-    """
-    An evaluator of AllenNLP that refuses data with nothing to evaluate.
-
-    # Parameters
-
-    evaluator : `Evaluator`
-        The evaluator that is called.
-    """
+    """Calls an evaluator of AllenNLP, and refuses data with nothing to evaluate."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
@@ -32,11 +25,8 @@ class CheckedEvaluator:
         self, model: Model, data_loader: DataLoader, *settings: Any, **outputs: Any
     ) -> Dict[str, Any]:
         """
-        # Raises
-
-        `ConfigurationError`
-            If there was no batch, or neither a loss nor a metric. Files that were not there
-            before the call are removed then.
+        Raises `ConfigurationError` if there was no batch, or neither a loss nor a metric; files
+        that were not there before the call are then removed.
         """
         new = [path for path in outputs.values() if path is not None and not os.path.exists(path)]
         # An entry for each batch; a hook that returned a value would replace the model's output.

@@ -24,8 +24,6 @@ STOPPED = "stopped. The copy is incomplete: delete it and run the command again.
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo experiments`."""
-
     out_dir: Path = positional("OUT", "folder, new or empty")
 
 

@@ -39,8 +39,6 @@ _NUM_SENTENCES = 1000
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo export`."""
-
     archive: str = positional("ARCHIVE", "model.tar.gz or folder")
     out_dir: Path = positional("OUT_DIR", "folder to write")
     dtype: str = option(

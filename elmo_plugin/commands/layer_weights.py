@@ -21,10 +21,9 @@ from elmo_plugin.analysis.layer_weights import (
     model_label,
     weight_table,
 )
-from elmo_plugin.commands.arguments import option, positional
+from elmo_plugin.commands.arguments import option, positional, refuse
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.util.atomic_write import check_output, write_json
-from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.plotting import new_figure, save_picture
 
 _PICTURES = (".svg", ".png", ".pdf")
@@ -32,8 +31,6 @@ _PICTURES = (".svg", ".png", ".pdf")
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo layer-weights`."""
-
     archive: List[str] = positional("ARCHIVE", "model.tar.gz or folder")
     json: Optional[Path] = option("also write the numbers to this file", metavar="FILE")
     plot: Optional[List[Path]] = option("draw a heat map: SVG, PNG or PDF", metavar="FILE")
@@ -41,11 +38,8 @@ class Options:
 
 def run(args: Options) -> str:
     pictures = args.plot or []
-    for picture in pictures:
-        if picture.suffix not in _PICTURES:
-            raise ConfigurationError(
-                f"--plot {picture}: expected a name that ends with {', '.join(_PICTURES)}."
-            )
+    expected = f"expected a name that ends with {', '.join(_PICTURES)}."
+    refuse({f"--plot {name}: {expected}": name.suffix not in _PICTURES for name in pictures})
     outputs = [*pictures, args.json] if args.json else pictures
     for output in outputs:
         check_output(output, force=True)

@@ -23,10 +23,6 @@ COMMANDS: Dict[str, str] = {
     "experiments": "copy the experiments to a folder of your own",
 }
 
-DESCRIPTION = """\
-ELMo, deep contextualized word representations. These commands need no AllenNLP, except `serve`."""
-EPILOG = "`elmo COMMAND --help` describes a command."
-
 
 def main(arguments: Optional[List[str]] = None) -> None:
     """Runs one of `COMMANDS`. By default, `arguments` are those of the process."""
@@ -41,7 +37,12 @@ def main(arguments: Optional[List[str]] = None) -> None:
 
 
 def _parser(arguments: List[str]) -> ArgumentParser:
-    parser = ArgumentParser(prog="elmo", description=DESCRIPTION, epilog=EPILOG)
+    parser = ArgumentParser(
+        prog="elmo",
+        description="ELMo, deep contextualized word representations. These commands need no "
+        "AllenNLP, except `serve`.",
+        epilog="`elmo COMMAND --help` describes a command.",
+    )
     parser.add_argument("--version", action="version", version=elmo_plugin.__version__)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():

@@ -32,8 +32,6 @@ STOPPED = "stopped. Run the same command again to continue."
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo neighbours build`."""
-
     text: List[str] = positional("TEXT", "a sentence per line")
     folder: Path = positional("FOLDER", "folder to write")
     layers: Optional[List[int]] = option(

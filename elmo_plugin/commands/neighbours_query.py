@@ -26,7 +26,7 @@ from elmo_plugin.analysis.neighbours import (
     find_neighbours,
     read_query,
 )
-from elmo_plugin.commands.arguments import flag, option, positional, positive_number
+from elmo_plugin.commands.arguments import PositiveInt, flag, option, positional
 from elmo_plugin.commands.bilm_arguments import BilmArguments, explained_limits
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.util.errors import ConfigurationError
@@ -40,15 +40,13 @@ _MARKDOWN = re.compile(r"([\\`*_<>\[\]])")
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo neighbours query`."""
-
     folder: Path = positional("FOLDER", "what `build` wrote")
     # With `nargs="*"`, an option before them would end their list.
     sentences: Optional[List[str]] = positional(
         "SENTENCE", "with one word in brackets", required=False
     )
     file: Optional[str] = option("sentences, one per line; - for standard input")
-    top_k: int = option("contexts per layer (default: 5)", 5, type=positive_number, metavar="K")
+    top_k: PositiveInt = option("contexts per layer (default: 5)", 5, metavar="K")
     same_word: bool = flag("only contexts of the same word, case-sensitive")
     format: str = option(
         "text; a JSON object per query (words, position, and for each layer the contexts); or "

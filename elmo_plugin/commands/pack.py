@@ -27,8 +27,6 @@ STOPPED = "stopped, nothing was written."
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo pack`."""
-
     archive: str = positional("ARCHIVE", "model.tar.gz or folder")
     output_file: str = positional("OUT", "the .tar.gz to write")
     extra_words: Optional[int] = option(

@@ -19,10 +19,7 @@ _LINE = re.compile(r"^non-empty line \d+: ")
 
 
 class PredictManager(_PredictManager):
-    """
-    Reads the input as UTF-8, with file and line in errors, and refuses an empty input. See AllenNLP
-    for its parameters.
-    """
+    """Reads the input as UTF-8, with file and line in errors, and refuses an empty input."""
 
     @property
     def _input_name(self) -> str:
@@ -30,10 +27,8 @@ class PredictManager(_PredictManager):
 
     @overrides
     def _get_json_data(self) -> Iterator[JsonDict]:
-        if self._input_file.endswith(_OTHER_COMPRESSIONS):
-            yield from self._at_least_one(self._compressed_objects())
-        else:
-            yield from self._at_least_one(self._objects())
+        is_other = self._input_file.endswith(_OTHER_COMPRESSIONS)
+        yield from self._at_least_one(self._compressed_objects() if is_other else self._objects())
 
     @overrides
     def _get_instance_data(self) -> Iterator[Instance]:
@@ -59,11 +54,10 @@ class PredictManager(_PredictManager):
             raise ValueError(f"{self._input_name}: {error}") from error
 
     def _at_least_one(self, inputs: Iterator[Any]) -> Iterator[Any]:
-        is_empty = True
-        for each in inputs:
-            is_empty = False
-            yield each
-        if is_empty:
+        first = next(inputs, None)
+        if first is None:
             raise ConfigurationError(
                 f"{self._input_name}: expected at least one instance to predict, found none."
             )
+        yield first
+        yield from inputs

@@ -10,10 +10,10 @@ example:
 
 import shlex
 import sys
-import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import torch
@@ -28,11 +28,12 @@ from elmo_plugin.analysis.representations import (
 )
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.commands.arguments import option
+from elmo_plugin.commands.arguments import option, refuse
 from elmo_plugin.commands.bilm_arguments import BilmArguments, explained_limits
 from elmo_plugin.environment import setting
 from elmo_plugin.modules.cove_files import read_cove_encoder
 from elmo_plugin.util.atomic_write import check_output, write_json_rows
+from elmo_plugin.util.bootstrap import Difference
 from elmo_plugin.util.errors import ConfigurationError
 
 SUBCOMMANDS = {
@@ -73,25 +74,19 @@ class ProbeArguments:
         if self.glove is None:
             self.glove = setting("ELMO_GLOVE")
 
-    @contextmanager
-    def vector_folder(self) -> Iterator[Path]:
-        """`--cache`, or a temporary folder. For errors see `explained_limits`."""
-        if self.cache is not None:
-            with explained_limits(self.cache, "The vectors done are kept"):
-                yield self.cache
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            with explained_limits(folder, "Nothing is kept without --cache"):
-                yield Path(folder)
-
     def chosen(self, bilm: Bilm, find_words: Callable[[], Set[str]]) -> Iterator[Representation]:
         """The chosen representations, in turn. `find_words` returns all words of the corpus."""
         chosen = self.representations or [
             name for name, file in _REPRESENTATIONS.items() if file is None or getattr(self, file)
         ]
-        for name, file in (*_REPRESENTATIONS.items(), ("cove", "glove")):
-            if name in chosen and file is not None and not getattr(self, file):
-                raise ConfigurationError(f"--representations {name} needs --{file} with a file.")
+        refuse(
+            {
+                f"--representations {name} needs --{file} with a file.": (
+                    name in chosen and not getattr(self, file)
+                )
+                for name, file in (("static", "glove"), ("cove", "cove"), ("cove", "glove"))
+            }
+        )
         if "static" in chosen or "cove" in chosen:
             # Read before the static vectors are computed, which takes long.
             encoder = read_cove_encoder(str(self.cove)) if "cove" in chosen else None
@@ -113,7 +108,7 @@ def run_probe(
     args: Any,
     folder: str,
     patterns: Mapping[str, str],
-    probe: Callable[[Dict[str, str], Bilm, Path], Tuple[Dict[str, Any], str]],
+    probe: Callable[[Any, Dict[str, str], Bilm, Path], Tuple[Dict[str, Any], str]],
 ) -> str:
     """
     Runs a probe and writes `--json`. Returns the table.
@@ -124,16 +119,19 @@ def run_probe(
         Options of a command, with `probe: ProbeArguments`.
     folder, patterns
         See `_corpus_files`.
-    probe : `Callable[[Dict[str, str], Bilm, Path], Tuple[Dict[str, Any], str]]`
-        Gets the corpus files, the biLM and a folder for vectors; returns results and their table.
+    probe : `Callable`
+        Gets `args`, the corpus files, the biLM and a folder for vectors; returns results and table.
     """
     options: ProbeArguments = args.probe
     if options.json is not None:
         check_output(options.json, force=True)
     bilm = options.bilm.load()
     files = _corpus_files(args, folder, patterns)
-    with options.vector_folder() as vectors:
-        results, table = probe(files, bilm, vectors)
+    with ExitStack() as stack:
+        vectors = options.cache or Path(stack.enter_context(TemporaryDirectory()))
+        kept = "The vectors done are kept" if options.cache else "Nothing is kept without --cache"
+        stack.enter_context(explained_limits(vectors, kept))
+        results, table = probe(args, files, bilm, vectors)
     if options.json is not None:
         named = {
             "options_file": options.bilm.options_file,
@@ -187,3 +185,8 @@ def _found(folder: str, pattern: str, option: str) -> str:
             f"--{option}, or set ELMO_DATA."
         )
     return found[0]
+
+
+def in_percent(difference: Optional[Difference], num_decimals: int) -> str:
+    """A difference from the row above with its interval; empty for the first layer."""
+    return "" if difference is None else difference.in_percent(num_decimals)

@@ -22,15 +22,14 @@ example:
 """
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from elmo_plugin.analysis.representations import BILM
 from elmo_plugin.analysis.tag_probe import SPLITS, Accuracy, TagProbe, TagScore
 from elmo_plugin.bilm import Bilm
-from elmo_plugin.commands.arguments import option, positive_number
-from elmo_plugin.commands.probe import STOPPED, ProbeArguments, run_probe  # noqa: F401
+from elmo_plugin.commands.arguments import PositiveInt, option
+from elmo_plugin.commands.probe import STOPPED, ProbeArguments, in_percent, run_probe  # noqa: F401
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.tagged_words import CONLLU_TAGS, read_conllu, read_tag_columns
 from elmo_plugin.util.errors import ConfigurationError
@@ -39,8 +38,6 @@ from elmo_plugin.util.progress import progress
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo probe pos`."""
-
     train: Optional[str] = option("sentences of the train part", metavar="FILE")
     dev: Optional[str] = option("sentences of the dev part", metavar="FILE")
     test: Optional[str] = option("sentences of the test part", metavar="FILE")
@@ -56,17 +53,15 @@ class Options:
         "to the mean loss of a word (default: 1e-4)",
         1e-4,
     )
-    max_iterations: int = option(
-        "iterations of L-BFGS; a row that has not converged by then is marked (default: 1000)",
-        1000,
-        type=positive_number,
+    max_iterations: PositiveInt = option(
+        "iterations of L-BFGS; a row that has not converged by then is marked (default: 1000)", 1000
     )
     probe: ProbeArguments
 
 
 def run(args: Options) -> str:
     patterns = {split: f"*{split}.conllu" for split in SPLITS}
-    return run_probe(args, "pos", patterns, partial(_probe, args))
+    return run_probe(args, "pos", patterns, _probe)
 
 
 def _probe(
@@ -110,20 +105,18 @@ def _probe(
 
 def _cells(score: TagScore) -> Dict[str, str]:
     low, high = score.test.overall.interval()
-    fitted = score.classifier
+    iterations = "" if score.classifier is None else str(score.classifier.num_iterations)
+    if score.classifier is not None and not score.classifier.converged:
+        iterations += ", not converged"
     return {
         "representation": score.representation,
         "layer": score.layer,
         "dev": _percent(score.dev.overall.value),
         "test": _percent(score.test.overall.value),
         "test, 95 %": f"{_percent(low)} to {_percent(high)}",
-        "from the row above, 95 %": score.from_previous.in_percent(2)
-        if score.from_previous
-        else "",
+        "from the row above, 95 %": in_percent(score.from_previous, 2),
         "test, unseen words": _percent(score.test.unseen),
-        "iterations": f"{fitted.num_iterations}{'' if fitted.converged else ', not converged'}"
-        if fitted
-        else "",
+        "iterations": iterations,
     }
 
 

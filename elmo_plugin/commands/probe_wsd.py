@@ -28,14 +28,13 @@ example:
 """
 
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from elmo_plugin.analysis.word_senses import ALL, Answers, SenseProbe, SenseScore, words_of
 from elmo_plugin.bilm import Bilm
 from elmo_plugin.commands.arguments import option
-from elmo_plugin.commands.probe import STOPPED, ProbeArguments, run_probe  # noqa: F401
+from elmo_plugin.commands.probe import STOPPED, ProbeArguments, in_percent, run_probe  # noqa: F401
 from elmo_plugin.commands.tables import markdown_table
 from elmo_plugin.corpora.word_senses import SenseCorpus, read_first_senses
 from elmo_plugin.util.bootstrap import BootstrappedScore, Difference
@@ -49,8 +48,6 @@ _PARTS_OF_SPEECH = ("NOUN", "VERB", "ADJ", "ADV")
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo probe wsd`."""
-
     train: Optional[str] = option("sentences with senses to learn from", metavar="FILE")
     test: Optional[str] = option("sentences with senses to predict", metavar="FILE")
     first_senses: Optional[str] = option("the first sense of each lemma", metavar="FILE")
@@ -66,7 +63,7 @@ class _Row(NamedTuple):
 
 
 def run(args: Options) -> str:
-    return run_probe(args, "wsd", _FILES, partial(_probe, args))
+    return run_probe(args, "wsd", _FILES, _probe)
 
 
 def _probe(
@@ -120,7 +117,7 @@ def _table(probe: SenseProbe, rows: List[_Row]) -> str:
                 row.layer,
                 *(f"{100 * row.scores[group].f1:.1f}" for group in groups),
                 f"{100 * low:.1f} to {100 * high:.1f}",
-                row.from_previous.in_percent(1) if row.from_previous else "",
+                in_percent(row.from_previous, 1),
             ]
         )
     head = ["representation", "layer", *groups, f"{ALL}, 95 %", "from the row above, 95 %"]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Iterator, List, Optional, Set
 
 from elmo_plugin.analysis.report import Section, models_section, page, read_section
-from elmo_plugin.commands.arguments import option, positional
+from elmo_plugin.commands.arguments import option, positional, refuse
 from elmo_plugin.util.atomic_write import atomic_write, check_output
 from elmo_plugin.util.errors import ConfigurationError
 
@@ -30,8 +30,6 @@ _MAX_NAME_LENGTH = 80
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo report`."""
-
     out: Path = positional("OUT", "folder with results")
     output: Optional[Path] = option("the page (default: OUT/report.html)", metavar="FILE")
     title: str = option("title of the page (default: ELMo: results)", "ELMo: results")
@@ -40,11 +38,14 @@ class Options:
 
 def run(args: Options) -> str:
     folder = args.out
-    if not folder.is_dir():
-        raise ConfigurationError(f"{folder} is not a folder; expected one with results.")
+    is_file = bool(args.pictures and args.pictures.exists() and not args.pictures.is_dir())
+    refuse(
+        {
+            f"{folder} is not a folder; expected one with results.": not folder.is_dir(),
+            f"--pictures {args.pictures}: expected a folder, found a file.": is_file,
+        }
+    )
     output = check_output(args.output or folder / "report.html", force=True)
-    if args.pictures and args.pictures.exists() and not args.pictures.is_dir():
-        raise ConfigurationError(f"--pictures {args.pictures}: expected a folder, found a file.")
     sections = [section for path in _files(folder, "*.json") if (section := read_section(path))]
     sections.sort(key=lambda section: section.title)
     if archives := list(_files(folder, "model.tar.gz")):

@@ -35,7 +35,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from os.path import samefile
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from elmo_plugin.analysis.minimal_pairs import JudgedPair, PairAccuracy, judge
 from elmo_plugin.analysis.score_text import ScoredText, ScoreRows, score_text
@@ -45,11 +46,11 @@ from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.bilm.pretraining.text import decoded, find_shards
 from elmo_plugin.commands.arguments import (
     AT_MOST_ONE,
+    PositiveInt,
     decoding_errors_option,
     flag,
     option,
     positional,
-    positive_number,
 )
 from elmo_plugin.commands.bilm_arguments import (
     TextBilmArguments,
@@ -73,8 +74,6 @@ STOPPED = "stopped. With --output, the same command continues where it stopped."
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo score`."""
-
     input: List[str] = positional("INPUT", "text, or minimal pairs")
     output: Optional[Path] = option("the file to write (default: print)", metavar="FILE")
     format: str = option(
@@ -82,32 +81,11 @@ class Options:
     )
     unit: str = option("of surprisal (default: bits)", "bits", choices=list(UNITS))
     sentences: bool = flag("sums of sentences, not words", AT_MOST_ONE)
-    top_k: int = option(
-        "add the K most probable words", 0, AT_MOST_ONE, type=positive_number, metavar="K"
-    )
+    top_k: PositiveInt = option("add the K most probable words", 0, AT_MOST_ONE, metavar="K")
     pairs: bool = flag("INPUT has minimal pairs", AT_MOST_ONE)
     bilm: TextBilmArguments
     decoding_errors: str = decoding_errors_option()
     force: bool = flag("replace FILE, or unfinished work that was begun with other options")
-
-
-class _Printed:
-    """Without --output, what `ResumableText` is with it; pairs print only a table."""
-
-    folder = ""
-
-    def __init__(self, is_shown: bool) -> None:
-        self._is_shown = is_shown
-        self.progress: Dict[str, Any] = {}
-
-    def commit(self, text: str, progress: Dict[str, Any]) -> None:
-        if self._is_shown:
-            print(text, end="", flush=True)
-
-    def finish(self) -> None:
-        pass
-
-    close = finish
 
 
 def run(args: Options) -> str:
@@ -119,10 +97,22 @@ def run(args: Options) -> str:
         return _score_pairs(args) if args.pairs else _score_text(args)
 
 
-def _opened(args: Options, settings: Dict[str, Any]) -> Union[ResumableText, _Printed]:
-    if args.output is None:
-        return _Printed(is_shown=not args.pairs)
-    return ResumableText(args.output, settings, args.force)
+def _opened(args: Options, settings: Dict[str, Any]) -> Any:
+    """A `ResumableText`, or without --output what prints; of pairs only a table is printed."""
+    if args.output is not None:
+        return ResumableText(args.output, settings, args.force)
+    commit = _do_nothing if args.pairs else _print
+    return SimpleNamespace(
+        progress={}, folder="", commit=commit, finish=_do_nothing, close=_do_nothing
+    )
+
+
+def _print(text: str, progress: Dict[str, Any]) -> None:
+    print(text, end="", flush=True)
+
+
+def _do_nothing(*_: object) -> None:
+    pass
 
 
 def _score_text(args: Options) -> str:
@@ -176,10 +166,7 @@ def _score_pairs(args: Options) -> str:
     scorer, settings = _scorer(args)
     settings |= {"unit": args.unit, "batch": args.bilm.batch_size}
     settings["pairs_sha256"] = hashlib.sha256(repr(pairs).encode()).hexdigest()
-    with (
-        progress("pairs", len(pairs)) as advance,
-        closing(_opened(args, settings)) as file,
-    ):
+    with progress("pairs", len(pairs)) as advance, closing(_opened(args, settings)) as file:
         rows = _judge(args, scorer, pairs, file, advance).table()
         file.finish()
     if args.format == "jsonl":
@@ -201,7 +188,7 @@ def _judge(
     args: Options,
     scorer: Scorer,
     pairs: List[MinimalPair],
-    file: Union[ResumableText, _Printed],
+    file: Any,
     advance: Callable[[int], object],
 ) -> PairAccuracy:
     """Judges the pairs after those that are done, with a commit for each group of batches."""

@@ -9,7 +9,7 @@ import torch
 import elmo_plugin
 from elmo_plugin.analysis.neighbours import ContextIndex
 from elmo_plugin.bilm.files.softmax import find_softmax
-from elmo_plugin.commands.arguments import option, positional, positive_number, whole_number
+from elmo_plugin.commands.arguments import PositiveInt, option, positional, whole_number
 from elmo_plugin.commands.bilm_arguments import BilmArguments
 from elmo_plugin.commands.command import say
 from elmo_plugin.serve.app import make_app
@@ -41,8 +41,6 @@ example:
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo serve`."""
-
     archive: List[str] = positional("ARCHIVE", "model.tar.gz or folder", nargs="*")
     host: str = option(
         "address to listen on; 0.0.0.0: reachable from other machines (default: 127.0.0.1)",
@@ -60,23 +58,18 @@ class Options:
         8000,
         type=partial(whole_number, allowed=range(2**16), expected="from 0 to 65535"),
     )
-    batch_size: int = option(
-        "maximum number of requests in a batch (default: 16)",
-        16,
-        type=positive_number,
-        metavar="N",
+    batch_size: PositiveInt = option(
+        "maximum number of requests in a batch (default: 16)", 16, metavar="N"
     )
-    max_queue_size: int = option(
+    max_queue_size: PositiveInt = option(
         "maximum number of waiting requests; further ones are answered with status 503 "
         "(default: 256)",
         256,
-        type=positive_number,
         metavar="N",
     )
-    max_words: int = option(
+    max_words: PositiveInt = option(
         f"maximum number of words in a request (default: {Limits.max_words})",
         Limits.max_words,
-        type=positive_number,
         metavar="N",
     )
     neighbours: Optional[Path] = option(

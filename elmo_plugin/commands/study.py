@@ -33,21 +33,17 @@ from elmo_plugin.analysis.studies.tables import Table, score_tables, summary_tab
 from elmo_plugin.analysis.studies.train_all import Outcome, train_all, train_all_with_ray
 from elmo_plugin.analysis.studies.train_run import folder_of
 from elmo_plugin.commands.arguments import (
-    check_ray_options,
+    PositiveInt,
     cpus_option,
     flag,
     option,
     positional,
-    positive_number,
+    ray_mistakes,
     ray_option,
+    refuse,
 )
 from elmo_plugin.commands.command import say
-from elmo_plugin.commands.tables import (
-    around_tables,
-    latex_table,
-    markdown_table,
-    replace_tables,
-)
+from elmo_plugin.commands.tables import around_tables, latex_table, markdown_table, replace_tables
 from elmo_plugin.util.atomic_write import atomic_write
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.folder_lock import lock_folder
@@ -58,8 +54,6 @@ STOPPED = "stopped. Run the same command again to continue."
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `allennlp elmo-study`."""
-
     study: str = positional("STUDY", "jsonnet file of the study")
     serialization_dir: Path = option(
         "folder for results, logs and trained models", short="-s", metavar="OUT", required=True
@@ -69,8 +63,8 @@ class Options:
         "column, share of the data if it is not all, and seed: 'NER, ELMo, 10 %%, seed 3'",
         metavar="TEXT",
     )
-    num_workers: Optional[int] = option(
-        "train N runs in parallel (default: 1)", type=positive_number, metavar="N"
+    num_workers: Optional[PositiveInt] = option(
+        "train N runs in parallel (default: 1)", metavar="N"
     )
     discard: bool = flag("delete the folder of a run once it has a score")
     reuse: Optional[List[Path]] = option(
@@ -90,16 +84,23 @@ class Options:
 
 
 def run(args: Options) -> str:
-    check_ray_options(args)
-    if args.update is not None:
-        if not args.update.is_file():
-            raise ConfigurationError(f"--update {args.update}: no such file.")
-        _tables_in(args.update, Path(args.study).stem)
     out = args.serialization_dir
-    if "," in str(out):
-        raise ConfigurationError(
-            f"-s {out}: expected a path without commas: `allennlp evaluate` would split it there."
-        )
+    refuse(
+        {
+            **ray_mistakes(args),
+            f"--update {args.update}: no such file.": (
+                args.update is not None and not args.update.is_file()
+            ),
+            f"-s {out}: expected a path without commas: `allennlp evaluate` would split it "
+            "there.": "," in str(out),
+            **{
+                f"--reuse {path}: expected a results.json, found none.": not path.is_file()
+                for path in args.reuse or ()
+            },
+        }
+    )
+    if args.update is not None:
+        _tables_in(args.update, Path(args.study).stem)
     is_kept = args.show and (out / "results.json").exists()
     if is_kept and not args.reuse:
         # Writes no results, so a study can be shown while it runs.
@@ -133,8 +134,6 @@ def _results(args: Options, study: Optional[Study]) -> Results:
                 f"which are kept but not shown: {unused}"
             )
     for path in args.reuse or ():
-        if not path.is_file():
-            raise ConfigurationError(f"--reuse {path}: expected a results.json, found none.")
         other = Results(path)
         results.reuse(other)
         if refused := results.num_refused(other):

@@ -33,8 +33,6 @@ STOPPED = "stopped, nothing was written."
 
 @dataclass(kw_only=True)
 class Options:
-    """The arguments of `elmo vocabulary`."""
-
     text: List[str] = positional("TEXT", "a sentence per line")
     output_file: Path = positional("OUT", "the file to write")
     size: Optional[int] = option(

@@ -25,14 +25,6 @@ def refusal(command, *arguments):
     return message
 
 
-def interruption(capsys, command, *arguments):
-    """What it prints to standard error when it is interrupted."""
-    with pytest.raises(SystemExit) as stopped:
-        run(command, *arguments)
-    assert stopped.value.code == 130
-    return capsys.readouterr().err
-
-
 def failure(command, *arguments):
     """The one line with which it stops."""
     with pytest.raises(SystemExit) as stopped:

@@ -1,13 +1,10 @@
 import json
 from functools import partial
 
-import pytest
-
 from tests.analysis.test_layer_weights import placed
 from tests.commands import running
 
 run = partial(running.run, "elmo-layer-weights")
-failure = partial(running.failure, "elmo-layer-weights")
 
 
 def test_a_table_and_pictures_of_several_models(tmp_path, capsys, monkeypatch):
@@ -24,19 +21,3 @@ def test_a_table_and_pictures_of_several_models(tmp_path, capsys, monkeypatch):
     picture = (tmp_path / "weights.svg").read_text()
     assert "at the output" in picture.replace("<!-- ", "") and "srl (two)" in picture
     assert (tmp_path / "weights.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["nowhere"], "nowhere"),
-        (["one", "--plot", "weights.jpg"], "--plot weights.jpg: expected a name that ends with"),
-        (["one", "--json", "one"], "one is a folder; expected the name of a file"),
-        (["nowhere", "--json", "new/a.json"], "nowhere"),
-    ],
-)
-def test_what_a_user_can_cause_is_one_sentence(tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    placed(tmp_path / "one", "input")
-    assert message in failure(*arguments)
-    assert not (tmp_path / "weights.jpg").exists() and not (tmp_path / "new").exists()

@@ -4,7 +4,6 @@ from functools import partial
 
 import pytest
 
-from elmo_plugin.commands.main import main
 from tests.commands import running
 from tests.guide import FIXTURES
 
@@ -81,26 +80,17 @@ def test_a_table_has_a_row_per_query_and_a_column_per_layer(index, capsys):
     ]
 
 
-def test_queries_are_read_from_a_file_and_from_standard_input(index, tmp_path, capsys):
+def test_queries_are_read_from_a_file_and_from_standard_input(index, tmp_path, monkeypatch, capsys):
     (tmp_path / "queries.txt").write_text(f"{QUERY}\n\nThey [play] .\n")
     run("query", index, "--file", tmp_path / "queries.txt")
     from_file = capsys.readouterr().out
+    with open(tmp_path / "queries.txt") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        run("query", index, "--file", "-")
+    assert capsys.readouterr().out == from_file
     run("query", index, QUERY, "They [play] .")
     assert capsys.readouterr().out == from_file
     assert from_file.count("layer 1") == 2
-
-
-def test_standard_input_is_read(index, tmp_path, monkeypatch, capsys):
-    (tmp_path / "queries.txt").write_text(f"{QUERY}\nthe bank\n")
-    with open(tmp_path / "queries.txt") as file:
-        monkeypatch.setattr(sys, "stdin", file)
-        message = failure("query", index, "--file", "-")
-    assert "standard input:2: expected one word in brackets" in message
-
-
-def test_elmo_has_the_same_command(index, capsys):
-    main(["neighbours", "query", str(index), QUERY, "--format", "jsonl"])
-    assert json.loads(capsys.readouterr().out)["position"] == 4
 
 
 def test_the_queries_that_ship_mark_a_word_in_two_sentences_each(index, capsys):
@@ -108,31 +98,3 @@ def test_the_queries_that_ship_mark_a_word_in_two_sentences_each(index, capsys):
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     words = [each["words"][each["position"]] for each in found]
     assert words[::2] == words[1::2] and len(set(words)) == 10
-
-
-def test_what_a_user_can_cause_is_one_sentence(index, text, tmp_path):
-    (tmp_path / "queries.txt").write_text(f"{QUERY}\nthe bank\n")
-    for arguments, message in [
-        (("query", index, "the bank"), "expected one word in brackets"),
-        (("query", index, "--file", tmp_path / "queries.txt"), "queries.txt:2: expected one word"),
-        (("query", index), "Expected a sentence with one word in brackets"),
-        (("query", index, "--file", tmp_path / "none"), "none.gz"),
-        (("query", tmp_path, QUERY), "is no index of contexts"),
-        (("query", tmp_path / "none", QUERY), "is no index of contexts"),
-        (("query", text, QUERY), "is no index of contexts"),
-        (("query", index, QUERY, "--bfloat16"), "built with another biLM"),
-        (("build", tmp_path / "none", tmp_path / "new"), "No text found"),
-        (("build", text, tmp_path / "new", "--words", "x"), "occurrences of x, found none"),
-        (("build", text, tmp_path / "new", "--layers", 3), "found 3"),
-        (("build", text, index, "--layers", 2), "with other settings: layers"),
-        (("build", text, tmp_path), "is in"),
-    ]:
-        assert message in failure(*arguments), arguments
-
-
-@pytest.mark.parametrize("step", ["build", "query"])
-def test_each_step_has_help_with_an_example(step, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        run(step, "--help")
-    assert stopped.value.code == 0
-    assert f"example:\n    allennlp elmo-neighbours {step} " in capsys.readouterr().out

@@ -1,6 +1,5 @@
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from elmo_plugin.analysis.representations import BilmLayers
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.commands import probe
 from elmo_plugin.commands.main import main
-from tests.commands import running
 
 PROJECT = Path(__file__).resolve().parents[2]
 CORPORA = PROJECT / "fixtures/corpora"
@@ -186,36 +184,7 @@ def test_senses_of_the_fixture_are_disambiguated(tmp_path, capsys):
     check_samples(found["scores"], [score["interval"] for score in found["scores"]])
 
 
-def test_the_files_of_the_framework_are_read(tmp_path, capsys):
-    expected = table(capsys, "wsd", "--representations", "bilm")
-    for part in ("train", "test"):
-        write_xml(CORPORA / f"wsd/{part}.jsonl", tmp_path / part)
-    files = [f"--{part}={tmp_path}/{part}.data.xml" for part in ("train", "test")]
-    files.append(f"--first-senses={CORPORA}/wsd/first_sense.tsv")
-    assert table(capsys, "wsd", *files, "--representations", "bilm") == expected
-
-
-def write_xml(source, target):
-    """The same sentences in the files of the framework."""
-    lines, keys = ['<corpus lang="en" source="fixture">', '<text id="d000">'], []
-    for line in source.read_text().splitlines():
-        found = json.loads(line)
-        lines.append(f'<sentence id="{found["id"]}">')
-        columns = zip(*(found[name] for name in ("tokens", "lemmas", "pos", "senses")))
-        for number, (token, lemma, pos, sense) in enumerate(columns):
-            attributes = f'lemma="{lemma}" pos="{pos}"'
-            if sense is None:
-                lines.append(f"<wf {attributes}>{token}</wf>")
-                continue
-            name = f"{found['id']}.t{number:03}"
-            lines.append(f'<instance id="{name}" {attributes}>{token}</instance>')
-            keys.append(f"{name} {sense}")
-        lines.append("</sentence>")
-    Path(f"{target}.data.xml").write_text("\n".join([*lines, "</text>", "</corpus>"]))
-    Path(f"{target}.gold.key.txt").write_text("\n".join(keys) + "\n")
-
-
-@pytest.mark.parametrize("probe, commits", [("pos", 3), ("pos", 40), ("wsd", 2), ("wsd", 20)])
+@pytest.mark.parametrize("probe, commits", [("pos", 3), ("pos", 40), ("wsd", 2)])
 def test_killed_and_started_again_it_prints_the_same(tmp_path, capsys, probe, commits):
     chosen = ["--representations", "random", "bilm"]
     chosen += ["--max-iterations", 20] if probe == "pos" else []
@@ -235,73 +204,6 @@ def test_killed_and_started_again_it_prints_the_same(tmp_path, capsys, probe, co
     assert table(capsys, *arguments[1:]) == whole
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.float16")} == files
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-
-
-def test_allennlp_has_it_too(capsys):
-    running.run("elmo-probe", "wsd", "--representations", "static")
-    assert "| most frequent sense |" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("probe", ["pos", "wsd"])
-def test_help_of_a_probe_has_an_example(probe, capsys):
-    with pytest.raises(SystemExit):
-        run(probe, "--help")
-    shown = capsys.readouterr().out
-    assert f"example:\n    elmo probe {probe} " in shown
-    # No format is left over; "95 %" is text.
-    assert "%" not in re.sub(r"\d\s+%", "", shown)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (files_of("pos", train="none.conllu"), "looked for none.conllu and none.conllu.gz"),
-        (
-            ["pos", "--train", "x.jsonl"],
-            "or none of them for the corpus in ELMO_DATA; found no --dev",
-        ),
-        (["wsd", "--test", "x.jsonl"], "found no --train, --first-senses"),
-        (["pos", "--columns", "1", "2"], "--columns: the corpus in ELMO_DATA is CoNLL-U"),
-        (["pos", "--representations", "cove"], "--representations cove needs --cove"),
-        (["pos", "--representations", "static", "--glove", ""], "static needs --glove"),
-        (["pos", "--tag", "deprel"], "train.conllu:1: expected a value of `deprel`"),
-        (["pos", "--json", "."], ". is a folder; expected the name of a file"),
-        (["wsd", "--json", "x.jsonl/y.json"], "x.jsonl"),
-        ([*files_of("pos"), "--columns", "1", "0"], "found column 0"),
-        (["pos", "--options-file", "none.json"], "none.json"),
-        (["pos", "--glove", "none.txt"], "looked for none.txt"),
-        (["pos", "--cove", "none.pth"], "none.pth does not exist"),
-        (["pos", "--cove", "none.pth", "--glove", ""], "--representations cove needs --glove"),
-        (files_of("wsd", test="x.jsonl"), "x.jsonl:1: expected a JSON object"),
-        (files_of("wsd", first_senses="x.jsonl"), "x.jsonl:1: expected lemma"),
-        (files_of("wsd", train="x.jsonl"), "x.jsonl:1: expected a JSON object"),
-    ],
-)
-def test_what_a_user_can_cause_is_one_sentence(tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.jsonl").write_text("The owl\n")
-    assert message in failure(*arguments, "--cache", "cache")
-    # It is noticed before anything is computed.
-    assert not list(Path("cache").glob("*"))
-
-
-def test_corpora_are_looked_for_in_the_folder_of_the_environment(tmp_path, monkeypatch):
-    monkeypatch.setenv("ELMO_DATA", str(tmp_path))
-    assert "Expected one file" in failure("wsd") and "Name it with --train" in failure("wsd")
-    (tmp_path / "pos").mkdir()
-    for name in ("en-train.conllu", "en-train.conllu.gz", "de-train.conllu"):
-        (tmp_path / "pos" / name).touch()
-    monkeypatch.setenv("HOME", str(tmp_path.parent))
-    monkeypatch.setenv("ELMO_DATA", f"~/{tmp_path.name}")
-    message = failure("pos")
-    assert "found 2: " in message and "Name it with --train" in message
-
-
-@pytest.mark.parametrize("arguments", [[], ["pos", "--l2", "x"]])
-def test_wrong_arguments_end_with_exit_code_2(arguments, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        run(*arguments)
-    assert stopped.value.code == 2
 
 
 def test_a_biased_corpus_of_one_sentence_is_enough(tmp_path, capsys):

@@ -4,7 +4,8 @@ import re
 import tarfile
 from base64 import b64encode
 from copy import deepcopy
-from html.parser import HTMLParser
+from html import unescape
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -15,31 +16,14 @@ from tests.analysis.test_layer_weights import placed
 from tests.commands.running import failure, run
 
 
-class Page(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.ids, self.links, self.cells = [], [], [], []
-        self._cell = None
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        for name, value in attributes:
-            if name == "id":
-                self.ids.append(value)
-            if name in ("src", "href", "xlink:href"):
-                self.links.append(value)
-        if tag in ("td", "th"):
-            self._cell = ""
-
-    def handle_data(self, data):
-        if self._cell is not None:
-            self._cell += data
-
-    def handle_endtag(self, tag):
-        if tag in ("td", "th"):
-            self.cells.append(self._cell)
-            self._cell = None
+def parsed(text):
+    """The names of the tags of a page, its ids, links, and the cells of its tables."""
+    return SimpleNamespace(
+        tags=re.findall(r"<(\w+)", text),
+        ids=re.findall(r' id="([^"]*)"', text),
+        links=re.findall(r' (?:src|href)="([^"]*)"', text),
+        cells=[unescape(cell) for cell in re.findall(r"<t[dh]\b[^>]*>(.*?)</t[dh]>", text)],
+    )
 
 
 def accuracy(value):
@@ -77,13 +61,7 @@ SENSES = {
     ],
 }
 WEIGHTS = [
-    {
-        "archive": "a",
-        "model": "elmo-srl",
-        "at": "input",
-        "weights": [0.2, 0.5, 0.3],
-        "gamma": 1.5,
-    }
+    {"archive": "a", "model": "elmo-srl", "at": "input", "weights": [0.2, 0.5, 0.3], "gamma": 1.5}
 ]
 CURVE = [
     {"run": "r", "checkpoint": [0, n], "tokens": n * 1e6, "minutes": n,
@@ -118,7 +96,7 @@ def test_the_page_has_every_result_and_needs_nothing_else(out, capsys):
     run("elmo-report", out, "--title", "Mine & yours")
     assert "5 sections" in capsys.readouterr().out
     text = (out / "report.html").read_text()
-    page = Page(text)
+    page = parsed(text)
     assert "<title>Mine &amp; yours</title>" in text
     assert page.tags.count("section") == 5 and page.tags.count("table") == 5
     assert page.tags.count("img") == 5 and "script" not in page.tags
@@ -126,19 +104,14 @@ def test_the_page_has_every_result_and_needs_nothing_else(out, capsys):
     pictures = [link for link in page.links if link.startswith("data:image/svg+xml;base64,")]
     assert len(pictures) == 5 and "http" not in re.sub(r'"data:[^"]*"', "", text)
     assert {link for link in page.links if link not in pictures} == {f"#{i}" for i in page.ids}
-    for number in (
-        "91.20",
-        "-0.70 (-0.90 to +0.10)",
-        "97.3",
-        "64.8",
-        "65.9",
-        "0.500",
-        "300.0",
-        "92.22",
-        "51.00 ± 1.41",
-    ):
+    numbers = "91.20 97.3 64.8 65.9 0.500 300.0 92.22".split()
+    for number in (*numbers, "-0.70 (-0.90 to +0.10)", "51.00 ± 1.41"):
         assert number in page.cells, number
     assert "elmo probe pos --tag xpos" in text
+    titles = re.findall("<h2>(.*)</h2>", text)
+    assert titles == sorted(titles) and len(titles) == 5
+    # A row without scores has no picture.
+    assert "<figcaption>NER</figcaption>" in text and "<figcaption>SRL</figcaption>" not in text
 
 
 def test_each_picture_is_written_as_a_file_too(out, tmp_path):
@@ -156,14 +129,6 @@ def test_each_picture_is_written_as_a_file_too(out, tmp_path):
     # 4.5 times 2.8 inches.
     assert (root.get("width"), root.get("height")) == ("324pt", "201.6pt")
     assert b64encode(picture).decode() in (out / "report.html").read_text()
-
-
-def test_pictures_of_the_same_name_are_numbered(out, tmp_path):
-    (out / "again").mkdir()
-    (out / "again/tags.json").write_text(json.dumps(TAGS))
-    run("elmo-report", out, "--pictures", tmp_path / "pictures")
-    names = {path.name for path in (tmp_path / "pictures").glob("tags*")}
-    assert names == {"tags-accuracy-on-test.svg", "tags-accuracy-on-test-2.svg"}
 
 
 def test_no_picture_replaces_another(tmp_path, monkeypatch):
@@ -201,32 +166,6 @@ def test_names_are_drawn_as_they_are_and_leave_room_for_the_plot(tmp_path, recwa
     assert "cost$5_to_$10 -->" in drawn and "$a_$ -->" in drawn and "long long… -->" in drawn
 
 
-def test_a_forward_only_language_model_has_no_backward_perplexity(tmp_path):
-    points = [{**point} for point in CURVE]
-    for point in points:
-        del point["backward_perplexity"]
-    (tmp_path / "curve.json").write_text(json.dumps(points))
-    run("elmo-report", tmp_path)
-    cells = Page((tmp_path / "report.html").read_text()).cells
-    assert cells[:6] == ["million tokens", "perplexity", "forward", "1.0", "900.0", "901.0"]
-
-
-@pytest.mark.parametrize("perplexity", [None, math.inf, math.nan])
-def test_a_learning_curve_without_perplexities_has_no_picture(tmp_path, perplexity):
-    (tmp_path / "curve.json").write_text(json.dumps([{**CURVE[0], "perplexity": perplexity}]))
-    run("elmo-report", tmp_path)
-    text = (tmp_path / "report.html").read_text()
-    assert "The biLM while it was trained" in text and "held-out perplexity" not in text
-
-
-def test_a_row_without_scores_has_no_picture_and_sections_are_sorted_by_title(out):
-    run("elmo-report", out)
-    text = (out / "report.html").read_text()
-    titles = re.findall("<h2>(.*)</h2>", text)
-    assert titles == sorted(titles) and len(titles) == 5
-    assert "<figcaption>NER</figcaption>" in text and "<figcaption>SRL</figcaption>" not in text
-
-
 def test_the_same_results_give_the_same_page(out, tmp_path):
     for name in ("a.html", "b.html"):
         main(["report", str(out), "--output", str(tmp_path / name)])
@@ -253,7 +192,7 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
             for file in ("config.json", "weights.th"):
                 archive.add(folder / file, file)
     run("elmo-report", tmp_path)
-    page = Page((tmp_path / "report.html").read_text())
+    page = parsed((tmp_path / "report.html").read_text())
     assert page.tags.count("section") == 1 and page.tags.count("img") == 1
     place = page.cells.index(f"{tmp_path}/a/model.tar.gz")
     assert page.cells[place + 1 : place + 4] == ["elmo-srl", "f1", "71.42"]
@@ -267,23 +206,31 @@ def test_trained_models_have_their_score_and_their_layers(tmp_path, capsys):
     assert "expected the metrics of a training" in failure("elmo-report", tmp_path)
 
 
+def page_of(folder, **files):
+    """The text of the page of these files, without their suffix `.json`."""
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    run("elmo-report", folder)
+    return (folder / "report.html").read_text()
+
+
+def test_a_forward_only_language_model_has_no_backward_perplexity(tmp_path):
+    points = [{k: v for k, v in point.items() if "backward" not in k} for point in CURVE]
+    cells = parsed(page_of(tmp_path, curve=points)).cells
+    assert cells[:6] == ["million tokens", "perplexity", "forward", "1.0", "900.0", "901.0"]
+
+
+@pytest.mark.parametrize("perplexity", [None, math.inf, math.nan])
+def test_a_learning_curve_without_perplexities_has_no_picture(tmp_path, perplexity):
+    text = page_of(tmp_path, curve=[{**CURVE[0], "perplexity": perplexity}])
+    assert "The biLM while it was trained" in text and "held-out perplexity" not in text
+
+
 def test_sections_of_the_same_title_are_told_apart_by_their_files(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.json").write_text(json.dumps(TAGS))
-    run("elmo-report", tmp_path)
-    text = (tmp_path / "report.html").read_text()
+    text = page_of(tmp_path, a=TAGS, b=TAGS)
     assert all(f"vectors ({tmp_path}/{name}.json)</a>" in text for name in ("a", "b"))
 
 
-def test_a_folder_without_results_is_refused(tmp_path):
-    assert "found none" in failure("elmo-report", tmp_path)
-    assert "is a folder" in failure("elmo-report", tmp_path, "--output", tmp_path)
-    assert "is not a folder" in failure("elmo-report", tmp_path / "nowhere")
-
-
 def test_tags_that_are_no_parts_of_speech_have_no_scores_of_the_paper(tmp_path):
-    tags = {**TAGS, "tag": "columns [1, 2]"}
-    (tmp_path / "tags.json").write_text(json.dumps(tags))
-    run("elmo-report", tmp_path)
-    text = (tmp_path / "report.html").read_text()
+    text = page_of(tmp_path, tags={**TAGS, "tag": "columns [1, 2]"})
     assert "Tags (columns [1, 2])" in text and "97.3" not in text and "Treebank" not in text

@@ -214,28 +214,3 @@ def test_a_file_without_the_marks_is_refused(study, tmp_path, text):
     arguments = ("-s", tmp_path / "out", "--update", tmp_path / "README.md")
     assert "expected one line <!-- study named -->" in failure("elmo-study", study, *arguments)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_missing_file_to_update_is_reported_before_anything_is_trained(study, tmp_path):
-    arguments = ("-s", tmp_path / "out", "--update", tmp_path / "TYPO.md")
-    assert "TYPO.md: no such file" in failure("elmo-study", study, *arguments)
-    (tmp_path / "TYPO.md").write_text("No marks.")
-    assert "TYPO.md: expected one line <!-- study" in failure("elmo-study", study, *arguments)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_with_a_comma_is_refused(study, tmp_path):
-    message = failure("elmo-study", study, "-s", tmp_path / "a,b")
-    assert "expected a path without commas" in message and not (tmp_path / "a,b").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--gpus", 1), "--gpus is for the tasks of --ray"),
-        (("--cpus", 1), "--cpus is for the tasks of --ray"),
-        (("--ray", "--num-workers", 2), "--num-workers is for this machine"),
-    ],
-)
-def test_options_that_would_do_nothing_are_refused(study, tmp_path, options, message):
-    assert message in failure("elmo-study", study, "-s", tmp_path / "out", *options)

@@ -1,5 +1,4 @@
 import gzip
-import os
 from functools import partial
 
 import pytest
@@ -55,61 +54,7 @@ def test_a_file_is_only_replaced_when_asked(folder):
     assert (folder / "out.txt").read_text() != before
 
 
-def test_the_folder_of_the_file_is_created(folder):
-    run("a.txt", "new/folder/out.txt")
-    assert (folder / "new/folder/out.txt").read_text().startswith("<S>\t")
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["nowhere*", "out.txt"], "`nowhere*` is no file"),
-        (["a.txt", "."], ". is a folder"),
-        (["a.txt", "a.txt/out.txt"], "a.txt/out.txt cannot be written"),
-        (["a.txt", "out.txt", "--size", 3], "`size` of at least 4, found 3"),
-        (["a.txt", "out.txt", "--min-count", 0], "`min_count` of at least 1, found 0"),
-        (["empty.txt", "out.txt"], "found none in empty.txt"),
-        (["a.txt", "out.txt", "--min-count", 9], "`min_count` of at most 3"),
-        (["a.txt", "a.txt", "--force"], "a.txt is part of the input"),
-        (["*.txt*", "b.txt.gz", "--force"], "b.txt.gz is part of the input"),
-        (["damaged.gz", "out.txt"], "damaged.gz:2: expected compressed text"),
-        (["latin.txt", "out.txt"], "latin.txt:2: expected UTF-8 text, found the byte 0xe9"),
-        (["wide.txt", "out.txt"], "wide.txt:1: expected UTF-8 text, found the byte order mark"),
-    ],
-)
-def test_what_a_user_can_cause_is_one_sentence(folder, arguments, message):
-    (folder / "empty.txt").write_text("\n")
-    (folder / "latin.txt").write_bytes(b"caf\ncaf\xe9\n")
-    (folder / "wide.txt").write_text("They play\n", encoding="utf-16")
-    (folder / "damaged.gz").write_bytes(gzip.compress(b"a b c\n")[:-9])
-    assert message in failure(*arguments)
-    assert not (folder / "out.txt").exists()
-
-
 def test_undecodable_bytes_are_counted_when_asked_for(folder):
     (folder / "latin.txt").write_bytes(b"caf\xe9\n")
     run("latin.txt", "out.txt", "--decoding-errors", "replace")
     assert (folder / "out.txt").read_text().endswith("\ncaf\ufffd\t1\n")
-
-
-def test_a_folder_without_permission_is_named_before_the_text_is_read(folder, monkeypatch):
-    # Whoever runs tests as root may write everywhere.
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    message = failure("a.txt", "out.txt")
-    assert message.endswith(f"out.txt cannot be written: you may not write in {folder}.")
-
-
-def test_interrupted_it_leaves_nothing(folder, monkeypatch, capsys):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("elmo_plugin.bilm.vocabulary_file.choose_words", interrupted)
-    shown = running.interruption(capsys, "elmo-vocabulary", "a.txt", "out.txt")
-    assert shown.endswith("allennlp elmo-vocabulary: stopped, nothing was written.\n")
-    assert not list(folder.glob("out*"))
-
-
-def test_help_shows_an_example(capsys):
-    with pytest.raises(SystemExit):
-        run("--help")
-    assert "--size 100000" in capsys.readouterr().out

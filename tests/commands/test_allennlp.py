@@ -1,0 +1,232 @@
+"""`allennlp predict`, `evaluate` and `find-lr`, as AllenNLP starts them, with this plugin."""
+
+import bz2
+import gzip
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from allennlp.commands import find_learning_rate
+from allennlp.common import Params
+from allennlp.data import DataLoader
+from allennlp.evaluation import Evaluator
+from allennlp.models import archival
+
+from elmo_plugin.corpora.conll2003 import read_sentences
+from elmo_plugin.util.errors import ConfigurationError
+from tests.commands.running import refusal, run
+from tests.guide import FIXTURES
+from tests.tagger import CORPUS, LINES, answers, repack
+
+SENTENCES = sum(1 for _ in read_sentences(CORPUS))
+
+
+def predict(archive, input_file, out, *arguments):
+    run("predict", archive, input_file, "--silent", "--output-file", out, *arguments)
+    return out.read_text(encoding="utf-8").splitlines(keepends=True)
+
+
+def evaluate(archive, file, tmp_path, *arguments):
+    out = tmp_path / "metrics.json"
+    run("evaluate", archive, file, "--output-file", out, *arguments)
+    return json.loads(out.read_text())
+
+
+def refused(archive, input_file, command="predict"):
+    quiet = ["--silent", "--output-file", os.devnull] if command == "predict" else []
+    return refusal(command, archive, input_file, *quiet)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--batch-size", 3)])
+def test_lines_are_answered_as_allennlp_does(tagger, tmp_path, arguments):
+    expected = answers(archival.load_archive(tagger))
+    assert predict(tagger, LINES, tmp_path / "out", *arguments) == expected
+
+
+def test_every_instance_of_a_corpus_is_answered_unless_the_call_says_otherwise(tagger, tmp_path):
+    given = (tagger, CORPUS, tmp_path / "out", "--use-dataset-reader", "--batch-size", 8)
+    whole = predict(*given)
+    assert len(whole) == SENTENCES > 5
+    assert predict(*given, "--dataset-reader-choice", "train") == whole
+    limit = '{"validation_dataset_reader.max_instances": 2}'
+    assert predict(*given, "-o", limit) == whole[:2]
+
+
+def test_standard_input_is_read_from_where_it_is(tagger, tmp_path, monkeypatch):
+    """As a shell leaves it: after `read` has taken a line from a redirected file."""
+    first, rest = LINES.read_bytes().split(b"\n", 1)
+    expected = predict(tagger, LINES, tmp_path / "expected")[1:]
+    (tmp_path / "compressed").write_bytes(first + b"\n" + gzip.compress(rest))
+    for path in (LINES, tmp_path / "compressed"):
+        with open(path) as stdin:
+            os.lseek(stdin.fileno(), len(first) + 1, os.SEEK_SET)
+            monkeypatch.setattr(sys, "stdin", stdin)
+            assert predict(tagger, "-", tmp_path / "out") == expected
+            assert "standard input: expected at least one" in refused(tagger, "-")
+
+
+def test_a_socket_is_read_as_standard_input_and_called_so(tagger, monkeypatch):
+    ours, theirs = socket.socketpair()
+    with ours, theirs, theirs.makefile() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        ours.sendall(LINES.read_bytes() + b"\n\xff\n{\n")
+        ours.close()
+        message = refused(tagger, "-")
+    number = len(LINES.read_bytes().splitlines()) + 2
+    assert message.startswith(f"standard input:{number}: expected UTF-8 text, found the byte 0xff")
+
+
+@pytest.mark.parametrize("name", ["lines.jsonl.gz", "lines.jsonl"])
+def test_compressed_input_is_read_under_any_name(tagger, tmp_path, name):
+    (tmp_path / name).write_bytes(gzip.compress(LINES.read_bytes()))
+    expected = predict(tagger, LINES, tmp_path / "expected")
+    assert predict(tagger, tmp_path / name, tmp_path / "out") == expected
+
+
+GREETING = '{"sentence": "Hello ."}\n{"sentence": "naïve"}\n'
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("latin", GREETING.encode("latin-1"), ":2: expected UTF-8 text, found the byte 0xef"),
+        ("wide", GREETING.encode("utf-16"), ":1: expected UTF-8 text, found the byte order mark"),
+        ("broken", b'\n{"sentence": "Hello ."}\n{"sentence"\n', ":3: expected a JSON object"),
+        (
+            "broken.bz2",
+            bz2.compress(b'{"sentence"\n'),
+            ": non-empty line 1: expected a JSON object",
+        ),
+        ("empty", b"", ": expected at least one instance to predict, found none."),
+        ("blank", b"\n  \n", ": expected at least one instance to predict, found none."),
+    ],
+)
+def test_input_that_cannot_be_read_is_named(tagger, tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    assert refused(tagger, tmp_path / name).startswith(f"{tmp_path / name}{message}")
+
+
+@pytest.mark.parametrize("command, size", [("predict", 0), ("predict", -3), ("evaluate", 0)])
+def test_what_is_called_wrongly_is_one_sentence(tagger, tmp_path, command, size):
+    message = refusal(command, tagger, CORPUS, f"--batch-size={size}")
+    assert message == f"Expected --batch-size of at least 1, found {size}."
+    assert f"{tmp_path}/none" in refused(tagger, tmp_path / "none", command)
+    assert "does not exist" in refused(tmp_path / "none.tar.gz", LINES, command)
+
+
+@pytest.mark.parametrize(
+    "command, part", [("predict", "model"), ("evaluate", "model"), ("evaluate", "loader")]
+)
+def test_nothing_in_an_untrusted_archive_is_executed(tagger, tmp_path, command, part):
+    key = {"model": "model", "loader": "validation_data_loader"}[part]
+
+    def change(config):
+        config[key]["type"] = "subprocess.Popen"
+
+    evil = repack(tagger, tmp_path / "evil.tar.gz", change)
+    message = refused(evil, CORPUS, command)
+    assert f"({key}.type in config.json) is refused: expected the registered name" in message
+
+
+def test_what_is_constructed_after_the_model_is_registered_too(tagger, tmp_path):
+    def change(config):
+        config["validation_data_loader"]["batch_sampler"] = "os.getcwd"
+
+    evil = repack(tagger, tmp_path / "evil.tar.gz", change)
+    message = refused(evil, CORPUS, "evaluate")
+    assert f"{evil} is refused: expected the registered name" in message
+
+
+def test_allennlp_uses_it_though_it_imports_plugins_late(tagger, tmp_path):
+    """The command itself: tests have imported the plugin before AllenNLP builds its parser."""
+    (tmp_path / "empty").touch()
+    command = [sys.executable, "-m", "allennlp", "predict", tagger, tmp_path / "empty"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    message = "expected at least one instance to predict, found none."
+    assert done.stderr.splitlines()[-1].endswith(message)
+
+
+def test_its_output_is_shown_as_allennlp_shows_it(tagger, tmp_path, capsys):
+    (tmp_path / "line").write_text('{"tokens": ["Oslo"]}')
+    run("predict", tagger, tmp_path / "line")
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == 'input 0:  {"tokens": ["Oslo"]}'
+    assert json.loads(shown[1].removeprefix("prediction:  "))["tokens"] == ["Oslo"]
+
+
+def metrics_of_allennlp(archive, **reader):
+    """What AllenNLP's evaluator makes of the corpus."""
+    overrides = {f"validation_dataset_reader.{name}": value for name, value in reader.items()}
+    loaded = archival.load_archive(archive, overrides=overrides)
+    loader = loaded.config["validation_data_loader"].duplicate()
+    loader.pop("batches_per_epoch")
+    data = DataLoader.from_params(
+        loader, reader=loaded.validation_dataset_reader, data_path=str(CORPUS)
+    )
+    data.index_with(loaded.model.vocab)
+    return Evaluator.from_params(Params({}))(loaded.model, data)
+
+
+def test_all_of_a_corpus_is_evaluated_unless_the_call_says_otherwise(tagger, tmp_path):
+    whole = evaluate(tagger, CORPUS, tmp_path)
+    # Batches are drawn with some noise, which moves the last digit of the loss.
+    assert whole == pytest.approx(metrics_of_allennlp(tagger, max_instances=None), rel=1e-6)
+    limit = '{"validation_dataset_reader.max_instances": 3}'
+    part = evaluate(tagger, CORPUS, tmp_path, "-o", limit)
+    assert part == pytest.approx(metrics_of_allennlp(tagger, max_instances=3), rel=1e-6)
+    assert part["loss"] != pytest.approx(whole["loss"], rel=1e-3)
+
+
+def test_a_last_batch_that_is_not_full_is_evaluated(tagger, tmp_path):
+    def drop_last(config):
+        config["validation_data_loader"] = {"batch_size": 5, "drop_last": True}
+
+    dropping = repack(tagger, tmp_path / "dropping.tar.gz", drop_last)
+    whole = evaluate(dropping, CORPUS, tmp_path)["loss"]
+    given = ("-o", '{"validation_data_loader.drop_last": true}')
+    dropped = evaluate(dropping, CORPUS, tmp_path, *given)["loss"]
+    assert whole != pytest.approx(dropped, rel=1e-3)
+
+
+def test_each_input_needs_an_output(tagger, tmp_path):
+    files = (f"{CORPUS},{CORPUS}", "--output-file", tmp_path / "metrics.json")
+    message = refusal("evaluate", tagger, *files)
+    assert message.endswith("the number of datasets being evaluated. Separate them by commas.")
+
+
+@pytest.mark.parametrize(
+    "missing, limit", [("instances", 0), ("labels to compare predictions with", None)]
+)
+def test_a_corpus_with_nothing_to_evaluate_is_refused_and_leaves_no_new_files(
+    tagger, tmp_path, missing, limit
+):
+    (tmp_path / "corpus").write_text("Ada\nLind\n")
+    (tmp_path / "older").touch()
+    overrides = json.dumps({"validation_dataset_reader.max_instances": limit})
+    for metrics, predictions in (("new", "older"), ("older", "new")):
+        files = ("--output-file", tmp_path / metrics)
+        files += ("--predictions-output-file", tmp_path / predictions)
+        message = refusal("evaluate", tagger, tmp_path / "corpus", *files, "-o", overrides)
+        assert f"{tmp_path}/corpus: expected {missing}, found none" in message
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus", "older"]
+
+
+@pytest.mark.parametrize("task", ["ner", "sst"])
+def test_a_learning_rate_is_searched_for_a_task_with_our_trainer(tmp_path, monkeypatch, task):
+    plotted = []
+    monkeypatch.setattr(find_learning_rate, "_save_plot", lambda *values: plotted.append(values))
+    experiment = FIXTURES / f"experiments/{task}.jsonnet"
+    run("find-lr", experiment, "-s", tmp_path / "run", "--num-batches", 11)
+    ((rates, losses, _),) = plotted
+    assert rates[0] == pytest.approx(1e-5) and len(rates) == len(losses) == 12
+    assert all(loss > 0 for loss in losses)
+
+
+def test_an_experiment_without_a_trainer_is_refused(tmp_path):
+    (tmp_path / "x.jsonnet").write_text("{}")
+    with pytest.raises(ConfigurationError, match="Expected an experiment with a `trainer`"):
+        run("find-lr", tmp_path / "x.jsonnet", "-s", tmp_path / "run")

@@ -1,0 +1,150 @@
+"""Commands that write in commits go on after a kill, and end with the same file."""
+
+import json
+import multiprocessing
+import os
+import resource
+import shlex
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from elmo_plugin.bilm import load_bilm
+from elmo_plugin.bilm.files.folders import save_bilm
+from elmo_plugin.commands.main import main
+from tests.analysis.language_model import make_softmax
+from tests.commands.test_errors import failure
+
+NUM_LINES = 60
+LINES = [f"They play {'a play ' * (number % 5)}." for number in range(NUM_LINES)]
+# Each is called with the output as its last argument.
+COMMANDS = {
+    "out.hdf5": "embed text.txt --all --batch-size 1",
+    "out.safetensors": "embed text.txt --all --batch-size 1",
+    "out.parquet": "embed text.txt --all --batch-size 1",
+    "out.tsv": "score text.txt --batch-size 1 --output",
+    "out.jsonl": "score --pairs pairs.jsonl --batch-size 1 --output",
+    "out": "neighbours build text.txt --batch-size 1",
+}
+# What makes the unfinished work another's, and what is said then.
+OTHERS = {
+    "embed": ("--half", "dtype float32, now float16"),
+    "score": ("--unit nats", "unit bits, now nats"),
+    "neighbours": ("--layers 1", "with other settings: layers"),
+}
+
+
+@pytest.fixture(scope="module")
+def bilm(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bilm")
+    bilm = load_bilm()
+    save_bilm(bilm, folder, make_softmax(bilm.output_dim // 2))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch, bilm, set_num_threads):
+    # Results must not depend on how many cores the machine has left.
+    set_num_threads(1)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ELMO_OPTIONS", str(bilm / "options.json"))
+    monkeypatch.setenv("ELMO_WEIGHTS", str(bilm / "weights.hdf5"))
+    write(LINES)
+    return tmp_path
+
+
+def write(lines):
+    Path("text.txt").write_text("".join(f"{line}\n" for line in lines))
+    pairs = [{"sentence_good": line, "sentence_bad": "a play They ."} for line in lines]
+    Path("pairs.jsonl").write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
+
+
+def content(output):
+    """The bytes of a file, or of each file of a folder."""
+    files = sorted(output.iterdir()) if output.is_dir() else [output]
+    return [(file.name if output.is_dir() else "", file.read_bytes()) for file in files]
+
+
+def run_until(number, stop, line):
+    """Calls `stop` once a command says that so many lines are done."""
+    done = [0]
+
+    @contextmanager
+    def progress(unit, total=None):
+        def advance(number_of_lines):
+            done[0] += number_of_lines
+            if done[0] >= number:
+                stop()
+
+        yield advance
+
+    command = shlex.split(line)
+    module = "_".join(command[:2] if command[0] == "neighbours" else command[:1])
+    with patch(f"elmo_plugin.commands.{module}.progress", progress):
+        main(command)
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_killed_run_goes_on_and_ends_the_same(folder, name, capsys):
+    # A fork has all imports behind it.
+    context = multiprocessing.get_context("fork")
+    for number in (25, 45):
+        arguments = (number, kill, f"{COMMANDS[name]} {name}")
+        process = context.Process(target=run_until, args=arguments)
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    main(shlex.split(f"{COMMANDS[name]} {name}"))
+    assert COMMANDS[name].startswith("score") or "of them earlier" in capsys.readouterr().out
+    whole = Path("whole", name)
+    main(shlex.split(f"{COMMANDS[name]} {whole}"))
+    assert content(folder / name) == content(whole)
+    assert sorted(os.listdir()) == sorted([name, "pairs.jsonl", "text.txt", "whole"])
+
+
+def a_full_disk_costs_nothing(line, unfinished):
+    largest = max(path.stat().st_size for path in unfinished.iterdir())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest + 10, limits[1]))
+    try:
+        message = failure(line)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "no space left to write" in message and "The lines done are kept" in message
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_only_the_same_command_continues_and_only_force_replaces(folder, name, capsys):
+    line = f"{COMMANDS[name]} {name}"
+    with pytest.raises(SystemExit) as stopped:
+        run_until(40, interrupt, line)
+    assert stopped.value.code == 130 and "same command" in capsys.readouterr().err
+    other, message = OTHERS[line.split()[0]]
+    assert message in failure(f"{line} {other}")
+    write(["the", *LINES[1:]])
+    text = "another pairs_sha256" if "--pairs" in line else "lines of another text"
+    assert text in failure(line)
+    write(LINES)
+    if name != "out.jsonl":
+        a_full_disk_costs_nothing(line, folder / (name if name == "out" else f"{name}.unfinished"))
+    main(shlex.split(line))
+    before = content(folder / name)
+    if name != "out":
+        message = failure(line)
+        assert "--force" in message and "exists" in message
+    else:
+        assert "with other settings" in failure(f"{line} {other}")
+    assert content(folder / name) == before
+    main(shlex.split(f"{line} --force {other}"))
+    assert content(folder / name) != before
