@@ -38,12 +38,7 @@ class Tree:
 def read_trees(path: FilePath) -> Iterator[Tree]:
     """
     Streams the trees of a file (see `find_file`). Empty lines are skipped; memory grows with the
-    longest line.
-
-    # Raises
-
-    `ValueError`
-        If a line is not exactly one tree, with line and column, or the file holds no trees.
+    longest line. A `ValueError` names line and column of what is not exactly one tree.
     """
     is_empty = True
     for line_number, line in numbered_lines(path):
