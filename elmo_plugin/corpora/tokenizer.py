@@ -110,7 +110,7 @@ def words_of_line(
     The words of an input line: its list of tokens, or else its text split by `treebank_words`. A
     `ValueError` with the location if the line has neither of them, or no words.
     """
-    words = line.get(tokens_key)
+    words: Any = line.get(tokens_key)
     if tokens_key in line:
         is_right = isinstance(words, list) and all(isinstance(w, str) and w for w in words)
         expected = f'"{tokens_key}" to be a list of words, none of them empty'
