@@ -113,10 +113,11 @@ def test_the_chunks_are_those_of_the_entities():
 
 def test_parses_of_pairs_have_the_words_of_their_sentences():
     path = CORPORA / "snli/snli_1.0_train.jsonl"
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    found = list(zip(lines, snli.read_pairs(path), strict=True))
-    found = [both for both in found if "sentence1_binary_parse" in both[0]]
-    assert len(found) == 18
-    for fields, pair in found:
+    by_id = {pair.pair_id: pair for pair in snli.read_pairs(path)}
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    parsed = [fields for fields in lines if "sentence1_binary_parse" in fields]
+    assert len(parsed) == 18
+    for fields in parsed:
+        pair = by_id[fields["pairID"]]
         assert list(pair.premise) == treebank_words(fields["sentence1"])
         assert list(pair.hypothesis) == treebank_words(fields["sentence2"])
