@@ -106,13 +106,10 @@ def test_no_other_file_patches_allennlp():
 @pytest.mark.parametrize(
     "line, is_patch",
     [
-        ("import allennlp.nn\nallennlp.nn.util.f = g", True),
         ("from allennlp.commands import train as t\nt.archive_model = f", True),
         ("from allennlp.nn import Activation\nActivation._registry[Activation] = {}", True),
         ("from allennlp.nn import util\nsetattr(util, name, f)", True),
-        ("def f():\n    from allennlp import nn\n    del nn.util.f", True),
         ("from allennlp.nn import util\nx.f = util.f\nutil = x", False),
-        ("import torch, allennlp.nn\ntorch.save = allennlp.nn.util.f", False),
     ],
 )
 def test_a_patch_is_found(line, is_patch):

@@ -42,10 +42,7 @@ def test_the_best_comes_first(tmp_path):
     rows = json.loads((tmp_path / "ladder.json").read_text())
     assert [row["tokens"] for row in rows] == [1504 * 3072, 1359 * 3072]
     assert rows[0]["minutes"] == 20.02
-
-
-def test_what_has_finished_is_not_trained_again(tmp_path):
-    finish(tmp_path, "adam_3072", 172.2, 1504)
+    # What has finished is not trained again.
     done = run("train", tmp_path, "--only", "adam_3072")
     assert done.returncode == 0 and "training" not in done.stdout
 

@@ -130,22 +130,6 @@ def test_words_written_like_boundaries_are_unknown():
     assert text.lengths.tolist() == [4, 3]
 
 
-def test_ngrams_at_the_start_of_a_sentence_keep_their_count():
-    vocabulary = ngrams.make_vocabulary([["a", "b"]], 50)
-    text = ngrams.encode([["a", "b"], ["a", "b"], ["b"]], vocabulary)
-    _, bigrams, trigrams = ngrams.count_ngrams(text, 3, len(vocabulary))
-    start, end, _, a, b = range(5)
-    pairs = [divmod(int(key), len(vocabulary)) for key in bigrams.keys]
-    counts = dict(zip(pairs, ngrams.adjusted_counts(bigrams, trigrams).tolist()))
-    assert counts == {(start, a): 2, (start, b): 1, (a, b): 1, (b, end): 2}
-
-
-def test_discounts_are_estimated_where_that_can_be_done():
-    counts = numpy.repeat([0, 1, 2, 3, 4, 9], [7, 40, 20, 10, 5, 3])
-    numpy.testing.assert_allclose(ngrams.discounts_of(counts), [0, 0.5, 1.25, 2.0])
-    assert ngrams.discounts_of(counts[counts != 2]) is ngrams.FALLBACK_DISCOUNTS
-
-
 def test_an_unknown_word_in_the_test_alone_makes_the_unigram_infinite():
     vocabulary = ngrams.make_vocabulary([["a", "b", "c"]], 50)
     train, test = (ngrams.encode([words], vocabulary) for words in (["a", "b", "c"], ["a", "x"]))

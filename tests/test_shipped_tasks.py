@@ -64,45 +64,45 @@ def test_the_examples_of_the_server_are_answered_rightly_and_without_notices():
     assert squad["answer"] == "London" and snli["label"] == "entailment"
 
 
-def test_entities_of_a_sentence_in_three_lines():
-    ner = elmo_plugin.load_task("ner")
-    found = ner.predict_json({"sentence": "Ada Lovelace was born in London."})["entities"]
-    assert [(each["text"], each["type"]) for each in found] == [
-        ("Ada Lovelace", "PER"),
-        ("London", "LOC"),
-    ]
+ADA = "Ada Lovelace was born in London on 10 December 1815 and died of cancer in 1852."
+LADDER = "A man in a blue shirt is standing on a ladder cleaning a window."
+BUY = {"sentence": "She wants to buy the house .", "predicates": [3]}
+MARIE = {"text": "Marie Curie was born in Warsaw. She moved to Paris."}
 
 
-def test_roles_of_a_predicate():
-    srl = elmo_plugin.load_task("srl")
-    request = {"sentence": "She wants to buy the house .", "predicates": [3]}
-    (frame,) = srl.predict_json(request)["frames"]
-    assert frame["description"] == "[ARG0: She] wants to [V: buy] [ARG1: the house] ."
+def texts(mentions):
+    return [mention["text"] for mention in mentions]
 
 
-def test_entailment_of_a_pair():
-    snli = elmo_plugin.load_task("snli")
-    premise = "A man in a blue shirt is standing on a ladder cleaning a window."
-    hypotheses = ("A man is cleaning.", "A man is sleeping in his bed.")
-    labels = [
-        snli.predict_json({"premise": premise, "hypothesis": each})["label"] for each in hypotheses
-    ]
-    assert labels == ["entailment", "contradiction"]
-
-
-def test_coreference_of_a_text():
-    coref = elmo_plugin.load_task("coref")
-    request = {"text": "Marie Curie was born in Warsaw. She moved to Paris."}
-    (cluster,) = coref.predict_json(request)["clusters"]
-    assert [mention["text"] for mention in cluster] == ["Marie Curie", "She"]
-
-
-def test_answer_in_a_passage():
-    squad = elmo_plugin.load_task("squad")
-    passage = "Ada Lovelace was born in London on 10 December 1815 and died of cancer in 1852."
-    questions = ("Where was Ada Lovelace born?", "What did she die of?")
-    requests = [{"passage": passage, "question": question} for question in questions]
-    assert [squad.predict_json(each)["answer"] for each in requests] == ["London", "cancer"]
+@pytest.mark.parametrize(
+    "task, request_, read, expected",
+    [
+        ("ner", {"sentence": ADA}, lambda a: texts(a["entities"]), ["Ada Lovelace", "London"]),
+        (
+            "srl",
+            BUY,
+            lambda answer: [frame["description"] for frame in answer["frames"]],
+            ["[ARG0: She] wants to [V: buy] [ARG1: the house] ."],
+        ),
+        ("coref", MARIE, lambda a: [*map(texts, a["clusters"])], [["Marie Curie", "She"]]),
+        *(
+            ("snli", {"premise": LADDER, "hypothesis": text}, lambda a: a["label"], label)
+            for text, label in (
+                ("A man is cleaning.", "entailment"),
+                ("A man is sleeping in his bed.", "contradiction"),
+            )
+        ),
+        *(
+            ("squad", {"passage": ADA, "question": text}, lambda a: a["answer"], answer)
+            for text, answer in (
+                ("Where was Ada Lovelace born?", "London"),
+                ("What did she die of?", "cancer"),
+            )
+        ),
+    ],
+)
+def test_a_task_answers_in_two_lines(task, request_, read, expected):
+    assert read(elmo_plugin.load_task(task).predict_json(request_)) == expected
 
 
 def test_another_name_is_refused_with_those_that_exist():

@@ -31,13 +31,8 @@ def read_objects(path: FilePath) -> Iterator[Tuple[str, Dict[str, Any]]]:
 
 def parse_object(text: str, location: str, example: str = "") -> Dict[str, Any]:
     """
-    The object that a text holds; `location` and the correct `example` are for error messages.
-
-    # Raises
-
-    `ValueError`
-        If the text is not one JSON object, or a string in it holds half of an escaped character,
-        which cannot be written as UTF-8.
+    The object that a text holds. A `ValueError` with `location` and the correct `example` if it is
+    not one JSON object, or a string holds half of an escaped character, which is not UTF-8.
     """
     found, reason = None, ""
     try:

@@ -35,14 +35,9 @@ class MinimalPair:
 def read_minimal_pairs(path: FilePath) -> Iterator[MinimalPair]:
     """
     Streams the pairs of a file, split into words by `treebank_words`. Each line is an object with
-    `sentence_good` and `sentence_bad`, and optionally `UID`, `linguistics_term`, `field` and
-    `pairID`, all of them strings.
-
-    # Raises
-
-    `ValueError`
-        If a line is not such an object, a sentence has no words, or both are the same; the message
-        names file and line.
+    `sentence_good` and `sentence_bad`, which have words and differ, and optionally `UID`,
+    `linguistics_term`, `field` and `pairID`, all of them strings; otherwise, a `ValueError` names
+    file and line.
     """
     name = os.path.basename(os.fspath(path)).split(".")[0]
     for location, found in read_objects(path):

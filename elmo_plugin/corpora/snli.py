@@ -1,5 +1,6 @@
 """SNLI's sentence pairs (Bowman et al. 2015), one JSON object per line."""
 
+import json
 import logging
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Optional, Tuple
@@ -38,8 +39,7 @@ def read_pairs(path: FilePath) -> Iterator[Pair]:
     # Raises
 
     `ValueError`
-        If a line is not a JSON object, lacks a sentence or label, or has an unknown label, with
-        file and line; or if no pair has a majority label.
+        If a line lacks a sentence or label, or has an unknown one; or if no pair has a majority.
     """
     num_pairs = num_left_out = 0
     is_labelled = False
@@ -69,7 +69,8 @@ def _label(fields: Dict[str, Any], location: str, is_expected: bool) -> Optional
     else:
         is_right = "gold_label" not in fields
         expected = 'no "gold_label", as in the pairs before'
-    expect(is_right, location, expected, fields, "Label all pairs of a file or none.")
+    found = fields if "gold_label" not in fields else json.dumps(label)
+    expect(is_right, location, expected, found, "Label all pairs of a file or none.")
     return label
 
 

@@ -50,9 +50,8 @@ def read_paragraphs(path: FilePath) -> Iterator[Paragraph]:
     # Raises
 
     `ValueError`
-        If the file is not JSON of this layout or has no questions; if a context, question or answer
-        is empty; if question ids are not unique; if an answer is not at its offset in the context;
-        if only some questions have answers, or one is marked as impossible, as in SQuAD 2.0. The
+        If the file is not of this layout, a text is empty, an answer is not at its offset, an id
+        comes twice, only some questions have answers, or one is impossible, as in SQuAD 2.0. The
         message names article, paragraph and question.
     """
     text = "\n".join(line for _, line in numbered_lines(path, newline="\n"))

@@ -38,12 +38,7 @@ class Tree:
 def read_trees(path: FilePath) -> Iterator[Tree]:
     """
     Streams the trees of a file (see `find_file`). Empty lines are skipped; memory grows with the
-    longest line.
-
-    # Raises
-
-    `ValueError`
-        If a line is not exactly one tree, with line and column, or the file holds no trees.
+    longest line. A `ValueError` names line and column of what is not exactly one tree.
     """
     is_empty = True
     for line_number, line in numbered_lines(path):
@@ -56,10 +51,9 @@ def read_trees(path: FilePath) -> Iterator[Tree]:
 def _parsed(line: str, location: str) -> Tree:
     """Uses a stack: trees may be deeper than Python's recursion limit."""
     words: List[str] = []
-    starts: List[int] = []
-    ends: List[int] = []
-    labels: List[int] = []
-    open_phrases: List[int] = []
+    # Start, end and label.
+    phrases: List[List[int]] = []
+    opened: List[List[int]] = []
     # The kinds of pieces that may come next.
     legal: Tuple[str, ...] = ("(",)
     pieces = [(match.start(), match.group()) for match in _PIECE.finditer(line)]
@@ -68,20 +62,20 @@ def _parsed(line: str, location: str) -> Tree:
         if legal == (_LABEL,) and piece in ("0", "1", "2", "3", "4"):
             kind = _LABEL
         if kind not in legal:
+            found = piece if kind == _END else repr(piece)
             advice = f"A tree is one line like {_EXAMPLE}; a word ( is -LRB-, a word ) is -RRB-."
-            raise unexpected(f"{location}:{offset + 1}", " or ".join(legal), piece, advice)
+            raise unexpected(f"{location}:{offset + 1}", " or ".join(legal), found, advice)
         if kind == "(":
-            open_phrases.append(len(starts))
-            starts.append(len(words))
-            ends.append(-1)
+            opened.append([len(words), -1, -1])
+            phrases.append(opened[-1])
             legal = (_LABEL,)
         elif kind == _LABEL:
-            labels.append(int(piece))
+            opened[-1][2] = int(piece)
             legal = ("(", _WORD)
         elif kind == _WORD:
             words.append(plain_word(piece))
             legal = (")",)
         elif kind == ")":
-            ends[open_phrases.pop()] = len(words)
-            legal = ("(", ")") if open_phrases else (_END,)
-    return Tree(tuple(words), tuple(map(Phrase, starts, ends, labels)))
+            opened.pop()[1] = len(words)
+            legal = ("(", ")") if opened else (_END,)
+    return Tree(tuple(words), tuple(Phrase(*phrase) for phrase in phrases))

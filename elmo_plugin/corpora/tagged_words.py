@@ -29,11 +29,7 @@ def read_conllu(path: FilePath, tag: str = "upos") -> Iterator[TaggedSentence]:
     Streams the sentences of a file in the format of
     [Universal Dependencies](https://universaldependencies.org/format.html). Only words are read:
     lines of a range (`2-3`) and empty nodes (`8.1`) are skipped. The tag is one of `CONLLU_TAGS`.
-
-    # Raises
-
-    `ValueError`
-        If a line is not CoNLL-U or its word has no such tag, or if the file holds no sentences.
+    A `ValueError` if a line is not CoNLL-U or its word has no such tag.
     """
     column = _CONLLU.index(tag)
     for rows in read_blocks(path, separators="\t"):
@@ -56,12 +52,7 @@ def read_tag_columns(path: FilePath, word_column: int, tag_column: int) -> Itera
     """
     Streams the sentences of a file with one word per line, columns separated by spaces or tabs, and
     an empty line between sentences. Lines that begin with `-DOCSTART-` are skipped. Columns are
-    counted from 1; negative numbers count from the right.
-
-    # Raises
-
-    `ValueError`
-        If a column is 0, a line has too few columns, or the file holds no sentences.
+    counted from 1; negative numbers count from the right. A `ValueError` if one is not there.
     """
     expect(word_column and tag_column, "", "columns from 1, or from the right from -1", "column 0")
     # A word may begin with `#`.

@@ -77,9 +77,7 @@ def sentences_by_rules(document: "Doc") -> Iterator["Span"]:
 def verb_positions(tokens: Sequence["Token"]) -> Optional[List[int]]:
     """
     The positions of the verbs among tokens of a spaCy document: those whose `tag_` begins with
-    `VB`, or in a document without tags, whose `pos_` is `VERB` or `AUX`.
-
-    `None` if the document has neither; without tokens, an empty list.
+    `VB`, or in a document without tags, whose `pos_` is `VERB` or `AUX`; `None` without both.
     """
     if not tokens:
         return []
@@ -95,10 +93,8 @@ def treebank_words(text: str) -> List[str]:
     """
     Words by the rules of the Penn Treebank, as implemented by NLTK. Hyphenated words stay whole, as
     in SNLI, SST, CoNLL-2003 and the training text of biLMs. Quotes and brackets are not escaped.
-
-    NLTK splits off a full stop at the end of the text only, so spaCy's rules first split the text
-    into sentences.
     """
+    # NLTK splits off a full stop at the end of the text only.
     sentences = sentences_by_rules(_spacy("en")(text))
     return [
         sentence.text[start:end]
@@ -114,7 +110,7 @@ def words_of_line(
     The words of an input line: its list of tokens, or else its text split by `treebank_words`. A
     `ValueError` with the location if the line has neither of them, or no words.
     """
-    words = line.get(tokens_key)
+    words: Any = line.get(tokens_key)
     if tokens_key in line:
         is_right = isinstance(words, list) and all(isinstance(w, str) and w for w in words)
         expected = f'"{tokens_key}" to be a list of words, none of them empty'

@@ -50,18 +50,14 @@ class SenseCorpus:
     """
     The sentences of a file. The file is streamed anew each time the object is iterated.
 
-    # Parameters
-
-    path : `FilePath`
-        See `find_file`. Either JSON lines, `{"id", "tokens", "lemmas", "pos", "senses"}` with four
-        lists of equal length, in which a sense is null, a key, or several keys separated by spaces;
-        or `NAME.data.xml` of the framework, whose keys are in `NAME.gold.key.txt` beside it.
+    It is either JSON lines, `{"id", "tokens", "lemmas", "pos", "senses"}` with four lists of equal
+    length, in which a sense is null, a key, or several keys separated by spaces; or `NAME.data.xml`
+    of the framework, whose keys are in `NAME.gold.key.txt` beside it.
 
     # Raises
 
     `ValueError`
-        While iterating, if the file is malformed, not UTF-8 or holds no annotated words, or a key
-        is missing; with file and line.
+        While iterating, if a file is malformed, has no annotated words, or lacks a key.
     """
 
     def __init__(self, path: FilePath) -> None:

@@ -6,6 +6,7 @@ from typing import Container, Dict, Iterable, Iterator, List, Optional, Tuple, c
 
 import numpy
 
+from elmo_plugin.util.errors import expect, unexpected
 from elmo_plugin.util.text_files import find_file, numbered_lines
 
 #: Suffix of a namespace with one entry, the number of words that `WordVectors` trains. The files of
@@ -17,23 +18,12 @@ Vectors = Dict[str, numpy.ndarray]
 
 def vector_lines(path: str) -> Iterator[Tuple[str, str]]:
     """
-    Streams a file of word vectors.
-
-    # Parameters
-
-    path : `str`
-        Text, gzip or zip, path or URL; a file within a larger zip is `(archive.zip)#file.txt`. A
-        first line with the number of words and the width is skipped.
-
-    # Returns
-
-    `Iterator[Tuple[str, str]]`
-        `file:line` and text of each line that is not empty.
+    Streams `file:line` and text of each line that is not empty. The path, or URL, is of text, gzip
+    or zip; a file within a larger zip is `(archive.zip)#file.txt`. A first line with the number of
+    words and the width is skipped.
 
     # Raises
 
-    `FileNotFoundError`
-        If there is no such file.
     `ValueError`
         If the file is empty or damaged; with file and line.
     """
@@ -44,10 +34,7 @@ def vector_lines(path: str) -> Iterator[Tuple[str, str]]:
         if line and not is_header:
             is_empty = False
             yield f"{path}:{number}", line
-    if is_empty:
-        raise ValueError(
-            f"{path}:1: expected word vectors, found an empty file. Copy or download it again."
-        )
+    expect(not is_empty, f"{path}:1", "word vectors", "an empty file", "Copy it again.")
 
 
 def parse_vectors(
@@ -92,10 +79,9 @@ def parse_vectors(
         vector = _vector(numbers)
         if vector is None or len(vector) != width or not width:
             numbers_of = f"the {width} numbers" if width else "the numbers"
-            raise ValueError(
-                f"{location}: expected a word and {numbers_of} of its vector, separated by spaces, "
-                f"found {line[:60]!r}. Is it a file of word vectors, and of this width?"
-            )
+            expected = f"a word and {numbers_of} of its vector, separated by spaces"
+            advice = "Is it a file of word vectors, and of this width?"
+            raise unexpected(location, expected, repr(line[:60]), advice)
         if is_wanted:
             (found if word in words else others)[word] = vector
     return found, others

@@ -1,11 +1,7 @@
-from pathlib import Path
-
 import pytest
 
 from elmo_plugin.corpora.conll2003 import Sentence, check_word, format_sentence, read_sentences
 from elmo_plugin.corpora.tag_spans import TagSpan, tags_to_spans
-
-CORPUS = Path(__file__).parents[2] / "fixtures/corpora/ner"
 
 TWO_DOCUMENTS = """\
 -DOCSTART- -X- -X- O
@@ -81,24 +77,6 @@ def test_what_columns_cannot_hold_is_refused():
     check_word("a\u00a0b")
 
 
-@pytest.mark.parametrize(
-    "name, num_documents, num_sentences, num_entities",
-    [("train", 6, 56, 118), ("dev", 3, 17, 36), ("test", 3, 18, 36)],
-)
-def test_the_fixture_is_conll_2003(name, num_documents, num_sentences, num_entities):
-    sentences = list(read_sentences(CORPUS / f"{name}.conll"))
-    assert sum(sentence.is_document_start for sentence in sentences) == num_documents
-    assert len(sentences) == num_sentences
-    assert sum(len(tags_to_spans(sentence.tags)) for sentence in sentences) == num_entities
-    for sentence in sentences:
-        # IOB1: a B only where two of a type meet.
-        before = "O"
-        for tag in sentence.tags:
-            assert tag[0] != "B" or before[2:] == tag[2:]
-            before = tag
-    assert any(tag[0] == "B" for sentence in sentences for tag in sentence.tags)
-
-
 def test_tags_may_be_in_another_column(write):
     (sentence,) = read_sentences(write(CHUNKS), tag_column=3)
     assert sentence.tags == ("B-NP", "I-NP", "B-VP")
@@ -117,12 +95,3 @@ def test_tags_may_be_in_another_column(write):
 def test_a_column_without_tags_is_named(write, column, message):
     with pytest.raises(ValueError, match=message):
         list(read_sentences(write(CHUNKS), tag_column=column))
-
-
-def test_the_chunks_of_the_fixture_are_those_of_its_entities():
-    for name in ("train", "dev", "test"):
-        chunks = read_sentences(CORPUS.parent / f"chunking/{name}.txt")
-        others = read_sentences(CORPUS / f"{name}.conll", tag_column=3)
-        for chunked, other in zip(chunks, others, strict=True):
-            assert chunked.words == other.words
-            assert tags_to_spans(chunked.tags) == tags_to_spans(other.tags)

@@ -1,7 +1,6 @@
 """CoNLL-2012: propositions and coreference, as read and as written for their scorers."""
 
 import gzip
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -188,36 +187,3 @@ def test_litbank_is_read_as_it_is_published(write):
 def test_documents_need_no_other_columns(write, change):
     expected = mentions_of(write(INSTANCE))
     assert mentions_of(write(INSTANCE.replace(*change))) == expected
-
-
-@pytest.mark.parametrize(
-    "split, num_sentences, num_predicates", [("train", 48, 82), ("dev", 15, 26), ("test", 14, 24)]
-)
-def test_the_fixture_of_propositions_is_complete(split, num_sentences, num_predicates):
-    sentences = list(read_sentences(CORPORA / f"srl/{split}.gold_conll"))
-    frames = [(sentence, frame) for sentence in sentences for frame in sentence.frames]
-    assert (len(sentences), len(frames)) == (num_sentences, num_predicates)
-    for sentence, frame in frames:
-        assert frame.lemma is not None and frame.tags[frame.predicate_index] == "B-V"
-        assert sentence.framesets[frame.predicate_index] is not None
-
-
-@pytest.mark.parametrize(
-    "path, numbers",
-    [
-        ("train", (11, 93, 951, 71, 254)),
-        ("dev", (2, 13, 112, 12, 39)),
-        ("test", (2, 16, 157, 13, 49)),
-        ("litbank/train", (3, 26, 319, 29, 89)),
-        ("litbank/dev", (1, 6, 64, 7, 22)),
-        ("litbank/test", (1, 6, 65, 8, 20)),
-    ],
-)
-def test_the_fixture_of_coreference_is_complete(path, numbers):
-    documents = list(read_documents(CORPORA / f"coref/{path}.gold_conll"))
-    every = [sentence for document in documents for sentence in document.sentences]
-    sizes = Counter((d, m.cluster_id) for d in documents for s in d.sentences for m in s.mentions)
-    num_words = sum(len(sentence.words) for sentence in every)
-    assert (len(documents), len(every), num_words, len(sizes), sizes.total()) == numbers
-    # Novels have single mentions too, as in LitBank.
-    assert (min(sizes.values()) > 1) != path.startswith("litbank")

@@ -127,7 +127,7 @@ MALFORMED = {
         (ROW.format("(V*))"), r":1: expected an open bracket for \(V\*\)\)"),
         (
             ROW.format("(V*)") + ROW.format("(ARG1*") + "\n" + ROW.format("*)"),
-            r":2: expected the bracket \(ARG1 of column 12 to close, found the end of the sentence",
+            r":2: expected the bracket \(ARG1 of column 12 to close within .* found the end of the",
         ),
         (ROW.format("*"), r":1: expected \(V\*\) in column 12 or a frameset in column 8"),
         (ROW.format("(V*)") + "a b\n", ":2: expected at least 12 columns, found 2"),

@@ -1,13 +1,10 @@
 import json
-from pathlib import Path
 
 import pytest
 
 from elmo_plugin.corpora.minimal_pairs import MinimalPair, read_minimal_pairs
-from elmo_plugin.corpora.snli import LABELS, Pair, read_pairs
-from elmo_plugin.corpora.tokenizer import treebank_words
+from elmo_plugin.corpora.snli import Pair, read_pairs
 
-CORPUS = Path(__file__).parents[2] / "fixtures/corpora/snli"
 PAIR = {"gold_label": "neutral", "sentence1": "A dog (brown) runs.", "sentence2": "It's late."}
 
 
@@ -54,29 +51,6 @@ def test_pairs_without_a_majority_are_left_out_and_counted(read, caplog):
 def test_pairs_without_a_gold_label_are_read(read):
     (pair,) = read({key: value for key, value in PAIR.items() if key != "gold_label"})
     assert pair.label is None
-
-
-@pytest.mark.parametrize("split, num_scenes", [("train", 24), ("dev", 8), ("test", 8)])
-def test_the_fixture_has_a_hypothesis_of_each_label_for_each_scene(split, num_scenes):
-    pairs = list(read_pairs(CORPUS / f"snli_1.0_{split}.jsonl"))
-    assert [pair.label for pair in pairs] == list(LABELS) * num_scenes
-    assert len({pair.premise for pair in pairs}) == num_scenes
-    assert len({pair.pair_id for pair in pairs}) == len(pairs)
-
-
-def test_parses_of_the_fixture_have_the_words_of_its_sentences():
-    text = (CORPUS / "snli_1.0_train.jsonl").read_text(encoding="utf-8")
-    parsed = [
-        fields
-        for fields in map(json.loads, text.splitlines())
-        if "sentence1_binary_parse" in fields
-    ]
-    words = {pair.pair_id: pair for pair in read_pairs(CORPUS / "snli_1.0_train.jsonl")}
-    assert len(parsed) == 18
-    for fields in parsed:
-        pair = words[fields["pairID"]]
-        assert list(pair.premise) == treebank_words(fields["sentence1"])
-        assert list(pair.hypothesis) == treebank_words(fields["sentence2"])
 
 
 def test_minimal_pairs_are_read_with_their_groups(write):

@@ -1,11 +1,9 @@
 import json
-from pathlib import Path
 
 import pytest
 
 from elmo_plugin.corpora.squad import Answer, Paragraph, Question, read_paragraphs
 
-CORPUS = Path(__file__).parents[2] / "fixtures/corpora/squad"
 CONTEXT = "Zoë runs a café. Her café opens at six."
 QUESTION = {
     "id": "q1",
@@ -32,16 +30,3 @@ def test_questions_without_answers_are_read(write, answers):
     paragraph = {"context": CONTEXT, "qas": [{"id": "q", "question": "Who?", **answers}]}
     path = write({"data": [{"paragraphs": [paragraph]}]})
     assert list(read_paragraphs(path)) == [Paragraph(CONTEXT, (Question("q", "Who?", ()),))]
-
-
-@pytest.mark.parametrize(
-    "split, num_paragraphs, num_questions, num_answers", [("train", 12, 71, 71), ("dev", 4, 20, 46)]
-)
-def test_the_fixture_has_short_paragraphs_with_questions(
-    split, num_paragraphs, num_questions, num_answers
-):
-    paragraphs = list(read_paragraphs(CORPUS / f"{split}-v1.1.json"))
-    questions = [question for paragraph in paragraphs for question in paragraph.questions]
-    assert (len(paragraphs), len(questions)) == (num_paragraphs, num_questions)
-    assert sum(len(question.answers) for question in questions) == num_answers
-    assert all(question.text.endswith("?") for question in questions)

@@ -1,11 +1,6 @@
-import re
-from pathlib import Path
-
 import pytest
 
 from elmo_plugin.corpora.sst import Phrase, Tree, read_trees
-
-CORPUS = Path(__file__).parents[2] / "fixtures/corpora/sst"
 
 
 @pytest.fixture
@@ -66,18 +61,3 @@ def test_a_phrase_may_have_one_part_or_many(read):
 
 def test_blanks_and_empty_lines_do_not_change_a_tree(read):
     assert read("\n  ( 3(2 A )\t(4  gem) )  \n\n") == read("(3 (2 A) (4 gem))")
-
-
-def test_every_bracket_of_the_fixture_is_a_phrase_and_every_class_is_there():
-    labels = set()
-    for name in ("train", "dev", "test"):
-        path = CORPUS / f"{name}.txt"
-        lines = path.read_text(encoding="utf-8").splitlines()
-        trees = list(read_trees(path))
-        assert len(trees) == len(lines) >= (40 if name == "train" else 10)
-        for line, tree in zip(lines, trees):
-            assert [str(phrase.label) for phrase in tree.phrases] == re.findall(r"\((\d)", line)
-            assert len(tree.words) == len(re.findall(r"[^ ()]\)", line))
-            assert (tree.phrases[0].start, tree.phrases[0].end) == (0, len(tree.words))
-            labels.add(tree.phrases[0].label)
-    assert labels == {0, 1, 2, 3, 4}

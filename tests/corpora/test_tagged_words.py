@@ -1,10 +1,6 @@
-from pathlib import Path
-
 import pytest
 
 from elmo_plugin.corpora.tagged_words import TaggedSentence, read_conllu, read_tag_columns
-
-CORPORA = Path(__file__).parents[2] / "fixtures/corpora"
 
 
 def row(number, word, upos="X", xpos="_", deprel="_"):
@@ -55,10 +51,3 @@ def test_plain_columns_are_counted_from_one_or_from_the_right(write):
 def test_a_column_that_is_not_there_is_refused(write, columns, message):
     with pytest.raises(ValueError, match=message):
         list(read_tag_columns(write("owls NNS I\n"), *columns))
-
-
-@pytest.mark.parametrize("split, sentences, words", [("train", 56, 611), ("test", 18, 179)])
-def test_the_fixture_has_the_words_and_tags_of_the_corpus_it_is_made_from(split, sentences, words):
-    found = list(read_conllu(CORPORA / f"pos/{split}.conllu", "xpos"))
-    assert len(found) == sentences and sum(len(each.words) for each in found) == words
-    assert found == list(read_tag_columns(CORPORA / f"ner/{split}.conll", 1, 2))

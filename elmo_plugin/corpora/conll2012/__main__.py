@@ -34,10 +34,7 @@ def _gold_propositions(sentence: Sentence) -> str:
         for frame in sentence.frames
     ]
     tags = [frame.tags for frame in sentence.frames]
-    try:
-        return format_propositions(len(sentence.words), predicates, tags)
-    except ValueError as error:
-        raise ValueError(f"{sentence.location}: {error}") from error
+    return format_propositions(len(sentence.words), predicates, tags, sentence.location)
 
 
 if __name__ == "__main__":

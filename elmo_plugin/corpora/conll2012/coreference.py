@@ -155,21 +155,18 @@ def format_coreference(
 ) -> str:
     """
     Writes a part of a document for the reference scorer of the shared task and for
-    `read_documents`. The columns between words and coreference are empty. Columns are separated by
-    tabs: if they were separated by spaces, the scorer would read a word such as `8)` as
+    `read_documents`; see `check_columns`. The columns between words and coreference are empty.
+    Columns are separated by tabs: between spaces, the scorer would read a word such as `8)` as
     coreference.
 
     # Parameters
 
-    document_id, part, sentences
-        See `Document`, and `check_columns` for what columns cannot hold.
     mentions : `Sequence[Sequence[Mention]]`
         The mentions of each sentence, in any order. Those of a cluster do not cross: brackets are
         matched by cluster, so they would be read as other mentions.
     begin_line : `Optional[str]`, optional (default = `None`)
-        The first line of the document in the gold file. The scorer matches documents by this line,
-        and `; part 0` differs from `; part 000`. By default, the line is made from name and part as
-        in OntoNotes.
+        The first line of the document in the gold file, by which the scorer matches documents: for
+        it, `; part 0` differs from `; part 000`. Default: as in OntoNotes.
     """
     check_columns(document_id, sentences)
     lines = [begin_line or f"#begin document ({document_id}); part {part:03d}"]

@@ -105,7 +105,10 @@ def _brackets(cell: str) -> Optional[List[Bracket]]:
 
 
 def format_propositions(
-    num_tokens: int, predicates: Sequence[Tuple[int, str]], tags: Sequence[Sequence[str]]
+    num_tokens: int,
+    predicates: Sequence[Tuple[int, str]],
+    tags: Sequence[Sequence[str]],
+    location: str = "",
 ) -> str:
     """
     Writes the propositions of a sentence as the CoNLL-2005 scorer `srl-eval.pl` reads them: one
@@ -114,11 +117,12 @@ def format_propositions(
 
     # Parameters
 
-    num_tokens : `int`
     predicates : `Sequence[Tuple[int, str]]`
         Position and lemma of each predicate, in any order.
     tags : `Sequence[Sequence[str]]`
         The BIO tags of each predicate. An `I-X` that does not follow an `X` starts a new span.
+    location : `str`, optional (default = `""`)
+        Where the sentence is, for error messages.
 
     # Raises
 
@@ -128,10 +132,10 @@ def format_propositions(
     """
     lemmas, positions = dict(predicates), [index for index, _ in predicates]
     is_right = len(lemmas) == len(predicates) and all(0 <= p < num_tokens for p in positions)
-    expect(is_right, "", f"predicates at different words below {num_tokens}", positions)
+    expect(is_right, location, f"predicates at different words below {num_tokens}", positions)
     for lemma in lemmas.values():
         is_right = lemma != "-" and lemma.split() == [lemma]
-        expect(is_right, "", "lemmas without spaces, and not '-'", repr(lemma))
+        expect(is_right, location, "lemmas without spaces, and not '-'", repr(lemma))
     # The scorer assigns the k-th column to the k-th line with a lemma.
     order = sorted(range(len(predicates)), key=lambda column: predicates[column][0])
     columns = [_proposition_column(tags[column]) for column in order]

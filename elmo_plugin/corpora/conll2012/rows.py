@@ -78,16 +78,8 @@ def bracket_spans(
     """
     The spans of a column, in the order of the closing brackets.
 
-    # Parameters
-
-    column : `int`
-        May be negative, to count from the right.
-    split : `Callable[[str], Optional[List[Bracket]]]`
-        The brackets of a cell; `None` if it is malformed.
-    empty : `Sequence[str]`
-        The cells without brackets.
-    example : `str`
-        Correct cells, for error messages.
+    `split` gives the brackets of a cell that is not `empty`, or `None` if it is malformed. Errors
+    show the `example`. A negative `column` counts from the right.
 
     # Raises
 
@@ -99,26 +91,22 @@ def bracket_spans(
     for row, cell in enumerate(rows.column(column)):
         if cell in empty:
             continue
-        place = rows.location(row)
-        brackets = split(cell)
-        number = column % len(rows.cells[row]) + 1
-        expect(
-            brackets is not None,
-            place,
-            f"brackets such as {example} in column {number}",
-            repr(cell),
-        )
+        place, brackets = rows.location(row), split(cell)
+        where = f"in column {column % len(rows.cells[row]) + 1}"
+        expected = f"brackets such as {example} {where}"
+        expect(brackets is not None, place, expected, repr(cell))
         for order, (label, opens) in enumerate(brackets or ()):
             if opens:
                 opened.append((label, row, order))
                 continue
             matching = [bracket for bracket in opened if label in ("", bracket[0])]
-            expected = f"an open bracket for {cell} in column {number} to close"
+            expected = f"an open bracket for {cell} {where} to close"
             expect(matching, place, expected, "none", "Open it in the same sentence or delete it.")
             label, start, its_order = matching[-1]
             opened.remove(matching[-1])
             spans.append(BracketSpan(label, start, row, its_order, len(opened)))
     for label, row, _ in opened[-1:]:
-        expected = f"the bracket ({label} of column {column % len(rows.cells[row]) + 1} to close"
+        where = f"column {column % len(rows.cells[row]) + 1}"
+        expected = f"the bracket ({label} of {where} to close within its sentence"
         raise unexpected(rows.location(row), expected, "the end of the sentence")
     return spans
