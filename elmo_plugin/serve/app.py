@@ -89,7 +89,7 @@ def make_app(
         add(f"/draw/{name}", f"draw/{name}", include_in_schema=False)
     if words is not None:
         add("/word", "word", **_described(words))
-    models = {name: task.description for name, task in tasks.items()}
+    models = {name: task.description() for name, task in tasks.items()}
     _add_pages(app, {"tasks": models, "word": words is not None}, batches, metrics)
     return app
 

@@ -54,7 +54,6 @@ class ServedTask:
         self.layer_weights = layer_weights
         self._limits = limits
 
-    @property
     def description(self) -> Dict[str, Any]:
         """What the page shows of the task."""
         shown = {name: getattr(self.predictor, name) for name in ("title", "summary", "example")}

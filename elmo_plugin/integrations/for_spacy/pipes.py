@@ -44,6 +44,8 @@ class BatchPipe(Pipe):
     """
 
     annotate: Callable[[Sequence[Doc]], None]
+    to_disk: Callable[..., None]
+    from_disk: Callable[..., "BatchPipe"]
 
     def __init__(self, name: str) -> None:
         self.name = name

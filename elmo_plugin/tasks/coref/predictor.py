@@ -11,7 +11,7 @@ from elmo_plugin.corpora.conll2012 import Mention, check_columns, format_corefer
 from elmo_plugin.tasks.coref.input import document_of
 from elmo_plugin.tasks.coref.reader import mentions_of
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
+from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor, in_columns
 
 
 @Predictor.register("elmo-coref")
@@ -71,12 +71,7 @@ class CorefPredictor(TaskPredictor):
 
     @overrides
     def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
-        """
-        # Raises
-
-        `ValueError`
-            If the output format cannot hold a document's name or words.
-        """
+        """A `ValueError` if the output format cannot hold a document's name or words."""
         for instance in instances:
             metadata = instance["metadata"].metadata
             name = metadata["document_id"]
@@ -94,10 +89,8 @@ class CorefPredictor(TaskPredictor):
 
     def _check_columns(self, document_id: str, sentences: List[List[str]], location: str) -> None:
         if self._output_format == "conll":
-            try:
+            with in_columns(location):
                 check_columns(document_id, sentences)
-            except ValueError as error:
-                raise ValueError(f"{location}: {error}. Use JSON output instead.") from error
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:

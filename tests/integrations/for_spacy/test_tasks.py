@@ -69,20 +69,6 @@ def test_the_model_that_comes_with_the_project_is_the_default(pipeline, tmp_path
     assert [(entity.text, entity.label_) for entity in again(text).ents] == expected
 
 
-def test_a_model_that_does_not_come_with_the_project_must_be_named(pipeline, monkeypatch):
-    module = "elmo_plugin.integrations.for_spacy.tasks"
-    monkeypatch.setattr(f"{module}.shipped_archives", dict)
-    with pytest.raises(ConfigurationError, match="no trained model of elmo-coref comes with"):
-        pipeline("elmo_coref")("Ada lost her keys.")
-
-
-def test_white_space_is_not_read(pipeline, archive_of):
-    nlp = pipeline("elmo_ner", archive=archive_of("ner"))
-    plain, spaced = nlp(TEXT), nlp(TEXT.replace(" ", "  "))
-    assert len(spaced) > len(plain)
-    assert [e.text for e in spaced.ents] == [e.text for e in plain.ents]
-
-
 def test_earlier_entities_are_kept(pipeline, archive_of):
     nlp = pipeline("elmo_ner", archive=archive_of("ner"))
     found = entities(nlp(TEXT))
@@ -96,7 +82,7 @@ def test_the_model_reads_batches_and_their_size_changes_nothing(pipeline, archiv
     nlp = pipeline("elmo_ner", archive=archive_of("ner"))
     texts = [TEXT, "", "London", "Tom lives in Nairobi with Anna."] * 2
     alone = [entities(nlp(text)) for text in texts]
-    predictor = nlp.get_pipe("elmo_ner")._predictor
+    predictor = nlp.get_pipe("elmo_ner").load()
     sizes = []
     predict = predictor.predict_batch_json
 
@@ -110,12 +96,6 @@ def test_the_model_reads_batches_and_their_size_changes_nothing(pipeline, archiv
     assert sizes == [8]
     assert [entities(doc) for doc in nlp.pipe(texts, batch_size=4)] == alone
     assert sizes == [8, 4, 4]
-
-
-def test_many_sentences_are_divided_into_batches(pipeline, archive_of):
-    nlp = pipeline("elmo_ner", archive=archive_of("ner"))
-    doc = nlp(" ".join([TEXT] * 50))
-    assert len(entities(doc)) == 50 * len(entities(nlp(TEXT)))
 
 
 def test_spacy_scores_entities(pipeline, archive_of):
@@ -246,17 +226,24 @@ def test_an_unprocessed_document_has_no_frames_and_no_clusters(pipeline, archive
     assert doc._.srl == [] and doc._.coref_clusters == []
 
 
-def test_an_archive_of_another_task_is_refused(pipeline, archive_of):
-    nlp = pipeline("elmo_srl", archive=archive_of("ner"), predicates="all")
-    with pytest.raises(ConfigurationError, match="expected an archive of elmo-srl.*of elmo-ner"):
-        nlp(TEXT)
+@pytest.mark.parametrize(
+    "component, settings, message",
+    [
+        ("srl", {"predicates": "some"}, "one of verbs, all, found 'some'"),
+        ("srl", {"predicates": "all"}, "expected an archive of elmo-srl.*of elmo-ner"),
+        ("task", {"archive": ""}, "no trained model of any task comes with the project"),
+    ],
+)
+def test_a_wrong_setting_is_named(pipeline, archive_of, component, settings, message):
+    settings = {"archive": archive_of("ner"), **settings}
+    with pytest.raises(ConfigurationError, match=message):
+        pipeline(f"elmo_{component}", **settings)(TEXT)
 
 
-def test_a_missing_archive_is_named(pipeline):
-    with pytest.raises(ConfigurationError, match="no.tar.gz does not exist"):
-        pipeline("elmo_ner", archive="no.tar.gz")(TEXT)
-
-
-def test_predicates_are_verbs_or_all(pipeline):
-    with pytest.raises(ConfigurationError, match="one of verbs, all, found 'some'"):
-        pipeline("elmo_srl", archive="no.tar.gz", predicates="some")
+def test_any_task_has_a_component(pipeline, archive_of, predictor_of):
+    doc = pipeline("elmo_task", archive=archive_of("sst"))(TEXT)
+    lines = [{"tokens": words} for words in SENTENCES]
+    for found, expected in zip(doc._.elmo_task, predictor_of("sst").predict_batch_json(lines)):
+        assert (found["tokens"], found["label"]) == (expected["tokens"], expected["label"])
+    with pytest.raises(ConfigurationError, match="SnliPredictor reads pairs of texts"):
+        pipeline("elmo_task", archive=archive_of("snli"))(TEXT)
