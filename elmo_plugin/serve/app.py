@@ -47,16 +47,8 @@ def make_app(
     page, `/models` lists the tasks, `/health` whether requests can be answered; also `/metrics`,
     for Prometheus, and `/openapi.json`.
 
-    # Parameters
-
-    tasks : `Dict[str, ServedTask]`
-        By name.
-    words : `Optional[WordAnalyzer]`, optional (default = `None`)
-        Answers `POST /word`. By default the server has no such path.
-    limits : `Limits`, optional (default = `Limits()`)
-        Here, of the size of the body of a request.
-    batch_size, max_queue_size : `int`
-        See `Batches`.
+    Without `words`, the server has no `/word`. `limits` are here those of the body of a request;
+    for the sizes see `Batches`.
     """
     from fastapi import FastAPI
 
@@ -101,7 +93,7 @@ def _add_answers(
     limits: Limits,
     path: str,
     kind: str,
-    **described: Any,
+    **openapi: Any,
 ) -> None:
     from fastapi import Request, Response
 
@@ -111,7 +103,7 @@ def _add_answers(
         metrics.request(kind, reply.status_code, time.perf_counter() - start)
         return reply
 
-    app.post(path, operation_id=kind, **described)(answer)
+    app.post(path, operation_id=kind, **openapi)(answer)
 
 
 def _described(answering: Any) -> Dict[str, Any]:

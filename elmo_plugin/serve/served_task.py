@@ -93,19 +93,9 @@ def load_tasks(
     limits: Limits,
 ) -> Dict[str, ServedTask]:
     """
-    Loads trained models, without their caches of layers.
-
-    # Parameters
-
-    archives : `Iterable[Union[str, os.PathLike]]`
-        A `model.tar.gz` or the folder of a training run, at most one of each task.
-    load_predictor : `Callable`
-        See `elmo_plugin.load_predictor`.
-
-    # Returns
-
-    `Dict[str, ServedTask]`
-        By the name of the task: the registered one, without `elmo-`.
+    Loads trained models, at most one of each task, without their caches of layers. Returns them by
+    the names of the tasks: the registered ones, without `elmo-`. For `load_predictor` see
+    `elmo_plugin.load_predictor`.
 
     # Raises
 
