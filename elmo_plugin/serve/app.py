@@ -3,7 +3,6 @@ import base64
 import hashlib
 import logging
 import re
-import time
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
@@ -98,9 +97,9 @@ def _add_answers(
     from fastapi import Request, Response
 
     async def answer(request: Request) -> Response:
-        start = time.perf_counter()
-        reply = await _reply(batches, kind, request, limits)
-        metrics.request(kind, reply.status_code, time.perf_counter() - start)
+        with metrics.seconds.labels(kind).time():
+            reply = await _reply(batches, kind, request, limits)
+        metrics.requests.labels(kind, reply.status_code).inc()
         return reply
 
     app.post(path, operation_id=kind, **openapi)(answer)
@@ -223,20 +222,17 @@ class _Metrics:
         self.text = partial(prometheus.generate_latest, registry)
         # RAM, processor time, open files.
         prometheus.ProcessCollector(registry=registry)
-        counter = partial(prometheus.Counter, registry=registry)
         histogram = partial(prometheus.Histogram, labelnames=["kind"], registry=registry)
-        self._requests = counter("elmo_requests", "Requests by their status", ["kind", "status"])
-        self._request_seconds = histogram(
+        self.requests = prometheus.Counter(
+            "elmo_requests", "Requests by their status", ["kind", "status"], registry=registry
+        )
+        self.seconds = histogram(
             "elmo_request_seconds", "From a request to its answer", buckets=_SECONDS
         )
         self._batch_seconds = histogram("elmo_batch_seconds", "Time of a batch", buckets=_SECONDS)
         self._batch_size = histogram("elmo_batch_size", "Requests in a batch", buckets=_SIZES)
         waiting = "Requests that wait for a batch"
         self.waiting = prometheus.Gauge("elmo_waiting", waiting, registry=registry)
-
-    def request(self, kind: str, status: int, seconds: float) -> None:
-        self._requests.labels(kind, status).inc()
-        self._request_seconds.labels(kind).observe(seconds)
 
     def batch(self, kind: str, size: int, seconds: float) -> None:
         self._batch_seconds.labels(kind).observe(seconds)

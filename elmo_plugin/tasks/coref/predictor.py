@@ -163,14 +163,11 @@ def _mention(first: int, last: int, firsts: List[int], metadata: Dict[str, Any])
 
 def _marked(sentences: List[List[str]], clusters: List[List[JsonDict]]) -> str:
     """`[0 Anna ] lost [1 [0 her ] keys ] .`"""
-    opening = [[""] * len(words) for words in sentences]
-    closing = [[""] * len(words) for words in sentences]
+    rows = [list(words) for words in sentences]
     mentions = [(mention, number) for number, cluster in enumerate(clusters) for mention in cluster]
-    # Of nested mentions that begin together, the longest comes first.
-    for mention, number in sorted(mentions, key=lambda pair: -pair[0]["end"]):
-        opening[mention["sentence"]][mention["start"]] += f"[{number} "
-        closing[mention["sentence"]][mention["end"]] += " ]"
-    return "\n".join(
-        " ".join(f"{a}{word}{b}" for a, word, b in zip(before, words, after))
-        for before, words, after in zip(opening, sentences, closing)
-    )
+    # Of nested mentions that begin together, the longest is marked last, around the others.
+    for mention, number in sorted(mentions, key=lambda pair: -pair[0]["end"])[::-1]:
+        row, start = rows[mention["sentence"]], mention["start"]
+        row[start] = f"[{number} {row[start]}"
+        row[mention["end"]] += " ]"
+    return "\n".join(map(" ".join, rows))
