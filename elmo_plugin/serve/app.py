@@ -49,8 +49,6 @@ def make_app(
     Without `words`, the server has no `/word`. `limits` are here those of the body of a request;
     for the sizes see `Batches`.
     """
-    from fastapi import FastAPI
-
     handlers = {name: Handler(task.read, task.answer) for name, task in tasks.items()}
     handlers |= {f"draw/{name}": Handler(task.read, task.draw) for name, task in tasks.items()}
     if words is not None:
@@ -58,6 +56,20 @@ def make_app(
     metrics = _Metrics()
     batches = Batches(handlers, batch_size, max_queue_size, metrics.batch)
     metrics.waiting.set_function(lambda: batches.num_waiting)
+    app = _without_paths(batches)
+    add = partial(_add_answers, app, batches, metrics, limits)
+    for name, task in tasks.items():
+        add(f"/predict/{name}", name, **_described(task.predictor))
+        add(f"/draw/{name}", f"draw/{name}", include_in_schema=False)
+    if words is not None:
+        add("/word", "word", **_described(words))
+    models = {name: task.description() for name, task in tasks.items()}
+    _add_pages(app, {"tasks": models, "word": words is not None}, batches, metrics)
+    return app
+
+
+def _without_paths(batches: Batches) -> Any:
+    from fastapi import FastAPI
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -74,14 +86,6 @@ def make_app(
         redoc_url=None,
     )
     app.state.batches = batches
-    add = partial(_add_answers, app, batches, metrics, limits)
-    for name, task in tasks.items():
-        add(f"/predict/{name}", name, **_described(task.predictor))
-        add(f"/draw/{name}", f"draw/{name}", include_in_schema=False)
-    if words is not None:
-        add("/word", "word", **_described(words))
-    models = {name: task.description() for name, task in tasks.items()}
-    _add_pages(app, {"tasks": models, "word": words is not None}, batches, metrics)
     return app
 
 

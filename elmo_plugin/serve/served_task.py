@@ -121,10 +121,9 @@ def load_tasks(
             if isinstance(module, Elmo):
                 # Requests must not be stored on the disk.
                 module.leave_cache()
-        trained = TrainedModel(model.state_dict(), str(archive), predictor.config)
-        weights = [
-            {"at": mix.at, "weights": mix.weights, "gamma": mix.gamma}
-            for mix in stored_layer_weights(trained)
-        ]
+        mixes = stored_layer_weights(
+            TrainedModel(model.state_dict(), str(archive), predictor.config)
+        )
+        weights = [{"at": mix.at, "weights": mix.weights, "gamma": mix.gamma} for mix in mixes]
         archive_of[task], tasks[task] = str(archive), ServedTask(predictor, limits, weights)
     return tasks
