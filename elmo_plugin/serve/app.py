@@ -3,7 +3,6 @@ import base64
 import hashlib
 import logging
 import re
-import time
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
@@ -47,19 +46,9 @@ def make_app(
     page, `/models` lists the tasks, `/health` whether requests can be answered; also `/metrics`,
     for Prometheus, and `/openapi.json`.
 
-    # Parameters
-
-    tasks : `Dict[str, ServedTask]`
-        By name.
-    words : `Optional[WordAnalyzer]`, optional (default = `None`)
-        Answers `POST /word`. By default the server has no such path.
-    limits : `Limits`, optional (default = `Limits()`)
-        Here, of the size of the body of a request.
-    batch_size, max_queue_size : `int`
-        See `Batches`.
+    Without `words`, the server has no `/word`. `limits` are here those of the body of a request;
+    for the sizes see `Batches`.
     """
-    from fastapi import FastAPI
-
     handlers = {name: Handler(task.read, task.answer) for name, task in tasks.items()}
     handlers |= {f"draw/{name}": Handler(task.read, task.draw) for name, task in tasks.items()}
     if words is not None:
@@ -67,6 +56,20 @@ def make_app(
     metrics = _Metrics()
     batches = Batches(handlers, batch_size, max_queue_size, metrics.batch)
     metrics.waiting.set_function(lambda: batches.num_waiting)
+    app = _without_paths(batches)
+    add = partial(_add_answers, app, batches, metrics, limits)
+    for name, task in tasks.items():
+        add(f"/predict/{name}", name, **_described(task.predictor))
+        add(f"/draw/{name}", f"draw/{name}", include_in_schema=False)
+    if words is not None:
+        add("/word", "word", **_described(words))
+    models = {name: task.description() for name, task in tasks.items()}
+    _add_pages(app, {"tasks": models, "word": words is not None}, batches, metrics)
+    return app
+
+
+def _without_paths(batches: Batches) -> Any:
+    from fastapi import FastAPI
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -83,14 +86,6 @@ def make_app(
         redoc_url=None,
     )
     app.state.batches = batches
-    add = partial(_add_answers, app, batches, metrics, limits)
-    for name, task in tasks.items():
-        add(f"/predict/{name}", name, **_described(task.predictor))
-        add(f"/draw/{name}", f"draw/{name}", include_in_schema=False)
-    if words is not None:
-        add("/word", "word", **_described(words))
-    models = {name: task.description for name, task in tasks.items()}
-    _add_pages(app, {"tasks": models, "word": words is not None}, batches, metrics)
     return app
 
 
@@ -101,17 +96,17 @@ def _add_answers(
     limits: Limits,
     path: str,
     kind: str,
-    **described: Any,
+    **openapi: Any,
 ) -> None:
     from fastapi import Request, Response
 
     async def answer(request: Request) -> Response:
-        start = time.perf_counter()
-        reply = await _reply(batches, kind, request, limits)
-        metrics.request(kind, reply.status_code, time.perf_counter() - start)
+        with metrics.seconds.labels(kind).time():
+            reply = await _reply(batches, kind, request, limits)
+        metrics.requests.labels(kind, reply.status_code).inc()
         return reply
 
-    app.post(path, operation_id=kind, **described)(answer)
+    app.post(path, operation_id=kind, **openapi)(answer)
 
 
 def _described(answering: Any) -> Dict[str, Any]:
@@ -231,20 +226,17 @@ class _Metrics:
         self.text = partial(prometheus.generate_latest, registry)
         # RAM, processor time, open files.
         prometheus.ProcessCollector(registry=registry)
-        counter = partial(prometheus.Counter, registry=registry)
         histogram = partial(prometheus.Histogram, labelnames=["kind"], registry=registry)
-        self._requests = counter("elmo_requests", "Requests by their status", ["kind", "status"])
-        self._request_seconds = histogram(
+        self.requests = prometheus.Counter(
+            "elmo_requests", "Requests by their status", ["kind", "status"], registry=registry
+        )
+        self.seconds = histogram(
             "elmo_request_seconds", "From a request to its answer", buckets=_SECONDS
         )
         self._batch_seconds = histogram("elmo_batch_seconds", "Time of a batch", buckets=_SECONDS)
         self._batch_size = histogram("elmo_batch_size", "Requests in a batch", buckets=_SIZES)
         waiting = "Requests that wait for a batch"
         self.waiting = prometheus.Gauge("elmo_waiting", waiting, registry=registry)
-
-    def request(self, kind: str, status: int, seconds: float) -> None:
-        self._requests.labels(kind, status).inc()
-        self._request_seconds.labels(kind).observe(seconds)
 
     def batch(self, kind: str, size: int, seconds: float) -> None:
         self._batch_seconds.labels(kind).observe(seconds)

@@ -54,7 +54,6 @@ class ServedTask:
         self.layer_weights = layer_weights
         self._limits = limits
 
-    @property
     def description(self) -> Dict[str, Any]:
         """What the page shows of the task."""
         shown = {name: getattr(self.predictor, name) for name in ("title", "summary", "example")}
@@ -94,19 +93,9 @@ def load_tasks(
     limits: Limits,
 ) -> Dict[str, ServedTask]:
     """
-    Loads trained models, without their caches of layers.
-
-    # Parameters
-
-    archives : `Iterable[Union[str, os.PathLike]]`
-        A `model.tar.gz` or the folder of a training run, at most one of each task.
-    load_predictor : `Callable`
-        See `elmo_plugin.load_predictor`.
-
-    # Returns
-
-    `Dict[str, ServedTask]`
-        By the name of the task: the registered one, without `elmo-`.
+    Loads trained models, at most one of each task, without their caches of layers. Returns them by
+    the names of the tasks: the registered ones, without `elmo-`. For `load_predictor` see
+    `elmo_plugin.load_predictor`.
 
     # Raises
 
@@ -132,10 +121,9 @@ def load_tasks(
             if isinstance(module, Elmo):
                 # Requests must not be stored on the disk.
                 module.leave_cache()
-        trained = TrainedModel(model.state_dict(), str(archive), predictor.config)
-        weights = [
-            {"at": mix.at, "weights": mix.weights, "gamma": mix.gamma}
-            for mix in stored_layer_weights(trained)
-        ]
+        mixes = stored_layer_weights(
+            TrainedModel(model.state_dict(), str(archive), predictor.config)
+        )
+        weights = [{"at": mix.at, "weights": mix.weights, "gamma": mix.gamma} for mix in mixes]
         archive_of[task], tasks[task] = str(archive), ServedTask(predictor, limits, weights)
     return tasks

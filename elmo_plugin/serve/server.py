@@ -24,12 +24,8 @@ class AllowedHosts:
     such a site may lead to this server (DNS rebinding), but the browser sends it as `Host` or
     `Origin`. An allowed `Host` is needed; an `Origin` must be the same or allowed. Any port is.
 
-    # Parameters
-
-    app : `Any`
-    hosts : `Iterable[str]`
-        What is allowed beside localhost, IPv6 in brackets. `*` allows everything; `0.0.0.0` and
-        `[::]` allow a `Host` that is an address, because no name led to it.
+    `hosts` are allowed beside localhost, IPv6 in brackets. `*` allows everything; `0.0.0.0` and
+    `[::]` allow a `Host` that is an address, because no name led to it.
     """
 
     def __init__(self, app: Any, hosts: Iterable[str]) -> None:
@@ -80,16 +76,8 @@ def listen(host: str, port: int) -> socket.socket:
 def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> NoReturn:
     """
     Serves an application until SIGINT or SIGTERM. Requests that are not answered 6 seconds later
-    are cancelled, and the process ends: with 130 after SIGINT, else with 0.
-
-    # Parameters
-
-    app : `Any`
-        See `make_app`.
-    host, port
-        See `listen`; port 0 is any free one.
-    on_start : `Callable[[str], object]`
-        Called with the URL when it listens.
+    are cancelled, and the process ends: with 130 after SIGINT, else with 0. Port 0 is any free one;
+    `on_start` is called with the URL when the server listens.
     """
     import uvicorn
 

@@ -40,8 +40,8 @@ class Prediction(Dict[str, Any]):
         for name in Predictor.list_available():
             draw = getattr(Predictor.by_name(name), "draw", None)
             if draw is not None:
-                # Raised for a prediction of another task.
-                with suppress(KeyError):
+                # Raised for a prediction of another task, and by a task that is not shown.
+                with suppress(KeyError, NotImplementedError):
                     return "".join(map(_html, draw(self)))
         return None
 

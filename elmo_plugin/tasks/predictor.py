@@ -30,8 +30,6 @@ class TaskPredictor(Predictor):
 
     # Parameters
 
-    model : `Model`
-    dataset_reader : `DatasetReader`
     output_format : `str`, optional (default = `"json"`)
         One of the class's `output_formats`.
 
@@ -86,9 +84,7 @@ class TaskPredictor(Predictor):
 
     def line_of(self, sentences: List[List[str]]) -> JsonDict:
         """The input line of a sentence's words; of several sentences if `reads_documents`."""
-        raise ConfigurationError(
-            f"{type(self).__name__} does not read sentences: it needs two texts."
-        )
+        raise ConfigurationError(f"{type(self).__name__} reads pairs of texts, not single ones.")
 
     @classmethod
     def draw(cls, prediction: Prediction) -> Iterable[Part]:
@@ -162,6 +158,15 @@ class TaskPredictor(Predictor):
     def _for_scorer(self, outputs: JsonDict) -> str:
         """The prediction in the other output format, usually that of an official scorer."""
         raise NotImplementedError
+
+
+@contextmanager
+def in_columns(location: str) -> Iterator[None]:
+    """Says where the `ValueError` of a format of columns comes from, and what to do."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{location}: {error}. Use JSON output instead.") from error
 
 
 class SentencePredictor(TaskPredictor):

@@ -3,74 +3,48 @@ import pickle
 
 import pytest
 
+import elmo_plugin.plugin  # noqa: F401
 from elmo_plugin.tasks.prediction import Prediction
 from tests.html import shown, text_of
 
 EVIL = "<script>alert('1 & 2')</script>"
+WORDS = ["They", "like", "old", "trees"]
+FRAME = {"predicate": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}
+PER, LOC = ({"type": name, "start": n, "end": n + 1} for name, n in (("PER", 0), ("LOC", 2)))
 
 
-def marks(tree):
-    """Text and label of each marked part."""
-    return [
-        (text_of(each).removesuffix(each[-1].text).strip(), each[-1].text)
-        for each in tree.iter("mark")
-    ]
+def mention(sentence, start, end):
+    return {"sentence": sentence, "start": start, "end": end}
 
 
-def test_entities_are_marked():
-    prediction = Prediction(
-        tokens=["Ada", "Lovelace", "in", "London"],
-        entities=[
-            {"type": "PER", "start": 0, "end": 1, "text": "Ada Lovelace"},
-            {"type": "LOC", "start": 3, "end": 3, "text": "London"},
-        ],
-    )
-    tree = shown(prediction)
-    assert marks(tree) == [("Ada Lovelace", "PER"), ("London", "LOC")]
-    assert text_of(tree) == "Ada Lovelace PER in London LOC"
-    colours = {each.get("style") for each in tree.iter("mark")}
-    assert len(colours) == 2
+CLUSTERS = [[mention(0, 0, 0), mention(0, 2, 2)], [mention(0, 2, 3), mention(1, 0, 0)]]
+ENDING_TOGETHER = [[mention(0, 0, 2)], [mention(0, 2, 2)], [mention(0, 1, 2)]]
 
 
-def test_each_frame_has_a_line():
-    frames = [
-        {"predicate": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]},
-        {"predicate": 3, "tags": ["O", "O", "O", "B-V"]},
-    ]
-    prediction = Prediction(tokens=["They", "like", "old", "trees"], frames=frames)
-    lines = list(shown(prediction))
-    assert marks(lines[0]) == [("They", "ARG0"), ("like", "V"), ("old trees", "ARG1")]
-    assert marks(lines[1]) == [("trees", "V")]
-    # Of a corpus, each frame is a prediction.
-    assert marks(shown(Prediction(tokens=prediction["tokens"], **frames[0]))) == marks(lines[0])
-
-
-def test_mentions_are_nested():
-    prediction = Prediction(
-        sentences=[["Anna", "lost", "her", "keys"], ["They", "are", "hers"]],
-        clusters=[
-            [
-                {"sentence": 0, "start": 0, "end": 0},
-                {"sentence": 0, "start": 2, "end": 2},
-            ],
-            [
-                {"sentence": 0, "start": 2, "end": 3},
-                {"sentence": 1, "start": 0, "end": 0},
-            ],
-        ],
-    )
-    tree = shown(prediction)
-    assert text_of(tree[0]) == "Anna 0 lost her 0 keys 1"
-    outer = tree[0].findall("mark")[1]
-    assert text_of(outer.find("mark")) == "her 0"
-    assert text_of(tree[1]) == "They 1 are hers"
-
-
-def test_of_spans_that_end_together_the_outer_one_ends_last():
-    mention = {"sentence": 0, "end": 2}
-    clusters = [[{**mention, "start": 0}], [{**mention, "start": 2}], [{**mention, "start": 1}]]
-    tree = shown(Prediction(sentences=[["a", "b", "c"]], clusters=clusters))
-    assert text_of(tree) == "a b c 1 2 0"
+@pytest.mark.parametrize(
+    "prediction, lines",
+    [
+        ({"tokens": WORDS, "entities": [PER, LOC]}, ["They like PER old trees LOC"]),
+        (
+            {"tokens": WORDS, "frames": [FRAME, {"predicate": 3, "tags": ["O", "O", "O", "B-V"]}]},
+            ["They ARG0 like V old trees ARG1", "They like old trees V"],
+        ),
+        # Of a corpus, each frame is a prediction.
+        ({"tokens": WORDS, **FRAME}, ["They ARG0 like V old trees ARG1"]),
+        (
+            {"sentences": [["Anna", "lost", "her", "keys"], ["They", "are"]], "clusters": CLUSTERS},
+            ["Anna 0 lost her 0 keys 1", "They 1 are"],
+        ),
+        # The outer span ends last.
+        ({"sentences": [["a", "b", "c"]], "clusters": ENDING_TOGETHER}, ["a b c 1 2 0"]),
+        ({"tokens": ["A", "dog"], "probabilities": {"good": 1.0}}, ["A dog"]),
+    ],
+)
+def test_spans_are_marked(prediction, lines):
+    tree = shown(Prediction(prediction))
+    assert [text_of(line) for line in tree.findall("p")] == lines
+    labels = {mark[-1].text: mark.get("style") for mark in tree.iter("mark")}
+    assert len(set(labels.values())) == len(labels)
 
 
 def test_an_answer_is_marked_in_its_passage():
@@ -80,9 +54,9 @@ def test_an_answer_is_marked_in_its_passage():
     ]
     prediction = Prediction({**best[0], "n_best": best})
     assert text_of(shown(prediction)).startswith("in London in London")
-    prediction.passage = "Ada lives in London & Paris"
+    prediction.passage = "Ada lives in London. She works."
     tree = shown(prediction)
-    assert text_of(tree[0]) == prediction.passage
+    assert [text_of(line) for line in tree.iter("p")] == ["Ada lives in London .", "She works ."]
     assert [each.text for each in tree.iter("mark")] == ["in London"]
     rows = [[text_of(cell) for cell in row] for row in tree.iter("tr")]
     assert rows == [["in London", "", "0.750"], ["London", "", "0.125"]]
@@ -110,14 +84,9 @@ def test_probabilities_are_bars():
     [
         {"tokens": [EVIL], "entities": [{"type": EVIL, "start": 0, "end": 0}]},
         {"tokens": [EVIL], "frames": [{"predicate": 0, "tags": [f"B-{EVIL}"]}]},
-        {"sentences": [[EVIL]], "clusters": [[{"sentence": 0, "start": 0, "end": 0}]]},
+        {"sentences": [[EVIL]], "clusters": [[mention(0, 0, 0)]]},
         {"tokens": [EVIL], "probabilities": {EVIL: 0.5}},
-        {
-            "answer": EVIL,
-            "start": 0,
-            "end": len(EVIL),
-            "n_best": [{"answer": EVIL, "probability": 1.0}],
-        },
+        {"answer": EVIL, "start": 0, "end": 9, "n_best": [{"answer": EVIL, "probability": 1.0}]},
     ],
 )
 def test_text_and_labels_are_no_html(prediction):

@@ -3,6 +3,7 @@ A seventh task touches nothing outside its own room: this one, which only this m
 trained, predicted, packed, served, shown and used in spaCy.
 """
 
+import inspect
 import json
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from overrides import overrides
 
 import elmo_plugin.integrations.for_spacy  # noqa: F401
 from elmo_plugin import load_predictor
-from elmo_plugin.bilm.io.pack import pack
+from elmo_plugin.commands.pack import pack
 from elmo_plugin.serve.app import make_app
 from elmo_plugin.serve.served_task import Limits, load_tasks
 from elmo_plugin.tasks.model import ClassifierModel
@@ -152,8 +153,8 @@ def test_it_is_used_in_spacy(archive):
 
 
 def test_no_task_is_named_outside_of_the_rooms():
-    files = [*PACKAGE.glob("serve/*"), PACKAGE / "bilm/io/pack.py", PACKAGE / "tasks/prediction.py"]
-    for file in files:
+    packing = Path(inspect.getsourcefile(pack))
+    for file in (*PACKAGE.glob("serve/*"), packing, PACKAGE / "tasks/prediction.py"):
         if file.is_file():
             text = file.read_text(encoding="utf-8")
             for task in ("coref", "snli", "squad", "srl", "sst", "elmo-ner"):

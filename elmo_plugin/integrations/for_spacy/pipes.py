@@ -35,15 +35,12 @@ class BatchPipe(Pipe):
     The base of the components: annotates documents in batches, and is stored in the folder or the
     bytes of its pipeline. A subclass has `annotate`, which changes documents in place; `to_disk`,
     which writes all that it needs into a folder; and `from_disk`, which reads that in place of the
-    files that its settings name.
-
-    # Parameters
-
-    name : `str`
-        The name of the component in its pipeline.
+    files that its settings name. `name` is that of the component in its pipeline.
     """
 
     annotate: Callable[[Sequence[Doc]], None]
+    to_disk: Callable[..., None]
+    from_disk: Callable[..., "BatchPipe"]
 
     def __init__(self, name: str) -> None:
         self.name = name

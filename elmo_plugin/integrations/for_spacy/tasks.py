@@ -29,6 +29,8 @@ _VERB = "V"
 
 #: What a predictor reads together: a sentence, or the sentences of a document.
 Text = List[List[Token]]
+#: The texts of a document, and what the predictor writes for each.
+Predictions = List[Tuple[Text, Dict[str, Any]]]
 
 
 class Frame(NamedTuple):
@@ -90,53 +92,47 @@ class ElmoTask(BatchPipe):
     def load(self) -> Any:
         """The predictor; the archive is read at the first call."""
         if self._predictor is None:
+            file = self._file or shipped_archives().get(self.task.removeprefix("elmo-"))
+            if file is None:
+                raise ConfigurationError(
+                    f"{self.name}: no trained model of {self.task or 'any task'} comes with the "
+                    "project. Set `archive` to one that `allennlp train` wrote."
+                )
             device = get_torch_default_device()
             number = (device.index or 0) if device.type == "cuda" else -1
-            predictor = elmo_plugin.load_predictor(self._file or self._shipped_file(), number)
+            predictor = elmo_plugin.load_predictor(file, number)
             model: Any = predictor._model
             found = model.default_predictor
             if self.task not in ("", found):
                 raise ConfigurationError(
-                    f"{self.name}: expected an archive of {self.task}, found {self._file} of "
+                    f"{self.name}: expected an archive of {self.task}, found {file} of "
                     f"{found or type(model).__name__}. Correct `archive`."
                 )
             self._predictor = predictor
         return self._predictor
 
-    def _shipped_file(self) -> str:
-        path = shipped_archives().get(self.task.removeprefix("elmo-"))
-        if path is None:
-            raise ConfigurationError(
-                f"{self.name}: no trained model of {self.task or 'any task'} comes with the "
-                "project. Set `archive` to one that `allennlp train` wrote."
-            )
-        return str(path)
-
     def annotate(self, docs: Sequence[Doc]) -> None:
-        """Sets the predictions of documents."""
-        whole = self.load().reads_documents
-        texts = [_texts(doc, whole) for doc in docs]
-        predictions = iter(self._predict([text for of_doc in texts for text in of_doc]))
-        for doc, of_doc in zip(docs, texts):
-            self.set(doc, [(text, next(predictions)) for text in of_doc])
+        """Sets the predictions of documents, which are read in batches of similar length."""
+        predictor = self.load()
+        predictions: Dict[int, Dict[str, Any]] = {}
+        texts = [(doc, text) for doc in docs for text in _texts(doc, predictor.reads_documents)]
+        lengths = [sum(map(len, text)) for _, text in texts]
+        order = sorted(range(len(texts)), key=lengths.__getitem__)
+        for batch in token_batches([lengths[number] for number in order], _BATCH_SIZE):
+            lines = [self.line_of(texts[number][1]) for number in order[batch]]
+            predictions.update(zip(order[batch], predictor.predict_batch_json(lines)))
+        for doc in docs:
+            # By identity, because documents with the same text are different objects.
+            own = [number for number, (owner, _) in enumerate(texts) if owner is doc]
+            self.set(doc, [(texts[number][1], predictions[number]) for number in own])
 
     def line_of(self, text: Text) -> Dict[str, Any]:
         """The input line of a text."""
         return self.load().line_of([[token.text for token in tokens] for tokens in text])
 
-    def set(self, doc: Doc, predictions: List[Tuple[Text, Dict[str, Any]]]) -> None:
+    def set(self, doc: Doc, predictions: Predictions) -> None:
         """Sets the predictions for the texts of a document."""
         doc._.elmo_task = [dict(prediction) for _, prediction in predictions]
-
-    def _predict(self, texts: List[Text]) -> List[Dict[str, Any]]:
-        """In batches of similar length."""
-        lengths = [sum(map(len, text)) for text in texts]
-        order = sorted(range(len(texts)), key=lengths.__getitem__)
-        predictions: Dict[int, Dict[str, Any]] = {}
-        for batch in token_batches([lengths[number] for number in order], _BATCH_SIZE):
-            lines = [self.line_of(texts[number]) for number in order[batch]]
-            predictions.update(zip(order[batch], self._predictor.predict_batch_json(lines)))
-        return [predictions[number] for number in range(len(texts))]
 
     def to_disk(self, path: Any, *, exclude: Any = ()) -> None:
         """Writes the trained model as `model.tar.gz`, which `allennlp predict` reads, too."""
@@ -178,7 +174,7 @@ class ElmoNer(ElmoTask):
 
     task = "elmo-ner"
 
-    def set(self, doc: Doc, predictions: List[Tuple[Text, Dict[str, Any]]]) -> None:
+    def set(self, doc: Doc, predictions: Predictions) -> None:
         """Adds the entities of a document."""
         taken = {token.i for entity in doc.ents for token in entity}
         new = [
@@ -238,7 +234,7 @@ class ElmoSrl(ElmoTask):
             )
         return {**line, "predicates": verbs}
 
-    def set(self, doc: Doc, predictions: List[Tuple[Text, Dict[str, Any]]]) -> None:
+    def set(self, doc: Doc, predictions: Predictions) -> None:
         """Sets the frames of a document."""
         doc.user_data["srl"] = []
         for (tokens,), prediction in predictions:
@@ -260,7 +256,7 @@ class ElmoCoref(ElmoTask):
 
     task = "elmo-coref"
 
-    def set(self, doc: Doc, predictions: List[Tuple[Text, Dict[str, Any]]]) -> None:
+    def set(self, doc: Doc, predictions: Predictions) -> None:
         """Sets the clusters of a document."""
         doc.user_data["coref_clusters"] = [
             [

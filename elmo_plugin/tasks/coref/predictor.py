@@ -11,7 +11,7 @@ from elmo_plugin.corpora.conll2012 import Mention, check_columns, format_corefer
 from elmo_plugin.tasks.coref.input import document_of
 from elmo_plugin.tasks.coref.reader import mentions_of
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
+from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor, in_columns
 
 
 @Predictor.register("elmo-coref")
@@ -71,12 +71,7 @@ class CorefPredictor(TaskPredictor):
 
     @overrides
     def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
-        """
-        # Raises
-
-        `ValueError`
-            If the output format cannot hold a document's name or words.
-        """
+        """A `ValueError` if the output format cannot hold a document's name or words."""
         for instance in instances:
             metadata = instance["metadata"].metadata
             name = metadata["document_id"]
@@ -94,10 +89,8 @@ class CorefPredictor(TaskPredictor):
 
     def _check_columns(self, document_id: str, sentences: List[List[str]], location: str) -> None:
         if self._output_format == "conll":
-            try:
+            with in_columns(location):
                 check_columns(document_id, sentences)
-            except ValueError as error:
-                raise ValueError(f"{location}: {error}. Use JSON output instead.") from error
 
     @overrides
     def _json_to_instance(self, json_dict: JsonDict) -> Instance:
@@ -170,14 +163,11 @@ def _mention(first: int, last: int, firsts: List[int], metadata: Dict[str, Any])
 
 def _marked(sentences: List[List[str]], clusters: List[List[JsonDict]]) -> str:
     """`[0 Anna ] lost [1 [0 her ] keys ] .`"""
-    opening = [[""] * len(words) for words in sentences]
-    closing = [[""] * len(words) for words in sentences]
+    rows = [list(words) for words in sentences]
     mentions = [(mention, number) for number, cluster in enumerate(clusters) for mention in cluster]
-    # Of nested mentions that begin together, the longest comes first.
-    for mention, number in sorted(mentions, key=lambda pair: -pair[0]["end"]):
-        opening[mention["sentence"]][mention["start"]] += f"[{number} "
-        closing[mention["sentence"]][mention["end"]] += " ]"
-    return "\n".join(
-        " ".join(f"{a}{word}{b}" for a, word, b in zip(before, words, after))
-        for before, words, after in zip(opening, sentences, closing)
-    )
+    # Of nested mentions that begin together, the longest is marked last, around the others.
+    for mention, number in sorted(mentions, key=lambda pair: -pair[0]["end"])[::-1]:
+        row, start = rows[mention["sentence"]], mention["start"]
+        row[start] = f"[{number} {row[start]}"
+        row[mention["end"]] += " ]"
+    return "\n".join(map(" ".join, rows))

@@ -11,7 +11,7 @@ from elmo_plugin.corpora.tag_spans import bio_tags, tags_to_spans
 from elmo_plugin.corpora.tokenizer import words_of_line
 from elmo_plugin.tasks.ner.reader import ENTITIES
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import SentencePredictor
+from elmo_plugin.tasks.predictor import SentencePredictor, in_columns
 
 
 @Predictor.register("elmo-ner")
@@ -46,11 +46,9 @@ class NerPredictor(SentencePredictor):
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
         words = words_of_line(line, location)
         if self._output_format == "conll":
-            try:
+            with in_columns(location):
                 for word in words:
                     check_word(word)
-            except ValueError as error:
-                raise ValueError(f"{location}: {error}. Use JSON output instead.") from error
         return {"tokens": words}
 
     @overrides

@@ -32,8 +32,6 @@ class SquadPredictor(TaskPredictor):
 
     # Parameters
 
-    model : `Model`
-    dataset_reader : `DatasetReader`
     official_file : `Optional[str]`, optional (default = `None`)
         Also write the answers to this file in the format of SQuAD's own script, one JSON object of
         identifiers and answers; every question then needs an `id`. The file is a complete object

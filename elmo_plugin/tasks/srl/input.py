@@ -9,15 +9,18 @@ from elmo_plugin.util.errors import ConfigurationError
 def check_form(line: Dict[str, Any]) -> Dict[str, Any]:
     """Returns the line. Raises `ValueError` if its text or its predicates have another form."""
     words, predicates = line.get("tokens", [line.get("sentence")]), line.get("predicates")
-    if not ("sentence" in line or "tokens" in line):
-        raise ValueError('expected an object with "sentence" or "tokens"')
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise ValueError('expected "sentence" to be text, or "tokens" a list of words')
-    if "tokens" in line and "" in words:
-        raise ValueError('expected "tokens" to hold no empty word')
+    is_text = isinstance(words, list) and all(isinstance(word, str) for word in words)
     is_list = isinstance(predicates, list) and {*map(type, predicates)} <= {int, str}
-    if not is_list and predicates not in (None, "all"):
-        raise ValueError('expected "predicates" to be whole numbers or words in a list, or "all"')
+    has_empty = is_text and "tokens" in line and "" in words
+    has_form = is_list or predicates in (None, "all")
+    for is_right, expected in (
+        ("sentence" in line or "tokens" in line, 'an object with "sentence" or "tokens"'),
+        (is_text, '"sentence" to be text, or "tokens" a list of words'),
+        (not has_empty, '"tokens" to hold no empty word'),
+        (has_form, '"predicates" to be a list of whole numbers or words, or "all"'),
+    ):
+        if not is_right:
+            raise ValueError(f"expected {expected}")
     return line
 
 

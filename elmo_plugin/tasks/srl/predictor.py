@@ -15,7 +15,7 @@ from elmo_plugin.corpora.conll2012 import format_propositions
 from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.corpora.tokenizer import verb_positions
 from elmo_plugin.tasks.prediction import MarkedWords, Part, Prediction
-from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
+from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor, in_columns
 from elmo_plugin.tasks.srl.input import check_form, load_spacy, positions_of, words_of
 from elmo_plugin.tasks.srl.reader import ROLES
 from elmo_plugin.util.errors import ConfigurationError
@@ -115,11 +115,8 @@ class SrlPredictor(TaskPredictor):
     @overrides
     def predict_batch_json(self, inputs: List[JsonDict]) -> List[JsonDict]:
         """
-        # Raises
-
-        `ValueError`
-            If a line has neither `sentence` nor `tokens`, a predicate outside the sentence, or no
-            `predicates` although no spaCy model finds verbs.
+        A `ValueError` if a line has neither `sentence` nor `tokens`, a predicate outside the
+        sentence, or no `predicates` although no spaCy model finds verbs.
         """
         sentences = [self._tokens(self._checked(line, "the sentence")) for line in inputs]
         instances = [
@@ -152,8 +149,8 @@ class SrlPredictor(TaskPredictor):
             predicates = check_form(line).get("predicates")
             if predicates is None and not self._spacy_model:
                 raise ValueError(
-                    'expected "predicates", their positions or "all", or a spaCy pipeline that '
-                    """finds verbs: --predictor-args '{"spacy_model": "en_core_web_sm"}'"""
+                    'expected "predicates", their positions, words or "all", or a spaCy pipeline '
+                    """that finds verbs: --predictor-args '{"spacy_model": "en_core_web_sm"}'"""
                 )
             if isinstance(predicates, list):
                 self._predicates(line, self._tokens(line, tag=False))
@@ -263,8 +260,6 @@ def _propositions(words: List[str], frames: List[JsonDict]) -> str:
         (frame["predicate"], "verb" if lemma in ("", "-") else lemma)
         for frame, lemma in zip(frames, lemmas)
     ]
-    try:
+    # A corpus may have two predicates at one word.
+    with in_columns(repr(" ".join(words))):
         return format_propositions(len(words), predicates, [frame["tags"] for frame in frames])
-    except ValueError as error:
-        # A corpus may have two predicates at one word.
-        raise ValueError(f"{' '.join(words)!r}: {error}. Use JSON output instead.") from error

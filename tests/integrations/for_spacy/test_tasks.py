@@ -9,6 +9,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from elmo_plugin.corpora.conll2012 import read_documents, read_sentences
+from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.util.errors import ConfigurationError
 from tests.trained import FIXTURES
 
@@ -38,25 +39,59 @@ def clusters(doc):
     return [[(span.start, span.end) for span in cluster] for cluster in doc._.coref_clusters]
 
 
-def documents(nlp):
-    """The documents of the fixture, with its sentences."""
-    for document in read_documents(COREF):
-        sentences = [list(sentence.words) for sentence in document.sentences]
-        starts = [n == 0 for words in sentences for n in range(len(words))]
-        words = [word for words in sentences for word in words]
-        yield sentences, Doc(nlp.vocab, words=words, sent_starts=starts)
+def expected(task, predictor, sentences):
+    """What the component sets, from what the predictor says about each sentence."""
+    firsts = [sum(map(len, sentences[:number])) for number in range(len(sentences))]
+
+    def place(number, start, end):
+        return firsts[number] + start, firsts[number] + end + 1
+
+    if task == "coref":
+        found = predictor.predict_json({"sentences": sentences})["clusters"] if sentences else []
+        return [[place(m["sentence"], m["start"], m["end"]) for m in each] for each in found]
+    found = []
+    for number, words in enumerate(sentences):
+        output = predictor.predict_json({"tokens": words, "predicates": "all"})
+        for entity in output.get("entities", ()):
+            found.append((*place(number, entity["start"], entity["end"]), entity["type"]))
+        for frame in output.get("frames", ()):
+            verb, spans = frame["predicate"], tags_to_spans(frame["tags"])
+            roles = [(*place(number, s.start, s.end), s.label) for s in spans if s.label != "V"]
+            found.append([(*place(number, verb, verb), "V"), *roles])
+    return found
 
 
-def test_entities_are_those_of_the_tasks_predictor(pipeline, archive_of, predictor_of):
-    doc = pipeline("elmo_ner", archive=archive_of("ner"))(TEXT)
-    assert [[token.text for token in sent] for sent in doc.sents] == SENTENCES
-    expected, first = [], 0
-    for words in SENTENCES:
-        for entity in predictor_of("ner").predict_json({"tokens": words})["entities"]:
-            expected.append((first + entity["start"], first + entity["end"] + 1, entity["type"]))
-        first += len(words)
-    assert entities(doc) == expected
-    assert len(expected) > 1
+DOCUMENTS = [
+    [list(sentence.words) for sentence in document.sentences] for document in read_documents(COREF)
+]
+
+
+@pytest.mark.parametrize(
+    "task, settings, show, given",
+    [
+        ("ner", {}, entities, [SENTENCES, []]),
+        (
+            "srl",
+            {"predicates": "all"},
+            frames,
+            [[list(sentence.words) for sentence in list(read_sentences(SRL))[:8]]],
+        ),
+        ("coref", {}, clusters, [*DOCUMENTS, []]),
+    ],
+)
+def test_a_component_sets_what_the_predictor_says(
+    pipeline, archive_of, predictor_of, task, settings, show, given
+):
+    nlp = pipeline(f"elmo_{task}", archive=archive_of(task), **settings)
+    # It would leave the given boundaries alone.
+    nlp.remove_pipe("sentencizer")
+    documents = []
+    for sentences in given:
+        starts = [number == 0 for words in sentences for number in range(len(words))]
+        documents.append(Doc(nlp.vocab, words=sum(sentences, []), sent_starts=starts))
+    wanted = [expected(task, predictor_of(task), sentences) for sentences in given]
+    assert [show(doc) for doc in nlp.pipe(documents)] == wanted
+    assert sum(map(len, wanted)) > 1
 
 
 def test_the_model_that_comes_with_the_project_is_the_default(pipeline, tmp_path):
@@ -67,20 +102,6 @@ def test_the_model_that_comes_with_the_project_is_the_default(pipeline, tmp_path
     nlp.to_disk(tmp_path / "pipeline")
     again = spacy.load(tmp_path / "pipeline")
     assert [(entity.text, entity.label_) for entity in again(text).ents] == expected
-
-
-def test_a_model_that_does_not_come_with_the_project_must_be_named(pipeline, monkeypatch):
-    module = "elmo_plugin.integrations.for_spacy.tasks"
-    monkeypatch.setattr(f"{module}.shipped_archives", dict)
-    with pytest.raises(ConfigurationError, match="no trained model of elmo-coref comes with"):
-        pipeline("elmo_coref")("Ada lost her keys.")
-
-
-def test_white_space_is_not_read(pipeline, archive_of):
-    nlp = pipeline("elmo_ner", archive=archive_of("ner"))
-    plain, spaced = nlp(TEXT), nlp(TEXT.replace(" ", "  "))
-    assert len(spaced) > len(plain)
-    assert [e.text for e in spaced.ents] == [e.text for e in plain.ents]
 
 
 def test_earlier_entities_are_kept(pipeline, archive_of):
@@ -96,7 +117,7 @@ def test_the_model_reads_batches_and_their_size_changes_nothing(pipeline, archiv
     nlp = pipeline("elmo_ner", archive=archive_of("ner"))
     texts = [TEXT, "", "London", "Tom lives in Nairobi with Anna."] * 2
     alone = [entities(nlp(text)) for text in texts]
-    predictor = nlp.get_pipe("elmo_ner")._predictor
+    predictor = nlp.get_pipe("elmo_ner").load()
     sizes = []
     predict = predictor.predict_batch_json
 
@@ -112,12 +133,6 @@ def test_the_model_reads_batches_and_their_size_changes_nothing(pipeline, archiv
     assert sizes == [8, 4, 4]
 
 
-def test_many_sentences_are_divided_into_batches(pipeline, archive_of):
-    nlp = pipeline("elmo_ner", archive=archive_of("ner"))
-    doc = nlp(" ".join([TEXT] * 50))
-    assert len(entities(doc)) == 50 * len(entities(nlp(TEXT)))
-
-
 def test_spacy_scores_entities(pipeline, archive_of):
     nlp = pipeline("elmo_ner", archive=archive_of("ner"))
     gold = [(e.start_char, e.end_char, e.label_) for e in nlp(TEXT).ents]
@@ -125,29 +140,6 @@ def test_spacy_scores_entities(pipeline, archive_of):
     scores = nlp.evaluate([example])
     assert scores["ents_r"] == 1.0
     assert scores["ents_p"] == pytest.approx((len(gold) - 1) / len(gold))
-
-
-def test_frames_are_those_of_the_tasks_predictor(pipeline, archive_of, predictor_of):
-    sentences = [list(sentence.words) for sentence in list(read_sentences(SRL))[:8]]
-    nlp = pipeline("elmo_srl", archive=archive_of("srl"), predicates="all")
-    nlp.remove_pipe("sentencizer")
-    starts = [n == 0 for words in sentences for n in range(len(words))]
-    doc = nlp(Doc(nlp.vocab, words=sum(sentences, []), sent_starts=starts))
-    found, first, num_arguments = iter(frames(doc)), 0, 0
-    for words in sentences:
-        line = {"tokens": words, "predicates": "all"}
-        for frame in predictor_of("srl").predict_json(line)["frames"]:
-            verb, *arguments = next(found)
-            place = first + frame["predicate"]
-            assert verb == (place, place + 1, "V")
-            tags = ["O"] * len(words)
-            for start, end, label in arguments:
-                tags[start - first : end - first] = [f"I-{label}"] * (end - start)
-                tags[start - first] = f"B-{label}"
-            assert tags == ["O" if tag.endswith("-V") else tag for tag in frame["tags"]]
-            num_arguments += len(arguments)
-        first += len(words)
-    assert num_arguments and not list(found)
 
 
 @pytest.mark.parametrize("annotation", ["tags", "pos"])
@@ -173,31 +165,6 @@ def test_an_error_handler_of_spacy_can_skip_a_document(pipeline, archive_of):
     kept = list(nlp.pipe([nlp.make_doc(TEXT), good], batch_size=1))
     assert [doc.text for doc in kept] == ["Ada slept "]
     assert [doc.text for doc in failed] == [TEXT]
-
-
-def test_clusters_are_those_of_the_tasks_predictor(pipeline, archive_of, predictor_of):
-    nlp = pipeline("elmo_coref", archive=archive_of("coref"))
-    predictor, num_clusters = predictor_of("coref"), 0
-    given, expected = [], []
-    for sentences, doc in documents(nlp):
-        firsts = [sum(map(len, sentences[:number])) for number in range(len(sentences))]
-        found = predictor.predict_json({"sentences": sentences})["clusters"]
-        expected.append(
-            [
-                [(firsts[m["sentence"]] + m["start"], firsts[m["sentence"]] + m["end"] + 1)]
-                for cluster in found
-                for m in cluster
-            ]
-        )
-        given.append(doc)
-        num_clusters += len(found)
-    given.append(nlp.make_doc(""))
-    expected.append([])
-    # The sentencizer leaves the given boundaries alone.
-    nlp.remove_pipe("sentencizer")
-    for doc, mentions in zip(nlp.pipe(given), expected, strict=True):
-        assert [[span] for cluster in clusters(doc) for span in cluster] == mentions
-    assert num_clusters
 
 
 @pytest.mark.parametrize("store", ["disk", "bytes"])
@@ -246,17 +213,24 @@ def test_an_unprocessed_document_has_no_frames_and_no_clusters(pipeline, archive
     assert doc._.srl == [] and doc._.coref_clusters == []
 
 
-def test_an_archive_of_another_task_is_refused(pipeline, archive_of):
-    nlp = pipeline("elmo_srl", archive=archive_of("ner"), predicates="all")
-    with pytest.raises(ConfigurationError, match="expected an archive of elmo-srl.*of elmo-ner"):
-        nlp(TEXT)
+@pytest.mark.parametrize(
+    "component, settings, message",
+    [
+        ("srl", {"predicates": "some"}, "one of verbs, all, found 'some'"),
+        ("srl", {"predicates": "all"}, "expected an archive of elmo-srl.*of elmo-ner"),
+        ("task", {"archive": ""}, "no trained model of any task comes with the project"),
+    ],
+)
+def test_a_wrong_setting_is_named(pipeline, archive_of, component, settings, message):
+    settings = {"archive": archive_of("ner"), **settings}
+    with pytest.raises(ConfigurationError, match=message):
+        pipeline(f"elmo_{component}", **settings)(TEXT)
 
 
-def test_a_missing_archive_is_named(pipeline):
-    with pytest.raises(ConfigurationError, match="no.tar.gz does not exist"):
-        pipeline("elmo_ner", archive="no.tar.gz")(TEXT)
-
-
-def test_predicates_are_verbs_or_all(pipeline):
-    with pytest.raises(ConfigurationError, match="one of verbs, all, found 'some'"):
-        pipeline("elmo_srl", archive="no.tar.gz", predicates="some")
+def test_any_task_has_a_component(pipeline, archive_of, predictor_of):
+    doc = pipeline("elmo_task", archive=archive_of("sst"))(TEXT)
+    lines = [{"tokens": words} for words in SENTENCES]
+    for found, expected in zip(doc._.elmo_task, predictor_of("sst").predict_batch_json(lines)):
+        assert (found["tokens"], found["label"]) == (expected["tokens"], expected["label"])
+    with pytest.raises(ConfigurationError, match="SnliPredictor reads pairs of texts"):
+        pipeline("elmo_task", archive=archive_of("snli"))(TEXT)

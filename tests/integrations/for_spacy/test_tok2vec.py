@@ -5,57 +5,16 @@ import numpy
 import pytest
 import spacy
 import torch
-from spacy.cli.init_config import fill_config
-from spacy.cli.train import train
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import SGD, set_dropout_rate
 
-from elmo_plugin.corpora.conll2003 import read_sentences
-from elmo_plugin.corpora.tag_spans import tags_to_spans
 from elmo_plugin.elmo import Elmo
 from elmo_plugin.integrations.for_spacy import elmo_tok2vec
 from elmo_plugin.util.errors import ConfigurationError
-from tests.trained import FIXTURES
 
 SENTENCES = [["They", "play", "chess", "."], ["The", "play", "began"]]
 TAGGED = [("I like green eggs", "N V J N"), ("Eat blue ham\n\nnow", "V J N _SP R")]
-SHIPPED = FIXTURES.parent / "pretrained/small"
-NER = FIXTURES / "corpora/ner/train.conll"
-CONFIG = """
-[paths]
-train = null
-dev = null
-[nlp]
-lang = "en"
-pipeline = ["ner"]
-batch_size = 8
-[components]
-[components.ner]
-factory = "ner"
-[components.ner.model]
-@architectures = "spacy.TransitionBasedParser.v2"
-state_type = "ner"
-extra_state_tokens = false
-hidden_width = 32
-maxout_pieces = 2
-use_upper = true
-[components.ner.model.tok2vec]
-@architectures = "elmo.Tok2Vec.v1"
-[corpora]
-[corpora.train]
-@readers = "spacy.Corpus.v1"
-path = ${paths.train}
-[corpora.dev]
-@readers = "spacy.Corpus.v1"
-path = ${paths.dev}
-[training]
-max_steps = 40
-eval_frequency = 20
-[training.optimizer]
-@optimizers = "Adam.v1"
-learn_rate = 0.01
-"""
 
 
 @pytest.fixture
@@ -104,32 +63,6 @@ def test_vectors_and_gradients_are_those_of_pytorch(docs, trainable):
     assert found.keys() == expected_gradients.keys()
     for name, gradient in expected_gradients.items():
         torch.testing.assert_close(found[name], gradient, atol=1e-5, rtol=1e-4)
-
-
-def test_gradients_are_finite_differences(docs):
-    model = initialized(docs)
-    gradients = random_gradients(docs, model.get_dim("nO"))
-    _, backprop = model.begin_update(docs)
-    backprop(gradients)
-    parameters = trained_parameters(model)
-    assert sorted(parameters) == ["mixes.0.gamma", "mixes.0.layer_scores"]
-
-    def loss():
-        vectors = model.predict(docs)
-        return sum(float((v.astype("float64") * g).sum()) for v, g in zip(vectors, gradients))
-
-    for parameter in parameters.values():
-        values = parameter.data.view(-1)
-        for place in range(len(values)):
-            before, losses = values[place].item(), []
-            for step in (0.01, -0.01):
-                values[place] = before + step
-                losses.append(loss())
-            values[place] = before
-            difference = (losses[0] - losses[1]) / 0.02
-            assert parameter.grad.view(-1)[place].item() == pytest.approx(
-                difference, abs=1e-3, rel=1e-2
-            )
 
 
 def test_an_optimizer_of_thinc_moves_what_has_gradients(docs):
@@ -261,40 +194,3 @@ def test_a_cache_changes_no_prediction(options_file, weight_file, tmp_path, monk
     # The cache has half precision.
     numpy.testing.assert_allclose(cached, plain, rtol=2e-3, atol=2e-3)
     assert any((tmp_path / "cache").iterdir())
-
-
-def corpus(path, sentences):
-    nlp = spacy.blank("en")
-    stored = DocBin()
-    for sentence in sentences:
-        doc = Doc(nlp.vocab, words=sentence.words)
-        doc.ents = [
-            Span(doc, entity.start, entity.end + 1, entity.label)
-            for entity in tags_to_spans(sentence.tags)
-        ]
-        stored.add(doc)
-    stored.to_disk(path)
-
-
-def test_spacy_train_trains_named_entities(tmp_path):
-    sentences = list(read_sentences(NER))[:40]
-    corpus(tmp_path / "train.spacy", sentences)
-    (tmp_path / "config.cfg").write_text(CONFIG)
-    fill_config(tmp_path / "full.cfg", tmp_path / "config.cfg", silent=True)
-    data, tok2vec = str(tmp_path / "train.spacy"), "components.ner.model.tok2vec"
-    overrides = {
-        "paths.train": data,
-        "paths.dev": data,
-        # A trained one: with random weights, tokens hardly differ.
-        f"{tok2vec}.options_file": str(SHIPPED / "options.json"),
-        f"{tok2vec}.weight_file": str(SHIPPED / "weights.hdf5"),
-    }
-    train(tmp_path / "full.cfg", tmp_path / "out", overrides=overrides)
-    nlp = spacy.load(tmp_path / "out/model-best")
-    assert nlp.meta["performance"]["ents_f"] > 0.8
-    examples = [
-        Example(Doc(nlp.vocab, words=[token.text for token in gold]), gold)
-        for gold in DocBin().from_disk(data).get_docs(nlp.vocab)
-    ]
-    scores = nlp.evaluate(examples)
-    assert scores["ents_f"] == pytest.approx(nlp.meta["performance"]["ents_f"])

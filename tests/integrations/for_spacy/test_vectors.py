@@ -50,13 +50,6 @@ def test_the_tensor_is_the_mean_of_the_chosen_layers(pipeline, layers, chosen):
     numpy.testing.assert_allclose(doc.tensor, doc._.elmo[chosen].mean(axis=0), atol=1e-6)
 
 
-def test_the_tokens_of_spacy_are_taken_as_they_are(pipeline, shared_bilm):
-    nlp = pipeline("elmo")
-    words = ["don't", "New York", "gray-haired"]
-    doc = nlp(Doc(nlp.vocab, words=words))
-    numpy.testing.assert_allclose(doc._.elmo, layers_of(shared_bilm, [words]), atol=1e-6)
-
-
 def test_white_space_has_zeros_and_changes_no_other_token(pipeline):
     nlp = pipeline("elmo")
     plain, spaced = nlp("They play chess."), nlp("They  play\n\nchess.")

@@ -144,14 +144,6 @@ def test_a_line_has_its_number_for_a_name():
     ]
 
 
-def test_every_line_of_the_fixture_is_read():
-    predictor = make()
-    lines = (FIXTURES / "predict/coref.jsonl").read_text(encoding="utf-8").splitlines()
-    outputs = predictor.predict_batch_json([predictor.load_line(line) for line in lines])
-    assert [len(output["sentences"]) for output in outputs] == [2, 3, 2]
-    assert [output["id"] for output in outputs] == ["line_1", "phone", "nw/town/fire_0001"]
-
-
 def test_gold_clusters_come_out_as_they_stand_in_the_file():
     predictor = make(output_format="conll")
     instances = list(CorefReader().read(CORPUS))

@@ -83,15 +83,6 @@ def test_a_passage_of_a_file_keeps_its_answers_in_their_places(make, tmp_path):
             assert passages[output["id"]][answer["start"] : answer["end"]] == answer["answer"]
 
 
-def test_a_line_alone_gives_what_it_gives_in_a_batch(make, tmp_path):
-    predictor = make()
-    lines = [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()]
-    outputs = predict(make(), tmp_path, LINES)
-    assert outputs == [predictor.predict_json(line) for line in lines]
-    assert [output.get("id") for output in outputs] == ["oak-hill", "oak-hill-2", None]
-    assert predictor.predict_batch_instance([]) == []
-
-
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
 def test_the_official_file_has_the_answer_to_every_question(make, tmp_path, batch_size):
     official = tmp_path / "predictions.json"
@@ -114,14 +105,6 @@ def test_the_official_file_is_whole_after_each_question(make, tmp_path):
         expected[name] = answer
         assert json.loads(official.read_text(encoding="utf-8")) == expected
     assert "café" in official.read_text(encoding="utf-8")
-
-
-def test_lines_with_ids_fill_the_official_file_too(make, tmp_path):
-    official, lines = tmp_path / "predictions.json", tmp_path / "lines.jsonl"
-    fields = {"passage": PASSAGE, "question": "When?"}
-    lines.write_text("".join(json.dumps({**fields, "id": name}) + "\n" for name in "ab"))
-    predict(make(official_file=str(official)), tmp_path, lines)
-    assert json.loads(official.read_text(encoding="utf-8")) == {"a": "café,", "b": "café,"}
 
 
 def test_an_official_file_in_a_folder_that_is_not_there_is_refused_at_once(make, tmp_path):
@@ -162,11 +145,6 @@ def test_a_wrong_line_is_named_by_its_number(make, line, message):
     predictor.load_line('{"passage": "Tea is hot.", "question": "What is hot?"}')
     with pytest.raises(ValueError, match=f"line 2: .*{message}"):
         predictor.load_line(line if isinstance(line, str) else json.dumps(line))
-
-
-def test_an_empty_question_is_refused_without_a_line_too(make):
-    with pytest.raises(ValueError, match='the question: expected a "question" with some text'):
-        make().predict("", PASSAGE)
 
 
 @pytest.fixture

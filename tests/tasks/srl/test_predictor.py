@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import pytest
+import spacy
 from allennlp.common.checks import ConfigurationError
 from allennlp.predictors import Predictor
 from spacy.language import Language
@@ -38,16 +39,6 @@ def test_every_predicate_of_every_line_is_labelled(make):
     assert [frame["predicate"] for frame in second["frames"]] == [0, 1]
     assert third == {"tokens": ["Yes"], "frames": []}
     assert fourth == {"tokens": [], "frames": []}
-
-
-def test_a_line_alone_gives_what_it_gives_in_a_batch(make):
-    lines = [
-        {"sentence": "The play began and they left.", "predicates": [2, 5]},
-        {"tokens": ["They", "play"], "predicates": [1]},
-    ]
-    predictor = make()
-    assert [predictor.predict_json(line) for line in lines] == predictor.predict_batch_json(lines)
-    assert predictor.predict("They play", [1]) == predictor.predict_json(lines[1])
 
 
 def test_descriptions_can_be_read():
@@ -90,8 +81,9 @@ def test_sentences_are_written_as_the_scorer_reads_them(make):
 
 
 def test_verbs_without_a_spacy_model_say_what_is_needed(make):
-    with pytest.raises(ValueError, match="^the sentence: expected .*positions or.*spacy_model"):
-        make().predict_json({"sentence": "They play chess."})
+    for settings in ({}, {"spacy_model": ""}):
+        with pytest.raises(ValueError, match="^the sentence: expected .*positions.*spacy_model"):
+            make(**settings).predict_json({"sentence": "They play chess."})
 
 
 def test_a_spacy_model_that_is_not_installed_is_named(make):
@@ -99,48 +91,31 @@ def test_a_spacy_model_that_is_not_installed_is_named(make):
         make(spacy_model="no_such_model")
 
 
-def test_verbs_are_those_that_the_spacy_model_tags(make, tmp_path):
-    import spacy
-
+@pytest.mark.parametrize(
+    "rules, found",
+    [
+        ([({"TAG": "VBP", "LEMMA": "plays"}, "play"), ({"TAG": "NN"}, "chess")], [(1, "plays")]),
+        # Without tags, parts of speech.
+        ([({"POS": "AUX"}, "they"), ({"POS": "VERB"}, "play")], [(0, "They"), (1, "play")]),
+    ],
+)
+def test_verbs_are_those_that_the_spacy_model_finds(make, tmp_path, rules, found):
     pipeline = spacy.blank("en")
-    rules = pipeline.add_pipe("attribute_ruler")
-    rules.add([[{"LOWER": "play"}]], {"TAG": "VBP", "LEMMA": "play"})
-    rules.add([[{"LOWER": "chess"}]], {"TAG": "NN"})
+    ruler = pipeline.add_pipe("attribute_ruler")
+    for attributes, word in rules:
+        ruler.add([[{"LOWER": word}]], attributes)
     pipeline.to_disk(tmp_path / "tagger")
-    output = make(spacy_model=str(tmp_path / "tagger")).predict_json(
-        {"sentence": "They play chess."}
-    )
-    assert [(frame["predicate"], frame["lemma"]) for frame in output["frames"]] == [(1, "play")]
-
-
-def test_verbs_are_found_by_parts_of_speech_if_there_are_no_tags(make, tmp_path):
-    import spacy
-
-    pipeline = spacy.blank("en")
-    rules = pipeline.add_pipe("attribute_ruler")
-    rules.add([[{"LOWER": "play"}], [{"LOWER": "began"}]], {"POS": "VERB"})
-    rules.add([[{"LOWER": "has"}]], {"POS": "AUX"})
-    rules.add([[{"LOWER": "chess"}]], {"POS": "NOUN"})
-    pipeline.to_disk(tmp_path / "morphologizer")
-    predictor = make(spacy_model=str(tmp_path / "morphologizer"))
-    output = predictor.predict_json({"sentence": "Chess has began."})
-    assert [frame["predicate"] for frame in output["frames"]] == [1, 2]
+    frames = make(spacy_model=str(tmp_path / "tagger")).predict("They play chess.")["frames"]
+    assert [(frame["predicate"], frame["lemma"]) for frame in frames] == found
 
 
 def test_a_spacy_model_without_a_tagger_is_named(make, tmp_path):
-    import spacy
-
     spacy.blank("en").to_disk(tmp_path / "blank")
     predictor = make(spacy_model=str(tmp_path / "blank"))
     with pytest.raises(ConfigurationError, match="expected .*blank' to tag words.*'They play"):
         predictor.predict_json({"sentence": "They play chess."})
     assert predictor.predict_json({"sentence": " "}) == {"tokens": [], "frames": []}
     assert len(predictor.predict("They play", [1])["frames"]) == 1
-
-
-def test_an_empty_name_is_no_spacy_model(make):
-    with pytest.raises(ValueError, match="^the sentence: expected .*positions or.*spacy_model"):
-        make(spacy_model="").predict_json({"sentence": "They play chess."})
 
 
 def test_a_predicate_outside_the_tokens_that_spacy_has_merged_is_refused(make):
@@ -185,11 +160,12 @@ def test_a_line_without_text_is_refused(make):
         ({"sentence": "They play"}, 'expected "predicates", their positions'),
         ({"tokens": [1, 2]}, "a list of words"),
         ({"tokens": "They play"}, "a list of words"),
+        ({"tokens": None}, "a list of words"),
         ({"tokens": ["They", ""]}, "no empty word"),
         ({"sentence": None}, "to be text"),
-        ({"sentence": "They play", "predicates": [True]}, "numbers or words in a list"),
-        ({"sentence": "They play", "predicates": 2}, "numbers or words in a list"),
-        ({"sentence": "They play", "predicates": ""}, "numbers or words in a list"),
+        ({"sentence": "They play", "predicates": [True]}, "list of whole numbers or words"),
+        ({"sentence": "They play", "predicates": 2}, "list of whole numbers or words"),
+        ({"sentence": "They play", "predicates": ""}, "list of whole numbers or words"),
         ({"sentence": "They play", "predicates": [1, 2]}, "positions from 0 to 1, found 2 for"),
         ({"tokens": ["They"], "predicates": [-1]}, "positions from 0 to 0, found -1 for"),
         ({"sentence": " ", "predicates": [0]}, "to be an empty list, found 0"),

@@ -28,11 +28,6 @@ def test_a_sentence_has_a_label_and_the_probabilities_of_all(predictor):
     assert output["label"] == max(output["probabilities"], key=output["probabilities"].get)
 
 
-def test_tokens_are_taken_as_they_are(predictor):
-    output = predictor.predict_json({"tokens": ["A", "warm ,", "funny film"]})
-    assert output["tokens"] == ["A", "warm ,", "funny film"]
-
-
 def test_trees_keep_their_gold_label(predictor, archive):
     instances = list(archive.validation_dataset_reader.read(FIXTURES / "corpora/sst/test.txt"))
     outputs = predictor.predict_batch_instance(instances)
@@ -46,25 +41,3 @@ def test_trees_keep_their_gold_label(predictor, archive):
     archive.model.forward_on_instances(instances)
     accuracy = archive.model.get_metrics(reset=True)["accuracy"]
     assert accuracy == pytest.approx(right / len(outputs))
-
-
-@pytest.mark.parametrize(
-    "line, message",
-    [
-        ('{"text": "A gem."}', 'expected "sentence" with a text or "tokens"'),
-        ('{"sentence": 3}', 'expected "sentence" with a text'),
-        ('{"tokens": "A gem."}', '"tokens" to be a list of words'),
-        ('{"tokens": ["A", ""]}', "none of them empty"),
-        ('{"sentence": "  "}', "at least one word"),
-        ('{"tokens": []}', "at least one word"),
-    ],
-)
-def test_a_wrong_line_is_named_by_its_number(predictor, line, message):
-    predictor.load_line('{"sentence": "Fine."}\n')
-    with pytest.raises(ValueError, match=f"line 2: .*{message}"):
-        predictor.load_line(line + "\n")
-
-
-def test_an_object_without_a_sentence_is_refused(predictor):
-    with pytest.raises(ValueError, match='expected "sentence" with a text or "tokens"'):
-        predictor.predict_json({"text": "A gem."})
