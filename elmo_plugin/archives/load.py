@@ -1,4 +1,4 @@
-"""Loads untrusted archives of trained models."""
+"""Loads archives of trained models, untrusted ones and those of the project."""
 
 import logging
 import shutil
@@ -22,6 +22,7 @@ from allennlp.predictors import Predictor
 
 from elmo_plugin.archives.configs import check_config, registered_types_only, without_limits
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped_archives
 from elmo_plugin.util.unpacking import read_config, unpack, unpacked
 from elmo_plugin.util.weights import each_state_once, read_state, read_trained_state
 
@@ -57,10 +58,6 @@ def load_archive(
     every_instance : `bool`, optional (default = `False`)
         Lift the limits of the archive's readers and data loaders (`max_instances`,
         `batches_per_epoch`, `drop_last`) that `overrides` does not set.
-
-    # Returns
-
-    `Archive`
 
     # Raises
 
@@ -104,6 +101,30 @@ def load_predictor(
     predictor: Any = Predictor.from_archive(archive)
     predictor.config = archive.config.as_dict(quiet=True)
     return predictor
+
+
+def load_task(
+    name: str, cuda_device: int = -1, overrides: Union[str, Dict[str, Any]] = ""
+) -> Predictor:
+    """
+    A trained model that comes with the package, to predict with.
+
+    `name` is a folder in `pretrained/tasks`, which has its model card. See `load_archive` for the
+    other parameters; `overrides` may be `{"model.dtype": "bfloat16"}`. Raises `ConfigurationError`
+    if there is no such model.
+
+    # Examples
+
+        predictor = elmo_plugin.load_task("ner")
+        print(predictor.predict_json({"sentence": "Ada Lovelace lived in London."})["entities"])
+    """
+    archives = shipped_archives()
+    if name not in archives:
+        raise ConfigurationError(
+            f"Expected the name of a task ({', '.join(archives)}), found {name!r}. For a "
+            "model of your own, use elmo_plugin.load_predictor."
+        )
+    return load_predictor(archives[name], cuda_device, overrides)
 
 
 def _overridden(

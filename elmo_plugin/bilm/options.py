@@ -34,10 +34,11 @@ class CharacterCnnOptions:
     filters: Tuple[Tuple[int, int], ...] = setting(FILTERS)
     #: Width of a character embedding.
     embedding_dim: int = setting(whole_number(), name="embedding.dim")
-    #: Number of character ids, padding (id 0) included: 262 for bytes.
-    n_characters: int = setting(whole_number())
+    #: Number of character ids, padding (id 0) included: 262 for bytes; at least a character, the
+    #: unknown and 5 specials besides.
+    n_characters: int = setting(whole_number(8))
     #: Ids per word, the begin and end of the word included.
-    max_characters_per_token: int = setting(whole_number(maximum=_MAX_CHARACTERS))
+    max_characters_per_token: int = setting(whole_number(3, _MAX_CHARACTERS))
     #: `relu` or `tanh`, applied after the maximum over positions.
     activation: str = setting(one_of("relu", "tanh"))
     #: Number of highway layers, 0 for none.
@@ -210,28 +211,16 @@ class BilmOptions:
 def _check_characters(cnn: CharacterCnnOptions, location: str) -> None:
     """Raises `ConfigurationError` if settings of characters do not fit each other."""
     found, longest = cnn.n_characters, cnn.max_characters_per_token
-    name = "n_characters"
+    problem = ""
+    if max(width for width, _ in cnn.filters) > longest:
+        problem = (
+            f"`char_cnn.filters` with widths up to `max_characters_per_token` ({longest}), found "
+            f"{list(cnn.filters)}."
+        )
     if cnn.character_unit == "byte" and found != 262:
-        problem = f"262, found {found}. 256 bytes, 5 specials and padding make 262."
-        if found == 261:
-            problem = (
-                "262, found 261. bilm-tf trains with 261, without padding. Write 262; the weights "
-                "do not change."
-            )
-    elif found < 8:
         problem = (
-            f"of at least 8 (a character, 5 specials, the unknown and padding), found {found}."
+            f"`char_cnn.n_characters` 262, found {found}: 256 bytes, 5 specials and padding. "
+            "bilm-tf trains with 261, without padding; write 262, the weights do not change."
         )
-    elif longest < 3:
-        name = "max_characters_per_token"
-        problem = (
-            f"of at least 3 (a character, the begin and the end of the word), found {longest}."
-        )
-    elif max(width for width, _ in cnn.filters) > longest:
-        name = "filters"
-        problem = (
-            f"with widths up to `max_characters_per_token` ({longest}), found {list(cnn.filters)}."
-        )
-    else:
-        return
-    raise ConfigurationError(f"{location}: expected `char_cnn.{name}` {problem}")
+    if problem:
+        raise ConfigurationError(f"{location}: expected {problem}")

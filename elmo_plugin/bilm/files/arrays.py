@@ -32,13 +32,8 @@ def read_arrays(
     `local_path`), which is opened once. `choose` is given the shape of each array in the file and
     returns the names of those to read.
 
-    # Raises
-
-    `FileNotFoundError`
-        If there is no such file.
-    `ConfigurationError`
-        If it cannot be read, or an array is not of float16, float32 or float64, or not finite in
-        float32.
+    Raises `FileNotFoundError` if there is no such file, and `ConfigurationError` if it cannot be
+    read, or an array is not of float16, float32 or float64, or not finite in float32.
     """
     path = local_path(file)
     if os.path.isdir(path):
@@ -141,12 +136,8 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
     Writes arrays through `atomic_write`, as safetensors if the suffix is `.safetensors` and else as
     HDF5. `dtype` is `float32`, or `float16` for half the size. Needs memory for a second copy.
 
-    # Raises
-
-    `ValueError`
-        If `dtype` is neither, or a number is not finite or too large for it.
-    `OSError`
-        If the file cannot be written.
+    Raises `ValueError` if `dtype` is neither, or a number is not finite or too large for it, and
+    `OSError` if the file cannot be written.
     """
     if dtype not in WRITABLE_DTYPES:
         raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")

@@ -71,10 +71,7 @@ def from_pretrained(
     # Raises
 
     `ConfigurationError`
-        If there is no such folder or repository, a file is missing or damaged, or the two files
-        do not fit each other.
-    `ImportError`
-        If `name` is a repository and huggingface_hub is not installed.
+        If there is no such folder or repository, or a file is missing, damaged or does not fit.
     """
     folder = Path(os.path.expanduser(name))
     if not folder.is_dir():
@@ -82,16 +79,13 @@ def from_pretrained(
     # Other programs write a `config.json` too.
     pairs = [pair for pair in _PAIRS if all((folder / file).exists() for file in pair)]
     if not pairs:
-        for options, weights in _PAIRS:
-            if (folder / options).exists():
-                raise ConfigurationError(
-                    f"{name} holds {options}, but not {weights}: expected both."
-                )
+        half = [f"{one}, but not {other}" for one, other in _PAIRS if (folder / one).exists()]
         expected = ", or ".join(" and ".join(pair) for pair in _PAIRS)
-        raise ConfigurationError(f"{name} holds no biLM: expected {expected} in it.")
+        found = half[0] if half else "no biLM"
+        raise ConfigurationError(f"{name} holds {found}: expected {expected} in it.")
     options_file, weight_file = (folder / file for file in pairs[0])
-    options_read = BilmOptions.from_file(options_file)
-    return build(options_read, weight_file, cls, source=str(options_file), **settings)
+    options = BilmOptions.from_file(options_file)
+    return build(options, weight_file, cls, source=str(options_file), **settings)
 
 
 def save_pretrained(
@@ -104,14 +98,8 @@ def save_pretrained(
     Writes `config.json`, `model.safetensors`, with token embeddings `vocabulary.txt`, and a model
     card, `README.md`. Replaces such files; a model card only if `metrics` are given.
 
-    # Parameters
-
-    folder : `Union[str, PathLike]`
-        Created if needed.
-    metrics : `Optional[Mapping[str, float]]`, optional (default = `None`)
-        For the model card, for example `{"perplexity on the held-out text": 39.7}`.
-    dtype : `str`, optional (default = `"float32"`)
-        See `save_weights`, also for errors.
+    `metrics` are for the model card, for example `{"perplexity on the held-out text": 39.7}`; for
+    `dtype`, and for errors, see `save_weights`.
     """
     folder = expanded(folder)
     _save_files(bilm, folder / CONFIG_FILE, folder / SAFETENSORS_FILE, dtype)
@@ -169,9 +157,6 @@ def save_bilm(
 
     # Parameters
 
-    bilm : `Bilm`
-    folder : `Union[str, PathLike]`
-        Created if needed.
     softmax : `Optional[SoftmaxWeights]`, optional (default = `None`)
         The output layer of the language model.
     dtype : `str`, optional (default = `"float32"`)
@@ -202,7 +187,6 @@ def save_bilm(
     with TemporaryDirectory(unfinished_suffix(), "elmo-export-", above) as temporary:
         # Not the temporary folder itself, which only its owner may read.
         unfinished = Path(temporary, "files")
-        unfinished.mkdir()
         _save_files(bilm, unfinished / OPTIONS_FILE, unfinished / WEIGHT_FILE, dtype, **changes)
         if softmax is not None:
             save_softmax(softmax, unfinished, dtype)

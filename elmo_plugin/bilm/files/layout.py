@@ -6,7 +6,6 @@ a file that is read and written again is the same bit for bit. The table has the
 the published files; other names that bilm-tf uses are read too, see `_published_name`.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from os import PathLike
@@ -24,6 +23,18 @@ from elmo_plugin.util.errors import ConfigurationError
 WEIGHT_FILE = "weights.hdf5"
 
 _PARTS = {"kernel": "W_0", "bias": "B", "projection/kernel": "W_P_0"}
+# What decides whether a file has a tensor, by a part of its name.
+_DECIDED_BY = {
+    "^(embedding|char_embed)$": "`char_cnn` (null or missing for token embeddings)",
+    "^CNN_proj/": "`char_cnn.projection` (false if the filters are the token layer)",
+    "/W_P_0$": "`lstm.projection_dim` (bilm-tf projects only to fewer than `lstm.dim`)",
+    "/Cell[1-9]": "`lstm.n_layers`",
+    "^RNN_1/": "`bidirectional`",
+}
+_ROWS = {
+    "char_embed": " It has no row for padding: 261 rows belong to `n_characters` 262.",
+    "embedding": " It has a row for each word of the vocabulary, `<S>`, `</S>` and `<UNK>` first.",
+}
 
 
 @dataclass(frozen=True)
@@ -45,13 +56,8 @@ def read_weights(
 ) -> Dict[str, torch.Tensor]:
     """
     The parameters of a biLM of these options, from a file of arrays, see `read_arrays`. All shapes
-    are checked before an array is read.
-
-    # Raises
-
-    `ConfigurationError`
-        If there is no such file, it cannot be read, or it does not fit the options; the message
-        names the tensor, the expected shape and the found one.
+    are checked before an array is read. Raises `ConfigurationError` if there is no such file, it
+    cannot be read, or it does not fit the options: the message names the tensor and both shapes.
     """
     entries = {entry.name: entry for entry in _entries(options)}
     # The names in the file, by the published ones.
@@ -83,13 +89,10 @@ def read_weights(
 
 def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "float32") -> None:
     """
-    Writes the parameters of a biLM in bilm-tf's layout; for file and `dtype` see `write_arrays`.
-
-    # Raises
-
-    `ValueError`
-        If `dtype` is wrong, a weight is not finite or too large for it, or the weights of `bilm`
-        are int8.
+    Writes the parameters of a biLM in bilm-tf's layout: as safetensors if the suffix of
+    `weight_file` is `.safetensors`, and else as HDF5. `dtype` is `float32`, or `float16` for half
+    the size. Raises `ValueError` if `dtype` is neither, a weight is not finite or too large for it,
+    or the weights of `bilm` are int8.
     """
     if weights_type(bilm) == "int8":
         raise ValueError(
@@ -237,29 +240,16 @@ def _problems(
     for name, shape in expected.items():
         if name not in stored:
             if not _is_left_out(name, options, stored):
-                hint = _setting_of(name, options)
-                yield f"{location} tensor {name} of shape {shape} is missing.{hint}"
+                yield f"{location} tensor {name} of shape {shape} is missing.{_hint(name)}"
         elif (found := shapes[stored[name]]) != shape:
-            hint = _hint_on_rows(name, found, shape)
             wrong = f"expected shape {shape} for tensor {stored[name]}, found {found}."
-            yield f"{location} {wrong}{hint}"
+            yield f"{location} {wrong}{_ROWS.get(name, '')}"
     for name, there in stored.items():
         if name not in expected:
             yield (
                 f"{location} it also holds tensor {there} of shape {shapes[there]}, which a biLM "
-                f"of these options does not have.{_setting_of(name, options)}"
+                f"of these options does not have.{_hint(name)}"
             )
-
-
-def _hint_on_rows(name: str, found: Shape, expected: Shape) -> str:
-    if name == "char_embed" and found[:1] == (expected[0] + 1,):
-        return (
-            " The file must not have a row for padding: 261 rows in the weights belong to "
-            "`n_characters` 262 in the options."
-        )
-    if name == "embedding":
-        return " It has a row for each word of the vocabulary, `<S>`, `</S>` and `<UNK>` first."
-    return ""
 
 
 def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bool:
@@ -272,29 +262,12 @@ def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bo
     if cnn is not None and name.startswith("CNN_proj/"):
         is_same = cnn.num_filters == options.token_dim
         return is_same and not any(other.startswith("CNN_proj/") for other in stored)
-    if name.endswith("/W_P_0"):
-        is_same = lstm.projection_dim == lstm.dim and (lstm.proj_clip or 1.0) >= 1.0
-        return is_same and not any(other.endswith("/W_P_0") for other in stored)
-    return False
+    is_same = lstm.projection_dim == lstm.dim and (lstm.proj_clip or 1.0) >= 1.0
+    part = "/W_P_0"
+    return name.endswith(part) and is_same and not any(other.endswith(part) for other in stored)
 
 
-def _setting_of(name: str, options: BilmOptions) -> str:
+def _hint(name: str) -> str:
     """The setting that decides whether a weight file has this tensor; empty if none does."""
-    cnn, lstm = options.char_cnn, options.lstm
-    if name.startswith("RNN_1/") and "/Cell0/" in name:
-        return f" In the options, `bidirectional` is {str(options.bidirectional).lower()}."
-    if name in ("embedding", "char_embed"):
-        if cnn is None:
-            return " The options have no `char_cnn`: this biLM has token embeddings."
-        return " The options have `char_cnn`: this biLM reads characters."
-    if cnn is not None and name.startswith("CNN_proj/"):
-        return (
-            f" In the options, `char_cnn.projection` is {str(cnn.projection).lower()}; false is "
-            "for filters that are used as the token layer."
-        )
-    if name.endswith("/W_P_0") and "/Cell0/" in name:
-        return (
-            f" In the options, `lstm.projection_dim` is {json.dumps(lstm.projection_dim)}; null is "
-            "for no projection. bilm-tf projects only to fewer than `lstm.dim`."
-        )
-    return ""
+    settings = [setting for pattern, setting in _DECIDED_BY.items() if re.search(pattern, name)]
+    return f" In the options, {settings[0]} decides about it." if settings else ""

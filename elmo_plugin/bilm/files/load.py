@@ -63,7 +63,7 @@ def load_bilm(
             f"{options_file}: `bidirectional` is false, but ELMo needs a model of both directions."
         )
     options.check_widths(str(options_file))
-    settings = {"stateful": stateful, "warm_up": warm_up, "source": source}
+    settings: Dict[str, Any] = {"stateful": stateful, "warm_up": warm_up, "source": source}
     bilm = build(options, None if archived else weight_file, **settings)
     if dtype == "bfloat16":
         bilm.to(torch.bfloat16)
@@ -94,12 +94,8 @@ def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
     """
     Loads the weights of a biLM from a file of any kind: HDF5, `.safetensors`, or the `model.tar.gz`
     or serialization directory of any AllenNLP model that contains one biLM; a local path or a URL,
-    see `local_path`. Nothing in the file is executed.
-
-    # Raises
-
-    `ConfigurationError`
-        If it is missing, damaged, does not fit the options, or has numbers that are not finite.
+    see `local_path`. Nothing in the file is executed. Raises `ConfigurationError` if it is missing,
+    damaged, does not fit the options, or has numbers that are not finite.
     """
     parameters = read_parameters(bilm.options, weight_file)
     bilm.load_state_dict({STORED_OPTIONS: bilm.options_json, **parameters})
@@ -136,10 +132,7 @@ def given_options(
     serialization_dir: Optional[str],
     location: str,
 ) -> BilmOptions:
-    """
-    The options of a biLM from a configuration: `options`, the content of an options.json, or
-    `options_file`, see `read_options`; `ConfigurationError` for both. `location` is for messages.
-    """
+    """`read_options`, or `options`, the content of a file; `location` has both as settings."""
     if options is None:
         return read_options(options_file, serialization_dir)
     if options_file is not None:

@@ -46,14 +46,8 @@ def test_allennlps_elmo_reads_an_export(make_bilm, tmp_path, dtype, most, change
         assert_layers_equal(ours(ids).layers, torch.stack(expected), most)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [dict(), dict(bidirectional=False), dict(projection=False), dict(projection_dim=None)],
-)
-def test_an_exported_language_model_is_read_back_bit_for_bit(make_bilm, tmp_path, changes):
-    bilm = make_bilm(seed=1, **changes)
-    dim = bilm.options.lstm.output_dim
-    softmax = SoftmaxWeights(torch.randn(7, dim), torch.randn(7), WORDS, COUNTS)
+def test_an_exported_language_model_is_read_back_bit_for_bit(make_bilm, softmax, tmp_path):
+    bilm = make_bilm(seed=1, bidirectional=False)
     files = save_bilm(bilm, tmp_path / "out", softmax)
     assert sorted(file.name for file in files) == names(tmp_path / "out") == ALL
     assert names(tmp_path) == ["out"]
@@ -79,21 +73,6 @@ def test_options_are_complete_and_keep_what_else_they_said(make_options, tmp_pat
     assert (written["char_cnn"]["n_characters"], written["char_cnn"]["n_highway"]) == (262, 0)
     # TensorFlow would clip to 0 what we and AllenNLP do not clip.
     assert (written["lstm"]["cell_clip"], written["lstm"]["proj_clip"]) == (None, None)
-
-
-@pytest.mark.parametrize(
-    "changes, expected",
-    [
-        (dict(bidirectional=False), "`bidirectional` is false"),
-        (dict(projection=False), "`char_cnn.projection` is false"),
-        (dict(projection_dim=None), "`lstm.projection_dim` is null"),
-        (dict(use_skip_connections=False), "`lstm.use_skip_connections` is false"),
-        (dict(character_unit="code_point"), "`char_cnn.character_unit` is code_point"),
-        (dict(max_characters_per_token=20), "`char_cnn.max_characters_per_token` is 20, not 50"),
-    ],
-)
-def test_what_allennlps_elmo_cannot_read_is_known_by_its_setting(make_bilm, changes, expected):
-    assert allennlp_obstacle(make_bilm(**changes).options) == expected
 
 
 @pytest.mark.parametrize("is_there", [False, True])
@@ -168,29 +147,29 @@ def test_a_kill_never_leaves_files_of_two_bilms(make_bilm, tmp_path, monkeypatch
     assert names(folder) == []
 
 
-def test_a_file_where_the_folder_should_be_is_refused(make_bilm, tmp_path):
-    (tmp_path / "out").write_text("")
-    with pytest.raises(ConfigurationError, match="out is a file; expected a folder"):
-        save_bilm(make_bilm(), tmp_path / "out")
-
-
-def test_a_softmax_of_another_model_is_refused_before_anything_is_written(
-    make_bilm, softmax, tmp_path
+def test_what_cannot_be_written_is_refused_before_anything_is(
+    make_bilm, make_options, tmp_path, softmax
 ):
-    with pytest.raises(ConfigurationError, match="expected a softmax 9 wide.*found 6"):
-        save_bilm(make_bilm(projection_dim=9), tmp_path / "out", softmax)
-    assert names(tmp_path) == []
-
-
-def test_a_softmax_of_other_words_than_the_token_embeddings_is_refused(
-    make_options, softmax, tmp_path
-):
+    (tmp_path / "file").write_text("")
     source = {name: value for name, value in make_options().items() if name != "char_cnn"}
-    same, other = (
-        Bilm(BilmOptions.from_dict(source).with_words(words))
-        for words in (WORDS, [*WORDS[:-1], "another"])
-    )
-    save_bilm(same, tmp_path / "same", softmax)
-    with pytest.raises(ConfigurationError, match="expected the same words in the same order"):
-        save_bilm(other, tmp_path / "other", softmax)
-    assert names(tmp_path) == ["same"]
+    tokens = BilmOptions.from_dict(source).with_words([*WORDS[:-1], "another"])
+    for bilm, name, expected in [
+        (make_bilm(), "file", "file is a file; expected a folder"),
+        (make_bilm(projection_dim=9), "out", "expected a softmax 9 wide.*found 6"),
+        (Bilm(tokens), "out", "expected the same words in the same order"),
+    ]:
+        with pytest.raises(ConfigurationError, match=expected):
+            save_bilm(bilm, tmp_path / name, softmax)
+    assert names(tmp_path) == ["file"]
+
+
+def test_what_allennlps_elmo_cannot_read_is_known_by_its_setting(make_bilm):
+    for changes, expected in [
+        (dict(bidirectional=False), "`bidirectional` is false"),
+        (dict(projection=False), "`char_cnn.projection` is false"),
+        (dict(projection_dim=None), "`lstm.projection_dim` is null"),
+        (dict(use_skip_connections=False), "`lstm.use_skip_connections` is false"),
+        (dict(character_unit="code_point"), "`char_cnn.character_unit` is code_point"),
+        (dict(max_characters_per_token=20), "`char_cnn.max_characters_per_token` is 20, not 50"),
+    ]:
+        assert allennlp_obstacle(make_bilm(**changes).options) == expected
