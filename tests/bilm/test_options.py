@@ -1,11 +1,14 @@
 """Options files: read field by field, and refused with the name of what is wrong."""
 
+import copy
 import json
 
 import pytest
+import torch
 from allennlp.common.checks import ConfigurationError
 
-from elmo_plugin.bilm import BilmOptions
+from elmo_plugin.bilm import Bilm, BilmOptions
+from elmo_plugin.bilm.options import encode_bytes, encode_stored_options
 
 
 def test_the_fixtures_options_are_read_field_by_field(options_file):
@@ -103,6 +106,8 @@ def test_training_settings_beside_are_kept(make_options):
             dict(max_characters_per_token=10**12),
             ["at most 10,000 for `char_cnn.max_characters_per_token`, found 1000000000000"],
         ),
+        (dict(dim=10**12), ["at most 1,000,000 for `lstm.dim`, found 1000000000000"]),
+        (dict(filters=[[1, 10**9]]), ["whole numbers above 0", "found [[1, 1000000000]]"]),
         (dict(bidirectional=0), ["true or false for `bidirectional`, found 0"]),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
@@ -175,3 +180,19 @@ def test_json_that_holds_no_options_is_refused(tmp_path, content):
     (tmp_path / "options.json").write_text(content)
     with pytest.raises(ConfigurationError, match="`lstm.(dim|proj_clip)` is missing"):
         BilmOptions.from_file(tmp_path / "options.json")
+
+
+def test_options_without_the_two_settings_mean_what_they_meant_when_they_were_stored(make_options):
+    """Archives of versions in which these settings had defaults."""
+    source = make_options(activation="tanh", use_skip_connections=False)
+    bilm = Bilm(BilmOptions.from_dict(copy.deepcopy(source)))
+    state = bilm.state_dict()
+    del source["char_cnn"]["activation"], source["lstm"]["use_skip_connections"]
+    state["options_json"] = encode_stored_options(source, "")
+    Bilm(bilm.options).load_state_dict(state)
+
+
+def test_bytes_survive_half_precision_and_means():
+    values = encode_bytes(bytes(range(256)))
+    for dtype in (torch.float16, torch.bfloat16):
+        assert torch.equal(values.to(dtype).float(), values)
