@@ -1,4 +1,4 @@
-"""Loads archives of trained AllenNLP models, untrusted ones and those of the project."""
+"""Loads archives of trained AllenNLP models, untrusted or shipped."""
 
 from elmo_plugin.archives.load import load_archive, load_predictor, load_task
 

@@ -1,4 +1,4 @@
-"""Loads archives of trained models, untrusted ones and those of the project."""
+"""Loads archives of trained models, untrusted or shipped."""
 
 import logging
 import shutil
@@ -73,7 +73,7 @@ def load_archive(
         check_config(overridden.as_dict(quiet=True), location)
         with (
             registered_types_only(location),
-            # AllenNLP also opens the archives that are named there, such as that of `from_archive`.
+            # AllenNLP also opens the archives that are named there, for example by `from_archive`.
             patch.object(archival, "extracted_archive", _extracted_archive),
             patch.object(nn_util, "read_state_dict", _read_state_dict),
         ):

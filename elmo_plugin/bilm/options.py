@@ -26,7 +26,7 @@ OPTIONS_FILE = "options.json"
 #: The name of the buffer in which a `Bilm` stores its options and the name of their file.
 STORED_OPTIONS = "options_json"
 
-# See `whole_number`.
+# Larger values are mistakes, see `whole_number`.
 _MAX_LAYERS, _MAX_CHARACTERS = 1_000, 10_000
 
 

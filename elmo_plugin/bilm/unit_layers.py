@@ -33,7 +33,7 @@ def unit_layers(
     by two factors, by which the matrices that read them are divided, so that the probabilities of
     words are the same except for rounding. `proj_clip` is scaled with the layers.
 
-    `magnitudes` are those of `layer_magnitudes`. Raises `ConfigurationError` if the LSTMs or the
+    `magnitudes` come from `layer_magnitudes`. Raises `ConfigurationError` if the LSTMs or the
     character encoder have no projection, whose weights are scaled.
     """
     options = bilm.options

@@ -151,7 +151,7 @@ def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[Li
 def decode_counts(entries: List[str], num_words: int) -> List[int]:
     """
     The count of each word, from run-length encoded entries `"<id> <count>"`: all words from this id
-    up to that of the next entry, or up to `num_words`, have this count. Words are sorted by count,
+    up to the next entry, or up to `num_words`, have this count. Words are sorted by count,
     so that there are few entries.
     """
     first_ids, counts = zip(*(map(int, entry.split()) for entry in entries))

@@ -40,8 +40,8 @@ def quantized_rows(matrix: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
 
 def dequantize(parameters: Dict[str, torch.Tensor]) -> None:
     """
-    Reverts `quantized` in place; matrices become float32. Other entries stay, also those of another
-    program whose names end like that of a matrix.
+    Reverts `quantized` in place; matrices become float32. Other entries stay, also if another
+    program gave one a name that ends like the name of a matrix.
     """
     names = [name.removesuffix(SCALES) for name in parameters if name.endswith(SCALES)]
     for name in names:

@@ -18,7 +18,7 @@ from elmo_plugin.util.files import local_path
 WRITABLE_DTYPES = ("float32", "float16")
 _READABLE_DTYPES = ("float16", "float32", "float64")
 _SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
-# Of groups in HDF5; weight files of bilm-tf have five.
+# Weight files of bilm-tf have five levels of groups.
 _MAX_DEPTH = 50
 
 Shape = Tuple[int, ...]

@@ -162,7 +162,7 @@ def save_bilm(
     dtype : `str`, optional (default = `"float32"`)
         See `save_weights`, also for errors.
     force : `bool`, optional (default = `False`)
-        Replace these files, including those of a softmax; other files in the folder are kept.
+        Replace these files, a softmax included; other files in the folder are kept.
 
     # Raises
 
@@ -229,7 +229,7 @@ def _save_files(
 ) -> None:
     """
     Writes weights and options, and for token embeddings `vocabulary.txt` beside the options, each
-    through `atomic_write`; `changes` are settings to write in place of those of the options.
+    through `atomic_write`; `changes` replace settings of the options.
     """
     save_weights(bilm, weight_file, dtype)
     if bilm.options.words is not None:
@@ -264,7 +264,7 @@ def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Pat
         return Path(
             hub.snapshot_download(name, revision=revision, token=token, allow_patterns=patterns)
         )
-    # The package raises errors of many classes, those of its HTTP library included.
+    # The package raises errors of many classes, also of its HTTP library.
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise ConfigurationError(

@@ -3,13 +3,13 @@ The weights of a biLM in bilm-tf's layout, in HDF5 or safetensors.
 
 One table (`_tensors`) says of which parameters each tensor of a file consists, as views that are
 filled in reading and joined in writing; so a file that is read and written again is the same bit
-for bit. The names are those of the published files; other names that bilm-tf uses are read too, see
+for bit. Names are as in the published files; other names of bilm-tf are read too, see
 `_published_name`.
 """
 
 import re
 from os import PathLike
-from typing import Any, Collection, Dict, Iterator, List, Tuple, Union
+from typing import Any, Collection, Dict, Iterator, List, Mapping, Tuple, Union
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -106,7 +106,7 @@ class _NoInitialisation(TorchFunctionMode):
 
 
 def _tensors(
-    options: BilmOptions, parameters: Dict[str, torch.Tensor]
+    options: BilmOptions, parameters: Mapping[str, torch.Tensor]
 ) -> Iterator[Tuple[str, Any]]:
     """
     The table: each tensor of a weight file, and the parameters in its layout: a view, or lists of

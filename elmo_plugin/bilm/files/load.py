@@ -78,8 +78,8 @@ def build(
     **settings: Any,
 ) -> Bilm:
     """
-    A biLM in evaluation mode. `weight_file` is that of `load_weights`, or `None` if AllenNLP loads
-    the weights afterwards; `settings` are other arguments of `Bilm`.
+    A biLM in evaluation mode. `weight_file` is any that `load_weights` reads, or `None` if
+    AllenNLP loads the weights afterwards; `settings` are other arguments of `Bilm`.
     """
     # Read before the model is built: wrong options could need any amount of memory.
     parameters = None if weight_file is None else read_parameters(options, weight_file)

@@ -44,8 +44,8 @@ class SoftmaxWeights:
 
     def check_fit(self, options: BilmOptions, location: str) -> None:
         """
-        Raises `ConfigurationError` if rows and words differ in number, or the width is not that of
-        one direction of the biLM.
+        Raises `ConfigurationError` if rows and words differ in number, or the biLM has
+        another width.
         """
         (num_words, dim), expected = self.weight.shape, options.lstm.output_dim
         if dim != expected:

@@ -25,7 +25,7 @@ from elmo_plugin.util.errors import ConfigurationError
 class BatchBuilder:
     """
     Converts rows of words into the input of a language model. `softmax_ids` has the target id of
-    each word; all other words have that of `<UNK>`. Only a `bidirectional` builder makes the input
+    each word; others count as `<UNK>`. Only a `bidirectional` builder makes the input
     of the backward direction.
     """
 

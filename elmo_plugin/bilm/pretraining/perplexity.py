@@ -26,7 +26,7 @@ class Perplexity:
 
     def __call__(self, direction: str, loss: Union[float, torch.Tensor], num_tokens: int) -> None:
         """
-        Adds a negative log-likelihood in nats, summed over `num_tokens` predictions, to that of the
+        Adds a negative log-likelihood in nats, summed over `num_tokens` predictions of the
         `direction`, `forward` or `backward`.
         """
         self._loss[direction] = self._loss.get(direction, 0.0) + float(loss)

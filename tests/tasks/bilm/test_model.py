@@ -302,7 +302,7 @@ def test_dropout_keeps_the_expected_value(make_model):
     model.bilm.lstm.run_stack = lambda stack, inputs, sizes, initial, dropout: (
         seen.append(dropout(torch.ones(100_000))) or ([inputs], [])
     )
-    model._run("forward", torch.ones(1, 4), [1], None, torch.Generator().manual_seed(1))
+    model._run("forward", torch.ones(1, 4), [1], None, 0, torch.Generator().manual_seed(1))
     (kept,) = seen
     assert kept.unique().tolist() == pytest.approx([0.0, 1 / 0.7])
     assert kept.mean().item() == pytest.approx(1.0, abs=0.01)
