@@ -1,7 +1,7 @@
 import os
 from argparse import ArgumentParser, Namespace
 
-from elmo_plugin.bilm.io.pack import pack
+from elmo_plugin.bilm.files.pack import pack
 from elmo_plugin.util.atomic_write import check_output
 from elmo_plugin.util.errors import ConfigurationError
 
