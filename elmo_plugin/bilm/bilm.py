@@ -149,26 +149,23 @@ class Bilm(torch.nn.Module):
 
     def checked_mask(self, character_ids: torch.Tensor) -> torch.Tensor:
         """True on tokens: shape `(batch_size, num_tokens)`. Raises the errors of `forward`."""
-        expected = self.characters
+        longest, num_ids = self.characters.max_characters_per_token, self.characters.n_characters
         hint = " Give the token indexer the biLM's `options_file`."
-        if character_ids.dim() != 3 or character_ids.size(2) != expected.max_characters_per_token:
-            raise ValueError(
-                "biLM: expected character ids of shape (batch_size, num_tokens, "
-                f"{expected.max_characters_per_token}), found {tuple(character_ids.shape)}."
-                f"{hint if character_ids.dim() == 3 else ''}"
-            )
+        problem, found = "", tuple(character_ids.shape)
+        if len(found) != 3 or found[2] != longest:
+            problem = f"character ids of shape (batch_size, num_tokens, {longest}), found {found}."
+            raise ValueError(f"biLM: expected {problem}{hint if len(found) == 3 else ''}")
         mask = (character_ids > 0).any(dim=2)
         if character_ids.numel():
-            found = [character_ids.max(), (mask[:, 1:] & ~mask[:, :-1]).any()]
+            values = [character_ids.max(), (mask[:, 1:] & ~mask[:, :-1]).any()]
             # In one transfer, because each waits for a GPU.
-            largest, has_gap = torch.stack([value.long() for value in found]).tolist()
-            if largest >= expected.n_characters:
-                raise ValueError(
-                    f"biLM: expected character ids below {expected.n_characters}, found {largest}."
-                    f"{hint}"
-                )
+            largest, has_gap = torch.stack([value.long() for value in values]).tolist()
             if has_gap:
-                raise ValueError("biLM: found padding before a token; pad sentences at their end.")
+                problem = "padding at the end of sentences only, found padding before a token."
+            if largest >= num_ids:
+                problem = f"character ids below {num_ids}, found {largest}.{hint}"
+        if problem:
+            raise ValueError(f"biLM: expected {problem}")
         return mask
 
     def precompute(self, words: Sequence[str]) -> None:

@@ -90,15 +90,18 @@ def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
     arrays: Dict[str, _StoredArray] = {}
 
     def collect(name: str, item: object) -> None:
+        problem = ""
         # HDF5 looks up each name from the root: the time grows with the cube of the depth.
         if name.count("/") > _MAX_DEPTH:
-            raise ConfigurationError(f"{file.filename}: expected weights, found nested groups.")
+            problem = "expected weights, found nested groups."
+        elif isinstance(item, h5py.Dataset) and (item.is_virtual or item.external):
+            problem = (
+                f"{name} is an external or virtual dataset, whose content is in other files. Write "
+                "its array into this file."
+            )
+        if problem:
+            raise ConfigurationError(f"{file.filename} is refused: {problem}")
         if isinstance(item, h5py.Dataset):
-            if item.is_virtual or item.external:
-                raise ConfigurationError(
-                    f"{file.filename} is refused: {name} is an external or virtual dataset, whose "
-                    "content is in other files. Write its array into this file."
-                )
             # HDF5 has empty arrays without a shape.
             arrays[name] = _StoredArray(item.shape or (), item.dtype.name, lambda: item[...])
 
@@ -159,14 +162,15 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
 def _converted(name: str, array: numpy.ndarray, dtype: str) -> numpy.ndarray:
     with numpy.errstate(over="ignore"):
         converted = numpy.ascontiguousarray(array.astype(dtype, copy=False))
-    if not numpy.isfinite(array).all():
-        raise ValueError(
-            f"Expected finite numbers in {name}, found NaN or infinity. The training diverged; use "
-            "another checkpoint."
-        )
     if not numpy.isfinite(converted).all():
-        raise ValueError(
-            f"Expected numbers up to 65504 for {dtype}, found {numpy.abs(array).max():.6g} in "
-            f"{name}. Write float32."
+        largest = numpy.abs(array).max()
+        problem = (
+            f"finite numbers in {name}, found NaN or infinity. The training diverged; use another "
+            "checkpoint."
         )
+        if numpy.isfinite(largest):
+            problem = (
+                f"numbers up to 65504 for {dtype}, found {largest:.6g} in {name}. Write float32."
+            )
+        raise ValueError(f"Expected {problem}")
     return converted
