@@ -185,16 +185,13 @@ def _checked_parts(folder: Path, location: str, weights_file: Optional[str]) -> 
     evaluates it as jsonnet.
     """
     config = read_config(folder, location)
-    for part in ("dataset_reader", "model"):
-        if not isinstance(config.get(part), dict):
-            raise ConfigurationError(
-                f"{location} holds no trained model: expected {part!r} in its config.json."
-            )
+    parts = [part for part in ("dataset_reader", "model") if not isinstance(config.get(part), dict)]
+    missing = f"expected {parts[0]!r} in its config.json" if parts else ""
     # If `vocabulary` were a file, AllenNLP would unpack it as an archive.
-    if not (folder / "vocabulary").is_dir():
-        raise ConfigurationError(
-            f"{location} holds no trained model: the folder 'vocabulary' is missing."
-        )
+    if not parts and not (folder / "vocabulary").is_dir():
+        missing = "the folder 'vocabulary' is missing"
+    if missing:
+        raise ConfigurationError(f"{location} holds no trained model: {missing}.")
     if weights_file is None:
         read_trained_state(folder, location)
     elif Path(weights_file).is_file():
