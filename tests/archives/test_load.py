@@ -132,27 +132,15 @@ def fails(error):
     return fail
 
 
+NO_SPACE, DENIED = OSError(errno.ENOSPC, "No space"), PermissionError(errno.EACCES, "Denied")
+
+
 @pytest.mark.parametrize(
     "owner, name, replacement, expected",
     [
-        (
-            shutil,
-            "disk_usage",
-            lambda path: SimpleNamespace(free=1000),
-            "only 0.0 GB free. Set",
-        ),
-        (
-            shutil,
-            "copyfileobj",
-            fails(OSError(errno.ENOSPC, "No space")),
-            "No space. Set TMPDIR",
-        ),
-        (
-            tarfile,
-            "open",
-            fails(PermissionError(errno.EACCES, "Denied")),
-            "cannot be read: Permission den",
-        ),
+        (shutil, "disk_usage", lambda path: SimpleNamespace(free=1000), "only 0.0 GB free. Set"),
+        (shutil, "copyfileobj", fails(NO_SPACE), "No space. Set TMPDIR to a folder"),
+        (tarfile, "open", fails(DENIED), "cannot be read: Permission denied."),
     ],
 )
 def test_a_computer_without_room_or_rights_is_not_called_damage(

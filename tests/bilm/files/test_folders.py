@@ -1,9 +1,12 @@
-"""Folders of files written from a biLM: whole or not at all, and read by others."""
+"""Folders of a biLM: whole or not at all, read by others, and on a stand-in for the Hub."""
 
 import json
 import os
 import random
+import shutil
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import pytest
@@ -11,12 +14,14 @@ import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.modules.elmo import Elmo as AllenNlpElmo
 from allennlp.modules.elmo import batch_to_ids
+from safetensors import safe_open
 
-from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm, read_options
+from elmo_plugin import embed_sentences, save_weights
+from elmo_plugin.bilm import Bilm, BilmOptions, load_bilm
 from elmo_plugin.bilm.files.folders import allennlp_obstacle, save_bilm
-from elmo_plugin.bilm.files.load import load_weights
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights, find_softmax
 from tests.bilm.oracle import assert_layers_equal, random_batch
+from tests.bilm.token_files import save_token_bilm
 from tests.bilm.trained import COUNTS, WORDS
 
 BILM = ["options.json", "weights.hdf5"]
@@ -51,13 +56,8 @@ def test_an_exported_language_model_is_read_back_bit_for_bit(make_bilm, softmax,
     files = save_bilm(bilm, tmp_path / "out", softmax)
     assert sorted(file.name for file in files) == names(tmp_path / "out") == ALL
     assert names(tmp_path) == ["out"]
-    options = read_options(tmp_path / "out" / "options.json")
-    assert options == bilm.options
-    read = Bilm(options)
-    load_weights(read, tmp_path / "out" / "weights.hdf5")
-    for name, parameter in bilm.named_parameters():
-        assert torch.equal(read.get_parameter(name), parameter), name
-    found = find_softmax(tmp_path / "out" / "softmax.hdf5", options)
+    assert_same(Bilm.from_pretrained(tmp_path / "out"), bilm)
+    found = find_softmax(tmp_path / "out" / "softmax.hdf5", bilm.options)
     assert torch.equal(found.weight, softmax.weight)
     assert (found.words, found.counts) == (WORDS, COUNTS)
 
@@ -114,8 +114,7 @@ def test_files_in_the_way_are_replaced_only_by_force(make_bilm, softmax, tmp_pat
     save_bilm(make_bilm(seed=2), folder, force=True)
     assert names(folder) == ["notes.txt", *BILM]
     read = load_bilm(folder / "options.json", folder / "weights.hdf5")
-    expected = make_bilm(seed=2)
-    assert all(torch.equal(*pair) for pair in zip(read.parameters(), expected.parameters()))
+    assert_same(read, make_bilm(seed=2))
 
 
 def test_a_folder_is_created_or_used_and_others_are_left_alone(make_bilm, tmp_path):
@@ -173,3 +172,117 @@ def test_what_allennlps_elmo_cannot_read_is_known_by_its_setting(make_bilm):
         (dict(max_characters_per_token=20), "`char_cnn.max_characters_per_token` is 20, not 50"),
     ]:
         assert allennlp_obstacle(make_bilm(**changes).options) == expected
+
+
+def assert_same(first, second):
+    assert first.options == second.options
+    for (name, value), (other, expected) in zip(
+        first.named_parameters(), second.named_parameters()
+    ):
+        assert name == other and torch.equal(value, expected), name
+
+
+def test_a_folder_is_written_and_read_bit_for_bit(bilm, sentences, tmp_path):
+    bilm.save_pretrained(tmp_path / "folder")
+    names = {path.name for path in (tmp_path / "folder").iterdir()}
+    assert names == {"config.json", "model.safetensors", "README.md"}
+    again = Bilm.from_pretrained(tmp_path / "folder")
+    assert_same(again, bilm)
+    assert not again.training
+    for found, expected in zip(embed_sentences(again, sentences), embed_sentences(bilm, sentences)):
+        assert torch.equal(found, expected)
+
+
+def test_a_folder_of_options_and_hdf5_is_read(shared_bilm, options_file, tmp_path, monkeypatch):
+    shutil.copy(options_file, tmp_path / "options.json")
+    save_weights(shared_bilm, tmp_path / "weights.hdf5")
+    # Another program has one of these.
+    (tmp_path / "config.json").write_text('{"model": {"type": "elmo-srl"}}')
+    monkeypatch.setenv("HOME", str(tmp_path.parent))
+    read = Bilm.from_pretrained(f"~/{tmp_path.name}", warm_up=True)
+    assert_same(read, shared_bilm)
+    assert read.warm_up
+
+
+def test_tensors_have_the_names_of_published_files(shared_bilm, tmp_path):
+    shared_bilm.save_pretrained(tmp_path, dtype="float16")
+    with safe_open(tmp_path / "model.safetensors", framework="pt") as opened:
+        assert "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0" in opened.keys()
+        assert opened.get_tensor("char_embed").dtype == torch.float16
+
+
+def test_token_embeddings_and_forward_only_models_are_written_and_read(make_options, tmp_path):
+    folder = save_token_bilm(tmp_path / "tokens", make_options(bidirectional=False))
+    bilm = Bilm.from_pretrained(folder)
+    bilm.save_pretrained(tmp_path / "again")
+    assert "vocabulary" not in json.loads((tmp_path / "again" / "config.json").read_text())
+    assert_same(Bilm.from_pretrained(tmp_path / "again"), bilm)
+
+
+def test_the_model_card_holds_the_numbers_that_were_measured(shared_bilm, tmp_path):
+    card = tmp_path / "README.md"
+    shared_bilm.save_pretrained(tmp_path, {"perplexity": 39.7, "F1 of SRL": 0.8123})
+    assert "| perplexity | 39.7 |\n| F1 of SRL | 0.8123 |" in card.read_text()
+    num_parameters = sum(parameter.numel() for parameter in shared_bilm.parameters())
+    assert f"{num_parameters:,} parameters" in card.read_text()
+    card.write_text("written by hand")
+    shared_bilm.save_pretrained(tmp_path)
+    assert card.read_text() == "written by hand"
+    shared_bilm.save_pretrained(tmp_path, {"perplexity": 1.0})
+    assert "| perplexity | 1 |" in card.read_text()
+
+
+def test_what_is_missing_is_named(shared_bilm, tmp_path):
+    with pytest.raises(ConfigurationError, match="expected config.json and model.safetensors, or"):
+        Bilm.from_pretrained(tmp_path)
+    shared_bilm.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(ConfigurationError, match="holds config.json, but not model.safetensors"):
+        Bilm.from_pretrained(tmp_path)
+    with pytest.raises(ConfigurationError, match="Folder .*elsewhere does not exist"):
+        Bilm.from_pretrained(tmp_path / "elsewhere")
+
+
+def test_a_hub_name_without_its_package_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(
+        ImportError, match="someone/bilm is no folder .*pip install huggingface_hub"
+    ):
+        Bilm.from_pretrained("someone/bilm")
+
+
+def test_a_repository_is_downloaded_and_uploaded(monkeypatch, shared_bilm, tmp_path):
+    repository = tmp_path / "hub"
+
+    def snapshot_download(name, revision, token, allow_patterns):
+        if (name, revision) != ("someone/bilm", "v1"):
+            raise ConnectionError("404 not found\ndetails")
+        assert "model.safetensors" in allow_patterns and "vocabulary.txt" in allow_patterns
+        return str(repository)
+
+    class HfApi:
+        def __init__(self, token):
+            self.token = token
+
+        def create_repo(self, repo_id, private, exist_ok):
+            assert self.token == "secret" and private and exist_ok
+            return SimpleNamespace(repo_id=f"someone/{repo_id}")
+
+        def file_exists(self, repo_id, filename):
+            return (repository / filename).exists()
+
+        def upload_folder(self, repo_id, folder_path, commit_message, ignore_patterns):
+            assert repo_id == "someone/bilm" and commit_message
+            ignore = shutil.ignore_patterns(*ignore_patterns or [])
+            shutil.copytree(folder_path, repository, ignore=ignore, dirs_exist_ok=True)
+            return "https://hub/commit"
+
+    hub = SimpleNamespace(HfApi=HfApi, snapshot_download=snapshot_download)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    url = shared_bilm.push_to_hub("bilm", {"perplexity": 39.7}, private=True, token="secret")
+    assert url == "https://hub/commit"
+    shared_bilm.push_to_hub("bilm", private=True, token="secret")
+    assert "39.7" in (repository / "README.md").read_text()
+    assert_same(Bilm.from_pretrained("someone/bilm", revision="v1"), shared_bilm)
+    with pytest.raises(ConfigurationError, match=r"neither a folder .* \(404 not found\)"):
+        Bilm.from_pretrained("someone/other")
