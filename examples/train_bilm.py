@@ -17,8 +17,7 @@ from elmo_plugin.bilm.files.folders import check_export_folder, save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.bilm.pretraining.batches import SentenceBatches
 from elmo_plugin.bilm.pretraining.language_model import LanguageModel
-from elmo_plugin.bilm.pretraining.passes import TextPass
-from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
+from elmo_plugin.bilm.pretraining.passes import BatchBuilder, TextPass
 from elmo_plugin.bilm.pretraining.text import Text
 from elmo_plugin.bilm.vocabulary_file import count_and_choose
 

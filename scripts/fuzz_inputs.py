@@ -57,8 +57,8 @@ from elmo_plugin.analysis.representations import StaticVectors
 from elmo_plugin.analysis.studies.study import read_study
 from elmo_plugin.archives import load_predictor
 from elmo_plugin.bilm import load_bilm, save_weights
+from elmo_plugin.bilm.files.pack import pack
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights, find_softmax, save_softmax
-from elmo_plugin.bilm.io.pack import pack
 from elmo_plugin.bilm.vocabulary_file import read_vocabulary
 from elmo_plugin.commands.main import main
 from elmo_plugin.commands.predict import PredictManager

@@ -13,8 +13,8 @@ from elmo_plugin.analysis.neighbours import IndexOptions, build_index
 from elmo_plugin.analysis.representations import BilmLayers
 from elmo_plugin.bilm import save_weights
 from elmo_plugin.bilm.files.folders import save_bilm
+from elmo_plugin.bilm.files.pack import pack
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights, save_softmax
-from elmo_plugin.bilm.io.pack import pack
 from elmo_plugin.bilm.vocabulary_file import write_vocabulary
 from elmo_plugin.elmo.cache.layer_cache import LayerCache
 from elmo_plugin.elmo.store.dump import DumpOptions, dump_embeddings

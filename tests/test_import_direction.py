@@ -34,7 +34,7 @@ SUB_ROOMS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
         ("elmo.token_batches",),
     ),
     "bilm": (
-        ("bilm.pretraining", "bilm.files", "bilm.io", "bilm.unit_layers", "bilm.character_indexer"),
+        ("bilm.pretraining", "bilm.files", "bilm.unit_layers", "bilm.character_indexer"),
         ("bilm", "bilm.fingerprint"),
         ("bilm.options",),
         ("bilm.settings_reader",),

@@ -1,6 +1,5 @@
-"""Loads archives of trained AllenNLP models, untrusted ones and those of the project."""
+"""Loads archives of trained AllenNLP models, untrusted or shipped."""
 
-from elmo_plugin.archives.load import load_archive, load_predictor
-from elmo_plugin.archives.shipped_tasks import load_task
+from elmo_plugin.archives.load import load_archive, load_predictor, load_task
 
 __all__ = ["load_archive", "load_predictor", "load_task"]

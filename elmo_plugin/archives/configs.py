@@ -24,18 +24,9 @@ _LOCK = threading.RLock()
 
 def check_config(config: Dict[str, Any], location: str) -> None:
     """
-    # Parameters
-
-    config : `Dict[str, Any]`
-        The configuration of an archive.
-    location : `str`
-        The name of the archive in error messages.
-
-    # Raises
-
-    `ConfigurationError`
-        If a `type` is the path of a class instead of a registered name, or a setting names code to
-        execute or allows weight files to execute code.
+    Raises `ConfigurationError` if in the configuration of an archive a `type` is the path of a
+    class instead of a registered name, or a setting names code to execute or allows weight files to
+    execute code. `location` is the name of the archive in messages.
     """
     for path, value in _settings(config):
         setting = path[-1]
@@ -61,17 +52,8 @@ def registered_types_only(location: str) -> Iterator[None]:
 
     Code in files that these types load is not executed either: `torch.load` reads only tensors,
     whatever its arguments and the environment, transformers refuses to run code of a model, and
-    missing spaCy models are not installed.
-
-    # Parameters
-
-    location : `str`
-        The name of the archive in error messages.
-
-    # Raises
-
-    `ConfigurationError`
-        If another type is to be constructed, or a spaCy model is missing.
+    missing spaCy models are not installed: `ConfigurationError`, which calls the archive
+    `location`.
     """
 
     def resolve_registered(cls: Type[Registrable], name: str) -> Any:
@@ -115,18 +97,9 @@ def without_limits(
     config: Dict[str, Any], overrides: Union[str, Dict[str, Any]]
 ) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """
-    # Parameters
-
-    config : `Dict[str, Any]`
-        The configuration of an archive.
-    overrides : `Union[str, Dict[str, Any]]`
-        The user's overrides, in AllenNLP's form.
-
-    # Returns
-
-    `Tuple[Dict[str, Any], Dict[str, Any]]`
-        The overrides, extended by those that lift limits (such as `max_instances`) of readers and
-        data loaders which the user's overrides do not set; and the lifted limits.
+    The user's `overrides`, in AllenNLP's form, extended by those that lift limits (such as
+    `max_instances`) of the readers and data loaders in `config` which the user does not set; and
+    the lifted limits.
     """
     given = parse_overrides(overrides) if isinstance(overrides, str) else overrides
     validation = "validation_data_loader"
@@ -136,8 +109,8 @@ def without_limits(
     for path, value in _settings({name: config[name] for name in reading if name in config}):
         prefixes = {".".join(path[:length]) for length in range(1, len(path) + 1)}
         is_limit = path[-1] in _LIMITS and value is not None and value is not False
-        if path[-1] == "fraction" and (value == 1 or path[0] not in _READERS):
-            is_limit = False
+        if path[-1] == "fraction":
+            is_limit = is_limit and value != 1 and path[0] in _READERS
         if is_limit and prefixes.isdisjoint(given):
             limits[".".join(path)] = value
     lifted = {path: _LIMITS[path.rpartition(".")[2]] for path in limits}

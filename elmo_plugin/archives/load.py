@@ -1,4 +1,4 @@
-"""Loads untrusted archives of trained models."""
+"""Loads archives of trained models, untrusted or shipped."""
 
 import logging
 import shutil
@@ -22,6 +22,7 @@ from allennlp.predictors import Predictor
 
 from elmo_plugin.archives.configs import check_config, registered_types_only, without_limits
 from elmo_plugin.util.errors import ConfigurationError
+from elmo_plugin.util.resources import shipped_archives
 from elmo_plugin.util.unpacking import read_config, unpack, unpacked
 from elmo_plugin.util.weights import each_state_once, read_state, read_trained_state
 
@@ -58,10 +59,6 @@ def load_archive(
         Lift the limits of the archive's readers and data loaders (`max_instances`,
         `batches_per_epoch`, `drop_last`) that `overrides` does not set.
 
-    # Returns
-
-    `Archive`
-
     # Raises
 
     `ConfigurationError`
@@ -76,7 +73,7 @@ def load_archive(
         check_config(overridden.as_dict(quiet=True), location)
         with (
             registered_types_only(location),
-            # AllenNLP also opens the archives that are named there, such as that of `from_archive`.
+            # AllenNLP also opens the archives that are named there, for example by `from_archive`.
             patch.object(archival, "extracted_archive", _extracted_archive),
             patch.object(nn_util, "read_state_dict", _read_state_dict),
         ):
@@ -104,6 +101,30 @@ def load_predictor(
     predictor: Any = Predictor.from_archive(archive)
     predictor.config = archive.config.as_dict(quiet=True)
     return predictor
+
+
+def load_task(
+    name: str, cuda_device: int = -1, overrides: Union[str, Dict[str, Any]] = ""
+) -> Predictor:
+    """
+    A trained model that comes with the package, to predict with.
+
+    `name` is a folder in `pretrained/tasks`, which has its model card. See `load_archive` for the
+    other parameters; `overrides` may be `{"model.dtype": "bfloat16"}`. Raises `ConfigurationError`
+    if there is no such model.
+
+    # Examples
+
+        predictor = elmo_plugin.load_task("ner")
+        print(predictor.predict_json({"sentence": "Ada Lovelace lived in London."})["entities"])
+    """
+    archives = shipped_archives()
+    if name not in archives:
+        raise ConfigurationError(
+            f"Expected the name of a task ({', '.join(archives)}), found {name!r}. For a "
+            "model of your own, use elmo_plugin.load_predictor."
+        )
+    return load_predictor(archives[name], cuda_device, overrides)
 
 
 def _overridden(
@@ -164,16 +185,13 @@ def _checked_parts(folder: Path, location: str, weights_file: Optional[str]) -> 
     evaluates it as jsonnet.
     """
     config = read_config(folder, location)
-    for part in ("dataset_reader", "model"):
-        if not isinstance(config.get(part), dict):
-            raise ConfigurationError(
-                f"{location} holds no trained model: expected {part!r} in its config.json."
-            )
+    parts = [part for part in ("dataset_reader", "model") if not isinstance(config.get(part), dict)]
+    missing = f"expected {parts[0]!r} in its config.json" if parts else ""
     # If `vocabulary` were a file, AllenNLP would unpack it as an archive.
-    if not (folder / "vocabulary").is_dir():
-        raise ConfigurationError(
-            f"{location} holds no trained model: the folder 'vocabulary' is missing."
-        )
+    if not parts and not (folder / "vocabulary").is_dir():
+        missing = "the folder 'vocabulary' is missing"
+    if missing:
+        raise ConfigurationError(f"{location} holds no trained model: {missing}.")
     if weights_file is None:
         read_trained_state(folder, location)
     elif Path(weights_file).is_file():

@@ -28,10 +28,18 @@ class BidirectionalLstm(torch.nn.Module):
         self.forward_layers = _stack(options)
         self.backward_layers = _stack(options) if options.bidirectional else torch.nn.ModuleList()
 
+    @property
+    def stacks(self) -> List[torch.nn.ModuleList]:
+        """The layers of each direction, forward first."""
+        stacks = [self.forward_layers, self.backward_layers]
+        return stacks if self.backward_layers else stacks[:1]
+
     def forward(
         self, tokens: torch.Tensor, packing: Packing, state: Optional[BilstmState] = None
     ) -> Tuple[torch.Tensor, BilstmState]:
         """
+        Runs all layers.
+
         # Parameters
 
         tokens : `torch.Tensor`
@@ -43,18 +51,14 @@ class BidirectionalLstm(torch.nn.Module):
 
         # Returns
 
-        layers : `torch.Tensor`
-            Shape `(n_layers, batch_size, num_tokens, 2 * output_dim)`, 0 at padding; half as wide
-            without a backward direction.
-        state : `BilstmState`
-            Final state of each layer, in the order of the batch.
+        `Tuple[torch.Tensor, BilstmState]`
+            The layers, shape `(n_layers, batch_size, num_tokens, 2 * output_dim)`, 0 at padding and
+            half as wide without a backward direction; and the final state of each layer.
         """
         batch_size, num_tokens, _ = tokens.size()
         tokens = tokens.flatten(0, 1)
         n_layers, dim = self.options.n_layers, self.options.output_dim
-        directions = [(self.forward_layers, packing.forward_index)]
-        if self.backward_layers:
-            directions.append((self.backward_layers, packing.backward_index))
+        directions = list(zip(self.stacks, (packing.forward_index, packing.backward_index)))
         layers = tokens.new_zeros(n_layers, batch_size * num_tokens, len(directions) * dim)
         restore = packing.order.argsort()
         inputs, final_states = [tokens[index] for _, index in directions], []
@@ -99,10 +103,9 @@ class BidirectionalLstm(torch.nn.Module):
 
         # Returns
 
-        outputs : `List[torch.Tensor]`
-            One per layer, shape `(num_packed, output_dim)`.
-        finals : `List[RecurrentState]`
-            Final state of each layer, longest sentence first.
+        `Tuple[List[torch.Tensor], List[RecurrentState]]`
+            The output of each layer, shape `(num_packed, output_dim)`, and its final state, longest
+            sentence first.
         """
         outputs: List[torch.Tensor] = []
         finals: List[RecurrentState] = []

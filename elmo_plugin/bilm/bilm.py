@@ -5,9 +5,9 @@ from torch.nn.functional import pad
 
 from elmo_plugin.bilm.bidirectional_lstm import BidirectionalLstm, BilstmState
 from elmo_plugin.bilm.characters import map_of
-from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.stored_options import (
+from elmo_plugin.bilm.options import (
     STORED_OPTIONS,
+    BilmOptions,
     decode_stored_options,
     encode_stored_options,
 )
@@ -41,7 +41,7 @@ class Bilm(torch.nn.Module):
 
     The constructor needs options only; `load_bilm` and `from_pretrained` also read weights. With
     `bidirectional` false in the options it is a forward-only language model, whose layers are half
-    as wide.
+    as wide. Raises `ConfigurationError` if it is to be both `stateful` and `warm_up`.
 
     # Parameters
 
@@ -58,11 +58,6 @@ class Bilm(torch.nn.Module):
     source : `str`, optional (default = `""`)
         The file of the options; stored with the parameters, so that an archive can rebuild the
         model without that file.
-
-    # Raises
-
-    `ConfigurationError`
-        If both `stateful` and `warm_up` are true.
     """
 
     boundary_ids: torch.Tensor
@@ -114,16 +109,14 @@ class Bilm(torch.nn.Module):
 
     def forward(self, character_ids: torch.Tensor) -> BilmOutput:
         """
+        The layers of a batch. `<S>` and `</S>` are added to each sentence, so the output is two
+        tokens longer.
+
         # Parameters
 
         character_ids : `torch.Tensor`
             Shape `(batch_size, num_tokens, max_characters_per_token)`, 0 at padding. The last size
             is 1 for token embeddings.
-
-        # Returns
-
-        `BilmOutput`
-            Two tokens longer than the batch: `<S>` and `</S>` are added to each sentence.
 
         # Raises
 
@@ -151,43 +144,35 @@ class Bilm(torch.nn.Module):
         # Shape: (batch_size, num_tokens + 2)
         mask = torch.arange(tokens.size(1), device=lengths.device) < lengths.unsqueeze(1)
         # Shape: (batch_size, num_tokens + 2, output_dim)
-        token_layer = (tokens * mask.unsqueeze(-1)).repeat(
-            1, 1, 2 if self.options.bidirectional else 1
-        )
+        token_layer = (tokens * mask.unsqueeze(-1)).repeat(1, 1, len(self.lstm.stacks))
         return BilmOutput(torch.cat([token_layer.unsqueeze(0), hidden_layers]), mask)
 
     def checked_mask(self, character_ids: torch.Tensor) -> torch.Tensor:
-        """
-        True on tokens: shape `(batch_size, num_tokens)`. Raises the errors of `forward`.
-        """
-        expected = self.characters
-        if character_ids.dim() != 3 or character_ids.size(2) != expected.max_characters_per_token:
-            hint = " Give the token indexer the biLM's `options_file`."
-            raise ValueError(
-                "biLM: expected character ids of shape (batch_size, num_tokens, "
-                f"{expected.max_characters_per_token}), found {tuple(character_ids.shape)}."
-                f"{hint if character_ids.dim() == 3 else ''}"
-            )
+        """True on tokens: shape `(batch_size, num_tokens)`. Raises the errors of `forward`."""
+        longest, num_ids = self.characters.max_characters_per_token, self.characters.n_characters
+        hint = " Give the token indexer the biLM's `options_file`."
+        problem, found = "", tuple(character_ids.shape)
+        if len(found) != 3 or found[2] != longest:
+            problem = f"character ids of shape (batch_size, num_tokens, {longest}), found {found}."
+            raise ValueError(f"biLM: expected {problem}{hint if len(found) == 3 else ''}")
         mask = (character_ids > 0).any(dim=2)
         if character_ids.numel():
-            found = [character_ids.max(), (mask[:, 1:] & ~mask[:, :-1]).any()]
+            values = [character_ids.max(), (mask[:, 1:] & ~mask[:, :-1]).any()]
             # In one transfer, because each waits for a GPU.
-            largest, has_gap = torch.stack([value.long() for value in found]).tolist()
-            if largest >= expected.n_characters:
-                raise ValueError(
-                    f"biLM: expected character ids below {expected.n_characters}, found {largest}. "
-                    "Give the token indexer the biLM's `options_file`."
-                )
+            largest, has_gap = torch.stack([value.long() for value in values]).tolist()
             if has_gap:
-                raise ValueError("biLM: found padding before a token; pad sentences at their end.")
+                problem = "padding at the end of sentences only, found padding before a token."
+            if largest >= num_ids:
+                problem = f"character ids below {num_ids}, found {largest}.{hint}"
+        if problem:
+            raise ValueError(f"biLM: expected {problem}")
         return mask
 
     def precompute(self, words: Sequence[str]) -> None:
         """
-        Computes the token layer of these words in advance, so that `forward` does not run the
-        character encoder for them unless its gradients are needed. The table is dropped when
-        weights are loaded or moved, and by `train()` and `eval()`. Needs memory for `token_dim`
-        numbers per word.
+        Computes the token layer of these words in advance, so that `forward` runs the character
+        encoder for them only if its gradients are needed. The table, `token_dim` numbers per word,
+        is dropped when weights are loaded or moved, and by `train()` and `eval()`.
         """
         self._token_table = (
             TokenLayerTable(self.character_encoder, self.characters, words) if words else None
@@ -210,8 +195,7 @@ class Bilm(torch.nn.Module):
                 # Convolutions have few weights and short rows: little speed, large errors.
                 if isinstance(layer, PackedLinear) and parent is not convolutions:
                     setattr(parent, name, Int8Linear.from_linear(layer))
-        self._token_table = None
-        self.weights_version += 1
+        self._notice_change()
         return self.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "Bilm":
@@ -219,21 +203,23 @@ class Bilm(torch.nn.Module):
         Also marks the weights as changed. Call it (or `eval`) after you change weights through
         `.data`.
         """
-        self._token_table = None
-        self.weights_version += 1
+        self._notice_change()
         return super().train(mode)
 
-    def _apply(self, fn: Callable, recurse: bool = True) -> "Bilm":
-        # Neither is a parameter or a buffer, so both would keep their device and type.
-        self._token_table = self._state = None
+    def _notice_change(self) -> None:
+        self._token_table = None
         self.weights_version += 1
+
+    def _apply(self, fn: Callable, recurse: bool = True) -> "Bilm":
+        self._notice_change()
+        # The state is no buffer, so it would keep its device and type.
+        self._state = None
         return super()._apply(fn, recurse)
 
     def _load_from_state_dict(
         self, state_dict: Dict[str, torch.Tensor], prefix: str, *args: Any
     ) -> None:
-        self._token_table = None
-        self.weights_version += 1
+        self._notice_change()
         name = f"{prefix}{STORED_OPTIONS}"
         if name in state_dict:
             stored = BilmOptions.from_dict(decode_stored_options(state_dict[name])["options"])
@@ -248,12 +234,8 @@ class Bilm(torch.nn.Module):
         self, character_ids: torch.Tensor, mask: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
         """
-        # Returns
-
-        tokens : `torch.Tensor`
-            Shape `(batch_size, num_tokens + 2, token_dim)`; arbitrary values at padding.
-        lengths : `torch.Tensor`
-            Shape `(batch_size,)`. Number of tokens per sentence, including `<S>` and `</S>`.
+        The token layer, shape `(batch_size, num_tokens + 2, token_dim)`, with arbitrary values at
+        padding; and the number of tokens per sentence, `<S>` and `</S>` included.
         """
         batch_size, num_tokens = mask.size()
         # The row of each position in the encoded words: <S>, </S>, then the distinct words.

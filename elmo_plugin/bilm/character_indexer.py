@@ -32,11 +32,6 @@ class CharacterIndexer(ELMoTokenCharactersIndexer):
         Options of the biLM; default `ELMO_OPTIONS`, as for the biLM itself.
     serialization_dir : `Optional[str]`
         Given by AllenNLP: the folder of an unpacked archive, which contains the options.
-
-    # Raises
-
-    `ConfigurationError`
-        If the options file cannot be read.
     """
 
     def __init__(

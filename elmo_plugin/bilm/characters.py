@@ -87,12 +87,8 @@ class CharacterMap:
         return torch.from_numpy(ids)
 
     def _ids(self, word: str) -> numpy.ndarray:
-        if word == BEGIN_SENTENCE:
-            units = [self._first_special + _BEGIN_SENTENCE]
-        elif word == END_SENTENCE:
-            units = [self._first_special + _END_SENTENCE]
-        else:
-            units = self._units(word)
+        special = {BEGIN_SENTENCE: _BEGIN_SENTENCE, END_SENTENCE: _END_SENTENCE}.get(word)
+        units = self._units(word) if special is None else [self._first_special + special]
         ids = numpy.full(self.max_characters_per_token, self._first_special + _PADDING, numpy.int32)
         ids[0] = self._first_special + _BEGIN_WORD
         ids[1 : len(units) + 1] = units

@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from os import PathLike
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
+import torch
+
 from elmo_plugin.bilm.settings_reader import (
     BOOLEAN,
     BOUND,
@@ -21,8 +23,10 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import local_path
 
 OPTIONS_FILE = "options.json"
+#: The name of the buffer in which a `Bilm` stores its options and the name of their file.
+STORED_OPTIONS = "options_json"
 
-# Larger values are mistakes, and would use all RAM before they failed.
+# Larger values are mistakes, see `whole_number`.
 _MAX_LAYERS, _MAX_CHARACTERS = 1_000, 10_000
 
 
@@ -34,10 +38,11 @@ class CharacterCnnOptions:
     filters: Tuple[Tuple[int, int], ...] = setting(FILTERS)
     #: Width of a character embedding.
     embedding_dim: int = setting(whole_number(), name="embedding.dim")
-    #: Number of character ids, padding (id 0) included: 262 for bytes.
-    n_characters: int = setting(whole_number())
+    #: Number of character ids, padding (id 0) included: 262 for bytes; at least a character, the
+    #: unknown and 5 specials besides.
+    n_characters: int = setting(whole_number(8, 10**7))
     #: Ids per word, the begin and end of the word included.
-    max_characters_per_token: int = setting(whole_number(maximum=_MAX_CHARACTERS))
+    max_characters_per_token: int = setting(whole_number(3, _MAX_CHARACTERS))
     #: `relu` or `tanh`, applied after the maximum over positions.
     activation: str = setting(one_of("relu", "tanh"))
     #: Number of highway layers, 0 for none.
@@ -153,7 +158,9 @@ class BilmOptions:
         if lstm.projection_dim is None:
             lstm = replace(lstm, proj_clip=None)
         if words is not None:
-            expected = read_setting(source, "n_tokens_vocab", location, whole_number(), len(words))
+            expected = read_setting(
+                source, "n_tokens_vocab", location, whole_number(1, 10**9), len(words)
+            )
             if len(words) != expected:
                 raise ConfigurationError(
                     f"{location}: expected {expected} words, which is `n_tokens_vocab`, found "
@@ -210,28 +217,48 @@ class BilmOptions:
 def _check_characters(cnn: CharacterCnnOptions, location: str) -> None:
     """Raises `ConfigurationError` if settings of characters do not fit each other."""
     found, longest = cnn.n_characters, cnn.max_characters_per_token
-    name = "n_characters"
+    problem = ""
+    if max(width for width, _ in cnn.filters) > longest:
+        problem = (
+            f"`char_cnn.filters` with widths up to `max_characters_per_token` ({longest}), found "
+            f"{list(cnn.filters)}."
+        )
     if cnn.character_unit == "byte" and found != 262:
-        problem = f"262, found {found}. 256 bytes, 5 specials and padding make 262."
-        if found == 261:
-            problem = (
-                "262, found 261. bilm-tf trains with 261, without padding. Write 262; the weights "
-                "do not change."
-            )
-    elif found < 8:
         problem = (
-            f"of at least 8 (a character, 5 specials, the unknown and padding), found {found}."
+            f"`char_cnn.n_characters` 262, found {found}: 256 bytes, 5 specials and padding. "
+            "bilm-tf trains with 261, without padding; write 262, the weights do not change."
         )
-    elif longest < 3:
-        name = "max_characters_per_token"
-        problem = (
-            f"of at least 3 (a character, the begin and the end of the word), found {longest}."
-        )
-    elif max(width for width, _ in cnn.filters) > longest:
-        name = "filters"
-        problem = (
-            f"with widths up to `max_characters_per_token` ({longest}), found {list(cnn.filters)}."
-        )
-    else:
-        return
-    raise ConfigurationError(f"{location}: expected `char_cnn.{name}` {problem}")
+    if problem:
+        raise ConfigurationError(f"{location}: expected {problem}")
+
+
+def encode_stored_options(options: Dict[str, Any], options_file: str) -> torch.Tensor:
+    """JSON of both, see `encode_bytes`; `options` is the content of an options file."""
+    text = json.dumps({"options_file": options_file, "options": options}, sort_keys=True)
+    return encode_bytes(text.encode())
+
+
+def decode_stored_options(stored: torch.Tensor) -> Dict[str, Any]:
+    """`options` and `options_file`; a `ConfigurationError` if other numbers are there."""
+    try:
+        content = json.loads(decode_bytes(stored))
+    except ValueError as error:
+        raise ConfigurationError(
+            f"Expected the options of a biLM as JSON in the parameter {STORED_OPTIONS}, found "
+            "other numbers. Leave them as they are when you change the weights of a model."
+        ) from error
+    # Defaults of the versions that wrote archives without these two.
+    content["options"]["lstm"].setdefault("use_skip_connections", False)
+    if content["options"].get("char_cnn"):
+        content["options"]["char_cnn"].setdefault("activation", "tanh")
+    return content
+
+
+def encode_bytes(content: bytes) -> torch.Tensor:
+    """Bytes as floats: users convert and average whole state dicts, which keeps these numbers."""
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8).float()
+
+
+def decode_bytes(values: torch.Tensor) -> bytes:
+    """Reverts `encode_bytes`, whatever the type; older archives have uint8."""
+    return bytes(values.cpu().float().round().to(torch.uint8).numpy())

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import field, fields
-from typing import Any, Callable, NamedTuple, Optional, Type, TypeVar
+from typing import Any, Callable, NamedTuple, Type, TypeVar
 
 from elmo_plugin.bilm.vocabulary_file import SPECIALS
 from elmo_plugin.util.errors import ConfigurationError
@@ -20,15 +20,15 @@ class Kind(NamedTuple):
     convert: Callable[[Any], Any] = lambda value: value
 
 
-def whole_number(minimum: int = 1, maximum: Optional[int] = None) -> Kind:
-    """A whole number within bounds."""
-    upper = "" if maximum is None else f" and at most {maximum:,}"
+def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind:
+    """
+    A whole number within bounds. Larger ones are mistakes, and a model of them would use all RAM
+    before it failed: the published biLMs are at most 4,096 wide.
+    """
     return Kind(
-        f"a whole number of at least {minimum}{upper}",
+        f"a whole number of at least {minimum} and at most {maximum:,}",
         # Not `isinstance`, by which true is an `int`.
-        lambda value: (
-            type(value) is int and minimum <= value <= (value if maximum is None else maximum)
-        ),
+        lambda value: type(value) is int and minimum <= value <= maximum,
     )
 
 

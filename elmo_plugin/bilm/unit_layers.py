@@ -1,3 +1,5 @@
+"""Rescales the layers of a language model without changing what it predicts."""
+
 import copy
 from dataclasses import replace
 from typing import Dict, NamedTuple, Optional, Sequence, Tuple
@@ -6,7 +8,7 @@ import torch
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
-from elmo_plugin.bilm.stored_options import STORED_OPTIONS
+from elmo_plugin.bilm.options import STORED_OPTIONS
 from elmo_plugin.util.errors import ConfigurationError
 
 _BATCH_SIZE = 32
@@ -31,21 +33,8 @@ def unit_layers(
     by two factors, by which the matrices that read them are divided, so that the probabilities of
     words are the same except for rounding. `proj_clip` is scaled with the layers.
 
-    # Parameters
-
-    bilm : `Bilm`
-    softmax : `Optional[SoftmaxWeights]`
-    magnitudes : `Magnitudes`
-        See `layer_magnitudes`.
-
-    # Returns
-
-    `Tuple[Bilm, Optional[SoftmaxWeights]]`
-
-    # Raises
-
-    `ConfigurationError`
-        If the LSTMs or the character encoder have no projection, whose weights are scaled.
+    `magnitudes` come from `layer_magnitudes`. Raises `ConfigurationError` if the LSTMs or the
+    character encoder have no projection, whose weights are scaled.
     """
     options = bilm.options
     cnn = options.char_cnn
@@ -60,12 +49,8 @@ def unit_layers(
     source = copy.deepcopy(options.source)
     source["lstm"]["proj_clip"] = clip
     scaled = Bilm(replace(options, lstm=replace(options.lstm, proj_clip=clip), source=source))
-    scaled.load_state_dict(
-        {
-            **_scaled(bilm, token_factor, lstm_factor),
-            STORED_OPTIONS: scaled.options_json,
-        }
-    )
+    state = _scaled(bilm, token_factor, lstm_factor)
+    scaled.load_state_dict({**state, STORED_OPTIONS: scaled.options_json})
     if softmax is not None:
         softmax = replace(softmax, weight=softmax.weight / lstm_factor)
     return scaled.eval(), softmax
@@ -73,12 +58,8 @@ def unit_layers(
 
 def layer_magnitudes(bilm: Bilm, sentences: Sequence[Sequence[str]]) -> Magnitudes:
     """
-    Measures the layers on some sentences, given by their words.
-
-    # Raises
-
-    `ConfigurationError`
-        If there are no words, or a layer is zero.
+    Measures the layers on sentences, given by their words. Raises `ConfigurationError` if there are
+    no words, or a layer is zero.
     """
     squares = torch.zeros(bilm.num_layers, dtype=torch.float64)
     num_words = 0

@@ -37,12 +37,8 @@ def count_and_choose(
 ) -> List[Entry]:
     """
     Counts the words of a text and chooses those to predict; see `Text`, `count_words` and
-    `choose_words` for the parameters, and `numbered_lines` for its exceptions.
-
-    # Raises
-
-    `ConfigurationError`
-        If there is no such text, no word in it, or `size` or `min_count` is impossible.
+    `choose_words` for the parameters, and `numbered_lines` for its exceptions. Raises
+    `ConfigurationError` if there is no such text, or no word in it.
     """
     _check_choice(size, min_count)
     shards = find_shards(text)
@@ -57,19 +53,9 @@ def choose_words(counts: WordCounts, size: Optional[int] = None, min_count: int 
     The words to predict: `<S>`, `</S>`, `<UNK>`, then the most frequent ones in descending order of
     their counts, words of equal count in alphabetical order.
 
-    # Parameters
-
-    counts : `WordCounts`
-        The words of the training text.
-    size : `Optional[int]`, optional (default = `None`)
-        Maximum number of words, including the first three.
-    min_count : `int`, optional (default = `1`)
-        Leave out words that occur less often.
-
-    # Returns
-
-    `List[Entry]`
-        `<S>` and `</S>` are counted once per sentence, `<UNK>` once for each word left out.
+    `<S>` and `</S>` are counted once per sentence, `<UNK>` once for each word left out: those that
+    occur less than `min_count` times, and those beyond `size` words, the first three included.
+    Raises `ConfigurationError` if `size` or `min_count` is impossible.
     """
     given = Counter({BEGIN_SENTENCE: counts.num_sentences, END_SENTENCE: counts.num_sentences})
     # The text itself may contain these words.
@@ -105,12 +91,9 @@ def read_vocabulary(
     Reads a file of `write_vocabulary` or of bilm-tf (words without counts), plain or gzip. `size`
     and `min_count` leave out words at its end, see `choose_words`.
 
-    # Raises
-
-    `ConfigurationError`
-        If there is no such file, it does not begin with `<S>`, `</S>` and `<UNK>`, contains no
-        other word or a word twice, is not in descending order of the counts, or has no counts for
-        `min_count`.
+    Raises `ConfigurationError` if there is no such file, it does not begin with `<S>`, `</S>` and
+    `<UNK>`, contains no other word or a word twice, is not in descending order of the counts, or
+    has no counts for `min_count`.
     """
     entries: Dict[str, Optional[int]] = {}
     try:
@@ -168,7 +151,7 @@ def read_predicted_words(folder: Path) -> Tuple[Optional[List[str]], Optional[Li
 def decode_counts(entries: List[str], num_words: int) -> List[int]:
     """
     The count of each word, from run-length encoded entries `"<id> <count>"`: all words from this id
-    up to that of the next entry, or up to `num_words`, have this count. Words are sorted by count,
+    up to the next entry, or up to `num_words`, have this count. Words are sorted by count,
     so that there are few entries.
     """
     first_ids, counts = zip(*(map(int, entry.split()) for entry in entries))

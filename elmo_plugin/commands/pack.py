@@ -17,7 +17,7 @@ import os
 from dataclasses import dataclass
 from typing import Optional
 
-from elmo_plugin.bilm.io.pack import pack
+from elmo_plugin.bilm.files.pack import pack
 from elmo_plugin.commands.arguments import flag, option, positional
 from elmo_plugin.util.atomic_write import check_output
 from elmo_plugin.util.errors import ConfigurationError

@@ -36,14 +36,8 @@ def autocast_bfloat16(device: torch.device, enabled: bool = True) -> torch.autoc
     `torch.autocast` with products in bfloat16, for a `with` statement.
 
     On a CPU without instructions for bfloat16, products stay in float32, which is faster there, and
-    the first call logs a warning.
-
-    # Parameters
-
-    device : `torch.device`
-        Where the products are computed.
-    enabled : `bool`, optional (default = `True`)
-        If false, products are in float32, also within another `torch.autocast`.
+    the first call logs a warning. If not `enabled`, products are in float32, also within another
+    `torch.autocast`.
     """
     if enabled and not _is_fast(device):
         _warn("Models and training runs for which it is set compute in float32, which is faster.")

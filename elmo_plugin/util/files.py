@@ -33,19 +33,12 @@ def local_path(path: Union[str, PathLike]) -> str:
     """
     The local file or folder of a path or URL.
 
-    # Parameters
+    A path may begin with `~` or `file://`. A URL may be any that the library `cached_path` reads
+    (`https://`, `s3://`, `gs://`, `hf://` …); it is downloaded once, into AllenNLP's cache folder.
+    A member of an archive is written `https://host/archive.zip!folder/file`.
 
-    path : `Union[str, PathLike]`
-        A local path, `~` and `file://` included, or a URL that the library `cached_path` reads
-        (`https://`, `s3://`, `gs://`, `hf://` …), which is downloaded once, into AllenNLP's cache
-        folder. A member of an archive is written `https://host/archive.zip!folder/file`.
-
-    # Raises
-
-    `FileNotFoundError`
-        If there is no such file, or a server does not allow reading it.
-    `ImportError`
-        If it is a URL and `cached_path` is not installed.
+    Raises `FileNotFoundError` if there is no such file, or a server does not allow reading it, and
+    `ImportError` if it is a URL and `cached_path` is not installed.
     """
     path = os.fspath(path)
     if "://" in path and not path.startswith("file://"):

@@ -27,18 +27,11 @@ def quantized(parameters: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
 
 def quantized_rows(matrix: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
     """
-    # Parameters
-
-    matrix : `torch.Tensor`
-        Shape `(num_rows, num_columns)`, of any floating-point type.
-
-    # Returns
-
-    `Tuple[torch.Tensor, torch.Tensor]`
-        The matrix in units of its rows' scales, int8 from -127 to 127, and the scales, float32, of
-        shape `(num_rows,)`.
+    A matrix in units of its rows' scales, int8 from -127 to 127, and the scales: float32, of shape
+    `(num_rows,)`.
     """
-    matrix = matrix.detach().float()
+    # Contiguous, as oneDNN packs the result: matrices of weight files are transposed.
+    matrix = matrix.detach().float().contiguous()
     # Above 0 also for a row of zeros, which is divided by its scale too.
     largest = matrix.abs().amax(dim=1).clamp_min(torch.finfo(torch.float32).tiny * 127)
     scales = largest / 127
@@ -47,10 +40,10 @@ def quantized_rows(matrix: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
 
 def dequantize(parameters: Dict[str, torch.Tensor]) -> None:
     """
-    Reverts `quantized` in place; matrices become float32. Other entries stay, also those of another
-    program whose names end like that of a matrix.
+    Reverts `quantized` in place; matrices become float32. Other entries stay, also if another
+    program gave one a name that ends like the name of a matrix.
     """
-    names = [str(name).removesuffix(SCALES) for name in parameters if str(name).endswith(SCALES)]
+    names = [name.removesuffix(SCALES) for name in parameters if name.endswith(SCALES)]
     for name in names:
         if name + MATRIX in parameters:
             scales = parameters.pop(name + SCALES)

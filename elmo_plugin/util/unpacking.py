@@ -22,13 +22,9 @@ _MAX_FOLDERS = 100
 def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: str) -> None:
     """
     Unpacks a local tar file, compressed or not, into an empty folder, and verifies the checksum of
-    the compression. Nothing is written outside of the folder.
-
-    # Raises
-
-    `ConfigurationError`
-        If it cannot be read, is damaged or not a tar file; if it contains links or devices, or a
-        path outside of the folder; or if the disk is too small. `location` is its name there.
+    the compression. Nothing is written outside of the folder. Raises `ConfigurationError`, which
+    calls it `location`, if it cannot be read, is damaged or not a tar file; if it contains links or
+    devices, or a path outside of the folder; or if the disk is too small.
     """
     try:
         with tarfile.open(path) as archive:
@@ -50,17 +46,13 @@ def unpack(path: Union[str, PathLike], folder: Union[str, PathLike], location: s
     # A damaged header can cause any exception.
     except Exception as error:
         reason = str(error).partition("\n")[0][:200].rstrip(":. ")
-        if isinstance(error, OSError) and error.errno in NO_SPACE:
-            raise ConfigurationError(
-                f"{location} cannot be unpacked into {folder}: {reason}. Set TMPDIR to a folder on "
-                "a larger disk."
-            ) from error
-        if isinstance(error, OSError) and error.errno in _UNREADABLE:
-            raise ConfigurationError(f"{location} cannot be read: {error.strerror}.") from error
-        raise ConfigurationError(
-            f"{location} cannot be read; it is damaged, cut short, or no model.tar.gz ({reason}). "
-            "Copy it again."
-        ) from error
+        problem = f"read; it is damaged, cut short, or no model.tar.gz ({reason}). Copy it again."
+        number = (isinstance(error, OSError) and error.errno) or 0
+        if number in NO_SPACE:
+            problem = f"unpacked into {folder}: {reason}. Set TMPDIR to a folder on a larger disk."
+        elif number in _UNREADABLE:
+            problem = f"read: {os.strerror(number)}."
+        raise ConfigurationError(f"{location} cannot be {problem}") from error
 
 
 @contextmanager
@@ -100,27 +92,26 @@ def read_config(folder: Path, location: str) -> Dict[str, Any]:
 
 def _checked_target(member: tarfile.TarInfo, folder: Union[str, PathLike], location: str) -> Path:
     """The path of a member in the folder."""
-    root = os.path.realpath(folder)
+    root, name = os.path.realpath(folder), member.name[:200]
     # As tar does, reads an absolute path as one in the folder.
     target = os.path.realpath(os.path.join(root, member.name.lstrip("/")))
-    reason = ""
+    free, problem = shutil.disk_usage(folder).free, ""
     # `tarfile` would read the same header again and again.
     if member.size < 0:
-        reason = "it has a member of negative size"
+        problem = f"is refused: it has a member of negative size ({name!r})."
     # Deeper folders could not be deleted again.
     elif member.name.count("/") > _MAX_FOLDERS:
-        reason = f"a path in it has more than {_MAX_FOLDERS} folders"
+        problem = f"is refused: a path in it has more than {_MAX_FOLDERS} folders ({name!r})."
     # AllenNLP writes no links, and through links an archive could reach other files.
     elif not (member.isfile() or member.isdir()):
-        reason = "expected only files and folders, found a link or a device"
+        problem = f"is refused: expected files and folders, found a link or a device ({name!r})."
     elif os.path.commonpath([root, target]) != root:
-        reason = "a path in it leads out of the archive"
-    if reason:
-        raise ConfigurationError(f"{location} is refused: {reason} ({member.name[:200]!r}).")
-    free = shutil.disk_usage(folder).free
-    if member.size > free:
-        raise ConfigurationError(
-            f"{location} holds {member.name[:200]!r} of {member.size / 1e9:.1f} GB, but {folder} "
-            f"has only {free / 1e9:.1f} GB free. Set TMPDIR to a folder on a larger disk."
+        problem = f"is refused: a path in it leads out of the archive ({name!r})."
+    elif member.size > free:
+        problem = (
+            f"holds {name!r} of {member.size / 1e9:.1f} GB, but {folder} has only "
+            f"{free / 1e9:.1f} GB free. Set TMPDIR to a folder on a larger disk."
         )
+    if problem:
+        raise ConfigurationError(f"{location} {problem}")
     return Path(target)

@@ -13,10 +13,6 @@ class WeightState:
     PyTorch counts changes in place, but not those through `data`, by a fused optimizer or of
     tensors made in inference mode. Those are noticed by 256 to 961 elements of each matrix: a
     moving average or a new set of weights is seen, an assignment to single rows perhaps not.
-
-    # Parameters
-
-    weights : `Sequence[torch.Tensor]`
     """
 
     def __init__(self, weights: Sequence[torch.Tensor]) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, Dict, Iterator, Optional, Union
+from typing import Any, Dict, Iterator, Optional, Union
 
 import torch
 
@@ -83,16 +83,11 @@ def read_state(path: Union[str, PathLike], location: str, check: bool = True) ->
     Reads a state dict from a local file, which messages call `location`. With `check` it compares
     the checksums of the file, which `torch.load` does not, at the cost of reading all of it.
 
-    # Returns
+    It may hold numbers, strings and containers of them beside tensors. Tensors are memory-mapped if
+    the format allows it, except the first file's within `each_state_once`.
 
-    `Dict[str, Any]`
-        The tensors, and whatever numbers, strings and containers of them the file holds beside
-        tensors. Memory-mapped if the format allows it, except the first within `each_state_once`.
-
-    # Raises
-
-    `ConfigurationError`
-        If it cannot be read, is damaged, is no dictionary, or contains objects of other classes.
+    Raises `ConfigurationError` if it cannot be read, is damaged, is no dictionary, or contains
+    objects of other classes.
     """
     states = _STATES.get()
     if states is None:
@@ -110,8 +105,9 @@ def _read(path: Union[str, PathLike], location: str, check: bool, mapped: bool) 
         with open(path, "rb") as file:
             # Files of torch before 1.6 are not zip files and have no checksums.
             is_zip = zipfile.is_zipfile(file)
-            if is_zip and check:
-                _check_members(file)
+            damaged = zipfile.ZipFile(file).testzip() if is_zip and check else None
+            if damaged is not None:
+                raise ValueError(f"{damaged!r} in it does not match its checksum")
             file.seek(0)
             # To map a file into memory, torch opens it by its name.
             mapped = mapped and is_zip
@@ -158,10 +154,3 @@ def with_prefix(prefix: str, state: Dict[str, Any]) -> Dict[str, Any]:
 def _is_missing(file: Union[str, PathLike]) -> bool:
     path = os.fspath(file).removeprefix("file://")
     return "://" not in path and not os.path.exists(os.path.expanduser(path))
-
-
-def _check_members(file: IO[bytes]) -> None:
-    with zipfile.ZipFile(file) as opened:
-        damaged = opened.testzip()
-    if damaged is not None:
-        raise ValueError(f"{damaged!r} in it does not match its checksum")

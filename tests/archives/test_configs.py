@@ -17,52 +17,48 @@ from tests.tagger import saved
 READER = {"type": "interleaving", "readers": {"a": {"max_instances": 0}, "b": {"x": 1}}}
 
 
-def limits(config, overrides=""):
-    return without_limits(config, overrides)[1]
-
-
-def test_readers_within_readers_and_samplers_within_loaders_are_found():
-    config = {
-        "dataset_reader": {**READER, "max_instances": None},
-        "data_loader": {"drop_last": False, "batch_sampler": {"drop_last": True}},
-        "trainer": {"max_instances": 3},
-    }
-    overrides, found = without_limits(config, '{"model.x": 1}')
-    assert found == {
-        "dataset_reader.readers.a.max_instances": 0,
-        "data_loader.batch_sampler.drop_last": True,
-    }
-    assert overrides == {"model.x": 1, **dict.fromkeys(found)}
-
-
-def test_a_sample_becomes_the_whole_file():
-    config = {
-        "dataset_reader": {"fraction": 0.5, "readers": {"a": {"fraction": 1.0}}},
-        "validation_data_loader": {"fraction": 0.5},
-    }
-    overrides, found = without_limits(config, {})
-    assert found == {"dataset_reader.fraction": 0.5}
-    assert overrides == {"dataset_reader.fraction": 1}
-
-
-def test_what_evaluation_does_not_use_is_left_alone():
-    config = {
-        "data_loader": {"batches_per_epoch": 5},
-        "validation_data_loader": {"batches_per_epoch": 6},
-    }
-    assert limits(config) == {"validation_data_loader.batches_per_epoch": 6}
-
-
 @pytest.mark.parametrize(
-    "overrides",
+    "config, overrides, lifted",
     [
-        {"dataset_reader.readers.a.max_instances": 7},
-        {"dataset_reader.readers.a": {"max_instances": 7}},
-        {"dataset_reader": {"type": "other", "max_instances": 7}},
+        (
+            {
+                "dataset_reader": {**READER, "max_instances": None},
+                "data_loader": {"drop_last": False, "batch_sampler": {"drop_last": True}},
+                "trainer": {"max_instances": 3},
+            },
+            '{"model.x": 1}',
+            {
+                "dataset_reader.readers.a.max_instances": (0, None),
+                "data_loader.batch_sampler.drop_last": (True, None),
+            },
+        ),
+        # A sample becomes the whole file.
+        (
+            {
+                "dataset_reader": {"fraction": 0.5, "readers": {"a": {"fraction": 1.0}}},
+                "validation_data_loader": {"fraction": 0.5},
+            },
+            {},
+            {"dataset_reader.fraction": (0.5, 1)},
+        ),
+        # Evaluation does not use the other one.
+        (
+            {
+                "data_loader": {"batches_per_epoch": 5},
+                "validation_data_loader": {"batches_per_epoch": 6},
+            },
+            "",
+            {"validation_data_loader.batches_per_epoch": (6, None)},
+        ),
+        ({"dataset_reader": READER}, {"dataset_reader.readers.a.max_instances": 7}, {}),
+        ({"dataset_reader": READER}, {"dataset_reader.readers.a": {"max_instances": 7}}, {}),
+        ({"dataset_reader": READER}, {"dataset_reader": {"type": "other"}}, {}),
     ],
 )
-def test_overrides_decide(overrides):
-    assert limits({"dataset_reader": READER}, overrides) == {}
+def test_limits_are_lifted_unless_overrides_set_them(config, overrides, lifted):
+    given, found = without_limits(config, overrides)
+    assert found == {name: before for name, (before, _) in lifted.items()}
+    assert {name: given[name] for name in found} == {name: to for name, (_, to) in lifted.items()}
 
 
 def embedding(value):

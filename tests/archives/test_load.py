@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import tarfile
-from collections import namedtuple
+from types import SimpleNamespace
 
 import h5py
 import pytest
@@ -120,21 +120,46 @@ def test_links_devices_and_paths_outside_of_an_archive_are_refused(
     with pytest.raises(ConfigurationError, match=re.escape(reason)):
         TrainedModel.read(tmp_path / "evil.tar.gz")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["evil.tar.gz"]
+    # An absolute path stays in the archive.
+    load_archive(repack(tagger, tmp_path / "evil.tar.gz", files={str(tmp_path / "out"): b"evil"}))
+    assert not (tmp_path / "out").exists()
 
 
-def test_an_absolute_path_stays_in_the_archive(tagger, tmp_path):
-    outside = tmp_path / "outside"
-    load_archive(repack(tagger, tmp_path / "evil.tar.gz", files={str(outside): b"evil"}))
-    assert not outside.exists()
+def fails(error):
+    def fail(*args, **settings):
+        raise error
+
+    return fail
+
+
+NO_SPACE, DENIED = OSError(errno.ENOSPC, "No space"), PermissionError(errno.EACCES, "Denied")
+
+
+@pytest.mark.parametrize(
+    "owner, name, replacement, expected",
+    [
+        (shutil, "disk_usage", lambda path: SimpleNamespace(free=1000), "only 0.0 GB free. Set"),
+        (shutil, "copyfileobj", fails(NO_SPACE), "No space. Set TMPDIR to a folder"),
+        (tarfile, "open", fails(DENIED), "cannot be read: Permission denied."),
+    ],
+)
+def test_a_computer_without_room_or_rights_is_not_called_damage(
+    tagger, monkeypatch, owner, name, replacement, expected
+):
+    monkeypatch.setattr(owner, name, replacement)
+    refused(tagger, expected)
+
+
+def test_a_missing_gpu_or_full_memory_is_not_called_damage(tagger, monkeypatch):
+    with pytest.raises(ConfigurationError, match="^Experiment specified"):
+        load_archive(tagger, cuda_device=torch.cuda.device_count())
+    monkeypatch.setattr(archival, "_load_model", fails(torch.OutOfMemoryError("out of memory")))
+    with pytest.raises(torch.OutOfMemoryError):
+        load_archive(tagger)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11, 4), reason="stops reading at such a member")
 @pytest.mark.timeout(60)
-def test_a_missing_gpu_is_not_called_damage(tagger):
-    with pytest.raises(ConfigurationError, match="^Experiment specified"):
-        load_archive(tagger, cuda_device=torch.cuda.device_count())
-
-
 def test_a_member_of_negative_size_is_not_read_for_ever(tagger, tmp_path):
     added = member("again", tarfile.REGTYPE)
     # The size of its own headers.
@@ -142,37 +167,6 @@ def test_a_member_of_negative_size_is_not_read_for_ever(tagger, tmp_path):
     evil = repack(tagger, tmp_path / "evil.tar.gz", members=[added])
     with pytest.raises(ConfigurationError, match="negative size .'again'.|cannot be read"):
         load_archive(evil)
-
-
-def test_an_archive_that_does_not_fit_the_disk_is_not_unpacked(tagger, monkeypatch):
-    usage = namedtuple("usage", "free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1000))
-    refused(tagger, "has only 0.0 GB free. Set TMPDIR to a folder")
-
-
-def test_a_disk_that_fills_up_is_not_called_damage(tagger, monkeypatch):
-    def full(*args):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(shutil, "copyfileobj", full)
-    refused(tagger, "No space left on device. Set TMPDIR to a folder")
-
-
-def test_an_archive_that_may_not_be_read_is_not_called_damaged(tagger, monkeypatch):
-    def refuse(*args):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(tagger))
-
-    monkeypatch.setattr(tarfile, "open", refuse)
-    refused(tagger, "cannot be read: Permission denied.")
-
-
-def test_a_full_memory_is_not_called_damage(tagger, monkeypatch):
-    def fail(*args, **settings):
-        raise torch.OutOfMemoryError("out of memory")
-
-    monkeypatch.setattr(archival, "_load_model", fail)
-    with pytest.raises(torch.OutOfMemoryError):
-        load_archive(tagger)
 
 
 def set_at(*keys):
@@ -271,17 +265,18 @@ def test_a_missing_model_of_spacy_is_not_installed(tagger, tmp_path, monkeypatch
     assert installed == []
 
 
-def test_a_configuration_is_not_evaluated(tagger, tmp_path):
-    for text in ('{"model": std.extVar("HOME"), "dataset_reader": {}}', "[" * 100_000, "\xff"):
-        evil = repack(tagger, tmp_path / "evil.tar.gz", lambda config, text=text: text)
-        refused(evil, "its config.json is damaged: ")
-
-
-def test_a_configuration_that_jsonnet_refuses_is_not_blamed_on_overrides(tagger, tmp_path):
-    def twice(config):
-        return '{"x": 1, "x": 1, ' + json.dumps(config)[1:]
-
-    refused(repack(tagger, tmp_path / "twice.tar.gz", twice), "its config.json is damaged")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda config: '{"model": std.extVar("HOME"), "dataset_reader": {}}',
+        lambda config: "[" * 100_000,
+        lambda config: "\xff",
+        # JSON, which jsonnet refuses: not the fault of the overrides.
+        lambda config: '{"x": 1, "x": 1, ' + json.dumps(config)[1:],
+    ],
+)
+def test_a_configuration_is_not_evaluated(tagger, tmp_path, change):
+    refused(repack(tagger, tmp_path / "evil.tar.gz", change), "its config.json is damaged: ")
 
 
 def from_archive(path):

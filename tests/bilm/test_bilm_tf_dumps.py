@@ -64,7 +64,7 @@ def test_a_message_has_the_names_of_the_file(make_bilm, tmp_path):
         ConfigurationError, match=r"\(12, 84\) for tensor rnn/LSTMCell/kernel, found"
     ):
         load_weights(make_bilm(bidirectional=False, n_layers=1, dim=21), dumped)
-    with pytest.raises(ConfigurationError, match=r"RNN_1/.*missing. .*`bidirectional` is true"):
+    with pytest.raises(ConfigurationError, match=r"RNN_1/.*missing. .*`bidirectional` decides"):
         load_weights(make_bilm(n_layers=1), dumped)
 
 

@@ -91,10 +91,6 @@ def test_what_a_sentence_gives_does_not_depend_on_the_batch(bilm, num_others):
     torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-5)
 
 
-def test_loading_rounds_what_is_in_the_files(files, bilm):
-    assert torch.equal(layers(load_bilm(*files, dtype="int8")), layers(bilm))
-
-
 def test_another_type_is_refused(files):
     expected = "one of float32, bfloat16, int8, found 'int4'"
     with pytest.raises(ConfigurationError, match=expected):
@@ -113,43 +109,6 @@ def test_it_is_loaded_from_a_state_of_either_kind(exact, bilm):
         other = Bilm(exact.options).eval().to_int8()
         other.load_state_dict(state)
         assert torch.equal(layers(other), layers(bilm))
-
-
-@pytest.mark.parametrize(
-    "changes", [dict(n_highway=0, n_layers=1), dict(projection=False, projection_dim=None)]
-)
-def test_other_shapes_are_rounded_too(make_bilm, changes):
-    exact = make_bilm(**{"dim": 23, **changes})
-    bilm = copy.deepcopy(exact).to_int8()
-    with torch.no_grad():
-        assert (layers(bilm) - layers(exact)).norm() < 0.1 * layers(exact).norm()
-
-
-@pytest.mark.parametrize("stateful, warm_up", [(True, False), (False, True)])
-def test_a_state_is_carried(exact, stateful, warm_up):
-    exact.stateful, exact.warm_up = stateful, warm_up
-    bilm = copy.deepcopy(exact).to_int8()
-    from_zeros, carried = layers(bilm), layers(bilm)
-    for found, expected in ((from_zeros, layers(exact)), (carried, layers(exact))):
-        assert relative_error(found, expected) < 0.02
-    assert torch.equal(carried, from_zeros) is not stateful
-    bilm.reset_state()
-    assert torch.equal(layers(bilm), from_zeros)
-
-
-def test_known_words_are_computed_anew(exact):
-    exact.precompute(["They", "play"])
-    bilm = exact.to_int8()
-    expected = layers(bilm)
-    bilm.precompute(["They", "play"])
-    torch.testing.assert_close(layers(bilm), expected, rtol=1e-5, atol=1e-6)
-
-
-def test_autocast_reads_with_it_too(bilm):
-    expected = layers(bilm)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = layers(bilm)
-    assert (found - expected).norm() < 0.02 * expected.norm()
 
 
 def test_nothing_learns_unless_it_is_asked_to_and_then_it_says_why(bilm):
@@ -199,25 +158,22 @@ def predict(archive):
 def test_an_archive_needs_none_of_the_original_files(tmp_path, files, bilm):
     archive = train(tmp_path, files, "int8")
     loaded = load_archive(archive)
-    found = loaded.model.text_field_embedder.token_embedder_elmo.bilm
-    assert torch.equal(layers(found), layers(bilm))
+    inside = loaded.model.text_field_embedder.token_embedder_elmo.bilm
+    assert torch.equal(layers(inside), layers(bilm))
     assert torch.equal(predict(load_archive(archive)), predict(loaded))
-
-
-def test_an_archive_gives_its_bilm_widened(tmp_path, files, bilm):
-    found = TrainedModel.read(train(tmp_path, files, "int8")).bilm()
-    assert not int8_layers(found)
+    widened = TrainedModel.read(archive).bilm()
+    assert not int8_layers(widened)
     for name in int8_layers(bilm):
-        widened = bilm.get_submodule(name).matrix.dequantize()
-        assert torch.equal(found.get_parameter(f"{name}.weight"), widened)
+        expected = bilm.get_submodule(name).matrix.dequantize()
+        assert torch.equal(widened.get_parameter(f"{name}.weight"), expected)
 
 
 def test_an_archive_is_read_in_another_type_than_it_was_trained_with(tmp_path, files, bilm):
     archive = train(tmp_path, files, "float32")
     setting = "model.text_field_embedder.token_embedders.elmo.dtype"
     loaded = load_archive(archive, overrides=json.dumps({setting: "int8"}))
-    found = loaded.model.text_field_embedder.token_embedder_elmo.bilm
-    assert torch.equal(layers(found), layers(bilm))
+    inside = loaded.model.text_field_embedder.token_embedder_elmo.bilm
+    assert torch.equal(layers(inside), layers(bilm))
 
 
 def test_weight_files_hold_no_int8_but_are_rounded_when_read(bilm, files, tmp_path):
@@ -225,7 +181,8 @@ def test_weight_files_hold_no_int8_but_are_rounded_when_read(bilm, files, tmp_pa
         save_weights(bilm, tmp_path / "w.hdf5")
     other = Bilm(bilm.options).eval().to_int8()
     load_weights(other, files[1])
-    assert torch.equal(layers(other), layers(bilm))
+    for read in (other, load_bilm(*files, dtype="int8")):
+        assert torch.equal(layers(read), layers(bilm))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])

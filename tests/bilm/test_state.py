@@ -76,19 +76,6 @@ def test_a_warm_start_is_the_state_after_an_empty_sentence(warm, slow, sentences
     assert torch.equal(warm(ids).layers, found)
 
 
-def test_a_warm_start_is_what_a_stateful_bilm_has_read(bilm, warm, sentences):
-    stateful = copy.deepcopy(bilm)
-    stateful.warm_up, stateful.stateful = False, True
-    layers(stateful, [])
-    assert_layers_equal(layers(stateful, sentences[0]), layers(warm, sentences[0]), 2e-6)
-
-
-def test_a_warm_start_learns(make_bilm):
-    bilm = make_bilm(warm_up=True)
-    layers(bilm, ["a"]).sum().backward()
-    assert all(parameter.grad is not None for parameter in bilm.parameters())
-
-
 def test_two_beginnings_at_once_are_refused(make_bilm):
     with pytest.raises(ConfigurationError, match="`stateful` or `warm_up` of a biLM, found both"):
         make_bilm(stateful=True, warm_up=True)

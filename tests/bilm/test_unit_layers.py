@@ -2,8 +2,6 @@ import pytest
 import torch
 
 from elmo_plugin.analysis.surprisal import Scorer
-from elmo_plugin.bilm import load_bilm
-from elmo_plugin.bilm.files.folders import save_bilm
 from elmo_plugin.bilm.files.softmax import SoftmaxWeights
 from elmo_plugin.bilm.unit_layers import Magnitudes, layer_magnitudes, unit_layers
 from elmo_plugin.util.errors import ConfigurationError
@@ -49,17 +47,6 @@ def test_layers_are_scaled_and_the_language_model_is_the_same(make_bilm, setting
         )
         for direction in ("forward", "backward"):
             assert other.surprisal(direction) == pytest.approx(one.surprisal(direction), rel=1e-5)
-
-
-def test_its_files_are_read_as_any_others(make_bilm, tmp_path):
-    bilm = make_bilm()
-    scaled, softmax = unit_layers(bilm, None, layer_magnitudes(bilm, SENTENCES))
-    assert softmax is None
-    save_bilm(scaled, tmp_path)
-    read = load_bilm(tmp_path / "options.json", tmp_path / "weights.hdf5")
-    for one, other in zip(layers_of(scaled), layers_of(read)):
-        assert torch.equal(one, other)
-    assert read.options == scaled.options
 
 
 def test_what_cannot_be_scaled_is_refused(make_bilm):

@@ -1,4 +1,4 @@
-"""`allennlp elmo-export`, as AllenNLP starts it. What it writes is tested in `tests/bilm/io`."""
+"""`allennlp elmo-export`, as AllenNLP starts it. What it writes is tested in `tests/bilm/files`."""
 
 import resource
 from functools import partial

@@ -18,7 +18,7 @@ from elmo_plugin.util.files import local_path
 WRITABLE_DTYPES = ("float32", "float16")
 _READABLE_DTYPES = ("float16", "float32", "float64")
 _SAFETENSORS_TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16"}
-# Of groups in HDF5; weight files of bilm-tf have five.
+# Weight files of bilm-tf have five levels of groups.
 _MAX_DEPTH = 50
 
 Shape = Tuple[int, ...]
@@ -32,13 +32,8 @@ def read_arrays(
     `local_path`), which is opened once. `choose` is given the shape of each array in the file and
     returns the names of those to read.
 
-    # Raises
-
-    `FileNotFoundError`
-        If there is no such file.
-    `ConfigurationError`
-        If it cannot be read, or an array is not of float16, float32 or float64, or not finite in
-        float32.
+    Raises `FileNotFoundError` if there is no such file, and `ConfigurationError` if it cannot be
+    read, or an array is not of float16, float32 or float64, or not finite in float32.
     """
     path = local_path(file)
     if os.path.isdir(path):
@@ -95,15 +90,18 @@ def _of_hdf5(file: h5py.File) -> Dict[str, _StoredArray]:
     arrays: Dict[str, _StoredArray] = {}
 
     def collect(name: str, item: object) -> None:
+        problem = ""
         # HDF5 looks up each name from the root: the time grows with the cube of the depth.
         if name.count("/") > _MAX_DEPTH:
-            raise ConfigurationError(f"{file.filename}: expected weights, found nested groups.")
+            problem = "expected weights, found nested groups."
+        elif isinstance(item, h5py.Dataset) and (item.is_virtual or item.external):
+            problem = (
+                f"{name} is an external or virtual dataset, whose content is in other files. Write "
+                "its array into this file."
+            )
+        if problem:
+            raise ConfigurationError(f"{file.filename} is refused: {problem}")
         if isinstance(item, h5py.Dataset):
-            if item.is_virtual or item.external:
-                raise ConfigurationError(
-                    f"{file.filename} is refused: {name} is an external or virtual dataset, whose "
-                    "content is in other files. Write its array into this file."
-                )
             # HDF5 has empty arrays without a shape.
             arrays[name] = _StoredArray(item.shape or (), item.dtype.name, lambda: item[...])
 
@@ -141,12 +139,8 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
     Writes arrays through `atomic_write`, as safetensors if the suffix is `.safetensors` and else as
     HDF5. `dtype` is `float32`, or `float16` for half the size. Needs memory for a second copy.
 
-    # Raises
-
-    `ValueError`
-        If `dtype` is neither, or a number is not finite or too large for it.
-    `OSError`
-        If the file cannot be written.
+    Raises `ValueError` if `dtype` is neither, or a number is not finite or too large for it, and
+    `OSError` if the file cannot be written.
     """
     if dtype not in WRITABLE_DTYPES:
         raise ValueError(f"Expected `dtype` to be float32 or float16, found {dtype!r}.")
@@ -168,14 +162,15 @@ def write_arrays(arrays: Dict[str, numpy.ndarray], file: Union[str, PathLike], d
 def _converted(name: str, array: numpy.ndarray, dtype: str) -> numpy.ndarray:
     with numpy.errstate(over="ignore"):
         converted = numpy.ascontiguousarray(array.astype(dtype, copy=False))
-    if not numpy.isfinite(array).all():
-        raise ValueError(
-            f"Expected finite numbers in {name}, found NaN or infinity. The training diverged; use "
-            "another checkpoint."
-        )
     if not numpy.isfinite(converted).all():
-        raise ValueError(
-            f"Expected numbers up to 65504 for {dtype}, found {numpy.abs(array).max():.6g} in "
-            f"{name}. Write float32."
+        largest = numpy.abs(array).max()
+        problem = (
+            f"finite numbers in {name}, found NaN or infinity. The training diverged; use another "
+            "checkpoint."
         )
+        if numpy.isfinite(largest):
+            problem = (
+                f"numbers up to 65504 for {dtype}, found {largest:.6g} in {name}. Write float32."
+            )
+        raise ValueError(f"Expected {problem}")
     return converted

@@ -71,10 +71,7 @@ def from_pretrained(
     # Raises
 
     `ConfigurationError`
-        If there is no such folder or repository, a file is missing or damaged, or the two files
-        do not fit each other.
-    `ImportError`
-        If `name` is a repository and huggingface_hub is not installed.
+        If there is no such folder or repository, or a file is missing, damaged or does not fit.
     """
     folder = Path(os.path.expanduser(name))
     if not folder.is_dir():
@@ -82,16 +79,13 @@ def from_pretrained(
     # Other programs write a `config.json` too.
     pairs = [pair for pair in _PAIRS if all((folder / file).exists() for file in pair)]
     if not pairs:
-        for options, weights in _PAIRS:
-            if (folder / options).exists():
-                raise ConfigurationError(
-                    f"{name} holds {options}, but not {weights}: expected both."
-                )
+        half = [f"{one}, but not {other}" for one, other in _PAIRS if (folder / one).exists()]
         expected = ", or ".join(" and ".join(pair) for pair in _PAIRS)
-        raise ConfigurationError(f"{name} holds no biLM: expected {expected} in it.")
+        found = half[0] if half else "no biLM"
+        raise ConfigurationError(f"{name} holds {found}: expected {expected} in it.")
     options_file, weight_file = (folder / file for file in pairs[0])
-    options_read = BilmOptions.from_file(options_file)
-    return build(options_read, weight_file, cls, source=str(options_file), **settings)
+    options = BilmOptions.from_file(options_file)
+    return build(options, weight_file, cls, source=str(options_file), **settings)
 
 
 def save_pretrained(
@@ -104,14 +98,8 @@ def save_pretrained(
     Writes `config.json`, `model.safetensors`, with token embeddings `vocabulary.txt`, and a model
     card, `README.md`. Replaces such files; a model card only if `metrics` are given.
 
-    # Parameters
-
-    folder : `Union[str, PathLike]`
-        Created if needed.
-    metrics : `Optional[Mapping[str, float]]`, optional (default = `None`)
-        For the model card, for example `{"perplexity on the held-out text": 39.7}`.
-    dtype : `str`, optional (default = `"float32"`)
-        See `save_weights`, also for errors.
+    `metrics` are for the model card, for example `{"perplexity on the held-out text": 39.7}`; for
+    `dtype`, and for errors, see `save_weights`.
     """
     folder = expanded(folder)
     _save_files(bilm, folder / CONFIG_FILE, folder / SAFETENSORS_FILE, dtype)
@@ -169,15 +157,12 @@ def save_bilm(
 
     # Parameters
 
-    bilm : `Bilm`
-    folder : `Union[str, PathLike]`
-        Created if needed.
     softmax : `Optional[SoftmaxWeights]`, optional (default = `None`)
         The output layer of the language model.
     dtype : `str`, optional (default = `"float32"`)
         See `save_weights`, also for errors.
     force : `bool`, optional (default = `False`)
-        Replace these files, including those of a softmax; other files in the folder are kept.
+        Replace these files, a softmax included; other files in the folder are kept.
 
     # Raises
 
@@ -202,7 +187,6 @@ def save_bilm(
     with TemporaryDirectory(unfinished_suffix(), "elmo-export-", above) as temporary:
         # Not the temporary folder itself, which only its owner may read.
         unfinished = Path(temporary, "files")
-        unfinished.mkdir()
         _save_files(bilm, unfinished / OPTIONS_FILE, unfinished / WEIGHT_FILE, dtype, **changes)
         if softmax is not None:
             save_softmax(softmax, unfinished, dtype)
@@ -245,7 +229,7 @@ def _save_files(
 ) -> None:
     """
     Writes weights and options, and for token embeddings `vocabulary.txt` beside the options, each
-    through `atomic_write`; `changes` are settings to write in place of those of the options.
+    through `atomic_write`; `changes` replace settings of the options.
     """
     save_weights(bilm, weight_file, dtype)
     if bilm.options.words is not None:
@@ -280,7 +264,7 @@ def _downloaded(name: str, revision: Optional[str], token: Optional[str]) -> Pat
         return Path(
             hub.snapshot_download(name, revision=revision, token=token, allow_patterns=patterns)
         )
-    # The package raises errors of many classes, those of its HTTP library included.
+    # The package raises errors of many classes, also of its HTTP library.
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise ConfigurationError(

@@ -1,43 +1,40 @@
 """
 The weights of a biLM in bilm-tf's layout, in HDF5 or safetensors.
 
-One table (`_entries`) maps the tensors of a file to parameters, in reading and in writing, so that
-a file that is read and written again is the same bit for bit. The table has the tensor names of
-the published files; other names that bilm-tf uses are read too, see `_published_name`.
+One table (`_tensors`) says of which parameters each tensor of a file consists, as views that are
+filled in reading and joined in writing; so a file that is read and written again is the same bit
+for bit. Names are as in the published files; other names of bilm-tf are read too, see
+`_published_name`.
 """
 
-import json
 import re
-from dataclasses import dataclass
 from os import PathLike
-from typing import Callable, Collection, Dict, Iterator, List, Tuple, Union
+from typing import Any, Collection, Dict, Iterator, List, Mapping, Tuple, Union
 
-import numpy
 import torch
+from torch.overrides import TorchFunctionMode
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.arrays import Shape, read_arrays, write_arrays
 from elmo_plugin.bilm.fingerprint import weights_type
-from elmo_plugin.bilm.options import BilmOptions, CharacterCnnOptions, LstmOptions
+from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.util.errors import ConfigurationError
 
 WEIGHT_FILE = "weights.hdf5"
 
 _PARTS = {"kernel": "W_0", "bias": "B", "projection/kernel": "W_P_0"}
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """
-    One tensor of a weight file and its parameters: `to_parameters` splits the array of the file,
-    `to_file` joins the parameters to that array.
-    """
-
-    name: str
-    shape: Shape
-    parameters: Tuple[str, ...]
-    to_parameters: Callable[[numpy.ndarray], List[numpy.ndarray]]
-    to_file: Callable[[List[numpy.ndarray]], numpy.ndarray]
+# What decides whether a file has a tensor, by a part of its name.
+_DECIDED_BY = {
+    "^(embedding|char_embed)$": "`char_cnn` (null or missing for token embeddings)",
+    "^CNN_proj/": "`char_cnn.projection` (false if the filters are the token layer)",
+    "/W_P_0$": "`lstm.projection_dim` (bilm-tf projects only to fewer than `lstm.dim`)",
+    "/Cell[1-9]": "`lstm.n_layers`",
+    "^RNN_1/": "`bidirectional`",
+}
+_ROWS = {
+    "char_embed": " It has no row for padding: 261 rows belong to `n_characters` 262.",
+    "embedding": " It has a row for each word of the vocabulary, `<S>`, `</S>` and `<UNK>` first.",
+}
 
 
 def read_weights(
@@ -45,22 +42,19 @@ def read_weights(
 ) -> Dict[str, torch.Tensor]:
     """
     The parameters of a biLM of these options, from a file of arrays, see `read_arrays`. All shapes
-    are checked before an array is read.
-
-    # Raises
-
-    `ConfigurationError`
-        If there is no such file, it cannot be read, or it does not fit the options; the message
-        names the tensor, the expected shape and the found one.
+    are checked before an array is read. Raises `ConfigurationError` if there is no such file, it
+    cannot be read, or it does not fit the options: the message names the tensor and both shapes.
     """
-    entries = {entry.name: entry for entry in _entries(options)}
+    # On the meta device a model has shapes but takes no memory, whatever the options say.
+    with torch.device("meta"), _NoInitialisation():
+        model = dict(Bilm(options).named_parameters())
+    expected = {name: _shape(parts) for name, parts in _tensors(options, model)}
     # The names in the file, by the published ones.
     stored: Dict[str, str] = {}
 
     def choose(shapes: Dict[str, Shape]) -> Collection[str]:
         # The softmax, which a file may also contain, is read by `files.softmax`.
         weights = {n: shape for n, shape in shapes.items() if not n.startswith("softmax/")}
-        expected = {name: entry.shape for name, entry in entries.items()}
         for problem in _problems(weights, expected, options, stored):
             raise ConfigurationError(f"{weight_file} {problem}")
         return weights
@@ -72,136 +66,122 @@ def read_weights(
             f"biLM weight file {weight_file} does not exist. Set `weight_file` (or ELMO_WEIGHTS) "
             "to the weights of the biLM."
         ) from None
-    parameters = {}
-    for name, entry in entries.items():
-        # Only projections that are the identity can be missing. `pop` frees RAM.
-        array = arrays.pop(stored[name]) if name in stored else _identity(entry.shape)
-        for parameter, part in zip(entry.parameters, entry.to_parameters(array)):
-            parameters[parameter] = torch.from_numpy(part)
+    parameters = {name: torch.zeros(each.shape) for name, each in model.items()}
+    for name, parts in _tensors(options, parameters):
+        if name in stored:
+            # `pop` frees RAM.
+            _fill(parts, torch.from_numpy(arrays.pop(stored[name])))
+        elif parts.dim() == 2:
+            # A projection that is left out is the identity.
+            parts.copy_(torch.eye(len(parts)))
     return parameters
 
 
 def save_weights(bilm: Bilm, weight_file: Union[str, PathLike], dtype: str = "float32") -> None:
     """
-    Writes the parameters of a biLM in bilm-tf's layout; for file and `dtype` see `write_arrays`.
-
-    # Raises
-
-    `ValueError`
-        If `dtype` is wrong, a weight is not finite or too large for it, or the weights of `bilm`
-        are int8.
+    Writes the parameters of a biLM in bilm-tf's layout: as safetensors if the suffix of
+    `weight_file` is `.safetensors`, and else as HDF5. `dtype` is `float32`, or `float16` for half
+    the size. Raises `ValueError` if `dtype` is neither, a weight is not finite or too large for it,
+    or the weights of `bilm` are int8.
     """
     if weights_type(bilm) == "int8":
         raise ValueError(
             "Weight files: expected a biLM of float32 or bfloat16, found int8. Load it with "
             "another `dtype`."
         )
-    parameters = {
-        name: parameter.detach().float().cpu().numpy()
-        for name, parameter in bilm.named_parameters()
-    }
-    arrays = {
-        entry.name: entry.to_file([parameters[name] for name in entry.parameters])
-        for entry in _entries(bilm.options)
-    }
-    write_arrays(arrays, weight_file, dtype)
+    parameters = {name: each.detach().float().cpu() for name, each in bilm.named_parameters()}
+    tensors = _tensors(bilm.options, parameters)
+    write_arrays({name: _joined(parts).numpy() for name, parts in tensors}, weight_file, dtype)
 
 
-def _identity(shape: Shape) -> numpy.ndarray:
-    return numpy.eye(*shape) if len(shape) == 2 else numpy.zeros(shape)
+class _NoInitialisation(TorchFunctionMode):
+    """Within this context `torch.nn.init` does nothing; on meta tensors it imports a compiler."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if getattr(function, "__module__", "") == "torch.nn.init":
+            return None
+        return function(*args, **(kwargs or {}))
 
 
-def _entries(options: BilmOptions) -> Iterator[_Entry]:
-    """The table: every tensor of a weight file of these options."""
-    lstm = options.lstm
-    if options.char_cnn is None:
-        assert options.words is not None
-        yield _embedding("embedding", (len(options.words), options.token_dim))
-    else:
-        yield from _character_encoder(options.char_cnn, options.token_dim)
+def _tensors(
+    options: BilmOptions, parameters: Mapping[str, torch.Tensor]
+) -> Iterator[Tuple[str, Any]]:
+    """
+    The table: each tensor of a weight file, and the parameters in its layout: a view, or lists of
+    views, see `_joined`.
+    """
+
+    def linear(layer: str, weight: str, bias: str) -> Iterator[Tuple[str, Any]]:
+        # TensorFlow computes `x @ W` and PyTorch `x @ W.T`.
+        yield weight, parameters[f"{layer}.weight"].t()
+        yield bias, parameters[f"{layer}.bias"]
+
+    cnn, encoder = options.char_cnn, "character_encoder"
+    # The file has no row for padding (id 0).
+    embedding = parameters[f"{encoder}.embedding.weight"][1:]
+    yield "embedding" if cnn is None else "char_embed", embedding
+    if cnn is not None:
+        for number, (width, _) in enumerate(cnn.filters):
+            names = f"CNN/W_cnn_{number}", f"CNN/b_cnn_{number}"
+            (_, weight), bias = linear(f"{encoder}.convolutions.{number}", *names)
+            # Our convolutions multiply flattened windows.
+            yield names[0], weight.unflatten(0, (1, width, cnn.embedding_dim))
+            yield bias
+        for number in range(cnn.n_highway):
+            for part, ours in (("carry", "gate"), ("transform", "transform")):
+                names = f"CNN_high_{number}/W_{part}", f"CNN_high_{number}/b_{part}"
+                yield from linear(f"{encoder}.highways.{number}.{ours}", *names)
+        if cnn.projection:
+            yield from linear(f"{encoder}.projection", "CNN_proj/W_proj", "CNN_proj/b_proj")
     stacks = ("forward_layers", "backward_layers") if options.bidirectional else ("forward_layers",)
     for direction, stack in enumerate(stacks):
-        for number in range(lstm.n_layers):
+        for number in range(options.lstm.n_layers):
             cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{number}/LSTMCell"
-            input_dim = lstm.output_dim if number else options.token_dim
-            yield from _lstm_cell(cell, f"lstm.{stack}.{number}", input_dim, lstm)
+            layer = f"lstm.{stack}.{number}"
+            # TensorFlow joins input and recurrent weights.
+            joined = (parameters[f"{layer}.{part}.weight"] for part in ("input", "recurrent"))
+            yield f"{cell}/W_0", [[part.t() for part in _gates(each)] for each in joined]
+            yield f"{cell}/B", _gates(parameters[f"{layer}.bias"])
+            if options.lstm.projection_dim is not None:
+                yield f"{cell}/W_P_0", parameters[f"{layer}.projection.weight"].t()
 
 
-def _embedding(name: str, shape: Tuple[int, int]) -> _Entry:
-    """The file has no row for padding (id 0), the parameter has one."""
-    return _Entry(
-        name,
-        shape,
-        ("character_encoder.embedding.weight",),
-        lambda array: [numpy.pad(array, ((1, 0), (0, 0)))],
-        lambda parts: parts[0][1:],
-    )
+def _gates(parameter: torch.Tensor) -> List[torch.Tensor]:
+    """The rows of the gates i, f, g, o, in TensorFlow's order: i, g, f, o."""
+    i, f, g, o = parameter.chunk(4)
+    return [i, g, f, o]
 
 
-def _character_encoder(cnn: CharacterCnnOptions, token_dim: int) -> Iterator[_Entry]:
-    yield _embedding("char_embed", (cnn.n_characters - 1, cnn.embedding_dim))
-    for number, (width, filters) in enumerate(cnn.filters):
-        name = f"character_encoder.convolutions.{number}"
-        yield _convolution(f"CNN/W_cnn_{number}", (1, width, cnn.embedding_dim, filters), name)
-        yield _vector(f"CNN/b_cnn_{number}", filters, f"{name}.bias")
-    dim = cnn.num_filters
-    for number in range(cnn.n_highway):
-        for part, ours in (("carry", "gate"), ("transform", "transform")):
-            name = f"character_encoder.highways.{number}.{ours}"
-            yield _matrix(f"CNN_high_{number}/W_{part}", (dim, dim), f"{name}.weight")
-            yield _vector(f"CNN_high_{number}/b_{part}", dim, f"{name}.bias")
-    if cnn.projection:
-        name = "character_encoder.projection"
-        yield _matrix("CNN_proj/W_proj", (dim, token_dim), f"{name}.weight")
-        yield _vector("CNN_proj/b_proj", token_dim, f"{name}.bias")
+def _joined(parts: Any) -> torch.Tensor:
+    """Joins a list of views along their last dimension, a list of such lists along the first."""
+    if isinstance(parts, torch.Tensor):
+        return parts
+    return torch.cat([_joined(part) for part in parts], dim=_dim(parts))
 
 
-def _vector(name: str, size: int, parameter: str) -> _Entry:
-    return _Entry(name, (size,), (parameter,), lambda array: [array], lambda parts: parts[0])
+def _shape(parts: Any) -> Shape:
+    """The shape of what `_joined` returns."""
+    if isinstance(parts, torch.Tensor):
+        return tuple(parts.shape)
+    shapes, dim = [list(_shape(part)) for part in parts], _dim(parts)
+    shapes[0][dim] = sum(shape[dim] for shape in shapes)
+    return tuple(shapes[0])
 
 
-def _matrix(name: str, shape: Tuple[int, int], parameter: str) -> _Entry:
-    """Transposed, because TensorFlow computes `x @ W` and PyTorch `x @ W.T`."""
-    return _Entry(name, shape, (parameter,), lambda array: [array.T], lambda parts: parts[0].T)
+def _fill(parts: Any, values: torch.Tensor) -> None:
+    """Reverts `_joined`: copies values into the views."""
+    if isinstance(parts, torch.Tensor):
+        parts.copy_(values)
+        return
+    sizes = [_shape(part)[_dim(parts)] for part in parts]
+    for part, value in zip(parts, values.split(sizes, dim=_dim(parts))):
+        _fill(part, value)
 
 
-def _convolution(name: str, shape: Tuple[int, int, int, int], parameter: str) -> _Entry:
-    """Our convolutions multiply flattened windows: (filters, width * embedding_dim)."""
-    return _Entry(
-        name,
-        shape,
-        (f"{parameter}.weight",),
-        lambda array: [array.reshape(-1, shape[-1]).T],
-        lambda parts: parts[0].T.reshape(shape),
-    )
-
-
-def _lstm_cell(cell: str, parameter: str, input_dim: int, options: LstmOptions) -> Iterator[_Entry]:
-    """TensorFlow joins input and recurrent weights; its gate order is i, g, f, o."""
-    dim = options.dim
-
-    def reorder(array: numpy.ndarray) -> numpy.ndarray:
-        """Exchanges the two middle gates, in reading and writing."""
-        first, second, third, fourth = numpy.split(array, 4, axis=-1)
-        return numpy.concatenate([first, third, second, fourth], axis=-1)
-
-    yield _Entry(
-        f"{cell}/W_0",
-        (input_dim + options.output_dim, 4 * dim),
-        (f"{parameter}.input.weight", f"{parameter}.recurrent.weight"),
-        lambda array: [part.T for part in numpy.split(reorder(array), [input_dim])],
-        lambda parts: reorder(numpy.concatenate([part.T for part in parts])),
-    )
-    yield _Entry(
-        f"{cell}/B",
-        (4 * dim,),
-        (f"{parameter}.bias",),
-        lambda array: [reorder(array)],
-        lambda parts: reorder(parts[0]),
-    )
-    if options.projection_dim is not None:
-        shape = (dim, options.projection_dim)
-        yield _matrix(f"{cell}/W_P_0", shape, f"{parameter}.projection.weight")
+def _dim(parts: List[Any]) -> int:
+    return -1 if isinstance(parts[0], torch.Tensor) else 0
 
 
 def _published_name(name: str) -> str:
@@ -237,29 +217,16 @@ def _problems(
     for name, shape in expected.items():
         if name not in stored:
             if not _is_left_out(name, options, stored):
-                hint = _setting_of(name, options)
-                yield f"{location} tensor {name} of shape {shape} is missing.{hint}"
+                yield f"{location} tensor {name} of shape {shape} is missing.{_hint(name)}"
         elif (found := shapes[stored[name]]) != shape:
-            hint = _hint_on_rows(name, found, shape)
             wrong = f"expected shape {shape} for tensor {stored[name]}, found {found}."
-            yield f"{location} {wrong}{hint}"
+            yield f"{location} {wrong}{_ROWS.get(name, '')}"
     for name, there in stored.items():
         if name not in expected:
             yield (
                 f"{location} it also holds tensor {there} of shape {shapes[there]}, which a biLM "
-                f"of these options does not have.{_setting_of(name, options)}"
+                f"of these options does not have.{_hint(name)}"
             )
-
-
-def _hint_on_rows(name: str, found: Shape, expected: Shape) -> str:
-    if name == "char_embed" and found[:1] == (expected[0] + 1,):
-        return (
-            " The file must not have a row for padding: 261 rows in the weights belong to "
-            "`n_characters` 262 in the options."
-        )
-    if name == "embedding":
-        return " It has a row for each word of the vocabulary, `<S>`, `</S>` and `<UNK>` first."
-    return ""
 
 
 def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bool:
@@ -272,29 +239,12 @@ def _is_left_out(name: str, options: BilmOptions, stored: Collection[str]) -> bo
     if cnn is not None and name.startswith("CNN_proj/"):
         is_same = cnn.num_filters == options.token_dim
         return is_same and not any(other.startswith("CNN_proj/") for other in stored)
-    if name.endswith("/W_P_0"):
-        is_same = lstm.projection_dim == lstm.dim and (lstm.proj_clip or 1.0) >= 1.0
-        return is_same and not any(other.endswith("/W_P_0") for other in stored)
-    return False
+    is_same = lstm.projection_dim == lstm.dim and (lstm.proj_clip or 1.0) >= 1.0
+    part = "/W_P_0"
+    return name.endswith(part) and is_same and not any(other.endswith(part) for other in stored)
 
 
-def _setting_of(name: str, options: BilmOptions) -> str:
+def _hint(name: str) -> str:
     """The setting that decides whether a weight file has this tensor; empty if none does."""
-    cnn, lstm = options.char_cnn, options.lstm
-    if name.startswith("RNN_1/") and "/Cell0/" in name:
-        return f" In the options, `bidirectional` is {str(options.bidirectional).lower()}."
-    if name in ("embedding", "char_embed"):
-        if cnn is None:
-            return " The options have no `char_cnn`: this biLM has token embeddings."
-        return " The options have `char_cnn`: this biLM reads characters."
-    if cnn is not None and name.startswith("CNN_proj/"):
-        return (
-            f" In the options, `char_cnn.projection` is {str(cnn.projection).lower()}; false is "
-            "for filters that are used as the token layer."
-        )
-    if name.endswith("/W_P_0") and "/Cell0/" in name:
-        return (
-            f" In the options, `lstm.projection_dim` is {json.dumps(lstm.projection_dim)}; null is "
-            "for no projection. bilm-tf projects only to fewer than `lstm.dim`."
-        )
-    return ""
+    settings = [setting for pattern, setting in _DECIDED_BY.items() if re.search(pattern, name)]
+    return f" In the options, {settings[0]} decides about it." if settings else ""

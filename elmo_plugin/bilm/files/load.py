@@ -8,8 +8,7 @@ import torch
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.layout import read_weights
 from elmo_plugin.bilm.files.trained import TrainedModel, is_archive, stored_options_by_prefix
-from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.stored_options import STORED_OPTIONS
+from elmo_plugin.bilm.options import STORED_OPTIONS, BilmOptions
 from elmo_plugin.environment import bilm_files, setting
 from elmo_plugin.util.errors import ConfigurationError, check_one_of
 from elmo_plugin.util.weights import stored_state
@@ -63,7 +62,7 @@ def load_bilm(
             f"{options_file}: `bidirectional` is false, but ELMo needs a model of both directions."
         )
     options.check_widths(str(options_file))
-    settings = {"stateful": stateful, "warm_up": warm_up, "source": source}
+    settings: Dict[str, Any] = {"stateful": stateful, "warm_up": warm_up, "source": source}
     bilm = build(options, None if archived else weight_file, **settings)
     if dtype == "bfloat16":
         bilm.to(torch.bfloat16)
@@ -79,8 +78,8 @@ def build(
     **settings: Any,
 ) -> Bilm:
     """
-    A biLM in evaluation mode. `weight_file` is that of `load_weights`, or `None` if AllenNLP loads
-    the weights afterwards; `settings` are other arguments of `Bilm`.
+    A biLM in evaluation mode. `weight_file` is any that `load_weights` reads, or `None` if
+    AllenNLP loads the weights afterwards; `settings` are other arguments of `Bilm`.
     """
     # Read before the model is built: wrong options could need any amount of memory.
     parameters = None if weight_file is None else read_parameters(options, weight_file)
@@ -94,12 +93,8 @@ def load_weights(bilm: Bilm, weight_file: Union[str, PathLike]) -> None:
     """
     Loads the weights of a biLM from a file of any kind: HDF5, `.safetensors`, or the `model.tar.gz`
     or serialization directory of any AllenNLP model that contains one biLM; a local path or a URL,
-    see `local_path`. Nothing in the file is executed.
-
-    # Raises
-
-    `ConfigurationError`
-        If it is missing, damaged, does not fit the options, or has numbers that are not finite.
+    see `local_path`. Nothing in the file is executed. Raises `ConfigurationError` if it is missing,
+    damaged, does not fit the options, or has numbers that are not finite.
     """
     parameters = read_parameters(bilm.options, weight_file)
     bilm.load_state_dict({STORED_OPTIONS: bilm.options_json, **parameters})
@@ -136,10 +131,7 @@ def given_options(
     serialization_dir: Optional[str],
     location: str,
 ) -> BilmOptions:
-    """
-    The options of a biLM from a configuration: `options`, the content of an options.json, or
-    `options_file`, see `read_options`; `ConfigurationError` for both. `location` is for messages.
-    """
+    """`read_options`, or `options`, the content of a file; `location` has both as settings."""
     if options is None:
         return read_options(options_file, serialization_dir)
     if options_file is not None:

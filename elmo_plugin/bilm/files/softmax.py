@@ -44,17 +44,16 @@ class SoftmaxWeights:
 
     def check_fit(self, options: BilmOptions, location: str) -> None:
         """
-        Raises `ConfigurationError` if rows and words differ in number, or the width is not that of
-        one direction of the biLM.
+        Raises `ConfigurationError` if rows and words differ in number, or the biLM has
+        another width.
         """
-        num_words, dim = self.weight.shape
-        expected = options.lstm.output_dim
+        (num_words, dim), expected = self.weight.shape, options.lstm.output_dim
         if dim != expected:
             raise ConfigurationError(
                 f"{location} does not fit its options: expected a softmax {expected} wide, as the "
                 f"output of one direction, found {dim}."
             )
-        if num_words != len(self.words) or num_words != len(self.bias):
+        if not num_words == len(self.words) == len(self.bias):
             raise ConfigurationError(
                 f"{location} does not fit its vocabulary: expected {len(self.words)} rows, one per "
                 f"word, found {num_words} in the weight and {len(self.bias)} in the bias."
@@ -70,14 +69,9 @@ def find_softmax(
     The softmax that comes with the weights of a biLM: in the same file or trained model, or in
     `softmax.hdf5` beside the file. `None` if there is none.
 
-    # Parameters
-
-    weight_file : `Union[str, PathLike]`
-        A weight file of a biLM, a `softmax.hdf5`, or a trained `elmo-bilm` model.
-    options : `BilmOptions`
-        Options of that biLM.
-    vocabulary_file : `Optional[Union[str, PathLike]]`, optional (default = `None`)
-        The words for a softmax in a file. Default: the `vocabulary.txt` beside it.
+    `weight_file` is a weight file of a biLM of these options, a `softmax.hdf5`, or a trained
+    `elmo-bilm` model. For a softmax in a file the words are in `vocabulary_file`, by default the
+    `vocabulary.txt` beside it.
 
     # Raises
 

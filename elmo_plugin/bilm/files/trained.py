@@ -12,8 +12,12 @@ import torch
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.files.layout import read_weights
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.stored_options import STORED_OPTIONS, decode_bytes, decode_stored_options
+from elmo_plugin.bilm.options import (
+    STORED_OPTIONS,
+    BilmOptions,
+    decode_bytes,
+    decode_stored_options,
+)
 from elmo_plugin.bilm.vocabulary_file import read_predicted_words
 from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.util.errors import ConfigurationError
@@ -102,18 +106,14 @@ class TrainedModel:
     ) -> Tuple[BilmOptions, str, Dict[str, torch.Tensor]]:
         """Options, options file and parameters of a biLM, see `bilm`."""
         bilms = stored_options_by_prefix(self.parameters)
-        if not bilms:
-            raise ConfigurationError(
-                f"{self.location} holds no biLM: expected a model trained as `elmo-bilm` or with "
-                "an `elmo-token-embedder`."
-            )
         found = [prefix for prefix in bilms if name is None or prefix == f"{name}."]
         if len(found) != 1:
             names = ", ".join(prefix.removesuffix(".") for prefix in bilms)
-            raise ConfigurationError(
-                f"{self.location} holds {len(bilms)} biLMs; name one of them: {names} (found "
-                f"{name or 'no name'})."
+            several = f"{len(bilms)} biLMs; name one of them: {names} (found {name or 'no name'})."
+            none = (
+                "no biLM: expected a model trained as `elmo-bilm` or with an `elmo-token-embedder`."
             )
+            raise ConfigurationError(f"{self.location} holds {several if bilms else none}")
         stored = bilms[found[0]]
         options = BilmOptions.from_dict(stored["options"], self.location)
         return options, stored["options_file"], with_prefix(found[0], self.parameters)

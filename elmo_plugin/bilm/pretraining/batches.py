@@ -53,13 +53,8 @@ class SentenceBatches:
     Batches of whole sentences of similar length; the initial state of each sentence is zero.
 
     The text is sorted by length in pools of 64 batches, which bounds both memory and padding. A
-    pool is cut into batches of nearly equal numbers of predictions; a remainder at the end of the
-    text is added to the last pool.
-
-    # Parameters
-
-    tokens_per_batch : `int`
-        Predictions per batch and direction, of all processes together.
+    pool is cut into batches of about `tokens_per_batch` predictions per direction, of all processes
+    together; a remainder at the end of the text is added to the last pool.
     """
 
     num_streams = 0
@@ -81,7 +76,11 @@ class SentenceBatches:
             if order is not None:
                 order.shuffle(plans)
             for indices in plans:
-                yield [_whole_row(number, pool[index]) for number, index in enumerate(indices)]
+                sentences_of_plan = (pool[index] for index in indices)
+                yield [
+                    Row(number, [Segment([BEGIN_SENTENCE, *words.split(), END_SENTENCE], 0, size)])
+                    for number, (size, words) in enumerate(sentences_of_plan)
+                ]
 
     def _pools(self, sentences: Iterable[List[str]]) -> Iterator[List[Tuple[int, str]]]:
         """Number of predictions, and sentence as a string: a tenth of the memory of a list."""
@@ -120,26 +119,15 @@ class SentenceBatches:
         return [range(start, stop) for start, stop in zip(cuts, [*cuts[1:], len(sizes)])]
 
 
-def _whole_row(number: int, sentence: Tuple[int, str]) -> Row:
-    size, words = sentence
-    return Row(number, [Segment([BEGIN_SENTENCE, *words.split(), END_SENTENCE], 0, size)])
-
-
 class StreamBatches:
     """
-    Batches of a fixed number of rows. Each row continues the same row of the previous batch.
+    Batches of `batch_size` rows, of all processes together, and up to `num_steps` positions per
+    row. Each row continues the same row of the previous batch.
 
     At the end of a sentence a row takes the next sentence of the text, so that all rows together
     contain the text once. Both directions of a row have the same sentences in the same order; the
     backward direction reverses each of them. At the end of the text the last batches are smaller.
     With several processes, a batch without a row for each of them is added to the previous batch.
-
-    # Parameters
-
-    batch_size : `int`
-        Number of rows, of all processes together.
-    num_steps : `int`
-        Positions per row and batch.
     """
 
     def __init__(self, batch_size: int, num_steps: int) -> None:

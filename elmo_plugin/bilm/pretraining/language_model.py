@@ -1,14 +1,14 @@
 import math
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from itertools import chain
+from typing import Any, Dict, List, Optional, Sequence
 
 import torch
 from torch.nn.functional import embedding
 
 from elmo_plugin.bilm.bilm import Bilm
 from elmo_plugin.bilm.options import BilmOptions
-from elmo_plugin.bilm.pretraining.perplexity import Perplexity
+from elmo_plugin.bilm.pretraining.perplexity import Perplexity, Speed
 from elmo_plugin.bilm.pretraining.softmax import Softmax
-from elmo_plugin.bilm.pretraining.speed import Speed
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import autocast_bfloat16
 from elmo_plugin.util.distributed import rank_and_world_size, sum_over_processes
@@ -23,8 +23,6 @@ class LanguageModel(torch.nn.Module):
 
     # Parameters
 
-    options : `BilmOptions`
-        Shape of the biLM.
     words : `Sequence[str]`
         The words to predict: `<S>`, `</S>`, `<UNK>`, then the others, the most frequent first.
     counts : `Optional[Sequence[int]]`, optional (default = `None`)
@@ -40,15 +38,10 @@ class LanguageModel(torch.nn.Module):
     seed : `int`, optional (default = `0`)
         Seed of dropout and samples. They depend on the seed and the number of the batch only, so
         that a resumed run draws the same numbers as an uninterrupted one.
-    source : `str`, optional (default = `""`)
+    options, source
         See `Bilm`.
     **base : `Any`
         Passed to the next class in the method resolution order of a subclass.
-
-    # Raises
-
-    `ConfigurationError`
-        If `dropout` is not from 0 to below 1, or the options do not fit the words.
     """
 
     def __init__(
@@ -94,7 +87,9 @@ class LanguageModel(torch.nn.Module):
         restart: bool = False,
     ) -> torch.Tensor:
         """
-        A batch of `TextPass`.
+        The loss of a batch of `TextPass` in nats: the mean over directions and predictions. With
+        several processes it is scaled so that its mean over processes is the mean over the whole
+        batch. A loss that is not finite is a `ValueError` that names the batch.
 
         # Parameters
 
@@ -107,23 +102,10 @@ class LanguageModel(torch.nn.Module):
         batch_sizes : `List[int]`
             Number of rows at each step, in descending order.
         streams : `Optional[torch.Tensor]`
-            Shape `(batch_sizes[0],)`. The stream from whose carried state each row starts. Default:
-            from zeros.
-        num_streams : `int`
-            Number of carried states.
+            Shape `(batch_sizes[0],)`. The stream, of `num_streams`, from whose carried state each
+            row starts. Default: from zeros.
         restart : `bool`
             Whether to set the carried states to zero first.
-
-        # Returns
-
-        `torch.Tensor`
-            The loss in nats, mean over directions and predictions. With several processes it is
-            scaled so that its mean over processes is the mean over the whole batch.
-
-        # Raises
-
-        `ValueError`
-            If the loss is not finite; the message names the batch.
         """
         if restart:
             self._carried = {}
@@ -132,21 +114,15 @@ class LanguageModel(torch.nn.Module):
         if self.bilm.options.bidirectional:
             assert backward_ids is not None and backward_targets is not None
             directions.append(("backward", backward_ids, backward_targets))
-        hidden_states = []
         with autocast_bfloat16(characters.device, self.training and self.mixed_precision):
             # In float32 and by `embedding`: the gradient of a word is summed over its positions,
             # and in indexing the order of that sum depends on the number of threads.
             words = self.bilm.character_encoder(characters).to(self.softmax.bias.dtype)
-            for name, ids, _ in directions:
-                initial = self._initial(name, streams, num_streams)
-                inputs = embedding(ids, words)
-                hidden, final = self._run(name, inputs, batch_sizes, initial, generator)
-                if streams is not None:
-                    self._carry(name, streams, final)
-                hidden_states.append(hidden)
-            losses = self.softmax(
-                hidden_states, [targets for _, _, targets in directions], generator
-            )
+            hidden_states = [
+                self._run(name, embedding(ids, words), batch_sizes, streams, num_streams, generator)
+                for name, ids, _ in directions
+            ]
+            losses = self.softmax(hidden_states, [ids for _, _, ids in directions], generator)
         for (name, _, targets), loss in zip(directions, losses):
             self._perplexity(name, loss.detach(), len(targets))
         # Gradients are averaged over processes, whose numbers of tokens differ.
@@ -191,48 +167,45 @@ class LanguageModel(torch.nn.Module):
         name: str,
         inputs: torch.Tensor,
         batch_sizes: List[int],
-        initial: Optional[List[RecurrentState]],
+        streams: Optional[torch.Tensor],
+        num_streams: int,
         generator: Optional[torch.Generator],
-    ) -> Tuple[torch.Tensor, List[RecurrentState]]:
+    ) -> torch.Tensor:
+        """The output of a direction; with `streams`, from the carried states to the next ones."""
+
         def dropout(values: torch.Tensor) -> torch.Tensor:
             if not self.training or self.dropout == 0.0:
                 return values
             kept = torch.empty_like(values).bernoulli_(1.0 - self.dropout, generator=generator)
             return (values * kept).div_(1.0 - self.dropout)
 
-        lstm = self.bilm.lstm
+        lstm, initial = self.bilm.lstm, None
         stack = lstm.forward_layers if name == "forward" else lstm.backward_layers
+        if streams is not None:
+            if name not in self._carried:
+                self._carried[name] = self._zeros(num_streams)
+            carried = self._carried[name]
+            initial = [RecurrentState(*(part[streams] for part in state)) for state in carried]
         outputs, final = lstm.run_stack(stack, inputs, batch_sizes, initial, dropout)
-        return dropout(outputs[-1]), final
-
-    def _initial(
-        self, name: str, streams: Optional[torch.Tensor], num_streams: int
-    ) -> Optional[List[RecurrentState]]:
-        if streams is None:
-            return None
-        if name not in self._carried:
-            lstm, bias = self.bilm.options.lstm, self.softmax.bias
-            self._carried[name] = [
-                RecurrentState(
-                    bias.new_zeros(num_streams, lstm.output_dim),
-                    bias.new_zeros(num_streams, lstm.dim),
-                )
-                for _ in range(lstm.n_layers)
-            ]
-        return [RecurrentState(*(part[streams] for part in state)) for state in self._carried[name]]
-
-    def _carry(self, name: str, streams: torch.Tensor, final: List[RecurrentState]) -> None:
-        for carried, state in zip(self._carried[name], final):
-            for part, new in zip(carried, state):
+        if streams is not None:
+            for part, new in zip(chain(*carried), chain(*final)):
                 part[streams] = new.detach().to(part.dtype)
+        return dropout(outputs[-1])
+
+    def _zeros(self, num_streams: int) -> List[RecurrentState]:
+        lstm, bias = self.bilm.options.lstm, self.softmax.bias
+        widths = (lstm.output_dim, lstm.dim)
+        return [
+            RecurrentState(*(bias.new_zeros(num_streams, width) for width in widths))
+            for _ in range(lstm.n_layers)
+        ]
 
     def _next_generator(self, device: torch.device) -> Optional[torch.Generator]:
         if not self.training:
             return None
         self._num_batches += 1
-        seed = (
-            self.seed * 1_000_003 + rank_and_world_size()[0]
-        ) * 1_000_000_007 + self._num_batches
+        process_seed = self.seed * 1_000_003 + rank_and_world_size()[0]
+        seed = process_seed * 1_000_000_007 + self._num_batches
         return torch.Generator(device).manual_seed(seed % 2**63)
 
     def _check_finite(self, loss: torch.Tensor, targets: torch.Tensor) -> None:
@@ -249,12 +222,8 @@ class LanguageModel(torch.nn.Module):
 def options_for(options: BilmOptions, words: List[str]) -> BilmOptions:
     """
     The options of a biLM that is trained to predict these words. If it has token embeddings, they
-    are of the same words, as in bilm-tf.
-
-    # Raises
-
-    `ConfigurationError`
-        If the options have token embeddings of other words, or share them with the softmax.
+    are of the same words, as in bilm-tf; `ConfigurationError` if they are of others, or shared with
+    the softmax.
     """
     if options.char_cnn is not None:
         return options

@@ -1,7 +1,7 @@
 """The loss of the next word, for the vocabulary of a language model or a sample of it."""
 
 import math
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -132,10 +132,9 @@ def _for_products(
     return hidden, weight, bias
 
 
-def _chunks(hidden: torch.Tensor, num_words: int) -> Iterator[slice]:
+def _chunks(hidden: torch.Tensor, num_words: int) -> List[slice]:
     size = _chunk_size(hidden.device, num_words)
-    for first in range(0, len(hidden), size):
-        yield slice(first, first + size)
+    return [slice(first, first + size) for first in range(0, len(hidden), size)]
 
 
 def _chunk_size(device: torch.device, num_words: int) -> int:

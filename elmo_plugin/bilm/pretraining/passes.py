@@ -1,15 +1,74 @@
+"""Passes over a text: batches as the tensors that `LanguageModel.forward` takes."""
+
 import itertools
 from random import Random
-from typing import Any, Dict, Iterator, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy
 import torch
+from torch.nn.utils.rnn import pack_sequence
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from elmo_plugin.bilm.pretraining.batches import Plan, SentenceBatches, StreamBatches, rows_of
-from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
+from elmo_plugin.bilm.characters import CharacterMap
+from elmo_plugin.bilm.pretraining.batches import (
+    Plan,
+    Row,
+    SentenceBatches,
+    StreamBatches,
+    rows_of,
+)
 from elmo_plugin.bilm.pretraining.text import Text
+from elmo_plugin.bilm.vocabulary_file import UNKNOWN
 from elmo_plugin.util.errors import ConfigurationError
+
+
+class BatchBuilder:
+    """
+    Converts rows of words into the input of a language model. `softmax_ids` has the target id of
+    each word; others count as `<UNK>`. Only a `bidirectional` builder makes the input
+    of the backward direction.
+    """
+
+    def __init__(
+        self, characters: CharacterMap, softmax_ids: Dict[str, int], bidirectional: bool = True
+    ) -> None:
+        self._characters = characters
+        self._softmax_ids = softmax_ids
+        self._bidirectional = bidirectional
+
+    def build(self, rows: List[Row]) -> Dict[str, Any]:
+        """
+        The arguments `characters`, `batch_sizes`, `forward_ids`, `forward_targets`, `backward_ids`
+        and `backward_targets` of `LanguageModel.forward` for the rows of this process, longest
+        first; the last two are `None` unless `bidirectional`.
+        """
+        directions = ("forward", "backward") if self._bidirectional else ("forward",)
+        sides = [_words(rows, direction) for direction in directions]
+        # Input words first, because only they need characters.
+        distinct = dict.fromkeys(word for inputs, _ in sides for word in inputs)
+        characters = self._characters.sentence_ids(list(distinct)).astype(numpy.int64)
+        distinct.update(dict.fromkeys(word for _, targets in sides for word in targets))
+        unknown = self._softmax_ids[UNKNOWN]
+        softmax_ids = numpy.array([self._softmax_ids.get(word, unknown) for word in distinct])
+        index = dict(zip(distinct, range(len(distinct))))
+        lengths = [row.length for row in rows]
+        # The index of each packed position in the concatenated rows.
+        order = pack_sequence(torch.arange(sum(lengths)).split(lengths))
+        positions = order.data.numpy()
+
+        def packed(words: List[str]) -> numpy.ndarray:
+            return numpy.fromiter(map(index.__getitem__, words), numpy.int64, len(words))[positions]
+
+        batch: Dict[str, Any] = {
+            "characters": torch.from_numpy(characters),
+            "batch_sizes": order.batch_sizes.tolist(),
+            "backward_ids": None,
+            "backward_targets": None,
+        }
+        for direction, (inputs, targets) in zip(directions, sides):
+            batch[f"{direction}_ids"] = torch.from_numpy(packed(inputs))
+            batch[f"{direction}_targets"] = torch.from_numpy(softmax_ids[packed(targets)])
+        return batch
 
 
 class TextPass(IterableDataset):
@@ -50,12 +109,8 @@ class TextPass(IterableDataset):
 
     def plans(self) -> Iterator[Plan]:
         """
-        Every batch of the pass, of all processes together.
-
-        # Raises
-
-        `ConfigurationError`
-            If the text is empty, or too short for the number of processes.
+        Every batch of the pass, of all processes together. Raises `ConfigurationError` if the text
+        is empty, or too short for the number of processes.
         """
         order = None if self._seed is None else Random(self._seed)
         sentences = self._text.sentences(order)
@@ -73,8 +128,7 @@ class TextPass(IterableDataset):
         if num_workers == 0:
             return iter(self)
         # Otherwise the loader would draw a seed from the global generator, which the model uses.
-        generator = torch.Generator()
-        generator.manual_seed(0)
+        generator = torch.Generator().manual_seed(0)
         loader = DataLoader(
             self,
             batch_size=None,
@@ -105,16 +159,24 @@ class TextPass(IterableDataset):
         }
 
 
+def _words(rows: List[Row], direction: str) -> Tuple[List[str], List[str]]:
+    """The input word and the target word of each position, row after row."""
+    inputs: List[str] = []
+    targets: List[str] = []
+    for words, start, stop in (segment for row in rows for segment in row.segments):
+        window = words[start : stop + 1]
+        if direction == "backward":
+            # The same positions of the reversed sentence.
+            window = words[len(words) - stop - 1 : len(words) - start][::-1]
+        inputs += window[:-1]
+        targets += window[1:]
+    return inputs, targets
+
+
 def _as_arrays(batch: Any) -> Dict[str, Any]:
     """Arrays, because a worker would open a file and a connection for each tensor it sends."""
-    return {
-        name: value.numpy() if isinstance(value, torch.Tensor) else value
-        for name, value in batch.items()
-    }
+    return {k: v.numpy() if isinstance(v, torch.Tensor) else v for k, v in batch.items()}
 
 
 def _as_tensors(batch: Dict[str, Any]) -> Dict[str, Any]:
-    return {
-        name: torch.from_numpy(value) if isinstance(value, numpy.ndarray) else value
-        for name, value in batch.items()
-    }
+    return {k: torch.from_numpy(v) if isinstance(v, numpy.ndarray) else v for k, v in batch.items()}

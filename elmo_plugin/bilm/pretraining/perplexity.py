@@ -1,5 +1,8 @@
+"""What a language model measures in training."""
+
 import math
-from typing import Dict, Union
+import time
+from typing import Dict, Optional, Union
 
 import torch
 
@@ -10,8 +13,7 @@ class Perplexity:
     """
     The perplexity of a language model: the exponential of the mean negative log-likelihood per
     prediction. A sentence of n words has n + 1 predictions per direction: its words, and `</S>`
-    (forward) or `<S>` (backward). With several processes, the values are those of this process,
-    except those of a call with `reset`, which sums over all processes.
+    (forward) or `<S>` (backward). Several processes are summed only in a call with `reset`.
     """
 
     def __init__(self) -> None:
@@ -24,7 +26,7 @@ class Perplexity:
 
     def __call__(self, direction: str, loss: Union[float, torch.Tensor], num_tokens: int) -> None:
         """
-        Adds a negative log-likelihood in nats, summed over `num_tokens` predictions, to that of the
+        Adds a negative log-likelihood in nats, summed over `num_tokens` predictions of the
         `direction`, `forward` or `backward`.
         """
         self._loss[direction] = self._loss.get(direction, 0.0) + float(loss)
@@ -55,3 +57,26 @@ class Perplexity:
 def perplexity_of(loss: float) -> float:
     """The perplexity of a mean loss in nats; infinite above 700, near the limit of `math.exp`."""
     return math.inf if loss > 700.0 else math.exp(loss)
+
+
+class Speed:
+    """Tokens per second since the last reset, without the time between epochs."""
+
+    def __init__(self) -> None:
+        self._num_tokens = 0
+        self._since: Optional[float] = None
+
+    def count(self, num_tokens: int) -> None:
+        """Adds a batch; the first one only starts the clock."""
+        if self._since is None:
+            self._since = time.monotonic()
+        else:
+            self._num_tokens += num_tokens
+
+    def per_second(self, reset: bool) -> float:
+        """Tokens per second; 0 before the second batch."""
+        elapsed = 0.0 if self._since is None else time.monotonic() - self._since
+        speed = self._num_tokens / elapsed if elapsed else 0.0
+        if reset:
+            self._num_tokens, self._since = 0, None
+        return speed

@@ -28,10 +28,8 @@ class Softmax(torch.nn.Module):
 
     # Parameters
 
-    num_words : `int`
-        Size of the vocabulary.
-    dim : `int`
-        Width of the hidden states.
+    num_words, dim : `int`
+        Size of the vocabulary, and width of the hidden states.
     num_samples : `Optional[int]`, optional (default = `None`)
         Words drawn per batch in training. Default: the full softmax, as always in evaluation.
     """
@@ -62,14 +60,9 @@ class Softmax(torch.nn.Module):
         """
         The sum of the negative log-likelihoods of each direction, in nats.
 
-        # Parameters
-
-        hidden : `Sequence[torch.Tensor]`
-            Of each direction: shape `(num_predictions, dim)`.
-        targets : `Sequence[torch.Tensor]`
-            Of each direction: shape `(num_predictions,)`. Word ids.
-        generator : `Optional[torch.Generator]`
-            Draws the samples, the same for all directions; on the device of `hidden`.
+        `hidden` has the shape `(num_predictions, dim)` for each direction, and `targets`, the word
+        ids, `(num_predictions,)`. `generator`, on their device, draws the samples, the same for all
+        directions.
         """
         weight: torch.Tensor = self.weight
         bias: torch.Tensor = self.bias

@@ -28,16 +28,12 @@ class Text:
     data_path : `TextPath`
         A file (plain or gzip, or a URL), a folder, a pattern such as `train-*.gz`, or a list of
         these, also separated by commas in a string (a comma in a URL is written `%2C`). Each file
-        is read once, in the order of their paths.
+        is read once, in the order of their paths. `ConfigurationError` if a part matches no file
+        or is a pipe.
     shuffle_lines : `int`, optional (default = `100_000`)
         Size of the buffer, about 25 MB by default. 1 keeps the order of the lines of a file.
     max_tokens : `Optional[int]`, optional (default = `None`)
         Longer lines are cut into sentences of this number of words. Default: none are.
-
-    # Raises
-
-    `ConfigurationError`
-        If a part of `data_path` matches no file or is a pipe.
     """
 
     def __init__(
@@ -106,16 +102,15 @@ def find_shards(data_path: TextPath) -> List[_Path]:
         raise ConfigurationError("Expected at least one file of text, found an empty list.")
     # A file is read once, even if its compressed copy or a link to it matches too.
     twins = {name + ".gz" for name in shards}
-    distinct = {_real_path(name): name for name in sorted(shards.keys() - twins, reverse=True)}
+    distinct = {
+        name if "://" in name else os.path.realpath(name): name
+        for name in sorted(shards.keys() - twins, reverse=True)
+    }
     return [shards[name] for name in sorted(distinct.values())]
 
 
 def _parts(data_path: TextPath) -> Sequence[_Path]:
     return [data_path] if isinstance(data_path, (str, os.PathLike)) else data_path
-
-
-def _real_path(shard: str) -> str:
-    return shard if "://" in shard else os.path.realpath(shard)
 
 
 def _matches(path: str) -> List[str]:

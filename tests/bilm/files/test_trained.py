@@ -9,7 +9,7 @@ import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 
-from elmo_plugin.bilm import Bilm, load_bilm, save_weights
+from elmo_plugin.bilm import load_bilm, save_weights
 from elmo_plugin.bilm.files.load import load_weights
 from elmo_plugin.bilm.files.softmax import find_softmax
 from elmo_plugin.bilm.files.trained import TrainedModel
@@ -31,8 +31,19 @@ def run(model, tmp_path):
     return dict(zip(("folder", "archive"), save_run(model, vocabulary(tmp_path), tmp_path / "run")))
 
 
-@pytest.mark.parametrize("kind", ["folder", "archive"])
-def test_weights_and_softmax_come_from_a_trained_model(model, run, make_bilm, kind):
+def tarred(run, tmp_path):
+    """As `tar czf model.tar.gz .` names the members."""
+    with tarfile.open(run["archive"]) as source, tarfile.open(tmp_path / "t", "w:gz") as target:
+        for member in source:
+            content = source.extractfile(member) if member.isfile() else None
+            member.name = f"./{member.name}"
+            target.addfile(member, content)
+    return tmp_path / "t"
+
+
+@pytest.mark.parametrize("kind", ["folder", "archive", "tar czf"])
+def test_weights_and_softmax_come_from_a_trained_model(model, run, make_bilm, kind, tmp_path):
+    run["tar czf"] = tarred(run, tmp_path)
     bilm = make_bilm(seed=2)
     load_weights(bilm, run[kind])
     assert same(bilm, model.bilm)
@@ -59,20 +70,6 @@ def test_a_recovered_run_reads_its_bilm_from_files_in_the_home_folder(
     # As if the run had been killed after its first validation, without a checkpoint.
     torch.save(StandIn(bilm).state_dict(), tmp_path / "best.th")
     assert same(load_bilm(*files, serialization_dir=str(tmp_path)), bilm)
-
-
-@pytest.mark.parametrize("ending", ["hdf5", "safetensors"])
-def test_files_serve_where_an_archive_does(make_bilm, tmp_path, ending):
-    bilm, read = make_bilm(seed=1, bidirectional=False), make_bilm(seed=2, bidirectional=False)
-    save_weights(bilm, tmp_path / f"weights.{ending}")
-    load_weights(read, tmp_path / f"weights.{ending}")
-    assert same(read, bilm)
-
-
-def test_words_without_counts_have_none(model, make_bilm, tmp_path):
-    folder, _ = save_run(model, vocabulary(tmp_path, None), tmp_path / "run")
-    softmax = find_softmax(folder, model.bilm.options)
-    assert (softmax.words, softmax.counts) == (WORDS, None)
 
 
 def test_the_bilm_of_a_task_is_found_under_any_name(make_bilm, tmp_path):
@@ -146,38 +143,43 @@ def test_what_is_no_trained_model_is_refused(tmp_path, weight_file):
     refused(weight_file, "damaged, cut short, or no model.tar.gz")
 
 
-@pytest.mark.parametrize("state", [{"epoch": 3}, {0: torch.zeros(1)}, {"a.options_json": [1]}])
-def test_what_is_no_tensor_is_refused(tmp_path, state):
-    folder, _ = save_run(torch.nn.Linear(2, 3), Vocabulary(), tmp_path / "run")
-    torch.save(state, folder / "best.th")
-    refused(folder, "tensors and their names, found")
-
-
-def test_options_that_are_no_longer_json_are_refused(model, tmp_path):
-    folder, _ = save_run(model, Vocabulary(), tmp_path / "run")
-    state = {name: value + value for name, value in model.state_dict().items()}
-    torch.save(state, folder / "best.th")
-    with pytest.raises(ConfigurationError, match="as JSON in the parameter options_json, found"):
-        TrainedModel.read(folder).bilm()
-
-
-def test_a_model_without_a_bilm_is_refused(tmp_path):
-    folder, _ = save_run(torch.nn.Linear(2, 3), Vocabulary(), tmp_path / "run")
-    with pytest.raises(ConfigurationError, match="run holds no biLM: expected a model trained as"):
-        TrainedModel.read(folder).bilm()
-
-
-@pytest.mark.parametrize("kept", [0.1, 0.5, 0.95])
-def test_half_an_archive_is_refused(run, kept):
+@pytest.mark.parametrize("kept", [0.1, 0.95])
+def test_a_part_of_an_archive_is_refused(run, kept):
     content = run["archive"].read_bytes()
     run["archive"].write_bytes(content[: int(len(content) * kept)])
     refused(run["archive"], "damaged, cut short")
 
 
-def test_half_a_file_of_parameters_is_refused(run):
-    content = (run["folder"] / "best.th").read_bytes()
-    (run["folder"] / "best.th").write_bytes(content[: len(content) // 2])
-    refused(run["folder"], "(best.th) cannot be read; it is damaged, cut short")
+def test_words_without_counts_have_none(model, tmp_path):
+    folder, _ = save_run(model, vocabulary(tmp_path, None), tmp_path / "run")
+    assert (TrainedModel.read(folder).words, TrainedModel.read(folder).counts) == (WORDS, None)
+
+
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        (lambda state: {"epoch": 3}, "tensors and their names, found"),
+        (lambda state: {0: torch.zeros(1)}, "tensors and their names, found"),
+        (lambda state: {"a.options_json": [1]}, "tensors and their names, found"),
+        (lambda state: {"a": torch.zeros(1)}, "holds no biLM: expected a model trained as"),
+        (
+            lambda state: {name: value + value for name, value in state.items()},
+            "as JSON in the parameter options_json, found",
+        ),
+        (None, "(best.th) cannot be read; it is damaged, cut short"),
+    ],
+)
+def test_weights_without_a_bilm_are_refused(model, run, change, expected):
+    path = run["folder"] / "best.th"
+    if change is None:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    else:
+        torch.save(change(model.state_dict()), path)
+    with pytest.raises(ConfigurationError) as error:
+        TrainedModel.read(run["folder"]).bilm()
+    assert expected in str(error.value)
+    path.rename(run["folder"] / "model_state_e0_b7.th")
+    refused(run["folder"], "A training run writes the latter after its first validation")
 
 
 class Executed:
@@ -193,40 +195,3 @@ def test_nothing_in_an_archive_is_executed(tmp_path):
         refused(folder, "holds more than tensors")
         (folder / "weights.th").write_bytes(pickle.dumps(content))
         refused(folder, "cannot be read")
-
-
-@pytest.mark.parametrize("kind", ["archive", "folder"])
-def test_a_flipped_bit_is_refused_or_changes_nothing(model, run, make_options, tmp_path, kind):
-    (tmp_path / "options.json").write_text(json.dumps(make_options()))
-    damaged = run["archive"] if kind == "archive" else run["folder"] / "best.th"
-    content = damaged.read_bytes()
-    num_refused = 0
-    for number in range(40):
-        flipped = bytearray(content)
-        # One in the middle of each of 40 equal parts, and each of the eight bits five times.
-        flipped[(2 * number + 1) * len(content) // 80] ^= 1 << number % 8
-        damaged.write_bytes(flipped)
-        try:
-            bilm = load_bilm(tmp_path / "options.json", run[kind])
-        except ConfigurationError as error:
-            assert str(run[kind]) in str(error) and "\n" not in str(error)
-            num_refused += 1
-        else:
-            assert same(bilm, model.bilm), number
-    assert num_refused > 20
-
-
-def test_an_archive_of_tar_czf_is_read(run, tmp_path):
-    other = tmp_path / "other.tar.gz"
-    with tarfile.open(run["archive"]) as source, tarfile.open(other, "w:gz") as target:
-        for member in source:
-            content = source.extractfile(member) if member.isfile() else None
-            # As `tar czf model.tar.gz .` names them.
-            member.name = f"./{member.name}"
-            target.addfile(member, content)
-    assert isinstance(TrainedModel.read(other).bilm(), Bilm)
-
-
-def test_a_model_is_read_before_its_first_epoch_ends_only_to_say_so(run):
-    (run["folder"] / "best.th").rename(run["folder"] / "model_state_e0_b7.th")
-    refused(run["folder"], "A training run writes the latter after its first validation")

@@ -32,18 +32,6 @@ def test_every_prediction_counts_the_same():
     )
 
 
-def test_the_mean_of_both_directions_is_geometric():
-    metrics = read(BATCHES).get_metric()
-    product = metrics["forward_perplexity"] * metrics["backward_perplexity"]
-    assert metrics["perplexity"] == pytest.approx(product**0.5)
-
-
-def test_batches_and_their_order_change_nothing():
-    singles = [(direction, [loss]) for direction, losses in BATCHES for loss in losses]
-    expected = read(BATCHES).get_metric()
-    assert read(singles[::-1]).get_metric() == pytest.approx(expected)
-
-
 def test_a_direction_that_was_not_read_is_missing():
     metrics = read(BATCHES[:1]).get_metric()
     assert metrics.keys() == {"perplexity", "forward_perplexity"}
@@ -60,10 +48,9 @@ def test_reset_forgets():
     assert perplexity.get_metric()["perplexity"] == pytest.approx(math.e)
 
 
-@pytest.mark.parametrize("loss, expected", [(1e4, math.inf), (math.inf, math.inf)])
+@pytest.mark.parametrize(
+    "loss, expected", [(1e4, math.inf), (math.inf, math.inf), (math.nan, math.nan)]
+)
 def test_a_loss_beyond_numbers_has_an_infinite_perplexity(loss, expected):
-    assert read([("forward", [loss])]).get_metric()["perplexity"] == expected
-
-
-def test_what_is_not_a_number_stays_visible():
-    assert math.isnan(read([("forward", [math.nan])]).get_metric()["perplexity"])
+    found = read([("forward", [loss])]).get_metric()["perplexity"]
+    assert found == pytest.approx(expected, nan_ok=True)

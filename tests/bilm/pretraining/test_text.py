@@ -40,12 +40,16 @@ def test_a_path_may_be_a_file_its_gz_twin_a_pattern_or_a_folder(folder):
     ]
 
 
-def test_several_paths_are_a_list_or_have_commas_between_and_no_file_comes_twice(folder):
+def test_several_paths_are_a_list_or_have_commas_between_and_no_file_comes_twice(
+    folder, monkeypatch
+):
     for name in ("a.txt", "b.txt", "c,d.txt", "e[1].txt"):
         write(folder / name, name)
     assert find_shards(["b.txt", "a.txt"]) == ["a.txt", "b.txt"]
     assert find_shards("b.txt, a.txt") == ["a.txt", "b.txt"]
     assert find_shards(["b.txt", "?.txt"]) == ["a.txt", "b.txt"]
+    monkeypatch.setenv("HOME", str(folder))
+    assert find_shards("~/a.txt,~/b.*") == [str(folder / "a.txt"), str(folder / "b.txt")]
     # Names that only look like lists and patterns.
     assert find_shards("c,d.txt") == ["c,d.txt"]
     assert find_shards("e[1].txt") == ["e[1].txt"]
@@ -61,13 +65,6 @@ def test_the_files_of_a_path_are_decoded_as_the_path(folder):
         assert list(map(str, shards)) == find_shards(path)
         assert find_shards(shards) == shards
         assert joined(Text(shards)) == ["caf\ufffd"] * 3
-
-
-def test_a_path_may_begin_with_the_home_folder(folder, monkeypatch):
-    monkeypatch.setenv("HOME", str(folder))
-    for name in ("a.txt", "b.txt"):
-        write(folder / name, name)
-    assert find_shards("~/a.txt,~/b.*") == [str(folder / "a.txt"), str(folder / "b.txt")]
 
 
 @pytest.mark.parametrize("path", ["nowhere.txt", "*.txt", "empty", "a.log,nowhere.txt"])
@@ -130,14 +127,6 @@ def test_shuffling_keeps_every_line_and_follows_the_seed(folder, shuffle_lines):
     assert all(sorted(order) == sorted(lines) for order in orders)
     assert orders[0] == orders[1] != orders[2]
     assert orders[0] != lines
-
-
-def test_without_a_buffer_only_files_are_shuffled(folder):
-    for shard in "abcde":
-        write(folder / f"{shard}.txt", f"{shard} 1\n{shard} 2\n{shard} 3\n")
-    read = joined(Text("*.txt", shuffle_lines=1), Random(0))
-    assert [line[2] for line in read] == ["1", "2", "3"] * 5
-    assert [line[0] for line in read] != sorted(line[0] for line in read)
 
 
 def test_a_buffer_mixes_lines_of_different_places(folder):

@@ -37,15 +37,6 @@ def run(tmp_path_factory):
     return folder
 
 
-def test_an_archive_is_evaluated_as_training_did(run, tmp_path):
-    archive = shutil.copy(run / "run" / "model.tar.gz", tmp_path)
-    metrics = json.loads((run / "run" / "metrics.json").read_text())
-    found = evaluate_from_archive(archive, str(run / "heldout.txt"))
-    assert found["perplexity"] == pytest.approx(metrics["best_validation_perplexity"], rel=1e-6)
-    # 30 words that are not equally frequent.
-    assert found["perplexity"] < 25
-
-
 def test_what_was_trained_agrees_with_the_slow_loop_once_exported(run, tmp_path):
     model = TrainedModel.read(run / "run" / "model.tar.gz")
     softmax = softmax_of(model)

@@ -14,7 +14,7 @@ from allennlp.modules import TokenEmbedder
 from allennlp.predictors import Predictor
 
 import elmo_plugin.plugin  # noqa: F401
-from elmo_plugin.bilm.io.pack import pack
+from elmo_plugin.bilm.files.pack import pack
 from elmo_plugin.modules.cove_files import read_cove_encoder
 
 PROJECT = Path(__file__).parents[3]

@@ -1,5 +1,3 @@
-import pickle
-
 import numpy
 import pytest
 import torch
@@ -7,8 +5,7 @@ import torch
 from elmo_plugin.bilm import CharacterMap
 from elmo_plugin.bilm import characters as characters_module
 from elmo_plugin.bilm.pretraining.batches import SentenceBatches, StreamBatches
-from elmo_plugin.bilm.pretraining.tensors import BatchBuilder
-from elmo_plugin.modules.recurrent.packing import Packing
+from elmo_plugin.bilm.pretraining.passes import BatchBuilder
 
 WORDS = ["<S>", "</S>", "<UNK>", "a", "b", "c", "d", "e"]
 SOFTMAX_IDS = {word: number for number, word in enumerate(WORDS)}
@@ -61,13 +58,6 @@ def test_streams_by_hand(builder, characters):
     assert (first["batch_sizes"], second["batch_sizes"]) == ([1] * 4, [1] * 3)
 
 
-def test_each_word_that_is_read_comes_once(builder, characters):
-    (plan,) = SentenceBatches(100).plans(iter([["a", "b", "a"], ["b", "a", "a"]]))
-    batch = builder.build(plan)
-    assert batch["characters"].shape == (4, 50)
-    assert sorted(set(read_words(batch, "forward_ids", characters))) == ["<S>", "a", "b"]
-
-
 def test_words_that_are_only_predicted_have_no_characters(builder, characters):
     first, _ = StreamBatches(1, 2).plans(iter([["a", "b", "c"]]))
     batch = builder.build(first)
@@ -78,19 +68,6 @@ def test_words_that_are_only_predicted_have_no_characters(builder, characters):
     )
     assert read == (["<S>", "a"], ["</S>", "c"])
     assert len(batch["characters"]) == 4
-
-
-def test_types_and_order_are_those_of_packing(builder):
-    lengths = [5, 3, 3, 1]
-    (plan,) = SentenceBatches(100).plans(iter([["a"] * length for length in lengths]))
-    batch = builder.build(plan)
-    packing = Packing.from_lengths(torch.tensor(lengths) + 1, 6)
-    assert batch["batch_sizes"] == packing.batch_sizes
-    for name in ("characters", "forward_ids", "forward_targets", "backward_ids"):
-        assert batch[name].dtype == torch.int64
-    # Shape: (batch_size, num_tokens)
-    inputs = torch.tensor([[0] + [3] * 5] * 4)
-    assert batch["forward_ids"].bool().equal(inputs.flatten()[packing.forward_index].bool())
 
 
 def test_one_direction_leaves_the_other_out(characters):
@@ -114,22 +91,3 @@ def test_forgetting_words_changes_nothing(characters, monkeypatch, max_remembere
         fresh = BatchBuilder(characters, SOFTMAX_IDS).build(plan)
         for name, value in builder.build(plan).items():
             assert torch.equal(torch.as_tensor(value), torch.as_tensor(fresh[name]))
-
-
-def test_other_characters_are_used():
-    builder = BatchBuilder(CharacterMap(10, 300, "code_point"), SOFTMAX_IDS)
-    (plan,) = SentenceBatches(100).plans(iter([["é"]]))
-    batch = builder.build(plan)
-    assert batch["characters"].shape == (3, 10)
-    assert (
-        batch["characters"].tolist()[1]
-        == CharacterMap(10, 300, "code_point").word_ids("é").tolist()
-    )
-
-
-def test_a_builder_can_be_sent_to_a_worker(builder):
-    (plan,) = SentenceBatches(100).plans(iter(TWO_SENTENCES))
-    expected = builder.build(plan)
-    found = pickle.loads(pickle.dumps(builder)).build(plan)
-    assert torch.equal(found["characters"], expected["characters"])
-    assert torch.equal(found["forward_targets"], expected["forward_targets"])

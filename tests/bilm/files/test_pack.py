@@ -14,9 +14,9 @@ from allennlp.predictors import Predictor
 from elmo_plugin import load_archive
 from elmo_plugin.analysis.layer_weights import layer_weights
 from elmo_plugin.bilm.files import trained as module
+from elmo_plugin.bilm.files.pack import _portable, _with_fewer_words, pack
 from elmo_plugin.bilm.files.trained import TrainedModel
 from elmo_plugin.bilm.fingerprint import fingerprint
-from elmo_plugin.bilm.io.pack import _portable, _with_fewer_words, pack
 from elmo_plugin.environment import DEFAULTS
 from elmo_plugin.tasks.bilm.vocabulary import SoftmaxVocabulary
 from elmo_plugin.util.errors import ConfigurationError
@@ -150,7 +150,7 @@ def test_another_bilm_than_that_of_this_version_is_refused(packed, monkeypatch):
 
 
 def test_a_bilm_of_the_user_stays_in_the_archive(trained, tmp_path, monkeypatch):
-    from elmo_plugin.bilm.io import pack as module
+    from elmo_plugin.bilm.files import pack as module
 
     other = load_archive(trained).model.placement.elmo.bilm
     with torch.no_grad():

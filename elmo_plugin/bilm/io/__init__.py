@@ -1,1 +1,0 @@
-"""Files of a biLM: options, weights, softmax, archives."""
