@@ -47,10 +47,6 @@ def ranks():
     return {word: rank for rank, (word, _) in enumerate(entries)}
 
 
-def test_there_are_twenty_sets():
-    assert len(FILES) == 20
-
-
 @each_set
 def test_fifty_pairs_name_their_set_and_number(path):
     pairs = read(path)
@@ -63,29 +59,21 @@ def test_fifty_pairs_name_their_set_and_number(path):
 
 
 @each_set
-def test_the_tokenizer_leaves_the_sentences_as_they_are(path):
-    read_as = [(list(pair.good), list(pair.bad)) for pair in read_minimal_pairs(path)]
-    assert read_as == [words(pair) for pair in read(path)]
-
-
-@each_set
-def test_sentences_are_whole_and_all_words_are_in_the_vocabulary(path, ranks):
-    for pair in read(path):
-        for sentence in words(pair):
+def test_sentences_are_whole_in_known_words_and_differ_in_one_word_or_in_word_order(path, ranks):
+    pairs = [words(pair) for pair in read(path)]
+    # The tokenizer leaves them as they are.
+    assert [(list(pair.good), list(pair.bad)) for pair in read_minimal_pairs(path)] == pairs
+    for good, bad in pairs:
+        for sentence in (good, bad):
             assert [word for word in sentence if word not in ranks] == [], sentence
             assert sentence[0][0].isupper() and sentence[-1] in (".", "?"), sentence
-
-
-@each_set
-def test_sentences_of_a_pair_differ_in_one_word_or_in_word_order(path):
-    for pair in read(path):
-        good, bad = words(pair)
-        assert len(good) == len(bad), pair
+        assert len(good) == len(bad), good
         differences = sum(right != wrong for right, wrong in zip(good, bad))
-        assert differences == 1 or differences > 1 and sorted(good) == sorted(bad), pair
+        assert differences == 1 or differences > 1 and sorted(good) == sorted(bad), good
 
 
-def test_no_sentence_occurs_twice():
+def test_no_sentence_of_the_twenty_sets_occurs_twice():
+    assert len(FILES) == 20
     times = Counter(
         pair[kind]
         for path in FILES
@@ -96,15 +84,11 @@ def test_no_sentence_occurs_twice():
 
 
 @each_set
-def test_what_is_right_in_one_pair_is_wrong_in_another(path):
+def test_neither_words_nor_frequency_tell_which_sentence_is_right(path, ranks):
     found = exchanges(path)
+    # What is right in one pair is wrong in another.
     reversed_ = Counter({(wrong, right): number for (right, wrong), number in found.items()})
     assert sum((found - reversed_).values()) == ONE_WAY.get(path.stem, 0), found - reversed_
-
-
-@each_set
-def test_the_more_frequent_word_is_right_in_half_of_the_pairs(path, ranks):
-    found = exchanges(path)
     more_frequent = sum(
         number for (right, wrong), number in found.items() if ranks[right] < ranks[wrong]
     )

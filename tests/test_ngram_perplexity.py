@@ -118,32 +118,14 @@ def test_probabilities_sum_to_one(both, context):
     assert model.levels[0].probabilities.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_most_frequent_words_are_known_and_ties_go_by_word():
+def test_most_frequent_words_are_known_and_those_written_like_boundaries_unknown():
     sentences = [["b", "a", "c"], ["c", "<S>", "<S>", "d"]]
+    # Ties go by word.
     assert list(ngrams.make_vocabulary(sentences, 5)) == ["<S>", "</S>", "<UNK>", "c", "a"]
-
-
-def test_words_written_like_boundaries_are_unknown():
     vocabulary = ngrams.make_vocabulary([["a"]], 50)
     text = ngrams.encode([["a", "<S>"], ["</S>"]], vocabulary)
     assert text.ids.tolist() == [0, 3, 2, 1, 0, 2, 1]
     assert text.lengths.tolist() == [4, 3]
-
-
-def test_ngrams_at_the_start_of_a_sentence_keep_their_count():
-    vocabulary = ngrams.make_vocabulary([["a", "b"]], 50)
-    text = ngrams.encode([["a", "b"], ["a", "b"], ["b"]], vocabulary)
-    _, bigrams, trigrams = ngrams.count_ngrams(text, 3, len(vocabulary))
-    start, end, _, a, b = range(5)
-    pairs = [divmod(int(key), len(vocabulary)) for key in bigrams.keys]
-    counts = dict(zip(pairs, ngrams.adjusted_counts(bigrams, trigrams).tolist()))
-    assert counts == {(start, a): 2, (start, b): 1, (a, b): 1, (b, end): 2}
-
-
-def test_discounts_are_estimated_where_that_can_be_done():
-    counts = numpy.repeat([0, 1, 2, 3, 4, 9], [7, 40, 20, 10, 5, 3])
-    numpy.testing.assert_allclose(ngrams.discounts_of(counts), [0, 0.5, 1.25, 2.0])
-    assert ngrams.discounts_of(counts[counts != 2]) is ngrams.FALLBACK_DISCOUNTS
 
 
 def test_an_unknown_word_in_the_test_alone_makes_the_unigram_infinite():

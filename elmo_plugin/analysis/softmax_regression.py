@@ -140,20 +140,9 @@ def fit(
     on_progress: Callable[[int], object] = lambda num_iterations: None,
 ) -> Classifier:
     """
-    Minimises the `Objective` by L-BFGS (`scipy.optimize.minimize`), from zeros.
-
-    # Parameters
-
-    layers, labels, num_labels, l2
-        See `Objective`.
-    max_iterations : `int`
-    on_progress : `Callable[[int], object]`
-        Called with 1 after each iteration.
-
-    # Raises
-
-    `ImportError`
-        If SciPy is not installed.
+    Minimises the `Objective`, which explains the arguments, by L-BFGS (`scipy.optimize.minimize`)
+    from zeros. Calls `on_progress` with 1 after each iteration. Raises `ImportError` if SciPy is
+    not installed.
     """
     objective = Objective(layers, labels, num_labels, l2)
     found = optional_package("scipy.optimize", "Fitting a probe").minimize(

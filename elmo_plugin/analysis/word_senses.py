@@ -42,16 +42,15 @@ class SenseScore:
 
     @property
     def precision(self) -> float:
-        return self.num_correct / self.num_answered if self.num_answered else 0.0
+        return self.num_correct / max(self.num_answered, 1)
 
     @property
     def recall(self) -> float:
-        return self.num_correct / self.num_words if self.num_words else 0.0
+        return self.num_correct / max(self.num_words, 1)
 
     @property
     def f1(self) -> float:
-        total = self.num_answered + self.num_words
-        return 2 * self.num_correct / total if total else 0.0
+        return 2 * self.num_correct / max(self.num_answered + self.num_words, 1)
 
 
 class SenseProbe:
@@ -112,7 +111,8 @@ class SenseProbe:
     def _count(self) -> Tuple[numpy.ndarray, numpy.ndarray]:
         """Counts the senses of the training set, and numbers its vectors and senses."""
         vectors, senses = array("q"), array("q")
-        numbers, num_vectors = self._numbers, 0
+        numbers = self._numbers
+        num_vectors = 0
         for _, instances in self._train.annotated():
             self.num_texts += 1
             for instance in instances:
@@ -137,10 +137,8 @@ class SenseProbe:
         """
         # `most_common` keeps the order in which senses were counted first.
         best = {lemma: counts.most_common(1)[0][0] for lemma, counts in self.counts.items()}
-        return [
-            best.get(instance.lemma, self._first_senses.get(instance.lemma))
-            for _, instance in self.instances
-        ]
+        answers = zip(self.instances, self.first_senses())
+        return [best.get(instance.lemma, first) for (_, instance), first in answers]
 
     def nearest_senses(
         self,
@@ -177,10 +175,13 @@ class SenseProbe:
         """The scores of each test set, each part of speech, and of `ALL`."""
         counts: Dict[str, List[int]] = {}
         for (corpus, instance), answer in zip(self.instances, answers):
-            of_word = (answer in instance.senses, answer is not None, 1)
+            is_answered = answer is not None
             # A test set may have the name `all`, too.
             for group in dict.fromkeys((corpus, instance.lemma[1], ALL)):
-                counts[group] = [a + b for a, b in zip(counts.get(group, [0, 0, 0]), of_word)]
+                counted = counts.setdefault(group, [0, 0, 0])
+                counted[0] += answer in instance.senses
+                counted[1] += is_answered
+                counted[2] += 1
         return {group: SenseScore(*counted) for group, counted in counts.items()}
 
     def f1(self, answers: Answers) -> BootstrappedScore:

@@ -67,11 +67,8 @@ class Cell:
 @dataclass(frozen=True)
 class Comparison:
     """
-    The difference between a column and the baseline of its row, or the column that it names as
-    `against`.
-
-    The baseline is the first column or, if the row has several baselines, the one of them with the
-    best mean score on dev in training.
+    The difference between a column and the column that it names as `against`, or else the baseline
+    of its row: the one of its baselines with the best mean score on dev in training.
     """
 
     #: In the metric's own unit, for most of them a fraction: 0.01 is one point of a table.
@@ -100,30 +97,17 @@ def difference(
     base_fraction: Optional[float] = None,
 ) -> Optional[Comparison]:
     """
-    The difference between a column and what it is compared with; `None` while either has no scores.
+    The difference between the column with this number, from 0, and what it is compared with; `None`
+    while either has no scores. `fraction` is the share of the training data, by default the largest
+    one of the row; `base_fraction` that of the other column, by default the same. Raises
+    `ValueError` if the row has no such share.
 
     The interval is the percentile interval of a paired bootstrap over the instances of the
-    evaluated file, the same for both columns, of the difference of the means over seeds, to which
-    the error of these means is added: their standard error times draws from Student's t
-    distribution. The variance over seeds is pooled over both columns if they have the same number
-    of seeds, or if one of them has one seed; if not, each mean has its own variance, with Welch's
-    degrees of freedom. With one seed of each column, the interval covers the variance over test
-    data only.
-
-    # Parameters
-
-    results, row
-    number : `int`
-        Of the column, from 0.
-    fraction : `Optional[float]`, optional (default = `None`)
-        Share of the training data; by default the largest one of the row.
-    base_fraction : `Optional[float]`, optional (default = `None`)
-        That of what the column is compared with, if it is another one.
-
-    # Raises
-
-    `ValueError`
-        If the row has no such share.
+    evaluated file, the same for both columns, of the difference of the means over seeds. To it the
+    error of these means is added: their standard error times draws from Student's t distribution.
+    The variance over seeds is pooled over both columns if they have the same number of seeds, or if
+    one of them has one seed; if not, each mean has its own variance, with Welch's degrees of
+    freedom. With one seed of each column, the interval covers the variance over test data only.
     """
     known = results.fractions(row.name)
     fraction = known[-1] if fraction is None else fraction
@@ -172,9 +156,8 @@ def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: fl
 
 def paper_error_reduction(row: Row, number: int) -> Optional[float]:
     """
-    The error reduction of a column in the paper, against the paper's score of the column named by
-    `against`, or of the first baseline that has one. `None` without these scores, and for metrics
-    that are not fractions, or of which lower is better.
+    The error reduction of a column from the paper's scores, against the column named by `against`,
+    or the first baseline that has one; `None` where a `Comparison` has none, or without scores.
     """
     after, against = row.columns[number].paper, row.columns[number].against
     others = row.columns[: row.num_baselines] if against is None else row.columns
