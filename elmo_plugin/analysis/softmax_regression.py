@@ -59,8 +59,7 @@ class Objective:
     layers : `Sequence[numpy.ndarray]`
         One array of shape `(num_rows, dim)` per layer; may be mapped files.
     labels : `numpy.ndarray`
-        Shape `(num_rows,)`. The label of each row, from 0.
-    num_labels : `int`
+        Shape `(num_rows,)`. Numbers from 0 to below `num_labels`.
     l2 : `float`
         Factor of half the squared norm of the classifier's weights. The bias and the scores of the
         layers are not penalised.

@@ -62,18 +62,9 @@ class SenseProbe:
     The test sentences and one mean vector per sense of their lemmas are in RAM. The training
     sentences are streamed, and their vectors are in files.
 
-    # Parameters
-
-    train : `Iterable[SenseSentence]`
-        Iterated several times.
-    test, first_senses
-    folder : `Path`
-        Vectors are kept there, and not computed again if they are there already.
-
-    # Raises
-
-    `ConfigurationError`
-        If no lemma of the test sentences is annotated in the training sentences.
+    `train` is iterated several times. Vectors are kept in `folder`, and not computed again if they
+    are there already. Raises `ConfigurationError` if no lemma of the test sentences is annotated in
+    the training sentences.
     """
 
     def __init__(

@@ -16,6 +16,9 @@ def run_with_ray(
     its environment variables; those that a worker already has keep their values. A task whose
     worker dies is started again. Raises `ImportError` if Ray is not installed.
 
+    Yields the index of each call, in the order in which calls end, and its result or the exception
+    that ended it.
+
     # Parameters
 
     function : `Callable[..., Any]`
@@ -26,12 +29,6 @@ def run_with_ray(
         Address of a cluster. By default Ray is started on this machine.
     num_cpus, num_gpus : `float`
         What Ray reserves for each task.
-
-    # Returns
-
-    `Iterator[Tuple[int, Any]]`
-        The index of each call, in the order in which calls end, and its result or the exception
-        that ended it.
     """
     ray = optional_package("ray", "Running in Ray", "'elmo-plugin[ray]'")
     if not ray.is_initialized():

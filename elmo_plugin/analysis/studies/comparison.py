@@ -4,7 +4,7 @@ import math
 import statistics
 from dataclasses import dataclass
 from functools import cached_property
-from typing import List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 import numpy
 
@@ -89,6 +89,12 @@ def cell(results: Results, row: Row, number: int, fraction: float = 1) -> Option
     return found if found.values else None
 
 
+def cells(results: Results, row: Row, fraction: float) -> Dict[str, Cell]:
+    """The scores of a row with a share of the training data, by the names of their columns."""
+    found = ((c.name, cell(results, row, n, fraction)) for n, c in enumerate(row.columns))
+    return {name: each for name, each in found if each is not None}
+
+
 def difference(
     results: Results,
     row: Row,
@@ -142,8 +148,9 @@ def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: fl
     The number of the column, among these, with the best mean score on dev. If no column has a score
     on dev, the first one that has any score; if none has, the first.
     """
-    cells = {number: cell(results, row, number, fraction) for number in numbers}
-    on_dev = {number: found.on_dev for number, found in cells.items() if found is not None}
+    found = cells(results, row, fraction)
+    names = {number: row.columns[number].name for number in numbers}
+    on_dev = {number: found[name].on_dev for number, name in names.items() if name in found}
 
     def rank(number: int) -> float:
         score = on_dev.get(number)

@@ -9,7 +9,7 @@ from elmo_plugin.analysis.studies.comparison import (
     Cell,
     baseline,
     best_column,
-    cell,
+    cells,
     difference,
     paper_error_reduction,
 )
@@ -89,13 +89,13 @@ def _lines(rows: List[Row], results: Results, of_share: Callable[..., List[_Line
 def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
     """A line for each column of a row."""
     lines = []
-    cells = [cell(results, row, number, fraction) for number in range(len(row.columns))]
-    if not any(cells) and any(results.scores(row.name, column.name) for column in row.columns):
+    scored = cells(results, row, fraction)
+    if not scored and any(results.scores(row.name, column.name) for column in row.columns):
         return []
-    goal = cells[baseline(results, row, fraction)]
-    for number, (column, found) in enumerate(zip(row.columns, cells)):
+    goal = scored.get(row.columns[baseline(results, row, fraction)].name)
+    for number, column in enumerate(row.columns):
         line = {"model": column.name, "paper": _as_printed(column.paper), "score": "-"}
-        if found is not None:
+        if found := scored.get(column.name):
             line["score"] = _mean(row, found)
             line["seeds"] = str(len(found.values))
             on_dev = found.on_dev
@@ -199,14 +199,10 @@ def _wide_table(results: Results, rows: List[Row]) -> Table:
 
 
 def _side_by_side(results: Results, row: Row, fraction: float) -> List[_Line]:
-    line: _Line = {}
-    seeds = []
-    for number, column in enumerate(row.columns):
-        found = cell(results, row, number, fraction)
-        if found is not None:
-            line[f"score: {column.name}"] = _mean(row, found)
-            seeds.append(str(len(found.values)))
-        line[f"paper: {column.name}"] = _as_printed(column.paper)
+    scored = cells(results, row, fraction)
+    line = {f"paper: {column.name}": _as_printed(column.paper) for column in row.columns}
+    line.update((f"score: {name}", _mean(row, found)) for name, found in scored.items())
+    seeds = [str(len(found.values)) for found in scored.values()]
     # One number if all columns have as many.
     line["seeds"] = ", ".join(seeds if len(set(seeds)) > 1 else seeds[:1])
     return [line] if any(line.values()) else []
