@@ -145,9 +145,16 @@ class SenseProbe:
             for texts in (self._train, self._test)
         )
         for number, layer in enumerate(representation.layers):
-            # The cosine is the same for sums as for means.
-            sums = _sums(train.layer(number), self._vectors, self._senses, len(self._numbers))
-            yield layer, self._answers(sums, test.layer(number))
+            yield layer, self._answers(self._sums(train.layer(number)), test.layer(number))
+
+    def _sums(self, vectors: numpy.ndarray) -> numpy.ndarray:
+        """The sum of the vectors of each sense, shape `(num_senses, dim)`, float64."""
+        sums = torch.zeros(len(self._numbers), vectors.shape[1], dtype=torch.float64)
+        for start in range(0, len(self._vectors), _ROWS):
+            part = slice(start, start + _ROWS)
+            chosen = torch.from_numpy(vectors[self._vectors[part]]).double()
+            sums.index_add_(0, torch.from_numpy(self._senses[part]), chosen)
+        return sums.numpy()
 
     def _answers(self, sums: numpy.ndarray, vectors: numpy.ndarray) -> Answers:
         rows_of: Dict[Lemma, List[int]] = {}
@@ -155,7 +162,8 @@ class SenseProbe:
             rows_of.setdefault(instance.lemma, []).append(row)
         answers = self.first_senses()
         for lemma, counts in self.counts.items():
-            # The most frequent first: `_nearest` takes the first of equally near senses.
+            # The most frequent first: `_nearest` takes the first of equally near senses. The cosine
+            # is the same for sums as for means.
             senses = [sense for sense, _ in counts.most_common()]
             of_lemma = sums[[self._numbers[lemma, sense] for sense in senses]]
             for row, nearest in zip(rows_of[lemma], _nearest(vectors[rows_of[lemma]], of_lemma)):
@@ -223,21 +231,6 @@ def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
         words += [word for word in token.split("_") if word] or [token]
         spans.append((start, len(words)))
     return words, spans
-
-
-def _sums(
-    vectors: numpy.ndarray, rows: numpy.ndarray, senses: numpy.ndarray, num_senses: int
-) -> numpy.ndarray:
-    """
-    The sum of the vectors of each sense, shape `(num_senses, dim)`, float64. `rows` and `senses`:
-    the row of each annotation in `vectors`, and the number of its sense.
-    """
-    sums = torch.zeros(num_senses, vectors.shape[1], dtype=torch.float64)
-    for start in range(0, len(rows), _ROWS):
-        part = slice(start, start + _ROWS)
-        chosen = torch.from_numpy(vectors[rows[part]]).double()
-        sums.index_add_(0, torch.from_numpy(senses[part]), chosen)
-    return sums.numpy()
 
 
 def _nearest(vectors: numpy.ndarray, others: numpy.ndarray) -> List[int]:
