@@ -118,12 +118,10 @@ def test_probabilities_sum_to_one(both, context):
     assert model.levels[0].probabilities.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_most_frequent_words_are_known_and_ties_go_by_word():
+def test_most_frequent_words_are_known_and_those_written_like_boundaries_unknown():
     sentences = [["b", "a", "c"], ["c", "<S>", "<S>", "d"]]
+    # Ties go by word.
     assert list(ngrams.make_vocabulary(sentences, 5)) == ["<S>", "</S>", "<UNK>", "c", "a"]
-
-
-def test_words_written_like_boundaries_are_unknown():
     vocabulary = ngrams.make_vocabulary([["a"]], 50)
     text = ngrams.encode([["a", "<S>"], ["</S>"]], vocabulary)
     assert text.ids.tolist() == [0, 3, 2, 1, 0, 2, 1]

@@ -10,7 +10,6 @@ import torch
 from elmo_plugin.bilm.files.trained import TrainedModel, stored_options_by_prefix
 from elmo_plugin.bilm.options import BilmOptions
 from elmo_plugin.elmo.elmo import chosen_layers
-from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.plotting import label_of
 from elmo_plugin.util.weights import with_prefix
@@ -65,18 +64,15 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
     `stored_options_by_prefix`.
     """
     values = with_prefix(prefix, model.parameters)
-    fixed = values.get(_FIXED)
-    mix = ScalarMix(
-        len(values[_SCORES] if fixed is None else fixed),
-        fixed_weights=None if fixed is None else fixed.tolist(),
-    )
-    mix.load_state_dict(values)
+    if _FIXED in values:
+        mixed, gamma = values[_FIXED], 1.0
+    else:
+        mixed, gamma = values[_SCORES].softmax(dim=0), values["gamma"].item()
     # The name of the `Elmo`; empty if it is the model itself.
     elmo, _, number = f".{prefix}".removesuffix(".").rpartition(".mixes.")
     elmo = elmo.removeprefix(".")
     options = BilmOptions.from_dict(bilm["options"], model.location)
     layers = chosen_layers(_settings(model.config, elmo).get("layers", "all"), options.num_layers)
-    mixed = mix.weights()
     if len(layers) != len(mixed):
         raise ConfigurationError(
             f"{model.location}: its configuration does not say which layers its mix of "
@@ -90,7 +86,7 @@ def _of_mix(model: TrainedModel, prefix: str, bilm: Dict[str, Any]) -> LayerWeig
         str(_settings(model.config, "").get("type", "")),
         _place(model.config, elmo, int(number)),
         weights.tolist(),
-        mix.gamma.item(),
+        gamma,
     )
 
 

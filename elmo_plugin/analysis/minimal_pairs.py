@@ -26,9 +26,7 @@ class JudgedPair:
 def judge(
     scorer: Scorer, pairs: Iterable[MinimalPair], batch_size: int = 64
 ) -> Iterator[JudgedPair]:
-    """
-    Scores both sentences of each pair, in order. At most `8 * batch_size` pairs are in memory.
-    """
+    """Scores the sentences of each pair, in order; at most `8 * batch_size` pairs are in RAM."""
     to_score, scored = tee(pairs)
     sentences = (sentence for pair in to_score for sentence in (pair.good, pair.bad))
     scores = scorer.score(sentences, batch_size)
@@ -38,12 +36,7 @@ def judge(
 class PairAccuracy:
     """
     Counts the pairs whose good sentence is the more likely one: of each set, each phenomenon, each
-    field, and of all pairs.
-
-    # Parameters
-
-    counts : `Optional[Counts]`, optional (default = `None`)
-        The `counts` of an interrupted run, to continue it.
+    field, and of all pairs. Continues with the `counts` of an interrupted run.
     """
 
     def __init__(self, counts: Optional[Counts] = None) -> None:

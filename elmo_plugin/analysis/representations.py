@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from typing import Collection, Iterable, Iterator, List, Protocol, Sequence, Union
+from typing import Collection, Iterable, Iterator, List, Protocol, Sequence, Tuple, Union
 
 import numpy
 import torch
@@ -35,16 +35,15 @@ class Representation(Protocol):
         """One float32 array per sentence, in order: shape `(num_layers, num_tokens, dim)`."""
 
 
+def _hash(start: str, arrays: Iterable[Tuple[str, numpy.ndarray]]) -> str:
+    digest = hashlib.blake2b(start.encode(), digest_size=16)
+    for name, array in arrays:
+        digest.update(name.encode() + array.tobytes())
+    return digest.hexdigest()
+
+
 class BilmLayers:
-    """
-    The layers of a biLM as a `Representation`. See `embed_sentences` for the RAM.
-
-    # Parameters
-
-    bilm : `Bilm`
-        Not stateful.
-    name : `str`, optional (default = `"biLM"`)
-    """
+    """The layers of a biLM, which is not stateful. See `embed_sentences` for the RAM."""
 
     def __init__(self, bilm: Bilm, name: str = BILM) -> None:
         self.name = name
@@ -60,20 +59,16 @@ class BilmLayers:
 
 class StaticVectors:
     """
-    One vector per word form, whatever its sentence, as a `Representation` of one layer: the vector
-    of the word, else that of the word in lower case, else zeros.
+    One layer with a vector per word form, whatever its sentence: the vector of the word, else of
+    the word in lower case, else zeros.
 
     # Parameters
 
     path : `Union[str, os.PathLike]`
-        A file of vectors, see `vector_lines`.
+        A file of vectors. For errors see `vector_lines` and `parse_vectors`; `ValueError` also if
+        the file has none of the words.
     words : `Collection[str]`
         All words of the sentences that will be given. RAM grows with these.
-
-    # Raises
-
-    `FileNotFoundError`, `ValueError`
-        See `vector_lines` and `parse_vectors`; `ValueError` also if the file has none of the words.
     """
 
     def __init__(self, path: Union[str, os.PathLike], words: Collection[str]) -> None:
@@ -90,10 +85,7 @@ class StaticVectors:
         self.dim = len(next(iter(self.vectors.values())))
         self.name = "static vectors"
         self.layers = [os.path.basename(os.fspath(path))]
-        digest = hashlib.blake2b(digest_size=16)
-        for word, vector in sorted(self.vectors.items()):
-            digest.update(word.encode() + vector.tobytes())
-        self.fingerprint = digest.hexdigest()
+        self.fingerprint = _hash("", sorted(self.vectors.items()))
 
     def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
         unknown = numpy.zeros(self.dim, dtype=numpy.float32)
@@ -105,18 +97,8 @@ class StaticVectors:
 
 class CoveLayers:
     """
-    Both layers of CoVe as a `Representation`. See `embed_with_cove` for the RAM.
-
-    # Parameters
-
-    encoder : `CoveEncoder`
-    static : `StaticVectors`
-        The word vectors that the encoder reads.
-
-    # Raises
-
-    `ConfigurationError`
-        If the encoder reads vectors of another width.
+    Both layers of CoVe over the word vectors that the encoder reads. See `embed_with_cove` for the
+    RAM. Raises `ConfigurationError` if the encoder reads vectors of another width.
     """
 
     def __init__(self, encoder: CoveEncoder, static: StaticVectors) -> None:
@@ -128,12 +110,9 @@ class CoveLayers:
         self.name = "CoVe"
         self.layers = ["layer 1", "layer 2"]
         self.dim = encoder.output_dim
-        digest = hashlib.blake2b(static.fingerprint.encode(), digest_size=16)
-        for name, parameter in encoder.state_dict().items():
-            digest.update(name.encode() + parameter.cpu().numpy().tobytes())
-        self.fingerprint = digest.hexdigest()
-        self._encoder = encoder
-        self._vectors = static.vectors
+        parameters = ((n, p.cpu().numpy()) for n, p in encoder.state_dict().items())
+        self.fingerprint = _hash(static.fingerprint, parameters)
+        self._encoder, self._vectors = encoder, static.vectors
 
     def embed(self, sentences: Iterable[Sequence[str]]) -> Iterator[numpy.ndarray]:
         for layers in embed_with_cove(self._encoder, self._vectors, sentences):
@@ -142,14 +121,8 @@ class CoveLayers:
 
 def random_bilm(options: BilmOptions, seed: int) -> Bilm:
     """
-    A biLM with random initial weights: the baseline that shows how much of a result is due to
-    training, and how much to the architecture.
-
-    # Parameters
-
-    options : `BilmOptions`
-    seed : `int`
-        The same seed gives the same weights.
+    A biLM with random initial weights, the same for the same seed: the baseline that shows how much
+    of a result is due to training, and how much to the architecture.
     """
     # Leaves the state of PyTorch's global generator as it was.
     with torch.random.fork_rng(devices=[]):

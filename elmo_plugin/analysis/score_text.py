@@ -120,22 +120,17 @@ def score_text(
 
     # Parameters
 
-    scorer, text, rows
+    scorer, text, rows, batch_size
     done : `ScoredText`
-        The state of the last commit, or `ScoredText()` for a new run. Updated in place.
+        The state of the last commit, or `ScoredText()` for a new run. Updated in place. Raises
+        `ConfigurationError` if the first lines of the text are others.
     commit : `Callable[[str, Dict[str, Any]], object]`
         Receives the next lines, and the fields of the `ScoredText` after them. The last call is at
         the end of the text. Not called for a text without words.
     location : `str`
         The folder of unfinished work, for error messages.
-    batch_size : `int`, optional (default = `64`)
     on_progress : `Callable[[int], object]`
         Called with the number of lines done since the last call.
-
-    # Raises
-
-    `ConfigurationError`
-        If the first lines are not those of `done`.
     """
     sentences = text.sentences()
     text.skip(sentences, done.num_lines, done.text_sha256, location)

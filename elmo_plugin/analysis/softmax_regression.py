@@ -59,8 +59,7 @@ class Objective:
     layers : `Sequence[numpy.ndarray]`
         One array of shape `(num_rows, dim)` per layer; may be mapped files.
     labels : `numpy.ndarray`
-        Shape `(num_rows,)`. The label of each row, from 0.
-    num_labels : `int`
+        Shape `(num_rows,)`. Numbers from 0 to below `num_labels`.
     l2 : `float`
         Factor of half the squared norm of the classifier's weights. The bias and the scores of the
         layers are not penalised.
@@ -140,20 +139,9 @@ def fit(
     on_progress: Callable[[int], object] = lambda num_iterations: None,
 ) -> Classifier:
     """
-    Minimises the `Objective` by L-BFGS (`scipy.optimize.minimize`), from zeros.
-
-    # Parameters
-
-    layers, labels, num_labels, l2
-        See `Objective`.
-    max_iterations : `int`
-    on_progress : `Callable[[int], object]`
-        Called with 1 after each iteration.
-
-    # Raises
-
-    `ImportError`
-        If SciPy is not installed.
+    Minimises the `Objective`, which explains the arguments, by L-BFGS (`scipy.optimize.minimize`)
+    from zeros. Calls `on_progress` with 1 after each iteration. Raises `ImportError` if SciPy is
+    not installed.
     """
     objective = Objective(layers, labels, num_labels, l2)
     found = optional_package("scipy.optimize", "Fitting a probe").minimize(

@@ -67,10 +67,9 @@ class SentenceScore:
 
     def _repr_html_(self) -> str:
         """A row for each word, and the perplexities."""
-        directions = (self.forward, self.backward, self.both)
         rows = [
             (escape(word), *(f"{surprisal:.2f}" for surprisal in of_word))
-            for word, *of_word in zip(self.words, *directions)
+            for word, *of_word in zip(self.words, self.forward, self.backward, self.both)
         ]
         rows.append(("perplexity", *(f"{self.perplexity(name):.1f}" for name in DIRECTIONS)))
         return table(("surprisal in nats", *DIRECTIONS), rows)

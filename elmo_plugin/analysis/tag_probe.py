@@ -57,20 +57,11 @@ class TagProbe:
     # Parameters
 
     splits : `Mapping[str, Sequence[TaggedSentence]]`
-        The sentences of `train`, `dev` and `test`.
+        The sentences of `train`, `dev` and `test`; `train` has at least two tags.
     folder : `Path`
         Vectors and classifiers are kept there, and not computed again if they are there already.
-    l2 : `float`, optional (default = `1e-4`)
-        See `Objective`.
-    max_iterations : `int`, optional (default = `1000`)
-        Of each fit.
-
-    # Raises
-
-    `ConfigurationError`
-        If the training set has fewer than two tags, or `l2` is negative or infinite.
-    `ImportError`
-        If SciPy is not installed.
+    l2, max_iterations
+        See `Objective` and `fit`.
     """
 
     def __init__(
@@ -148,17 +139,9 @@ class TagProbe:
         on_iteration: Callable[[int], object] = lambda num_iterations: None,
     ) -> Iterator[TagScore]:
         """
-        Fits and evaluates a classifier on each layer.
-
-        # Parameters
-
-        representation, features
-            The representation, and what `features` returned for it.
-        with_mix : `bool`, optional (default = `False`)
-            Also fit one on the scalar mix of all layers, if there are several, whose weights are
-            learned with the classifier.
-        on_iteration : `Callable[[int], object]`
-            Called with 1 after each iteration of the solver.
+        Fits and evaluates a classifier on each layer, from the `features` of a representation; with
+        `with_mix` also on the scalar mix of all layers, if there are several, whose weights are
+        learned with the classifier. Calls `on_iteration` with 1 after each iteration of the solver.
         """
         numbers = range(len(representation.layers))
         choices = {name: [number] for name, number in zip(representation.layers, numbers)}

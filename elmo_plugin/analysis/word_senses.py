@@ -42,16 +42,15 @@ class SenseScore:
 
     @property
     def precision(self) -> float:
-        return self.num_correct / self.num_answered if self.num_answered else 0.0
+        return self.num_correct / max(self.num_answered, 1)
 
     @property
     def recall(self) -> float:
-        return self.num_correct / self.num_words if self.num_words else 0.0
+        return self.num_correct / max(self.num_words, 1)
 
     @property
     def f1(self) -> float:
-        total = self.num_answered + self.num_words
-        return 2 * self.num_correct / total if total else 0.0
+        return 2 * self.num_correct / max(self.num_answered + self.num_words, 1)
 
 
 class SenseProbe:
@@ -63,18 +62,9 @@ class SenseProbe:
     The test sentences and one mean vector per sense of their lemmas are in RAM. The training
     sentences are streamed, and their vectors are in files.
 
-    # Parameters
-
-    train : `Iterable[SenseSentence]`
-        Iterated several times.
-    test, first_senses
-    folder : `Path`
-        Vectors are kept there, and not computed again if they are there already.
-
-    # Raises
-
-    `ConfigurationError`
-        If no lemma of the test sentences is annotated in the training sentences.
+    `train` is iterated several times. Vectors are kept in `folder`, and not computed again if they
+    are there already. Raises `ConfigurationError` if no lemma of the test sentences is annotated in
+    the training sentences.
     """
 
     def __init__(
@@ -112,7 +102,8 @@ class SenseProbe:
     def _count(self) -> Tuple[numpy.ndarray, numpy.ndarray]:
         """Counts the senses of the training set, and numbers its vectors and senses."""
         vectors, senses = array("q"), array("q")
-        numbers, num_vectors = self._numbers, 0
+        numbers = self._numbers
+        num_vectors = 0
         for _, instances in self._train.annotated():
             self.num_texts += 1
             for instance in instances:
@@ -137,10 +128,8 @@ class SenseProbe:
         """
         # `most_common` keeps the order in which senses were counted first.
         best = {lemma: counts.most_common(1)[0][0] for lemma, counts in self.counts.items()}
-        return [
-            best.get(instance.lemma, self._first_senses.get(instance.lemma))
-            for _, instance in self.instances
-        ]
+        answers = zip(self.instances, self.first_senses())
+        return [best.get(instance.lemma, first) for (_, instance), first in answers]
 
     def nearest_senses(
         self,
@@ -156,9 +145,16 @@ class SenseProbe:
             for texts in (self._train, self._test)
         )
         for number, layer in enumerate(representation.layers):
-            # The cosine is the same for sums as for means.
-            sums = _sums(train.layer(number), self._vectors, self._senses, len(self._numbers))
-            yield layer, self._answers(sums, test.layer(number))
+            yield layer, self._answers(self._sums(train.layer(number)), test.layer(number))
+
+    def _sums(self, vectors: numpy.ndarray) -> numpy.ndarray:
+        """The sum of the vectors of each sense, shape `(num_senses, dim)`, float64."""
+        sums = torch.zeros(len(self._numbers), vectors.shape[1], dtype=torch.float64)
+        for start in range(0, len(self._vectors), _ROWS):
+            part = slice(start, start + _ROWS)
+            chosen = torch.from_numpy(vectors[self._vectors[part]]).double()
+            sums.index_add_(0, torch.from_numpy(self._senses[part]), chosen)
+        return sums.numpy()
 
     def _answers(self, sums: numpy.ndarray, vectors: numpy.ndarray) -> Answers:
         rows_of: Dict[Lemma, List[int]] = {}
@@ -166,7 +162,8 @@ class SenseProbe:
             rows_of.setdefault(instance.lemma, []).append(row)
         answers = self.first_senses()
         for lemma, counts in self.counts.items():
-            # The most frequent first: `_nearest` takes the first of equally near senses.
+            # The most frequent first: `_nearest` takes the first of equally near senses. The cosine
+            # is the same for sums as for means.
             senses = [sense for sense, _ in counts.most_common()]
             of_lemma = sums[[self._numbers[lemma, sense] for sense in senses]]
             for row, nearest in zip(rows_of[lemma], _nearest(vectors[rows_of[lemma]], of_lemma)):
@@ -177,10 +174,13 @@ class SenseProbe:
         """The scores of each test set, each part of speech, and of `ALL`."""
         counts: Dict[str, List[int]] = {}
         for (corpus, instance), answer in zip(self.instances, answers):
-            of_word = (answer in instance.senses, answer is not None, 1)
+            is_answered = answer is not None
             # A test set may have the name `all`, too.
             for group in dict.fromkeys((corpus, instance.lemma[1], ALL)):
-                counts[group] = [a + b for a, b in zip(counts.get(group, [0, 0, 0]), of_word)]
+                counted = counts.setdefault(group, [0, 0, 0])
+                counted[0] += answer in instance.senses
+                counted[1] += is_answered
+                counted[2] += 1
         return {group: SenseScore(*counted) for group, counted in counts.items()}
 
     def f1(self, answers: Answers) -> BootstrappedScore:
@@ -231,21 +231,6 @@ def words_of(tokens: Sequence[str]) -> Tuple[List[str], List[Tuple[int, int]]]:
         words += [word for word in token.split("_") if word] or [token]
         spans.append((start, len(words)))
     return words, spans
-
-
-def _sums(
-    vectors: numpy.ndarray, rows: numpy.ndarray, senses: numpy.ndarray, num_senses: int
-) -> numpy.ndarray:
-    """
-    The sum of the vectors of each sense, shape `(num_senses, dim)`, float64. `rows` and `senses`:
-    the row of each annotation in `vectors`, and the number of its sense.
-    """
-    sums = torch.zeros(num_senses, vectors.shape[1], dtype=torch.float64)
-    for start in range(0, len(rows), _ROWS):
-        part = slice(start, start + _ROWS)
-        chosen = torch.from_numpy(vectors[rows[part]]).double()
-        sums.index_add_(0, torch.from_numpy(senses[part]), chosen)
-    return sums.numpy()
 
 
 def _nearest(vectors: numpy.ndarray, others: numpy.ndarray) -> List[int]:

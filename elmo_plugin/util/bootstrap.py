@@ -47,8 +47,8 @@ class BootstrappedScore:
 
     def minus(self, other: "BootstrappedScore") -> Difference:
         """
-        The difference from another score of the same sentences. Both are computed on the same
-        samples of sentences, so that the interval is that of a paired bootstrap.
+        The difference from another score of the same sentences. Both have the same samples of
+        sentences, so that the interval is that of a paired bootstrap.
         """
         interval = percentile_interval(self.samples - other.samples)
         return Difference(self.value - other.value, interval)
@@ -78,14 +78,9 @@ def sums_of_samples(
     counts: numpy.ndarray, num_samples: int = 1000, seed: int = 0
 ) -> Iterator[numpy.ndarray]:
     """
-    The sums of counts over the instances of each bootstrap sample. The samples depend on nothing
-    but the number of instances and the seed, so that those of two models are paired.
-
-    # Parameters
-
-    counts : `numpy.ndarray`
-        Shape `(num_instances, num_counts)`. Each sum has the shape `(num_counts,)`.
-    num_samples, seed : `int`, optional
+    The sums of counts, shape `(num_instances, num_counts)`, over the instances of each bootstrap
+    sample. The samples depend on nothing but the number of instances and the seed, so that those of
+    two models are paired.
     """
     generator = numpy.random.default_rng(seed)
     for _ in range(num_samples):

@@ -8,15 +8,8 @@ def distinct_rows(rows: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
     `torch.unique(rows, dim=0, return_inverse=True)`; on a GPU in another order, and much faster,
     because hashes are sorted instead of rows.
 
-    # Parameters
-
-    rows : `torch.LongTensor`
-        Shape `(num_rows, num_columns)`.
-
-    # Returns
-
-    `Tuple[torch.Tensor, torch.Tensor]`
-        The distinct rows, and the place of each row among them, shape `(num_rows,)`.
+    Takes integers of shape `(num_rows, num_columns)`; returns the distinct rows, and the place of
+    each row among them, shape `(num_rows,)`.
     """
     found = by_hash(rows) if rows.device.type == "cuda" and len(rows) else None
     return found or torch.unique(rows, dim=0, return_inverse=True)

@@ -5,7 +5,10 @@ from typing import Iterable, List, Sequence, Tuple
 from zlib import crc32
 
 _MARK = "color: black; padding: 0.1em 0.3em; border-radius: 0.3em; background: hsl({hue} 75% 82%)"
-_BAR = "height: 0.8em; width: {percent:.1f}%; background: hsl(210 60% 60%)"
+_BAR = (
+    '<div style="width: 12em"><div style="height: 0.8em; width: {percent:.1f}%; '
+    'background: hsl(210 60% 60%)"></div></div>'
+)
 
 
 def mark(text: str, label: str) -> str:
@@ -15,11 +18,8 @@ def mark(text: str, label: str) -> str:
 
 def marked_words(words: Sequence[str], spans: Iterable[Tuple[int, int, str]]) -> str:
     """
-    # Parameters
-
-    words : `Sequence[str]`
-    spans : `Iterable[Tuple[int, int, str]]`
-        First word, last word (inclusive) and label of each marked span. Spans may be nested.
+    The words with marked spans, which may be nested: `(first, last, label)`, the last word being
+    part of the span.
     """
     pieces: List[List[str]] = [[escape(word)] for word in words]
     # Outer spans come last, so that they are put around the inner ones.
@@ -36,18 +36,8 @@ def paragraphs(*lines: str) -> str:
 
 def bars(values: Iterable[Tuple[str, float]]) -> str:
     """A table of names and numbers from 0 to 1, with a bar for each."""
-    return table(
-        (),
-        (
-            (
-                escape(name),
-                f'<div style="width: 12em"><div style="{_BAR.format(percent=100 * value)}"></div>'
-                "</div>",
-                f"{value:.3f}",
-            )
-            for name, value in values
-        ),
-    )
+    rows = [(escape(n), _BAR.format(percent=100 * v), f"{v:.3f}") for n, v in values]
+    return table((), rows)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

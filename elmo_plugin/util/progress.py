@@ -12,50 +12,33 @@ _SECONDS = 5.0
 @contextmanager
 def progress(unit: str, total: Optional[int] = None) -> Iterator[Callable[[int], Any]]:
     """
-    Yields a function that adds to the progress and shows it: as a bar of `tqdm` if that is
-    installed and standard error is a terminal, else as a line every five seconds.
-
-    # Parameters
-
-    unit : `str`
-        What is counted, in the plural: `sentences`.
-    total : `Optional[int]`, optional (default = `None`)
-        How many there are, if that is known.
-
-    # Returns
-
-    `Iterator[Callable[[int], Any]]`
-        A function to call with the number of units done since the last call.
+    Yields a function to call with the number of units done since the last call, which shows the
+    progress: as a bar of `tqdm` if that is installed and standard error is a terminal, else as a
+    line every five seconds. `unit` is in the plural: `sentences`.
     """
-    make_bar = _tqdm() if sys.stderr.isatty() else None
-    if make_bar is None:
-        yield _Lines(unit, total).update
-    else:
-        with make_bar(unit=f" {unit}", total=total) as bar:
-            yield bar.update
-
-
-def _tqdm() -> Optional[Callable]:
     try:
         from tqdm import tqdm
     except ImportError:
-        return None
-    return tqdm
+        tqdm = None
+    if tqdm is not None and sys.stderr.isatty():
+        with tqdm(unit=f" {unit}", total=total) as bar:
+            yield bar.update
+    else:
+        yield _lines(unit, total)
 
 
-class _Lines:
-    def __init__(self, unit: str, total: Optional[int]) -> None:
-        self._unit = unit
-        self._of_total = "" if total is None else f" of {total:,}"
-        self._done = 0
-        self._start = self._last = time.monotonic()
+def _lines(unit: str, total: Optional[int]) -> Callable[[int], None]:
+    of_total = "" if total is None else f" of {total:,}"
+    done, start = 0, time.monotonic()
+    last = start
 
-    def update(self, number: int) -> None:
-        self._done += number
-        now = time.monotonic()
-        if now - self._last >= _SECONDS:
-            self._last = now
-            speed = self._done / (now - self._start)
+    def update(number: int) -> None:
+        nonlocal done, last
+        done, now = done + number, time.monotonic()
+        if now - last >= _SECONDS:
+            last, speed = now, done / (now - start)
             shown = f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
-            line = f"{self._done:,}{self._of_total} {self._unit}, {shown} per second"
+            line = f"{done:,}{of_total} {unit}, {shown} per second"
             print(line, file=sys.stderr, flush=True)
+
+    return update

@@ -14,7 +14,10 @@ def run_with_ray(
     """
     Calls a function in tasks of [Ray](https://docs.ray.io), in the folder of this process and with
     its environment variables; those that a worker already has keep their values. A task whose
-    worker dies is started again.
+    worker dies is started again. Raises `ImportError` if Ray is not installed.
+
+    Yields the index of each call, in the order in which calls end, and its result or the exception
+    that ended it.
 
     # Parameters
 
@@ -26,17 +29,6 @@ def run_with_ray(
         Address of a cluster. By default Ray is started on this machine.
     num_cpus, num_gpus : `float`
         What Ray reserves for each task.
-
-    # Returns
-
-    `Iterator[Tuple[int, Any]]`
-        The index of each call, in the order in which calls end, and its result or the exception
-        that ended it.
-
-    # Raises
-
-    `ImportError`
-        If Ray is not installed.
     """
     ray = optional_package("ray", "Running in Ray", "'elmo-plugin[ray]'")
     if not ray.is_initialized():
@@ -58,8 +50,8 @@ def run_with_ray(
 def _call(
     function: Callable[..., Any], call: Tuple, environment: Dict[str, str], folder: str
 ) -> Any:
-    # The variables and the folder of the starting process, because they and relative paths name
-    # files. Variables that the worker already has, such as those of Ray, are kept.
+    # Relative paths and variables name files. Variables that the worker already has, such as those
+    # of Ray, are kept.
     os.environ.update({k: v for k, v in environment.items() if k not in os.environ})
     os.chdir(folder)
     return function(*call)

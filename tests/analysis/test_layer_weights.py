@@ -108,13 +108,11 @@ def test_an_embedder_of_another_model_is_found_by_its_name(tmp_path):
     (found,) = layer_weights(save(tmp_path / "run", name, embedder, model))
     assert found.weights == [0.0, 0.0, 1.0]
     assert found.at == f"{name}.mixes.0"
-
-
-def test_the_model_may_be_an_elmo_itself(tmp_path):
+    # The model may be an ELMo itself.
     elmo = TokenEmbedder.from_params(Params({"type": "elmo-token-embedder"}))
-    (tmp_path / "run").mkdir()
-    torch.save(elmo.state_dict(), tmp_path / "run" / "best.th")
-    (found,) = layer_weights(tmp_path / "run")
+    (tmp_path / "elmo").mkdir()
+    torch.save(elmo.state_dict(), tmp_path / "elmo" / "best.th")
+    (found,) = layer_weights(tmp_path / "elmo")
     assert (found.at, found.weights) == ("mixes.0", softmax(0, 0, 0))
 
 
@@ -125,19 +123,14 @@ def test_a_mix_of_other_vectors_is_left_out(tmp_path):
     )
     (found,) = layer_weights(save(tmp_path / "run", "parts", model, {"type": "tagger"}))
     assert found.at == "parts.elmo.mixes.0" and len(found.weights) == 3
-
-
-def test_a_model_of_another_archive_does_not_say_which_layers_it_mixes(tmp_path):
+    other = save(tmp_path / "other", "encoder", torch.nn.Linear(2, 2), {"type": "elmo-srl"})
+    with pytest.raises(ConfigurationError, match="other has no layer weights: expected a model"):
+        layer_weights(other)
+    # The configuration of the model may be in another archive.
     _, archive = placed(tmp_path / "a", "input", layers="last")
     model = {"type": "from_archive", "archive_file": "b.tar.gz"}
     (archive / "config.json").write_text(json.dumps({"model": model}))
     with pytest.raises(ConfigurationError, match="does not say which layers its mix of 1 has"):
-        layer_weights(archive)
-
-
-def test_a_model_without_elmo_is_named(tmp_path):
-    archive = save(tmp_path / "run", "encoder", torch.nn.Linear(2, 2), {"type": "elmo-srl"})
-    with pytest.raises(ConfigurationError, match="run has no layer weights: expected a model"):
         layer_weights(archive)
 
 

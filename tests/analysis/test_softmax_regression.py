@@ -92,19 +92,14 @@ def test_rows_in_half_precision_on_the_disk_give_the_same(tmp_path):
     assert on_disk.weights.equal(in_memory.weights) and on_disk.loss == in_memory.loss
 
 
-def test_too_few_iterations_are_reported():
+def test_too_few_iterations_are_reported_and_the_classifier_is_kept(tmp_path):
     layers, labels = make_rows(5, 1)
     steps = []
-    found = fit(layers, labels, NUM_LABELS, 0.0, 3, steps.append)
+    path = tmp_path / "classifier.pt"
+    made = stored_classifier(path, lambda: fit(layers, labels, NUM_LABELS, 0.0, 3, steps.append))
+    found = stored_classifier(path, lambda: pytest.fail("fitted again"))
+    assert found.weights.equal(made.weights) and found.bias.equal(made.bias)
+    assert (found.layer_weights, found.loss) == (made.layer_weights, made.loss)
+    assert [file.name for file in tmp_path.iterdir()] == ["classifier.pt"]
     assert not found.converged and found.num_iterations == 3 == sum(steps)
     assert found.num_evaluations >= 4
-
-
-def test_a_stored_classifier_is_not_fitted_again(tmp_path):
-    layers, labels = make_rows(6, 2)
-    path = tmp_path / "classifier.pt"
-    first = stored_classifier(path, lambda: fit(layers, labels, NUM_LABELS, L2, 50))
-    again = stored_classifier(path, lambda: pytest.fail("fitted again"))
-    assert first.weights.equal(again.weights) and first.bias.equal(again.bias)
-    assert first.layer_weights == again.layer_weights and first.loss == again.loss
-    assert [file.name for file in tmp_path.iterdir()] == ["classifier.pt"]

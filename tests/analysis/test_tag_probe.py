@@ -43,7 +43,7 @@ def test_the_most_frequent_tag_is_counted(tmp_path):
     assert low <= score.dev.overall.value <= high and score.from_previous is None
 
 
-def test_a_classifier_of_each_layer_and_of_the_mix_is_scored(tmp_path):
+def test_a_classifier_of_each_layer_and_of_the_mix_is_scored_and_kept(tmp_path, monkeypatch):
     probe = TagProbe(SPLITS, tmp_path)
     representation = Spelling()
     features = probe.features(representation)
@@ -60,7 +60,11 @@ def test_a_classifier_of_each_layer_and_of_the_mix_is_scored(tmp_path):
     assert low <= nothing.from_previous.value <= high
     # No constant layer can help.
     assert mix.classifier.layer_weights[0] > 0.9
-    assert len(list(probe.scores(representation, features))) == 2
+    monkeypatch.setattr("elmo_plugin.analysis.tag_probe.fit", lambda *_: pytest.fail("fitted"))
+    again = list(TagProbe(SPLITS, tmp_path).scores(representation, features))
+    assert [(s.layer, s.dev, s.test) for s in again] == [
+        (s.layer, s.dev, s.test) for s in (letter, nothing)
+    ]
 
 
 def test_tags_that_training_lacks_are_errors(tmp_path):
@@ -83,22 +87,15 @@ def test_layers_of_a_bilm_tell_the_tags_of_the_words_they_were_fitted_on(tmp_pat
     assert scores[1].dev.overall.value == scores[2].dev.overall.value == 1.0
 
 
-def test_fitted_classifiers_are_kept(tmp_path, monkeypatch):
-    probe = TagProbe(SPLITS, tmp_path)
-    features = probe.features(Spelling())
-    first = list(probe.scores(Spelling(), features))
-    monkeypatch.setattr("elmo_plugin.analysis.tag_probe.fit", lambda *_: pytest.fail("fitted"))
-    again = list(TagProbe(SPLITS, tmp_path).scores(Spelling(), features))
-    for one, other in zip(first, again):
-        assert (one.layer, one.dev, one.test) == (other.layer, other.dev, other.test)
-
-
-@pytest.mark.parametrize("penalty", [-1.0, float("inf"), float("nan")])
-def test_an_impossible_penalty_is_refused(tmp_path, penalty):
-    with pytest.raises(ConfigurationError, match=f"finite `l2` of at least 0, found {penalty}"):
-        TagProbe(SPLITS, tmp_path, l2=penalty)
-
-
-def test_one_tag_alone_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match="at least two tags to learn, found 1: N"):
-        TagProbe({**SPLITS, "train": [sentence("a/N b/N")]}, tmp_path)
+@pytest.mark.parametrize(
+    "tags, penalty, message",
+    [
+        ("a/N b/V", -1.0, "finite `l2` of at least 0, found -1.0"),
+        ("a/N b/V", float("inf"), "found inf"),
+        ("a/N b/V", float("nan"), "found nan"),
+        ("a/N b/N", 1.0, "at least two tags to learn, found 1: N"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(tmp_path, tags, penalty, message):
+    with pytest.raises(ConfigurationError, match=message):
+        TagProbe({**SPLITS, "train": [sentence(tags)]}, tmp_path, l2=penalty)

@@ -64,6 +64,15 @@ def test_the_nearest_mean_by_cosine_is_the_answer(tmp_path):
     assert answers(found) == ["play:2", "play:1", "play:2"]
     # The sums are those of each occurrence: play:1 twice, play:2 twice.
     assert found.counts == {("play", "NOUN"): {"play:1": 2, "play:2": 2}}
+    # Only sentences with the lemmas of test get vectors.
+    done = []
+    list(probe(tmp_path, make("c", "s", c="play:1")).nearest_senses(Table(), done.append))
+    assert sum(done) == found.num_texts == 4
+    # All correct senses of a training word count. Means: (4, 0), and (2, 0.5).
+    train = [make("a", a="play:1 play:2"), make("b", b="play:2")]
+    found = SenseProbe(train, [make("c", "s", c="play:1")], FIRST, tmp_path)
+    assert found.counts[("play", "NOUN")] == {"play:1": 1, "play:2": 2}
+    assert answers(found) == ["play:2"]
 
 
 def test_of_equally_near_senses_the_more_frequent_one_counts(tmp_path):
@@ -100,55 +109,23 @@ def test_scores_are_those_counted_by_hand(tmp_path):
     assert (total.precision, total.recall) == (0.5, 0.4)
     # 2 · 0.5 · 0.4 / 0.9
     assert total.f1 == pytest.approx(0.4444, abs=1e-4)
-
-
-def test_a_test_set_may_have_the_name_of_the_group_of_all(tmp_path):
+    nothing = SenseScore(0, 0, 3)
+    assert (nothing.precision, nothing.recall, nothing.f1) == (0.0, 0.0, 0.0)
+    # A test set may have the name of the group of all.
     found = probe(tmp_path, make("c", "all", c="play:1"))
     assert found.scores(["play:1"])["all"] == SenseScore(1, 1, 1)
 
 
-def test_the_interval_of_f1_is_over_sentences(tmp_path):
+def test_the_interval_of_f1_is_over_sentences_also_those_without_annotated_words(tmp_path):
+    test = [make("a b", "s", a="play:1", b="hut:1"), make("c", "s", c="shed:1")]
     # F1 is 1 in the first sentence, 0 in the second, whose word has no answer: a sample of the two
     # has 1, 2 · 2 / (4 + 1) or 0.
-    test = [make("a b", "s", a="play:1", b="hut:1"), make("c", "s", c="shed:1")]
-    found = probe(tmp_path, *test)
-    assert found.f1(["play:1", "hut:1", None]).interval() == (0.0, 1.0)
-    middle = found.scores(["play:1", "hut:1", None])["all"].f1
-    assert middle == pytest.approx(0.8)
-    many = (
-        SenseProbe(TRAIN, test * 500, FIRST, tmp_path)
-        .f1(["play:1", "hut:1", None] * 500)
-        .interval()
-    )
-    assert many.low == pytest.approx(middle, abs=0.03) and many.low < middle < many.high
-
-
-def test_sentences_without_annotated_words_are_drawn_too_wherever_they_are(tmp_path):
-    test, given = [make("a b", "s", a="play:1", b="hut:1"), make("c", "s", c="shed:1")], [None] * 3
-    given[0] = "play:1"
+    found = probe(tmp_path, *test).f1(["play:1", "hut:1", None])
+    assert found.value == pytest.approx(0.8) and found.interval() == (0.0, 1.0)
+    given = ["play:1", None, None]
     last = probe(tmp_path, *test, *[make("x", "s")] * 3).f1(given)
     assert last.value == probe(tmp_path, *test).f1(given).value
     assert last.rounded_samples() == bootstrap([2, 0, 0, 0, 0], [3, 1, 0, 0, 0]).rounded_samples()
-
-
-def test_without_answers_all_scores_are_zero():
-    score = SenseScore(0, 0, 3)
-    assert (score.precision, score.recall, score.f1) == (0.0, 0.0, 0.0)
-
-
-def test_only_sentences_with_the_lemmas_of_test_get_vectors(tmp_path):
-    found = probe(tmp_path, make("c", "s", c="play:1"))
-    done = []
-    list(found.nearest_senses(Table(), done.append))
-    assert sum(done) == found.num_texts == 4
-
-
-def test_all_correct_senses_of_a_training_word_count(tmp_path):
-    train = [make("a", a="play:1 play:2"), make("b", b="play:2")]
-    found = SenseProbe(train, [make("c", "s", c="play:1")], FIRST, tmp_path)
-    assert found.counts[("play", "NOUN")] == {"play:1": 1, "play:2": 2}
-    # Means: (4, 0), and (2, 0.5).
-    assert answers(found) == ["play:2"]
 
 
 def test_a_training_part_without_any_of_the_lemmas_is_refused(tmp_path):

@@ -4,7 +4,7 @@ import math
 import statistics
 from dataclasses import dataclass
 from functools import cached_property
-from typing import List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 import numpy
 
@@ -67,11 +67,8 @@ class Cell:
 @dataclass(frozen=True)
 class Comparison:
     """
-    The difference between a column and the baseline of its row, or the column that it names as
-    `against`.
-
-    The baseline is the first column or, if the row has several baselines, the one of them with the
-    best mean score on dev in training.
+    The difference between a column and the column that it names as `against`, or else the baseline
+    of its row: the one of its baselines with the best mean score on dev in training.
     """
 
     #: In the metric's own unit, for most of them a fraction: 0.01 is one point of a table.
@@ -92,6 +89,12 @@ def cell(results: Results, row: Row, number: int, fraction: float = 1) -> Option
     return found if found.values else None
 
 
+def cells(results: Results, row: Row, fraction: float) -> Dict[str, Cell]:
+    """The scores of a row with a share of the training data, by the names of their columns."""
+    found = ((c.name, cell(results, row, n, fraction)) for n, c in enumerate(row.columns))
+    return {name: each for name, each in found if each is not None}
+
+
 def difference(
     results: Results,
     row: Row,
@@ -100,30 +103,17 @@ def difference(
     base_fraction: Optional[float] = None,
 ) -> Optional[Comparison]:
     """
-    The difference between a column and what it is compared with; `None` while either has no scores.
+    The difference between the column with this number, from 0, and what it is compared with; `None`
+    while either has no scores. `fraction` is the share of the training data, by default the largest
+    one of the row; `base_fraction` that of the other column, by default the same. Raises
+    `ValueError` if the row has no such share.
 
     The interval is the percentile interval of a paired bootstrap over the instances of the
-    evaluated file, the same for both columns, of the difference of the means over seeds, to which
-    the error of these means is added: their standard error times draws from Student's t
-    distribution. The variance over seeds is pooled over both columns if they have the same number
-    of seeds, or if one of them has one seed; if not, each mean has its own variance, with Welch's
-    degrees of freedom. With one seed of each column, the interval covers the variance over test
-    data only.
-
-    # Parameters
-
-    results, row
-    number : `int`
-        Of the column, from 0.
-    fraction : `Optional[float]`, optional (default = `None`)
-        Share of the training data; by default the largest one of the row.
-    base_fraction : `Optional[float]`, optional (default = `None`)
-        That of what the column is compared with, if it is another one.
-
-    # Raises
-
-    `ValueError`
-        If the row has no such share.
+    evaluated file, the same for both columns, of the difference of the means over seeds. To it the
+    error of these means is added: their standard error times draws from Student's t distribution.
+    The variance over seeds is pooled over both columns if they have the same number of seeds, or if
+    one of them has one seed; if not, each mean has its own variance, with Welch's degrees of
+    freedom. With one seed of each column, the interval covers the variance over test data only.
     """
     known = results.fractions(row.name)
     fraction = known[-1] if fraction is None else fraction
@@ -158,8 +148,9 @@ def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: fl
     The number of the column, among these, with the best mean score on dev. If no column has a score
     on dev, the first one that has any score; if none has, the first.
     """
-    cells = {number: cell(results, row, number, fraction) for number in numbers}
-    on_dev = {number: found.on_dev for number, found in cells.items() if found is not None}
+    found = cells(results, row, fraction)
+    names = {number: row.columns[number].name for number in numbers}
+    on_dev = {number: found[name].on_dev for number, name in names.items() if name in found}
 
     def rank(number: int) -> float:
         score = on_dev.get(number)
@@ -172,9 +163,8 @@ def best_column(results: Results, row: Row, numbers: Sequence[int], fraction: fl
 
 def paper_error_reduction(row: Row, number: int) -> Optional[float]:
     """
-    The error reduction of a column in the paper, against the paper's score of the column named by
-    `against`, or of the first baseline that has one. `None` without these scores, and for metrics
-    that are not fractions, or of which lower is better.
+    The error reduction of a column from the paper's scores, against the column named by `against`,
+    or the first baseline that has one; `None` where a `Comparison` has none, or without scores.
     """
     after, against = row.columns[number].paper, row.columns[number].against
     others = row.columns[: row.num_baselines] if against is None else row.columns

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
-from elmo_plugin.analysis.studies.comparison import Cell, cell
+from elmo_plugin.analysis.studies.comparison import Cell, cells
 from elmo_plugin.analysis.studies.results import Results
 from elmo_plugin.analysis.studies.study import Row
 from elmo_plugin.util.plotting import finish_axis, label_of, mark_style, new_figure, save_picture
@@ -34,10 +34,7 @@ def panels(results: Results) -> List[Panel]:
     A panel for each row that has a score. It shows the mean of each column, with its interval as an
     error bar: the columns one below the other or, if there are several shares of the training data,
     as curves over these. Rows whose columns are not compared share a panel with those of the same
-    unit.
-
-    The paper's scores are in the tables only: they are of other data, and on the same axis they
-    would hide the differences between columns.
+    unit. The paper's scores, which are of other data, would hide the differences between columns.
     """
     found = []
     others: Dict[str, List[_Line]] = {}
@@ -82,14 +79,9 @@ def _lines(results: Results, row: Row) -> List[_Line]:
     lines = []
     fractions = results.fractions(row.name)
     for fraction in fractions:
-        cells = {
-            column.name: found
-            for number, column in enumerate(row.columns)
-            if (found := cell(results, row, number, fraction)) is not None
-        }
-        if cells:
-            share = f", {100 * fraction:g} %" if len(fractions) > 1 else ""
-            lines.append(_Line(f"{row.name}{share}", fraction, cells, row.scale))
+        share = f", {100 * fraction:g} %" if len(fractions) > 1 else ""
+        if found := cells(results, row, fraction):
+            lines.append(_Line(f"{row.name}{share}", fraction, found, row.scale))
     return lines
 
 

@@ -196,10 +196,11 @@ def _implied_paths(experiment: Dict[str, Any]) -> Iterator[str]:
                 yield _beside(initial["file"], VOCABULARY_FILE)
         if _has_token_embeddings(part.get("options_file")):
             yield _beside(part["options_file"], VOCABULARY_FILE)
-    for part in (experiment.get("dataset_reader"), experiment.get("model")):
-        part = {"type": part} if isinstance(part, str) else part or {}
-        has_options = part.get("options") is not None or part.get("options_file") is not None
-        if part.get("type") == "elmo-bilm" and not has_options:
+    for name in ("dataset_reader", "model"):
+        value = experiment.get(name) or {}
+        settings = {"type": value} if isinstance(value, str) else value
+        has_options = any(settings.get(n) is not None for n in ("options", "options_file"))
+        if settings.get("type") == "elmo-bilm" and not has_options:
             yield setting("ELMO_OPTIONS")
 
 

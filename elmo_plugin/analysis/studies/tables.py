@@ -9,7 +9,7 @@ from elmo_plugin.analysis.studies.comparison import (
     Cell,
     baseline,
     best_column,
-    cell,
+    cells,
     difference,
     paper_error_reduction,
 )
@@ -36,14 +36,11 @@ def score_tables(results: Results) -> List[Table]:
     """
     The tables of a study: one of the rows whose columns are compared, and one of the others.
 
-    Both show scores as means over seeds. The first has a line for each column of a row, with the
-    paper's score, ours and its sample standard deviation, the number of seeds, the mean of the best
-    scores on dev, the difference from the baseline or from the column that `against` names,
-    its interval, and the error reduction, ours and that of the paper. The last cell is the number
-    of epochs after which the best score of the baseline on dev is reached (section 5.4 of the paper
-    counts updates), as the mean over the seeds that reach it. Of a row with several shares of the
-    data, those without any score are left out if others have one, and only all data is beside the
-    paper's scores.
+    Both show means over seeds, and sample standard deviations. The first has a line for each column
+    of a row, which ends with the number of epochs after which the best score of the baseline on dev
+    is reached (section 5.4 of the paper counts updates), as the mean over the seeds that reach it.
+    Of a row with several shares of the data, those without any score are left out if others have
+    one, and only all data is beside the paper's scores.
     """
     lines = _lines([row for row in results.rows if row.compare], results, _compared)
     last = ["compared with", "best on dev", "epochs to baseline"]
@@ -92,13 +89,13 @@ def _lines(rows: List[Row], results: Results, of_share: Callable[..., List[_Line
 def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
     """A line for each column of a row."""
     lines = []
-    cells = [cell(results, row, number, fraction) for number in range(len(row.columns))]
-    if not any(cells) and any(results.scores(row.name, column.name) for column in row.columns):
+    scored = cells(results, row, fraction)
+    if not scored and any(results.scores(row.name, column.name) for column in row.columns):
         return []
-    goal = cells[baseline(results, row, fraction)]
-    for number, (column, found) in enumerate(zip(row.columns, cells)):
+    goal = scored.get(row.columns[baseline(results, row, fraction)].name)
+    for number, column in enumerate(row.columns):
         line = {"model": column.name, "paper": _as_printed(column.paper), "score": "-"}
-        if found is not None:
+        if found := scored.get(column.name):
             line["score"] = _mean(row, found)
             line["seeds"] = str(len(found.values))
             on_dev = found.on_dev
@@ -111,29 +108,28 @@ def _compared(results: Results, row: Row, fraction: float) -> List[_Line]:
 
 
 def _summary(results: Results, row: Row, fraction: float) -> List[_Line]:
-    candidates = [
+    lines = _compared(results, row, fraction)
+    others = [
         number
         for number, column in enumerate(row.columns)
         if number >= row.num_baselines and column.against is None
     ]
-    found = {number: cell(results, row, number, fraction) for number in candidates}
-    on_dev = [each.on_dev for each in found.values() if each is not None]
-    first = baseline(results, row, fraction)
-    before = cell(results, row, first, fraction)
-    if before is None or not on_dev or (len(on_dev) > 1 and None in on_dev):
+    scored = [lines[number] for number in others if lines and "seeds" in lines[number]]
+    if not scored or (len(scored) > 1 and not all(line["best on dev"] for line in scored)):
         return []
-    best = best_column(results, row, candidates, fraction)
-    after = found[best]
-    assert after is not None
-    papers = [paper_error_reduction(row, number) for number in candidates]
+    before = lines[baseline(results, row, fraction)]
+    after = lines[best_column(results, row, others, fraction)]
+    if "seeds" not in before:
+        return []
+    papers = [paper_error_reduction(row, number) for number in others]
     return [
         {
-            "baseline": row.columns[first].name,
-            "score": _mean(row, before),
-            "best model": row.columns[best].name,
-            "its score": _mean(row, after),
-            "seeds": f"{len(before.values)}, {len(after.values)}",
-            **_difference(results, row, best, fraction),
+            **after,
+            "baseline": before["model"],
+            "score": before["score"],
+            "best model": after["model"],
+            "its score": after["score"],
+            "seeds": f"{before['seeds']}, {after['seeds']}",
             "error reduction, paper": _percent(next((p for p in papers if p is not None), None)),
         }
     ]
@@ -203,14 +199,10 @@ def _wide_table(results: Results, rows: List[Row]) -> Table:
 
 
 def _side_by_side(results: Results, row: Row, fraction: float) -> List[_Line]:
-    line: _Line = {}
-    seeds = []
-    for number, column in enumerate(row.columns):
-        found = cell(results, row, number, fraction)
-        if found is not None:
-            line[f"score: {column.name}"] = _mean(row, found)
-            seeds.append(str(len(found.values)))
-        line[f"paper: {column.name}"] = _as_printed(column.paper)
+    scored = cells(results, row, fraction)
+    line = {f"paper: {column.name}": _as_printed(column.paper) for column in row.columns}
+    line.update((f"score: {name}", _mean(row, found)) for name, found in scored.items())
+    seeds = [str(len(found.values)) for found in scored.values()]
     # One number if all columns have as many.
     line["seeds"] = ", ".join(seeds if len(set(seeds)) > 1 else seeds[:1])
     return [line] if any(line.values()) else []

@@ -23,9 +23,8 @@ def train_all(
     on_start: Callable[[Run], object] = lambda run: None,
 ) -> Iterator[Tuple[Run, Outcome]]:
     """
-    Yields each run with its outcome, in the order in which they end. `num_workers` runs are trained
-    in parallel; they share the cores, unless `OMP_NUM_THREADS` is set. `on_start` is called before
-    each run. For the other arguments see `train_run`.
+    Yields each run with its outcome, in the order in which they end. `num_workers` runs in parallel
+    share the cores, unless `OMP_NUM_THREADS` is set. Calls `on_start` before each.
     """
     num_threads = threads_per_process(num_workers) if num_workers > 1 else 0
 
@@ -54,9 +53,9 @@ def train_all_with_ray(
     num_gpus: float = 0,
 ) -> Iterator[Tuple[Run, Outcome]]:
     """
-    As `train_all`, with a task of Ray for each run. A task whose worker dies is started again, and
-    continues from its last checkpoint. All machines of a cluster must have the folder and the
-    corpora at the same paths. For the other arguments and errors see `run_with_ray`.
+    As `train_all`, with a task of Ray for each run, see `run_with_ray`. A task whose worker dies
+    continues from its last checkpoint. All machines need the folder and the corpora at the same
+    paths.
     """
     num_threads = max(1, int(num_cpus))
     calls = [(run, out.resolve(), metrics, num_threads) for run in runs]

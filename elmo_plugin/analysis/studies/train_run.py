@@ -60,13 +60,14 @@ def train_run(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Score:
     """
-    Trains and evaluates a run in child processes. Continues what a killed call has begun.
+    Trains and evaluates a run in child processes. Continues what a killed call has begun. Raises
+    `RunFailed` if one fails or is stopped, or a file that the run reads has changed since the study
+    was read; `FolderLocked` if another process trains it.
 
     # Parameters
 
-    run : `Run`
-    out : `Path`
-        The folder of the study. The files of the run are in `folder_of(run, out)`.
+    run, out
+        The run, and the folder of the study, which has its files in `folder_of(run, out)`.
     metrics : `List[str]`
         The metrics of which the bootstrap samples are kept.
     num_threads : `int`, optional (default = `0`)
@@ -81,31 +82,28 @@ def train_run(
         `history` the validation metric after each epoch, if higher is better; `evaluation` the
         numbers of `allennlp evaluate`; `samples` the values of each metric in the bootstrap
         samples. The last two are `None` without a file to evaluate.
-
-    # Raises
-
-    `RunFailed`
-        If training or evaluation fails or is stopped, or a file that the run reads has changed
-        since the study was read.
-    `FolderLocked`
-        If another process trains it.
     """
     _check_files(run)
     folder = folder_of(run, out)
     lock = wait_for_lock(partial(lock_folder, folder), _LOCK_SECONDS)
     call = partial(_call, folder, lock, num_threads, should_stop)
     training, versions = folder / "training", folder / "versions.json"
+    before = training / "metrics_before.json"
     try:
         if not (folder / "trained").exists():
             _train(run, folder, call)
         evaluation, samples = _evaluated(run, folder, call, metrics)
+        before_tuning = _numbers(before) if before.exists() else {}
         return {
             **{name: getattr(run, name) for name in ("name", "digest", "fraction", "seed")},
             "experiment": _from_here(run.experiment),
             "minutes": round(_seconds(folder) / 60.0, 4),
             "versions": _read(versions) if versions.exists() else _versions(),
             "files": _from_here(_check_files(run)),
-            "training": {**_numbers(training / "metrics.json"), **_before(training)},
+            "training": {
+                **_numbers(training / "metrics.json"),
+                **{f"before_{name}": value for name, value in before_tuning.items()},
+            },
             "history": _history(training, run.experiment),
             "evaluation": evaluation,
             "samples": samples,
@@ -125,9 +123,8 @@ def _check_files(run: Run) -> Dict[str, str]:
 
 
 def _train(run: Run, folder: Path, call: Callable[..., None]) -> None:
-    experiment, training, versions = (
-        folder / name for name in ("experiment.json", "training", "versions.json")
-    )
+    names = ("experiment.json", "training", "versions.json")
+    experiment, training, versions = (folder / name for name in names)
     # Cannot be continued without its configuration, or if the paths in it have changed.
     is_same = experiment.exists() and _read(experiment) == run.experiment
     if training.exists() and not (is_same and (training / "config.json").exists()):
@@ -214,18 +211,8 @@ def _seconds(folder: Path) -> float:
 
 def _from_here(value: Any) -> Any:
     """With relative paths for files below the current folder, whose own path is of no interest."""
-    if isinstance(value, dict):
-        return {_from_here(name): _from_here(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_from_here(part) for part in value]
-    return value.removeprefix(f"{os.getcwd()}/") if isinstance(value, str) else value
-
-
-def _before(training: Path) -> Dict[str, float]:
-    """The metrics before fine-tuning, if that was measured."""
-    path = training / "metrics_before.json"
-    found = _numbers(path) if path.exists() else {}
-    return {f"before_{name}": value for name, value in found.items()}
+    here = json.dumps(f"{os.getcwd()}/").removesuffix('"')
+    return json.loads(json.dumps(value).replace(here, '"'))
 
 
 def _history(training: Path, experiment: Dict[str, Any]) -> List[Optional[float]]:

@@ -10,52 +10,54 @@ from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.resources import shipped
 
 
+def runs_of(name):
+    return read_study(shipped("fixtures/studies") / f"{name}.jsonnet").runs
+
+
 @pytest.mark.parametrize("name", ["table1", "table7"])
-def test_what_a_study_trains_can_be_built(name):
+def test_what_a_study_trains_can_be_built(name, monkeypatch):
     started = []
-    runs = read_study(shipped("fixtures/studies") / f"{name}.jsonnet").runs
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: started.append("empty"))
+    runs = runs_of(name)
     check_experiments(runs, started.append)
-    # One run of each cell.
-    assert len(started) == len({(run.row, run.column) for run in runs})
+    # One run of each cell. No memory of a GPU is kept.
+    assert len(started) - 1 == len({(run.row, run.column) for run in runs})
+    assert started[-1] == "empty"
 
 
-def test_the_checks_keep_no_memory_of_a_gpu(monkeypatch):
-    calls = []
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append("empty"))
-    (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
-    check_experiments([first], lambda run: calls.append("build"))
-    assert calls == ["build", "empty"]
+def change_optimizer(experiment):
+    experiment["trainer"]["optimizer"]["speed"] = 3
 
 
-def test_a_fraction_that_leaves_nothing_is_found_beforehand():
-    (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
-    first.experiment["dataset_reader"]["fraction"] = 1e-9
-    with pytest.raises(ConfigurationError, match="leaves nothing"):
-        check_experiments([first])
+def leave_nothing(experiment):
+    experiment["dataset_reader"]["fraction"] = 1e-9
 
 
-def test_a_reader_may_be_its_name():
-    (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
-    first.experiment["dataset_reader"] = "elmo-ner"
-    first.experiment["validation_dataset_reader"] = "no-such-reader"
-    with pytest.raises(ConfigurationError, match="no-such-reader"):
-        check_experiments([first])
+def name_readers(experiment):
+    experiment["dataset_reader"] = "elmo-ner"
+    experiment["validation_dataset_reader"] = "no-such-reader"
 
 
-def test_a_reader_for_several_tasks_has_its_limit_in_those_of_the_tasks():
-    (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
-    readers = {"first": first.experiment["dataset_reader"], "second": "elmo-ner"}
-    first.experiment["dataset_reader"] = {"type": "multitask", "readers": readers}
-    # The reader is built; its corpora would have to be a dictionary, too.
-    with pytest.raises(ConfigurationError, match="NER, fixed vectors, seed 1: (?!.*Extra param)"):
-        check_experiments([first])
+def read_several_tasks(experiment):
+    readers = {"first": experiment["dataset_reader"], "second": "elmo-ner"}
+    experiment["dataset_reader"] = {"type": "multitask", "readers": readers}
 
 
-def test_the_run_is_named(monkeypatch):
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (change_optimizer, ".*speed"),
+        (leave_nothing, ".*leaves nothing"),
+        (name_readers, ".*no-such-reader"),
+        # The reader is built; its corpora would have to be a dictionary, too.
+        (read_several_tasks, "(?!.*Extra param)"),
+    ],
+)
+def test_what_cannot_be_built_is_found_beforehand(monkeypatch, change, message):
     monkeypatch.setattr(logging.root.manager, "disable", logging.INFO)
-    (first, *_) = read_study(shipped("fixtures/studies") / "table1.jsonnet").runs
-    first.experiment["trainer"]["optimizer"]["speed"] = 3
-    with pytest.raises(ConfigurationError, match="NER, fixed vectors, seed 1: .*speed"):
+    (first, *_) = runs_of("table1")
+    change(first.experiment)
+    with pytest.raises(ConfigurationError, match=f"NER, fixed vectors, seed 1: {message}"):
         check_experiments([first])
     # What its caller does not log stays so.
     assert logging.root.manager.disable == logging.INFO

@@ -12,31 +12,64 @@ from elmo_plugin.analysis.studies.tables import score_tables, summary_table
 from tests.analysis.studies.scores import results, study
 
 
-def test_a_cell_is_mean_and_sample_deviation_over_seeds(tmp_path):
+def test_a_cell_is_mean_deviation_and_interval_over_seeds(tmp_path):
     made = study("baseline", "ELMo", seeds=(1, 2, 3))
-    found = results(tmp_path / "r.json", made, [0.5, 0.6, 0.7, 0.8])
+    samples = [[number / 1000 for number in range(1001)], [0.6] * 1001, None, [0.8] * 1001]
+    found = results(tmp_path / "r.json", made, [0.5, 0.6, 0.7, 0.8], samples)
     first, second = (cell(found, made.rows[0], number) for number in (0, 1))
     assert (first.mean, first.deviation) == (pytest.approx(0.6), pytest.approx(0.1))
     assert (second.mean, second.deviation, second.values) == (0.8, None, [0.8])
+    assert first.interval is None and second.interval == pytest.approx((0.8, 0.8))
+    assert difference(found, made.rows[0], 1).interval is None
     assert cell(found, made.rows[0], 0, fraction=0.1) is None
-
-
-def test_a_metric_of_the_training_is_found_although_a_file_was_evaluated(tmp_path):
-    made = study("layer 0", seeds=(1,))
-    column = replace(made.rows[0].columns[0], metric="training_weight")
-    row = replace(made.rows[0], columns=(column,))
-    found = results(tmp_path / "r.json", made, [0.5])
-    found.scores("NER", "layer 0")[0]["training"]["training_weight"] = 0.25
-    assert cell(found, row, 0).mean == 0.25
+    # A metric of the training, although a file was evaluated.
+    column = replace(made.rows[0].columns[1], metric="training_weight")
+    row = replace(made.rows[0], columns=(column, column))
+    found.scores("NER", "ELMo")[0]["training"]["training_weight"] = 0.25
+    assert cell(found, row, 1).mean == 0.25
 
 
 def test_error_reduction_is_of_what_is_missing_to_one(tmp_path):
     made = study("baseline", "ELMo", seeds=(1,))
-    found = results(tmp_path / "r.json", made, [0.6, 0.7])
-    change = difference(found, made.rows[0], 1)
+    change = difference(results(tmp_path / "r.json", made, [0.6, 0.7]), made.rows[0], 1)
     assert change.mean == pytest.approx(0.1) and change.error_reduction == pytest.approx(0.25)
-    assert change.interval is None
     assert difference(results(tmp_path / "o.json", made, [0.6]), made.rows[0], 1) is None
+
+
+@pytest.mark.parametrize(
+    "values, middle, half, rel",
+    [
+        # Of 0.4, 0.6, 0.5 and 0.7, the deviation is 0.1291; pooled with 0 it is 0.0913, and the
+        # error of the difference of two means of four is 0.0645. Student's t with 6 degrees: 2.447.
+        ([0.5, 0.5, 0.5, 0.5, 0.4, 0.6, 0.5, 0.7], 0.05, 2.447 * 0.0645, 0.02),
+        # One seed has the variance of the other model's: 0.05, and t with 2 degrees.
+        ([0.5, None, None, 0.55, 0.6, 0.65], 0.1, 4.303 * 0.05 * (1 + 1 / 3) ** 0.5, 0.03),
+        # With other numbers of seeds, each mean has its own: Welch's test.
+        ([0.5, 0.6, None, 0.7, 0.75, 0.8], 0.2, None, 0.03),
+    ],
+)
+def test_the_interval_of_a_difference_has_the_variance_of_seeds(
+    tmp_path, values, middle, half, rel
+):
+    made = study("baseline", "ELMo", seeds=range(len(values) // 2))
+    samples = [[value] * 1000 for value in values]
+    found = results(tmp_path / "r.json", made, values, samples)
+    change = difference(found, made.rows[0], 1)
+    if half is None:
+        welch = scipy.stats.ttest_ind([0.7, 0.75, 0.8], [0.5, 0.6], equal_var=False)
+        half = welch.confidence_interval(0.95).high - middle
+    assert change.mean == pytest.approx(middle)
+    assert change.interval == pytest.approx((middle - half, middle + half), rel=rel)
+    assert difference(found, made.rows[0], 1) == change
+
+
+def test_the_interval_of_a_cell_has_the_variance_of_seeds(tmp_path):
+    made = study("baseline", seeds=(1, 2, 3, 4))
+    values = [0.4, 0.6, 0.5, 0.7]
+    found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
+    # As above: the standard error of the mean. Student's t with 3 degrees has 3.182.
+    expected = (0.55 - 3.182 * 0.0645, 0.55 + 3.182 * 0.0645)
+    assert cell(found, made.rows[0], 0).interval == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.parametrize("worst", [math.inf, math.nan])
@@ -84,40 +117,6 @@ def test_a_share_of_the_data_is_compared_with_another_share_of_the_baseline(tmp_
         difference(found, made.rows[0], 1, fraction=0.1, base_fraction=0.01)
 
 
-def test_the_interval_has_the_variance_of_seeds(tmp_path):
-    made = study("baseline", "ELMo", seeds=(1, 2, 3, 4))
-    values = [0.5, 0.5, 0.5, 0.5, 0.4, 0.6, 0.5, 0.7]
-    samples = [[value] * 1000 for value in values]
-    found = results(tmp_path / "r.json", made, values, samples)
-    change = difference(found, made.rows[0], 1)
-    # Of 0.4, 0.6, 0.5 and 0.7, the deviation is 0.1291; pooled with 0 it is 0.0913, and the error
-    # of the difference of two means of four is 0.0645. Student's t with 6 degrees has 2.447.
-    low, high = change.interval
-    assert change.mean == pytest.approx(0.05)
-    assert (low, high) == pytest.approx((0.05 - 2.447 * 0.0645, 0.05 + 2.447 * 0.0645), rel=0.02)
-    assert difference(found, made.rows[0], 1) == change
-
-
-def test_one_seed_of_a_model_has_the_variance_of_the_seeds_of_the_other(tmp_path):
-    made = study("baseline", "ELMo", seeds=(1, 2, 3))
-    values = [0.5, None, None, 0.55, 0.6, 0.65]
-    found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
-    change = difference(found, made.rows[0], 1)
-    # A deviation of 0.05, and Student's t with 2 degrees, 4.303.
-    error = 0.05 * (1 + 1 / 3) ** 0.5
-    assert change.interval == pytest.approx((0.1 - 4.303 * error, 0.1 + 4.303 * error), rel=0.03)
-
-
-def test_with_other_numbers_of_seeds_each_mean_has_its_own_variance(tmp_path):
-    made = study("baseline", "ELMo", seeds=(1, 2, 3))
-    values = [0.5, 0.6, None, 0.7, 0.75, 0.8]
-    found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
-    change = difference(found, made.rows[0], 1)
-    sides = [value for value in values if value is not None]
-    welch = scipy.stats.ttest_ind(sides[2:], sides[:2], equal_var=False).confidence_interval(0.95)
-    assert change.interval == pytest.approx((welch.low, welch.high), rel=0.03)
-
-
 @pytest.mark.parametrize(
     ("num_seeds", "deviations"),
     [
@@ -145,30 +144,6 @@ def test_intervals_contain_the_true_difference_at_their_level(tmp_path, num_seed
         low, high = difference(found, made.rows[0], 1).interval
         hits += low <= 0.0 <= high
     assert 0.92 <= hits / 300 <= 0.98
-
-
-def test_a_cell_has_the_interval_of_its_samples(tmp_path):
-    made = study("baseline", "ELMo", seeds=(1,))
-    samples = [[number / 1000 for number in range(1001)], None]
-    found = results(tmp_path / "r.json", made, [0.5, 0.6], samples)
-    first, second = (cell(found, made.rows[0], number) for number in (0, 1))
-    assert first.interval == pytest.approx((0.025, 0.975))
-    assert second.interval is None
-
-
-def test_the_interval_of_a_cell_grows_with_the_variance_of_seeds(tmp_path):
-    made = study("baseline", seeds=(1, 2, 3, 4))
-    values = [0.4, 0.6, 0.5, 0.7]
-    found = results(tmp_path / "r.json", made, values, [[value] * 1000 for value in values])
-    low, high = cell(found, made.rows[0], 0).interval
-    # As above: the standard error of the mean. Student's t with 3 degrees has 3.182.
-    assert (low, high) == pytest.approx((0.55 - 3.182 * 0.0645, 0.55 + 3.182 * 0.0645), rel=0.02)
-
-
-def test_without_samples_of_all_runs_there_is_no_interval(tmp_path):
-    made = study("baseline", "ELMo", seeds=(1, 2))
-    found = results(tmp_path / "r.json", made, [0.5] * 4, [[0.5] * 9, None, [0.5] * 9, [0.5] * 9])
-    assert difference(found, made.rows[0], 1).interval is None
 
 
 @pytest.mark.parametrize("metric", ["f1", "best_validation_f1"])

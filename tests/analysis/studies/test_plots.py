@@ -7,89 +7,76 @@ from tests.analysis.studies.scores import results, study
 
 
 @pytest.fixture
-def axis():
-    return new_figure().subplots()
+def drawn(tmp_path):
+    """Draws the only panel of a study; returns it and its axes."""
+
+    def draw(made, values, samples=None):
+        (panel,) = panels(results(tmp_path / "r.json", made, values, samples))
+        axis = new_figure().subplots()
+        panel.draw(axis)
+        return panel, axis
+
+    return draw
 
 
-def test_rows_that_are_not_compared_share_a_panel_that_starts_at_zero(tmp_path, axis):
+def names(axis):
+    return [label.get_text() for label in axis.get_yticklabels()]
+
+
+def test_rows_that_are_not_compared_share_a_panel_that_starts_at_zero(drawn):
     made = study("layer 0", "layer 1", rows=("NER", "SRL"), seeds=(1,), compare=False)
-    (panel,) = panels(results(tmp_path / "r.json", made, [0.3, 0.4, 0.5]))
-    panel.draw(axis)
+    _, axis = drawn(made, [0.3, 0.4, 0.5])
     low, high = axis.get_xlim()
-    assert low == 0 and high > 50
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["NER", "SRL"]
+    assert low == 0 and high > 50 and names(axis) == ["NER", "SRL"]
     # The second layer of the second row has no score.
     marks = [line.get_xydata().tolist() for line in axis.get_lines()]
     assert marks == [[[30, 0], [50, 1]], [[40, 0]]]
-
-
-def test_shares_of_the_data_and_negative_values_are_shown(tmp_path, axis):
+    # Shares of the data and negative values.
     made = study("value", rows=("a", "b"), seeds=(1,), fractions=(0.1, 1), compare=False)
-    (panel,) = panels(results(tmp_path / "r.json", made, [-0.1, 0.2, None, 0.3]))
-    panel.draw(axis)
-    assert axis.get_xlim()[0] < -10
-    labels = [label.get_text() for label in axis.get_yticklabels()]
-    assert labels == ["a, 10 %", "a, 100 %", "b, 100 %"]
+    _, axis = drawn(made, [-0.1, 0.2, None, 0.3])
+    assert axis.get_xlim()[0] < -10 and names(axis) == ["a, 10 %", "a, 100 %", "b, 100 %"]
 
 
-def test_values_of_several_units_have_panels_of_their_own(tmp_path):
+def test_rows_of_several_kinds_have_panels_and_legends_of_their_own(tmp_path):
+    compared = study("baseline", "ELMo", rows=("c",), seeds=(1,), fractions=(0.1, 1))
     first, second = (
         study("value", rows=(name,), seeds=(1,), compare=False, percent=name == "a")
         for name in "ab"
     )
-    made = Study("A title", first.rows + second.rows, first.runs + second.runs)
-    found = panels(results(tmp_path / "r.json", made, [0.1, 0.2]))
-    assert [panel.title for panel in found] == ["A title, F1, %", "A title, F1"]
-
-
-def test_the_legend_of_values_has_no_other_rows(tmp_path):
-    compared = study("baseline", "ELMo", rows=("a",), seeds=(1,), fractions=(0.1, 1))
-    other = study("weight", rows=("b",), seeds=(1,), compare=False)
-    made = Study("A title", compared.rows + other.rows, compared.runs + other.runs)
-    draw_scores(results(tmp_path / "r.json", made, [0.5] * 5), [tmp_path / "a.svg"])
+    parts = (compared, first, second)
+    made = Study("A title", sum((p.rows for p in parts), ()), sum((p.runs for p in parts), ()))
+    found = results(tmp_path / "r.json", made, [0.5] * 6)
+    assert [panel.title for panel in panels(found)] == ["c", "A title, F1, %", "A title, F1"]
+    draw_scores(found, [tmp_path / "a.svg"])
     # Texts are comments in the SVG of matplotlib.
     assert (tmp_path / "a.svg").read_text().count("<!-- ELMo -->") == 1
 
 
-def test_columns_are_named_from_the_top_and_those_without_a_score_are_left_out(tmp_path, axis):
-    made = study("baseline", "not run", "ELMo", seeds=(1,))
-    (panel,) = panels(results(tmp_path / "r.json", made, [0.3, None, 0.4]))
-    panel.draw(axis)
-    assert panel.title == "NER"
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["baseline", "ELMo"]
-    assert [line.lines[0].get_xydata().tolist() for line in axis.containers] == [
-        [[30, 0]],
-        [[40, 1]],
-    ]
-    assert axis.yaxis_inverted()
+def test_columns_are_named_from_the_top_and_those_without_a_score_are_left_out(drawn):
+    panel, axis = drawn(study("baseline", "not run", "ELMo", seeds=(1,)), [0.3, None, 0.4])
+    assert panel.title == "NER" and names(axis) == ["baseline", "ELMo"] and axis.yaxis_inverted()
+    points = [line.lines[0].get_xydata().tolist() for line in axis.containers]
+    assert points == [[[30, 0]], [[40, 1]]]
 
 
 @pytest.mark.parametrize("fractions, values", [((1,), 0), ((0.1, 1), 1)])
-def test_bars_are_the_intervals_of_the_scores(tmp_path, axis, fractions, values):
+def test_bars_are_the_intervals_of_the_scores_and_do_not_hide_each_other(drawn, fractions, values):
     made = study("baseline", "ELMo", seeds=(1,), fractions=fractions)
     samples = [[number / 1000 for number in range(1001)]] * len(made.runs)
-    found = results(tmp_path / "r.json", made, [0.5] * len(made.runs), samples)
-    panels(found)[0].draw(axis)
-    bars = [bar for line in axis.containers for bar in line.lines[2][0].get_segments()]
-    assert len(bars) == len(made.runs)
-    for bar in bars:
-        assert bar[:, values] == pytest.approx([2.5, 97.5])
+    _, axis = drawn(made, [0.5] * len(made.runs), samples)
+    bars = [line.lines[2][0].get_segments() for line in axis.containers]
+    assert sum(map(len, bars)) == len(made.runs)
+    for first, second in zip(*bars):
+        assert first[:, values] == pytest.approx([2.5, 97.5]) == second[:, values]
+        assert (first[:, 1 - values] < second[:, 1 - values]).all()
 
 
 @pytest.mark.parametrize("percent, bar", [(True, [0, 100]), (False, [-10, 20])])
-def test_bars_end_where_percentages_do(tmp_path, axis, percent, bar):
+def test_bars_end_where_percentages_do(drawn, percent, bar):
     made = study("baseline", seeds=(1,), percent=percent)
-    samples = [-10.0] * 500 + [20.0] * 500
-    panels(results(tmp_path / "r.json", made, [0.5], [samples]))[0].draw(axis)
+    _, axis = drawn(made, [0.5], [[-10.0] * 500 + [20.0] * 500])
     (found,) = axis.containers[0].lines[2][0].get_segments()
     assert found[:, 0] == pytest.approx(bar)
-
-
-def test_bars_of_two_models_do_not_hide_each_other(tmp_path, axis):
-    made = study("baseline", "ELMo", seeds=(1,), fractions=(0.1, 1))
-    panels(results(tmp_path / "r.json", made, [0.5] * 4))[0].draw(axis)
-    first, second = ([x for x, _ in line.lines[0].get_xydata()] for line in axis.containers)
-    assert all(one < other for one, other in zip(first, second))
 
 
 def test_nothing_is_written_without_a_score(tmp_path):

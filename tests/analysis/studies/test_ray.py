@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -50,32 +48,3 @@ def test_a_task_whose_worker_is_killed_goes_on(cluster, make_run):
     killer.join()
     assert cluster.commands == ["train", "train --recover", "evaluate"]
     assert found[0][1]["evaluation"] == {"f1": 0.25, "loss": 2.0}
-
-
-def test_after_the_driver_is_killed_the_next_one_goes_on(fake, make_run):
-    pytest.importorskip("ray")
-    go = fake.folder / "go"
-    code = f"""
-from pathlib import Path
-import ray
-from elmo_plugin.analysis.studies.study import digest_and_files
-from elmo_plugin.analysis.studies.study import Run
-from elmo_plugin.analysis.studies.train_all import train_all_with_ray
-ray.init(num_cpus=2, include_dashboard=False)
-runs = [
-    Run("NER", "ELMo", 1, seed, "test.txt", experiment, digest_and_files(experiment, "test.txt")[0])
-    for seed, experiment in enumerate([{{}}, {{"wait": "mark {go}"}}])
-]
-list(train_all_with_ray(runs, Path({str(fake.folder)!r}), ["f1"]))
-"""
-    path = os.pathsep.join([os.environ["PYTHONPATH"], os.getcwd()])
-    command = [sys.executable, "-c", code]
-    driver = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
-    wait_until(lambda: sorted(fake.commands) == ["evaluate", "train", "train"], seconds=300)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
-    go.touch()
-    assert subprocess.run(command, env={**os.environ, "PYTHONPATH": path}).returncode == 0
-    # What had finished is not done again.
-    assert fake.commands.count("train") == 2 and fake.commands.count("evaluate") == 2
-    assert fake.commands.count("train --recover") <= 1

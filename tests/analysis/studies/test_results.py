@@ -8,35 +8,42 @@ from elmo_plugin.util.errors import ConfigurationError
 from tests.analysis.studies.scores import results, score, study
 
 
-def test_what_is_saved_is_read_again(tmp_path):
+@pytest.fixture
+def empty(tmp_path):
+    """Results of a study without scores."""
+
+    def make(made):
+        found = Results(tmp_path / "none.json")
+        found.set_study(made)
+        return found
+
+    return make
+
+
+def names(runs):
+    return [run.name for run in runs]
+
+
+def test_what_is_saved_is_read_again_and_seeds_and_rows_can_be_added(tmp_path):
     made = study(("baseline", 81.1), "ELMo")
     first = results(tmp_path / "r.json", made, [0.1, 0.2, 0.3], [[0.1, 0.2]] * 3)
     first.save()
     second = Results(tmp_path / "r.json")
     assert (second.title, second.rows) == ("A title", list(made.rows))
     assert second.scores("NER", "baseline") == first.scores("NER", "baseline")
-    assert [run.name for run in second.missing(made.runs)] == ["NER, ELMo, seed 2"]
-    assert second.num_missing() == 1
+    assert names(second.missing(made.runs)) == ["NER, ELMo, seed 2"] and second.num_missing() == 1
     # A line per score.
     assert len((tmp_path / "r.json").read_text().splitlines()) >= 3
-
-
-def test_seeds_and_rows_can_be_added(tmp_path):
-    results(tmp_path / "r.json", study("baseline", "ELMo"), [0.1, 0.2, 0.3, 0.4]).save()
     larger = study("baseline", "ELMo", rows=("NER", "SRL"), seeds=(1, 2, 3))
-    found = Results(tmp_path / "r.json")
-    found.set_study(larger)
-    names = [run.name for run in found.missing(larger.runs)]
-    assert names[:2] == ["NER, baseline, seed 3", "NER, ELMo, seed 3"] and len(names) == 8
-    assert len(found.scores("NER", "ELMo")) == 2
+    second.set_study(larger)
+    missing = names(second.missing(larger.runs))
+    assert missing[:2] == ["NER, baseline, seed 3", "NER, ELMo, seed 2"] and len(missing) == 9
 
 
-def test_runs_of_the_same_digest_are_one(tmp_path):
+def test_runs_of_the_same_digest_are_one(empty):
     made = study("before", "after", seeds=(1,))
-    same = [run.__class__(**{**vars(run), "digest": "one"}) for run in made.runs]
-    made = made.__class__(made.title, made.rows, tuple(same))
-    found = Results(tmp_path / "r.json")
-    found.set_study(made)
+    made = replace(made, runs=tuple(replace(run, digest="one") for run in made.runs))
+    found = empty(made)
     (run,) = found.missing(made.runs)
     assert found.num_missing() == 1
     found.add(score(run, 0.5))
@@ -44,24 +51,19 @@ def test_runs_of_the_same_digest_are_one(tmp_path):
     assert found.num_missing() == 0
 
 
-def test_scores_of_the_same_runs_of_another_study_are_reused(tmp_path):
+def test_scores_of_the_same_runs_of_another_study_are_reused(tmp_path, empty):
     made = study("baseline", "ELMo")
     other = results(tmp_path / "o.json", made, [0.1, None, 0.3], [[0.1, 0.2]] * 3)
-    found = Results(tmp_path / "r.json")
-    found.set_study(made)
+    found = empty(made)
     found.reuse(other)
-    assert [run.name for run in found.missing(made.runs)] == [
-        "NER, baseline, seed 2",
-        "NER, ELMo, seed 2",
-    ]
+    assert names(found.missing(made.runs)) == ["NER, baseline, seed 2", "NER, ELMo, seed 2"]
     assert found.scores("NER", "baseline") == other.scores("NER", "baseline")
 
 
-def test_scores_of_other_settings_are_refused(tmp_path):
+def test_scores_of_other_settings_are_refused(tmp_path, empty):
     made = study("baseline", "ELMo")
     other = results(tmp_path / "o.json", made, [0.1, None, 0.3, 0.4])
-    found = Results(tmp_path / "r.json")
-    found.set_study(made)
+    found = empty(made)
     assert found.num_refused(other) == 0
     # Two runs of ELMo have other settings now, one of the baselines too, which has no score.
     changed = [replace(run, digest=f"{run.digest}new") for run in made.runs[1:]]
@@ -81,29 +83,14 @@ def test_scores_of_other_settings_are_refused(tmp_path):
     assert found.num_refused(other) == 0
 
 
-def test_scores_without_samples_of_the_metric_are_not_reused(tmp_path):
-    made = study("baseline", seeds=(1,))
-    other = results(tmp_path / "o.json", made, [0.1], [[0.1, 0.2]])
-    (kept,) = other.scores("NER", "baseline")
-    kept["training"], kept["samples"] = {}, {"accuracy": [0.1, 0.2]}
-    found = Results(tmp_path / "r.json")
-    found.set_study(made)
-    found.reuse(other)
-    assert found.missing(made.runs)
-    kept["samples"]["f1"] = [0.1, 0.2]
-    found.reuse(other)
-    assert not found.missing(made.runs)
-
-
-def test_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(tmp_path):
+def test_samples_of_all_metrics_of_a_shared_run_are_needed_to_reuse_its_score(tmp_path, empty):
     made = study("baseline", rows=("accuracy", "F1"), seeds=(1,))
     rows = tuple(
         replace(row, columns=(replace(row.columns[0], metric=metric),))
         for row, metric in zip(made.rows, ("accuracy", "f1"))
     )
     made = replace(made, rows=rows, runs=tuple(replace(run, digest="one") for run in made.runs))
-    found, other = Results(tmp_path / "r.json"), Results(tmp_path / "o.json")
-    found.set_study(made)
+    found, other = empty(made), Results(tmp_path / "o.json")
     kept = {**score(made.runs[0], 0.5), "training": {}, "samples": {"accuracy": [0.5]}}
     other.add(kept)
     found.reuse(other)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from elmo_plugin.analysis.studies.study import (
+    Run,
     check_inputs,
     digest_and_files,
     read_study,
@@ -82,15 +83,9 @@ def test_settings_of_row_column_seed_and_fraction_reach_the_experiment(written):
     assert "fraction" not in run.experiment["validation_dataset_reader"]
     assert "fraction" not in study.runs[-1].experiment["dataset_reader"]
     assert len({run.digest for run in study.runs}) == len(study.runs) == 8
-
-
-def test_settings_of_a_row_may_depend_on_the_fraction(written):
-    study = read_study(
-        written(
-            "settings: { num_epochs: 3 },",
-            "settings: function(fraction) { num_epochs: 3 / fraction }, fractions: [0.1, 1],",
-        )
-    )
+    # Settings of a row may depend on the fraction.
+    settings = "settings: function(fraction) { num_epochs: 3 / fraction }, fractions: [0.1, 1],"
+    study = read_study(written("settings: { num_epochs: 3 },", settings))
     epochs = [(run.fraction, run.experiment["trainer"]["num_epochs"]) for run in study.runs]
     assert set(epochs) == {(0.1, 30), (1, 3)}
 
@@ -147,12 +142,9 @@ def test_a_mistake_is_one_sentence(written, old, new, message):
     assert message in str(info.value) and "\n" not in str(info.value)
 
 
-def test_variables_that_are_not_utf_8_do_not_matter(written, monkeypatch):
+def test_a_missing_corpus_is_named(written, monkeypatch):
+    # Variables that are not UTF-8 do not matter.
     monkeypatch.setenv("OTHER", "\udcff")
-    assert read_study(written()).runs
-
-
-def test_a_missing_corpus_is_named(written):
     study = read_study(written("paths.ner.test", "'nowhere.conll'"))
     with pytest.raises(ConfigurationError) as info:
         check_inputs(study.runs)
@@ -179,43 +171,37 @@ def test_a_corpus_is_found_where_readers_find_it(written, tmp_path, monkeypatch,
 
 
 @pytest.mark.parametrize(
-    "kind", ["list", "commas", "folder", "folder of one", "pattern", "deep pattern", "gzip"]
+    "corpus, names, named",
+    [
+        (["{}/a.txt", "{}/b.txt"], ["a.txt", "b.txt"], ""),
+        ("{}/a.txt, {}/b.txt", ["a.txt", "b.txt"], "{}/a.txt"),
+        ("{}", ["a.txt", "b.txt"], "{}"),
+        ("{}", ["b.txt"], "{}"),
+        ("{}/*.txt", ["a.txt", "b.txt"], ""),
+        ("{}/../**/*.txt", ["a.txt", "b.txt"], ""),
+        ("{}/*.txt", ["a.txt.gz", "b.txt.gz"], ""),
+    ],
 )
-def test_a_corpus_may_be_several_files(written, tmp_path, kind):
-    folder = tmp_path / ("a" if kind == "commas" else "a,b") / "text"
+def test_a_corpus_may_be_several_files(tmp_path, corpus, names, named):
+    # A comma in a path that exists does not separate.
+    folder = tmp_path / ("a" if ", " in corpus else "a,b") / "text"
     (folder / "inner").mkdir(parents=True)
-    ending = ".gz" if kind == "gzip" else ""
-    names = ["b"] if kind == "folder of one" else ["a", "b"]
-    paths = [folder / f"{name}.txt" for name in names]
-    for path in paths:
-        Path(f"{path}{ending}").write_text(path.name)
-    corpora = {
-        "list": list(map(str, paths)),
-        "commas": ", ".join(map(str, paths)),
-        "folder": str(folder),
-        "folder of one": str(folder),
-        "pattern": str(folder / "*.txt"),
-        "deep pattern": str(tmp_path / "**" / "*.txt"),
-        "gzip": str(folder / "*.txt"),
-    }
-    corpus = json.dumps(corpora[kind])
-    changed = written("paths.ner.test", f"null, settings: {{ corpus+: {{ train: {corpus} }} }}")
-    changed.write_text(changed.read_text().replace("settings: { num_epochs: 3 },", ""))
-    before = read_study(changed).runs
-    check_inputs(before)
-    _, hashed = digest_and_files(before[0].experiment, None)
-    assert all(f"{path}{ending}" in hashed for path in paths)
+    for name in names:
+        (folder / name).write_text(name)
+    experiment = json.loads(json.dumps({"train_data_path": corpus}).replace("{}", str(folder)))
+    run = Run("NER", "ELMo", 1, 1, None, experiment, "")
+    check_inputs([run])
+    before, hashed = digest_and_files(experiment, None)
     # All of them are part of the digest.
-    Path(f"{paths[-1]}{ending}").write_text("changed")
-    assert read_study(changed).runs[0].digest != before[0].digest
-    for path in paths:
-        Path(f"{path}{ending}").unlink()
-    with pytest.raises(ConfigurationError) as info:
-        check_inputs(before)
-    if kind in ("commas", "folder", "folder of one"):
-        named = paths[0] if kind == "commas" else folder
-        expected = f"train_data_path is {named}, which does not exist or has no files"
-        assert expected in str(info.value)
+    assert sorted(os.path.basename(path) for path in hashed) == names
+    (folder / names[-1]).write_text("changed")
+    assert digest_and_files(experiment, None)[0] != before
+    for name in names:
+        (folder / name).unlink()
+    with pytest.raises(ConfigurationError, match="which does not exist or has no files") as info:
+        check_inputs([run])
+    # What does not exist is split at its commas.
+    assert f"train_data_path is {named.format(folder) if named else ''}" in str(info.value)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ def test_the_score_has_all_that_was_measured(fake, make_run):
     assert score["versions"]["source"] == _source_hash(Path(elmo_plugin.__file__).parent)
     assert score["versions"]["cpu"].endswith(", bfloat16") == CPU_HAS_BFLOAT16
     assert (score["seed"], score["fraction"], score["digest"]) == (1, 1, run.digest)
+    # What is done is not done again.
+    assert train_run(run, fake.folder, ["f1"]) == score and len(fake.calls) == 2
 
 
 def test_the_hash_of_the_source_changes_with_the_source_only(tmp_path):
@@ -60,12 +62,6 @@ def test_a_long_name_is_cut_in_the_name_of_the_folder(make_run, tmp_path):
     assert len(folder_of(run, tmp_path).name.encode()) < 255
 
 
-def test_a_run_without_a_file_to_evaluate_has_the_training_only(fake, make_run):
-    score = train_run(make_run(evaluate=None), fake.folder, ["f1"])
-    assert fake.commands == ["train"]
-    assert score["evaluation"] is None and score["samples"] is None
-
-
 def test_a_score_does_not_name_the_current_folder(fake, make_run, tmp_path, monkeypatch):
     here, weights, other = tmp_path / "here", tmp_path / "here/bilm/w.hdf5", tmp_path / "w.txt"
     weights.parent.mkdir(parents=True)
@@ -80,31 +76,20 @@ def test_a_score_does_not_name_the_current_folder(fake, make_run, tmp_path, monk
     assert str(weights) in (folder_of(run, fake.folder) / "experiment.json").read_text()
 
 
-def test_what_is_done_is_not_done_again(fake, make_run):
-    run = make_run()
-    first = train_run(run, fake.folder, ["f1"])
-    again = train_run(run, fake.folder, ["f1"])
-    assert again == first and len(fake.calls) == 2
-
-
-def test_the_versions_are_those_of_the_beginning(fake, make_run, monkeypatch):
-    run = make_run(fail=str(fake.folder / "mended"))
-    with pytest.raises(RunFailed):
-        train_run(run, fake.folder, ["f1"])
-    (fake.folder / "mended").touch()
-    monkeypatch.setattr(train_run_module, "_source_hash", lambda folder: "later")
-    assert train_run(run, fake.folder, ["f1"])["versions"]["source"] != "later"
-    assert train_run(make_run(2), fake.folder, ["f1"])["versions"]["source"] == "later"
-
-
-def test_a_failure_has_the_last_lines_of_the_log_and_the_next_call_goes_on(fake, make_run):
+def test_a_failure_shows_the_log_and_the_next_call_goes_on(fake, make_run, monkeypatch):
     run = make_run(fail=str(fake.folder / "mended"))
     with pytest.raises(RunFailed, match=r"allennlp train failed \(exit code 3\).*log.txt:") as info:
         train_run(run, fake.folder, ["f1"])
     assert str(info.value).endswith("    epoch 1\n    no such thing")
     (fake.folder / "mended").touch()
-    train_run(run, fake.folder, ["f1"])
+    monkeypatch.setattr(train_run_module, "_source_hash", lambda folder: "later")
+    # The versions are those of the beginning.
+    assert train_run(run, fake.folder, ["f1"])["versions"]["source"] != "later"
     assert fake.commands == ["train", "train --recover", "evaluate"]
+    # Another run, without a file to evaluate.
+    score = train_run(make_run(2, evaluate=None), fake.folder, ["f1"])
+    assert score["versions"]["source"] == "later" and fake.commands[3:] == ["train"]
+    assert score["evaluation"] is None and score["samples"] is None
 
 
 def test_a_training_without_a_configuration_is_begun_anew(fake, make_run):
