@@ -24,19 +24,10 @@ def atomic_write(path: Union[str, PathLike]) -> Iterator[Path]:
     """
     Yields the path of a temporary file in the same folder, which is synced and renamed to `path` at
     the end, so that `path` is either the complete new file or unchanged, also if other processes
-    write it. Creates the folder if needed. After an exception the temporary file is removed; after
-    a kill, by the next process that writes into the folder.
-
-    # Parameters
-
-    path : `Union[str, PathLike]`
-        The file to write; `~` is expanded. Of a symbolic link, the file that it names; a pipe or
-        device receives a copy at the end.
-
-    # Raises
-
-    `OSError`
-        If it cannot be written; the error names `path`, or its folder if that cannot be created.
+    write it. Creates the folder if needed; expands `~`; follows a symbolic link; a pipe or device
+    receives a copy at the end. After an exception the temporary file is removed; after a kill, by
+    the next process that writes into the folder. An `OSError` names `path`, or its folder if that
+    cannot be created.
     """
     path = expanded(path)
     if is_pipe(path):

@@ -359,7 +359,7 @@ def test_another_text_does_not_continue(begun):
 
 
 def test_a_second_process_is_kept_out(begun):
-    with open(f"{begun.output}.unfinished/lock") as first:
+    with open(f"{begun.output}.unfinished/lock", "w") as first:
         fcntl.flock(first, fcntl.LOCK_EX)
         message = failure(begun.text, begun.output, *begun.arguments)
         assert "is being written by another process" in message

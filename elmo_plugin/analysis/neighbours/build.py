@@ -1,7 +1,7 @@
 import os
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 import numpy
 import torch
@@ -19,6 +19,8 @@ from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.elmo.token_batches import Sentence, sentence_groups
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.files import expanded, is_pipe
+
+_Path = Union[str, os.PathLike]
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class IndexSummary:
 
 def build_index(
     bilm: Bilm,
-    text: Sequence[Union[str, os.PathLike]],
-    folder: Union[str, os.PathLike],
+    text: Sequence[_Path],
+    folder: _Path,
     options: IndexOptions,
     force: bool = False,
     on_progress: Callable[[int], object] = lambda num_lines: None,
@@ -60,15 +62,13 @@ def build_index(
     # Parameters
 
     bilm : `Bilm`
-        Not stateful.
+        Not stateful: the vectors of a context must not depend on the sentences before it.
     text : `Sequence[Union[str, os.PathLike]]`
         Files, folders or patterns, see `find_shards`; a sentence per line. Lines are numbered
         through all files.
-    folder : `Union[str, os.PathLike]`
+    folder, force
         See `IndexWriter`.
     options : `IndexOptions`
-    force : `bool`, optional (default = `False`)
-        Replace the index in the folder.
     on_progress : `Callable[[int], object]`
         Called with the number of lines done since the last call.
 
@@ -76,26 +76,25 @@ def build_index(
 
     `ConfigurationError`
         If the text holds no context, is in the folder or cannot be read twice; if the folder
-        cannot be written (see `IndexWriter`) or was begun with another text; if the biLM has no
-        such layer, is stateful, or gives vectors that are not finite.
+        cannot be written (see `Store`) or was begun with another text; if the biLM has no such
+        layer, is stateful, or gives vectors that are not finite.
     """
     folder = expanded(folder)
-    lines = _Lines(text, folder, options)
     settings = _settings(bilm, options)
+    lines = _Lines(text, folder, options)
     # Checked before the folder is created.
     if next(lines.with_contexts(lines.sentences()), None) is None:
-        chosen = lines.words
-        what = "words" if chosen is None else f"occurrences of {', '.join(sorted(chosen))}"
+        words = options.words
+        what = "words" if words is None else f"occurrences of {', '.join(sorted(words))}"
         raise ConfigurationError(
             f"{', '.join(map(str, text))}: expected {what}, found none in {lines.num_lines} lines."
         )
     lines = _Lines(text, folder, options)
     with closing(IndexWriter(folder, settings, force)) as writer:
-        num_resumed = writer.state["num_lines"]
+        num_resumed = num_reported = writer.state["num_lines"]
         sentences = lines.sentences()
         lines.skip(sentences, num_resumed, writer.state["text_sha256"], folder)
         on_progress(num_resumed)
-        num_reported = num_resumed
         for group in sentence_groups(lines.with_contexts(sentences), options.batch_size):
             _add_group(bilm, group, lines, writer, options.batch_size)
             writer.commit(num_lines=lines.num_lines, text_sha256=lines.sha256, complete=False)
@@ -108,12 +107,7 @@ def build_index(
 class _Lines(DigestedText):
     """The text, and which of its words are contexts."""
 
-    def __init__(
-        self,
-        text: Sequence[Union[str, os.PathLike]],
-        folder: Union[str, os.PathLike],
-        options: IndexOptions,
-    ) -> None:
+    def __init__(self, text: Sequence[_Path], folder: _Path, options: IndexOptions) -> None:
         paths = find_shards(list(text))
         for path in paths:
             if is_pipe(path):
@@ -121,8 +115,7 @@ class _Lines(DigestedText):
             if os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
                 raise ConfigurationError(f"{path} is in {folder}; name another folder.")
         super().__init__(paths)
-        words = options.words
-        self.words: Optional[FrozenSet[str]] = None if words is None else frozenset(words)
+        self._chosen = None if options.words is None else frozenset(options.words)
 
     def with_contexts(self, sentences: Iterator[Sentence]) -> Iterator[Sentence]:
         """The sentences that have contexts."""
@@ -130,20 +123,18 @@ class _Lines(DigestedText):
 
     def positions(self, words: Sequence[str]) -> List[int]:
         """The positions of the words of a sentence that are contexts."""
-        if self.words is None:
-            return list(range(len(words)))
-        return [position for position, word in enumerate(words) if word in self.words]
+        chosen = self._chosen
+        return [place for place, word in enumerate(words) if chosen is None or word in chosen]
 
 
 def _add_group(
     bilm: Bilm, group: List[Sentence], lines: _Lines, writer: IndexWriter, batch_size: int
 ) -> None:
-    chosen = writer.state["layers"]
     embedded = embed_sentences(bilm, [words for _, words in group], batch_size)
     for (number, words), layers in zip(group, embedded):
         positions = lines.positions(words)
-        vectors = _unit_vectors(layers[chosen][:, positions], f"line {number} of the text")
-        writer.add(number, words, positions, vectors)
+        chosen = layers[writer.state["layers"]][:, positions]
+        writer.add(number, words, positions, _unit_vectors(chosen, f"line {number} of the text"))
 
 
 def _unit_vectors(layers: torch.Tensor, location: str) -> numpy.ndarray:
@@ -161,27 +152,21 @@ def _unit_vectors(layers: torch.Tensor, location: str) -> numpy.ndarray:
 
 def _settings(bilm: Bilm, options: IndexOptions) -> Dict[str, Any]:
     if bilm.stateful:
+        raise ConfigurationError("`build_index` needs a biLM that is not stateful.")
+    layers = sorted(set(range(1, bilm.num_layers) if options.layers is None else options.layers))
+    unknown = sorted(set(layers) - set(range(bilm.num_layers)))
+    if unknown:
         raise ConfigurationError(
-            "Expected a biLM that is not stateful: the vectors of a context must not depend on the "
-            "sentences before it."
+            f"Expected layers from 0 (the token layer) to {bilm.num_layers - 1}, found "
+            f"{unknown[0]}."
         )
     return {
         "format_version": FORMAT_VERSION,
         **bilm_settings(bilm),
         "computed_in": weights_type(bilm),
         "computed_on": next(bilm.parameters()).device.type,
-        "layers": _layers(bilm.num_layers, options.layers),
+        "layers": layers,
         "dim": bilm.output_dim,
         "words": None if options.words is None else sorted(set(options.words)),
         "batch_size": options.batch_size,
     }
-
-
-def _layers(num_layers: int, chosen: Optional[Sequence[int]]) -> List[int]:
-    layers = sorted(set(range(1, num_layers) if chosen is None else chosen))
-    for layer in layers:
-        if not 0 <= layer < num_layers:
-            raise ConfigurationError(
-                f"Expected layers from 0 (the token layer) to {num_layers - 1}, found {layer}."
-            )
-    return layers

@@ -18,21 +18,12 @@ Rows = Tuple[int, int]
 
 class NearestRows:
     """
-    The rows nearest to a query among those seen so far.
+    The `number` rows nearest to a query among those seen so far, without the `excluded` ones.
+    Vectors have the shape `(num_rows, dim)`, half precision, of length 1 before they were rounded;
+    the query has the shape `(dim,)` and any length.
 
     Products in float32 select the rows that can be among the nearest, and these are computed again
     in float64. Results are therefore exact and do not depend on how the products were divided.
-
-    # Parameters
-
-    vectors : `numpy.ndarray`
-        Shape `(num_rows, dim)`, half precision, of length 1 before they were rounded.
-    query : `numpy.ndarray`
-        Shape `(dim,)`, of any length.
-    number : `int`
-        How many rows to find.
-    excluded : `Sequence[Rows]`
-        Rows that must not be found.
     """
 
     def __init__(
@@ -57,19 +48,14 @@ class NearestRows:
 
     def add_block(self, products: numpy.ndarray, first: int) -> None:
         """
-        # Parameters
-
-        products : `numpy.ndarray`
-            Shape `(num_rows,)`. The products of the query with consecutive rows, in float32;
-            overwritten.
-        first : `int`
-            The first of these rows. Blocks must be added in order.
+        Adds consecutive rows from the `first` on, whose products with the query, shape
+        `(num_rows,)`, are overwritten. Blocks must be added in order.
         """
         for start, end in self._excluded:
             products[max(0, start - first) : max(0, end - first)] = -numpy.inf
         threshold = self.threshold
         if len(products) > self._number:
-            # A row with a product 2 tolerances below those of `number` rows is not nearer.
+            # A row whose product is 2 tolerances below `number` others is not nearer.
             reached = numpy.partition(products, -self._number)[-self._number]
             threshold = max(threshold, reached - 2 * self._tolerance)
         self.add_rows(numpy.flatnonzero(products >= threshold) + first)
@@ -99,18 +85,9 @@ def search(
     on_progress: Callable[[int], object] = lambda num_rows: None,
 ) -> None:
     """
-    Compares all rows with all queries, in one pass over the rows.
-
-    # Parameters
-
-    vectors : `numpy.ndarray`
-        The same matrix as in all of `nearest`.
-    nearest : `Sequence[NearestRows]`
-        Receive the rows.
-    rows_per_block : `int`, optional (default = `0`)
-        Rows whose products are computed before they are compared; 0: rows of 32 MB in float32.
-    on_progress : `Callable[[int], object]`
-        Called with the number of rows done since the last call.
+    Compares all rows with all queries, in one pass over the rows, the vectors of `nearest`.
+    The products of `rows_per_block` rows, by default 32 MB in float32, are computed before they are
+    compared. `on_progress` is called with the number of rows done since the last call.
     """
     num_rows, dim = vectors.shape
     rows_per_product = max(1, _CACHED_BYTES // (4 * dim))

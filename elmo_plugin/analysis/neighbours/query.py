@@ -63,34 +63,19 @@ class Neighbours(Dict[int, List[Neighbour]]):
 
 def read_query(sentence: str, location: str = "") -> Query:
     """
-    # Parameters
-
-    sentence : `str`
-        Words separated by white space, one of them in brackets: `the [bank] of the river`.
-    location : `str`, optional (default = `""`)
-        The location of the sentence, for error messages.
-
-    # Raises
-
-    `ValueError`
-        If not exactly one word is in brackets.
+    Reads words separated by white space, one of them in brackets: `the [bank] of the river`. Raises
+    `ValueError`, with the location, if not exactly one word is in brackets.
     """
     words = sentence.split()
     marked = [position for position, word in enumerate(words) if _MARKED.fullmatch(word)]
-    if len(marked) == 1:
-        (position,) = marked
-        words[position] = words[position][1:-1]
-        return Query(tuple(words), position)
-    if marked:
-        found = f"{len(marked)} of them: {' '.join(words[position] for position in marked)}"
-    elif "[" in sentence:
-        found = "brackets that do not enclose one whole word"
-    else:
-        found = "none"
-    raise ValueError(
-        f"{f'{location}: ' if location else ''}expected one word in brackets, as in `the [bank] of "
-        f"the river`, found {found} in {sentence!r}."
-    )
+    if len(marked) != 1:
+        raise ValueError(
+            f"{f'{location}: ' if location else ''}expected one word in brackets, as in `the "
+            f"[bank] of the river`, found {len(marked)} in {sentence!r}."
+        )
+    (position,) = marked
+    words[position] = words[position][1:-1]
+    return Query(tuple(words), position)
 
 
 def find_neighbours(
@@ -102,17 +87,17 @@ def find_neighbours(
     on_progress: Callable[[int], object] = lambda num_contexts: None,
 ) -> Iterator[Neighbours]:
     """
-    Finds the contexts of a text whose vectors are nearest to those of words in their sentences, by
-    cosine, in each layer of an index. The search is exact but for the half precision of the index.
+    Finds the contexts of a text that are nearest to words in their sentences, by the cosine of
+    their vectors, in each layer of an index. The search is exact but for the half precision of the
+    index.
 
     One pass over the index compares up to 512 queries. Memory grows with the number of queries in a
     pass, not with the index.
 
     # Parameters
 
-    index : `ContextIndex`
-    bilm : `Bilm`
-        The one with which the index was built.
+    index, bilm
+        The biLM is the one with which the index was built.
     queries : `Iterable[Query]`
     number : `int`, optional (default = `5`)
         How many contexts to find.

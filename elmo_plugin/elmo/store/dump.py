@@ -40,8 +40,8 @@ _Path = Union[str, os.PathLike]
 @dataclass(frozen=True)
 class DumpSummary:
     """
-    The result of `dump_embeddings`. The first three numbers are of the whole file, which has fewer
-    datasets than lines only if sentences are keys; `num_resumed` lines are from an earlier call.
+    The numbers of the whole file, which has fewer datasets than lines only if sentences are keys,
+    and of the lines from an earlier call.
     """
 
     num_lines: int
@@ -52,14 +52,8 @@ class DumpSummary:
 
 class DumpFile(ResumableFile):
     """
-    The file that `dump_embeddings` writes, from rows that need the same disk space again.
-
-    # Parameters
-
-    path, force
-        See `ResumableFile`. The suffix of `path` is the format.
-    settings : `Dict[str, Any]`
-        Attributes of the file, see `Dump`.
+    The file that `dump_embeddings` writes, from rows that need the same disk space again. The
+    settings become attributes of the file, whose suffix is the format.
     """
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
@@ -73,7 +67,7 @@ class DumpFile(ResumableFile):
         super().__init__(path, files, settings, progress, force)
 
     def add(self, group: SentenceGroup, sentences: List[EmbeddedSentence]) -> None:
-        """Commits the lines that follow those of the last commit."""
+        """Commits the lines that follow the last commit."""
         for name, words, vectors in sentences:
             self.append("vectors", vectors)
             self.append("sentences", f"{json.dumps([name, vectors.shape, words])}\n".encode())
@@ -111,11 +105,12 @@ def dump_embeddings(
     num_workers: int = 0,
 ) -> DumpSummary:
     """
-    Writes the vectors of a text file in the format of the output's suffix, see `format_of`. In HDF5
-    and safetensors, a dataset per line: `(num_layers, num_tokens, output_dim)`, or `(num_tokens,
-    output_dim)` for one layer or the average; an empty line gives an empty dataset (none if
-    sentences are keys). In Parquet, a row per token. File attributes: the options, `bilm_options`,
-    `bilm_fingerprint`, `input`, `num_lines`, `text_sha256` (of sentences), `complete`, versions.
+    Writes the vectors of a text file, see `read_sentences`, in the format of the output's suffix.
+    In HDF5 and safetensors, a dataset per line: `(num_layers, num_tokens, output_dim)`, or
+    `(num_tokens, output_dim)` for one layer or the average; an empty line gives an empty dataset
+    (none if sentences are keys). In Parquet, a row per token. File attributes: the options,
+    `bilm_options`, `bilm_fingerprint`, `input`, `num_lines`, `text_sha256` (of sentences),
+    `complete`, versions.
 
     After a kill, the same call continues after the last commit and ends with the same file, see
     `sentence_groups`. Memory grows with `batch_size`, the longest line, the workers and, unless
@@ -123,18 +118,14 @@ def dump_embeddings(
 
     # Parameters
 
-    bilm : `Bilm`
-        Not stateful: a resumed call could not restore its state.
-    input_path, output_path : `_Path`
-        See `read_sentences` and `DumpFile`.
-    options : `DumpOptions`
-    force : `bool`, optional (default = `False`)
-        See `ResumableFile`.
+    bilm, input_path, output_path, options, force
+        The biLM is not stateful: a resumed call could not restore its state. See also `DumpOptions`
+        and `ResumableFile`.
     on_progress : `Callable[[int], object]`
         Called with the number of lines done since the last call.
     num_workers : `int`, optional (default = `0`)
         Processes that compute vectors, which share the cores, unless `OMP_NUM_THREADS` is set; 0
-        for this process alone. The vectors are those of one process with as many threads.
+        for this process alone. One process with as many threads gives the same vectors.
 
     # Raises
 
@@ -142,10 +133,8 @@ def dump_embeddings(
         If the biLM is stateful, the input is empty, the format cannot do what the options ask for,
         the output cannot be written (see `ResumableFile`) or was begun with another text, vectors
         are not finite, or a worker is killed.
-    `ImportError`
-        If the output is Parquet and pyarrow is not installed.
-    `OSError`
-        If reading or writing fails. The lines done are kept.
+    `ImportError`, `OSError`
+        If Parquet needs pyarrow, or reading or writing fails. The lines done are kept.
     """
     if bilm.stateful:
         raise ConfigurationError("`dump_embeddings` needs a biLM that is not stateful.")

@@ -148,13 +148,12 @@ def test_a_marked_word_is_read_with_its_position():
 @pytest.mark.parametrize(
     "sentence, found",
     [
-        ("the bank of", "found none in 'the bank of'"),
-        ("[the] [bank]", r"found 2 of them: \[the\] \[bank\] in"),
-        ("the [river bank]", "found brackets that do not enclose one whole word"),
-        ("the [bank], of", "found brackets that do not enclose one whole word"),
-        ("the [ bank ]", "found brackets that do not enclose one whole word"),
-        ("[]", "found brackets that do not enclose one whole word"),
-        ("", "found none in ''"),
+        ("the bank of", "found 0 in 'the bank of'"),
+        ("[the] [bank]", "found 2 in"),
+        ("the [river bank]", "found 0 in"),
+        ("the [bank], of", "found 0 in"),
+        ("[]", "found 0 in"),
+        ("", "found 0 in ''"),
     ],
 )
 def test_a_sentence_needs_exactly_one_marked_word(sentence, found):
