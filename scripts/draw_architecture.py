@@ -26,7 +26,7 @@ STOREYS: Dict[str, List[Dict[str, float]]] = {
         {"analysis": -3.2},
     ],
     "Plugin: AllenNLP": [{"tasks": 1.8}, {"training": 2.7, "metrics": 5.4, "archives": -3.2}],
-    "Core: torch, NumPy, h5py, safetensors": [
+    "Core: torch, NumPy, h5py, safetensors, filelock": [
         {"elmo": 0},
         {"bilm": 0},
         {"modules": -1.6, "corpora": 1.6},

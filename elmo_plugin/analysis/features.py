@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Callable, Iterable, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Iterable, NamedTuple, Sequence, Tuple
 
 import numpy
 
@@ -53,7 +53,7 @@ def compute_features(
 ) -> Features:
     """
     The vectors of spans of words in half precision, one file per layer in a folder of `folder`. The
-    vector of a span is the mean of those of its words.
+    vector of a span is the mean of its words' vectors.
 
     If the folder has the vectors of this representation and text already, nothing is computed.
     After a kill, the same call continues after the last commit and gives the same files: commits
@@ -62,9 +62,8 @@ def compute_features(
 
     # Parameters
 
-    representation : `Representation`
-    texts : `Iterable[SpannedSentence]`
-        Iterated twice.
+    representation, texts
+        The texts are iterated twice.
     folder : `Path`
         Created if needed. Any number of texts can share it.
     on_progress : `Callable[[int], object]`
@@ -75,9 +74,7 @@ def compute_features(
 
     `ConfigurationError`
         If there are no spans, another process computes the same vectors, files are damaged, or
-        vectors are not finite.
-    `OSError`
-        If reading or writing fails. What was done is kept.
+        vectors are not finite. What was done is kept.
     """
     path = expanded(folder) / _key(representation, texts)
     num_layers, dim = len(representation.layers), representation.dim
@@ -93,7 +90,10 @@ def compute_features(
                 _SENTENCES_PER_COMMIT,
                 _WORDS_PER_COMMIT,
             ):
-                _append(representation, group, store, files)
+                embedded = representation.embed([text.words for text in group])
+                for text, layers in zip(group, embedded):
+                    for file, rows in zip(files, _rows(layers, text.spans)):
+                        store.append(file.name, rows)
                 store.commit(num_sentences=store.state["num_sentences"] + len(group))
                 on_progress(len(group))
             store.commit(complete=True)
@@ -101,17 +101,6 @@ def compute_features(
     if not num_rows:
         raise ConfigurationError("Expected a text with words to compute vectors of, found none.")
     return Features(path, num_rows, num_layers, dim)
-
-
-def _append(
-    representation: Representation,
-    group: List[SpannedSentence],
-    store: Store,
-    files: Sequence[RowFile],
-) -> None:
-    for text, layers in zip(group, representation.embed([text.words for text in group])):
-        for file, rows in zip(files, _rows(layers, text.spans)):
-            store.append(file.name, rows)
 
 
 def _rows(layers: numpy.ndarray, spans: Sequence[Tuple[int, int]]) -> numpy.ndarray:

@@ -27,19 +27,15 @@ def embed_with_cove(
     encoder : `CoveEncoder`
         See `read_cove_encoder`.
     word_vectors : `Mapping[str, Vector]`
-        The vectors, of shape `(input_dim,)`, with which the encoder was trained. A word that is not
-        there has a vector of zeros, as in the authors' experiments.
+        The vectors with which the encoder was trained; `ValueError` if they have not the shape
+        `(input_dim,)`. A word that is not there has a vector of zeros, as in the authors'
+        experiments.
 
     # Returns
 
     `Iterator[torch.Tensor]`
         One per sentence, in order: shape `(2, num_tokens, 2 * hidden_dim)`, on the CPU. CoVe is the
         second layer.
-
-    # Raises
-
-    `ValueError`
-        If a vector does not have the shape `(input_dim,)`.
     """
     return map_in_batches(partial(_embed_batch, encoder, word_vectors), sentences, batch_size)
 

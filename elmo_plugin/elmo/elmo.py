@@ -6,6 +6,7 @@ import torch
 from elmo_plugin.bilm import load_bilm
 from elmo_plugin.bilm.files.trained import restore_shipped_bilm
 from elmo_plugin.elmo.cache.frozen_layers import FrozenLayers
+from elmo_plugin.elmo.cache.layer_cache import LayerCache
 from elmo_plugin.elmo.scalar_mix import ScalarMix
 from elmo_plugin.environment import setting
 from elmo_plugin.util.errors import ConfigurationError
@@ -34,16 +35,12 @@ class Elmo(torch.nn.Module):
         Dropout on the mixed vectors.
     trainable : `bool`, optional (default = `False`)
         Whether the parameters of the biLM require gradients.
-    stateful, warm_up : `bool`
-        See `Bilm`.
-    dtype : `str`, optional (default = `"float32"`)
+    stateful, warm_up, dtype, serialization_dir
         See `load_bilm`.
     cache : `Union[bool, str]`, optional (default = `False`)
         A folder for the layers of every sentence in half precision, so that each is computed once,
         in this run and in later ones, see `LayerCache`; `true` for the folder in `ELMO_CACHE` (no
         cache if that is empty). Needs the package lmdb. An archive works without it.
-    serialization_dir : `Optional[str]`
-        See `load_bilm`.
 
     # Raises
 
@@ -106,7 +103,7 @@ class Elmo(torch.nn.Module):
 
         elmo_tokens : `torch.Tensor`
             Shape `(batch_size, ..., num_tokens, max_characters_per_token)`. Character ids:
-            `elmo.bilm.characters.batch_ids(sentences)`, or those of AllenNLP's indexers
+            `elmo.bilm.characters.batch_ids(sentences)`, or the ids of AllenNLP's indexers
             `elmo-characters` and `elmo_characters`.
         """
         return self.representations(elmo_tokens)[0]
@@ -143,7 +140,8 @@ class Elmo(torch.nn.Module):
 
     def train(self, mode: bool = True) -> "Elmo":
         # A trainer calls this at the beginning of each epoch and before each validation.
-        self._frozen_layers.report()
+        for cache in LayerCache.opened():
+            cache.report()
         return super().train(mode)
 
     def epoch_metrics(self) -> Dict[str, float]:
@@ -168,10 +166,11 @@ class Elmo(torch.nn.Module):
 
     def before_checkpoint(self) -> None:
         """
-        Writes all layers to the cache; `RecoverableTrainer` calls it. A recovered run needs the
+        Writes all layers to their cache; `RecoverableTrainer` calls it. A recovered run needs the
         layers of this run, because their last bits depend on the batch.
         """
-        self._frozen_layers.flush()
+        for cache in LayerCache.opened():
+            cache.flush()
 
 
 def chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
@@ -180,7 +179,8 @@ def chosen_layers(layers: Union[str, List[int]], num_layers: int) -> List[int]:
     `ConfigurationError` if it is neither `"all"` nor `"last"` nor a list of different layers.
     """
     known = list(range(num_layers))
-    numbers = {"all": known, "last": known[-1:]}.get(str(layers), layers)
+    named = {"all": known, "last": known[-1:]}
+    numbers = layers if isinstance(layers, list) else named.get(layers, [])
     if not numbers or not set(numbers) <= set(known) or len(set(numbers)) != len(numbers):
         raise ConfigurationError(
             'Expected `layers` to be "all", "last", or different numbers from 0 (the token layer) '

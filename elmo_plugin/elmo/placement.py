@@ -87,13 +87,9 @@ class Placement(torch.nn.Module, Registrable):
         self, tokens: TextFieldTensors, sentences: Optional[torch.Tensor] = None
     ) -> PlacedText:
         """
-        # Parameters
-
-        tokens : `TextFieldTensors`
-            All indexers of a text field.
-        sentences : `Optional[torch.Tensor]`
-            Shape `(batch_size, num_tokens)`. The number of the sentence of each token, in ascending
-            order; arbitrary at padding. Default: a text is one sentence.
+        Places ELMo for all indexers of a text field. `sentences`, of shape `(batch_size,
+        num_tokens)`, has the number of the sentence of each token, in ascending order; arbitrary at
+        padding. By default, a text is one sentence.
         """
         return PlacedText(tokens)
 
@@ -114,11 +110,6 @@ class ElmoPlacement(Placement):
         `input`, `output` or `both`.
     indexer : `str`, optional (default = `"elmo"`)
         Name of the token indexer of the character ids, which only ELMo uses.
-
-    # Raises
-
-    `ConfigurationError`
-        If `at` is none of these, or the text has no such indexer.
     """
 
     def __init__(
@@ -160,9 +151,9 @@ class ElmoPlacement(Placement):
         self, sentences: torch.Tensor, elmo_tokens: torch.Tensor
     ) -> List[torch.Tensor]:
         """
-        As `Elmo.representations`, for character ids of shape `(batch_size, num_tokens,
-        num_characters)`. Memory grows with the number of sentences times the length of the longest
-        one.
+        Reads each sentence apart, from character ids of shape `(batch_size, num_tokens,
+        num_characters)`; returns what `Elmo.representations` does. Memory grows with the number of
+        sentences times the length of the longest one.
         """
         # Shape: (batch_size, num_tokens)
         mask = (elmo_tokens > 0).any(dim=-1)

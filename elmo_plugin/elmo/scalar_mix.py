@@ -26,12 +26,8 @@ class ScalarMix(torch.nn.Module):
         AllenNLP: normalise over all tokens of the batch, so that the vectors of a sentence depend
         on the rest of its batch.
     fixed_weights : `Optional[List[float]]`, optional (default = `None`)
-        Constant weights instead of the softmax; there are no parameters then, and `gamma` is 1.
-
-    # Raises
-
-    `ConfigurationError`
-        If there are more or fewer fixed weights than layers, or `layer_norm` is none of these.
+        Constant weights instead of the softmax, one per layer; there are no parameters then, and
+        `gamma` is 1.
     """
 
     fixed_weights: torch.Tensor

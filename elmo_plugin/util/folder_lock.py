@@ -20,15 +20,20 @@ class FolderLocked(ConfigurationError):
     """Another process has locked the folder."""
 
 
-class FolderLock(FileLock):
+class FolderLock:
     """The lock of a folder, held until `release` or the end of the process."""
 
-    @property
-    def descriptor(self) -> int:
-        """The file, for a child that keeps the lock if it outlives this process."""
-        descriptor = self._context.lock_file_fd
-        assert descriptor is not None
-        return descriptor
+    def __init__(self, lock: FileLock) -> None:
+        self._lock = lock
+        held = lock._context.lock_file_fd
+        assert held is not None
+        #: For a child that keeps the lock if it outlives this process. A copy, because `FileLock`
+        #: closes its own descriptor in forked processes.
+        self.descriptor: int = os.dup(held)
+
+    def release(self) -> None:
+        os.close(self.descriptor)
+        self._lock.release()
 
 
 def lock_folder(folder: Path) -> FolderLock:
@@ -41,16 +46,17 @@ def lock_folder(folder: Path) -> FolderLock:
         If the folder cannot be created or written in.
     `FolderLocked`
     """
-    lock = FolderLock(folder / "lock", thread_local=False)
+    lock = FileLock(folder / "lock", thread_local=False)
     try:
         # In two steps, so that the error names the folder above that cannot be created.
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(exist_ok=True)
         lock.acquire(timeout=0)
+        locked = FolderLock(lock)
         # Another process may have removed the file after it was opened here.
-        if os.fstat(lock.descriptor).st_nlink:
-            return lock
-        lock.release()
+        if os.fstat(locked.descriptor).st_nlink:
+            return locked
+        locked.release()
     except Timeout:
         pass
     except OSError as error:

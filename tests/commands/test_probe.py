@@ -23,13 +23,13 @@ import os, signal, sys
 from elmo_plugin.analysis import features
 from elmo_plugin.commands.main import main
 features._SENTENCES_PER_COMMIT = 4
-commit, left = features.write_json, [int(sys.argv[1])]
-def counted(*arguments):
-    commit(*arguments)
+commit, left = features.Store.commit, [int(sys.argv[1])]
+def counted(*arguments, **progress):
+    commit(*arguments, **progress)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-features.write_json = counted
+features.Store.commit = counted
 main(sys.argv[2:])
 """
 

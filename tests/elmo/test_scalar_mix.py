@@ -105,13 +105,3 @@ def test_gradients_equal_finite_differences(layers, mask, layer_norm):
 def test_another_number_of_layers_is_refused(layers, mask):
     with pytest.raises(ConfigurationError, match="expected 2 layers, found 3"):
         ScalarMix(2)(layers, mask)
-
-
-def test_another_number_of_fixed_weights_is_refused():
-    with pytest.raises(ConfigurationError, match="of 3 layers, the token layer included, found 2"):
-        ScalarMix(3, fixed_weights=[0.5, 0.5])
-
-
-def test_an_unknown_normalisation_is_refused():
-    with pytest.raises(ConfigurationError, match="true, false or \"batch\", found 'token'"):
-        ScalarMix(3, layer_norm="token")

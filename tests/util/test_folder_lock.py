@@ -36,7 +36,8 @@ def test_a_child_keeps_the_lock_of_a_killed_parent(tmp_path):
     script = "import os, subprocess, sys; from pathlib import Path\n"
     script += "from elmo_plugin.util.folder_lock import lock_folder\n"
     script += "lock = lock_folder(Path(sys.argv[1]))\n"
-    script += "child = subprocess.Popen(['sleep', '60'], pass_fds=[lock.descriptor], stdout=2)\n"
+    script += "child = subprocess.Popen(['sleep', '60'], pass_fds=[lock.descriptor], stdout=2, "
+    script += "preexec_fn=os.getpid)\n"
     script += "print(child.pid, flush=True); os.kill(os.getpid(), 9)"
     command = [sys.executable, "-c", script, tmp_path / "out"]
     child = int(subprocess.run(command, stdout=subprocess.PIPE).stdout)

@@ -22,16 +22,9 @@ _SENTENCES = RowFile("sentences.npy", "<i8", 4, "num_sentences")
 
 class IndexWriter(Store):
     """
-    Writes the folder of a `ContextIndex`. For the errors see `Store`.
-
-    # Parameters
-
-    folder : `Path`
-        Created if needed. An index in it is continued if it has the same settings.
-    settings : `Dict[str, Any]`
-        The head of `index.json`, with `layers` and `dim`.
-    force : `bool`
-        Begin anew if the folder holds an index.
+    Writes the folder of a `ContextIndex`. The settings are the head of `index.json`, with `layers`
+    and `dim`; an index that has the same is continued, unless `force` is true. For the errors see
+    `Store`.
     """
 
     state_file = _INDEX_FILE

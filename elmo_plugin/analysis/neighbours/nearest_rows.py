@@ -55,7 +55,7 @@ class NearestRows:
             products[max(0, start - first) : max(0, end - first)] = -numpy.inf
         threshold = self.threshold
         if len(products) > self._number:
-            # A row with a product 2 tolerances below those of `number` rows is not nearer.
+            # A row whose product is 2 tolerances below `number` others is not nearer.
             reached = numpy.partition(products, -self._number)[-self._number]
             threshold = max(threshold, reached - 2 * self._tolerance)
         self.add_rows(numpy.flatnonzero(products >= threshold) + first)
@@ -85,7 +85,7 @@ def search(
     on_progress: Callable[[int], object] = lambda num_rows: None,
 ) -> None:
     """
-    Compares all rows with all queries, in one pass over the rows; `vectors` are those of `nearest`.
+    Compares all rows with all queries, in one pass over the rows, the vectors of `nearest`.
     The products of `rows_per_block` rows, by default 32 MB in float32, are computed before they are
     compared. `on_progress` is called with the number of rows done since the last call.
     """

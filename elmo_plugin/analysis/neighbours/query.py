@@ -87,8 +87,9 @@ def find_neighbours(
     on_progress: Callable[[int], object] = lambda num_contexts: None,
 ) -> Iterator[Neighbours]:
     """
-    Finds the contexts of a text whose vectors are nearest to those of words in their sentences, by
-    cosine, in each layer of an index. The search is exact but for the half precision of the index.
+    Finds the contexts of a text that are nearest to words in their sentences, by the cosine of
+    their vectors, in each layer of an index. The search is exact but for the half precision of the
+    index.
 
     One pass over the index compares up to 512 queries. Memory grows with the number of queries in a
     pass, not with the index.

@@ -45,7 +45,7 @@ class FrozenLayers:
         return {**self.__dict__, "_cache": None, "_cached_for": None}
 
     def __call__(self, character_ids: torch.Tensor) -> BilmOutput:
-        """As `Bilm.forward`, in float32 (float64 if the biLM is)."""
+        """Computes what `Bilm.forward` does, in float32 (float64 if the biLM is)."""
         mask = self._bilm.checked_mask(character_ids)
         cache = self._current_cache()
         with torch.no_grad():
@@ -77,16 +77,6 @@ class FrozenLayers:
         if self._cache_folder is not None:
             self._cache_folder = self._cache = None
             self._rounds = True
-
-    def flush(self) -> None:
-        """See `LayerCache.flush`."""
-        if self._cache is not None:
-            self._cache.flush()
-
-    def report(self) -> None:
-        """See `LayerCache.report`."""
-        if self._cache is not None:
-            self._cache.report()
 
     def _compute(
         self, ids: torch.Tensor, lengths: List[int], missing: Sequence[int], entries: torch.Tensor

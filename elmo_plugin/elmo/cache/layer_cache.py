@@ -31,8 +31,8 @@ _MAX_PENDING_BYTES = 16 * 2**20
 _MIN_FREE_BYTES = 20 * 2**30
 # Address space, neither RAM nor disk; the maximum size of the file.
 _MAP_SIZE = 2**40
-# Pages at the end of the file that LMDB counts although a failed commit did not write them.
-_MAX_UNUSED_BYTES = 2**20
+# Pages at the end of the file that LMDB may count without having written them.
+_MAX_UNUSED_BYTES = 2**14
 
 _Entries = Iterator[Tuple[bytes, numpy.ndarray]]
 
@@ -51,14 +51,8 @@ class LayerCache:
     the disk, or a tenth of a smaller disk, are left. The locks of LMDB do not work on network file
     systems, nor between containers that share a folder but not their process numbers.
 
-    Use `open` to create one, because a process must not have a store open twice.
-
-    # Parameters
-
-    path : `Path`
-        The folder of one biLM's entries; created if needed.
-    width : `int`
-        Numbers per token.
+    Use `open` to create one, because a process must not have a store open twice. `path` is the
+    folder of one biLM's entries, `width` the numbers per token.
     """
 
     _opened: Dict[Path, "LayerCache"] = {}
@@ -145,7 +139,7 @@ class LayerCache:
     def prefetch(self, keys: Iterable[bytes]) -> None:
         """Reads the entries of `keys` into memory for the next calls of `read`."""
         prefetched = {key: layers.copy() for key, layers in self._entries(keys)}
-        # Keeps those of the last call, because the model still reads the current batch.
+        # Keeps the entries of the last call, because the model still reads the current batch.
         self._prefetched = (prefetched, *self._prefetched[:1])
 
     def write(self, entries: Iterable[Tuple[bytes, numpy.ndarray]]) -> None:
@@ -181,7 +175,7 @@ class LayerCache:
         self._pending, self._pending_bytes = {}, 0
 
     def report(self) -> None:
-        """As `flush`; and logs how many sentences were found since the last report."""
+        """Flushes, and logs how many sentences were found since the last report."""
         self.flush()
         if self._num_sought:
             logger.info(

@@ -66,8 +66,8 @@ def _sentences(
     character_ids: torch.Tensor, sentences: Optional[torch.Tensor]
 ) -> Iterator[numpy.ndarray]:
     """The character ids of each sentence, shape `(num_tokens, max_characters_per_token)`."""
-    # NumPy, because PyTorch would start further threads here, which compete with those of the
-    # model. Shape: (num_texts, num_tokens, max_characters_per_token)
+    # NumPy, because PyTorch would start further threads here, which compete with the model's.
+    # Shape: (num_texts, num_tokens, max_characters_per_token)
     texts = character_ids.flatten(end_dim=-3).cpu().numpy()
     # Shape: (num_texts, num_tokens)
     mask: numpy.ndarray = numpy.any(texts > 0, axis=2)

@@ -40,8 +40,8 @@ _Path = Union[str, os.PathLike]
 @dataclass(frozen=True)
 class DumpSummary:
     """
-    The result of `dump_embeddings`. The first three numbers are of the whole file, which has fewer
-    datasets than lines only if sentences are keys; `num_resumed` lines are from an earlier call.
+    The numbers of the whole file, which has fewer datasets than lines only if sentences are keys,
+    and of the lines from an earlier call.
     """
 
     num_lines: int
@@ -52,14 +52,8 @@ class DumpSummary:
 
 class DumpFile(ResumableFile):
     """
-    The file that `dump_embeddings` writes, from rows that need the same disk space again.
-
-    # Parameters
-
-    path, force
-        See `ResumableFile`. The suffix of `path` is the format.
-    settings : `Dict[str, Any]`
-        Attributes of the file, see `Dump`.
+    The file that `dump_embeddings` writes, from rows that need the same disk space again. The
+    settings become attributes of the file, whose suffix is the format.
     """
 
     def __init__(self, path: Path, settings: Dict[str, Any], force: bool) -> None:
@@ -73,7 +67,7 @@ class DumpFile(ResumableFile):
         super().__init__(path, files, settings, progress, force)
 
     def add(self, group: SentenceGroup, sentences: List[EmbeddedSentence]) -> None:
-        """Commits the lines that follow those of the last commit."""
+        """Commits the lines that follow the last commit."""
         for name, words, vectors in sentences:
             self.append("vectors", vectors)
             self.append("sentences", f"{json.dumps([name, vectors.shape, words])}\n".encode())
@@ -132,7 +126,7 @@ def dump_embeddings(
         Called with the number of lines done since the last call.
     num_workers : `int`, optional (default = `0`)
         Processes that compute vectors, which share the cores, unless `OMP_NUM_THREADS` is set; 0
-        for this process alone. The vectors are those of one process with as many threads.
+        for this process alone. One process with as many threads gives the same vectors.
 
     # Raises
 
@@ -140,10 +134,8 @@ def dump_embeddings(
         If the biLM is stateful, the input is empty, the format cannot do what the options ask for,
         the output cannot be written (see `ResumableFile`) or was begun with another text, vectors
         are not finite, or a worker is killed.
-    `ImportError`
-        If the output is Parquet and pyarrow is not installed.
-    `OSError`
-        If reading or writing fails. The lines done are kept.
+    `ImportError`, `OSError`
+        If Parquet needs pyarrow, or reading or writing fails. The lines done are kept.
     """
     if bilm.stateful:
         raise ConfigurationError("`dump_embeddings` needs a biLM that is not stateful.")

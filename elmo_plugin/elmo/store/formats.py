@@ -3,9 +3,10 @@
 import json
 import os
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import h5py
 import numpy
@@ -35,7 +36,8 @@ _BYTES_PER_ROW_GROUP = 64_000_000
 _WORD_COLUMNS = ["sentence", "position", "word"]
 
 
-class Dump(NamedTuple):
+@dataclass(frozen=True)
+class Dump:
     """The content of a file."""
 
     #: Iterates over the sentences. Their vectors are read when they are used.
@@ -259,7 +261,7 @@ def _pyarrow() -> Any:
 
 
 def _schema(vectors: numpy.ndarray) -> Any:
-    """The columns of a file of vectors such as those of any sentence."""
+    """The columns of a file; `vectors` are of any sentence."""
     pyarrow = _pyarrow()
     *layers, _, dim = vectors.shape
     names = [f"layer_{layer}" for layer in range(layers[0])] if layers else ["vector"]

@@ -16,19 +16,9 @@ class ResumableFile(Store):
     The rows from which a file is written at the end, in the folder `PATH.unfinished`. The file is
     either complete or absent, whatever stops its writer.
 
-    # Parameters
-
-    path : `Path`
-        The file to write, or a symbolic link to it; its folder is created if needed.
-    files, settings, start
-        See `Store`.
-    force : `bool`
-        Replace a finished file, and unfinished work with other settings.
-
-    # Raises
-
-    `ConfigurationError`
-        If the file is finished, or a pipe or device; see also `Store`.
+    `path` is the file or a symbolic link to it; its folder is created if needed. `force` replaces a
+    finished file, and unfinished work with other settings; a pipe or device is never replaced. For
+    the other parameters and the errors see `Store`.
     """
 
     def __init__(
@@ -41,14 +31,14 @@ class ResumableFile(Store):
     ) -> None:
         self.path = resumable_file(path)
         folder = Path(f"{self.path}{UNFINISHED}")
-        # The suffix may be that of a link.
+        # A link may have the suffix.
         self._whole = folder / f"whole{path.suffix}"
         super().__init__(folder, files, settings, start, force)
 
     def finish(self, write: Callable[[Path], T]) -> T:
         """
-        Calls a function that writes the file, and removes the rows. Returns its result. If it
-        raises `OSError`, all commits are kept.
+        Returns the result of a function that writes the file, and removes the rows, or keeps them
+        if it raises `OSError`.
         """
         with atomic_write(self._whole) as path:
             result = write(path)

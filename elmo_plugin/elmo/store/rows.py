@@ -31,14 +31,14 @@ class RowFile(NamedTuple):
     #: Numbers per row.
     width: int
     #: What the number of its rows is called in the state. Files with as many rows share it.
-    count: str
+    counter: str
 
     def mapped(self, folder: Path, state: Dict[str, Any]) -> numpy.ndarray:
         """
         Its rows, shape `(num_rows, width)`, mapped into memory: not read until they are used.
         Raises `ConfigurationError` if the file is damaged.
         """
-        shape = (state[self.count], self.width)
+        shape = (state[self.counter], self.width)
         if not shape[0]:
             return numpy.zeros(shape, self.dtype)
         try:
@@ -54,9 +54,11 @@ class RowFile(NamedTuple):
         if num_rows and not (path.exists() and path.stat().st_size >= size):
             raise damaged(folder, f"{self.name} is missing or too short")
         file = open(path, "r+b" if num_rows else "w+b")
-        self.write_header(file, num_rows)
+        if not num_rows:
+            self.write_header(file, 0)
+        if file.seek(0, os.SEEK_END) > size:
+            file.truncate(size)
         file.seek(size)
-        file.truncate()
         return file
 
     def write_header(self, file: BinaryIO, num_rows: int) -> None:
@@ -119,7 +121,7 @@ class Store:
     ) -> None:
         self.folder = folder
         self._files = {file.name: file for file in files}
-        self._start = {**settings, **start, **{file.count: 0 for file in files}}
+        self._start = {**settings, **start, **{file.counter: 0 for file in files}}
         #: Settings, progress and numbers of rows as of the last commit.
         self.state = dict(self._start)
         self._stack = ExitStack()
@@ -144,10 +146,10 @@ class Store:
 
     def commit(self, **progress: Any) -> None:
         """Keeps what was appended, together with this progress."""
-        counts = {file.count: self.num_rows(name) for name, file in self._files.items()}
+        counts = {file.counter: self.num_rows(name) for name, file in self._files.items()}
         for name, file in self._files.items():
             opened = self._opened[name]
-            file.write_header(opened, counts[file.count])
+            file.write_header(opened, counts[file.counter])
             opened.seek(0, os.SEEK_END)
             opened.flush()
             os.fsync(opened.fileno())
@@ -192,12 +194,12 @@ class Store:
                 )
             anew = bool(difference)
         if anew:
-            # First, so that rows of an earlier state are never taken for those of another.
+            # First, so that an earlier state never counts the rows that follow.
             write_json(path, self.state)
         else:
             self.state = {**self.state, **found}
         for name, file in self._files.items():
-            opened = file.open(self.folder, self.state[file.count])
+            opened = file.open(self.folder, self.state[file.counter])
             self._opened[name] = self._stack.enter_context(opened)
 
     def _check_empty(self) -> None:

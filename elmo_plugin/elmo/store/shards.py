@@ -65,11 +65,11 @@ def dump_shards_with_ray(
     num_cpus: float = 1,
 ) -> _Outcomes:
     """
-    As `dump_shards`, with a Ray task for each text, see `run_with_ray`. All machines of a cluster
-    need the texts, files of the biLM and the folder of the outputs at the same paths. Only paths
-    and settings are sent, and `load`, which is called once in each worker. A task whose worker dies
-    is started again, and continues after the lines that are done. So does the next call, if this
-    process is killed.
+    Does what `dump_shards` does with a Ray task for each text, see `run_with_ray`. All machines of
+    a cluster need the texts, files of the biLM and the folder of the outputs at the same paths.
+    Only paths and settings are sent, and `load`, which is called once in each worker. A task whose
+    worker dies is started again, and continues after the lines that are done. So does the next
+    call, if this process is killed.
     """
     texts = list(outputs)
     settings = (options, force, max(1, int(num_cpus)))

@@ -231,29 +231,21 @@ def test_settings_that_fit_nothing_are_refused(shared_bilm, text, tmp_path, opti
     assert os.listdir(tmp_path) == ["text.txt"]
 
 
-def test_an_empty_text_is_refused(shared_bilm, text, tmp_path):
-    write(text, ["", " "])
-    with pytest.raises(ConfigurationError, match="text.txt: expected words, found none in 2"):
-        make_index(shared_bilm, text, tmp_path / "index")
-
-
-def test_a_pipe_is_refused(shared_bilm, tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ConfigurationError, match="pipe can be read only once"):
-        make_index(shared_bilm, tmp_path / "pipe", tmp_path / "index")
-
-
-def test_a_stateful_bilm_is_refused(make_bilm, text, tmp_path):
-    with pytest.raises(ConfigurationError, match="not stateful"):
-        make_index(make_bilm(stateful=True), text, tmp_path / "index")
-
-
-def test_vectors_that_are_not_finite_are_refused(make_bilm, text, tmp_path):
-    bilm = make_bilm()
+def test_what_gives_no_index_is_refused(shared_bilm, make_bilm, text, tmp_path):
+    damaged = make_bilm()
     with torch.no_grad():
-        next(bilm.lstm.parameters()).fill_(numpy.nan)
-    with pytest.raises(ConfigurationError, match="line 1 of the text: expected finite vectors"):
-        make_index(bilm, text, tmp_path / "index")
+        next(damaged.lstm.parameters()).fill_(numpy.nan)
+    os.mkfifo(tmp_path / "pipe")
+    empty = write(tmp_path / "empty.txt", ["", " "])
+    for bilm, source, message in (
+        (shared_bilm, empty, "empty.txt: expected words, found none in 2"),
+        (shared_bilm, tmp_path / "pipe", "pipe can be read only once"),
+        (make_bilm(stateful=True), text, "not stateful"),
+        (damaged, text, "line 1 of the text: expected finite vectors"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            make_index(bilm, source, tmp_path / "index")
+        assert not (tmp_path / "index").exists()
 
 
 @pytest.mark.parametrize(

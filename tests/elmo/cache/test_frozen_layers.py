@@ -91,17 +91,6 @@ def test_another_process_finds_the_layers_of_the_first(folder, sentences, dtype)
     assert read == []
 
 
-def test_both_placements_come_from_one_entry(folder, sentences):
-    cached = Elmo(num_mixes=2, dropout=0.0, cache=str(folder))
-    plain = Elmo(num_mixes=2, dropout=0.0)
-    ids = plain.bilm.characters.batch_ids(sentences)
-    for _ in range(2):
-        for found, expected in zip(cached.representations(ids), plain.representations(ids)):
-            torch.testing.assert_close(found, expected, rtol=1e-3, atol=5e-4)
-    sum(mixed.sum() for mixed in cached.representations(ids)).backward()
-    assert all(mix.layer_scores.grad.abs().sum() > 0 for mix in cached.mixes)
-
-
 @pytest.mark.parametrize(
     "change, tolerance",
     [
@@ -141,10 +130,11 @@ def take_a_step(bilm):
     bilm.requires_grad_(False)
 
 
-def load(bilm):
-    state = {name: value.clone() for name, value in bilm.state_dict().items()}
-    state["character_encoder.projection.weight"] *= 1.5
-    bilm.load_state_dict(state)
+def load_with_a_model(bilm):
+    model = torch.nn.Sequential(bilm)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    state["0.character_encoder.projection.weight"] *= 1.5
+    model.load_state_dict(state)
 
 
 def warm_up(bilm):
@@ -167,7 +157,7 @@ def evaluate(bilm):
         [change_data],
         [change_data, evaluate],
         [take_a_step],
-        [load],
+        [load_with_a_model],
         [warm_up],
     ],
     ids=lambda changes: "-".join(change.__name__ for change in changes),
@@ -189,20 +179,6 @@ def test_weights_that_change_later_change_the_entries(bilm, folder, sentences, c
     assert torch.equal(frozen(ids).layers, before)
 
 
-def test_weights_of_a_part_of_a_model_change_its_entries(folder, sentences):
-    elmo = Elmo(dropout=0.0, cache=str(folder))
-    model = torch.nn.Sequential(elmo)
-    ids = elmo.bilm.characters.batch_ids(sentences)
-    before = elmo(ids)
-    state = {name: value.clone() for name, value in model.state_dict().items()}
-    state["0.bilm.character_encoder.projection.weight"] *= 1.5
-    model.load_state_dict(state)
-    loaded = elmo(ids)
-    assert relative_error(loaded, before) > 0.01
-    change_data(elmo.bilm)
-    assert relative_error(elmo(ids), loaded) > 0.01
-
-
 def test_the_fingerprint_is_computed_when_the_mode_changes_and_not_for_each_batch(
     folder, sentences, monkeypatch
 ):
@@ -220,22 +196,6 @@ def test_the_fingerprint_is_computed_when_the_mode_changes_and_not_for_each_batc
             elmo(ids)
         assert len(computed) == 2 * (epoch + 1)
     assert len(LayerCache.opened()) == 1
-
-
-def test_a_bilm_that_was_trained_and_frozen_again_uses_other_entries(folder, sentences):
-    elmo = Elmo(dropout=0.0, cache=str(folder))
-    ids = elmo.bilm.characters.batch_ids(sentences)
-    before = elmo(ids)
-    elmo.bilm.requires_grad_(True)
-    optimizer = torch.optim.Adam(elmo.bilm.parameters(), lr=0.1, fused=True)
-    elmo(ids).sum().backward()
-    optimizer.step()
-    elmo.bilm.requires_grad_(False)
-    plain = Elmo(dropout=0.0)
-    plain.load_state_dict(elmo.state_dict())
-    assert relative_error(elmo(ids), plain(ids)) < 1e-3
-    for words, now, then in zip(sentences, elmo(ids), before):
-        assert not words or not torch.allclose(now, then, rtol=0.1)
 
 
 def test_autocast_does_not_change_the_entries(bilm, folder, sentences):
@@ -262,24 +222,17 @@ def test_layers_too_large_for_half_precision_are_not_written(bilm, folder, sente
     assert cache not in LayerCache.opened()[1:] and LayerCache.opened()[1]._pending
 
 
-def test_a_model_with_a_cache_can_be_copied_and_pickled(folder, sentences):
-    elmo = Elmo(dropout=0.0, cache=str(folder))
-    ids = elmo.bilm.characters.batch_ids(sentences)
-    expected = elmo(ids)
-    assert torch.equal(copy.deepcopy(elmo)(ids), expected)
-    assert torch.equal(pickle.loads(pickle.dumps(elmo))(ids), expected)
-    assert len(LayerCache.opened()) == 1
-
-
-def test_a_pickled_model_works_where_its_cache_cannot_be_opened(folder, sentences, caplog):
+def test_a_copy_works_with_and_without_its_cache(folder, sentences, caplog):
     elmo = Elmo(dropout=0.0, cache=str(folder))
     ids = elmo.bilm.characters.batch_ids(sentences)
     expected, pickled = elmo(ids), pickle.dumps(elmo)
+    for copied in (copy.deepcopy(elmo), pickle.loads(pickled)):
+        assert torch.equal(copied(ids), expected)
+    assert len(LayerCache.opened()) == 1
     LayerCache.close_all()
     shutil.rmtree(folder)
     folder.write_text("not a folder")
-    found = pickle.loads(pickled)(ids)
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=5e-4)
+    torch.testing.assert_close(pickle.loads(pickled)(ids), expected, rtol=1e-3, atol=5e-4)
     assert "cannot be opened" in caplog.records[-1].getMessage()
 
 
