@@ -25,7 +25,7 @@ STOREYS: Dict[str, List[Dict[str, float]]] = {
         {"serve": -3.2, "integrations": 0},
         {"analysis": -3.2},
     ],
-    "Plugin: AllenNLP": [{"tasks": 1.8}, {"training": 2.7, "metrics": 5.4, "archives": -3.2}],
+    "Plugin: AllenNLP": [{"tasks": 1.8}, {"training": 2.7, "archives": -3.2}],
     "Core: torch, NumPy, h5py, safetensors, filelock": [
         {"elmo": 0},
         {"bilm": 0},
@@ -40,7 +40,6 @@ CONTENTS = {
     "analysis": "probes, contexts, studies",
     "tasks": "a room for each task",
     "training": "what the trainer lacks",
-    "metrics": "shared by tasks",
     "archives": "untrusted archives",
     "elmo": "scalar mix, stores of vectors",
     "bilm": "the model, files, pre-training",
