@@ -60,7 +60,7 @@ def test_every_layer_stays_within_two_percent(exact, bilm):
 
 def test_it_is_the_bilm_of_the_rounded_weights(exact, bilm):
     for name in int8_layers(bilm):
-        exact.get_submodule(name).weight.copy_(bilm.get_submodule(name).matrix.dequantize())
+        exact.get_submodule(name).weight.copy_(bilm.get_submodule(name).dequantize())
     for found, expected in zip(layers(bilm), layers(exact)):
         assert (found - expected).norm() < 5e-4 * expected.norm()
 
@@ -208,7 +208,7 @@ def test_an_archive_gives_its_bilm_widened(tmp_path, files, bilm):
     found = TrainedModel.read(train(tmp_path, files, "int8")).bilm()
     assert not int8_layers(found)
     for name in int8_layers(bilm):
-        widened = bilm.get_submodule(name).matrix.dequantize()
+        widened = bilm.get_submodule(name).dequantize()
         assert torch.equal(found.get_parameter(f"{name}.weight"), widened)
 
 

@@ -1,4 +1,4 @@
-"""`PackedLinear` against `torch.nn.Linear`, and the life of its packed copy."""
+"""`PackedLinear`, `PackedMatrix` and padded products against plain ones."""
 
 import copy
 import pickle
@@ -9,12 +9,69 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from elmo_plugin.modules.linear.packed import PackedLinear, PackedMatrix
-from elmo_plugin.modules.linear.products import HAS_ONEDNN, ONEDNN_TAKES_BFLOAT16
+from elmo_plugin.modules.linear import packed
+from elmo_plugin.modules.linear.packed import (
+    HAS_ONEDNN,
+    ONEDNN_TAKES_BFLOAT16,
+    PackedLinear,
+    PackedMatrix,
+    column_sums,
+    padded_linear,
+    padded_rows,
+    transposed_product,
+    with_rows,
+)
+from tests.bilm.oracle import relative_error
 
 # So large that the packed copy is in oneDNN's own layout.
 NUM_IN, NUM_OUT = 440, 500
+# Small, small for a single row, and neither.
+SHAPES = [(30, 40), (500, 440), (500, 1100)]
+ERRORS = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 0.02}
 needs_onednn = pytest.mark.skipif(not HAS_ONEDNN, reason="this torch cannot pack")
+
+
+@pytest.fixture(params=SHAPES, ids=str)
+def weight(request):
+    return torch.randn(request.param, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("dtype", ERRORS)
+@pytest.mark.parametrize("num_rows", [0, 1, 16, 64, 65, 200])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_the_product_of_a_packed_matrix_is_that_of_linear(weight, dtype, num_rows, has_bias):
+    torch.manual_seed(1)
+    weight, most = weight.to(dtype), ERRORS[dtype]
+    out_features, in_features = weight.shape
+    inputs = torch.randn(num_rows, in_features).to(dtype)
+    bias = torch.randn(out_features).to(dtype) if has_bias else None
+    expected = linear(inputs.double(), weight.double(), None if bias is None else bias.double())
+    before = [value.clone() for value in (inputs, bias) if value is not None]
+    found = PackedMatrix(torch.nn.Parameter(weight)).product(inputs, bias)
+    assert found.dtype == dtype and found.shape == (num_rows, out_features)
+    assert not found.requires_grad
+    torch.testing.assert_close(found.double(), expected, rtol=most, atol=most * in_features / 8)
+    # What is added belongs to the caller.
+    after = [value for value in (inputs, bias) if value is not None]
+    assert all(torch.equal(*pair) for pair in zip(before, after))
+
+
+def test_a_matrix_that_does_not_lie_row_by_row_is_packed_as_well(weight):
+    inputs = torch.randn(5, len(weight))
+    found = PackedMatrix(weight.t()).product(inputs)
+    # A sum of so many numbers.
+    most = 1e-5 * len(weight) / 30
+    torch.testing.assert_close(found, inputs @ weight, rtol=1.3e-6, atol=most)
+
+
+def test_it_knows_what_gains_by_packing():
+    cpu = torch.device("cpu")
+    assert PackedMatrix.can_pack(cpu, torch.float32) == HAS_ONEDNN
+    packed = [PackedMatrix(torch.zeros(shape))._packed is not None for shape in SHAPES]
+    assert packed == [False, HAS_ONEDNN, HAS_ONEDNN]
+    assert PackedMatrix.can_pack(cpu, torch.bfloat16) == ONEDNN_TAKES_BFLOAT16
+    assert not PackedMatrix.can_pack(cpu, torch.float64)
+    assert not PackedMatrix.can_pack(torch.device("cuda"), torch.float32)
 
 
 def assert_is_linear(layer, inputs, bias=None, most=1e-5):
@@ -185,26 +242,15 @@ def test_a_frozen_layer_stays_packed_in_a_model_in_training(layer):
 
 
 @needs_onednn
-def test_a_weight_that_moves_drops_its_copy(layer):
-    # The rounded weight may come to stand at the address of the exact one.
-    layer.to(torch.bfloat16)
-    assert packed_copy(layer) is None
-
-
-@needs_onednn
-def test_a_weight_whose_data_is_replaced_is_packed_again(layer):
-    # As `torch.nn.utils.vector_to_parameters` does.
-    layer.weight.data = torch.randn(NUM_OUT, NUM_IN) / 10
-    with torch.no_grad():
-        assert_is_linear(layer, torch.randn(3, NUM_IN))
-
-
-@needs_onednn
-def test_an_unchanged_weight_is_packed_once(layer):
+def test_an_unchanged_weight_is_packed_once_and_one_that_moves_drops_its_copy(layer):
     packed = packed_copy(layer)
     with torch.no_grad():
         layer(torch.randn(9, NUM_IN))
     assert packed_copy(layer) is packed
+    assert layer.state_dict().keys() == {"weight", "bias"}
+    # The rounded weight may come to stand at the address of the exact one.
+    layer.to(torch.bfloat16)
+    assert packed_copy(layer) is None
 
 
 @pytest.mark.parametrize(
@@ -219,23 +265,6 @@ def test_a_copy_packs_for_itself(layer, duplicate):
         twin.weight.mul_(3)
         assert_is_linear(twin, inputs)
         assert_is_linear(layer, inputs)
-
-
-def test_the_packed_copy_is_no_part_of_the_state(layer):
-    assert layer.state_dict().keys() == {"weight", "bias"}
-
-
-def test_weights_made_in_inference_mode_work():
-    with torch.inference_mode():
-        layer = PackedLinear(NUM_IN, NUM_OUT)
-        assert_is_linear(layer, torch.randn(5, NUM_IN))
-    with torch.no_grad():
-        assert_is_linear(layer, torch.randn(5, NUM_IN), torch.randn(NUM_OUT))
-
-
-def test_inference_mode_may_read_a_weight_made_outside(layer):
-    with torch.inference_mode():
-        assert_is_linear(layer, torch.randn(5, NUM_IN), torch.randn(NUM_OUT))
 
 
 @pytest.mark.parametrize("frozen", [True, False])
@@ -280,10 +309,66 @@ def test_a_weight_made_and_changed_in_inference_mode_is_packed_again():
         torch.testing.assert_close(layer(inputs), expected)
 
 
-@pytest.mark.parametrize("num_rows", [63, 64, 65, 128, 200])
-def test_padding_rows_does_not_change_the_product(num_rows):
-    layer = PackedLinear(NUM_IN, 16 * 32).eval()
-    inputs = torch.randn(num_rows, NUM_IN)
-    with torch.no_grad():
-        expected = torch.nn.functional.linear(inputs, layer.weight, layer.bias)
-        torch.testing.assert_close(layer(inputs), expected)
+@pytest.fixture
+def of_bfloat16(monkeypatch):
+    """The path of a processor with bfloat16."""
+    monkeypatch.setattr(packed, "ONEDNN_TAKES_BFLOAT16", True)
+
+
+MOST = {**ERRORS, torch.bfloat16: 0.01}
+
+
+def test_there_are_few_different_numbers_of_rows():
+    numbers = [padded_rows(number) for number in range(1, 8193)]
+    assert all(number <= padded for number, padded in enumerate(numbers, start=1))
+    assert all(padded - number < max(4, number / 16) for number, padded in enumerate(numbers, 1))
+    assert len(set(numbers)) == 128 // 4 + 6 * 16
+    assert all(padded_rows(number) == number for number in numbers)
+    assert padded_rows(0) == 0
+
+
+@pytest.mark.parametrize("dtype", ERRORS)
+@pytest.mark.parametrize("num_rows", [0, 1, 5, 64, 131])
+def test_padding_changes_neither_values_nor_gradients(of_bfloat16, dtype, num_rows):
+    torch.manual_seed(1)
+    shapes = [(num_rows, 6), (7, 6), (7,)]
+    exact = [torch.randn(shape, dtype=torch.float64).to(dtype) for shape in shapes]
+    tensors = [tensor.clone().requires_grad_() for tensor in exact]
+    references = [tensor.double().requires_grad_() for tensor in exact]
+    found, expected = padded_linear(*tensors), linear(*references)
+    assert found.shape == expected.shape and found.dtype == dtype
+    found.square().sum().backward()
+    expected.square().sum().backward()
+    if num_rows:
+        assert relative_error(found, expected) < MOST[dtype]
+    for tensor, reference in zip(tensors, references):
+        if num_rows:
+            assert relative_error(tensor.grad, reference.grad) < 2 * MOST[dtype]
+        else:
+            assert not tensor.grad.any()
+
+
+@pytest.mark.parametrize("dtype", ERRORS)
+@pytest.mark.parametrize("widths", [(3, 5), (5, 3)])
+@pytest.mark.parametrize("extra_rows", [0, 9])
+def test_a_transposed_product_ignores_rows_of_zeros(of_bfloat16, dtype, widths, extra_rows):
+    torch.manual_seed(2)
+    left, right = (torch.randn(131, width).to(dtype) for width in widths)
+    expected = left.double().t() @ right.double()
+    found = transposed_product(with_rows(left, 131 + extra_rows), right)
+    assert found.shape == expected.shape
+    assert relative_error(found, expected) < MOST[dtype]
+    assert relative_error(transposed_product(left, with_rows(right, 140)), expected) < MOST[dtype]
+
+
+def test_rows_are_added_and_removed():
+    values = torch.arange(6.0).view(3, 2)
+    assert torch.equal(with_rows(values, 2), values[:2])
+    assert torch.equal(with_rows(values, 3), values)
+    assert torch.equal(with_rows(values, 5), torch.cat([values, torch.zeros(2, 2)]))
+
+
+@pytest.mark.parametrize("dtype", ERRORS)
+def test_sums_are_not_rounded_at_each_step(dtype):
+    # In steps of bfloat16 the sum of ones stays at 256.
+    assert column_sums(torch.ones(4096, 3, dtype=dtype)).tolist() == [4096.0] * 3
