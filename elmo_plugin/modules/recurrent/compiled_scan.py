@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
 from elmo_plugin.modules.linear.packed import PackedLinear
-from elmo_plugin.modules.recurrent.cells import Cell, Weights
+from elmo_plugin.modules.recurrent.cells import Weights
 from elmo_plugin.modules.recurrent.scan import (
     Backend,
     Gradients,
@@ -107,12 +107,15 @@ def _forward(
         final = RecurrentState(
             dense_copy(state.hidden, outputs.dtype), dense_copy(state.cell, full)
         )
+    input_layer, recurrent_layer, projection_layer = call.layers or (None, None, None)
     cell_outputs = None
     if weights.projection is not None:
         cell_outputs = saved.cell_outputs if saved else outputs.new_empty(rows, dim)
     scan = {
         **_settings(run, weights, len(final.cell), state is not None),
-        **_weights(run.cell, call),
+        "input": _panels(weights.input, input_layer, run.cell.num_input_gates),
+        "recurrent": _panels(weights.recurrent, recurrent_layer, run.cell.num_recurrent_gates),
+        "projection": _panels(weights.projection, projection_layer),
         "input_dim": inputs.size(1),
         "inputs": inputs.contiguous(),
         "bias": weights.bias.to(full),
@@ -126,24 +129,14 @@ def _forward(
     return scan, (outputs, final)
 
 
-def _weights(cell: Cell, call: LayerCall) -> Dict[str, Optional[torch.Tensor]]:
-    """Panels of the weights, cached by the layers that own them."""
-    weights = call.weights
-    input, recurrent, projection = call.layers or (None, None, None)
-    return {
-        "input": _panels(weights.input, input, cell.num_input_gates),
-        "recurrent": _panels(weights.recurrent, recurrent, cell.num_recurrent_gates),
-        "projection": (
-            None if weights.projection is None else _panels(weights.projection, projection)
-        ),
-    }
-
-
-def _panels(weight: torch.Tensor, layer: Optional[Linear], *num_gates: int) -> torch.Tensor:
+def _panels(
+    weight: Optional[torch.Tensor], layer: Optional[Linear], *num_gates: int
+) -> Optional[torch.Tensor]:
+    """`panels`, cached by the layer that owns the weight, if there is one."""
     if isinstance(layer, PackedLinear):
         return layer.cached(panels, *num_gates)
     # Not `layer.weight`, which for an `Int8Linear` may be on the device `meta` by now.
-    return panels(weight, *num_gates)
+    return None if weight is None else panels(weight, *num_gates)
 
 
 def panels(weight: torch.Tensor, num_gates: Optional[int] = None) -> torch.Tensor:

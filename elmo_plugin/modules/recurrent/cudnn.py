@@ -27,7 +27,6 @@ class Cudnn(Backend):
 
     device = "cuda"
     follows_autocast = False
-    is_recorded = True
 
     def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
         """
@@ -51,6 +50,10 @@ class Cudnn(Backend):
     def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
         """See `Backend`."""
         return [_recurrence(run.cell, call, run.batch_sizes) for call in run.calls]
+
+    def differentiable(self, run: Run) -> List[Result]:
+        """`forward`, which autograd records."""
+        return self.forward(run)
 
 
 def _recurrence(cell: Cell, call: LayerCall, batch_sizes: List[int]) -> Result:

@@ -99,8 +99,6 @@ class Backend(ABC):
     follows_autocast: ClassVar[bool] = True
     #: Whether gates are saved in the type of the products, or in float32 at least.
     saves_product_type: ClassVar[bool] = False
-    #: Whether autograd records `forward`, so that `backward` is not needed.
-    is_recorded: ClassVar[bool] = False
 
     def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
         """
@@ -125,9 +123,7 @@ class Backend(ABC):
         raise NotImplementedError
 
     def differentiable(self, run: Run) -> List[Result]:
-        """`forward` with gradients."""
-        if self.is_recorded:
-            return self.forward(run)
+        """`forward` with gradients, those of `backward`."""
         results = []
         for inputs, weights, state, _ in run.calls:
             outputs, *final = _Scan.apply(
@@ -191,7 +187,8 @@ class _Scan(torch.autograd.Function):
             d_projected = None
             if weights.projection is not None:
                 d_projected = torch.empty_like(saved.hidden_states)
-            d = Gradients(*gradients, d_gates[: len(inputs)], d_projected)
+            outputs, final_hidden, final_cell = gradients
+            d = Gradients(outputs, final_hidden, final_cell, d_gates[: len(inputs)], d_projected)
             d_state = ctx.backend.backward(run, saved, d)
             d_inputs = None
             if ctx.needs_input_grad[3]:

@@ -73,19 +73,15 @@ def test_a_library_of_another_user_is_not_loaded(cache, monkeypatch):
 
 
 @needs_compiler
-def test_the_compiler_may_be_given_with_arguments(cache, monkeypatch):
-    monkeypatch.setenv("CXX", "c++ -Wall")
-    assert compiled_kernels() is not None
-    monkeypatch.setenv("CXX", "")
-    compiled_kernels.cache_clear()
-    assert compiled_kernels() is not None and len(list(cache.iterdir())) == 2
-
-
-@needs_compiler
-def test_the_compiler_may_be_called_by_another_program(cache, tmp_path, monkeypatch):
+def test_the_compiler_may_be_given_with_arguments_or_called_by_another_program(
+    cache, tmp_path, monkeypatch
+):
     # As `CXX="ccache c++"`: every call begins with the name of the compiler.
-    monkeypatch.setenv("CXX", fake_compiler(tmp_path, 'test "$1" = c++ && exec "$@"') + " c++")
-    assert compiled_kernels() is not None
+    caller = fake_compiler(tmp_path, 'test "$1" = c++ && exec "$@"') + " c++"
+    for number, command in enumerate(("c++ -Wall", "", caller), start=1):
+        monkeypatch.setenv("CXX", command)
+        compiled_kernels.cache_clear()
+        assert compiled_kernels() is not None and len(list(cache.iterdir())) == number
 
 
 def test_without_a_home_folder_there_are_none(cache, monkeypatch, caplog):

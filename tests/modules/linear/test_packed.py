@@ -127,76 +127,43 @@ def test_no_rows_give_no_rows(layer, bias):
         assert layer(torch.zeros(0, NUM_IN), bias).shape == (0, NUM_OUT)
 
 
-def _in_place(layer):
-    # As moving averages of weights are kept, in a copy that stays in evaluation mode.
-    layer.weight.mul_(2)
+def new_weight():
+    return torch.randn(NUM_OUT, NUM_IN) / NUM_IN
 
 
-def _loaded(layer):
-    layer.load_state_dict(PackedLinear(NUM_IN, NUM_OUT).state_dict())
-
-
-def _replaced(layer):
-    layer.weight = torch.nn.Parameter(torch.randn(NUM_OUT, NUM_IN) / NUM_IN)
-
-
-def _rounded(layer):
-    layer.to(torch.bfloat16).to(torch.float32)
-
-
-def _optimised(layer, fused=False):
+def optimise(layer, evaluates=False, **settings):
     with torch.enable_grad():
         layer(torch.randn(3, NUM_IN)).square().sum().backward()
-    torch.optim.Adam(layer.parameters(), lr=0.1, fused=fused).step()
+    if evaluates:
+        layer(torch.randn(3, NUM_IN))
+    torch.optim.Adam(layer.parameters(), lr=0.1, **settings).step()
 
 
-def _optimised_by_a_fused_kernel(layer):
-    _optimised(layer, fused=True)
-
-
-def _optimised_after_an_evaluation(layer):
-    with torch.enable_grad():
-        layer(torch.randn(3, NUM_IN)).square().sum().backward()
-    layer(torch.randn(3, NUM_IN))
-    torch.optim.Adam(layer.parameters(), lr=0.1).step()
-
-
-def _written_through_data(layer):
-    # As AllenNLP's moving averages do it.
-    layer.weight.data.copy_(torch.randn(NUM_OUT, NUM_IN) / NUM_IN)
-
-
-def _an_element_written_through_data(layer):
+def write_an_element(layer):
     layer.weight.data[1, 2] += 1.0
     layer.eval()
 
 
-def _written_while_in_training_mode(layer):
-    layer.train()
-    layer.weight.data.copy_(torch.randn(NUM_OUT, NUM_IN) / NUM_IN)
-
-
-def _data_replaced(layer):
-    layer.weight.data = torch.randn(NUM_OUT, NUM_IN) / NUM_IN
+CHANGES = {
+    # As moving averages of weights are kept, in a copy that stays in evaluation mode.
+    "in place": lambda layer: layer.weight.mul_(2),
+    "loaded": lambda layer: layer.load_state_dict(PackedLinear(NUM_IN, NUM_OUT).state_dict()),
+    "replaced": lambda layer: setattr(layer, "weight", torch.nn.Parameter(new_weight())),
+    "rounded": lambda layer: layer.to(torch.bfloat16).to(torch.float32),
+    "optimised": optimise,
+    "optimised by a fused kernel": lambda layer: optimise(layer, fused=True),
+    "optimised after an evaluation": lambda layer: optimise(layer, evaluates=True),
+    # As AllenNLP's moving averages do it.
+    "written through data": lambda layer: layer.weight.data.copy_(new_weight()),
+    "an element written through data": write_an_element,
+    "written while in training mode": lambda layer: layer.train().weight.data.copy_(new_weight()),
+    # As `torch.nn.utils.vector_to_parameters` does.
+    "data replaced": lambda layer: setattr(layer.weight, "data", new_weight()),
+}
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize(
-    "change",
-    [
-        _in_place,
-        _loaded,
-        _replaced,
-        _rounded,
-        _optimised,
-        _optimised_by_a_fused_kernel,
-        _optimised_after_an_evaluation,
-        _written_through_data,
-        _an_element_written_through_data,
-        _written_while_in_training_mode,
-        _data_replaced,
-    ],
-)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_changed_weight_is_packed_again(layer, change, frozen):
     inputs = torch.randn(5, NUM_IN)
     with torch.no_grad():
