@@ -28,8 +28,8 @@ class Int8Linear(torch.nn.Module):
     precision; their low and high bytes are rows of one product. Elsewhere the weight is converted
     to float32 for every product: small, but slow.
 
-    A state dict holds the integers as `weight` and their scales as `scale`. A `PackedLinear` and
-    this layer can each load the state of the other.
+    A state dict holds the integers as `weight` and their scales as `scale`. This layer and a
+    `PackedLinear` can each load the state of the other.
     """
 
     caches_packed = True
@@ -60,7 +60,7 @@ class Int8Linear(torch.nn.Module):
 
     @property
     def integers(self) -> torch.Tensor:
-        """Shape `(out_features, in_features)`, int8; a copy if the weight is packed."""
+        """Shape `(out_features, in_features)`; a copy if the weight is packed."""
         return self._stored.to_dense().t().contiguous() if self.is_packed else self._stored
 
     def dequantize(self) -> torch.Tensor:
@@ -69,10 +69,7 @@ class Int8Linear(torch.nn.Module):
 
     @property
     def weight(self) -> torch.Tensor:
-        """
-        Shape `(out_features, in_features)`, float32. If it is packed, without values on the device
-        `meta` (except under autocast): only `forward` can multiply with it then.
-        """
+        """In float32; if packed, without values on `meta` (except under autocast) for its shape."""
         if self.is_packed and not torch.is_autocast_enabled(self.scale.device.type):
             return torch.empty(self._shape, device="meta")
         return self.dequantize()
@@ -89,10 +86,6 @@ class Int8Linear(torch.nn.Module):
         bias = self.bias if bias is None else bias
         if tracks_gradients(inputs, bias):
             self.drop_packed()
-        return self.product(inputs, bias)
-
-    def product(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        """See `PackedMatrix.product`; the result has the type of `inputs`."""
         values, num_rows = inputs.float(), len(inputs)
         if not self.is_packed or not num_rows:
             product = linear(values, self.dequantize())
@@ -111,6 +104,9 @@ class Int8Linear(torch.nn.Module):
         if bias is not None:
             product.add_(bias)
         return product.to(inputs.dtype)
+
+    #: As that of a `PackedMatrix`.
+    product = forward
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "Int8Linear":
         scale = self.scale
@@ -140,9 +136,8 @@ class Int8Linear(torch.nn.Module):
             weight, state[f"{prefix}scale"] = quantized_rows(weight.to(self.scale.device))
         super()._load_from_state_dict(state, prefix, *args)
         if weight is not None and weight.shape != self._shape:
-            error_msgs.append(
-                f"{name}: expected shape {tuple(self._shape)}, found {tuple(weight.shape)}."
-            )
+            shapes = tuple(self._shape), tuple(weight.shape)
+            error_msgs.append("{}: expected shape {}, found {}.".format(name, *shapes))
         elif weight is not None:
             # Copied: the loaded tensor may be memory-mapped, and new addresses tell of new weights.
             self._store(weight.to(self.scale.device, copy=True), self.scale.clone())

@@ -81,25 +81,19 @@ class GraphScan(Backend):
                     # The kernels count tokens from the first of all.
                     shift = tokens.start * of_inputs.stride(0) * of_inputs.element_size()
                     kept: Sequence[torch.Tensor] = saved[number][:3] if saved else ()
-                    addresses.append(
-                        [
-                            of_inputs.data_ptr() - shift,
-                            outputs.data_ptr(),
-                            *(part.data_ptr() for part in kept),
-                            *(3 - len(kept)) * [0],
-                        ]
-                    )
+                    pointers = (part.data_ptr() for part in (outputs, *kept))
+                    missing = (3 - len(kept)) * [0]
+                    addresses.append([of_inputs.data_ptr() - shift, *pointers, *missing])
                 graph.run(addresses, schedule)
-            return [
-                (
-                    outputs,
-                    RecurrentState(
-                        graph.hidden[layer, :rows].clone(),
-                        graph.cell_state[layer, :rows].to(first.weights.bias.dtype, copy=True),
-                    ),
+            full = first.weights.bias.dtype
+            finals = [
+                RecurrentState(
+                    graph.hidden[layer, :rows].clone(),
+                    graph.cell_state[layer, :rows].to(full, copy=True),
                 )
-                for layer, outputs in enumerate(every_outputs)
+                for layer in range(len(calls))
             ]
+            return list(zip(every_outputs, finals))
 
     def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
         """See `Backend`."""

@@ -66,9 +66,6 @@ class Packing:
         )
 
     def reversal(self) -> torch.Tensor:
-        """
-        Shape `(num_packed,)`. Indexing packed tokens with it reverses every sentence; applied twice
-        it changes nothing.
-        """
+        """Shape `(num_packed,)`. Indexing packed tokens with it reverses every sentence."""
         # Both indices list the same tokens: the rank of each is its place in the other.
         return self.forward_index.argsort()[self.backward_index.argsort().argsort()]
