@@ -1,5 +1,6 @@
 """Recurrent encoders for AllenNLP models."""
 
+from abc import abstractmethod
 from typing import Any, ClassVar, Optional, Tuple, Type
 
 import torch
@@ -64,9 +65,9 @@ class RecurrentEncoder(Seq2SeqEncoder):
         encoded = self._encode(tokens, Packing.from_mask(mask))
         return encoded.unflatten(0, mask.shape).to(inputs.dtype)
 
+    @abstractmethod
     def _encode(self, tokens: torch.Tensor, packing: Packing) -> torch.Tensor:
         """From shape `(batch_size * num_tokens, input_size)` to `(…, output_dim)`."""
-        raise NotImplementedError
 
 
 class BidirectionalEncoder(RecurrentEncoder):

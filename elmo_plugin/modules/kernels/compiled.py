@@ -45,11 +45,8 @@ def compiled_kernels() -> Optional[ctypes.CDLL]:
         logger.info(f"Running without compiled kernels: {SWITCH} is 0")
         return None
     try:
-        command = shlex.split(os.environ.get("CXX") or "c++")
-        compiler = shutil.which(command[0])
-        if compiler is None:
-            raise OSError(f"found no compiler {command[0]}")
-        command = [compiler, *command[1:]]
+        name, *rest = shlex.split(os.environ.get("CXX") or "c++")
+        command = [shutil.which(name) or name, *rest]
         sources = [path.read_text(encoding="utf-8") for path in [*_SOURCES, *_HEADERS]]
         key = _hash("\0".join([*sources, *command, *_FLAGS, _processor()]).encode())
         folder = cache_folder()

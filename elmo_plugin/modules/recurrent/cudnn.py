@@ -77,7 +77,7 @@ def _recurrence(cell: Cell, call: LayerCall, batch_sizes: List[int]) -> Result:
         return outputs, RecurrentState(*(part[0] for part in final))
     # Empty sentences keep their state.
     return outputs, RecurrentState(
-        *(torch.cat([part[0], before[rows:]]) for part, before in zip(final, state))
+        *(torch.cat([part[0], before[rows:].to(part)]) for part, before in zip(final, state))
     )
 
 

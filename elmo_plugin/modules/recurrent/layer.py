@@ -158,6 +158,8 @@ def recurrences(cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[in
         calls = [call._replace(inputs=call.inputs.to(inputs_dtype)) for call in calls]
         run = run._replace(calls=calls)
         results = backend.differentiable(run) if has_gradients else backend.forward(run)
+    if inputs_dtype == dtype:
+        return results
     return [
         (outputs.to(dtype), RecurrentState(state.hidden.to(dtype), state.cell))
         for outputs, state in results

@@ -73,11 +73,10 @@ def _forward(run: Run, call: LayerCall, saved: Optional[SavedActivations]) -> Re
     full = torch.promote_types(inputs.dtype, torch.float32)
     dim, cell_step = weights.hidden_dim(cell), CellStep(run, inputs)
     through_input, through_recurrent, projection = _matrices(call)
-    bias = weights.recurrent_bias
+    bias, outputs = weights.recurrent_bias, outputs_of(call, saved)
     bias = None if bias is None else bias.to(inputs.dtype)
-    outputs = outputs_of(call, saved)
     hidden, cell_state = state or (None, outputs.new_zeros(batch_size, dim, dtype=full))
-    hidden = hidden if hidden is None else hidden.to(inputs.dtype)
+    hidden = None if hidden is None else hidden.to(inputs.dtype)
     cell_state = cell_state.to(full).contiguous()
     buffer = outputs.new_empty(batch_size, dim)
     ended: List[Tuple[torch.Tensor, torch.Tensor]] = []
@@ -100,9 +99,8 @@ def _forward(run: Run, call: LayerCall, saved: Optional[SavedActivations]) -> Re
         new_cell_state = saved.cell_states[step] if saved else torch.empty_like(cell_state[:size])
         if projection is not None:
             cell_output = saved.cell_outputs[step] if saved else buffer[:size]
-        cell_step.forward(
-            input_gates, recurrent, cell_state[:size], gates, new_cell_state, cell_output
-        )
+        previous = cell_state[:size]
+        cell_step.forward(input_gates, recurrent, previous, gates, new_cell_state, cell_output)
         cell_state = new_cell_state
         if projection is not None:
             hidden.copy_(projection.product(cell_output))
@@ -110,9 +108,8 @@ def _forward(run: Run, call: LayerCall, saved: Optional[SavedActivations]) -> Re
                 hidden.clamp_(-cell.projection_clip, cell.projection_clip)
     ended.append((outputs if hidden is None else hidden, cell_state))
     # Shorter sentences ended first but come last.
-    hidden_states, cell_states = zip(*reversed(ended))
-    final = RecurrentState(torch.cat(hidden_states), torch.cat(cell_states).to(weights.bias.dtype))
-    return outputs, final
+    final_hidden, final_cell = (torch.cat(parts) for parts in zip(*reversed(ended)))
+    return outputs, RecurrentState(final_hidden, final_cell.to(weights.bias.dtype))
 
 
 def _matrices(call: LayerCall) -> Tuple[Matrix, Matrix, Optional[Matrix]]:
