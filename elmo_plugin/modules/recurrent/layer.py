@@ -101,7 +101,8 @@ class RecurrentLayer(torch.nn.Module):
     def _call(self, inputs: torch.Tensor, state: Optional[RecurrentState], cell: Cell) -> LayerCall:
         layers = self.input, self.recurrent, self.projection
         given = [layer for layer in layers if layer is not None]
-        if tracks_gradients(inputs, *(state or ()), *self.parameters()):
+        # Without gradients, parameters are not even listed: that takes as long as a product.
+        if torch.is_grad_enabled() and tracks_gradients(inputs, *(state or ()), *self.parameters()):
             for layer in given:
                 layer.drop_packed()
         caches = all(layer.caches_packed for layer in given)
@@ -142,7 +143,7 @@ def recurrences(cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[in
     dtype, device = weights.bias.dtype, weights.bias.device.type
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
-    has_gradients = tracks_gradients(
+    has_gradients = torch.is_grad_enabled() and tracks_gradients(
         *(part for each in calls for part in (each.inputs, *(each.state or ()), *each.weights))
     )
     run = Run(cell, calls, list(batch_sizes))
