@@ -25,10 +25,7 @@ _HEADERS = sorted(_FOLDER.glob("*.h"))
 #: The environment variable that turns kernels off if it is 0.
 SWITCH = "ELMO_COMPILED_KERNELS"
 # Without traps, GCC vectorises loops with comparisons. NaN and infinity are treated as with them.
-_FLAGS = (
-    *("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"),
-    *("-fPIC", "-fopenmp"),
-)
+_FLAGS = "-O3 -march=native -fno-math-errno -fno-trapping-math -fPIC -fopenmp".split()
 _MAX_SECONDS = 300
 
 

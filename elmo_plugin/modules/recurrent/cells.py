@@ -70,10 +70,7 @@ class Cell(ABC):
         return torch.nn.functional.pad(bias, (0, missing * (len(bias) // self.num_bias_gates)))
 
     def kernel_setting(self, num_sentences: int, hidden_dim: int) -> Any:
-        """
-        What the kernel takes besides arrays: a number, or a dense float32 tensor of shape
-        `(num_sentences, hidden_dim)`.
-        """
+        """A number for the kernel, or a dense float32 tensor, `(num_sentences, hidden_dim)`."""
         return 0.0
 
 
