@@ -19,12 +19,11 @@ from allennlp.nn.util import bucket_values, get_dropout_mask
 from torch.func import functional_call
 from torch.nn.functional import linear, pad
 
-from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
+from elmo_plugin.modules.recurrent.cells import HighwayLstmCell, Weights
+from elmo_plugin.modules.recurrent.layer import recurrences
 from elmo_plugin.modules.recurrent.packing import Packing
-from elmo_plugin.modules.recurrent.recurrence import recurrences
 from elmo_plugin.modules.recurrent.scan import LayerCall
-from elmo_plugin.modules.recurrent.weights import Weights
-from elmo_plugin.modules.seq2seq_encoders.bidirectional import BiGru
+from elmo_plugin.modules.seq2seq_encoders import BiGru
 from elmo_plugin.tasks.coref.antecedents import pair_products
 
 # Spans, the offsets of their antecedents, and the embeddings of these.

@@ -19,7 +19,7 @@ from allennlp.modules.stacked_alternating_lstm import StackedAlternatingLstm
 from common import Row, by_turns, measuring_parser, median_rate, report
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from elmo_plugin.modules.seq2seq_encoders.highway_lstm import HighwayLstm
+from elmo_plugin.modules.seq2seq_encoders import HighwayLstm
 
 DROPOUT = 0.1
 REQUIREMENTS = {

@@ -67,7 +67,6 @@ ALLENNLP_SIDE = (
     "elmo_plugin.integrations.for_spacy",
     "elmo_plugin.modules.kernels.gpu.character_lookup",
     "elmo_plugin.modules.kernels.gpu.lstm_steps",
-    "elmo_plugin.modules.kernels.gpu.probe",
     "elmo_plugin.modules.kernels.gpu.softmax_rows",
     "elmo_plugin.modules.seq2seq_encoders",
     "elmo_plugin.modules.token_embedders",

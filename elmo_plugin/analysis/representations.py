@@ -11,7 +11,7 @@ from elmo_plugin.bilm import Bilm, BilmOptions
 from elmo_plugin.bilm.fingerprint import fingerprint
 from elmo_plugin.elmo.cove import embed_with_cove
 from elmo_plugin.elmo.embed import embed_sentences
-from elmo_plugin.modules.cove_encoder import CoveEncoder
+from elmo_plugin.modules.cove_files import CoveEncoder
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.word_vectors import parse_vectors, vector_lines
 

@@ -3,7 +3,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 import torch
 
 from elmo_plugin.bilm.options import BilmOptions, LstmOptions
-from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
+from elmo_plugin.modules.recurrent.cells import LstmCell
 from elmo_plugin.modules.recurrent.layer import RecurrentLayer, run_layers
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState

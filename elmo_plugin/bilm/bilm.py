@@ -14,13 +14,12 @@ from elmo_plugin.bilm.options import (
 from elmo_plugin.bilm.token_layer import CharacterEncoder, TokenEmbeddings, TokenLayerTable
 from elmo_plugin.bilm.vocabulary_file import BEGIN_SENTENCE, END_SENTENCE
 from elmo_plugin.modules.linear.int8 import Int8Linear
-from elmo_plugin.modules.linear.packed import PackedLinear
+from elmo_plugin.modules.linear.packed import PackedLinear, tracks_gradients
 from elmo_plugin.modules.recurrent.packing import Packing
 from elmo_plugin.modules.recurrent.scan import RecurrentState
 from elmo_plugin.util.bfloat16 import warn_of_slow_bilm
 from elmo_plugin.util.distinct_rows import distinct_rows
 from elmo_plugin.util.errors import ConfigurationError
-from elmo_plugin.util.gradients import tracks_gradients
 
 
 class BilmOutput(NamedTuple):

@@ -7,7 +7,7 @@ import numpy
 import torch
 
 from elmo_plugin.elmo.token_batches import map_in_batches
-from elmo_plugin.modules.cove_encoder import CoveEncoder
+from elmo_plugin.modules.cove_files import CoveEncoder
 
 Vector = Union[numpy.ndarray, torch.Tensor]
 

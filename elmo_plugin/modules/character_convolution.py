@@ -33,7 +33,8 @@ def character_maxima(
     convolutions: Sequence[torch.nn.Linear],
 ) -> torch.Tensor:
     """
-    The maximum over positions of each filter of convolutions over the characters of words.
+    The maximum over positions of each filter of convolutions over the characters of words: shape
+    `(num_words, num_filters)`, the filters in the order of `convolutions`.
 
     First, the product of each character's embedding with each position of each filter is computed;
     then a filter on a window is a sum of one such number per position, a sixteenth of the
@@ -50,19 +51,10 @@ def character_maxima(
         Shape `(num_characters, embedding_dim)`; on a CPU float32. Row 0 gets no gradient.
     convolutions : `Sequence[torch.nn.Linear]`
         The filters of each width: from `width * embedding_dim` to the number of filters.
-
-    # Returns
-
-    `torch.Tensor`
-        Shape `(num_words, num_filters)`, the filters in the order of `convolutions`.
     """
     # On a GPU, where this would wait for the device, a wrong id gives NaN.
-    on_cpu = character_ids.device.type == "cpu"
-    if (
-        on_cpu
-        and character_ids.numel()
-        and not 0 <= character_ids.min() <= character_ids.max() < len(embedding)
-    ):
+    is_checked = character_ids.device.type == "cpu" and character_ids.numel() > 0
+    if is_checked and not 0 <= character_ids.min() <= character_ids.max() < len(embedding):
         found = f"{int(character_ids.min())} to {int(character_ids.max())}"
         raise IndexError(f"Expected character ids from 0 to {len(embedding) - 1}, found {found}.")
     trained = torch.cat([embedding[:1].detach(), embedding[1:]])

@@ -6,7 +6,7 @@ change speed and memory, and results only by rounding.
 """
 
 # Rows of a product are padded to a multiple of this or of a larger power of two, see
-# `linear/products.py`: `benchmarks/embed.py` and `benchmarks/pretrain.py`, float32 and bfloat16.
+# `linear/packed.py`: `benchmarks/embed.py` and `benchmarks/pretrain.py`, float32 and bfloat16.
 ROW_MULTIPLE = 4
 # Int8 products of more rows are padded to a multiple of this: `benchmarks/embed.py`, int8.
 INT8_ROW_MULTIPLE = 64

@@ -16,7 +16,7 @@ def decode(
     end_scores: torch.Tensor,
 ) -> List[List[int]]:
     """
-    Viterbi decoding of a whole batch at once.
+    Decodes a whole batch at once.
 
     # Parameters
 
@@ -24,13 +24,11 @@ def decode(
         Shape `(batch_size, num_tokens, num_labels)`. The score of each label at each token.
     mask : `torch.Tensor`
         Shape `(batch_size, num_tokens)`, real tokens first in each row.
-    start_scores : `torch.Tensor`
-        Shape `(num_labels,)`. The score of a label at a sentence's first token.
+    start_scores, end_scores : `torch.Tensor`
+        Shape `(num_labels,)`. The score of a label at a sentence's first and last token.
     transition_scores : `torch.Tensor`
-        Shape `(num_labels, num_labels)`, from the row's label to the column's.
-    end_scores : `torch.Tensor`
-        Shape `(num_labels,)`. The score of a label at a sentence's last token. In start, transition
-        and end scores, -inf forbids a label or transition.
+        Shape `(num_labels, num_labels)`, from the row's label to the column's. In these scores and
+        those of start and end, -inf forbids a transition or label.
 
     # Returns
 

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import List, Optional, Union
 
@@ -25,32 +25,25 @@ _HEADERS = sorted(_FOLDER.glob("*.h"))
 #: The environment variable that turns kernels off if it is 0.
 SWITCH = "ELMO_COMPILED_KERNELS"
 # Without traps, GCC vectorises loops with comparisons. NaN and infinity are treated as with them.
-_FLAGS = (
-    *("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"),
-    *("-fPIC", "-fopenmp"),
-)
+_FLAGS = "-O3 -march=native -fno-math-errno -fno-trapping-math -fPIC -fopenmp".split()
 _MAX_SECONDS = 300
 
 
 @lru_cache(maxsize=None)
 def compiled_kernels() -> Optional[ctypes.CDLL]:
     """
-    The library of the kernels; `None` where they cannot be built, or where the environment variable
-    `ELMO_COMPILED_KERNELS` is `0`.
-
-    They are built at first use with the machine's C++ compiler (`$CXX`, or `c++`) and kept in the
-    user's cache folder. The file name contains hashes of the source, the compiler's command, the
-    processor and the content: a file that is damaged, or belongs to another user, is built again.
+    The library of the kernels, built at first use with the machine's C++ compiler (`$CXX`, or
+    `c++`) and kept in the user's cache folder; `None` where it cannot be built, or where the
+    environment variable `ELMO_COMPILED_KERNELS` is `0`. The file name contains hashes of the
+    source, the compiler's command, the processor and the content: a file that is damaged, or
+    belongs to another user, is built again.
     """
     if os.environ.get(SWITCH) == "0":
         logger.info(f"Running without compiled kernels: {SWITCH} is 0")
         return None
     try:
-        command = shlex.split(os.environ.get("CXX") or "c++")
-        compiler = shutil.which(command[0])
-        if compiler is None:
-            raise OSError(f"found no compiler {command[0]}")
-        command = [compiler, *command[1:]]
+        name, *rest = shlex.split(os.environ.get("CXX") or "c++")
+        command = [shutil.which(name) or name, *rest]
         sources = [path.read_text(encoding="utf-8") for path in [*_SOURCES, *_HEADERS]]
         key = _hash("\0".join([*sources, *command, *_FLAGS, _processor()]).encode())
         folder = cache_folder()
@@ -96,19 +89,16 @@ def _build(command: List[str], cache: Path, key: str) -> Path:
         ]
         # Not linked to OpenMP, so that its functions resolve to the runtime that PyTorch has
         # loaded: a second runtime would start its own threads.
+        run = partial(subprocess.run, check=True, capture_output=True, timeout=_MAX_SECONDS)
         with ThreadPoolExecutor() as executor:
-            list(executor.map(_run, steps))
-        _run([*command, "-shared", *map(str, parts), "-o", str(built)])
+            list(executor.map(run, steps))
+        run([*command, "-shared", *map(str, parts), "-o", str(built)])
         # Loaded before it is kept, to fail here if it cannot be loaded.
         ctypes.CDLL(str(built))
         library = cache / _name(key, built.read_bytes())
         # Several processes may build at once; each sees a whole file or none.
         os.replace(built, library)
     return library
-
-
-def _run(command: List[str]) -> None:
-    subprocess.run(command, check=True, capture_output=True, timeout=_MAX_SECONDS)
 
 
 def _name(key: str, content: bytes) -> str:

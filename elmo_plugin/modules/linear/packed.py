@@ -1,36 +1,102 @@
+"""
+Linear layers whose weights are packed for many small matrix products, products padded to few
+different sizes for oneDNN, and sums in half precision.
+"""
+
 from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 import torch
-from torch.nn.functional import linear
+from torch.nn.functional import linear, pad
 
 from elmo_plugin.modules import tuning
-from elmo_plugin.modules.linear.products import (
-    HAS_ONEDNN,
-    ONEDNN_TAKES_BFLOAT16,
-    padded_linear,
-    padded_rows,
-    with_rows,
-)
-from elmo_plugin.util.gradients import tracks_gradients
 from elmo_plugin.util.weight_state import WeightState
 
+HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(
+    torch.ops.mkldnn, "_reorder_linear_weight"
+)
+ONEDNN_TAKES_BFLOAT16 = HAS_ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 Copy = TypeVar("Copy")
+
+
+def tracks_gradients(*tensors: Optional[torch.Tensor]) -> bool:
+    """True if autograd would track a result of these tensors."""
+    return torch.is_grad_enabled() and any(
+        tensor is not None and tensor.requires_grad for tensor in tensors
+    )
+
+
+def padded_rows(num_rows: int) -> int:
+    """
+    The number of rows, at most 3 or a sixteenth more, to which matrices are padded for a product.
+
+    oneDNN compiles code for every new number of rows, which takes up to 15 ms, so only few numbers
+    are used: multiples of `ROW_MULTIPLE` up to 128, then 16 from each power of two to the next.
+    """
+    multiple = max(tuning.ROW_MULTIPLE, 2 ** num_rows.bit_length() // 32)
+    return -(-num_rows // multiple) * multiple
+
+
+def onednn_compiles(values: torch.Tensor) -> bool:
+    """
+    True if oneDNN compiles code for products of such values, under the current `torch.autocast`.
+    """
+    dtype = values.dtype
+    if torch.is_autocast_enabled(values.device.type):
+        dtype = torch.get_autocast_dtype(values.device.type)
+    return ONEDNN_TAKES_BFLOAT16 and values.device.type == "cpu" and dtype == torch.bfloat16
+
+
+def with_rows(values: torch.Tensor, num_rows: int) -> torch.Tensor:
+    """The first `num_rows` rows of a matrix, followed by rows of zeros if it has fewer."""
+    num_missing = num_rows - len(values)
+    return pad(values, (0, 0, 0, num_missing)) if num_missing > 0 else values[:num_rows]
+
+
+def padded_linear(
+    inputs: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor] = None
+) -> torch.Tensor:
+    """
+    `torch.nn.functional.linear` of inputs of shape `(num_rows, in_features)`. They are padded where
+    oneDNN compiles its products and those of its backward pass.
+    """
+    num_rows = len(inputs)
+    if onednn_compiles(inputs):
+        inputs = with_rows(inputs, padded_rows(num_rows))
+    return linear(inputs, weight, bias)[:num_rows]
+
+
+def transposed_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """
+    `left.t() @ right` of matrices of shapes `(num_rows, m)` and `(num_rows, n)`, in the order that
+    is faster on a CPU. If one has more rows than the other, the additional rows must be zeros.
+    """
+    if left.size(1) > right.size(1):
+        return transposed_product(right, left).t()
+    num_rows = min(len(left), len(right))
+    if not onednn_compiles(left):
+        return left[:num_rows].t() @ right[:num_rows]
+    num_rows = padded_rows(num_rows)
+    # To transpose the smaller one in memory costs less than it saves.
+    return with_rows(left, num_rows).t().contiguous() @ with_rows(right, num_rows)
+
+
+def column_sums(values: torch.Tensor) -> torch.Tensor:
+    """The sum of the rows of a matrix `(num_rows, num_columns)`, shape `(num_columns,)`."""
+    # In half precision a sum is rounded at each step; a product accumulates in float32.
+    if values.dtype in (torch.bfloat16, torch.float16):
+        return (values.new_ones(1, len(values)) @ values).squeeze(0)
+    return values.sum(dim=0)
 
 
 class PackedMatrix:
     """
-    A copy of a matrix for many products with few rows, as a recurrent layer needs them.
+    A copy of a matrix, shape `(out_features, in_features)`, for many products with few rows.
 
     On a CPU PyTorch reorders a matrix for each product; here it is reordered once, into oneDNN's
     blocked layout, which makes a product of 16 rows by 512 x 16,384 three times as fast. The copy
     takes as much memory as the matrix and does not follow its changes. A small matrix is copied
     transposed instead. On a GPU, or where PyTorch lacks the operation, products are
     `torch.nn.functional.linear`.
-
-    # Parameters
-
-    weight : `torch.Tensor`
-        Shape `(out_features, in_features)`.
     """
 
     def __init__(self, weight: torch.Tensor) -> None:
@@ -58,19 +124,8 @@ class PackedMatrix:
 
     def product(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
-        The product, without gradients.
-
-        # Parameters
-
-        inputs : `torch.Tensor`
-            Shape `(num_rows, in_features)`.
-        bias : `Optional[torch.Tensor]`
-            Shape `(out_features,)`; added to every row.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(num_rows, out_features)`.
+        The product with inputs of shape `(num_rows, in_features)`, without gradients, plus the bias
+        in every row: shape `(num_rows, out_features)`.
         """
         num_rows = len(inputs)
         is_one_row = num_rows == 1 and self._is_small_for_one_row
@@ -101,30 +156,31 @@ class PackedLinear(torch.nn.Linear):
 
     def forward(self, inputs: torch.Tensor, bias: Optional[torch.Tensor] = None) -> torch.Tensor:
         """
-        # Parameters
-
-        inputs : `torch.Tensor`
-            Shape `(num_rows, in_features)`.
-        bias : `Optional[torch.Tensor]`
-            Shape `(out_features,)`. Default: the bias of the layer.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(num_rows, out_features)`.
+        From shape `(num_rows, in_features)` to `(num_rows, out_features)`; `bias` replaces that of
+        the layer.
         """
         bias = self.bias if bias is None else bias
         if tracks_gradients(self.weight, inputs, bias):
             self.drop_packed()
             return padded_linear(inputs, self.weight, bias)
-        if self.caches_packed and self._can_pack(inputs):
-            return self.cached(PackedMatrix).product(inputs, bias)
+        if (
+            self.caches_packed
+            and inputs.dtype == self.weight.dtype
+            and not torch.is_autocast_enabled(inputs.device.type)
+        ):
+            return self.packed().product(inputs, bias)
         return linear(inputs, self.weight, bias)
 
     @property
     def caches_packed(self) -> bool:
         """True while a packed copy is cached between forward passes without gradients."""
         return not self.training or not self.weight.requires_grad
+
+    def packed(self) -> PackedMatrix:
+        """The weight for products without gradients, cached if it is a copy."""
+        if PackedMatrix.can_pack(self.weight.device, self.weight.dtype):
+            return self.cached(PackedMatrix)
+        return PackedMatrix(self.weight)
 
     def drop_packed(self) -> None:
         """Forgets the packed copy; the next forward pass without gradients makes a new one."""
@@ -137,14 +193,6 @@ class PackedLinear(torch.nn.Linear):
             copy = WeightState([weight]), pack(weight, *arguments)
             self._copies[pack, arguments] = copy
         return copy[1]
-
-    def _can_pack(self, inputs: torch.Tensor) -> bool:
-        return (
-            PackedMatrix.can_pack(inputs.device, inputs.dtype)
-            and inputs.dtype == self.weight.dtype
-            and not torch.is_autocast_enabled("cpu")
-            and inputs.size(0) > 0
-        )
 
     def train(self, mode: bool = True) -> "PackedLinear":
         """Drops the packed copy too; `eval()` calls this."""

@@ -5,151 +5,178 @@ from math import inf
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
+from torch.nn.functional import pad
 
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
-from elmo_plugin.modules.linear.panels import panels
-from elmo_plugin.modules.recurrent.cell import Cell
+from elmo_plugin.modules.linear.packed import PackedLinear
+from elmo_plugin.modules.recurrent.cells import Weights
 from elmo_plugin.modules.recurrent.scan import (
+    Backend,
+    Gradients,
     LayerCall,
+    Linear,
     RecurrentState,
+    Result,
+    Run,
     SavedActivations,
     dense_copy,
     outputs_of,
 )
-from elmo_plugin.modules.recurrent.weights import Weights
 
 # Types of products, in the names of compiled functions.
 _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+# Vectors per panel if the rows of the weight are not those of gates.
+_PLAIN = 4
 
 
-def can_scan(
-    cell: Cell, weights: Weights, dtype: torch.dtype, num_sentences: Optional[int] = None
-) -> bool:
-    """
-    True if the steps of this cell can be one compiled call.
+class CompiledScan(Backend):
+    """The results of a sentence do not depend on the other sentences."""
 
-    # Parameters
+    device = "cpu"
+    follows_autocast = False
 
-    cell : `Cell`
-    weights : `Weights`
-        All must be on a CPU and of type `dtype`.
-    dtype : `torch.dtype`
-        The type of products: float32, or bfloat16 if no gradients are tracked and the products are
-        small; for large ones oneDNN is faster.
-    num_sentences : `Optional[int]`
-        The number of sentences of the batch; `None` if gradients are tracked.
-    """
-    parts = (weights.input, weights.recurrent, weights.projection)
-    is_fast = dtype == torch.float32 or (
-        dtype == torch.bfloat16 and num_sentences is not None and is_small(weights, num_sentences)
-    )
-    return (
-        is_fast
-        and all(part is None or part.dtype == dtype for part in parts)
-        and cell.kernel is not None
-        # The weight of a packed `Int8Linear` is on the device `meta`.
-        and weights.recurrent.device.type == "cpu"
-        and compiled_kernels() is not None
-    )
+    def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
+        """
+        True for cells with a kernel: in float32, also under autocast if products are small; in
+        bfloat16 if they are small and without gradients. For large ones oneDNN is faster.
+        """
+        weights = run.calls[0].weights
+        full = weights.bias.dtype
+        is_small = run.num_sentences * weights.recurrent.numel() <= tuning.MAX_COMPILED_BFLOAT16
+        if full == torch.float32:
+            is_fast = is_small or dtype == full
+        else:
+            is_fast = is_small and dtype == full == torch.bfloat16 and not has_gradients
+        parts = (weights.input, weights.recurrent, weights.projection)
+        return (
+            is_fast
+            and all(part is None or part.dtype == full for part in parts)
+            and run.cell.kernel is not None
+            and compiled_kernels() is not None
+        )
+
+    def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
+        """See `Backend`."""
+        activations: Sequence[Optional[SavedActivations]] = saved or [None] * len(run.calls)
+        scans, results = zip(*(_forward(run, *each) for each in zip(run.calls, activations)))
+        dtype = run.calls[0].inputs.dtype
+        _call(f"forward_scan_{_NAMES[dtype]}", _ForwardScan, scans, run)
+        return [
+            (outputs, RecurrentState(final.hidden, final.cell.to(dtype)))
+            for outputs, final in results
+        ]
+
+    def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
+        """See `Backend`."""
+        ((_, weights, state, _),) = run.calls
+        d_outputs, d_hidden, d_cell = (dense_copy(each, torch.float32) for each in d[:3])
+        projection = weights.projection
+        scan = {
+            **_settings(run, weights, len(d_cell), state is not None),
+            "gates": saved.gates,
+            "cell_states": saved.cell_states,
+            "first_cell_state": (
+                torch.zeros_like(d_cell) if state is None else dense_copy(state.cell, torch.float32)
+            ),
+            "hidden_states": saved.hidden_states,
+            "d_outputs": d_outputs,
+            "recurrent": panels(weights.recurrent.t()),
+            "projection": None if projection is None else panels(projection.t()),
+            "d_hidden": d_hidden,
+            "d_cell_state": d_cell,
+            "d_gates": d.gates,
+            "d_projected": d.projected,
+        }
+        _call("backward_scan", _BackwardScan, [scan], run)
+        return RecurrentState(d_hidden, d_cell)
 
 
-def is_small(weights: Weights, num_sentences: int) -> bool:
-    """True if the recurrent product of a step is too small to gain from oneDNN in bfloat16."""
-    return num_sentences * weights.recurrent.numel() <= tuning.MAX_COMPILED_BFLOAT16
-
-
-def compiled_forward(
-    cell: Cell,
-    calls: Sequence[LayerCall],
-    batch_sizes: Sequence[int],
-    saved: Optional[Sequence[SavedActivations]] = None,
-) -> List[Tuple[torch.Tensor, RecurrentState]]:
-    """
-    `forward_scan` of layers of the same widths, for sentences of the same lengths: in parallel if
-    there are threads for it. The results of a sentence do not depend on the other sentences.
-    """
-    dim, rows = calls[0].weights.hidden_dim(cell), max(batch_sizes, default=0)
-    dtype = calls[0].inputs.dtype
-    scans, results = [], []
-    for number, (inputs, weights, state, layers) in enumerate(calls):
-        activations = saved[number] if saved else None
-        outputs = outputs_of(inputs, weights, activations)
-        full = torch.promote_types(outputs.dtype, torch.float32)
+def _forward(
+    run: Run, call: LayerCall, saved: Optional[SavedActivations]
+) -> Tuple[Dict[str, Any], Result]:
+    """What the compiled code reads and fills, and the tensors for the results."""
+    (inputs, weights, state, _), rows = call, run.num_sentences
+    outputs, dim = outputs_of(call, saved), weights.hidden_dim(run.cell)
+    full = torch.promote_types(outputs.dtype, torch.float32)
+    if state is None:
         final = RecurrentState(
             outputs.new_zeros(rows, weights.output_dim), outputs.new_zeros(rows, dim, dtype=full)
         )
-        if state is not None:
-            hidden, cell_state = state
-            final = RecurrentState(dense_copy(hidden, outputs.dtype), dense_copy(cell_state, full))
-        cell_outputs = None
-        if weights.projection is not None:
-            cell_outputs = activations.cell_outputs if activations else outputs.new_empty(rows, dim)
-        scans.append(
-            {
-                **_settings(cell, weights, len(final.cell), state is not None),
-                **weights.panels(cell, layers),
-                "input_dim": inputs.size(1),
-                "inputs": inputs.contiguous(),
-                "bias": weights.bias.to(full),
-                "hidden": final.hidden,
-                "cell_state": final.cell,
-                "outputs": outputs,
-                "gates": activations and activations.gates,
-                "cell_states": activations and activations.cell_states,
-                "cell_outputs": cell_outputs,
-            }
+    else:
+        final = RecurrentState(
+            dense_copy(state.hidden, outputs.dtype), dense_copy(state.cell, full)
         )
-        results.append((outputs, final))
-    _run(f"{cell.kernel}_forward_scan_{_NAMES[dtype]}", _ForwardScan, scans, batch_sizes)
-    return [
-        (outputs, RecurrentState(final.hidden, final.cell.to(dtype))) for outputs, final in results
-    ]
-
-
-def compiled_backward(
-    cell: Cell,
-    weights: Weights,
-    batch_sizes: List[int],
-    state: Optional[RecurrentState],
-    activations: SavedActivations,
-    gradients: Tuple[torch.Tensor, ...],
-    d_gates: torch.Tensor,
-    d_projected: Optional[torch.Tensor],
-) -> RecurrentState:
-    """See `backward_scan`."""
-    d_outputs, d_hidden, d_cell = (dense_copy(gradient, torch.float32) for gradient in gradients)
-    projection = weights.projection
+    input_layer, recurrent_layer, projection_layer = call.layers or (None, None, None)
+    cell_outputs = None
+    if weights.projection is not None:
+        cell_outputs = saved.cell_outputs if saved else outputs.new_empty(rows, dim)
     scan = {
-        **_settings(cell, weights, len(d_cell), state is not None),
-        "gates": activations.gates,
-        "cell_states": activations.cell_states,
-        "first_cell_state": (
-            torch.zeros_like(d_cell) if state is None else dense_copy(state.cell, torch.float32)
-        ),
-        "hidden_states": activations.hidden_states,
-        "d_outputs": d_outputs,
-        "recurrent": panels(weights.recurrent.t()),
-        "projection": None if projection is None else panels(projection.t()),
-        "d_hidden": d_hidden,
-        "d_cell_state": d_cell,
-        "d_gates": d_gates,
-        "d_projected": d_projected,
+        **_settings(run, weights, len(final.cell), state is not None),
+        "input": _panels(weights.input, input_layer, run.cell.num_input_gates),
+        "recurrent": _panels(weights.recurrent, recurrent_layer, run.cell.num_recurrent_gates),
+        "projection": _panels(weights.projection, projection_layer),
+        "input_dim": inputs.size(1),
+        "inputs": inputs.contiguous(),
+        "bias": weights.bias.to(full),
+        "hidden": final.hidden,
+        "cell_state": final.cell,
+        "outputs": outputs,
+        "gates": saved and saved.gates,
+        "cell_states": saved and saved.cell_states,
+        "cell_outputs": cell_outputs,
     }
-    _run(f"{cell.kernel}_backward_scan", _BackwardScan, [scan], batch_sizes)
-    return RecurrentState(d_hidden, d_cell)
+    return scan, (outputs, final)
 
 
-def _settings(cell: Cell, weights: Weights, rows: int, has_state: bool) -> Dict[str, Any]:
-    dim = weights.hidden_dim(cell)
-    setting = cell.kernel_setting(rows, dim)
+def _panels(
+    weight: Optional[torch.Tensor], layer: Optional[Linear], *num_gates: int
+) -> Optional[torch.Tensor]:
+    """`panels`, cached by the layer that owns the weight, if there is one."""
+    if isinstance(layer, PackedLinear):
+        return layer.cached(panels, *num_gates)
+    # Not `layer.weight`, which for an `Int8Linear` may be on the device `meta` by now.
+    return None if weight is None else panels(weight, *num_gates)
+
+
+def panels(weight: torch.Tensor, num_gates: Optional[int] = None) -> torch.Tensor:
+    """
+    A copy of a weight, shape `(out_features, in_features)`, in the order in which compiled code
+    reads it, see `kernels/products.h`. If its rows are those of one gate after the other, each
+    panel has the same hidden units of all gates.
+
+    The shape is `(num_panels, in_features, num_gates or 4, width)`, with zeros for missing columns;
+    in bfloat16 `(num_panels, in_features / 2, num_gates or 4, 2 * width)`: pairs of inputs.
+    """
+    kernels = compiled_kernels()
+    assert kernels is not None
+    width = kernels.panel_width()
+    weight, dtype = weight.detach(), weight.dtype
+    if dtype == torch.bfloat16:
+        # Two inputs as one number.
+        weight = pad(weight, (0, weight.size(1) % 2)).contiguous().view(torch.int32)
+    if num_gates is None:
+        # Shape: (num_panels, 4, width, in_features)
+        parts = pad(weight, (0, 0, 0, -len(weight) % (_PLAIN * width)))
+        parts = parts.unflatten(0, (-1, _PLAIN, width))
+        return parts.permute(0, 3, 1, 2).contiguous().view(dtype)
+    # Shape: (num_gates, hidden_dim, in_features)
+    gates = weight.unflatten(0, (num_gates, -1))
+    # Shape: (num_gates, num_panels, width, in_features)
+    parts = pad(gates, (0, 0, 0, -gates.size(1) % width)).unflatten(1, (-1, width))
+    return parts.permute(1, 3, 0, 2).contiguous().view(dtype)
+
+
+def _settings(run: Run, weights: Weights, rows: int, has_state: bool) -> Dict[str, Any]:
+    dim = weights.hidden_dim(run.cell)
+    setting = run.cell.kernel_setting(rows, dim)
     is_mask = isinstance(setting, torch.Tensor)
     return {
         "hidden_dim": dim,
         "output_dim": weights.output_dim,
         "has_state": int(has_state),
         "cell_clip": inf if is_mask else setting,
-        "projection_clip": cell.projection_clip or inf,
+        "projection_clip": run.cell.projection_clip or inf,
         "dropout_mask": setting if is_mask else None,
     }
 
@@ -195,10 +222,8 @@ class _BackwardScan(Structure):
     ]
 
 
-def _run(
-    name: str, structure: Any, scans: Sequence[Dict[str, Any]], batch_sizes: Sequence[int]
-) -> None:
-    sizes = (c_int64 * len(batch_sizes))(*batch_sizes)
+def _call(name: str, structure: Any, scans: Sequence[Dict[str, Any]], run: Run) -> None:
+    sizes = (c_int64 * len(run.batch_sizes))(*run.batch_sizes)
     arguments = (structure * len(scans))()
     for argument, scan in zip(arguments, scans):
         argument.num_steps, argument.batch_sizes = len(sizes), addressof(sizes)
@@ -209,4 +234,4 @@ def _run(
                 assert value.dtype in _NAMES, field
                 value = value.data_ptr()
             setattr(argument, field, value)
-    getattr(compiled_kernels(), name)(arguments, c_int64(len(scans)))
+    getattr(compiled_kernels(), f"{run.cell.kernel}_{name}")(arguments, c_int64(len(scans)))

@@ -3,57 +3,62 @@ LSTM and GRU layers by PyTorch's own functions, which call cuDNN on a GPU: all s
 any width, with or without gradients.
 """
 
-from typing import List, Sequence, Tuple
+from typing import List, Optional, Sequence
 
 import torch
 
-from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.cells.gru import GruCell
-from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.scan import LayerCall, RecurrentState
-from elmo_plugin.modules.recurrent.weights import Weights
-from elmo_plugin.util.gradients import tracks_gradients
+from elmo_plugin.modules.linear.packed import tracks_gradients
+from elmo_plugin.modules.recurrent.cells import Cell, GruCell, LstmCell, Weights
+from elmo_plugin.modules.recurrent.scan import (
+    Backend,
+    LayerCall,
+    RecurrentState,
+    Result,
+    Run,
+    SavedActivations,
+)
 
-# The functions compute the same on every device; on a CPU the compiled scan is faster.
-_DEVICE = "cuda"
 
-
-def can_call_cudnn(cell: Cell, calls: Sequence[LayerCall]) -> bool:
+class Cudnn(Backend):
     """
-    True if cuDNN computes these layers: without a projection and a clip. A GRU must start from
-    zeros, because here its state before the first step has two parts.
+    On GPUs that have it, products are in TF32 unless `torch.backends.cudnn.allow_tf32` is false.
+    The functions compute the same on every device; on a CPU the compiled scan is faster.
     """
-    weights = calls[0].weights
-    if type(cell) is GruCell:
-        is_known = all(call.state is None for call in calls)
-    else:
-        is_known = type(cell) is LstmCell and not cell.clip
-    return (
-        is_known
-        and weights.projection is None
-        and weights.bias.device.type == _DEVICE
-        # Cell states in half precision drift over a long sentence.
-        and weights.bias.dtype in (torch.float32, torch.float64)
-        and len(calls[0].inputs) > 0
-    )
+
+    device = "cuda"
+    follows_autocast = False
+
+    def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
+        """
+        True without a projection and a clip. A GRU must start from zeros, because here its state
+        before the first step has two parts.
+        """
+        cell, calls, _ = run
+        weights = calls[0].weights
+        if type(cell) is GruCell:
+            is_known = all(call.state is None for call in calls)
+        else:
+            is_known = type(cell) is LstmCell and not cell.clip
+        return (
+            is_known
+            and weights.projection is None
+            # Cell states in half precision drift over a long sentence.
+            and weights.bias.dtype in (torch.float32, torch.float64)
+            and len(calls[0].inputs) > 0
+        )
+
+    def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
+        """See `Backend`."""
+        return [_recurrence(run.cell, call, run.batch_sizes) for call in run.calls]
+
+    def differentiable(self, run: Run) -> List[Result]:
+        """`forward`, which autograd records."""
+        return self.forward(run)
 
 
-def cudnn_recurrences(
-    cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[int]
-) -> List[Tuple[torch.Tensor, RecurrentState]]:
-    """
-    See `recurrences`. On GPUs that have it, products are in TF32 unless
-    `torch.backends.cudnn.allow_tf32` is false.
-    """
-    return [_recurrence(cell, call, batch_sizes) for call in calls]
-
-
-def _recurrence(
-    cell: Cell, call: LayerCall, batch_sizes: Sequence[int]
-) -> Tuple[torch.Tensor, RecurrentState]:
-    _, weights, state, _ = call
-    inputs, rows = call.inputs.to(weights.bias.dtype), batch_sizes[0]
-    parts = _parameters(cell, weights)
+def _recurrence(cell: Cell, call: LayerCall, batch_sizes: List[int]) -> Result:
+    inputs, weights, state, _ = call
+    rows, parts = batch_sizes[0], _parameters(cell, weights)
     # One piece of memory, as cuDNN needs it.
     flat = torch.cat([part.flatten() for part in parts])
     pieces = flat.split([part.numel() for part in parts])
@@ -72,7 +77,7 @@ def _recurrence(
         return outputs, RecurrentState(*(part[0] for part in final))
     # Empty sentences keep their state.
     return outputs, RecurrentState(
-        *(torch.cat([part[0], before[rows:]]) for part, before in zip(final, state))
+        *(torch.cat([part[0], before[rows:].to(part)]) for part, before in zip(final, state))
     )
 
 

@@ -11,11 +11,14 @@ import torch
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.gpu import has_triton
 from elmo_plugin.modules.recurrent import step_graphs
-from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
+from elmo_plugin.modules.recurrent.cells import Cell, LstmCell, Weights
 from elmo_plugin.modules.recurrent.scan import (
+    Backend,
+    Gradients,
     LayerCall,
     RecurrentState,
+    Result,
+    Run,
     SavedActivations,
     outputs_of,
 )
@@ -26,124 +29,106 @@ from elmo_plugin.modules.recurrent.step_graphs import (
     StepGraph,
     graph_of,
 )
-from elmo_plugin.modules.recurrent.weights import Weights
 
-# Where kernels run; for tests with Triton's interpreter, a CPU.
-_DEVICE = "cuda"
 # Numbers in 16 bytes, at most.
 _ALIGNMENT = 8
 
 
-def can_capture(cell: Cell, weights: Weights, dtype: torch.dtype) -> bool:
-    """True if the steps of this cell, with products in `dtype`, can be CUDA graphs."""
-    device = weights.recurrent.device
-    return (
-        device.type == _DEVICE
-        and type(cell) is LstmCell
-        and dtype in (torch.float32, torch.bfloat16, torch.float16)
-        and weights.bias.dtype in (torch.float32, dtype)
-        # Every row begins at a multiple of 16 bytes.
-        and weights.hidden_dim(cell) % _ALIGNMENT == weights.output_dim % _ALIGNMENT == 0
-        # The caller may capture a graph of its own.
-        and not (device.type == "cuda" and torch.cuda.is_current_stream_capturing())
-        and has_triton(device)
-    )
+class GraphScan(Backend):
+    """LSTMs, through Triton; tests run its interpreter on a CPU."""
 
+    device = "cuda"
+    saves_product_type = True
 
-def graph_forward(
-    cell: Cell,
-    calls: Sequence[LayerCall],
-    batch_sizes: Sequence[int],
-    saved: Optional[Sequence[SavedActivations]] = None,
-) -> List[Tuple[torch.Tensor, RecurrentState]]:
-    """See `compiled_forward`."""
-    first, dtype = calls[0], calls[0].inputs.dtype
-    rows = len(first.state.cell) if first.state is not None else max(batch_sizes, default=0)
-    every_outputs = [
-        outputs_of(call.inputs, call.weights, saved[number] if saved else None)
-        for number, call in enumerate(calls)
-    ]
-    with torch.cuda.device_of(first.inputs), step_graphs.LOCK:
-        shape = _shape(cell, first.weights, dtype, len(calls), rows, saved is not None)
-        graph = graph_of(ForwardGraph, shape)
-        for layer, (_, weights, state, _) in enumerate(calls):
-            _copy_weights(graph, layer, weights)
-            graph.hidden[layer].zero_()
-            graph.cell_state[layer].zero_()
-            if state is not None:
-                graph.hidden[layer, :rows] = state.hidden
-                graph.cell_state[layer, :rows] = state.cell
-        for tokens, schedule in _pieces(batch_sizes, first.weights.input.size(0)):
-            # Alive until the steps that read them are in the queue of the device.
-            products = [_input_products(call, tokens) for call in calls]
-            addresses = []
-            for number, (of_inputs, outputs) in enumerate(zip(products, every_outputs)):
-                # The kernels count tokens from the first of all.
-                shift = tokens.start * of_inputs.stride(0) * of_inputs.element_size()
-                kept: Sequence[torch.Tensor] = saved[number][:3] if saved else ()
-                addresses.append(
-                    [
-                        of_inputs.data_ptr() - shift,
-                        outputs.data_ptr(),
-                        *(part.data_ptr() for part in kept),
-                        *(3 - len(kept)) * [0],
-                    ]
-                )
-            graph.run(addresses, schedule)
-        return [
-            (
-                outputs,
+    def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
+        """True if the steps, with products in `dtype`, can be CUDA graphs."""
+        weights = run.calls[0].weights
+        device = weights.recurrent.device
+        return (
+            type(run.cell) is LstmCell
+            and dtype in (torch.float32, torch.bfloat16, torch.float16)
+            and weights.bias.dtype in (torch.float32, dtype)
+            # Every row begins at a multiple of 16 bytes.
+            and weights.hidden_dim(run.cell) % _ALIGNMENT == weights.output_dim % _ALIGNMENT == 0
+            # The caller may capture a graph of its own.
+            and not (device.type == "cuda" and torch.cuda.is_current_stream_capturing())
+            and has_triton(device)
+        )
+
+    def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
+        """See `Backend`."""
+        cell, calls, batch_sizes = run
+        first, dtype = calls[0], calls[0].inputs.dtype
+        rows = len(first.state.cell) if first.state is not None else max(batch_sizes, default=0)
+        every_outputs = [
+            outputs_of(call, saved[number] if saved else None) for number, call in enumerate(calls)
+        ]
+        with torch.cuda.device_of(first.inputs), step_graphs.LOCK:
+            shape = _shape(cell, first.weights, dtype, len(calls), rows, saved is not None)
+            graph = graph_of(ForwardGraph, shape)
+            for layer, (_, weights, state, _) in enumerate(calls):
+                _copy_weights(graph, layer, weights)
+                graph.hidden[layer].zero_()
+                graph.cell_state[layer].zero_()
+                if state is not None:
+                    graph.hidden[layer, :rows] = state.hidden
+                    graph.cell_state[layer, :rows] = state.cell
+            for tokens, schedule in _pieces(batch_sizes, first.weights.input.size(0)):
+                # Alive until the steps that read them are in the queue of the device.
+                products = [_input_products(call, tokens) for call in calls]
+                addresses = []
+                for number, (of_inputs, outputs) in enumerate(zip(products, every_outputs)):
+                    # The kernels count tokens from the first of all.
+                    shift = tokens.start * of_inputs.stride(0) * of_inputs.element_size()
+                    kept: Sequence[torch.Tensor] = saved[number][:3] if saved else ()
+                    pointers = (part.data_ptr() for part in (outputs, *kept))
+                    missing = (3 - len(kept)) * [0]
+                    addresses.append([of_inputs.data_ptr() - shift, *pointers, *missing])
+                graph.run(addresses, schedule)
+            full = first.weights.bias.dtype
+            finals = [
                 RecurrentState(
                     graph.hidden[layer, :rows].clone(),
-                    graph.cell_state[layer, :rows].to(first.weights.bias.dtype, copy=True),
-                ),
+                    graph.cell_state[layer, :rows].to(full, copy=True),
+                )
+                for layer in range(len(calls))
+            ]
+            return list(zip(every_outputs, finals))
+
+    def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
+        """See `Backend`."""
+        cell, ((_, weights, state, _),), batch_sizes = run
+        dtype = d.gates.dtype
+        d_outputs, d_hidden = _dense(d.outputs, dtype), _dense(d.hidden, dtype)
+        rows = len(d_hidden)
+        initial = torch.zeros_like(d.cell, dtype=torch.float32)
+        if state is not None:
+            initial = _dense(state.cell, torch.float32)
+        tensors = (
+            d_outputs, d_hidden, saved.hidden_states, d.projected,
+            saved.gates, saved.cell_states, initial, d.gates,
+        )  # fmt: skip
+        addresses = [0 if part is None else part.data_ptr() for part in tensors]
+        schedule, start = [], 0
+        for number, size in enumerate(batch_sizes):
+            before = start - batch_sizes[number - 1] if number else -1
+            schedule.append([start, size, before, *batch_sizes[number + 1 : number + 2]])
+            start += size
+        if schedule:
+            # No step is after the last.
+            schedule[-1].append(0)
+        schedule.reverse()
+        with torch.cuda.device_of(d.gates), step_graphs.LOCK:
+            graph = graph_of(BackwardGraph, _shape(cell, weights, dtype, 1, rows, True))
+            _copy_weights(graph, 0, weights)
+            graph.d_cell_state[0, :rows] = d.cell
+            for begin in range(0, len(schedule), step_graphs.MAX_STEPS):
+                graph.run([addresses], schedule[begin : begin + step_graphs.MAX_STEPS])
+            size = batch_sizes[0] if batch_sizes else 0
+            return RecurrentState(
+                torch.cat([graph.d_hidden[0, :size], d_hidden[size:]]),
+                graph.d_cell_state[0, :rows].clone(),
             )
-            for layer, outputs in enumerate(every_outputs)
-        ]
-
-
-def graph_backward(
-    cell: Cell,
-    weights: Weights,
-    batch_sizes: List[int],
-    state: Optional[RecurrentState],
-    activations: SavedActivations,
-    gradients: Tuple[torch.Tensor, ...],
-    d_gates: torch.Tensor,
-    d_projected: Optional[torch.Tensor],
-) -> RecurrentState:
-    """See `backward_scan`."""
-    dtype = d_gates.dtype
-    d_outputs, d_hidden = (_dense(part, dtype) for part in gradients[:2])
-    rows = len(d_hidden)
-    initial = torch.zeros_like(gradients[2], dtype=torch.float32)
-    if state is not None:
-        initial = _dense(state.cell, torch.float32)
-    tensors = (
-        d_outputs, d_hidden, activations.hidden_states, d_projected,
-        activations.gates, activations.cell_states, initial, d_gates,
-    )  # fmt: skip
-    addresses = [0 if part is None else part.data_ptr() for part in tensors]
-    schedule, start = [], 0
-    for number, size in enumerate(batch_sizes):
-        before = start - batch_sizes[number - 1] if number else -1
-        schedule.append([start, size, before, *batch_sizes[number + 1 : number + 2]])
-        start += size
-    if schedule:
-        # No step is after the last.
-        schedule[-1].append(0)
-    schedule.reverse()
-    with torch.cuda.device_of(d_gates), step_graphs.LOCK:
-        graph = graph_of(BackwardGraph, _shape(cell, weights, dtype, 1, rows, True))
-        _copy_weights(graph, 0, weights)
-        graph.d_cell_state[0, :rows] = gradients[2]
-        for begin in range(0, len(schedule), step_graphs.MAX_STEPS):
-            graph.run([addresses], schedule[begin : begin + step_graphs.MAX_STEPS])
-        size = batch_sizes[0] if batch_sizes else 0
-        return RecurrentState(
-            torch.cat([graph.d_hidden[0, :size], d_hidden[size:]]),
-            graph.d_cell_state[0, :rows].clone(),
-        )
 
 
 def _shape(

@@ -1,15 +1,19 @@
-"""The recurrent layer that all encoders and the biLM are made of."""
+"""The recurrent layer that all encoders and the biLM are made of, and the backends that run it."""
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence
 
 import torch
 
-from elmo_plugin.modules.linear.packed import PackedLinear
-from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.recurrence import recurrences
-from elmo_plugin.modules.recurrent.scan import LayerCall, RecurrentState
-from elmo_plugin.modules.recurrent.weights import Weights
-from elmo_plugin.util.gradients import tracks_gradients
+from elmo_plugin.modules.linear.packed import PackedLinear, tracks_gradients
+from elmo_plugin.modules.recurrent.cells import Cell, Weights
+from elmo_plugin.modules.recurrent.compiled_scan import CompiledScan
+from elmo_plugin.modules.recurrent.cudnn import Cudnn
+from elmo_plugin.modules.recurrent.graph_scan import GraphScan
+from elmo_plugin.modules.recurrent.loop import Loop
+from elmo_plugin.modules.recurrent.scan import Backend, LayerCall, RecurrentState, Result, Run
+
+#: Tried in this order; the first that can run computes all time steps.
+BACKENDS: Sequence[Backend] = (Cudnn(), GraphScan(), CompiledScan(), Loop())
 
 
 class RecurrentLayer(torch.nn.Module):
@@ -74,7 +78,7 @@ class RecurrentLayer(torch.nn.Module):
         batch_sizes: Sequence[int],
         state: Optional[RecurrentState] = None,
         cell: Optional[Cell] = None,
-    ) -> Tuple[torch.Tensor, RecurrentState]:
+    ) -> Result:
         """
         # Parameters
 
@@ -89,17 +93,16 @@ class RecurrentLayer(torch.nn.Module):
 
         # Returns
 
-        outputs : `torch.Tensor`
-            Shape `(num_packed, output_dim)`. The hidden states.
-        state : `RecurrentState`
-            State after each sentence's last token.
+        `Result`
+            The hidden states, shape `(num_packed, output_dim)`, and each sentence's last state.
         """
         return run_layers([self], [inputs], batch_sizes, [state], cell)[0]
 
     def _call(self, inputs: torch.Tensor, state: Optional[RecurrentState], cell: Cell) -> LayerCall:
         layers = self.input, self.recurrent, self.projection
         given = [layer for layer in layers if layer is not None]
-        if tracks_gradients(inputs, *(state or ()), *self.parameters()):
+        # Without gradients, parameters are not even listed: that takes as long as a product.
+        if torch.is_grad_enabled() and tracks_gradients(inputs, *(state or ()), *self.parameters()):
             for layer in given:
                 layer.drop_packed()
         caches = all(layer.caches_packed for layer in given)
@@ -112,13 +115,67 @@ def run_layers(
     batch_sizes: Sequence[int],
     states: Optional[Sequence[Optional[RecurrentState]]] = None,
     cell: Optional[Cell] = None,
-) -> List[Tuple[torch.Tensor, RecurrentState]]:
+) -> List[Result]:
     """
     Runs layers with the same cell, widths and batch sizes, each on its own inputs, such as the two
-    directions of a bidirectional layer: in parallel, if there are threads for it. Parameters and
-    results of each layer are those of `RecurrentLayer.forward`.
+    directions of a bidirectional layer: in parallel, if there are threads for it. For parameters
+    and results of each layer see `RecurrentLayer.forward`.
     """
     cell = cell or layers[0].cell
     every = zip(layers, inputs, states or [None] * len(layers))
     calls = [layer._call(values, state, cell) for layer, values, state in every]
     return recurrences(cell, calls, batch_sizes)
+
+
+def recurrences(cell: Cell, calls: Sequence[LayerCall], batch_sizes: Sequence[int]) -> List[Result]:
+    """
+    All time steps of recurrent layers of the same widths, by the first of `BACKENDS` that can run.
+
+    Under `torch.autocast` products are in its type, or in float32 where that is faster; the steps
+    between products are never computed in less than float32, so that cell states do not drift over
+    a long sentence. If gradients are tracked, about `(num_gates + 2) * hidden_dim` numbers per
+    token are kept for the backward pass, which allocates as many again; otherwise only the results
+    grow with the number of tokens. Parameters and results are those of `Backend.forward`.
+    """
+    for call in calls:
+        _check_fit(cell, call, batch_sizes)
+    weights = calls[0].weights
+    dtype, device = weights.bias.dtype, weights.bias.device.type
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+    has_gradients = torch.is_grad_enabled() and tracks_gradients(
+        *(part for each in calls for part in (each.inputs, *(each.state or ()), *each.weights))
+    )
+    run = Run(cell, calls, list(batch_sizes))
+    backend = next(
+        backend
+        for backend in BACKENDS
+        # The weight of a packed `Int8Linear` is on the device `meta`.
+        if backend.device in (None, weights.recurrent.device.type)
+        and backend.can_run(run, dtype, has_gradients)
+    )
+    inputs_dtype = dtype if backend.follows_autocast else weights.bias.dtype
+    with torch.autocast(device, enabled=False):
+        calls = [call._replace(inputs=call.inputs.to(inputs_dtype)) for call in calls]
+        run = run._replace(calls=calls)
+        results = backend.differentiable(run) if has_gradients else backend.forward(run)
+    if inputs_dtype == dtype:
+        return results
+    return [
+        (outputs.to(dtype), RecurrentState(state.hidden.to(dtype), state.cell))
+        for outputs, state in results
+    ]
+
+
+def _check_fit(cell: Cell, call: LayerCall, batch_sizes: Sequence[int]) -> None:
+    """Asserts the shapes, which the compiled code does not check."""
+    inputs, weights, state, _ = call
+    dim, sizes = weights.hidden_dim(cell), list(batch_sizes)
+    assert sum(sizes) == len(inputs) and sizes == sorted(sizes, reverse=True), sizes
+    assert weights.recurrent.size(0) == cell.num_recurrent_gates * dim, weights.recurrent.shape
+    assert weights.input.shape == (cell.num_input_gates * dim, inputs.size(1)), inputs.shape
+    if weights.projection is not None:
+        assert weights.projection.shape == (weights.output_dim, dim), weights.projection.shape
+    assert weights.bias.numel() == len(cell.gates) * dim, weights.bias.shape
+    for part, width in zip(state or (), (weights.output_dim, dim)):
+        assert len(part) >= max(sizes, default=0) and part.size(1) == width, part.shape

@@ -1,3 +1,5 @@
+"""The order in which recurrent layers read the tokens of a batch."""
+
 from dataclasses import dataclass
 from typing import List
 
@@ -28,15 +30,8 @@ class Packing:
     @classmethod
     def from_mask(cls, mask: torch.Tensor) -> "Packing":
         """
-        # Parameters
-
-        mask : `torch.BoolTensor`
-            Shape `(batch_size, num_tokens)`, real tokens first. Rows may be empty.
-
-        # Raises
-
-        `ConfigurationError`
-            If padding stands before a token.
+        From a mask of shape `(batch_size, num_tokens)`; rows may be empty. Raises a
+        `ConfigurationError` if padding stands before a token.
         """
         if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
             raise ConfigurationError(
@@ -48,12 +43,8 @@ class Packing:
     @classmethod
     def from_lengths(cls, lengths: torch.Tensor, num_tokens: int) -> "Packing":
         """
-        # Parameters
-
-        lengths : `torch.Tensor`
-            Shape `(batch_size,)`. Number of real tokens per sentence; 0 is allowed.
-        num_tokens : `int`
-            Padded length of the batch.
+        From the number of real tokens of each sentence, shape `(batch_size,)`, 0 is allowed, and
+        the padded length of the batch.
         """
         if len(lengths) == 1:
             # The same result for a single sentence with fewer operations.
@@ -75,9 +66,6 @@ class Packing:
         )
 
     def reversal(self) -> torch.Tensor:
-        """
-        Shape `(num_packed,)`. Indexing packed tokens with it reverses every sentence; applied twice
-        it changes nothing.
-        """
+        """Shape `(num_packed,)`. Indexing packed tokens with it reverses every sentence."""
         # Both indices list the same tokens: the rank of each is its place in the other.
         return self.forward_index.argsort()[self.backward_index.argsort().argsort()]

@@ -1,16 +1,28 @@
-"""The forward and backward scan of a recurrent layer over packed sentences, for any cell."""
+"""What every backend of a recurrent layer computes: all time steps, and their gradients."""
 
-from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy
 import torch
+from torch.autograd.function import once_differentiable
 
 from elmo_plugin.modules import tuning
-from elmo_plugin.modules.linear.packed import PackedMatrix
-from elmo_plugin.modules.linear.products import padded_rows
-from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.kernel_step import step_of
-from elmo_plugin.modules.recurrent.weights import LinearLayers, Products, Weights
+from elmo_plugin.modules.linear.int8 import Int8Linear
+from elmo_plugin.modules.linear.packed import (
+    PackedLinear,
+    PackedMatrix,
+    column_sums,
+    onednn_compiles,
+    padded_rows,
+    transposed_product,
+)
+from elmo_plugin.modules.recurrent.cells import Cell, Weights
+
+Linear = Union[PackedLinear, Int8Linear]
+# Columns of ones beside the inputs: their product with the gates' gradients is the bias gradient.
+# One is used; sixteen keep the width of the product a multiple of 16.
+_ONES = 16
 
 
 class RecurrentState(NamedTuple):
@@ -30,15 +42,29 @@ class LayerCall(NamedTuple):
     weights: Weights
     #: State before the first step, longest sentence first; zeros when not given.
     state: Optional[RecurrentState] = None
-    #: Used without gradients: the layers that cache packed copies of the weights.
-    layers: Optional[LinearLayers] = None
+    #: Owners of the input, the recurrent and the projection weights, if they cache packed copies.
+    layers: Optional[Tuple[Linear, Linear, Optional[Linear]]] = None
+
+
+class Run(NamedTuple):
+    """What a backend computes: layers of the same widths, for sentences of the same lengths."""
+
+    cell: Cell
+    calls: Sequence[LayerCall]
+    #: Number of sentences at each step, in descending order.
+    batch_sizes: List[int]
+
+    @property
+    def num_sentences(self) -> int:
+        """Number of sentences that have a token."""
+        return max(self.batch_sizes, default=0)
 
 
 class SavedActivations(NamedTuple):
-    """What the backward scan needs of all steps."""
+    """What `backward` needs of all steps."""
 
-    #: Shape `(num_packed, num_gates * hidden_dim)`. Before or after their activation functions: the
-    #: backward scan of the same code reads them.
+    #: Shape `(num_packed, num_gates * hidden_dim)`. Pre- or post-activation, as the `backward` of
+    #: the same backend expects.
     gates: torch.Tensor
     #: Shape `(num_packed, hidden_dim)`.
     cell_states: torch.Tensor
@@ -47,212 +73,188 @@ class SavedActivations(NamedTuple):
     cell_outputs: torch.Tensor
     hidden_states: torch.Tensor
 
-    @classmethod
-    def empty(
-        cls,
-        cell: Cell,
-        inputs: torch.Tensor,
-        weights: Weights,
-        gates_dtype: Optional[torch.dtype] = None,
-    ) -> "SavedActivations":
+
+class Gradients(NamedTuple):
+    """Gradients of one layer: those of its results are given, the others are to be filled."""
+
+    #: Of the hidden states, and of the two parts of the final state; shapes like theirs.
+    outputs: torch.Tensor
+    hidden: torch.Tensor
+    cell: torch.Tensor
+    #: To be filled, in the type of the products: of the gates, shape `(num_packed, num_gates *
+    #: hidden_dim)`, and of the projections before their clip, shape `(num_packed, output_dim)`.
+    gates: torch.Tensor
+    projected: Optional[torch.Tensor]
+
+
+Result = Tuple[torch.Tensor, RecurrentState]
+
+
+class Backend(ABC):
+    """One way to compute the time steps of recurrent layers, see `layer.BACKENDS`."""
+
+    #: The type of device it needs; `None` for any.
+    device: ClassVar[Optional[str]] = None
+    #: Whether products are in the type of `torch.autocast`, or always in that of the weights.
+    follows_autocast: ClassVar[bool] = True
+    #: Whether gates are saved in the type of the products, or in float32 at least.
+    saves_product_type: ClassVar[bool] = False
+
+    def can_run(self, run: Run, dtype: torch.dtype, has_gradients: bool) -> bool:
         """
-        Activations with uninitialised tensors, in the types that `forward_scan` needs;
-        `gates_dtype` is another type for the gates.
+        True if it computes these layers, which are on its device; `dtype` is the type of products,
+        that of `torch.autocast` where it is enabled.
         """
+        return True
+
+    @abstractmethod
+    def forward(self, run: Run, saved: Optional[Sequence[SavedActivations]] = None) -> List[Result]:
+        """
+        The time steps of all layers, in parallel if there are threads for it. Fills the activations
+        `saved` of each layer if they are given; otherwise memory besides the hidden states does not
+        grow with the number of steps.
+
+        Returns for each layer the hidden states, shape `(num_packed, output_dim)`, in the type of
+        the inputs, which is that of the products; and each sentence's state after its last token.
+        """
+
+    def backward(self, run: Run, saved: SavedActivations, d: Gradients) -> RecurrentState:
+        """Fills gradients of the one layer of a run, and returns that of its initial state."""
+        raise NotImplementedError
+
+    def differentiable(self, run: Run) -> List[Result]:
+        """`forward` with gradients, those of `backward`."""
+        results = []
+        for inputs, weights, state, _ in run.calls:
+            outputs, *final = _Scan.apply(
+                self, run.cell, run.batch_sizes, inputs, *(state or (None, None)), *weights
+            )
+            results.append((outputs, RecurrentState(*final)))
+        return results
+
+    def empty_activations(self, cell: Cell, call: LayerCall) -> SavedActivations:
+        """Uninitialised tensors for `forward` to fill."""
+        inputs, weights = call.inputs, call.weights
         num_packed, dim = len(inputs), weights.hidden_dim(cell)
         full = torch.promote_types(inputs.dtype, torch.float32)
+        gates_dtype = inputs.dtype if self.saves_product_type else full
         hidden_states = inputs.new_empty(num_packed, weights.output_dim)
-        return cls(
-            large_buffer(inputs, num_packed, len(cell.gates) * dim, gates_dtype or full),
+        return SavedActivations(
+            large_buffer(inputs, num_packed, len(cell.gates) * dim, gates_dtype),
             large_buffer(inputs, num_packed, dim, full),
             hidden_states if weights.projection is None else inputs.new_empty(num_packed, dim),
             hidden_states,
         )
 
 
-def outputs_of(
-    inputs: torch.Tensor, weights: Weights, activations: Optional[SavedActivations]
-) -> torch.Tensor:
-    """Where a scan writes the hidden states: shape `(num_packed, output_dim)`."""
-    if activations is not None:
-        return activations.hidden_states
-    return inputs.new_empty(len(inputs), weights.output_dim)
-
-
-def forward_scan(
-    cell: Cell,
-    calls: Sequence[LayerCall],
-    batch_sizes: Sequence[int],
-    saved: Optional[Sequence[SavedActivations]] = None,
-) -> List[Tuple[torch.Tensor, RecurrentState]]:
+class _Scan(torch.autograd.Function):
     """
-    The time steps of each layer, without gradients. Fills the activations if they are given;
-    otherwise the memory needed besides the hidden states does not grow with the number of steps.
-
-    # Parameters
-
-    cell : `Cell`
-    calls : `Sequence[LayerCall]`
-        The inputs are in the type of the products (float32, float64 or bfloat16).
-    batch_sizes : `Sequence[int]`
-        The number of sentences in each step, which never grows; their sum is `num_packed`.
-    saved : `Optional[Sequence[SavedActivations]]`
-        Of each layer.
-
-    # Returns
-
-    `List[Tuple[torch.Tensor, RecurrentState]]`
-        Of each layer the hidden states, shape `(num_packed, output_dim)`, in the type of the
-        inputs; and the state of each sentence after its last token.
+    `forward` of a backend, with its `backward` as gradient. If autograd recorded the steps, the
+    gradient of each weight would be one product per step; here it is one product over all steps.
     """
-    return [
-        _forward_scan(cell, call, batch_sizes, saved[number] if saved else None)
-        for number, call in enumerate(calls)
-    ]
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        backend: Backend,
+        cell: Cell,
+        batch_sizes: List[int],
+        inputs: torch.Tensor,
+        hidden: Optional[torch.Tensor],
+        cell_state: Optional[torch.Tensor],
+        *parts: Any,
+    ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """`parts` are those of the `Weights`."""
+        run = _run(cell, batch_sizes, inputs, hidden, cell_state, parts)
+        saved = backend.empty_activations(cell, run.calls[0])
+        ((outputs, final),) = backend.forward(run, [saved])
+        ctx.save_for_backward(inputs, hidden, cell_state, *parts, *saved)
+        ctx.backend, ctx.cell, ctx.batch_sizes = backend, cell, batch_sizes
+        return outputs, *final
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
+        """Gradients of the tensors that `forward` takes, from those of its results."""
+        inputs, hidden, cell_state, *rest = ctx.saved_tensors
+        run = _run(ctx.cell, ctx.batch_sizes, inputs, hidden, cell_state, rest[:4])
+        weights, saved = run.calls[0].weights, SavedActivations(*rest[4:])
+        with torch.autocast(inputs.device.type, enabled=False):
+            # With the padding that products need, so that they do not copy it.
+            num_rows = padded_rows(len(inputs))
+            d_gates = large_buffer(inputs, num_rows, saved.gates.size(1), inputs.dtype)
+            d_gates[len(inputs) :] = 0.0
+            d_projected = None
+            if weights.projection is not None:
+                d_projected = torch.empty_like(saved.hidden_states)
+            outputs, final_hidden, final_cell = gradients
+            d = Gradients(outputs, final_hidden, final_cell, d_gates[: len(inputs)], d_projected)
+            d_state = ctx.backend.backward(run, saved, d)
+            d_inputs = None
+            if ctx.needs_input_grad[3]:
+                through_inputs = PackedMatrix(weights.input.t().to(inputs.dtype))
+                rows = d_gates[:, -weights.input.size(0) :]
+                d_inputs = through_inputs.product(rows)[: len(inputs)]
+            d_weights = _weight_gradients(run, saved, d_gates, d_projected)
+        d_state = (None, None) if hidden is None else d_state
+        return None, None, None, d_inputs, *d_state, *d_weights
 
 
-def _forward_scan(
+def _run(
     cell: Cell,
-    call: LayerCall,
-    batch_sizes: Sequence[int],
-    activations: Optional[SavedActivations],
-) -> Tuple[torch.Tensor, RecurrentState]:
-    inputs, weights, state, layers = call
-    # Computations between matrix products are in float32 at least.
-    full = torch.promote_types(inputs.dtype, torch.float32)
-    dim, batch_size = weights.hidden_dim(cell), max(batch_sizes, default=0)
-    step_function = step_of(cell, inputs.device, inputs.dtype, dim, batch_size)
-    products = weights.products(inputs.dtype, layers)
-    outputs = outputs_of(inputs, weights, activations)
-    hidden, cell_state = state or (None, outputs.new_zeros(batch_size, dim, dtype=full))
-    hidden = hidden if hidden is None else hidden.to(inputs.dtype)
-    cell_state = cell_state.to(full).contiguous()
-    buffer = outputs.new_empty(batch_size, dim)
-    ended: List[Tuple[torch.Tensor, torch.Tensor]] = []
-    for step, input_gates in _steps(inputs, batch_sizes, weights, products):
-        size = len(input_gates)
-        if len(cell_state) > size:
-            # Copies: a slice would keep the states of all sentences alive.
-            assert hidden is not None
-            ended.append((hidden[size:].clone(), cell_state[size:].clone()))
-        if hidden is None:
-            # The product with a state of zeros.
-            recurrent = input_gates.new_zeros(size, weights.recurrent.size(0))
-            if weights.recurrent_bias is not None:
-                recurrent += weights.recurrent_bias
-        else:
-            # With rows of ended sentences as padding, so that the product need not pad its inputs.
-            recurrent = products.recurrent(hidden[: padded_rows(size)])[:size]
-        gates = activations.gates[step] if activations else None
-        new_cell_state = (
-            activations.cell_states[step] if activations else torch.empty_like(cell_state[:size])
-        )
-        hidden = cell_output = outputs[step]
-        if products.projection is not None:
-            cell_output = activations.cell_outputs[step] if activations else buffer[:size]
-        step_function.forward(
-            input_gates, recurrent, cell_state[:size], gates, new_cell_state, cell_output
-        )
-        cell_state = new_cell_state
-        if products.projection is not None:
-            hidden.copy_(products.projection(cell_output))
-            if cell.projection_clip:
-                hidden.clamp_(-cell.projection_clip, cell.projection_clip)
-    ended.append((outputs if hidden is None else hidden, cell_state))
-    return outputs, _final_state(ended, weights.bias.dtype)
-
-
-def _final_state(
-    ended: List[Tuple[torch.Tensor, torch.Tensor]], dtype: torch.dtype
-) -> RecurrentState:
-    # Shorter sentences ended first but come last.
-    hidden_states, cell_states = zip(*reversed(ended))
-    return RecurrentState(torch.cat(hidden_states), torch.cat(cell_states).to(dtype))
-
-
-def _steps(
-    inputs: torch.Tensor, batch_sizes: Sequence[int], weights: Weights, products: Products
-) -> Iterator[Tuple[slice, torch.Tensor]]:
-    """The rows of each step, and the products of its inputs."""
-    start = 0
-    for sizes in _chunks(batch_sizes, tuning.MAX_INPUT_GATES // weights.input.size(0)):
-        # Shape: (num_packed of this chunk or a few more, num_input_gates * hidden_dim)
-        gates = products.input(inputs[start : start + padded_rows(sum(sizes))])
-        first = start
-        for size in sizes:
-            step, start = slice(start, start + size), start + size
-            yield step, gates[step.start - first : step.stop - first]
-
-
-def backward_scan(
-    cell: Cell,
-    weights: Weights,
     batch_sizes: List[int],
-    state: Optional[RecurrentState],
-    activations: SavedActivations,
-    gradients: Tuple[torch.Tensor, ...],
-    d_gates: torch.Tensor,
-    d_projected: Optional[torch.Tensor],
-) -> RecurrentState:
-    """
-    From the gradients of the hidden states and of the final state, fills `d_gates` (gradients of
-    the gates) and `d_projected` (of the projections before their clip), and returns the gradient of
-    the initial state.
+    inputs: torch.Tensor,
+    hidden: Optional[torch.Tensor],
+    cell_state: Optional[torch.Tensor],
+    weights: Sequence[torch.Tensor],
+) -> Run:
+    state = None
+    if hidden is not None and cell_state is not None:
+        state = RecurrentState(hidden, cell_state)
+    return Run(cell, [LayerCall(inputs, Weights(*weights), state)], batch_sizes)
 
-    # Parameters
 
-    cell, weights, batch_sizes, state, activations
-        As in `forward_scan`, which has filled the activations.
-    gradients : `Tuple[torch.Tensor, ...]`
-        Of the hidden states, shape `(num_packed, output_dim)`, and of the final state's two parts,
-        shapes `(batch_size, output_dim)` and `(batch_size, hidden_dim)`.
-    d_gates : `torch.Tensor`
-        Shape `(num_packed, num_gates * hidden_dim)`, in the type of the products.
-    d_projected : `Optional[torch.Tensor]`
-        Shape `(num_packed, output_dim)`, in that type; `None` without a projection.
-    """
-    full, dtype = activations.cell_states.dtype, d_gates.dtype
-    d_outputs = gradients[0].to(full)
-    d_hidden, d_cell = (dense_copy(gradient, full) for gradient in gradients[1:])
-    initial = torch.zeros_like(d_cell) if state is None else dense_copy(state.cell, full)
-    through_recurrent = PackedMatrix(weights.recurrent.t().to(dtype))
-    through_projection = None
-    if weights.projection is not None:
-        through_projection = PackedMatrix(weights.projection.t().to(dtype))
-    buffer = torch.empty_like(d_hidden)
-    step_function = step_of(
-        cell, d_gates.device, dtype, weights.hidden_dim(cell), max(batch_sizes, default=0)
+def _weight_gradients(
+    run: Run, saved: SavedActivations, d_gates: torch.Tensor, d_projected: Optional[torch.Tensor]
+) -> Weights:
+    """The gradient of each weight, one product over all steps; `d_gates` has rows of padding."""
+    ((inputs, weights, state, _),) = run.calls
+    full, hidden_states = weights.bias.dtype, saved.hidden_states
+    # Hidden states of the step before; the first step has none unless a state was given.
+    first = hidden_states.new_zeros(run.num_sentences, weights.output_dim)
+    parts = [first if state is None else state.hidden[: len(first)].to(inputs.dtype)]
+    start = 0
+    for size, next_size in zip(run.batch_sizes, run.batch_sizes[1:]):
+        parts.append(hidden_states[start : start + next_size])
+        start += size
+    earlier = torch.cat(parts)
+    d_projection = None
+    if d_projected is not None:
+        d_projection = transposed_product(d_projected, saved.cell_outputs).to(full)
+    if onednn_compiles(d_gates) and len(weights.input) == len(weights.recurrent) == d_gates.size(1):
+        # One product instead of three, which takes two thirds of their time.
+        ones = inputs.new_ones(len(inputs), _ONES)
+        joined = transposed_product(torch.cat([inputs, earlier, ones], dim=1), d_gates).to(full)
+        d_input, d_recurrent, d_bias = joined.split([inputs.size(1), weights.output_dim, _ONES])
+        return Weights(d_input.t(), d_recurrent.t(), d_bias[0], d_projection)
+    return Weights(
+        transposed_product(d_gates[:, -weights.input.size(0) :], inputs).to(full),
+        transposed_product(d_gates[:, : weights.recurrent.size(0)], earlier).to(full),
+        column_sums(d_gates).to(full),
+        d_projection,
     )
-    end = len(d_gates)
-    for number in reversed(range(len(batch_sizes))):
-        size = batch_sizes[number]
-        step, end = slice(end - size, end), end - size
-        before = end - batch_sizes[number - 1]
-        previous = activations.cell_states[before : before + size] if number else initial[:size]
-        d_output = torch.add(d_outputs[step], d_hidden[:size], out=buffer[:size])
-        if through_projection is not None and d_projected is not None:
-            _stop_at_clip(d_output, activations.hidden_states[step], cell.projection_clip)
-            d_projected[step] = d_output
-            rows = d_projected[end : end + padded_rows(size)]
-            d_output = through_projection.product(rows)[:size].to(full)
-        of_step = (activations.gates[step], previous, activations.cell_states[step])
-        step_function.backward(*of_step, d_output, d_cell[:size], d_gates[step])
-        if number or state is not None:
-            rows = d_gates[end : end + padded_rows(size), : weights.recurrent.size(0)]
-            d_hidden[:size] = through_recurrent.product(rows)[:size]
-    return RecurrentState(d_hidden, d_cell)
-
-
-def _stop_at_clip(gradient: torch.Tensor, clipped: torch.Tensor, clip: Optional[float]) -> None:
-    """Zeroes in place the gradient of values that `clamp` has changed."""
-    if clip:
-        # Compared in the type of `clipped`, in which the bound was rounded likewise.
-        gradient.mul_(clipped.abs() < clip)
 
 
 def dense_copy(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """A contiguous copy in another type."""
     return values.to(dtype, memory_format=torch.contiguous_format, copy=True)
+
+
+def outputs_of(call: LayerCall, activations: Optional[SavedActivations]) -> torch.Tensor:
+    """Where `forward` writes the hidden states: shape `(num_packed, output_dim)`."""
+    if activations is not None:
+        return activations.hidden_states
+    return call.inputs.new_empty(len(call.inputs), call.weights.output_dim)
 
 
 def large_buffer(like: torch.Tensor, rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
@@ -269,16 +271,3 @@ def large_buffer(like: torch.Tensor, rows: int, columns: int, dtype: torch.dtype
     buffer = torch.from_numpy(numpy.empty(num_bytes + 64, dtype=numpy.uint8))
     start = -buffer.data_ptr() % 64
     return buffer[start : start + num_bytes].view(dtype).view(rows, columns)
-
-
-def _chunks(batch_sizes: Sequence[int], most: int) -> List[List[int]]:
-    """Groups steps so that each group holds at most `most` tokens, or is one step."""
-    chunks: List[List[int]] = []
-    filled = most
-    for size in batch_sizes:
-        if not chunks or filled + size > most:
-            chunks.append([])
-            filled = 0
-        chunks[-1].append(size)
-        filled += size
-    return chunks

@@ -83,25 +83,17 @@ class StepGraph:
 
     def allocate(self) -> None:
         """Makes the buffers."""
-        raise NotImplementedError
 
     def launch(self, layer: int, *place: Any) -> None:
         """
         Launches a step of a layer; `place` are its addresses, the schedule, the counter, and the
         offset from the counter, as all kernels take them.
         """
-        raise NotImplementedError
 
     def run(self, addresses: Sequence[Sequence[int]], schedule: Sequence[Sequence[int]]) -> None:
         """
-        Runs all steps of a schedule, at most `MAX_STEPS`.
-
-        # Parameters
-
-        addresses : `Sequence[Sequence[int]]`
-            Of each layer: the addresses that the kernels take.
-        schedule : `Sequence[Sequence[int]]`
-            Of each step: the numbers that the kernels take.
+        Runs all steps of a schedule, at most `MAX_STEPS`: for each layer the addresses, and for
+        each step the numbers that the kernels take.
         """
         # Steps without sentences, so that the last graph is complete.
         missing = -len(schedule) % _STEPS
@@ -270,7 +262,7 @@ class _Weights:
 
 
 def _weights_of(shape: Shape) -> _Weights:
-    """Those of all graphs of a shape, for all numbers of sentences; freed with the last graph."""
+    """Of all graphs of a shape, for all numbers of sentences; freed with the last graph."""
     key = shape._replace(rows=0, keeps=False)
     found = _weights.get(key) or _Weights(shape)
     _weights[key] = found

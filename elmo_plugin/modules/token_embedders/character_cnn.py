@@ -27,10 +27,8 @@ class CharacterCnn(TokenEmbedder):
 
     # Parameters
 
-    vocab : `Vocabulary`
-        Given by AllenNLP. Its namespace `token_characters` contains the characters.
     embedding_dim : `int`, optional (default = `16`)
-        Width of a character's embedding.
+        Width of the embedding of a character, in the namespace `token_characters`.
     num_filters : `int`, optional (default = `128`)
         Number of filters of each width.
     width : `Union[int, List[int]]`, optional (default = `3`)
@@ -72,15 +70,8 @@ class CharacterCnn(TokenEmbedder):
     @overrides(check_signature=False)
     def forward(self, token_characters: torch.Tensor) -> torch.Tensor:
         """
-        # Parameters
-
-        token_characters : `torch.Tensor`
-            Shape `(batch_size, num_tokens, num_characters)`, 0 at padding, which is at the end.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(batch_size, num_tokens, output_dim)`, zero at padding.
+        From shape `(batch_size, num_tokens, num_characters)`, 0 at padding, which is at the end, to
+        shape `(batch_size, num_tokens, output_dim)`, zero at padding.
         """
         if not token_characters.any():
             return self.embedding.weight.new_zeros(

@@ -4,8 +4,7 @@ import torch
 from allennlp.modules import TokenEmbedder
 from overrides import overrides
 
-from elmo_plugin.modules.cove_encoder import CoveEncoder
-from elmo_plugin.modules.cove_files import read_cove_encoder
+from elmo_plugin.modules.cove_files import CoveEncoder, read_cove_encoder
 from elmo_plugin.util.errors import ConfigurationError
 from elmo_plugin.util.weights import stored_state
 
@@ -35,12 +34,6 @@ class CoveTokenEmbedder(TokenEmbedder):
         Whether the word vectors are concatenated before CoVe, as in the authors' task models.
     serialization_dir : `Optional[str]`
         Given by AllenNLP: the folder into which it has unpacked an archive.
-
-    # Raises
-
-    `ConfigurationError`
-        If the file is missing or damaged, the word vectors have another width than the encoder's
-        inputs or are trained, or there is no such layer.
     """
 
     def __init__(
@@ -80,15 +73,8 @@ class CoveTokenEmbedder(TokenEmbedder):
     @overrides(check_signature=False)
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """
-        # Parameters
-
-        tokens : `torch.Tensor`
-            Shape `(batch_size, ..., num_tokens)`. Word ids, 0 at padding, which is at the end.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(batch_size, ..., num_tokens, output_dim)`, zero at padding.
+        From word ids, shape `(batch_size, ..., num_tokens)`, 0 at padding, which is at the end, to
+        shape `(batch_size, ..., num_tokens, output_dim)`, zero at padding.
         """
         # Shape: (num_sentences, num_tokens)
         ids = tokens.flatten(end_dim=-2)

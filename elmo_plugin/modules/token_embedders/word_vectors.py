@@ -37,21 +37,14 @@ class WordVectors(TokenEmbedder):
 
     # Parameters
 
-    vocab : `Vocabulary`
-        Given by AllenNLP. The further words are added to it.
-    embedding_dim : `int`
-        Width of a vector.
     pretrained_file : `Optional[str]`, optional (default = `None`)
         Vectors in the format of GloVe, one word and its numbers per line: text, gzip or zip, path
         or URL; a file within a larger zip is `(archive.zip)#file.txt`. A first line with the number
         of words and the width is skipped. Default: all vectors are initialised at random and
         trained.
-    trainable : `bool`, optional (default = `True`)
-        Whether the vectors of the words of the training data are trained.
     num_extra_words : `int`, optional (default = `100000`)
         How many further words are added at most. Each takes `4 * embedding_dim` bytes of memory and
         of the archive.
-    vocab_namespace : `str`, optional (default = `"tokens"`)
     zero_unknown : `bool`, optional (default = `False`)
         Whether words that the file lacks get zeros, as the encoder of CoVe expects.
 
@@ -109,15 +102,8 @@ class WordVectors(TokenEmbedder):
     @overrides(check_signature=False)
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """
-        # Parameters
-
-        tokens : `torch.Tensor`
-            Shape `(batch_size, num_tokens)`. Word ids, 0 at padding.
-
-        # Returns
-
-        `torch.Tensor`
-            Shape `(batch_size, num_tokens, embedding_dim)`, zero at padding.
+        From word ids, shape `(batch_size, num_tokens)`, 0 at padding, to shape `(batch_size,
+        num_tokens, embedding_dim)`, zero at padding.
         """
         is_extra = tokens >= len(self.weight)
         vectors = embedding(tokens.masked_fill(is_extra, 0), self.weight, padding_idx=0)
@@ -134,25 +120,9 @@ class WordVectors(TokenEmbedder):
     ) -> None:
         """
         Adds untrained vectors for words that were added to the vocabulary, for
-        `allennlp evaluate --extend-vocab`.
-
-        # Parameters
-
-        extended_vocab : `Vocabulary`
-        vocab_namespace : `Optional[str]`, optional (default = `None`)
-            By default that of the embedder.
-        extension_pretrained_file : `Optional[str]`, optional (default = `None`)
-            Vectors of the new words. Without it, or for words that it lacks, the vector of the
-            unknown word is used.
-        model_path : `Optional[str]`, optional (default = `None`)
-            The name of the embedder in the model, for the log.
-
-        # Raises
-
-        `ConfigurationError`
-            If there is no such file.
-        `ValueError`
-            If it is damaged, or the vector of a new word has another width.
+        `allennlp evaluate --extend-vocab`: from `extension_pretrained_file`, or the unknown word's
+        without it and for words that it lacks. `model_path` is the embedder's name in the log.
+        Raises what the constructor raises.
         """
         names = extended_vocab.get_index_to_token_vocabulary(vocab_namespace or self._namespace)
         num_known = len(self.weight) + len(self.extra)
@@ -206,11 +176,8 @@ def _initialise(
         )
     if len(vectors) < len(weight) / 10:
         logger.warning(
-            "%s has vectors for only %d of the %d words of the corpus. To use another file, set "
-            "the variable that names it, such as ELMO_GLOVE.",
-            path,
-            len(vectors),
-            len(weight),
+            f"{path} has vectors for only {len(vectors)} of the {len(weight)} words of the corpus. "
+            "To use another file, set the variable that names it, such as ELMO_GLOVE."
         )
     pretrained = numpy.stack(list(vectors.values()))
     if zero_unknown:

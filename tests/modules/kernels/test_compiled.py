@@ -8,15 +8,10 @@ import torch
 
 from elmo_plugin.modules.kernels import compiled
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
-from elmo_plugin.modules.recurrent.cell import FormulaStep
-from elmo_plugin.modules.recurrent.cells.gru import GruCell
-from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
-from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.kernel_step import KernelStep, step_of
-from elmo_plugin.modules.recurrent.weights import Weights
-from tests.modules.recurrent.single import recurrence
-
-CPU = torch.device("cpu")
+from elmo_plugin.modules.recurrent.cells import HighwayLstmCell, LstmCell, Weights
+from elmo_plugin.modules.recurrent.loop import CellStep
+from elmo_plugin.modules.recurrent.scan import LayerCall, Run
+from tests.modules.recurrent.test_recurrence import Values, run
 
 
 @pytest.fixture
@@ -78,19 +73,15 @@ def test_a_library_of_another_user_is_not_loaded(cache, monkeypatch):
 
 
 @needs_compiler
-def test_the_compiler_may_be_given_with_arguments(cache, monkeypatch):
-    monkeypatch.setenv("CXX", "c++ -Wall")
-    assert compiled_kernels() is not None
-    monkeypatch.setenv("CXX", "")
-    compiled_kernels.cache_clear()
-    assert compiled_kernels() is not None and len(list(cache.iterdir())) == 2
-
-
-@needs_compiler
-def test_the_compiler_may_be_called_by_another_program(cache, tmp_path, monkeypatch):
+def test_the_compiler_may_be_given_with_arguments_or_called_by_another_program(
+    cache, tmp_path, monkeypatch
+):
     # As `CXX="ccache c++"`: every call begins with the name of the compiler.
-    monkeypatch.setenv("CXX", fake_compiler(tmp_path, 'test "$1" = c++ && exec "$@"') + " c++")
-    assert compiled_kernels() is not None
+    caller = fake_compiler(tmp_path, 'test "$1" = c++ && exec "$@"') + " c++"
+    for number, command in enumerate(("c++ -Wall", "", caller), start=1):
+        monkeypatch.setenv("CXX", command)
+        compiled_kernels.cache_clear()
+        assert compiled_kernels() is not None and len(list(cache.iterdir())) == number
 
 
 def test_without_a_home_folder_there_are_none(cache, monkeypatch, caplog):
@@ -99,6 +90,13 @@ def test_without_a_home_folder_there_are_none(cache, monkeypatch, caplog):
     with caplog.at_level("INFO"):
         assert compiled_kernels() is None
     assert "Running without compiled kernels, more slowly: found no home folder" in caplog.text
+
+
+def highway_step(dim):
+    """A step of one sentence with products in bfloat16."""
+    products = torch.zeros(1, 1, dtype=torch.bfloat16)
+    weights = Weights(products, products, torch.zeros(6 * dim))
+    return CellStep(Run(HighwayLstmCell(), [LayerCall(products, weights)], [1]), products)
 
 
 def bits(values):
@@ -113,14 +111,14 @@ def test_bfloat16_is_rounded_as_pytorch_rounds_it():
     carry = cells[:, torch.isfinite(cells[0])]
     dim = carry.size(1)
     # The highway cell with a closed gate gives its carry; as a gradient it comes out too.
-    step = step_of(HighwayLstmCell(), CPU, torch.bfloat16, dim, 1)
+    step = highway_step(dim)
     gates = torch.zeros(1, 6 * dim)
     d_gates = torch.empty(1, 6 * dim, dtype=torch.bfloat16)
     zeros = torch.zeros(1, dim)
     step.backward(gates, zeros, zeros, carry.clone(), zeros.clone(), d_gates)
     assert torch.equal(bits(d_gates[:, 5 * dim :]), bits(carry.bfloat16()))
     not_numbers = torch.tensor([[0x7FFFFFFF, 0x7FC00000, -1]]).int().view(torch.float32)
-    step = step_of(HighwayLstmCell(), CPU, torch.bfloat16, 3, 1)
+    step = highway_step(3)
     d_gates = torch.empty(1, 18, dtype=torch.bfloat16)
     zeros = torch.zeros(1, 3)
     step.backward(torch.zeros(1, 18), zeros, zeros, not_numbers, zeros.clone(), d_gates)
@@ -133,9 +131,9 @@ def test_small_activations_keep_their_digits(scale):
     gates = torch.zeros(4 * 1000)
     gates[2000:3000] = torch.linspace(-scale, scale, 1000)
     weights = Weights(torch.zeros(4000, 1), torch.zeros(4000, 1000), gates)
-    output, state = recurrence(LstmCell(), torch.zeros(1, 1), weights, [1])
+    output, _, cell_state = run(LstmCell(), Values(torch.zeros(1, 1), weights), [1])
     expected = 0.5 * gates[2000:3000].double().tanh()
-    torch.testing.assert_close(state.cell[0].double(), expected, rtol=1e-6, atol=0.0)
+    torch.testing.assert_close(cell_state[0].double(), expected, rtol=1e-6, atol=0.0)
     torch.testing.assert_close(output[0].double(), 0.5 * expected.tanh(), rtol=1e-6, atol=0.0)
 
 
@@ -146,7 +144,7 @@ def test_a_mask_may_be_laid_out_in_any_way(dtype):
     weights = Weights(*(part.to(dtype) for part in weights[:3]))
     inputs = torch.randn(6, 5, dtype=dtype)
     outputs = [
-        recurrence(HighwayLstmCell(each), inputs, weights, [3, 3])[0]
+        run(HighwayLstmCell(each), Values(inputs, weights), [3, 3])[0]
         for each in (mask, mask.contiguous())
     ]
     assert torch.equal(*outputs)
@@ -154,11 +152,11 @@ def test_a_mask_may_be_laid_out_in_any_way(dtype):
 
 @needs_compiler
 def test_an_environment_variable_turns_the_kernels_off(monkeypatch, caplog):
-    assert isinstance(step_of(LstmCell(), CPU, torch.bfloat16, 3, 2), KernelStep)
+    assert highway_step(3).has_kernel
     monkeypatch.setenv("ELMO_COMPILED_KERNELS", "0")
     compiled_kernels.cache_clear()
     with caplog.at_level("INFO"):
-        assert isinstance(step_of(LstmCell(), CPU, torch.bfloat16, 3, 2), FormulaStep)
+        assert not highway_step(3).has_kernel
     compiled_kernels.cache_clear()
     assert "ELMO_COMPILED_KERNELS is 0" in caplog.text
 
@@ -170,37 +168,20 @@ def fake_compiler(folder, script: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("script", ["exit 1", "exit 0"], ids=["fails", "writes nothing"])
+@pytest.mark.parametrize(
+    "script",
+    ["exit 1", "exit 0", 'for last; do :; done; echo no > "$last"', ""],
+    ids=["fails", "writes nothing", "writes no library", "missing"],
+)
 def test_a_compiler_that_does_not_work_leaves_the_formulas(cache, tmp_path, monkeypatch, script):
-    monkeypatch.setenv("CXX", fake_compiler(tmp_path, script))
+    command = fake_compiler(tmp_path, script) if script else "no-such-compiler"
+    monkeypatch.setenv("CXX", command)
     assert compiled_kernels() is None
-    assert not list(cache.iterdir())
-    assert isinstance(step_of(LstmCell(), CPU, torch.bfloat16, 3, 2), FormulaStep)
-
-
-def test_so_does_a_machine_without_one(cache, monkeypatch):
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    assert compiled_kernels() is None
+    assert not list(cache.glob("*"))
+    assert not highway_step(3).has_kernel
 
 
 def test_so_does_a_cache_that_cannot_be_written(tmp_path, cache, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path / "file"))
     assert compiled_kernels() is None
-
-
-def test_a_file_that_is_no_library_is_not_loaded(cache, tmp_path, monkeypatch):
-    monkeypatch.setenv("CXX", fake_compiler(tmp_path, 'for last; do :; done; echo no > "$last"'))
-    assert compiled_kernels() is None
-
-
-@pytest.mark.parametrize(
-    "device, dtype",
-    [(torch.device("cuda"), torch.float32), (CPU, torch.float64), (CPU, torch.float16)],
-    ids=["GPU", "float64", "float16"],
-)
-@pytest.mark.parametrize(
-    "cell", [LstmCell(), HighwayLstmCell(), GruCell()], ids=["lstm", "highway", "gru"]
-)
-def test_other_devices_and_types_use_the_formula(cell, device, dtype):
-    assert isinstance(step_of(cell, device, dtype, 3, 2), FormulaStep)

@@ -27,7 +27,7 @@ def test_without_a_compiler_there_are_no_kernels(monkeypatch, caplog):
         def __getitem__(self, grid):
             raise RuntimeError("Failed to find C compiler.")
 
-    monkeypatch.setattr(gpu.kernels("probe"), "add_one", Broken())
+    monkeypatch.setattr(gpu.kernels("softmax_rows"), "add_one", Broken())
     with caplog.at_level(logging.INFO):
         assert not gpu.has_triton(DEVICE)
     assert "more slowly: Failed to find C compiler." in caplog.text

@@ -29,23 +29,6 @@ def test_steps_are_those_counted_one_by_one(seed):
     assert packing.backward_index.tolist() == backward
 
 
-def test_both_directions_meet_each_real_token_once():
-    lengths = torch.tensor([3, 0, 5, 5, 1])
-    packing = Packing.from_lengths(lengths, 7)
-    real = [
-        7 * row + token for row, length in enumerate(lengths.tolist()) for token in range(length)
-    ]
-    assert sorted(packing.forward_index.tolist()) == real
-    assert sorted(packing.backward_index.tolist()) == real
-    assert sum(packing.batch_sizes) == 14
-
-
-def test_padding_further_changes_no_step():
-    lengths = torch.tensor([2, 4, 3])
-    assert Packing.from_lengths(lengths, 4).batch_sizes == [3, 3, 2, 1]
-    assert Packing.from_lengths(lengths, 9).batch_sizes == [3, 3, 2, 1]
-
-
 def test_the_reversal_reverses_each_sentence():
     mask = torch.arange(5) < torch.tensor([3, 0, 5, 1]).unsqueeze(1)
     packing = Packing.from_mask(mask)

@@ -1,30 +1,32 @@
-"""`recurrences` against a plain loop that autograd differentiates, for every cell."""
+"""Every backend and every cell against a plain loop that autograd differentiates."""
 
-import importlib
-import pkgutil
-from typing import Callable, List, NamedTuple, Optional
+import sys
+from pathlib import Path
+from typing import List, NamedTuple, Optional
 
 import pytest
 import torch
 
 from elmo_plugin.modules import tuning
 from elmo_plugin.modules.kernels.compiled import compiled_kernels
-from elmo_plugin.modules.recurrent import cells, compiled_scan, kernel_step
-from elmo_plugin.modules.recurrent.cell import Cell
-from elmo_plugin.modules.recurrent.cells.gru import GruCell
-from elmo_plugin.modules.recurrent.cells.highway_lstm import HighwayLstmCell
-from elmo_plugin.modules.recurrent.cells.lstm import LstmCell
-from elmo_plugin.modules.recurrent.scan import RecurrentState
-from elmo_plugin.modules.recurrent.weights import Weights
-from tests.modules.recurrent.reference import reference_recurrence
-from tests.modules.recurrent.single import recurrence
+from elmo_plugin.modules.recurrent import layer as layer_module
+from elmo_plugin.modules.recurrent.cells import Cell, GruCell, HighwayLstmCell, LstmCell, Weights
+from elmo_plugin.modules.recurrent.compiled_scan import CompiledScan
+from elmo_plugin.modules.recurrent.cudnn import Cudnn
+from elmo_plugin.modules.recurrent.graph_scan import GraphScan
+from elmo_plugin.modules.recurrent.layer import recurrences
+from elmo_plugin.modules.recurrent.loop import Loop
+from elmo_plugin.modules.recurrent.scan import LayerCall, RecurrentState, Run
 
-INPUT_DIM, DIM, PROJECTION_DIM = 5, 7, 3
+# Backends for GPUs run on a CPU too: PyTorch's functions are the same, Triton has an interpreter.
+GPU = "cuda" if torch.cuda.is_available() else "cpu"
+# Widths of whole vectors and a rest, that CUDA graphs take too.
+INPUT_DIM, DIM, PROJECTION_DIM = 5, 24, 8
 # Sentences of 6, 6, 4, 4, 1 and 1 tokens.
 UNEVEN = [6, 4, 4, 4, 2, 2]
 SHAPES = {"uneven": UNEVEN, "even": [3, 3, 3], "one row": [1, 1, 1, 1], "one step": [4]}
 MASK = torch.rand(6, DIM, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
-# With the values below about a quarter of the cell_states and of the projections meet the clips.
+# With the values below about a quarter of the cell states and of the projections meet the clips.
 LAYERS = {
     "clipped": (LstmCell(0.3, 0.2), True),
     "free": (LstmCell(), True),
@@ -37,7 +39,37 @@ LAYERS = {
     "highway with dropout": (HighwayLstmCell(MASK), False),
     "gru": (GruCell(), False),
 }
-every_layer = pytest.mark.parametrize("cell, projects", LAYERS.values(), ids=LAYERS)
+
+
+def projected_step(cell: LstmCell, gates, cell_state, row):
+    i, f, g, o = gates.chunk(4)
+    cell_state = torch.sigmoid(f) * cell_state + torch.sigmoid(i) * torch.tanh(g)
+    if cell.clip:
+        cell_state = cell_state.clamp(-cell.clip, cell.clip)
+    return cell_state, torch.sigmoid(o) * torch.tanh(cell_state)
+
+
+def highway_step(cell: HighwayLstmCell, gates, cell_state, row):
+    i, f, g, o, r, linear = gates.chunk(6)
+    cell_state = torch.sigmoid(f) * cell_state + torch.sigmoid(i) * torch.tanh(g)
+    r = torch.sigmoid(r)
+    output = r * torch.sigmoid(o) * torch.tanh(cell_state) + (1 - r) * linear
+    return cell_state, output if cell.dropout_mask is None else output * cell.dropout_mask[row]
+
+
+def gru_step(cell: GruCell, gates, cell_state, row):
+    recurrent, r, z, g = gates.chunk(4)
+    z = torch.sigmoid(z)
+    cell_state = (1 - z) * torch.tanh(g + torch.sigmoid(r) * recurrent) + z * cell_state
+    return cell_state, cell_state
+
+
+def test_every_cell_is_tested_here():
+    of_product = {cell for cell in Cell.__subclasses__() if "elmo_plugin" in cell.__module__}
+    assert of_product == {type(cell) for cell, _ in LAYERS.values()} == set(STEPS)
+
+
+STEPS = {LstmCell: projected_step, HighwayLstmCell: highway_step, GruCell: gru_step}
 
 
 class Values(NamedTuple):
@@ -45,8 +77,8 @@ class Values(NamedTuple):
 
     inputs: torch.Tensor
     weights: Weights
-    hidden: Optional[torch.Tensor]
-    cell_state: Optional[torch.Tensor]
+    hidden: Optional[torch.Tensor] = None
+    cell_state: Optional[torch.Tensor] = None
 
     @property
     def state(self):
@@ -57,9 +89,9 @@ class Values(NamedTuple):
         parts = (self.inputs, *self.weights, self.hidden, self.cell_state)
         return [part for part in parts if part is not None]
 
-    def to(self, dtype: torch.dtype) -> "Values":
+    def to(self, *where) -> "Values":
         def convert(part):
-            return part if part is None else part.detach().to(dtype).requires_grad_()
+            return part if part is None else part.detach().to(*where).requires_grad_()
 
         weights = Weights(*map(convert, self.weights))
         return Values(convert(self.inputs), weights, convert(self.hidden), convert(self.cell_state))
@@ -70,6 +102,8 @@ def make_values(
 ) -> Values:
     generator = torch.Generator().manual_seed(3)
     output_dim = PROJECTION_DIM if projects else DIM
+    # Sums of about the same size at all widths.
+    scale /= (DIM / 7) ** 0.5
 
     def draw(*shape):
         values = torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -81,61 +115,23 @@ def make_values(
         draw(len(cell.gates) * DIM),
         draw(PROJECTION_DIM, DIM) if projects else None,
     )
-    hidden, cell_state = draw(batch_sizes[0], output_dim), draw(batch_sizes[0], DIM)
+    hidden, cell_state = draw(max(batch_sizes), output_dim), draw(max(batch_sizes), DIM)
     state = (hidden, cell_state) if starts else (None, None)
     return Values(draw(sum(batch_sizes), INPUT_DIM), weights, *state)
 
 
-def projected_step(cell: LstmCell, gates, cell_state, row):
-    i, f, g, o = gates.split(DIM)
-    cell_state = torch.sigmoid(f) * cell_state + torch.sigmoid(i) * torch.tanh(g)
-    if cell.clip:
-        cell_state = cell_state.clamp(-cell.clip, cell.clip)
-    return cell_state, torch.sigmoid(o) * torch.tanh(cell_state)
-
-
-def highway_step(cell: HighwayLstmCell, gates, cell_state, row):
-    i, f, g, o, r, linear = gates.split(DIM)
-    cell_state = torch.sigmoid(f) * cell_state + torch.sigmoid(i) * torch.tanh(g)
-    r = torch.sigmoid(r)
-    output = r * torch.sigmoid(o) * torch.tanh(cell_state) + (1 - r) * linear
-    return cell_state, output if cell.dropout_mask is None else output * cell.dropout_mask[row]
-
-
-def gru_step(cell: GruCell, gates, cell_state, row):
-    recurrent, r, z, g = gates.split(DIM)
-    z = torch.sigmoid(z)
-    cell_state = (1 - z) * torch.tanh(g + torch.sigmoid(r) * recurrent) + z * cell_state
-    return cell_state, cell_state
-
-
-def test_every_cell_is_tested_here():
-    modules = [
-        importlib.import_module(module.name)
-        for module in pkgutil.iter_modules(cells.__path__, f"{cells.__name__}.")
-    ]
-    product_cells = {
-        value
-        for module in modules
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Cell) and value is not Cell
-    }
-    assert product_cells == {type(cell) for cell, _ in LAYERS.values()} == set(STEPS)
-
-
-STEPS = {LstmCell: projected_step, HighwayLstmCell: highway_step, GruCell: gru_step}
-
-
 def slow(cell: Cell, values: Values, batch_sizes: List[int]):
     """One sentence at a time, one token at a time."""
-    weights, step_of = values.weights, STEPS[type(cell)]
+    weights, step_of = values.weights, STEPS.get(type(cell), formula_step)
+    dim = weights.hidden_dim(cell)
     recurrent_rows = slice(0, weights.recurrent.size(0))
     input_rows = slice(len(weights.bias) - weights.input.size(0), None)
     outputs = [[] for _ in batch_sizes]
     hiddens, cell_states = [], []
-    for row in range(batch_sizes[0]):
-        hidden = values.inputs.new_zeros(weights.recurrent.size(1))
-        cell_state = values.inputs.new_zeros(DIM)
+    num_rows = max(batch_sizes) if values.hidden is None else len(values.hidden)
+    for row in range(num_rows):
+        hidden = values.inputs.new_zeros(weights.output_dim)
+        cell_state = values.inputs.new_zeros(dim)
         if values.hidden is not None:
             hidden, cell_state = values.hidden[row], values.cell_state[row]
         start = 0
@@ -150,17 +146,25 @@ def slow(cell: Cell, values: Values, batch_sizes: List[int]):
                 hidden = weights.projection @ hidden
                 if cell.projection_clip:
                     hidden = hidden.clamp(-cell.projection_clip, cell.projection_clip)
-            outputs[step].append(hidden)
+            outputs[step].append(hidden[None])
             start += size
         hiddens.append(hidden)
         cell_states.append(cell_state)
     rows = [row for step in outputs for row in step]
-    return torch.stack(rows), torch.stack(hiddens), torch.stack(cell_states)
+    empty = values.inputs.new_empty(0, weights.output_dim)
+    return torch.cat([empty, *rows]), torch.stack(hiddens), torch.stack(cell_states)
 
 
-def run(cell: Cell, values: Values, batch_sizes: List[int], function: Callable = recurrence):
-    outputs, state = function(cell, values.inputs, values.weights, batch_sizes, values.state)
-    return (outputs, *state)
+def formula_step(cell: Cell, gates, cell_state, row):
+    cell_state, output = cell.formula(gates[None], cell_state[None])
+    return cell_state[0], output[0]
+
+
+def run(cell: Cell, values: Values, batch_sizes: List[int]):
+    """Of one layer; results on a CPU."""
+    calls = [LayerCall(values.inputs, values.weights, values.state)]
+    ((outputs, state),) = recurrences(cell, calls, batch_sizes)
+    return [part.cpu() for part in (outputs, *state)]
 
 
 def gradients(results, values: Values, used=(0, 1, 2)) -> List[torch.Tensor]:
@@ -170,9 +174,10 @@ def gradients(results, values: Values, used=(0, 1, 2)) -> List[torch.Tensor]:
         torch.randn(part.shape, generator=generator, dtype=torch.float64) for part in results
     ]
     total = sum((results[number].double() * weights[number]).sum() for number in used)
-    return torch.autograd.grad(
+    found = torch.autograd.grad(
         total, values.with_gradients, allow_unused=True, materialize_grads=True, retain_graph=True
     )
+    return [part.cpu() for part in found]
 
 
 def assert_same(found, expected, most: float) -> None:
@@ -182,67 +187,109 @@ def assert_same(found, expected, most: float) -> None:
         assert difference <= most * other.norm()
 
 
-@pytest.fixture(params=["compiled", "not compiled"])
-def kernels(request, monkeypatch):
-    """With the compiled cells, and as on a machine without a compiler."""
-    if request.param == "compiled" and compiled_kernels() is None:
+class Way(NamedTuple):
+    """A backend that computes a layer."""
+
+    name: str
+    cell: Cell
+    projects: bool
+
+    def make(self, batch_sizes, starts=True, scale=1.0):
+        """Values in float64, and where the backend runs in its type."""
+        # A GRU of cuDNN has no state before the first step.
+        starts = starts and not (self.name == "cudnn" and type(self.cell) is GruCell)
+        exact = make_values(self.cell, self.projects, batch_sizes, starts, scale)
+        return exact, exact.to(self.device, torch.float32)
+
+    @property
+    def device(self):
+        return GPU if self.name in ("graph", "cudnn") else "cpu"
+
+
+def computes(name: str, cell: Cell, projects: bool) -> bool:
+    is_lstm = type(cell) is LstmCell
+    return {
+        "cudnn": not projects and (type(cell) is GruCell or is_lstm and not cell.clip),
+        "graph": is_lstm,
+        "compiled": cell.kernel is not None,
+        "loop": True,
+    }[name]
+
+
+BACKENDS = {"cudnn": Cudnn, "graph": GraphScan, "compiled": CompiledScan, "loop": Loop}
+
+
+def only(monkeypatch, name: str):
+    """Makes a backend the only one, on this machine; its calls of `forward` are recorded."""
+    if name == "compiled" and compiled_kernels() is None:
         pytest.skip("no C++ compiler")
-    if request.param == "not compiled":
-        for module in (kernel_step, compiled_scan):
-            monkeypatch.setattr(module, "compiled_kernels", lambda: None)
+    if name == "graph":
+        pytest.importorskip("triton", reason="comes with PyTorch for CUDA")
+    backend = BACKENDS[name]()
+    if backend.device == "cuda":
+        monkeypatch.setattr(BACKENDS[name], "device", GPU)
+    monkeypatch.setattr(layer_module, "BACKENDS", (backend,))
+    # Not in the type of the machine's tensor cores.
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    return backend
 
 
-# No kernel computes in float64.
-@pytest.mark.parametrize(
-    "kernels, dtype, most",
-    [
-        ("not compiled", torch.float64, 1e-10),
-        ("not compiled", torch.float32, 1e-5),
-        ("compiled", torch.float32, 1e-5),
-    ],
-    indirect=["kernels"],
-)
+ALL = {
+    f"{name} {layer}": Way(name, *values)
+    for layer, values in LAYERS.items()
+    for name in BACKENDS
+    if computes(name, *values)
+}
+
+
+@pytest.fixture(params=ALL.values(), ids=ALL)
+def way(request, monkeypatch) -> Way:
+    """Each backend with each layer that it computes."""
+    only(monkeypatch, request.param.name)
+    return request.param
+
+
+@pytest.fixture(params=BACKENDS)
+def lstm(request, monkeypatch) -> Way:
+    """Each backend with one LSTM."""
+    only(monkeypatch, request.param)
+    projects = request.param != "cudnn"
+    return Way(request.param, LstmCell(0.3, 0.2) if projects else LstmCell(), projects)
+
+
+every_layer = pytest.mark.parametrize("cell, projects", LAYERS.values(), ids=LAYERS)
+
+
 @pytest.mark.parametrize("starts", [True, False], ids=["carried state", "zeros"])
 @pytest.mark.parametrize("batch_sizes", SHAPES.values(), ids=SHAPES)
-@every_layer
-def test_values_and_gradients_are_those_of_a_loop(
-    kernels, cell, projects, batch_sizes, starts, dtype, most
-):
-    exact = make_values(cell, projects, batch_sizes, starts)
-    expected = slow(cell, exact, batch_sizes)
-    values = exact.to(dtype)
-    found = run(cell, values, batch_sizes)
-    assert all(part.dtype == dtype for part in found)
-    assert_same(found, expected, most)
-    assert_same(gradients(found, values), gradients(expected, exact), most)
-
-
-@every_layer
-def test_the_reference_recurrence_is_that_loop_too(cell, projects):
-    values = make_values(cell, projects, UNEVEN)
-    expected = slow(cell, values, UNEVEN)
-    found = run(cell, values, UNEVEN, reference_recurrence)
-    assert_same(found, expected, 1e-12)
-    assert_same(gradients(found, values), gradients(expected, values), 1e-12)
-
-
-def test_a_projection_may_be_wider_than_all_gates(kernels):
-    weights = Weights(torch.randn(4, 3), torch.randn(4, 6), torch.randn(4), torch.randn(6, 1))
-    values = Values(torch.randn(3, 3), weights, None, None).to(torch.float32)
-    found, expected = (
-        run(LstmCell(), values, [2, 1], function) for function in (recurrence, reference_recurrence)
-    )
+def test_values_and_gradients_are_those_of_a_loop(way, batch_sizes, starts):
+    exact, values = way.make(batch_sizes, starts)
+    expected = slow(way.cell, exact, batch_sizes)
+    found = run(way.cell, values, batch_sizes)
+    assert all(part.dtype == torch.float32 for part in found)
     assert_same(found, expected, 1e-5)
-    assert_same(gradients(found, values), gradients(expected, values), 1e-5)
+    assert_same(gradients(found, values), gradients(expected, exact), 1e-5)
+    for context in (torch.no_grad, torch.inference_mode):
+        with context():
+            assert_same(run(way.cell, values, batch_sizes), found, 1e-6)
 
 
-@pytest.mark.parametrize("used", [(0,), (1,), (2,)], ids=["outputs", "hidden", "cell_state"])
 @every_layer
-def test_each_result_alone_has_the_right_gradients(kernels, cell, projects, used):
-    exact = make_values(cell, projects, UNEVEN)
-    values = exact.to(torch.float32)
-    expected = gradients(slow(cell, exact, UNEVEN), exact, used)
-    assert_same(gradients(run(cell, values, UNEVEN), values, used), expected, 1e-5)
+def test_in_float64_they_are_exact(cell, projects):
+    values = make_values(cell, projects, UNEVEN)
+    expected, found = slow(cell, values, UNEVEN), run(cell, values, UNEVEN)
+    assert_same(found, expected, 1e-10)
+    assert_same(gradients(found, values), gradients(expected, values), 1e-10)
+
+
+def test_each_result_alone_has_the_right_gradients(way):
+    exact, values = way.make(UNEVEN)
+    expected, found = slow(way.cell, exact, UNEVEN), run(way.cell, values, UNEVEN)
+    for used in ((0,), (1,), (2,)):
+        wanted = gradients(expected, exact, used)
+        assert_same(gradients(found, values, used), wanted, 1e-5)
+        # A second backward pass gives the same.
+        assert_same(gradients(found, values, used), gradients(found, values, used), 0.0)
 
 
 def test_the_clips_of_these_tests_are_active_for_some_and_not_for_all():
@@ -253,264 +300,29 @@ def test_the_clips_of_these_tests_are_active_for_some_and_not_for_all():
         assert 0.1 < share < 0.9
 
 
-@pytest.mark.parametrize(
-    "cell, projects",
-    [
-        (LstmCell(0.5), True),
-        (LstmCell(), False),
-        (HighwayLstmCell(MASK), False),
-        (GruCell(), False),
-    ],
-)
-def test_gradients_equal_finite_differences(cell, projects):
-    # No value near a clip: finite differences would step across its edge.
-    values = make_values(cell, projects, [2, 2, 1], scale=0.3)
-
-    def function(inputs, *parts):
-        weights = Weights(*parts[:-2]) if projects else Weights(*parts[:-2], None)
-        return run(cell, Values(inputs, weights, *parts[-2:]), [2, 2, 1])
-
-    assert torch.autograd.gradcheck(function, values.with_gradients)
+def test_pieces_joined_by_the_carried_state_are_the_whole(way):
+    if way.name == "cudnn" and type(way.cell) is GruCell:
+        pytest.skip("has no state before the first step")
+    _, values = way.make([3] * 5)
+    whole = run(way.cell, values, [3] * 5)
+    first = run(way.cell, values._replace(inputs=values.inputs[:6]), [3, 3])
+    state = (part.to(way.device) for part in first[1:])
+    second = run(way.cell, Values(values.inputs[6:], values.weights, *state), [3, 3, 3])
+    assert_same((torch.cat([first[0], second[0]]), *second[1:]), whole, 1e-6)
 
 
-@every_layer
-def test_results_are_the_same_without_gradients(kernels, cell, projects):
-    values = make_values(cell, projects, UNEVEN).to(torch.float32)
-    learned = run(cell, values, UNEVEN)
-    for context in (torch.no_grad, torch.inference_mode):
-        with context():
-            assert_same(run(cell, values, UNEVEN), learned, 1e-6)
-
-
-@every_layer
-def test_two_backward_passes_give_the_same(kernels, cell, projects):
-    values = make_values(cell, projects, UNEVEN).to(torch.float32)
-    results = run(cell, values, UNEVEN)
-    assert_same(gradients(results, values), gradients(results, values), 0.0)
-
-
-@every_layer
-def test_a_sentence_gives_the_same_alone(kernels, cell, projects):
-    values = make_values(cell, projects, UNEVEN, starts=False).to(torch.float32)
-    outputs, _, _ = run(cell, values, UNEVEN)
-    # The longest sentence stands first in each step.
-    starts = [sum(UNEVEN[:step]) for step in range(len(UNEVEN))]
-    alone, _, _ = run(cell, values._replace(inputs=values.inputs[starts]), [1] * len(UNEVEN))
-    torch.testing.assert_close(alone, outputs[starts], rtol=1e-5, atol=1e-6)
-
-
-@every_layer
-def test_pieces_joined_by_the_carried_state_are_the_whole(kernels, cell, projects):
-    values = make_values(cell, projects, [3] * 5).to(torch.float32)
-    outputs, hidden, cell_state = run(cell, values, [3] * 5)
-    first = run(cell, values._replace(inputs=values.inputs[:6]), [3, 3])
-    rest = Values(values.inputs[6:], values.weights, *first[1:])
-    second = run(cell, rest, [3, 3, 3])
-    assert_same(
-        (torch.cat([first[0], second[0]]), *second[1:]), (outputs, hidden, cell_state), 1e-6
-    )
-
-
-def wide_layer(cell: Cell, projects: bool):
-    """
-    Wide enough for several threads to share one sentence, and for several panels and a rest; an odd
-    number of inputs, which are no whole pairs. Of one sentence and of several.
-    """
-    torch.manual_seed(2)
-    dim, output_dim = (150, 131) if projects else (151, 151)
-    if cell is LAYERS["highway with dropout"][0]:
-        cell = HighwayLstmCell(torch.rand(6, dim))
-    weights = Weights(
-        torch.randn(cell.num_input_gates * dim, 9) / 3,
-        torch.randn(cell.num_recurrent_gates * dim, output_dim) / 10,
-        torch.randn(len(cell.gates) * dim),
-        torch.randn(output_dim, dim) / 10 if projects else None,
-    )
-    # So many steps that their inputs are not multiplied all at once.
-    return cell, weights, ([6, 6, 5, 5, 5, 3, 1], [1] * 700)
-
-
-@pytest.mark.skipif(compiled_kernels() is None, reason="no C++ compiler")
-@pytest.mark.parametrize("dtype, most", [(torch.float32, 1e-5), (torch.bfloat16, 0.03)])
-@every_layer
-def test_neither_threads_nor_other_sentences_change_a_digit(
-    set_num_threads, monkeypatch, cell, projects, dtype, most
-):
-    if cell.kernel is None:
-        # Of our cells, all have one; that of docs/adding-a-cell.md has none.
-        pytest.skip("PyTorch's products depend on both")
-    cell, weights, shapes = wide_layer(cell, projects)
-    for sizes in shapes:
-        inputs = torch.randn(sum(sizes), 9)
-        expected = reference_recurrence(cell, inputs, weights, sizes)
-        halves = Weights(*(part if part is None else part.to(dtype) for part in weights))
-        found = []
-        for threads in (1, 2, 3, 7):
-            set_num_threads(threads)
-            outputs, state = recurrence(cell, inputs.to(dtype), halves, sizes)
-            found.append((outputs, *state))
-        assert_same(found[0], (expected[0], *expected[1]), most)
-        for results in found[1:]:
-            assert all(map(torch.equal, results, found[0]))
-        # The longest sentence alone.
-        firsts = [sum(sizes[:step]) for step in range(len(sizes))]
-        alone, _ = recurrence(cell, inputs.to(dtype)[firsts], halves, [1] * len(sizes))
-        assert torch.equal(alone, found[0][0][firsts])
-        if dtype == torch.bfloat16:
-            monkeypatch.setattr(tuning, "MAX_COMPILED_BFLOAT16", 0)
-            outputs, state = recurrence(cell, inputs.to(dtype), halves, sizes)
-            monkeypatch.undo()
-            assert_same((outputs, *state), found[0], most)
-
-
-def test_input_gates_made_in_pieces_are_the_same(kernels, monkeypatch):
-    cell = HighwayLstmCell()
-    values = make_values(cell, False, UNEVEN).to(torch.float32)
-    expected = run(cell, values, UNEVEN)
-    # Fewer than one step fills, then a few steps.
-    for most in (1, 9 * len(cell.gates) * DIM):
-        monkeypatch.setattr(tuning, "MAX_INPUT_GATES", most)
-        assert_same(run(cell, values, UNEVEN), expected, 1e-6)
-
-
-def test_large_and_odd_numbers_of_rows_are_the_same(kernels):
-    # Enough for a large buffer, and for whole vectors of the processor and a rest.
-    torch.manual_seed(0)
-    sizes = [203, 201, 130, 66, 7]
-    weights = Weights(torch.randn(4 * 530, 9), torch.randn(4 * 530, 11), torch.randn(4 * 530))
-    weights = weights._replace(projection=torch.randn(11, 530) / 20)
-    values = Values(torch.randn(sum(sizes), 9), weights, None, None).to(torch.float64)
-    cell = LstmCell(0.8, 0.9)
-    expected = run(cell, values, sizes, reference_recurrence)
-    single = values.to(torch.float32)
-    found = run(cell, single, sizes)
+@pytest.mark.parametrize("batch_sizes", [[3, 2], [2], [2, 0], [0]], ids=str)
+def test_a_state_may_have_rows_of_sentences_without_tokens(way, batch_sizes):
+    if way.name == "cudnn" and (type(way.cell) is GruCell or 0 in batch_sizes):
+        pytest.skip("not for cuDNN")
+    exact, _ = way.make([4])
+    exact = exact._replace(inputs=torch.randn(sum(batch_sizes), INPUT_DIM).double())
+    exact.inputs.requires_grad_()
+    values = exact.to(way.device, torch.float32)
+    expected, found = slow(way.cell, exact, batch_sizes), run(way.cell, values, batch_sizes)
     assert_same(found, expected, 1e-5)
-    assert_same(gradients(found, single), gradients(expected, values), 1e-4)
-
-
-# Up to a number of products, compiled steps are in float32.
-under_autocast = pytest.mark.parametrize(
-    "kernels, max_compiled",
-    [("compiled", tuning.MAX_COMPILED_BFLOAT16), ("compiled", 0), ("not compiled", 0)],
-    indirect=["kernels"],
-    ids=["steps in float32", "steps in bfloat16", "not compiled"],
-)
-
-
-@under_autocast
-@pytest.mark.parametrize("starts", [True, False], ids=["carried state", "zeros"])
-@every_layer
-def test_autocast_is_close_and_keeps_the_cell_state_in_float32(
-    kernels, monkeypatch, max_compiled, cell, projects, starts
-):
-    monkeypatch.setattr(tuning, "MAX_COMPILED_BFLOAT16", max_compiled)
-    # Where a clip begins, one rounding decides whether there is a gradient.
-    if getattr(cell, "clip", None) or cell.projection_clip:
-        cell = LstmCell(3.0, 3.0 if projects else None)
-    exact = make_values(cell, projects, UNEVEN, starts, scale=0.5)
-    expected = slow(cell, exact, UNEVEN)
-    values = exact.to(torch.float32)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = run(cell, values, UNEVEN)
-        with torch.no_grad():
-            read = run(cell, values, UNEVEN)
-    assert [part.dtype for part in found] == [torch.bfloat16, torch.bfloat16, torch.float32]
-    # Bfloat16 has eight bits: one rounding is up to 0.4 %, and they add up over six steps.
-    assert_same(found, expected, 0.02)
-    assert_same(read, found, 0.0)
-    found_gradients = gradients(found, values)
-    assert all(gradient.dtype == torch.float32 for gradient in found_gradients)
-    assert_same(found_gradients, gradients(expected, exact), 0.03)
-
-
-@under_autocast
-def test_a_clip_that_bfloat16_cannot_hold_stops_gradients_too(kernels, monkeypatch, max_compiled):
-    monkeypatch.setattr(tuning, "MAX_COMPILED_BFLOAT16", max_compiled)
-    # Rounded, 0.7 is 0.69921875 and 0.3 is 0.30078125: clipped values must not count as free.
-    for clip in (0.7, 0.3):
-        cell = LstmCell(None, clip)
-        values = make_values(cell, True, [3], scale=5.0).to(torch.float32)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            outputs, _, _ = run(cell, values, [3])
-        is_clipped = outputs.abs() == outputs.abs().max()
-        assert is_clipped.sum() > 4
-        (gradient,) = torch.autograd.grad(
-            (outputs * is_clipped).sum(), values.weights.projection, retain_graph=True
-        )
-        assert gradient.abs().max() == 0
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@every_layer
-def test_nan_is_passed_on(kernels, cell, projects, dtype):
-    values = make_values(cell, projects, UNEVEN).to(dtype)
-    with torch.no_grad():
-        values.inputs[0] = float("nan")
-        outputs, _, _ = run(cell, values, UNEVEN)
-    firsts = [sum(UNEVEN[:step]) for step in range(4)]
-    assert outputs[firsts].isnan().any(dim=1).all()
-    others = torch.ones(len(outputs), dtype=torch.bool)
-    others[[sum(UNEVEN[:step]) for step in range(6)]] = False
-    assert outputs[others].isfinite().all()
-
-
-def test_huge_gates_saturate_without_overflow(kernels):
-    cell = LstmCell()
-    values = make_values(cell, False, [4, 4], scale=1.0).to(torch.float32)
-    values = values._replace(inputs=(values.inputs.detach() * 1e4).requires_grad_())
-    results = run(cell, values, [4, 4])
-    expected = run(cell, values.to(torch.float64), [4, 4], reference_recurrence)
-    torch.testing.assert_close(results[0].double(), expected[0], rtol=1e-3, atol=1e-3)
-    assert all(gradient.isfinite().all() for gradient in gradients(results, values))
-
-
-def test_gradients_of_any_layout_are_taken(kernels):
-    cell = HighwayLstmCell()
-    values = make_values(cell, False, [3, 3], starts=False).to(torch.float32)
-    outputs, hidden, cell_state = run(cell, values, [3, 3])
-    weights = torch.randn(DIM, 6), torch.randn(DIM, 3)
-    total = (outputs.t() * weights[0]).sum() + (cell_state.t() * weights[1]).sum() + hidden.sum()
-    found = torch.autograd.grad(total, values.inputs)
-    outputs, hidden, cell_state = run(cell, values, [3, 3], reference_recurrence)
-    total = (outputs.t() * weights[0]).sum() + (cell_state.t() * weights[1]).sum() + hidden.sum()
-    assert_same(found, torch.autograd.grad(total, values.inputs), 1e-5)
-
-
-def test_an_initial_state_shared_by_all_rows_is_taken(kernels):
-    cell = LstmCell()
-    values = make_values(cell, True, [3, 2]).to(torch.float32)
-    shared = values._replace(
-        hidden=values.hidden[:1].expand(3, -1), cell_state=values.cell_state[:1]
-    )
-    shared = shared._replace(cell_state=shared.cell_state.expand(3, -1))
-    with torch.no_grad():
-        assert_same(
-            run(cell, shared, [3, 2]), run(cell, shared, [3, 2], reference_recurrence), 1e-6
-        )
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
-@every_layer
-def test_an_initial_state_of_another_type_has_the_right_gradients(kernels, cell, projects, dtype):
-    values = make_values(cell, projects, UNEVEN).to(torch.float32)
-    state = (part.detach().to(dtype).requires_grad_() for part in values.state)
-    other = Values(values.inputs, values.weights, *state)
-    same = other._replace(hidden=other.hidden.float(), cell_state=other.cell_state.float())
-    found, expected = run(cell, other, UNEVEN), run(cell, same, UNEVEN)
-    assert_same(found, expected, 0.0)
-    assert_same(gradients(found, other), gradients(expected, other), 1e-6)
-
-
-@pytest.mark.parametrize("name", ["input", "recurrent", "projection"])
-def test_one_weight_of_another_type_is_converted(kernels, name):
-    cell = LstmCell(0.3, 0.2)
-    values = make_values(cell, True, UNEVEN).to(torch.float32)
-    half = getattr(values.weights, name).detach().bfloat16()
-    mixed = values._replace(weights=values.weights._replace(**{name: half}))
-    same = values._replace(weights=values.weights._replace(**{name: half.float()}))
-    with torch.no_grad():
-        assert_same(run(cell, mixed, UNEVEN), run(cell, same, UNEVEN), 1e-6)
-    assert_same(run(cell, mixed, UNEVEN), run(cell, same, UNEVEN), 1e-6)
+    for one, other in zip(gradients(found, values), gradients(expected, exact)):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-5)
 
 
 @every_layer
@@ -524,53 +336,300 @@ def test_no_token_at_all_gives_nothing_and_zero_gradients(cell, projects):
         assert (gradient == 0).all()
 
 
-@every_layer
-@pytest.mark.parametrize("batch_sizes", [[3, 2], [2], [2, 0], [0], []], ids=str)
-def test_a_state_may_have_rows_of_sentences_without_tokens(kernels, cell, projects, batch_sizes):
-    if cell is LAYERS["highway with dropout"][0]:
-        cell = HighwayLstmCell(MASK.float())
-    values = make_values(cell, projects, [4]).to(torch.float32)
-    values = values._replace(inputs=torch.randn(sum(batch_sizes), INPUT_DIM, requires_grad=True))
-    found, expected = (
-        run(cell, values, batch_sizes, function) for function in (recurrence, reference_recurrence)
-    )
-    assert found[2].shape == (4, DIM)
+def test_nan_is_passed_on_to_its_sentence_only(way):
+    _, values = way.make(UNEVEN)
+    firsts = [sum(UNEVEN[:step]) for step in range(6)]
+    with torch.no_grad():
+        values.inputs[0] = float("nan")
+        outputs, _, _ = run(way.cell, values, UNEVEN)
+    assert outputs[firsts].isnan().any(dim=1).all()
+    outputs[firsts] = 0.0
+    assert outputs.isfinite().all()
+
+
+def test_huge_gates_saturate_without_overflow(lstm):
+    exact, _ = lstm.make([4, 4])
+    exact = exact._replace(inputs=(exact.inputs.detach() * 1e4).requires_grad_())
+    values = exact.to(lstm.device, torch.float32)
+    found, expected = run(lstm.cell, values, [4, 4]), slow(lstm.cell, exact, [4, 4])
+    torch.testing.assert_close(found[0].double(), expected[0], rtol=1e-3, atol=1e-3)
+    assert all(gradient.isfinite().all() for gradient in gradients(found, values))
+
+
+def test_states_and_gradients_of_any_layout_are_taken(lstm):
+    exact, values = lstm.make([3, 3])
+    # The same state for all sentences, in the memory of one.
+    shared = [part.detach()[:1].expand(3, -1) for part in (values.hidden, values.cell_state)]
+    found = run(lstm.cell, Values(values.inputs, values.weights, *shared), [3, 3])
+    shared = [part.detach()[:1].expand(3, -1) for part in (exact.hidden, exact.cell_state)]
+    expected = slow(lstm.cell, Values(exact.inputs, exact.weights, *shared), [3, 3])
     assert_same(found, expected, 1e-5)
-    pairs = zip(gradients(found, values), gradients(expected, values))
-    for one, other in pairs:
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    width = found[0].size(1)
+    # Transposed, and at an odd address.
+    for d_outputs in (torch.randn(width, 6).t(), torch.randn(6 * width + 1)[1:].view(6, width)):
+        gradient = torch.autograd.grad(found[0], values.inputs, d_outputs, retain_graph=True)
+        wanted = torch.autograd.grad(
+            expected[0], exact.inputs, d_outputs.double(), retain_graph=True
+        )
+        assert_same([part.cpu() for part in gradient], wanted, 1e-5)
 
 
-def test_shapes_that_do_not_fit_are_refused_before_anything_is_read(kernels):
-    cell = LstmCell()
-    values = make_values(cell, True, [3, 2]).to(torch.float32)
+@pytest.mark.parametrize("name", ["input", "recurrent", "projection"])
+@pytest.mark.parametrize("backend", ["compiled", "loop"])
+def test_one_weight_of_another_type_is_converted(monkeypatch, backend, name):
+    if backend == "loop":
+        only(monkeypatch, "loop")
+    cell = LstmCell(0.3, 0.2)
+    values = make_values(cell, True, UNEVEN).to(torch.float32)
+    half = getattr(values.weights, name).detach().bfloat16()
+    mixed = values._replace(weights=values.weights._replace(**{name: half}))
+    same = values._replace(weights=values.weights._replace(**{name: half.float()}))
+    with torch.no_grad():
+        assert_same(run(cell, mixed, UNEVEN), run(cell, same, UNEVEN), 1e-6)
+    assert_same(run(cell, mixed, UNEVEN), run(cell, same, UNEVEN), 1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_an_initial_state_of_another_type_has_the_right_gradients(lstm, dtype):
+    _, values = lstm.make(UNEVEN)
+    state = (part.detach().to(dtype).requires_grad_() for part in values.state)
+    other = Values(values.inputs, values.weights, *state)
+    same = other._replace(hidden=other.hidden.float(), cell_state=other.cell_state.float())
+    found, expected = run(lstm.cell, other, UNEVEN), run(lstm.cell, same, UNEVEN)
+    assert_same(found, expected, 0.0)
+    assert_same(gradients(found, other), gradients(expected, other), 1e-6)
+
+
+def test_a_part_that_is_frozen_changes_no_other_gradient(lstm):
+    _, values = lstm.make(UNEVEN)
+    expected = gradients(run(lstm.cell, values, UNEVEN), values)[1]
+    weights = values.weights._replace(bias=values.weights.bias.detach())
+    frozen = values._replace(inputs=values.inputs.detach(), weights=weights)
+    found = run(lstm.cell, frozen, UNEVEN)
+    only_input = Values(None, Weights(values.weights.input, None, None))
+    assert_same(gradients(found, only_input), [expected], 1e-6)
+
+
+def test_shapes_that_do_not_fit_are_refused_before_anything_is_read(lstm):
+    _, values = lstm.make([3, 2])
+    weights = values.weights
     short = values._replace(hidden=values.hidden[:1], cell_state=values.cell_state[:1])
-    narrow = values._replace(
-        weights=values.weights._replace(recurrent=values.weights.recurrent[:DIM])
-    )
+    narrow = values._replace(weights=weights._replace(recurrent=weights.recurrent[:DIM]))
     wide = values._replace(inputs=torch.randn(5, INPUT_DIM + 1))
-    projection = torch.randn(PROJECTION_DIM, DIM + 1)
-    no_fit = values._replace(weights=values.weights._replace(projection=projection))
+    projection = torch.randn(weights.output_dim, DIM + 1)
+    no_fit = values._replace(weights=weights._replace(projection=projection))
     for wrong, batch_sizes in (
         (values, [3, 1]), (values, [2, 3]), (short, [3, 2]), (narrow, [3, 2]), (wide, [3, 2]),
         (no_fit, [3, 2]),
     ):  # fmt: skip
         with pytest.raises(AssertionError):
-            run(cell, wrong, batch_sizes)
+            run(lstm.cell, wrong, batch_sizes)
 
 
-def test_a_part_that_is_frozen_changes_no_other_gradient(kernels):
-    cell = LstmCell(0.3, 0.2)
-    values = make_values(cell, True, UNEVEN).to(torch.float32)
-    expected = gradients(run(cell, values, UNEVEN), values)[1]
-    frozen = values._replace(
-        inputs=values.inputs.detach(),
-        weights=values.weights._replace(bias=values.weights.bias.detach()),
+@pytest.mark.parametrize(
+    "cell, projects",
+    [(LstmCell(0.5), True), (HighwayLstmCell(MASK), False), (GruCell(), False)],
+)
+def test_gradients_equal_finite_differences(monkeypatch, cell, projects):
+    monkeypatch.setattr(f"{__name__}.DIM", 4)
+    monkeypatch.setattr(f"{__name__}.PROJECTION_DIM", 3)
+    if isinstance(cell, HighwayLstmCell):
+        cell = HighwayLstmCell(MASK[:, :4].contiguous())
+    # No value near a clip: finite differences would step across its edge.
+    values = make_values(cell, projects, [2, 2, 1], scale=0.3)
+
+    def function(inputs, *parts):
+        weights = Weights(*parts[:-2]) if projects else Weights(*parts[:-2], None)
+        return tuple(run(cell, Values(inputs, weights, *parts[-2:]), [2, 2, 1]))
+
+    assert torch.autograd.gradcheck(function, values.with_gradients)
+
+
+def wide_layer(cell: Cell, projects: bool):
+    """
+    Wide enough for several threads to share one sentence, and for several panels and a rest; an odd
+    number of inputs, which are no whole pairs. Of one sentence and of several.
+    """
+    torch.manual_seed(2)
+    dim, output_dim = (150, 131) if projects else (151, 151)
+    if getattr(cell, "dropout_mask", None) is not None:
+        cell = HighwayLstmCell(torch.rand(6, dim))
+    weights = Weights(
+        torch.randn(cell.num_input_gates * dim, 9) / 3,
+        torch.randn(cell.num_recurrent_gates * dim, output_dim) / 10,
+        torch.randn(len(cell.gates) * dim),
+        torch.randn(output_dim, dim) / 10 if projects else None,
     )
-    outputs = run(cell, frozen, UNEVEN)
-    only = frozen._replace(weights=Weights(values.weights.input, None, None), inputs=None)
-    only = only._replace(hidden=None, cell_state=None)
-    assert_same(gradients(outputs, only), [expected], 1e-6)
+    # So many steps that their inputs are not multiplied all at once.
+    return cell, weights, ([6, 6, 5, 5, 5, 3, 1], [1] * 300)
+
+
+@pytest.mark.skipif(compiled_kernels() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("dtype, most", [(torch.float32, 1e-5), (torch.bfloat16, 0.03)])
+@pytest.mark.parametrize("name", ["clipped", "highway with dropout", "gru"])
+def test_neither_threads_nor_other_sentences_change_a_digit(
+    set_num_threads, monkeypatch, name, dtype, most
+):
+    cell, weights, shapes = wide_layer(*LAYERS[name])
+    for sizes in shapes:
+        inputs = torch.randn(sum(sizes), 9)
+        expected = slow(cell, Values(inputs, weights), sizes)
+        values = Values(inputs, weights).to(dtype)
+        with torch.no_grad():
+            found = []
+            for threads in (1, 2, 3, 7):
+                set_num_threads(threads)
+                found.append(run(cell, values, sizes))
+            # The longest sentence alone.
+            firsts = [sum(sizes[:step]) for step in range(len(sizes))]
+            alone = run(cell, values._replace(inputs=values.inputs[firsts]), [1] * len(sizes))
+            with monkeypatch.context() as patch:
+                patch.setattr(tuning, "MAX_COMPILED_BFLOAT16", 0)
+                by_steps = run(cell, values, sizes)
+        assert_same(found[0], expected, most)
+        assert_same(by_steps, found[0], most)
+        assert torch.equal(alone[0], found[0][0][firsts])
+        for results in found[1:]:
+            assert all(map(torch.equal, results, found[0]))
+
+
+@pytest.mark.parametrize("name", ["compiled", "loop"])
+def test_large_and_odd_numbers_of_rows_are_the_same(monkeypatch, name):
+    # Enough for a large buffer, and for whole vectors of the processor and a rest.
+    torch.manual_seed(0)
+    sizes, cell = [203, 201, 130, 66, 7], LstmCell(0.8, 0.9)
+    weights = Weights(torch.randn(4 * 530, 9), torch.randn(4 * 530, 11), torch.randn(4 * 530))
+    weights = weights._replace(projection=torch.randn(11, 530) / 20)
+    exact = Values(torch.randn(sum(sizes), 9), weights).to(torch.float64)
+    expected = run(cell, exact, sizes)
+    only(monkeypatch, name)
+    values = exact.to(torch.float32)
+    found = run(cell, values, sizes)
+    assert_same(found, expected, 1e-5)
+    assert_same(gradients(found, values), gradients(expected, exact), 1e-4)
+    # A projection wider than all gates.
+    weights = Weights(torch.randn(4, 3), torch.randn(4, 6), torch.randn(4), torch.randn(6, 1))
+    exact = Values(torch.randn(3, 3), weights).to(torch.float64)
+    assert_same(run(cell, exact.to(torch.float32), [2, 1]), slow(cell, exact, [2, 1]), 1e-5)
+
+
+def test_input_gates_made_in_pieces_are_the_same(monkeypatch):
+    only(monkeypatch, "loop")
+    cell = HighwayLstmCell()
+    values = make_values(cell, False, UNEVEN).to(torch.float32)
+    expected = run(cell, values, UNEVEN)
+    # Fewer than one step fills, then a few steps.
+    for most in (1, 9 * len(cell.gates) * DIM):
+        monkeypatch.setattr(tuning, "MAX_INPUT_GATES", most)
+        assert_same(run(cell, values, UNEVEN), expected, 1e-6)
+
+
+# Up to a number of products, compiled steps are in float32.
+@pytest.mark.parametrize("max_compiled", [tuning.MAX_COMPILED_BFLOAT16, 0])
+@every_layer
+def test_autocast_is_close_and_keeps_the_cell_state_in_float32(
+    monkeypatch, max_compiled, cell, projects
+):
+    monkeypatch.setattr(tuning, "MAX_COMPILED_BFLOAT16", max_compiled)
+    assert_close_under_autocast(Way("loop", cell, projects))
+
+
+@pytest.mark.parametrize("name", ["cudnn", "graph", "loop"])
+def test_so_it_is_by_other_backends(monkeypatch, name):
+    # Without kernels for the steps in bfloat16, too.
+    monkeypatch.setattr("elmo_plugin.modules.recurrent.loop.compiled_kernels", lambda: None)
+    only(monkeypatch, name)
+    assert_close_under_autocast(Way(name, LstmCell(), name != "cudnn"))
+
+
+def assert_close_under_autocast(way: Way) -> None:
+    # Where a clip begins, one rounding decides whether there is a gradient.
+    if getattr(way.cell, "clip", None) or way.cell.projection_clip:
+        way = way._replace(cell=LstmCell(3.0, 3.0 if way.projects else None))
+    for starts in (True, False):
+        exact, values = way.make(UNEVEN, starts, scale=0.5)
+        expected = slow(way.cell, exact, UNEVEN)
+        with torch.autocast(way.device, dtype=torch.bfloat16):
+            found = run(way.cell, values, UNEVEN)
+            with torch.no_grad():
+                read = run(way.cell, values, UNEVEN)
+        assert [part.dtype for part in found] == [torch.bfloat16, torch.bfloat16, torch.float32]
+        # Bfloat16 has eight bits: one rounding is up to 0.4 %, and they add up over six steps.
+        assert_same(found, expected, 0.02)
+        assert_same(read, found, 0.0)
+        found_gradients = gradients(found, values)
+        assert all(gradient.dtype == torch.float32 for gradient in found_gradients)
+        assert_same(found_gradients, gradients(expected, exact), 0.03)
+
+
+@pytest.mark.parametrize("name", ["compiled", "graph", "loop"])
+def test_a_clip_that_bfloat16_cannot_hold_stops_gradients_too(monkeypatch, name):
+    only(monkeypatch, name)
+    # Rounded, 0.7 is 0.69921875 and 0.3 is 0.30078125: clipped values must not count as free.
+    for clip in (0.7, 0.3):
+        way = Way(name, LstmCell(None, clip), True)
+        _, values = way.make([3], scale=5.0)
+        with torch.autocast(way.device, dtype=torch.bfloat16):
+            outputs, _, _ = run(way.cell, values, [3])
+        is_clipped = outputs.abs() == outputs.abs().max()
+        assert is_clipped.sum() > 4
+        (gradient,) = torch.autograd.grad((outputs * is_clipped).sum(), values.weights.projection)
+        assert gradient.abs().max() == 0
+
+
+def test_each_backend_knows_what_it_computes(monkeypatch):
+    """In order: on a GPU, CUDA graphs compute what cuDNN does not."""
+    assert [type(each) for each in layer_module.BACKENDS] == [Cudnn, GraphScan, CompiledScan, Loop]
+    monkeypatch.setattr("elmo_plugin.modules.recurrent.graph_scan.has_triton", lambda _: True)
+    monkeypatch.setattr("elmo_plugin.modules.recurrent.compiled_scan.compiled_kernels", lambda: 1)
+    for cell, projects in LAYERS.values():
+        values = make_values(cell, projects, UNEVEN, starts=False).to(torch.float32)
+        calls = [LayerCall(values.inputs, values.weights)]
+        for name, backend in BACKENDS.items():
+            can_run = backend().can_run(Run(cell, calls, UNEVEN), torch.float32, True)
+            assert can_run == computes(name, cell, projects)
+    # The last is a GRU.
+    state = RecurrentState(torch.zeros(6, DIM), torch.zeros(6, DIM))
+    calls = [calls[0]._replace(state=state)]
+    assert not Cudnn().can_run(Run(cell, calls, UNEVEN), torch.float32, True)
+    # Large products of bfloat16, and all whose gradients are needed, are faster step by step.
+    calls = [LayerCall(values.inputs, Weights(*(part.bfloat16() for part in calls[0].weights[:3])))]
+    for sizes, has_gradients in (([6], False), ([6], True), ([10_000], False)):
+        run_of = Run(cell, calls, sizes)
+        is_fast = (sizes, has_gradients) == ([6], False)
+        assert CompiledScan().can_run(run_of, torch.bfloat16, has_gradients) == is_fast
+        assert not Cudnn().can_run(run_of._replace(cell=LstmCell()), torch.bfloat16, False)
+
+
+def test_few_files_compute_a_training_step():
+    """What a reader must know of the whole package to follow it."""
+    layer = layer_module.RecurrentLayer(LstmCell(0.3, 0.2), INPUT_DIM, DIM, PROJECTION_DIM)
+
+    def step():
+        outputs, _ = layer(torch.randn(sum(UNEVEN), INPUT_DIM, requires_grad=True), UNEVEN)
+        outputs.sum().backward()
+
+    # Kernels are built once.
+    step()
+    files = set()
+    sys.setprofile(lambda frame, event, argument: files.add(frame.f_code.co_filename))
+    try:
+        # Autograd calls backward functions in this thread, on a CPU.
+        step()
+    finally:
+        sys.setprofile(None)
+    crossed = {Path(name).name for name in files if "/elmo_plugin/" in name}
+    assert {"layer.py", "scan.py"} <= crossed and len(crossed) <= 5, crossed
+
+
+def test_tiny_hidden_states_keep_their_digits_in_a_graph(monkeypatch):
+    only(monkeypatch, "graph")
+    way = Way("graph", LstmCell(), True)
+    exact, values = way.make([3, 3], starts=False, scale=1e-3)
+    with torch.no_grad():
+        found = run(way.cell, values, [3, 3])
+    assert found[0].abs().max() < 1e-4
+    assert_same(found, slow(way.cell, exact, [3, 3]), 2e-7)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -578,17 +637,10 @@ def test_a_part_that_is_frozen_changes_no_other_gradient(kernels):
 def test_a_gpu_gives_what_the_processor_gives(cell, projects):
     values = make_values(cell, projects, UNEVEN)
     expected = run(cell, values, UNEVEN)
+    wanted = gradients(expected, values)
     if isinstance(cell, HighwayLstmCell) and cell.dropout_mask is not None:
         cell = HighwayLstmCell(cell.dropout_mask.cuda())
-    moved = [part.detach().cuda().requires_grad_() for part in values.with_gradients]
-    parts = moved[1:-2] if projects else [*moved[1:-2], None]
-    there = Values(moved[0], Weights(*parts), *moved[-2:])
+    there = values.to("cuda")
     found = run(cell, there, UNEVEN)
-    assert_same([part.cpu() for part in found], expected, 1e-10)
-    totals = [sum(part.sum() for part in results) for results in (found, expected)]
-    found_gradients = torch.autograd.grad(totals[0], there.with_gradients)
-    assert_same(
-        [gradient.cpu() for gradient in found_gradients],
-        torch.autograd.grad(totals[1], values.with_gradients),
-        1e-10,
-    )
+    assert_same(found, expected, 1e-10)
+    assert_same(gradients(found, there), wanted, 1e-10)

@@ -80,16 +80,6 @@ def test_a_word_that_the_file_lacks_gets_a_random_vector_and_padding_is_zero(voc
     assert embedder(torch.tensor([[0]])).tolist() == [[[0, 0, 0]]]
 
 
-def test_without_a_file_all_vectors_are_trained(vocab):
-    embedder = WordVectors(vocab, 5)
-    assert embedder.weight.requires_grad and len(embedder.extra) == 0
-    assert embedder.get_output_dim() == 5 and vocab.get_vocab_size() == 4
-
-
-def test_frozen_vectors_are_not_trained(vocab, path):
-    assert not WordVectors(vocab, 3, path, trainable=False).weight.requires_grad
-
-
 def test_a_saved_embedder_needs_no_file(vocab, path, tmp_path):
     embedder = WordVectors(vocab, 3, path, num_extra_words=2)
     # AllenNLP loads an archive with the extended vocabulary and without the file.
@@ -118,27 +108,30 @@ def test_two_embedders_of_a_namespace_know_the_same_words(tmp_path, vocab, path)
     assert vectors_of(second, vocab, ["at the", "zoo"]) == [unknown, unknown]
 
 
-def test_an_embedder_without_a_file_comes_before_one_with_a_file(vocab, path):
-    first, second = WordVectors(vocab, 5), WordVectors(vocab, 3, path)
+def test_an_embedder_without_a_file_adds_no_words_nor_does_one_after_it(vocab, path):
+    first, second = WordVectors(vocab, 5), WordVectors(vocab, 3, path, trainable=False)
     assert vocab.get_vocab_size() == len(first.weight) == len(second.weight) == 4
-    assert len(first.extra) == len(second.extra) == 0
+    assert len(first.extra) == len(second.extra) == 0 and first.get_output_dim() == 5
+    assert first.weight.requires_grad and not second.weight.requires_grad
 
 
-def test_of_a_word_that_occurs_twice_the_first_vector_counts(tmp_path, vocab):
-    lines = ["play 1 1 1", "zoo 2 2 2", "", "play 3 3 3", "zoo 4 4 4", ""]
+@pytest.mark.parametrize(
+    "lines, vectors",
+    [
+        # The first vector of a word counts.
+        (
+            ["play 1 1 1", "zoo 2 2 2", "", "play 3 3 3", "zoo 4 4 4", ""],
+            {"play": [1, 1, 1], "zoo": [2, 2, 2]},
+        ),
+        # A word with a space may begin with a word of the corpus.
+        (["the 1 2 3", "play name@domain.com 0 0 1", "play 4 5 6"], {"play": [4, 5, 6]}),
+        # A byte order mark is no part of a word.
+        (["\ufeffplay 1 1 1"], {"play": [1, 1, 1]}),
+    ],
+)
+def test_unusual_lines_are_read(tmp_path, vocab, lines, vectors):
     embedder = WordVectors(vocab, 3, write(tmp_path / "v.txt", lines))
-    assert vectors_of(embedder, vocab, ["play", "zoo"]) == [[1, 1, 1], [2, 2, 2]]
-
-
-def test_a_word_with_a_space_may_begin_with_the_first_word_wanted(tmp_path, vocab):
-    path = write(tmp_path / "v.txt", ["the 1 2 3", "play name@domain.com 0 0 1", "play 4 5 6"])
-    embedder = WordVectors(vocab, 3, path, num_extra_words=0)
-    assert vectors_of(embedder, vocab, ["play"]) == [[4, 5, 6]]
-
-
-def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path, vocab):
-    embedder = WordVectors(vocab, 3, write(tmp_path / "v.txt", ["\ufeffplay 1 1 1"]))
-    assert vectors_of(embedder, vocab, ["play"]) == [[1, 1, 1]]
+    assert vectors_of(embedder, vocab, list(vectors)) == list(vectors.values())
 
 
 def test_weights_of_another_vocabulary_are_refused(vocab, path):
@@ -160,25 +153,11 @@ def test_an_extended_vocabulary_finds_vectors_or_the_unknown_words(vocab, path):
     assert len(embedder.extra) == 3
 
 
-@pytest.mark.parametrize(
-    "lines, message",
-    [
-        (["the 1 2", "play 4 5"], r"v\.txt:1: expected a word and the 3 numbers .* 'the 1 2'"),
-        (["of 1 2", "play 4 5 6"], r"v\.txt:1: expected a word and the 3 numbers .* 'of 1 2'"),
-        (["the 1 2 3 4", "play 4 5 6 7"], r"v\.txt:1: expected a word and the 3 numbers"),
-        (["the 1 2 3", "play 4 x 6"], r"v\.txt:2: expected a word and the 3 numbers"),
-        (["the 1 2 3", "play 4 5"], r"v\.txt:2: expected a word and the 3 numbers"),
-        (["the 1 2 3", "play nan 5 6"], r"v\.txt:2: expected a word and the 3 numbers"),
-    ],
-)
-def test_a_line_without_a_vector_is_refused(tmp_path, vocab, lines, message):
-    with pytest.raises(ValueError, match=message):
-        WordVectors(vocab, 3, write(tmp_path / "v.txt", lines))
-
-
 def test_a_file_without_any_of_the_words_is_refused(tmp_path, vocab):
     with pytest.raises(ConfigurationError, match="no vector for any of the 4 words"):
         WordVectors(vocab, 3, write(tmp_path / "v.txt", ["jouer 1 2 3"]))
+    with pytest.raises(ConfigurationError, match=r"nowhere\.txt\. Set ELMO_GLOVE"):
+        WordVectors(vocab, 3, str(tmp_path / "nowhere.txt"))
 
 
 @pytest.mark.parametrize("num_others, is_warned", [(7, False), (8, True)])
@@ -200,40 +179,21 @@ def test_a_file_may_be_at_a_url(tmp_path, vocab, monkeypatch):
         assert vectors_of(embedder, vocab, ["play"]) == [VECTORS["play"]]
 
 
-def test_a_missing_file_is_named(vocab, tmp_path):
-    with pytest.raises(ConfigurationError, match=r"nowhere\.txt\. Set ELMO_GLOVE"):
-        WordVectors(vocab, 3, str(tmp_path / "nowhere.txt"))
-
-
 @pytest.mark.parametrize(
-    "content, line",
+    "name, content, message",
     [
-        (b"\0" * 5000, 1),
-        (b"", 1),
-        (b"the 1 2 3\n" * 20 + b"\0" * 50, 21),
-        (b"\x89PNG\r\n\x1a\n\0", 1),
+        ("v.txt", b"the 1 2\nplay 4 5\n", r"v\.txt:1: expected a word and the 3 numbers .* 'the 1"),
+        ("v.txt", b"the 1 2 3 4\nplay 4 5 6 7\n", r"v\.txt:1: expected a word and the 3 numbers"),
+        ("v.txt", b"the 1 2 3\n" * 20 + b"\0" * 50, r"v\.txt:21: expected"),
+        ("v.txt.gz", gzip.compress(b"the 1 2 3\nplay 4 5 6")[:-12], r"v\.txt\.gz:\d: expected"),
+        ("v.txt.gz", b"no gzip", r"v\.txt\.gz.*: expected"),
     ],
 )
-def test_a_file_of_nul_bytes_or_pictures_is_refused(tmp_path, vocab, content, line):
-    path = tmp_path / "v.txt"
+def test_a_damaged_file_is_named_with_the_line(tmp_path, vocab, name, content, message):
+    path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"v\.txt:{line}: expected"):
+    with pytest.raises(ValueError, match=message):
         WordVectors(vocab, 3, str(path))
-
-
-def test_a_damaged_file_is_named_with_the_line(tmp_path, vocab):
-    path = tmp_path / "v.txt"
-    path.write_bytes(b"the 1 2 3\nplay 4 5 6\n\xff\xff 1 2 3\n")
-    with pytest.raises(ValueError, match=r"v\.txt:\d: expected UTF-8 text"):
-        WordVectors(vocab, 3, str(path))
-    packed = tmp_path / "v.txt.gz"
-    packed.write_bytes(gzip.compress(("\n".join(LINES)).encode())[:-12])
-    with pytest.raises(ValueError, match=r"v\.txt\.gz:\d: expected compressed text, found a"):
-        WordVectors(vocab, 3, str(packed))
-    for content in (b"no gzip", b""):
-        packed.write_bytes(content)
-        with pytest.raises(ValueError, match=r"v\.txt\.gz.*: expected"):
-            WordVectors(vocab, 3, str(packed))
 
 
 def test_words_without_a_vector_are_zeros_where_that_is_set(vocab, path):

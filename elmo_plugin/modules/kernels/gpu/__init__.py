@@ -19,18 +19,15 @@ def has_triton(device: torch.device) -> bool:
     """
     True if Triton can compile kernels for this device, and the environment variable
     `ELMO_COMPILED_KERNELS` is not `0`. Triton comes with PyTorch for CUDA, and needs a C compiler
-    and Python's headers.
+    and Python's headers. Nobody has tried the kernels on a GPU of AMD.
     """
-    if os.environ.get(SWITCH) == "0" or find_spec("triton") is None:
-        return False
-    if torch.version.hip:
-        # Nobody has tried the kernels on a GPU of AMD.
+    if os.environ.get(SWITCH) == "0" or find_spec("triton") is None or torch.version.hip:
         return False
     try:
         # Old GPUs lack the type.
         values = torch.zeros(1, dtype=torch.bfloat16, device=device)
         with torch.cuda.device_of(values):
-            kernels("probe").add_one[(1,)](values)
+            kernels("softmax_rows").add_one[(1,)](values)
         return values.item() == 1.0
     # A missing compiler or header, or whatever Triton says of a GPU that it does not know.
     except Exception as error:
@@ -39,8 +36,5 @@ def has_triton(device: torch.device) -> bool:
 
 
 def kernels(name: str) -> ModuleType:
-    """
-    A module of this folder, such as `lstm_steps`. They import Triton, which an installation without
-    a GPU may lack, and so are imported when they are first used.
-    """
+    """A module of this folder; it needs Triton, which an installation without a GPU may lack."""
     return import_module(f"{__name__}.{name}")

@@ -1,1 +1,0 @@
-"""The recurrent cells, one file each."""
