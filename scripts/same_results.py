@@ -177,6 +177,8 @@ def main() -> None:
         tree = Path(folder, "tree")
         git = ["git", "-C", str(here), "worktree"]
         subprocess.run([*git, "add", "--quiet", "--detach", tree, args.commit], check=True)
+        # Its entry points, which may differ from those installed.
+        subprocess.run([sys.executable, "setup.py", "-q", "egg_info"], cwd=tree, check=True)
         try:
             old = run(tree, Path(folder, "old.json"))
         finally:
