@@ -26,14 +26,8 @@ def embed_dataset(
     `column` holds a list of words in each row. `new_column` gets a list of float32 vectors in each
     row: the mean of `layers`, which are `all`, `last`, or numbers (0 is the token layer). `bilm`
     defaults to `load_bilm()`. `Dataset.map` writes the vectors to its cache on disk, so only
-    `batch_size` rows are in memory at a time.
-
-    # Raises
-
-    `TypeError`
-        If a row of `column` is not a list of words.
-    `ConfigurationError`
-        If the biLM does not have these `layers`.
+    `batch_size` rows are in memory at a time. Raises `TypeError` if a row is not a list of words,
+    and `ConfigurationError` if the biLM does not have these `layers`.
     """
     bilm = bilm or load_bilm()
     chosen = chosen_layers(layers, bilm.num_layers)

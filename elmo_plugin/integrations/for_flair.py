@@ -15,18 +15,12 @@ from flair.embeddings.base import TokenEmbeddings, register_embeddings  # noqa: 
 @register_embeddings
 class ElmoEmbeddings(TokenEmbeddings):
     """
-    ELMo in flair: each token gets the mean of `layers` of a frozen biLM. To concatenate layers,
-    stack one `ElmoEmbeddings` for each in a `StackedEmbeddings`.
+    ELMo in flair: each token gets the mean of `layers` of a frozen biLM. `layers` are `all`,
+    `last`, or numbers; 0 is the token layer. To concatenate layers, stack one `ElmoEmbeddings` for
+    each in a `StackedEmbeddings`. `bilm` defaults to `load_bilm()` and is saved with a flair model.
 
-    # Parameters
-
-    bilm : `Optional[Bilm]`
-        By default `load_bilm()`. A trained flair model contains it.
-    layers : `Union[str, List[int]]`
-        `all`, `last`, or numbers; 0 is the token layer.
-    name : `Optional[str]`
-        The name under which tokens keep their vectors. flair reuses vectors of the same name, so
-        the default is made of all that the vectors depend on.
+    Tokens keep their vectors under `name`. flair reuses vectors of the same name, so the default
+    name is made of all that they depend on.
     """
 
     def __init__(
@@ -59,7 +53,6 @@ class ElmoEmbeddings(TokenEmbeddings):
                 token.set_embedding(self.name, vector)
 
     def to_params(self) -> Dict[str, Any]:
-        """Returns what flair stores beside the weights."""
         return {
             "options": self.bilm.options.source,
             "layers": self._setting,

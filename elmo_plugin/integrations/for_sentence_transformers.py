@@ -61,7 +61,6 @@ class ElmoTokens(InputModule):
         return self if mode == self.training else super().train(mode)
 
     def save(self, output_path: str, *args: Any, **kwargs: Any) -> None:
-        """Writes the biLM and the scalar mix."""
         self.elmo.bilm.save_pretrained(output_path)
         save_atomically(self.elmo.mixes.state_dict(), Path(output_path, _MIX_FILE))
 

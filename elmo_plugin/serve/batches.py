@@ -117,7 +117,6 @@ class Batches:
             self._jobs = []
 
     async def _next_batch(self) -> List[_Job]:
-        """Waits for a request, and takes its batch from the queue."""
         await self._until(lambda: self.num_waiting > 0)
         kind = self._jobs[0].kind
         batch = [job for job in self._jobs if job.kind == kind][: self._batch_size]

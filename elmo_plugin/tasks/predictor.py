@@ -23,8 +23,9 @@ WORDS: JsonDict = {"type": "array", "items": TEXT, "minItems": 1}
 class TaskPredictor(Predictor):
     """
     The base of the tasks' predictors. Reads JSON lines, predicts in batches, and writes JSON lines
-    or the format of the task's official scorer, if it has one. `elmo serve`, notebooks and spaCy
-    use the class attributes, too, and the registered name without `elmo-`.
+    or the format of the task's official scorer, if it has one. With `--use-dataset-reader` it reads
+    the task's corpus instead. `elmo serve`, notebooks and spaCy use the class attributes, too, and
+    name the task by its registered name without `elmo-`.
 
     # Parameters
 
@@ -53,15 +54,12 @@ class TaskPredictor(Predictor):
 
     @overrides
     def load_line(self, line: str) -> JsonDict:
-        """
-        Raises a `ValueError` with the number of the line if it is not a JSON object, or not an
-        input of the task.
-        """
+        """Raises a `ValueError` with the line's number if it is not an input of the task."""
         self._num_lines += 1
         return self._loaded(line, f"non-empty line {self._num_lines}")
 
     def load_request(self, text: str) -> JsonDict:
-        """Like `load_line`, for a single request: errors name no line number."""
+        """Like `load_line`, for a single request: errors name no line."""
         self._num_lines = 1
         return self._loaded(text, "the request")
 
@@ -78,7 +76,7 @@ class TaskPredictor(Predictor):
 
     @classmethod
     def draw(cls, prediction: Prediction) -> Iterable[Part]:
-        """Returns what to show. Raises `KeyError` if fields of the task are missing."""
+        """Returns the parts to show. Raises `KeyError` if a prediction lacks the task's fields."""
         raise NotImplementedError
 
     @overrides
@@ -109,7 +107,6 @@ class TaskPredictor(Predictor):
     def predictions_to_labeled_instances(
         self, instance: Instance, outputs: Dict[str, Any]
     ) -> List[Instance]:
-        """Labels the instance with the whole prediction."""
         labelled = instance.duplicate()
         for name, field in self._labels(labelled, outputs).items():
             labelled.add_field(name, field, self._model.vocab)
@@ -159,12 +156,14 @@ def in_columns(location: str) -> Iterator[None]:
 
 
 class SentencePredictor(TaskPredictor):
-    """The base of predictors that read one sentence, as text or as a list of words."""
+    """
+    The base of predictors that read a sentence: `{"sentence": "Ada lives in London."}`, tokenised
+    by the rules of the Penn Treebank, or `{"tokens": ["Ada", …]}`.
+    """
 
     schema = {"sentence": TEXT, "tokens": WORDS}
 
     def predict(self, sentence: str) -> JsonDict:
-        """Predicts for a raw sentence."""
         return self.predict_json({"sentence": sentence})
 
     @overrides

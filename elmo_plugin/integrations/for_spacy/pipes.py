@@ -64,7 +64,6 @@ class BatchPipe(Pipe):
         return folder_to_bytes(self.to_disk)
 
     def from_bytes(self, data: bytes, *, exclude: Any = ()) -> "BatchPipe":
-        """Reads what `to_bytes` returned."""
         with folder_of_bytes(data) as folder:
             return self.from_disk(folder)
 

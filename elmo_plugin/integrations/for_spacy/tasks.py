@@ -68,14 +68,10 @@ class ElmoTask(BatchPipe):
     # Parameters
 
     archive : `str`
-        An archive for `elmo_plugin.load_archive`, read when the first document comes. Empty: the
-        model of the component's task that comes with the project.
-
-    # Raises
-
-    `ConfigurationError`
-        When the first document comes, if the archive cannot be read, is of another task, or reads
-        pairs of texts, or if no model of the task comes with the project.
+        An archive for `elmo_plugin.load_archive`, read when the first document comes. By default,
+        it is the model of the component's task that comes with the project. A `ConfigurationError`
+        is raised if there is none, or if the archive cannot be read, is of another task, or reads
+        pairs of texts.
     """
 
     #: The registered name of the task; empty for any.
@@ -124,11 +120,10 @@ class ElmoTask(BatchPipe):
             self.set(doc, [(texts[number][1], predictions[number]) for number in own])
 
     def line_of(self, text: Text) -> Dict[str, Any]:
-        """Returns the predictor's input line for a text."""
         return self.load().line_of([[token.text for token in tokens] for tokens in text])
 
     def set(self, doc: Doc, predictions: Predictions) -> None:
-        """Stores the predictions for a document in it."""
+        """Stores the predictions in their document."""
         doc._.elmo_task = [dict(prediction) for _, prediction in predictions]
 
     def to_disk(self, path: Any, *, exclude: Any = ()) -> None:

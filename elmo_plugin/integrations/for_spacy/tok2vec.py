@@ -56,10 +56,7 @@ def elmo_tok2vec(
 
 
 class ElmoShim(PyTorchShim):
-    """
-    Thinc's wrapper of `Elmo`. It loads the biLM from its files before training, or from the bytes
-    of a trained pipeline.
-    """
+    """Thinc's wrapper of `Elmo`, loaded from the biLM's files or from a trained pipeline."""
 
     def __init__(self, trainable: bool, cache: bool) -> None:
         super().__init__(None)
@@ -96,7 +93,6 @@ class ElmoShim(PyTorchShim):
             return elmo(ids)
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Updates the parameters that have gradients."""
         for name, parameter in self.elmo.named_parameters():
             if parameter.grad is not None:
                 # Thinc's optimizers need at least one dimension; `gamma` is a scalar.
@@ -112,11 +108,9 @@ class ElmoShim(PyTorchShim):
             self.elmo.train()
 
     def to_bytes(self) -> bytes:
-        """The biLM and its scalar mix; empty if nothing has been loaded."""
         return b"" if self._model is None else folder_to_bytes(self._write)
 
     def from_bytes(self, data: bytes) -> "ElmoShim":
-        """Loads what `to_bytes` returned."""
         if data:
             with folder_of_bytes(data) as folder:
                 self.load(str(folder / CONFIG_FILE), str(folder / SAFETENSORS_FILE))

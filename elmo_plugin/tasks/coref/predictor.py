@@ -17,23 +17,23 @@ from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor, in_columns
 @Predictor.register("elmo-coref")
 class CorefPredictor(TaskPredictor):
     """
-    Finds the mentions of a document that refer to the same entity. For the parameters see
-    `TaskPredictor`.
+    Finds the mentions of a document that refer to the same entity.
 
     An input line is `{"text": "Anna lost her keys. She was late."}` or `{"sentences": [["Anna",
     "lost", …], …]}`. spaCy's English rules split a text into sentences and tokens; like OntoNotes,
     they split words at hyphens. `"speakers": ["Tom", …]` may name one for each of the `sentences`,
-    `-` if unknown. Optional are also `"id"` and `"genre"`, a genre of training; by default the
-    folders in the `id` determine it. With `--use-dataset-reader` the input is a CoNLL-2012 file.
+    `-` if unknown. A line may also have an `"id"`, and a `"genre"` of the training corpus; by
+    default the folders in the `id` determine the genre.
 
     The output `json` has `id`, `part`, `sentences`, `clusters`, and `marked_text`, a sentence per
     line: `[0 Anna ] lost [1 [0 her ] keys ] .` A cluster lists its mentions in the order of the
     text. A mention has the number of its `sentence`, the positions there of its first and last
     token (`start`, `end`), its `text`, and for raw text the offsets of its `characters`. For a
-    labelled corpus there are `gold_clusters`, too. The output `conll` has the columns of CoNLL-2012
-    that the reference scorer reads, separated by tabs. The last column holds the predicted
-    clusters; those between it and the words are empty. The `#begin document` lines of a file are
-    kept, because the scorer finds documents by them.
+    labelled corpus there are `gold_clusters`, too.
+
+    The output `conll` has the tab-separated columns of CoNLL-2012 for the reference scorer. The
+    last column holds the predicted clusters; the columns between it and the words are empty.
+    `conll` keeps `#begin document` lines, because the scorer finds documents by them.
     """
 
     title = "Coreference"

@@ -17,11 +17,7 @@ from elmo_plugin.tasks.predictor import SentencePredictor, in_columns
 @Predictor.register("elmo-ner")
 class NerPredictor(SentencePredictor):
     """
-    Finds named entities in sentences. For the parameters see `TaskPredictor`.
-
-    An input line is `{"sentence": "Ada lives in London."}`, tokenised by the rules of the Penn
-    Treebank, or `{"tokens": ["Ada", …]}`. With `--use-dataset-reader` the input is a CoNLL-2003
-    file.
+    Finds named entities in sentences.
 
     The output `json` has `tokens`, BIO `tags`, and `entities`, each with `type`, `text`, and the
     positions of its first and last token (`start`, `end`). For a corpus it adds `gold_tags`, if

@@ -17,14 +17,12 @@ from elmo_plugin.tasks.predictor import TEXT, WORDS, TaskPredictor
 @Predictor.register("elmo-snli")
 class SnliPredictor(TaskPredictor):
     """
-    Predicts whether a premise entails or contradicts a hypothesis, or neither. For the parameters
-    see `TaskPredictor`.
+    Predicts whether a premise entails or contradicts a hypothesis, or neither.
 
     An input line is `{"premise": "A dog runs.", "hypothesis": "An animal moves."}`, tokenised by
     the rules of the Penn Treebank, `{"premise_tokens": ["A", …], "hypothesis_tokens": ["An", …]}`,
-    or a line of SNLI. With `--use-dataset-reader` the input is an SNLI file. The output has
-    `label`, `probabilities` by label, `premise_tokens`, `hypothesis_tokens`, and, if known,
-    `pairID` and `gold_label`.
+    or a line of SNLI. The output has `label`, `probabilities` by label, `premise_tokens`,
+    `hypothesis_tokens`, and, if known, `pairID` and `gold_label`.
     """
 
     title = "Textual entailment"
@@ -41,7 +39,6 @@ class SnliPredictor(TaskPredictor):
     }
 
     def predict(self, premise: str, hypothesis: str) -> JsonDict:
-        """Predicts for a pair of raw texts."""
         return self.predict_json({"premise": premise, "hypothesis": hypothesis})
 
     @classmethod

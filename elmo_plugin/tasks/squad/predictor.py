@@ -22,19 +22,16 @@ class SquadPredictor(TaskPredictor):
     Answers questions with spans of a passage.
 
     An input line is `{"passage": "Ada lives in London.", "question": "Where does Ada live?"}`,
-    optionally with an `"id"`. With `--use-dataset-reader` the input is a SQuAD file. The output has
-    the `id`, if given, the best `answer`, its `probability`, and its character offsets, so that
-    `passage[start:end] == answer`. `n_best` has the same four fields for each of the best answers,
-    best first.
+    optionally with an `"id"`. The output has the `id`, if given, the best `answer`, its
+    `probability`, and its character offsets `start` and `end`, so that `passage[start:end] ==
+    answer`. `n_best` has the same four fields for each of the best answers, best first.
 
     # Parameters
 
     official_file : `Optional[str]`
         Also write the answers to this file, in the format of SQuAD's own script: one JSON object
-        from ids to answers. It is complete after each question. Each question then needs a unique
-        `id`. A `ConfigurationError` is raised if the folder does not exist.
-    **kwargs : `Any`
-        See `TaskPredictor`.
+        from ids to answers, complete after each question. Each question then needs a unique `id`.
+        If the folder does not exist, a `ConfigurationError` is raised.
     """
 
     title = "Question answering"

@@ -32,25 +32,21 @@ class SrlPredictor(TaskPredictor):
     Labels the arguments of the predicates of sentences.
 
     An input line is `{"sentence": "The play began."}` or `{"tokens": ["The", …]}`. `"predicates"`
-    are their positions (`[2]`), their words (`["began"]`), or `"all"`, that is, every token. By
-    default they are the verbs that `spacy_model` finds. With `--use-dataset-reader` the input is a
-    CoNLL-2012 file.
+    lists positions (`[2]`) or words (`["began"]`), or is `"all"`, for every token. By default, the
+    predicates are the verbs that `spacy_model` finds.
 
     The output `json` has `tokens` and `frames`: for each predicate its position (`predicate`),
     `lemma`, BIO `tags` and a readable `description`. For a corpus it has a line for each predicate,
-    with `gold_tags`, if known. The output `conll` has the propositions that `srl-eval.pl` reads.
-    Sentences without a predicate are left out, as in the gold propositions of `python -m
-    elmo_plugin.corpora.conll2012`.
+    with `gold_tags`, if known. The output `conll` has the propositions that `srl-eval.pl` reads. It
+    leaves out sentences without a predicate, like `python -m elmo_plugin.corpora.conll2012`.
 
     # Parameters
 
     spacy_model : `Optional[str]`
         Name or path of a spaCy pipeline that tags verbs: `token.tag_` begins with `VB`, or without
-        tags, `token.pos_` is `VERB` or `AUX`. It also tokenises text. By default spaCy's English
-        rules do, which split words at hyphens like OntoNotes. A pipeline that cannot be loaded, or
-        does not tag words when it has to find verbs, raises a `ConfigurationError`.
-    **kwargs : `Any`
-        See `TaskPredictor`.
+        tags, `token.pos_` is `VERB` or `AUX`. It also tokenises text; without it, spaCy's English
+        rules do, which split words at hyphens like OntoNotes. A `ConfigurationError` is raised if
+        the pipeline cannot be loaded, or has to find verbs and does not tag words.
     """
 
     title = "Semantic roles"
@@ -88,7 +84,6 @@ class SrlPredictor(TaskPredictor):
         self._frames: List[Dict[str, Any]] = []
 
     def predict(self, sentence: str, predicates: Any = None) -> JsonDict:
-        """Predicts for a raw sentence; see the class for `predicates`."""
         return self.predict_json({"sentence": sentence, "predicates": predicates})
 
     @overrides

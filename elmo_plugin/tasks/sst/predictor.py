@@ -14,12 +14,8 @@ from elmo_plugin.tasks.sst.reader import LABELS, in_order
 @Predictor.register("elmo-sst")
 class SstPredictor(SentencePredictor):
     """
-    Classifies sentences by their sentiment. For the parameters see `TaskPredictor`.
-
-    An input line is `{"sentence": "A quiet triumph."}`, tokenised by the rules of the Penn
-    Treebank, or `{"tokens": ["A", …]}`. With `--use-dataset-reader` the input is a file of trees.
-    The output has `tokens`, `label`, `probabilities` by label, the most negative first, and
-    `gold_label`, if known.
+    Classifies sentences by their sentiment. The output has `tokens`, `label`, `probabilities` by
+    label, the most negative first, and `gold_label`, if known.
     """
 
     title = "Sentiment"
