@@ -21,28 +21,13 @@ def embed_dataset(
     batch_size: int = 1024,
 ) -> "Data":
     """
-    Adds vectors of tokens to a data set of the library `datasets`, of whatever kind, by its `map`,
-    which writes them to a cache on disk: memory grows with the batch only.
+    Adds token vectors to a data set of the library `datasets`.
 
-    # Parameters
-
-    bilm : `Optional[Bilm]`, optional (default = `None`)
-        By default what `load_bilm` returns without arguments.
-    column : `str`, optional (default = `"tokens"`)
-        The column that has a list of words in each row.
-    layers : `Union[str, List[int]]`, optional (default = `"all"`)
-        The layers to average: `all`, `last`, or numbers; 0 is the token layer.
-    new_column : `str`, optional (default = `"elmo"`)
-        The column to add: in each row a list of vectors in float32.
-    batch_size : `int`, optional (default = `1024`)
-        Rows that are in memory at a time.
-
-    # Raises
-
-    `TypeError`
-        If a row of the column is not a list of words.
-    `ConfigurationError`
-        If the layers are not those of the biLM.
+    `column` holds a list of words in each row. `new_column` gets a list of float32 vectors in each
+    row: the mean of `layers`, which are `all`, `last`, or numbers (0 is the token layer). `bilm`
+    defaults to `load_bilm()`. `Dataset.map` writes the vectors to its cache on disk, so only
+    `batch_size` rows are in memory at a time. Raises `TypeError` if a row is not a list of words,
+    and `ConfigurationError` if the biLM does not have these `layers`.
     """
     bilm = bilm or load_bilm()
     chosen = chosen_layers(layers, bilm.num_layers)

@@ -15,18 +15,12 @@ from flair.embeddings.base import TokenEmbeddings, register_embeddings  # noqa: 
 @register_embeddings
 class ElmoEmbeddings(TokenEmbeddings):
     """
-    ELMo in flair: the mean of layers of a frozen biLM, for each token. To concatenate layers, put
-    one `ElmoEmbeddings` for each into a `StackedEmbeddings`.
+    ELMo in flair: each token gets the mean of `layers` of a frozen biLM. `layers` are `all`,
+    `last`, or numbers; 0 is the token layer. To concatenate layers, stack one `ElmoEmbeddings` for
+    each in a `StackedEmbeddings`. `bilm` defaults to `load_bilm()` and is saved with a flair model.
 
-    # Parameters
-
-    bilm : `Optional[Bilm]`, optional (default = `None`)
-        By default what `load_bilm` returns without arguments. A trained flair model contains it.
-    layers : `Union[str, List[int]]`, optional (default = `"all"`)
-        `all`, `last`, or numbers; 0 is the token layer.
-    name : `Optional[str]`, optional (default = `None`)
-        The name under which tokens keep their vectors. flair does not compute vectors of a name
-        again, so by default it is made of all that they depend on.
+    Tokens keep their vectors under `name`. flair reuses vectors of the same name, so the default
+    name is made of all that they depend on.
     """
 
     def __init__(
@@ -59,7 +53,6 @@ class ElmoEmbeddings(TokenEmbeddings):
                 token.set_embedding(self.name, vector)
 
     def to_params(self) -> Dict[str, Any]:
-        """What flair stores beside the weights."""
         return {
             "options": self.bilm.options.source,
             "layers": self._setting,
@@ -70,7 +63,7 @@ class ElmoEmbeddings(TokenEmbeddings):
 
     @classmethod
     def from_params(cls, params: Dict[str, Any]) -> "ElmoEmbeddings":
-        """From `to_params`; flair loads the weights afterwards."""
+        """Builds from `to_params`. flair loads the weights afterwards."""
         options, warm_up = BilmOptions.from_dict(params["options"]), params.get("warm_up", False)
         bilm = Bilm(options, warm_up=warm_up).eval()
         return cls(bilm, params["layers"], params.get("name"))

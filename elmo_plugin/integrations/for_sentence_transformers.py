@@ -20,10 +20,8 @@ _MIX_FILE = "mix.th"
 
 class ElmoTokens(InputModule):
     """
-    ELMo as the first module of a `SentenceTransformer`; a `Pooling` module comes next. Training it
-    trains its scalar mix; the biLM is frozen, and saved with the model.
-
-    For the files see `load_bilm`.
+    ELMo as the first module of a `SentenceTransformer`; `Pooling` comes next. Training changes only
+    the scalar mix: the biLM is frozen, and saved with the model. For the files see `load_bilm`.
     """
 
     save_in_root = False
@@ -35,19 +33,18 @@ class ElmoTokens(InputModule):
         self.elmo = Elmo(options_file, weight_file, dropout=0.0)
 
     def get_embedding_dimension(self) -> int:
-        """Width of the vectors."""
         return self.elmo.get_output_dim()
 
     def preprocess(
         self, inputs: Sequence[Any], prompt: Optional[str] = None, **kwargs: Any
     ) -> Dict[str, Any]:
         """
-        Reads texts, which are split into words by the rules of the Penn Treebank, or lists of
-        words; before each, a `prompt`.
+        Converts texts or lists of words to character ids. Texts are split into words by the rules
+        of the Penn Treebank. `prompt` goes before each of them.
 
-        Returns `input_ids`, the character ids of shape `(batch_size, num_tokens,
-        max_characters_per_token)`, and `attention_mask`, of shape `(batch_size, num_tokens)`. With
-        a prompt also `prompt_length`, its number of words, which `Pooling` can leave out.
+        Returns `input_ids` of shape `(batch_size, num_tokens, max_characters_per_token)` and
+        `attention_mask` of shape `(batch_size, num_tokens)`. With a prompt, it adds `prompt_length`
+        in words, so that `Pooling` can leave the prompt out.
         """
         before = _words(prompt or "")
         words = [before + _words(each) for each in inputs]
@@ -60,11 +57,10 @@ class ElmoTokens(InputModule):
         return {**features, "token_embeddings": self.elmo(features["input_ids"])}
 
     def train(self, mode: bool = True) -> "ElmoTokens":
-        # The trainer calls this in every step; each call makes a biLM prepare its weights anew.
+        # The trainer calls this in every step. Each call makes the biLM prepare its weights again.
         return self if mode == self.training else super().train(mode)
 
     def save(self, output_path: str, *args: Any, **kwargs: Any) -> None:
-        """Writes the biLM and the weights of its layers."""
         self.elmo.bilm.save_pretrained(output_path)
         save_atomically(self.elmo.mixes.state_dict(), Path(output_path, _MIX_FILE))
 
@@ -79,7 +75,7 @@ class ElmoTokens(InputModule):
         local_files_only: bool = False,
         **kwargs: Any,
     ) -> "ElmoTokens":
-        """Reads what `save` has written, from a folder or from the Hugging Face Hub."""
+        """Reads what `save` wrote, from a folder or from the Hugging Face Hub."""
         source = (token, cache_folder, revision, local_files_only)
         found = cls.load_dir_path(model_name_or_path, subfolder, *source)
         if found is None:

@@ -15,9 +15,9 @@ from elmo_plugin.util.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
 
-# Seconds in which a client must have sent the body of its request.
+# Seconds that a client has to send the body of its request.
 _TIME_TO_SEND = 30.0
-# Upper bounds of the buckets of histograms: seconds, and requests in a batch.
+# Upper bounds of histogram buckets: seconds, and requests in a batch.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SIZES = (1, 2, 4, 8, 16, 32, 64)
 _RESPONSES: Dict[Union[int, str], Dict[str, Any]] = {
@@ -39,15 +39,13 @@ def make_app(
     max_queue_size: int = 256,
 ) -> Any:
     """
-    The server as a FastAPI application.
+    Builds the server as a FastAPI application.
 
-    `POST /predict/TASK` takes an input line of `allennlp predict` and answers with an output line,
-    `POST /draw/TASK` with what the page draws; for `POST /word` see `WordAnalyzer`. `GET /` is the
-    page, `/models` lists the tasks, `/health` whether requests can be answered; also `/metrics`,
-    for Prometheus, and `/openapi.json`.
-
-    Without `words`, the server has no `/word`. `limits` are here those of the body of a request;
-    for the sizes see `Batches`.
+    `POST /predict/TASK` takes an input line of `allennlp predict` and returns its output line.
+    `POST /draw/TASK` returns what the page draws. `POST /word` exists only with `words`; see
+    `WordAnalyzer`. `GET /` is the page, `/models` lists the tasks, and `/health` says whether
+    requests can be answered. `/metrics` is for Prometheus. Only `limits.max_bytes` is used here.
+    For `batch_size` and `max_queue_size` see `Batches`.
     """
     handlers = {name: Handler(task.read, task.answer) for name, task in tasks.items()}
     handlers |= {f"draw/{name}": Handler(task.read, task.draw) for name, task in tasks.items()}
@@ -81,7 +79,7 @@ def _without_paths(batches: Batches) -> Any:
         title="elmo_plugin",
         description="Trained models with ELMo.",
         lifespan=lifespan,
-        # FastAPI's pages of documentation load scripts from other servers.
+        # FastAPI's documentation pages load scripts from other servers.
         docs_url=None,
         redoc_url=None,
     )
@@ -110,7 +108,7 @@ def _add_answers(
 
 
 def _described(answering: Any) -> Dict[str, Any]:
-    """What `/openapi.json` says about the requests of a task, or of a word."""
+    """What `/openapi.json` says about the requests of a task, or about `/word`."""
     form = {"type": "object", "properties": answering.schema, "examples": [answering.example]}
     body = {"required": True, "content": {"application/json": {"schema": form}}}
     return {
@@ -161,10 +159,10 @@ async def _reply(batches: Batches, kind: str, request: Any, limits: Limits) -> A
             return Response(await answer, media_type="application/json")
         finally:
             gone.cancel()
-            # It is not computed if it still waits.
+            # If it still waits in the queue, it is not computed.
             answer.cancel()
     except ClientDisconnect:
-        # Nobody reads it; the status is for `/metrics`.
+        # Nobody reads this response. Its status is for `/metrics`.
         return Response(status_code=499)
     except TooLarge as error:
         return _problem(413, str(error))
@@ -205,7 +203,7 @@ def _problem(status: int, detail: str) -> Any:
 
 
 def _page() -> Tuple[str, str]:
-    """The page, and a Content-Security-Policy that forbids it to load anything else."""
+    """The page, and a Content-Security-Policy that lets it load nothing else."""
     page = (files("elmo_plugin.serve") / "page.html").read_text(encoding="utf-8")
     sources = []
     for element in ("script", "style"):

@@ -5,21 +5,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
-# After a batch, how long to wait at most for new requests of the clients that it answered, as a
-# fraction of the time that the batch took.
+# Longest pause after a batch, as a fraction of the time that the batch took. See `Batches`.
 _PAUSE = 0.5
 _ENDED = "the server cannot answer any more; restart it."
 
-#: The answer to a request, or the error for which there is none.
+#: The answer to a request, or the error that prevented it.
 Outcome = Union[str, Exception]
 
 
 class Handler(NamedTuple):
-    """How requests of a kind are answered, in a thread."""
+    """Functions that answer one kind of request. They run in a thread."""
 
-    #: Reads a request. A `ValueError` or `ConfigurationError` says what is wrong with it.
+    #: Parses a request. A `ValueError` or `ConfigurationError` says what is wrong with it.
     read: Callable[[str], Any]
-    #: Answers what was read from several requests. An error is one of the model.
+    #: Answers several parsed requests. An error here is the model's, not the request's.
     answer: Callable[[List[Any]], List[str]]
 
 
@@ -36,23 +35,16 @@ class _Job:
 
 class Batches:
     """
-    Answers requests of several kinds, a batch at a time, in a thread. While a batch is answered,
-    new requests wait. The next batch contains the request that has waited longest and the other
-    waiting requests of its kind. One thread serves all kinds, because a model uses all cores.
+    Answers requests in batches, in one thread, because a model uses all cores. A batch contains the
+    request that has waited longest and the other waiting requests of its kind.
 
-    If the thread is idle, a request is answered at once. After a batch, it waits for new requests
-    of the clients that it answered, for at most half the time of the batch. Otherwise, clients that
-    ask again at once would stay divided into two batches that wait for each other, although one
-    batch of all of them takes little longer than one of half.
+    An idle thread answers a request at once. After a batch, it waits for the same clients to send
+    again, at most half as long as the batch took. Without this pause, clients that send again at
+    once would stay split into two batches that take turns. One batch of all of them takes little
+    longer than one of half.
 
-    # Parameters
-
-    handlers : `Dict[str, Handler]`
-        By kind.
-    batch_size, max_queue_size : `int`
-        Maximum number of requests in a batch, and of waiting requests. RAM grows with these.
-    on_batch : `Callable[[str, int, float], object]`
-        Called after each batch with its kind, its size, and the seconds it took.
+    RAM grows with `batch_size` and with `max_queue_size`, the maximum number of waiting requests.
+    `on_batch` is called after each batch with its kind, its size and its seconds.
     """
 
     def __init__(
@@ -70,17 +62,17 @@ class Batches:
         self._task: Optional["asyncio.Task[None]"] = None
 
     def start(self) -> None:
-        """Begins to answer, in the event loop that runs."""
+        """Starts to answer, in the running event loop."""
         self._changed = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "elmo-serve")
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Answers nothing more: waiting requests end with `Unavailable`."""
+        """Stops answering. Waiting requests end with `Unavailable`."""
         assert self._task is not None
         self._task.cancel()
         await asyncio.wait({self._task})
-        # A batch cannot be stopped: whoever ends the process does not wait for it.
+        # A running batch cannot be stopped, so the process ends without waiting for it.
         self._thread.shutdown(wait=False)
 
     @property
@@ -93,8 +85,8 @@ class Batches:
 
     async def answer(self, kind: str, request: str) -> str:
         """
-        The answer to a request, which is dropped if this is cancelled before its batch begins.
-        Raises `Unavailable`, or the error of the request.
+        Returns the answer to a request. Raises `Unavailable`, or the error of the request.
+        Cancelling this before the batch begins drops the request.
         """
         if not self.is_alive:
             raise Unavailable(_ENDED)
@@ -106,7 +98,7 @@ class Batches:
         return await job.answer
 
     def _waiting(self) -> List[_Job]:
-        """The waiting jobs; forgets those whose clients have gone."""
+        """Forgets the jobs of clients that have gone, and returns the others."""
         self._jobs = [job for job in self._jobs if not job.answer.cancelled()]
         return self._jobs
 
@@ -118,14 +110,13 @@ class Batches:
                 seconds = await self._answer(batch)
                 await self._pause(batch[0].kind, len(batch), _PAUSE * seconds)
         finally:
-            # Also after an error of ours: no client may wait for ever.
+            # After a bug of ours, too: no client may wait forever.
             for job in (*batch, *self._jobs):
                 if not job.answer.done():
                     job.answer.set_exception(Unavailable(_ENDED))
             self._jobs = []
 
     async def _next_batch(self) -> List[_Job]:
-        """Waits for requests."""
         await self._until(lambda: self.num_waiting > 0)
         kind = self._jobs[0].kind
         batch = [job for job in self._jobs if job.kind == kind][: self._batch_size]
@@ -133,13 +124,13 @@ class Batches:
         return batch
 
     async def _answer(self, batch: List[_Job]) -> float:
-        """Answers the jobs of a batch, and returns the seconds that it took."""
+        """Answers a batch, and returns the seconds that it took."""
         start, kind = time.perf_counter(), batch[0].kind
         requests = [job.request for job in batch]
         loop = asyncio.get_running_loop()
         outcomes = await loop.run_in_executor(self._thread, self._outcomes, kind, requests)
         seconds = time.perf_counter() - start
-        # Before the answers, so that a client that has its answer finds it in `/metrics`.
+        # Before the answers, so that a client with an answer finds its batch in `/metrics`.
         self._on_batch(kind, len(batch), seconds)
         for job, outcome in zip(batch, outcomes):
             if job.answer.cancelled():
@@ -188,9 +179,9 @@ def _answers(handler: Handler, queries: List[Any]) -> List[Outcome]:
     # `SystemExit` would end the event loop.
     except BaseException as error:
         if len(queries) > 1:
-            # At least one fails: answer each by itself, so that the others are answered.
+            # At least one query fails. Answered alone, the others succeed.
             return [outcome for query in queries for outcome in _answers(handler, [query])]
-        # Only the cause may be a `ValueError`, which would blame the request.
+        # Wrapped, because a `ValueError` of the model would blame the request.
         failure = RuntimeError("the model failed")
         failure.__cause__ = error
         return [failure]

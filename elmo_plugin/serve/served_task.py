@@ -11,17 +11,17 @@ from elmo_plugin.util.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a request, which bound memory and time."""
+    """Limits of one request. They bound memory and time."""
 
-    #: Size of its body.
+    #: Size of the body.
     max_bytes: int = 64 * 1024
-    #: Number of words a model reads to answer it; a sentence counts once for each predicate.
+    #: Words that a model reads to answer it. A sentence counts once for each predicate.
     max_words: int = 1000
-    #: Length of a word.
+    #: Length of one word.
     max_characters: int = 200
 
     def check_words(self, texts: Sequence[Sequence[str]]) -> None:
-        """Raises `TooLarge` if there are too many words, or one is too long."""
+        """Raises `TooLarge` if there are too many words, or if a word is too long."""
         num_words = sum(map(len, texts))
         if num_words > self.max_words:
             raise TooLarge(
@@ -42,9 +42,9 @@ class TooLarge(ValueError):
 
 class ServedTask:
     """
-    Answers requests with the predictor of a trained model, a `TaskPredictor`: the lines of JSON
-    that `allennlp predict` reads and writes. `layer_weights` says how the model mixes the layers of
-    its biLM: `at`, `weights` and `gamma` of each mix.
+    Answers requests with the `TaskPredictor` of a trained model. Requests and answers are the JSON
+    lines of `allennlp predict`. `layer_weights` lists `at`, `weights` and `gamma` of each scalar
+    mix over biLM layers.
     """
 
     def __init__(
@@ -55,31 +55,28 @@ class ServedTask:
         self._limits = limits
 
     def description(self) -> Dict[str, Any]:
-        """What the page shows of the task."""
+        """Returns what the page shows about the task."""
         shown = {name: getattr(self.predictor, name) for name in ("title", "summary", "example")}
         return {**shown, "layer_weights": self.layer_weights}
 
     def warm_up(self, batch_size: int) -> None:
-        """
-        Answers the example alone and in a batch, so that kernels are compiled beforehand, and a
-        model that cannot answer is noticed.
-        """
+        """Answers the example, to compile kernels and to notice a broken model at the start."""
         for size in (1, batch_size):
             outputs = self.predictor.predict_batch_json([self.predictor.example] * size)
             self.predictor.dump_line(outputs[0])
 
     def read(self, request: str) -> Dict[str, Any]:
-        """Reads a request, and checks it and its length."""
+        """Parses a request, and checks its form and its length."""
         line = self.predictor.load_request(request)
         self._limits.check_words(self.predictor.texts(line))
         return line
 
     def answer(self, lines: List[Dict[str, Any]]) -> List[str]:
-        """For each line what `allennlp predict` writes."""
+        """Returns what `allennlp predict` writes for each line."""
         return list(map(self.predictor.dump_line, self.predictor.predict_batch_json(lines)))
 
     def draw(self, lines: List[Dict[str, Any]]) -> List[str]:
-        """For each line what the page draws: the fields of each `Part`."""
+        """Returns what the page draws for each line: JSON, the fields of each `Part`."""
         outputs = self.predictor.predict_batch_json(lines)
         return [
             json.dumps([part._asdict() for part in self.predictor.draw(output)])
@@ -93,14 +90,10 @@ def load_tasks(
     limits: Limits,
 ) -> Dict[str, ServedTask]:
     """
-    Loads trained models, at most one of each task, without their caches of layers. Returns them by
-    the names of the tasks: the registered ones, without `elmo-`. For `load_predictor` see
-    `elmo_plugin.load_predictor`.
-
-    # Raises
-
-    `ConfigurationError`
-        If an archive cannot be loaded, is of no task, or of the same task as another one.
+    Loads trained models, at most one per task, and turns off their caches of layers. The keys are
+    the registered names of the tasks without `elmo-`. `load_predictor` is
+    `elmo_plugin.load_predictor` or a partial call of it. Raises `ConfigurationError` if an archive
+    cannot be loaded, has no task's model, or repeats the task of another.
     """
     tasks: Dict[str, ServedTask] = {}
     archive_of: Dict[str, str] = {}
@@ -119,7 +112,7 @@ def load_tasks(
             )
         for module in model.modules():
             if isinstance(module, Elmo):
-                # Requests must not be stored on the disk.
+                # Requests must not be stored on disk.
                 module.leave_cache()
         mixes = stored_layer_weights(
             TrainedModel(model.state_dict(), str(archive), predictor.config)

@@ -9,9 +9,9 @@ from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Tupl
 
 from elmo_plugin.util.errors import INTERRUPTED, ConfigurationError
 
-# Connections beyond this number are closed, those first that have waited longest for a request.
+# Beyond this number, connections are closed: first those that have waited longest for a request.
 _MAX_CONNECTIONS = 4096
-# Seconds that a connection waits for a complete request.
+# Seconds that a connection has to send a complete request.
 _SECONDS_TO_WAIT = 60
 _SECONDS_TO_STOP = 6
 _MAX_HEADER_BYTES = 64 * 1024
@@ -20,12 +20,14 @@ _LOCAL = ["localhost", "127.0.0.1", "[::1]"]
 
 class AllowedHosts:
     """
-    ASGI middleware that refuses what a page of another site asks through a browser. The name of
-    such a site may lead to this server (DNS rebinding), but the browser sends it as `Host` or
-    `Origin`. An allowed `Host` is needed; an `Origin` must be the same or allowed. Any port is.
+    ASGI middleware that refuses requests from pages of other sites in a user's browser.
 
-    `hosts` are allowed beside localhost, IPv6 in brackets. `*` allows everything; `0.0.0.0` and
-    `[::]` allow a `Host` that is an address, because no name led to it.
+    The name of such a site may resolve to this server (DNS rebinding), but the browser sends it as
+    `Host` or `Origin`. `Host` must be allowed. `Origin`, if sent, must be allowed or the same as
+    `Host`. Allowed names match with any port.
+
+    `hosts` are allowed in addition to localhost; IPv6 is in brackets. `*` allows everything.
+    `0.0.0.0` and `[::]` allow every IP address as `Host`, because no name led to it.
     """
 
     def __init__(self, app: Any, hosts: Iterable[str]) -> None:
@@ -62,7 +64,7 @@ class AllowedHosts:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket of this address; `ConfigurationError` if it cannot be used."""
+    """Opens a listening socket. Raises `ConfigurationError` if the address cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=1024)
@@ -75,13 +77,13 @@ def listen(host: str, port: int) -> socket.socket:
 
 def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> NoReturn:
     """
-    Serves an application until SIGINT or SIGTERM. Requests that are not answered 6 seconds later
-    are cancelled, and the process ends: with 130 after SIGINT, else with 0. Port 0 is any free one;
-    `on_start` is called with the URL when the server listens.
+    Serves an application until SIGINT or SIGTERM, then ends the process, with status 130 after
+    SIGINT and 0 after SIGTERM. Requests not answered within 6 seconds of the signal are cancelled.
+    Port 0 is any free port. `on_start` is called with the URL when the server listens.
     """
     import uvicorn
 
-    # uvicorn's own handler raises the signal again in the end, and a second one leaves at once.
+    # uvicorn's own handler raises the signal again at the end, and exits at once on a second one.
     signals: List[int] = []
 
     class Server(uvicorn.Server):
@@ -109,12 +111,12 @@ def serve(app: Any, host: str, port: int, on_start: Callable[[str], object]) -> 
         server.server_state.connections = connections  # type: ignore[assignment]
         server.run(sockets=[listening])
     print("stopped.", file=sys.stderr, flush=True)
-    # A usual end waits for the models, and aborts the process in the middle of a batch.
+    # A normal exit waits for the models, and aborts the process in the middle of a batch.
     os._exit(INTERRUPTED if signals[0] == signal.SIGINT else 0)
 
 
 class _InOrder(Dict[Any, None]):
-    """A set in the order in which its elements were added."""
+    """A set in insertion order."""
 
     add = dict.setdefault
 
@@ -123,13 +125,14 @@ class _InOrder(Dict[Any, None]):
 
 
 def _closer(connections: _InOrder) -> Callable[[], Any]:
-    """A function that closes connections without a complete request: old ones, and surplus ones."""
+    """Returns a function that closes surplus and overdue connections without a complete request."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # The other half is for files, and for connections made until the function is called again.
+    # Half of the open files are for connections; the rest is for files, and for connections made
+    # until the next call.
     files = 2 * _MAX_CONNECTIONS
     files = files if hard == resource.RLIM_INFINITY else min(files, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, files), hard))
-    # By connection its last request, and since when it waits for another.
+    # For each connection: its last request, and since when it waits for the next one.
     since: Dict[Any, Tuple[Any, float]] = {}
 
     async def close() -> None:

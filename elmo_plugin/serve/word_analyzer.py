@@ -13,8 +13,8 @@ _NUM_NEIGHBOURS = 5
 
 class WordAnalyzer:
     """
-    Answers requests about a word in its sentence with a biLM: its surprisal, if the biLM has a
-    softmax, and its nearest contexts in a text, if there is an index that was built with the biLM.
+    Computes the surprisal of a word in its sentence and its nearest contexts in a text. Surprisal
+    needs a `softmax`; contexts need an `index` that was built with the same biLM.
     """
 
     summary = "Surprisal and nearest contexts of a word in its sentence"
@@ -39,7 +39,7 @@ class WordAnalyzer:
             index.check_bilm(bilm)
 
     def read(self, request: str) -> Query:
-        """Reads and checks a request such as the example; positions count from 0."""
+        """Parses and checks a request such as `example`. Positions count from 0."""
         example = json.dumps(self.example)
         line = parse_object(request, "the request", example)
         words: Any = line.get("words")
@@ -57,10 +57,10 @@ class WordAnalyzer:
 
     def answer(self, queries: List[Query]) -> List[str]:
         """
-        For each query `surprisal` in bits, forward, backward and the mean of both; `known`, whether
-        the word is in the vocabulary; and `neighbours`, by layer, the contexts with their `cosine`,
-        `line`, `position` and `words`. Without a softmax, the first two are `null`; without an
-        index, `neighbours` is.
+        Returns a line of JSON for each query. `surprisal` is in bits: `forward`, `backward`, and
+        `both`, their mean. `known` says whether the word is in the vocabulary. `neighbours` holds
+        contexts by layer, each with `cosine`, `line`, `position` and `words`. `surprisal` and
+        `known` are `null` without a softmax, `neighbours` is without an index.
         """
         found = [
             {**self._surprisal(each), "neighbours": self._neighbours(each)} for each in queries

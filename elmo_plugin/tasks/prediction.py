@@ -29,18 +29,18 @@ Part = Union[MarkedWords, Bars]
 
 class Prediction(Dict[str, Any]):
     """
-    What a predictor returns: JSON, which a notebook shows as highlighted text and bar charts. To
-    show a line of JSON that `allennlp predict` wrote: `Prediction(json.loads(line))`.
+    JSON that a predictor returns. Notebooks show it as marked text and bar charts.
+    `Prediction(json.loads(line))` shows a line that `allennlp predict` wrote.
     """
 
-    #: The passage that a question is about, which is shown. It is not part of the JSON.
+    #: The passage of a question, only to be shown: it is not part of the JSON.
     passage: str = ""
 
     def _repr_html_(self) -> Optional[str]:
         for name in Predictor.list_available():
             draw = getattr(Predictor.by_name(name), "draw", None)
             if draw is not None:
-                # Raised for a prediction of another task, and by a task that is not shown.
+                # Raised for another task's prediction, or by a task that cannot be drawn.
                 with suppress(KeyError, NotImplementedError):
                     return "".join(map(_html, draw(self)))
         return None

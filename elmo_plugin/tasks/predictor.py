@@ -22,31 +22,25 @@ WORDS: JsonDict = {"type": "array", "items": TEXT, "minItems": 1}
 
 class TaskPredictor(Predictor):
     """
-    The base of the tasks' predictors: reads JSON lines, predicts in batches, and writes JSON lines
-    or, where the task has one, the format of its official scorer.
-
-    It also holds what others show of the task: `elmo serve` and its page, notebooks, spaCy. Its
-    name there is its registered name without `elmo-`.
+    The base of the tasks' predictors. Reads JSON lines, predicts in batches, and writes JSON lines
+    or the format of the task's official scorer, if it has one. With `--use-dataset-reader` it reads
+    the task's corpus instead. `elmo serve`, notebooks and spaCy use the class attributes, too, and
+    name the task by its registered name without `elmo-`.
 
     # Parameters
 
-    output_format : `str`, optional (default = `"json"`)
-        One of the class's `output_formats`.
-
-    # Raises
-
-    `ConfigurationError`
-        If the output format is not one of these.
+    output_format : `str`
+        One of the class's `output_formats`; another raises a `ConfigurationError`.
     """
 
-    #: The task on the page, in a few words, and what it finds, in one line.
+    #: The name of the task on the page, and one line about what it finds.
     title: str
     summary: str
-    #: An input line. Its fields are those of the form on the page: texts, or lists of words.
+    #: An input line. The page's form has the same fields: texts, or lists of words.
     example: JsonDict
     #: The JSON schema of each field of an input line.
     schema: Dict[str, JsonDict]
-    #: Whether an input line may be a document; otherwise it is at most a sentence.
+    #: Whether an input line may be a document; otherwise it has at most a sentence.
     reads_documents: bool = False
     output_formats: Tuple[str, ...] = ("json",)
 
@@ -60,35 +54,29 @@ class TaskPredictor(Predictor):
 
     @overrides
     def load_line(self, line: str) -> JsonDict:
-        """
-        # Raises
-
-        `ValueError`
-            If the line is not a JSON object, or not an input of the task; the message has the
-            number of the line.
-        """
+        """Raises a `ValueError` with the line's number if it is not an input of the task."""
         self._num_lines += 1
         return self._loaded(line, f"non-empty line {self._num_lines}")
 
     def load_request(self, text: str) -> JsonDict:
-        """As `load_line`, for a single request: errors do not name the number of a line."""
+        """Like `load_line`, for a single request: errors name no line."""
         self._num_lines = 1
         return self._loaded(text, "the request")
 
     def texts(self, line: JsonDict) -> List[List[str]]:
-        """The words of each text that the model reads to answer a line, see `load_line`."""
+        """Returns the words of each text that the model reads to answer a line."""
         texts: List[Field] = []
         for field in self._json_to_instance(line).fields.values():
             texts += field if isinstance(field, ListField) else [field]
         return [[token.text for token in text] for text in texts if isinstance(text, TextField)]
 
     def line_of(self, sentences: List[List[str]]) -> JsonDict:
-        """The input line of a sentence's words; of several sentences if `reads_documents`."""
+        """Returns the input line for a sentence, or for several if `reads_documents`."""
         raise ConfigurationError(f"{type(self).__name__} reads pairs of texts, not single ones.")
 
     @classmethod
     def draw(cls, prediction: Prediction) -> Iterable[Part]:
-        """How a prediction is shown. Raises `KeyError` if it lacks fields that the task's have."""
+        """Returns the parts to show. Raises `KeyError` if a prediction lacks the task's fields."""
         raise NotImplementedError
 
     @overrides
@@ -97,7 +85,6 @@ class TaskPredictor(Predictor):
 
     @overrides
     def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
-        """A `Prediction` for each instance; see the class for its fields."""
         if not instances:
             return []
         for instance in instances:
@@ -120,7 +107,6 @@ class TaskPredictor(Predictor):
     def predictions_to_labeled_instances(
         self, instance: Instance, outputs: Dict[str, Any]
     ) -> List[Instance]:
-        """The instance, labelled with the whole prediction."""
         labelled = instance.duplicate()
         for name, field in self._labels(labelled, outputs).items():
             labelled.add_field(name, field, self._model.vocab)
@@ -128,7 +114,7 @@ class TaskPredictor(Predictor):
 
     @contextmanager
     def capture_model_internals(self, module_regex: str = ".*") -> Iterator[Dict[int, Any]]:
-        """See AllenNLP, which leaves its hooks on the model if the block raises an exception."""
+        """Like AllenNLP's, but also removes its hooks if the block raises an exception."""
         internals = super().capture_model_internals(module_regex)
         try:
             yield internals.__enter__()
@@ -144,25 +130,25 @@ class TaskPredictor(Predictor):
         return Prediction(sanitize({name: value for name, value in described if value is not None}))
 
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
-        """The input of a line; a `ValueError` that begins with the location if it is invalid."""
+        """The input of a line. The `ValueError` for a wrong one begins with `location`."""
         raise NotImplementedError
 
     def _described(self, output: Dict[str, Any]) -> JsonDict:
-        """The prediction, from what the model returns; a field that is `None` is left out."""
+        """The prediction, from the model's output. Fields that are `None` are left out."""
         raise NotImplementedError
 
     def _labels(self, instance: Instance, outputs: Dict[str, Any]) -> Dict[str, Field]:
-        """The fields of a labelled instance, from what the model returns."""
+        """The label fields of an instance, from the model's output."""
         raise NotImplementedError
 
     def _for_scorer(self, outputs: JsonDict) -> str:
-        """The prediction in the other output format, usually that of an official scorer."""
+        """Formats a prediction in the other output format, usually an official scorer's."""
         raise NotImplementedError
 
 
 @contextmanager
 def in_columns(location: str) -> Iterator[None]:
-    """Says where the `ValueError` of a format of columns comes from, and what to do."""
+    """Adds the location and a remedy to the `ValueError` of a column format."""
     try:
         yield
     except ValueError as error:
@@ -170,12 +156,14 @@ def in_columns(location: str) -> Iterator[None]:
 
 
 class SentencePredictor(TaskPredictor):
-    """The base of the predictors that read one sentence, as text or as a list of words."""
+    """
+    The base of predictors that read a sentence: `{"sentence": "Ada lives in London."}`, tokenised
+    by the rules of the Penn Treebank, or `{"tokens": ["Ada", …]}`.
+    """
 
     schema = {"sentence": TEXT, "tokens": WORDS}
 
     def predict(self, sentence: str) -> JsonDict:
-        """The prediction for a raw sentence."""
         return self.predict_json({"sentence": sentence})
 
     @overrides

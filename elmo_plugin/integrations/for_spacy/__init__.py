@@ -1,7 +1,7 @@
 """
-ELMo in spaCy: the components `elmo`, `elmo_task`, `elmo_ner`, `elmo_srl` and `elmo_coref`, and the
-architecture `elmo.Tok2Vec.v1`. spaCy finds them by itself where the package is installed;
-otherwise, import this module.
+The spaCy components `elmo`, `elmo_task`, `elmo_ner`, `elmo_srl` and `elmo_coref`, and the
+architecture `elmo.Tok2Vec.v1`. Import this module if the package is not installed: spaCy finds only
+an installed one.
 """
 
 from elmo_plugin.util.optional import optional_package

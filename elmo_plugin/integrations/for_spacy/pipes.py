@@ -1,5 +1,3 @@
-"""The base of our components of spaCy, and the component `elmo`."""
-
 import os
 from contextlib import contextmanager
 from io import BytesIO
@@ -23,8 +21,8 @@ from elmo_plugin.elmo.elmo import chosen_layers
 from elmo_plugin.elmo.embed import embed_sentences
 from elmo_plugin.util.unpacking import unpack
 
-# For `nlp.pipe(…, n_process=2)`, which forks: PyTorch's thread pool does not work in the
-# child, which would wait for it forever.
+# `nlp.pipe(…, n_process=2)` forks. PyTorch's thread pool does not work in the child, which would
+# wait for it forever.
 os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 Doc.set_extension("elmo", default=None, force=True)
@@ -32,10 +30,11 @@ Doc.set_extension("elmo", default=None, force=True)
 
 class BatchPipe(Pipe):
     """
-    The base of the components: annotates documents in batches, and is stored in the folder or the
-    bytes of its pipeline. A subclass has `annotate`, which changes documents in place; `to_disk`,
-    which writes all that it needs into a folder; and `from_disk`, which reads that in place of the
-    files that its settings name. `name` is that of the component in its pipeline.
+    The base of our spaCy components: annotates documents in batches.
+
+    A subclass defines `annotate`, which changes documents in place; `to_disk`, which writes all
+    that it needs into a folder; and `from_disk`, which reads this folder instead of the files in
+    its settings.
     """
 
     annotate: Callable[[Sequence[Doc]], None]
@@ -46,28 +45,25 @@ class BatchPipe(Pipe):
         self.name = name
 
     def __call__(self, doc: Doc) -> Doc:
-        """Annotates a document."""
         self.annotate([doc])
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 64) -> Iterator[Doc]:
-        """Annotates a stream of documents, `batch_size` of them at a time."""
         handle_error = self.get_error_handler()
         for docs in minibatch(stream, size=batch_size):
             try:
                 self.annotate(docs)
-            # The handler is the user's: by default it raises the error.
+            # The user's handler decides; by default it raises the error.
             except Exception as error:
                 handle_error(self.name, self, docs, error)
             else:
                 yield from docs
 
     def to_bytes(self, *, exclude: Any = ()) -> bytes:
-        """The files of `to_disk`, as a tar file."""
+        """Returns the files of `to_disk` as a tar file."""
         return folder_to_bytes(self.to_disk)
 
     def from_bytes(self, data: bytes, *, exclude: Any = ()) -> "BatchPipe":
-        """Reads what `to_bytes` has returned."""
         with folder_of_bytes(data) as folder:
             return self.from_disk(folder)
 
@@ -75,26 +71,20 @@ class BatchPipe(Pipe):
 @Language.factory("elmo", assigns=["doc._.elmo", "doc.tensor"])
 class ElmoVectors(BatchPipe):
     """
-    The component `elmo`: vectors of tokens from a biLM.
+    The component `elmo`: token vectors from a biLM.
 
-    `doc._.elmo` has all layers, an array of shape `(num_layers, num_tokens, dim)`, token layer
-    first; `doc.tensor`, of shape `(num_tokens, dim)`, is the mean of the chosen layers. `vector`
-    and `similarity` of documents, spans and tokens are those of `doc.tensor`. Tokens of white space
-    have vectors of zeros. Each sentence is read by itself; without sentence boundaries, the whole
-    document is one sentence.
+    `doc._.elmo` holds all layers, shape `(num_layers, num_tokens, dim)`, token layer first.
+    `doc.tensor`, shape `(num_tokens, dim)`, is the mean of `layers`. `vector` and `similarity` of
+    documents, spans and tokens use it. White-space tokens have vectors of zeros. Each sentence is
+    read separately; without sentence boundaries, the document is one sentence. A wrong file or
+    setting raises a `ConfigurationError` when the first document comes.
 
     # Parameters
 
     options_file, weight_file, dtype
         See `load_bilm`. The files are read when the first document comes.
-    layers : `Union[str, List[int]]`, optional (default = `"all"`)
-        The layers of `doc.tensor`: `all`, `last`, or numbers; 0 is the token layer.
-
-    # Raises
-
-    `ConfigurationError`
-        When the first document comes: if a file is missing, damaged or does not fit, or a setting
-        is invalid.
+    layers : `Union[str, List[int]]`
+        `all`, `last`, or numbers; 0 is the token layer.
     """
 
     def __init__(
@@ -113,14 +103,13 @@ class ElmoVectors(BatchPipe):
 
     @property
     def bilm(self) -> Bilm:
-        """The biLM, which is loaded at the first access."""
+        """The biLM, loaded at the first access."""
         if self._loaded is None:
             self._loaded = load_bilm(*self._files, dtype=self._dtype)
             self._loaded.to(get_torch_default_device())
         return self._loaded
 
     def annotate(self, docs: Sequence[Doc]) -> None:
-        """Sets the vectors of documents."""
         ops, bilm = get_current_ops(), self.bilm
         chosen = chosen_layers(self._layers, bilm.num_layers)
         sentences = [sentences_of(doc) for doc in docs]
@@ -136,13 +125,12 @@ class ElmoVectors(BatchPipe):
                 hooks.update(vector=_vector, has_vector=_has_vector, similarity=_similarity)
 
     def to_disk(self, path: Any, *, exclude: Any = ()) -> None:
-        """Writes the biLM, see `Bilm.save_pretrained`; a `ValueError` if its `dtype` is int8."""
+        """Calls `Bilm.save_pretrained`, which raises a `ValueError` if `dtype` is int8."""
         self.bilm.save_pretrained(path)
 
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "ElmoVectors":
-        """Reads what `to_disk` has written."""
         self._files = (str(Path(path, CONFIG_FILE)), str(Path(path, SAFETENSORS_FILE)))
-        # Loaded now, because the folder may be a temporary one.
+        # Loaded now, because the folder may be temporary.
         self._loaded = None
         assert self.bilm
         return self
@@ -160,7 +148,7 @@ def _has_vector(part: Union[Doc, Span, Token]) -> bool:
 
 
 def _similarity(part: Union[Doc, Span, Token], other: Any) -> float:
-    # A lexeme, too, has a `vector`.
+    # `other` may also be a lexeme.
     one, two = _vector(part), other.vector
     norms = float(((one**2).sum() * (two**2).sum()) ** 0.5)
     return float((one * two).sum()) / norms if norms else 0.0
@@ -168,8 +156,8 @@ def _similarity(part: Union[Doc, Span, Token], other: Any) -> float:
 
 def sentences_of(doc: Doc) -> List[List[Token]]:
     """
-    The tokens of each sentence, or of the whole document if no component has marked the beginnings
-    of sentences; without those of white space alone, which are in no corpus.
+    Returns the tokens of each sentence, without white space, which no corpus has as tokens. Without
+    sentence boundaries, the document is one sentence.
     """
     parts = doc.sents if doc.has_annotation("SENT_START") else [doc]
     sentences = [[token for token in part if not token.is_space] for part in parts]
@@ -177,7 +165,7 @@ def sentences_of(doc: Doc) -> List[List[Token]]:
 
 
 def folder_to_bytes(write: Callable[[Path], object]) -> bytes:
-    """The files that a function writes into a folder, as a tar file."""
+    """Returns the files that `write` puts into a folder, as a tar file."""
     packed = BytesIO()
     with TemporaryDirectory() as folder:
         write(Path(folder))
@@ -188,7 +176,7 @@ def folder_to_bytes(write: Callable[[Path], object]) -> bytes:
 
 @contextmanager
 def folder_of_bytes(data: bytes) -> Iterator[Path]:
-    """Yields a temporary folder with the files of `folder_to_bytes`; for errors see `unpack`."""
+    """Unpacks the result of `folder_to_bytes` into a temporary folder. For errors see `unpack`."""
     with TemporaryDirectory() as folder:
         packed, unpacked = Path(folder, "bytes.tar"), Path(folder, "files")
         packed.write_bytes(data)

@@ -1,5 +1,3 @@
-"""The components of spaCy that predict with trained models of the tasks."""
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,9 +25,9 @@ _BATCH_SIZE = 64
 _PREDICATES = ("verbs", "all")
 _VERB = "V"
 
-#: What a predictor reads together: a sentence, or the sentences of a document.
+#: One input of a predictor: a sentence, or the sentences of a document.
 Text = List[List[Token]]
-#: The texts of a document, and what the predictor writes for each.
+#: Each text of a document, and what the predictor writes for it.
 Predictions = List[Tuple[Text, Dict[str, Any]]]
 
 
@@ -38,7 +36,7 @@ class Frame(NamedTuple):
 
     #: Its label is `V`.
     verb: Span
-    #: In the order of the text; their labels are the roles, such as `ARG0`.
+    #: In the order of the text. The labels are roles, such as `ARG0`.
     arguments: List[Span]
 
 
@@ -52,7 +50,7 @@ def _clusters(doc: Doc) -> List[List[Span]]:
     return [[Span(doc, *span) for span in cluster] for cluster in clusters]
 
 
-# `user_data` has numbers, because a document with spans in it could not be stored.
+# `user_data` holds numbers, because spaCy cannot store a document with spans in it.
 Doc.set_extension("srl", getter=_frames, force=True)
 Doc.set_extension("coref_clusters", getter=_clusters, force=True)
 Doc.set_extension("elmo_task", default=(), force=True)
@@ -61,24 +59,19 @@ Doc.set_extension("elmo_task", default=(), force=True)
 @Language.factory("elmo_task", assigns=["doc._.elmo_task"])
 class ElmoTask(BatchPipe):
     """
-    The component `elmo_task`: the predictions of a trained model of any task, in
-    `doc._.elmo_task`, a list with what its predictor writes for each sentence, or for the document
-    if the predictor reads documents.
+    The component `elmo_task`: predictions of a trained model of any task.
 
-    It reads spaCy's tokens, except white space. A document without sentence boundaries is read as
-    one sentence.
+    `doc._.elmo_task` is a list of what the predictor writes for each sentence, or for the document
+    if the predictor reads documents. White-space tokens are left out. A document without sentence
+    boundaries is one sentence.
 
     # Parameters
 
-    archive : `str`, optional (default = `""`)
-        An archive for `elmo_plugin.load_archive`, read when the first document comes. Empty: the
-        trained model of the component's task that comes with the project.
-
-    # Raises
-
-    `ConfigurationError`
-        When the first document comes: if the archive cannot be read, is of another task than the
-        component's or of one that does not read sentences, or if none comes with the project.
+    archive : `str`
+        An archive for `elmo_plugin.load_archive`, read when the first document comes. By default,
+        it is the model of the component's task that comes with the project. A `ConfigurationError`
+        is raised if there is none, or if the archive cannot be read, is of another task, or reads
+        pairs of texts.
     """
 
     #: The registered name of the task; empty for any.
@@ -90,7 +83,7 @@ class ElmoTask(BatchPipe):
         self._predictor: Any = None
 
     def load(self) -> Any:
-        """The predictor; the archive is read at the first call."""
+        """Returns the predictor. The first call reads the archive."""
         if self._predictor is None:
             file = self._file or shipped_archives().get(self.task.removeprefix("elmo-"))
             if file is None:
@@ -112,7 +105,7 @@ class ElmoTask(BatchPipe):
         return self._predictor
 
     def annotate(self, docs: Sequence[Doc]) -> None:
-        """Sets the predictions of documents, which are read in batches of similar length."""
+        """Predicts in batches of sentences, or documents, of similar length."""
         predictor = self.load()
         predictions: Dict[int, Dict[str, Any]] = {}
         texts = [(doc, text) for doc in docs for text in _texts(doc, predictor.reads_documents)]
@@ -122,16 +115,15 @@ class ElmoTask(BatchPipe):
             lines = [self.line_of(texts[number][1]) for number in order[batch]]
             predictions.update(zip(order[batch], predictor.predict_batch_json(lines)))
         for doc in docs:
-            # By identity, because documents with the same text are different objects.
+            # By identity, because two documents may have the same text.
             own = [number for number, (owner, _) in enumerate(texts) if owner is doc]
             self.set(doc, [(texts[number][1], predictions[number]) for number in own])
 
     def line_of(self, text: Text) -> Dict[str, Any]:
-        """The input line of a text."""
         return self.load().line_of([[token.text for token in tokens] for tokens in text])
 
     def set(self, doc: Doc, predictions: Predictions) -> None:
-        """Sets the predictions for the texts of a document."""
+        """Stores the predictions in their document."""
         doc._.elmo_task = [dict(prediction) for _, prediction in predictions]
 
     def to_disk(self, path: Any, *, exclude: Any = ()) -> None:
@@ -150,15 +142,14 @@ class ElmoTask(BatchPipe):
                 archive_model(folder, archive_path=unfinished)
 
     def from_disk(self, path: Any, *, exclude: Any = ()) -> "ElmoTask":
-        """Reads what `to_disk` has written, in place of the archive that the settings name."""
         self._file, self._predictor = str(Path(path, _ARCHIVE)), None
-        # Loaded now, since the folder may be a temporary one.
+        # Loaded now, because the folder may be temporary.
         self.load()
         return self
 
 
 def _texts(doc: Doc, whole: bool) -> List[Text]:
-    """The sentences of a document, together or each by itself; none of an empty one."""
+    """Returns the sentences of a document, each as one text or all as one if `whole`."""
     sentences = sentences_of(doc)
     if whole:
         return [sentences] if sentences else []
@@ -168,14 +159,13 @@ def _texts(doc: Doc, whole: bool) -> List[Text]:
 @Language.factory("elmo_ner", assigns=["doc.ents", "token.ent_iob", "token.ent_type"])
 class ElmoNer(ElmoTask):
     """
-    The component `elmo_ner`: named entities, in `doc.ents`. Keeps the entities that the document
-    already has, and leaves out those that overlap with them. For the parameters see `ElmoTask`.
+    The component `elmo_ner`: named entities in `doc.ents`. The document keeps its entities; new
+    ones that overlap with them are dropped. For the parameters see `ElmoTask`.
     """
 
     task = "elmo-ner"
 
     def set(self, doc: Doc, predictions: Predictions) -> None:
-        """Adds the entities of a document."""
         taken = {token.i for entity in doc.ents for token in entity}
         new = [
             Span(doc, *_positions(tokens, entity["start"], entity["end"]), entity["type"])
@@ -185,29 +175,23 @@ class ElmoNer(ElmoTask):
         doc.ents = [*doc.ents, *(s for s in new if taken.isdisjoint(range(s.start, s.end)))]
 
     def score(self, examples: Iterable[Example], **settings: Any) -> Dict[str, Any]:
-        """Precision, recall and F1 of the entities, for `nlp.evaluate` and `spacy evaluate`."""
+        """Precision, recall and F1 of entities, for `nlp.evaluate` and `spacy evaluate`."""
         return get_ner_prf(examples)
 
 
 @Language.factory("elmo_srl", assigns=["doc._.srl"])
 class ElmoSrl(ElmoTask):
     """
-    The component `elmo_srl`: semantic roles, in `doc._.srl`, a list of `Frame`s.
+    The component `elmo_srl`: semantic roles in `doc._.srl`, a list of `Frame`s.
 
     # Parameters
 
     archive
         See `ElmoTask`.
-    predicates : `str`, optional (default = `"verbs"`)
-        The tokens whose arguments are labelled: those that a component before this one has tagged
-        as verbs (`token.tag_` begins with `VB`, or without tags, `token.pos_` is `VERB` or `AUX`),
-        or `all`.
-
-    # Raises
-
-    `ConfigurationError`
-        If `predicates` is neither; when a document comes, if it has no tags to find verbs by. See
-        also `ElmoTask`.
+    predicates : `str`
+        The tokens whose arguments are labelled: `verbs` or `all`. Verbs are tokens that an earlier
+        component tagged: `token.tag_` begins with `VB`, or without tags, `token.pos_` is `VERB` or
+        `AUX`. A document with neither raises a `ConfigurationError`.
     """
 
     task = "elmo-srl"
@@ -220,7 +204,6 @@ class ElmoSrl(ElmoTask):
         self._predicates = predicates
 
     def line_of(self, text: Text) -> Dict[str, Any]:
-        """The input line of a sentence."""
         line = super().line_of(text)
         if self._predicates == "all":
             return line
@@ -235,7 +218,6 @@ class ElmoSrl(ElmoTask):
         return {**line, "predicates": verbs}
 
     def set(self, doc: Doc, predictions: Predictions) -> None:
-        """Sets the frames of a document."""
         doc.user_data["srl"] = []
         for (tokens,), prediction in predictions:
             for frame in prediction["frames"]:
@@ -250,14 +232,13 @@ class ElmoSrl(ElmoTask):
 @Language.factory("elmo_coref", assigns=["doc._.coref_clusters"])
 class ElmoCoref(ElmoTask):
     """
-    The component `elmo_coref`: coreference, in `doc._.coref_clusters`, a list of clusters, each a
-    list of spans in the order of the text. For the parameters see `ElmoTask`.
+    The component `elmo_coref`: coreference in `doc._.coref_clusters`, a list of clusters. A cluster
+    is a list of spans in the order of the text. For the parameters see `ElmoTask`.
     """
 
     task = "elmo-coref"
 
     def set(self, doc: Doc, predictions: Predictions) -> None:
-        """Sets the clusters of a document."""
         doc.user_data["coref_clusters"] = [
             [
                 _positions(sentences[mention["sentence"]], mention["start"], mention["end"])
@@ -269,5 +250,5 @@ class ElmoCoref(ElmoTask):
 
 
 def _positions(tokens: Sequence[Token], first: int, last: int) -> Tuple[int, int]:
-    """Start and end of the `Span` from one token to another, both included."""
+    """Start and end of the `Span` from token `first` to token `last`, both included."""
     return tokens[first].i, tokens[last].i + 1

@@ -29,26 +29,20 @@ def elmo_tok2vec(
     cache: bool = False,
 ) -> Model[List[Doc], List[Floats2d]]:
     """
-    ELMo as the `tok2vec` of a spaCy component: a frozen biLM, whose layers are mixed with weights
-    that are trained together with the component. The vectors are as wide as the biLM's layers;
-    tokens of white space have vectors of zeros. Dropout is that of spaCy's trainer.
-
-    The biLM is part of the trained pipeline, which can be moved without its files.
+    ELMo as the `tok2vec` of a spaCy component. The biLM's scalar mix is trained with the component.
+    The vectors are as wide as the biLM's layers; white-space tokens get zeros. The trainer's
+    `dropout` applies to the vectors. The biLM becomes part of the trained pipeline, which no longer
+    needs its files. When training begins, a wrong file raises a `ConfigurationError`, and so does
+    `trainable` together with `cache`.
 
     # Parameters
 
     options_file, weight_file : `Optional[str]`
         See `load_bilm`. The files are read when training begins.
-    trainable : `bool`, optional (default = `False`)
-        Whether to train the biLM, too.
-    cache : `bool`, optional (default = `False`)
-        Keep the layers of each sentence on disk, see `Elmo`.
-
-    # Raises
-
-    `ConfigurationError`
-        When training begins: if a file is missing, damaged or does not fit, or the biLM is
-        `trainable` and has a `cache`.
+    trainable : `bool`
+        Whether to train the biLM, too, rather than freeze it.
+    cache : `bool`
+        Whether to keep the layers of each sentence on disk; see `Elmo`.
     """
     return Model(
         "elmo_tok2vec",
@@ -62,10 +56,7 @@ def elmo_tok2vec(
 
 
 class ElmoShim(PyTorchShim):
-    """
-    Thinc's wrapper of `Elmo`. The biLM is loaded later: before training from its files, or from the
-    bytes of a trained pipeline. For the settings see `elmo_tok2vec`.
-    """
+    """Thinc's wrapper of `Elmo`, loaded from the biLM's files or from a trained pipeline."""
 
     def __init__(self, trainable: bool, cache: bool) -> None:
         super().__init__(None)
@@ -73,7 +64,7 @@ class ElmoShim(PyTorchShim):
 
     @property
     def elmo(self) -> Elmo:
-        """A `ConfigurationError` if nothing has been loaded."""
+        """Raises `ConfigurationError` if nothing has been loaded."""
         if self._model is None:
             raise ConfigurationError(
                 "elmo.Tok2Vec.v1 has no biLM yet: call `nlp.initialize()` before training, or load "
@@ -82,7 +73,7 @@ class ElmoShim(PyTorchShim):
         return self._model
 
     def load(self, options_file: Optional[str], weight_file: Optional[str]) -> None:
-        """Loads a biLM, with equal weights of its layers."""
+        """Loads a biLM, and gives its layers equal weights."""
         elmo = Elmo(
             options_file, weight_file, dropout=0.0, trainable=self._trainable, cache=self._cache
         )
@@ -90,8 +81,9 @@ class ElmoShim(PyTorchShim):
 
     def vectors(self, sentences: Sequence[Sequence[str]], is_train: bool) -> torch.Tensor:
         """
-        Shape `(num_sentences, num_tokens, dim)`. Unlike `begin_update` and `predict` of thinc, it
-        leaves the mode as it is where it can: each change makes a biLM prepare its weights anew.
+        Returns shape `(num_sentences, num_tokens, dim)`. Changes the training mode only if needed,
+        unlike Thinc's `begin_update` and `predict`: each change makes the biLM prepare its weights
+        again.
         """
         elmo = self.elmo
         if elmo.training != is_train:
@@ -101,7 +93,6 @@ class ElmoShim(PyTorchShim):
             return elmo(ids)
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Updates the parameters that have gradients."""
         for name, parameter in self.elmo.named_parameters():
             if parameter.grad is not None:
                 # Thinc's optimizers need at least one dimension; `gamma` is a scalar.
@@ -113,15 +104,13 @@ class ElmoShim(PyTorchShim):
                 parameter.data = xp2torch(values, device=parameter.device).view_as(parameter)
                 parameter.grad.zero_()
         if self._trainable:
-            # Thinc changes weights in place, which PyTorch does not count.
+            # Thinc changes weights in place, which PyTorch does not notice; `train` tells the biLM.
             self.elmo.train()
 
     def to_bytes(self) -> bytes:
-        """The biLM and the weights of its layers; nothing if nothing has been loaded."""
         return b"" if self._model is None else folder_to_bytes(self._write)
 
     def from_bytes(self, data: bytes) -> "ElmoShim":
-        """Loads what `to_bytes` has returned."""
         if data:
             with folder_of_bytes(data) as folder:
                 self.load(str(folder / CONFIG_FILE), str(folder / SAFETENSORS_FILE))
@@ -145,7 +134,7 @@ def _forward(
     model: Model[List[Doc], List[Floats2d]], docs: Sequence[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable]:
     shim = cast(ElmoShim, model.shims[0])
-    # Of each sentence, the number of its document, and the positions of its tokens there.
+    # For each sentence: the number of its document, and the positions of its tokens there.
     places, words = [], []
     for number, doc in enumerate(docs):
         for tokens in sentences_of(doc):
@@ -176,5 +165,5 @@ def _forward(
 
 
 def _rows(vectors: torch.Tensor, sentences: Sequence[Sequence[str]]) -> List[Any]:
-    """For each sentence, an array of shape `(num_tokens, dim)`."""
+    """Returns an array of shape `(num_tokens, dim)` for each sentence."""
     return [torch2xp(row[: len(words)].detach()) for row, words in zip(vectors, sentences)]

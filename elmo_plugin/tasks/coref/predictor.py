@@ -19,21 +19,21 @@ class CorefPredictor(TaskPredictor):
     """
     Finds the mentions of a document that refer to the same entity.
 
-    A line of input is JSON: `{"text": "Anna lost her keys. She was late."}`, split into sentences
-    and tokens by spaCy's English rules, which split words at hyphens as OntoNotes does; or
-    `{"sentences": [["Anna", "lost", …], …]}`, optionally with `"speakers": ["Tom", …]`, one for
-    each sentence, `-` if not known. Both may have an `"id"` and a `"genre"`, one of the genres of
-    training; by default it is derived from the folders in the `id`. With `--use-dataset-reader`
-    the input is a CoNLL-2012 file.
+    An input line is `{"text": "Anna lost her keys. She was late."}` or `{"sentences": [["Anna",
+    "lost", …], …]}`. spaCy's English rules split a text into sentences and tokens; like OntoNotes,
+    they split words at hyphens. `"speakers": ["Tom", …]` may name one for each of the `sentences`,
+    `-` if unknown. A line may also have an `"id"`, and a `"genre"` of the training corpus; by
+    default the folders in the `id` determine the genre.
 
-    The output format `json` has for each document its `id`, `part` and `sentences`; `clusters`,
-    each a list of mentions in the order of the text: number of the `sentence`, position there of
-    the first and the last token (`start`, `end`), `text`, and, for raw text, the offsets of its
-    `characters`; and `marked_text`, a sentence per line: `[0 Anna ] lost [1 [0 her ] keys ] .` For
-    a labelled corpus it also has `gold_clusters`. The format `conll` has the columns of CoNLL-2012,
-    separated by tabs, as the reference scorer reads them. The last column holds the predicted
-    clusters, the columns between it and the words are empty. The `#begin document` lines of a file
-    are kept, since the scorer finds documents by them. For the parameters see `TaskPredictor`.
+    The output `json` has `id`, `part`, `sentences`, `clusters`, and `marked_text`, a sentence per
+    line: `[0 Anna ] lost [1 [0 her ] keys ] .` A cluster lists its mentions in the order of the
+    text. A mention has the number of its `sentence`, the positions there of its first and last
+    token (`start`, `end`), its `text`, and for raw text the offsets of its `characters`. For a
+    labelled corpus there are `gold_clusters`, too.
+
+    The output `conll` has the tab-separated columns of CoNLL-2012 for the reference scorer. The
+    last column holds the predicted clusters; the columns between it and the words are empty.
+    `conll` keeps `#begin document` lines, because the scorer finds documents by them.
     """
 
     title = "Coreference"
@@ -53,7 +53,6 @@ class CorefPredictor(TaskPredictor):
     output_formats = ("json", "conll")
 
     def predict(self, text: str) -> JsonDict:
-        """The prediction for a raw text."""
         return self.predict_json({"text": text})
 
     @overrides
@@ -71,7 +70,7 @@ class CorefPredictor(TaskPredictor):
 
     @overrides
     def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
-        """A `ValueError` if the output format cannot hold a document's name or words."""
+        """Raises a `ValueError` if `conll` cannot hold a document's name or words."""
         for instance in instances:
             metadata = instance["metadata"].metadata
             name = metadata["document_id"]
@@ -82,7 +81,7 @@ class CorefPredictor(TaskPredictor):
     def _checked(self, line: JsonDict, location: str) -> JsonDict:
         document = document_of(line, location)
         if line.get("id") is None:
-            # The scorer tells documents apart by their names.
+            # The scorer distinguishes documents by their names.
             document = document._replace(document_id=f"line_{self._num_lines}")
         self._check_columns(document.document_id, document.sentences, location)
         return {**line, "id": document.document_id}
@@ -143,7 +142,7 @@ class CorefPredictor(TaskPredictor):
 def _in_order(
     clusters: Sequence[Sequence[Tuple[int, int]]], metadata: Dict[str, Any]
 ) -> List[List[JsonDict]]:
-    """The clusters, sorted by their first mentions, as they are written."""
+    """Sorts clusters by their first mentions, and puts them in the form of the output."""
     sentences = metadata["sentences"]
     firsts = list(accumulate(map(len, sentences), initial=0))
     ordered = sorted(sorted((int(a), int(b)) for a, b in cluster) for cluster in clusters)
@@ -162,10 +161,10 @@ def _mention(first: int, last: int, firsts: List[int], metadata: Dict[str, Any])
 
 
 def _marked(sentences: List[List[str]], clusters: List[List[JsonDict]]) -> str:
-    """`[0 Anna ] lost [1 [0 her ] keys ] .`"""
+    """Marks mentions: `[0 Anna ] lost [1 [0 her ] keys ] .`"""
     rows = [list(words) for words in sentences]
     mentions = [(mention, number) for number, cluster in enumerate(clusters) for mention in cluster]
-    # Of nested mentions that begin together, the longest is marked last, around the others.
+    # If mentions begin together, mark the longest last, so that it encloses the others.
     for mention, number in sorted(mentions, key=lambda pair: -pair[0]["end"])[::-1]:
         row, start = rows[mention["sentence"]], mention["start"]
         row[start] = f"[{number} {row[start]}"

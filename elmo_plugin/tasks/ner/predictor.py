@@ -17,18 +17,12 @@ from elmo_plugin.tasks.predictor import SentencePredictor, in_columns
 @Predictor.register("elmo-ner")
 class NerPredictor(SentencePredictor):
     """
-    Finds the names in sentences.
+    Finds named entities in sentences.
 
-    A line of input is JSON: `{"sentence": "Ada lives in London."}`, tokenised by the Penn
-    Treebank's rules, or `{"tokens": ["Ada", …]}`. With `--use-dataset-reader` the input is a file
-    of CoNLL-2003 columns.
-
-    The output format `json` has for each sentence its `tokens`; `tags`, a BIO tag for each; and
-    `entities`, each with its `type`, position of its first and last token (`start`, `end`) and
-    `text`. For a corpus it also has `gold_tags`, if known, and `is_document_start`. The format
-    `conll` has a line per word, with its gold tag, if known, and its predicted tag, both in BIO, as
-    `conlleval` reads them, and the `-DOCSTART-` lines of the input. For the parameters see
-    `TaskPredictor`.
+    The output `json` has `tokens`, BIO `tags`, and `entities`, each with `type`, `text`, and the
+    positions of its first and last token (`start`, `end`). For a corpus it adds `gold_tags`, if
+    known, and `is_document_start`. The output `conll`, for `conlleval`, has a line per word with
+    its gold tag, if known, and its predicted tag, both in BIO. It keeps `-DOCSTART-` lines.
     """
 
     title = "Named entities"

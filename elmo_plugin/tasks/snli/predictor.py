@@ -19,13 +19,10 @@ class SnliPredictor(TaskPredictor):
     """
     Predicts whether a premise entails or contradicts a hypothesis, or neither.
 
-    A line of input is JSON: `{"premise": "A dog runs.", "hypothesis": "An animal moves."}`,
-    tokenised by the Penn Treebank's rules, or `{"premise_tokens": ["A", …], "hypothesis_tokens":
-    [...]}`, or a line of SNLI. With `--use-dataset-reader` the input is a file in SNLI's format.
-
-    The output has for each pair its `label`, the `probabilities` of all labels by name,
-    `premise_tokens`, `hypothesis_tokens`, `pairID`, if known, and for a corpus its `gold_label`, if
-    known. For the parameters see `TaskPredictor`.
+    An input line is `{"premise": "A dog runs.", "hypothesis": "An animal moves."}`, tokenised by
+    the rules of the Penn Treebank, `{"premise_tokens": ["A", …], "hypothesis_tokens": ["An", …]}`,
+    or a line of SNLI. The output has `label`, `probabilities` by label, `premise_tokens`,
+    `hypothesis_tokens`, and, if known, `pairID` and `gold_label`.
     """
 
     title = "Textual entailment"
@@ -42,7 +39,6 @@ class SnliPredictor(TaskPredictor):
     }
 
     def predict(self, premise: str, hypothesis: str) -> JsonDict:
-        """The prediction for a pair of raw texts."""
         return self.predict_json({"premise": premise, "hypothesis": hypothesis})
 
     @classmethod

@@ -21,28 +21,17 @@ class SquadPredictor(TaskPredictor):
     """
     Answers questions with spans of a passage.
 
-    A line of input is JSON: `{"passage": "Ada lives in London.", "question": "Where does Ada
-    live?"}`, with an optional `"id"`. With `--use-dataset-reader` the input is a file in SQuAD's
-    format.
-
-    The output has for each question its `id`, if it has one; the best `answer`, its `probability`
-    and its character offsets in the passage, `start` and `end`, so that
-    `passage[start:end] == answer`; and the same four fields of the best answers in `n_best`, best
-    first.
+    An input line is `{"passage": "Ada lives in London.", "question": "Where does Ada live?"}`,
+    optionally with an `"id"`. The output has the `id`, if given, the best `answer`, its
+    `probability`, and its character offsets `start` and `end`, so that `passage[start:end] ==
+    answer`. `n_best` has the same four fields for each of the best answers, best first.
 
     # Parameters
 
-    official_file : `Optional[str]`, optional (default = `None`)
-        Also write the answers to this file in the format of SQuAD's own script, one JSON object of
-        identifiers and answers; every question then needs an `id`. The file is a complete object
-        after each question.
-    **kwargs : `Any`
-        Those of `TaskPredictor`.
-
-    # Raises
-
-    `ConfigurationError`
-        If the folder of `official_file` does not exist.
+    official_file : `Optional[str]`
+        Also write the answers to this file, in the format of SQuAD's own script: one JSON object
+        from ids to answers, complete after each question. Each question then needs a unique `id`.
+        If the folder does not exist, a `ConfigurationError` is raised.
     """
 
     title = "Question answering"
@@ -65,13 +54,11 @@ class SquadPredictor(TaskPredictor):
         self._official = None if official_file is None else _OfficialFile(official_file)
 
     def predict(self, question: str, passage: str) -> JsonDict:
-        """The prediction for a question and a passage."""
         return self.predict_json({"passage": passage, "question": question})
 
     @classmethod
     @overrides
     def draw(cls, prediction: Prediction) -> Iterable[Part]:
-        """The sentences of the passage with the answer marked, and the best answers."""
         start, end = prediction["start"], prediction["end"]
         tokens = tokenize_with_spacy(prediction.passage)
         for sentence in sentences_by_rules(tokens[0].doc) if tokens else ():
@@ -146,7 +133,7 @@ class SquadPredictor(TaskPredictor):
                 answer = {"answer": passage[start:end], "start": start, "end": end}
                 n_best.append({**answer, "probability": probability})
         if not n_best:
-            # The fault of the model: a `ConfigurationError` would be one of the line.
+            # Not a `ConfigurationError`, which would blame the line instead of the model.
             raise RuntimeError(
                 "elmo-squad: all span probabilities are NaN, because the training of this model "
                 "diverged. Use another model."
@@ -155,7 +142,7 @@ class SquadPredictor(TaskPredictor):
 
 
 class _OfficialFile:
-    """One JSON object, complete after each answer: a predictor does not know which is the last."""
+    """One JSON object, complete after each answer: a predictor does not know the last one."""
 
     def __init__(self, path: str) -> None:
         if not os.path.isdir(os.path.dirname(path) or "."):
@@ -168,7 +155,7 @@ class _OfficialFile:
         self._file: Optional[BinaryIO] = None
 
     def reserve(self, question_id: Optional[str], location: str) -> None:
-        """Raises a `ValueError` if the question has no identifier or that of an earlier one."""
+        """Raises a `ValueError` if the id is missing or was used before."""
         if question_id is None or question_id in self._ids:
             found = "none" if question_id is None else f"{question_id!r} a second time"
             raise ValueError(
@@ -180,8 +167,8 @@ class _OfficialFile:
     def add(self, question_id: str, answer: str) -> None:
         pair = json.dumps({question_id: answer}, ensure_ascii=False).encode("utf-8")
         if self._file is None:
-            # Opened with the first answer, so that an input that cannot be read does not empty an
-            # existing file. Binary, since a text file cannot seek from its end.
+            # Opened with the first answer, so that unreadable input does not empty an existing
+            # file. Binary, because a text file cannot seek from its end.
             self._file = open(expanded(self._path), "wb")
             self._file.write(pair)
         else:

@@ -22,7 +22,7 @@ from elmo_plugin.util.errors import ConfigurationError
 
 # Minimum number of predicates per batch, if the lines have so many.
 _MIN_BATCH_SIZE = 32
-# Field of a prediction for a corpus: CoNLL output writes a sentence after its last predicate.
+# Field of a corpus prediction: CoNLL output writes a sentence after its last predicate.
 _IS_LAST = "is_last_of_sentence"
 
 
@@ -31,30 +31,22 @@ class SrlPredictor(TaskPredictor):
     """
     Labels the arguments of the predicates of sentences.
 
-    A line of input is JSON: `{"sentence": "The play began."}` or `{"tokens": ["The", …]}`, with
-    `"predicates": [2]` for the positions of the predicates, `["began"]` for their words, or `"all"`
-    for every token. Without `predicates`, they are the verbs that a spaCy model finds. With
-    `--use-dataset-reader` the input is a CoNLL-2012 file.
+    An input line is `{"sentence": "The play began."}` or `{"tokens": ["The", …]}`. `"predicates"`
+    lists positions (`[2]`) or words (`["began"]`), or is `"all"`, for every token. By default, the
+    predicates are the verbs that `spacy_model` finds.
 
-    The output format `json` has for each sentence its `tokens`, and `frames`: for each predicate
-    its position (`predicate`), `lemma`, BIO `tags` and a readable `description`. For a corpus it
-    has one line per predicate, with `gold_tags`, if known. The format `conll` has the propositions
-    that `srl-eval.pl` reads; sentences without a predicate are left out, as `python -m
-    elmo_plugin.corpora.conll2012` leaves them out of the gold propositions.
+    The output `json` has `tokens` and `frames`: for each predicate its position (`predicate`),
+    `lemma`, BIO `tags` and a readable `description`. For a corpus it has a line for each predicate,
+    with `gold_tags`, if known. The output `conll` has the propositions that `srl-eval.pl` reads. It
+    leaves out sentences without a predicate, like `python -m elmo_plugin.corpora.conll2012`.
 
     # Parameters
 
-    spacy_model : `Optional[str]`, optional (default = `None`)
-        Name or path of a spaCy pipeline that tags verbs (`token.tag_` begins with `VB`, or without
-        tags, `token.pos_` is `VERB` or `AUX`); it then also tokenises text. By default text is
-        tokenised by spaCy's English rules, which split words at hyphens as OntoNotes does.
-    **kwargs : `Any`
-        Those of `TaskPredictor`.
-
-    # Raises
-
-    `ConfigurationError`
-        If the spaCy model cannot be loaded, or has to find verbs and does not tag words.
+    spacy_model : `Optional[str]`
+        Name or path of a spaCy pipeline that tags verbs: `token.tag_` begins with `VB`, or without
+        tags, `token.pos_` is `VERB` or `AUX`. It also tokenises text; without it, spaCy's English
+        rules do, which split words at hyphens like OntoNotes. A `ConfigurationError` is raised if
+        the pipeline cannot be loaded, or has to find verbs and does not tag words.
     """
 
     title = "Semantic roles"
@@ -86,13 +78,12 @@ class SrlPredictor(TaskPredictor):
         self._spacy_model = spacy_model
         self._spacy = load_spacy(spacy_model) if spacy_model else spacy.blank("en")
         if not spacy_model:
-            # spaCy's limit is for the memory of parsers, and this pipeline only tokenises.
+            # spaCy's limit is for the RAM of parsers; this pipeline only tokenises.
             self._spacy.max_length = sys.maxsize
         # The frames of the current sentence, for CoNLL output of a file.
         self._frames: List[Dict[str, Any]] = []
 
     def predict(self, sentence: str, predicates: Any = None) -> JsonDict:
-        """The prediction for a raw sentence; see the class for `predicates`."""
         return self.predict_json({"sentence": sentence, "predicates": predicates})
 
     @overrides
@@ -115,8 +106,8 @@ class SrlPredictor(TaskPredictor):
     @overrides
     def predict_batch_json(self, inputs: List[JsonDict]) -> List[JsonDict]:
         """
-        A `ValueError` if a line has neither `sentence` nor `tokens`, a predicate outside the
-        sentence, or no `predicates` although no spaCy model finds verbs.
+        Raises a `ValueError` if a line has neither `sentence` nor `tokens`, a predicate outside the
+        sentence, or no `predicates` while there is no `spacy_model`.
         """
         sentences = [self._tokens(self._checked(line, "the sentence")) for line in inputs]
         instances = [
@@ -139,7 +130,7 @@ class SrlPredictor(TaskPredictor):
 
     @overrides
     def texts(self, line: JsonDict) -> List[List[str]]:
-        """The sentence, once for each of its predicates, but at least once."""
+        """Returns the sentence once for each of its predicates, but at least once."""
         tokens = self._tokens(line)
         return [words_of(tokens)] * max(1, len(self._predicates(line, tokens)))
 
@@ -185,7 +176,7 @@ class SrlPredictor(TaskPredictor):
         )
 
     def _tokens(self, line: JsonDict, tag: bool = True) -> List[Any]:
-        """spaCy's tokens of a line, tagged if the spaCy model has a tagger."""
+        """Returns spaCy's tokens of a line, tagged if the spaCy model has a tagger."""
         if "tokens" in line:
             document = spacy.tokens.Doc(self._spacy.vocab, words=line["tokens"])
         else:
@@ -254,12 +245,12 @@ def _description(words: List[str], tags: List[str]) -> str:
 def _propositions(words: List[str], frames: List[JsonDict]) -> str:
     if not frames:
         return ""
-    # The format allows no spaces in a lemma, and neither an empty one nor a dash.
+    # In this format, a lemma has no spaces and is neither empty nor a dash.
     lemmas = ["".join(frame["lemma"].split()) for frame in frames]
     predicates = [
         (frame["predicate"], "verb" if lemma in ("", "-") else lemma)
         for frame, lemma in zip(frames, lemmas)
     ]
-    # A corpus may have two predicates at one word.
+    # A corpus may have two predicates at one word, which the format cannot hold.
     with in_columns(repr(" ".join(words))):
         return format_propositions(len(words), predicates, [frame["tags"] for frame in frames])

@@ -14,14 +14,8 @@ from elmo_plugin.tasks.sst.reader import LABELS, in_order
 @Predictor.register("elmo-sst")
 class SstPredictor(SentencePredictor):
     """
-    Classifies sentences by their sentiment.
-
-    A line of input is JSON: `{"sentence": "A quiet triumph."}`, tokenised by the Penn Treebank's
-    rules, or `{"tokens": ["A", …]}`. With `--use-dataset-reader` the input is a file of trees.
-
-    The output has for each sentence its `tokens`, the `label`, the `probabilities` of all labels
-    from the most negative to the most positive, and `gold_label`, if known. For the parameters see
-    `TaskPredictor`.
+    Classifies sentences by their sentiment. The output has `tokens`, `label`, `probabilities` by
+    label, the most negative first, and `gold_label`, if known.
     """
 
     title = "Sentiment"
