@@ -1,5 +1,3 @@
-"""Whether autograd records operations."""
-
 from typing import Optional
 
 import torch
