@@ -1,7 +1,7 @@
 """
-Replaces parts of AllenNLP; `elmo_plugin.plugin` imports it. The assignments are at the end, each
-with a comment on what AllenNLP does without it. A plugin cannot register another `predict`, because
-AllenNLP builds its command line first; but AllenNLP looks up the names replaced here at every call.
+Everything that the plugin replaces in AllenNLP. The assignments are at the end, each with a comment
+on what AllenNLP does without it. A plugin cannot register another `predict`: AllenNLP builds its
+command line before it imports plugins. But it looks up the names replaced here at every call.
 
 Two modules replace functions only while an archive is loaded:
 
@@ -160,9 +160,9 @@ def _check_regexes(setting: str, regexes: Iterable[str], names: Sequence[str]) -
             )
 
 
-# Treats only its own class as an error of the user. Our core must work without AllenNLP.
+# Handles only its own class. Our core works without AllenNLP, so it cannot import that class.
 errors.ConfigurationError.__bases__ = (checks.ConfigurationError,)
-# Warns that the name should end in "labels"; but such a namespace has no unknown genre.
+# Warns that the namespace should end in "labels"; but such a namespace has no unknown entry.
 LabelField._already_warned_namespaces.add(GENRES)
 
 # `train` would train a model in each process of `torchrun`; they train one together.

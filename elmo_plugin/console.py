@@ -68,9 +68,8 @@ def quieten_command() -> None:
 
 def explanation(error: BaseException) -> Optional[str]:
     """
-    One line for an error that a user can cause, in this process or a worker: wrong settings or
-    files, a malformed corpus, invalid jsonnet, an interruption. `None` if the error needs its
-    traceback.
+    One line for an error that a user can cause, here or in a worker: wrong settings or files, a
+    malformed corpus, invalid jsonnet, an interruption. `None` if the error needs its traceback.
     """
     if is_interruption(error):
         return "stopped"

@@ -55,8 +55,7 @@ def bilm_files(
 ) -> Tuple[Union[str, PathLike], Union[str, PathLike]]:
     """
     The options and weights of a biLM: the given files, else `ELMO_OPTIONS` and `ELMO_WEIGHTS`, else
-    the defaults. One file alone is a `ConfigurationError`: it does not fit the default for the
-    other.
+    the defaults. Raises `ConfigurationError` for one file alone: no default fits it.
     """
     if not options_file and not weight_file:
         options_file, weight_file = setting("ELMO_OPTIONS"), setting("ELMO_WEIGHTS")
@@ -95,7 +94,7 @@ def _default_cache() -> str:
 
 def _first_lines(path: str, number: int = 1000) -> List[str]:
     """
-    The first lines of a local file of word vectors. None if it cannot be read: the embedder that
+    The first lines of a local file of word vectors. Empty if it cannot be read: the embedder that
     needs the vectors raises the error.
     """
     if "://" in path:

@@ -10,9 +10,9 @@ from torch import distributed
 Number = TypeVar("Number", int, float)
 Value = TypeVar("Value")
 
-# Of Linux's `prctl`: sets the signal that a process gets when its parent ends.
+# Option of Linux's `prctl` for the signal that a process gets when its parent ends.
 _PR_SET_PDEATHSIG = 1
-# Loaded here, because a process must do little between fork and exec.
+# Loaded here, because a process should do little between fork and exec.
 _LIBC = ctypes.CDLL(None)
 
 
@@ -47,7 +47,7 @@ def sum_over_processes(value: Number) -> Number:
 def threads_per_process(num_processes: int) -> int:
     """
     An equal share of PyTorch's threads for each process of this machine: more threads than cores
-    are ten times as slow. If `OMP_NUM_THREADS` is set, each process gets that many.
+    are ten times as slow. If `OMP_NUM_THREADS` is set, each process gets all of them.
     """
     num_threads = torch.get_num_threads()
     if os.environ.get("OMP_NUM_THREADS"):

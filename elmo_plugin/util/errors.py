@@ -11,10 +11,7 @@ INTERRUPTED = 130
 
 
 class _Error(Exception):
-    """
-    A base that `allennlp_patches` can replace by AllenNLP's class; Python would not replace
-    `Exception`.
-    """
+    """Replaced by AllenNLP's class in `allennlp_patches`. Python cannot replace `Exception`."""
 
 
 class ConfigurationError(_Error):
@@ -81,7 +78,7 @@ def check_dropout(**settings: float) -> None:
 
 
 def check_no_settings(owner: Any, unknown: Collection[str]) -> None:
-    """`ConfigurationError` for unknown settings, which AllenNLP accepts for a `**kwargs`."""
+    """`ConfigurationError` for `unknown` settings. AllenNLP checks none if there is `**kwargs`."""
     if unknown:
         raise ConfigurationError(
             f"{type(owner).__name__} has no settings {sorted(unknown)}. Correct or remove them."

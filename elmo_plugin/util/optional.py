@@ -6,9 +6,9 @@ def optional_package(
     name: str, purpose: str, install: str = "", error: Type[Exception] = ImportError
 ) -> Any:
     """
-    Imports a module. Otherwise raises `error`: the `purpose` needs its package, and pip can
-    `install` it (by default, by the package's name); or the installed package cannot be imported,
-    and why.
+    Imports a module, or raises `error`. Its message names the package, the `purpose` that needs it,
+    and what to `install` with pip (by default, the package); or why the import of an installed one
+    failed.
     """
     try:
         return import_module(name)

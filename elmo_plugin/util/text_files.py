@@ -70,19 +70,14 @@ def numbered_lines(path: Source, *, newline: Optional[str] = None) -> Iterator[T
     standard input, which is closed at the end. `newline` is as in `open`: `None` accepts every line
     ending, `"\\n"` only that one.
 
-    # Raises
-
-    `OSError`
-        If there is no such file, or it is a folder.
-    `ValueError`
-        If a line is not UTF-8, the file begins with the byte order mark of UTF-16 or UTF-32, or its
-        gzip data is damaged.
+    Raises `OSError` if there is no such file, or it is a folder, and `ValueError` if a line is not
+    UTF-8, the file begins with the mark of UTF-16 or UTF-32, or its gzip data is damaged.
     """
     errors = path.decoding_errors if isinstance(path, DecodedPath) else "strict"
     strict = errors == "strict"
     number = 0
-    # A strict decoder could not name the line, because it decodes in blocks. So invalid bytes become
-    # lone surrogates, which valid UTF-8 never contains, and each line is searched for them.
+    # A strict decoder could not name the line: it decodes in blocks. So invalid bytes become lone
+    # surrogates, which valid UTF-8 never contains, and each line is searched for them.
     try:
         with _open(path, newline, "surrogateescape" if strict else errors) as lines:
             for number, line in enumerate(lines, start=1):
@@ -115,7 +110,6 @@ def _open(path: Source, newline: Optional[str], errors: str) -> TextIO:
 
 
 def _name(path: Source) -> str:
-    """The name in error messages."""
     if not isinstance(path, io.BufferedReader):
         return os.fspath(path)
     # The name of a file that was opened by its descriptor is a number.

@@ -18,10 +18,9 @@ Vectors = Dict[str, numpy.ndarray]
 
 def vector_lines(path: str) -> Iterator[Tuple[str, str]]:
     """
-    Streams `file:line` and text of each line that is not empty, except a first line with the number
-    of words and the width. `path` is a path or URL of text, gzip or zip; `(archive.zip)#file.txt`
-    names a file in a larger zip. Raises `ValueError`, with file and line, if the file is empty or
-    damaged.
+    Streams `file:line` and text of each line that is not empty, except a first line with number of
+    words and width. `path` is a path or URL of text, gzip or zip; `(archive.zip)#file.txt` is a
+    member of a larger zip. Raises `ValueError`, with file and line, for an empty or damaged file.
     """
     is_empty = True
     for number, line in _lines(path):
@@ -42,12 +41,8 @@ def parse_vectors(
     """
     The float32 vectors of `words`, and of the first `max_others` other words. RAM grows with their
     number, not with the file. If a word occurs twice, its first vector counts. `lines` are as from
-    `vector_lines`; `dim` is the width of a vector, by default the width of the first one.
-
-    # Raises
-
-    `ValueError`
-        If the first line, or a line that is wanted, is not a word and a vector of this width.
+    `vector_lines`; `dim` is the width of a vector, by default of the first one. Raises `ValueError`
+    if the first line, or a line that is wanted, is not a word and a vector of this width.
     """
     found: Vectors = {}
     others: Vectors = {}
@@ -94,7 +89,7 @@ def _lines(path: str) -> Iterator[Tuple[int, str]]:
             with opened.open(names[0] if names else "") as file:
                 # `numbered_lines` needs `peek`. A `BufferedReader` reads from any binary file.
                 yield from numbered_lines(io.BufferedReader(cast(io.RawIOBase, file)), newline="\n")
-    # A damaged archive can cause any exception. The message of a missing file has quotes.
+    # A damaged archive can cause any exception. The message for a missing member has quotes.
     except Exception as error:
         reason = str(error).strip('"') or type(error).__name__
         raise ValueError(
