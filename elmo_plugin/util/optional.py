@@ -7,8 +7,8 @@ def optional_package(
 ) -> Any:
     """
     Imports a module, or raises `error`. Its message names the package, the `purpose` that needs it,
-    and what to `install` with pip (by default, the package); or why the import of an installed one
-    failed.
+    and what to `install` with pip (default: the package); or why an installed one cannot be
+    imported.
     """
     try:
         return import_module(name)
